@@ -43,7 +43,6 @@ from support.replicates import read_replicates
 from support.report import finish
 
 from lepaute import Hpl
-from lepaute.errors import InputError
 from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial
 from lepaute.study.tune import halve
 from lepaute.study.tune_real import correct
@@ -113,18 +112,19 @@ def regrets(
         ("Netlib", 0.0, -1, float(numpy.mean([regret(name) for name in by_rule(configurations)]))),
     ]
     for repetition in range(REPETITIONS):
+        if repetition % 20 == 0:
+            print(f"{len(configurations)} configurations: repetition {repetition}", file=sys.stderr, flush=True)
         generator = numpy.random.default_rng([repetition, len(configurations)])
         order = generator.permutation(list(SEEDS))
         evaluate = evaluated(names, table, order)
         for budget in BUDGETS:
             count = round(budget * len(configurations))
-            try:
-                tuned = regret(names[halve(list(names), evaluate, count, tolerance=0.0, seed=0).best])
-            except InputError:  # nothing that was looked at is within the fitted ranges: no answer, so any will do
-                tuned = float(numpy.mean([regret(name) for name in configurations]))
-            rows.append(("tuning", budget, repetition, tuned))
-            every_point = halve(list(names), evaluate, count, tolerance=0.0, seed=0, most_extrapolated=1.0)
-            rows.append(("tuning, extrapolated ones too", budget, repetition, regret(names[every_point.best])))
+            # A multiple of 10: the same order of the seeds, another part of the configurations.
+            found = halve(list(names), evaluate, count, tolerance=0.0, seed=len(SEEDS) * repetition)
+            rows.append(("tuning", budget, repetition, regret(names[found.best])))
+            within = found.ranking.within
+            safe = found.best if within is None else within.point
+            rows.append(("tuning, best within ranges", budget, repetition, regret(names[safe])))
             rows.append(("random search", budget, repetition, regret(searched(every, count, generator))))
         simulated = evaluate([Trial(point, seed) for point in names for seed in range(REAL_SEEDS)])
         chosen = correct(simulated, partial(drawn, generator, real_runs, names), REAL_RUNS)
@@ -223,8 +223,8 @@ def text(frame: pandas.DataFrame) -> str:
                 )
             )
         for budget in JUDGED:
-            mean, half = difference_of(frame, study, "tuning, extrapolated ones too", "random search", budget)
-            what = "extrapolated ones too, less random search"
+            mean, half = difference_of(frame, study, "tuning, best within ranges", "random search", budget)
+            what = "best within ranges, less random search"
             rows.append((study, what, f"{budget:g}", f"{mean:+.2f} ± {half:.2f} points", "", ""))
         mean, half = difference_of(frame, study, "tuning, real runs", "random search, real runs", 0.0)
         rows.append(
@@ -242,14 +242,14 @@ and 14 grids of 960 ranks, 200 seeds. Written by `validation/tuning_regret.py`, 
 
 {markdown(header, rows)}
 
-Found afterwards; what was fixed was not changed for it, and the rows "extrapolated ones too" were added. Tuning leaves
-out what spends more than a fifth of its time outside of the fitted ranges, as every sweep does: here the configurations
-with NB 128 and look-ahead (their updates are narrow), and most grids, although these are predicted within 5 %. With
-one simulation a configuration all have the same seed, and in one seed of ten the drawn error of dgemm at K = 256
-favours all that are left with that block size together; with two, which is the default budget, the better half meets
-a second machine. The seeds of random search differ, so that such an error averages out between configurations. With
-half a simulation each, tuning looks at the same part of the configurations in all repetitions; where all of that lies
-outside of the ranges, it gives no answer, which counts as a configuration at random.
+This is the second version of tuning, run once after it was changed for what the first one showed. The first left out
+what spends more than a fifth of its time outside of the fitted ranges, as a sweep of predictions does, and missed three
+of the four goals (+0.90 ± 0.52 and -0.39 ± 0.07 points in the factorial, +4.23 ± 0.20 and +4.42 ± 0.17 on the grids).
+Such configurations now compete with their wider intervals and are flagged in the answer (`docs/defense_of_design.md`
+says why); "best within ranges" is the best of those that are not, which the answer names beside a flagged one. That
+these rows would fare better was known: they had been shown. And with one simulation a configuration all were judged on
+one seed, hence one drawn machine, on which a whole block size may be favoured; now a third of a small budget is kept
+for a second one, and a random part of the configurations is looked at, another in each repetition.
 """
 
 
@@ -260,7 +260,7 @@ def picture(frame: pandas.DataFrame) -> Figure:
         part = frame[frame["study"] == study]
         for method, colour in (
             ("tuning", "#4c78a8"),
-            ("tuning, extrapolated ones too", "#72b7b2"),
+            ("tuning, best within ranges", "#72b7b2"),
             ("random search", "#e45756"),
         ):
             values = part[part["method"] == method].groupby("budget")["regret_percent"]

@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial
 from lepaute.study.tune import crossed, halve
-from lepaute.study.tune_real import RUN_SD, correct
+from lepaute.study.tune_real import RUN_SDS, correct
 
 POINTS = [Point({"nb": nb, "grid": grid}) for nb in (64, 128, 192) for grid in ("2x8", "4x4", "8x2", "1x16")]
 STUDIES = 300
@@ -67,7 +67,7 @@ def test_the_interval_after_real_runs_holds_a_further_real_run() -> None:
         truth = means + generator.normal(0.0, 0.05) + error
 
         def real(point: Point, truth: np.ndarray = truth, generator: np.random.Generator = generator) -> float:
-            return float(np.exp(truth[POINTS.index(point)] + generator.normal(0.0, RUN_SD)))
+            return float(np.exp(truth[POINTS.index(point)] + generator.normal(0.0, RUN_SDS[0])))
 
         found = correct(simulated, real, 8)
         covered += found.low_s <= real(found.best) <= found.high_s

@@ -12,7 +12,7 @@ from lepaute.platform import Platform, load_platform, override
 from lepaute.platform.io import parse_platform, platform_text, with_population
 from lepaute.platform.populations import POPULATION_OF, population_of
 from lepaute.simulate import Hpl, Layers, predict
-from lepaute.simulate.population import drawn_day, drawn_nodes, drawn_scales, on_its_day, scaled
+from lepaute.simulate.population import drawn_alike, drawn_day, drawn_nodes, drawn_scales, on_its_day, scaled
 from lepaute.stats.cholesky import lower_factor, times
 
 #: As it is without populations: sections that are null do not count.
@@ -206,6 +206,33 @@ def test_factors_scale_standard_deviations_and_the_distance_of_groups() -> None:
     assert twice.covariance_common[0][0] == pytest.approx(81e-24)
     same = scaled(population(), 0.0, 0.0)
     assert len({group.mean for group in same.groups}) == 1
+
+
+@pytest.mark.parametrize("factors", [(1.0, 1.0), (2.0, 1.0), (0.0, 0.5), (0.3, 0.0)])
+def test_deviations_of_scaled_populations_differ_in_size_alone(factors: tuple[float, float]) -> None:
+    before = population_of(load_platform("dahu"))
+    assert before is not None
+    after = scaled(before, *factors)
+    assert drawn_alike(before, after)
+    (groups, centres), (same_groups, moved) = drawn_nodes(before, 4, 2, 3), drawn_nodes(after, 4, 2, 3)
+    assert groups == same_groups
+    at = 0  # of the coefficients
+    for group, centre, other in zip(groups, centres[::2], moved[::2], strict=True):
+        deviation = centre[at] - before.groups[group].mean[at]
+        assert other[at] - after.groups[group].mean[at] == pytest.approx(factors[0] * deviation, abs=1e-18)
+
+
+def test_other_correlations_groups_or_terms_are_drawn_otherwise() -> None:
+    before = population_of(load_platform("dahu"))
+    assert before is not None
+    rows = [list(row) for row in before.covariance_temporal]
+    rows[0][1] *= 0.5
+    rows[1][0] *= 0.5
+    changed = before.model_copy(update={"covariance_temporal": tuple(map(tuple, rows))})
+    assert not drawn_alike(before, changed)
+    assert not drawn_alike(before, before.model_copy(update={"draw": "none"}))
+    assert not drawn_alike(before, None)
+    assert drawn_alike(None, None)
 
 
 def test_runs_differ_by_their_day_and_repeat_by_their_seed() -> None:

@@ -87,6 +87,21 @@ def test_ranks_leave_out_the_slowest_nodes_and_the_machine_stays_the_same() -> N
     assert part.digest != whole.digest
 
 
+def test_machines_whose_cpus_differ_more_are_compared_with_the_same_draws() -> None:
+    """Else a comparison would hold the luck of two machines, and could tell nothing apart."""
+    study = study_of(
+        {
+            "question": "whatif",
+            "base": {"application": {"name": "hpl", "n": 2000, "grid": "28x32"}, "platform": "dahu-2019-04"},
+            "factors": {"spatial": {"path": "population.spatial", "levels": [0, 1, 2]}},
+            "whatif": {"factor": "spatial"},
+        }
+    )
+    none, once, twice = (Configurations(study).at(Point({"spatial": level})) for level in (0, 1, 2))
+    assert twice.shares_errors(once)
+    assert none.shares_errors(once)
+
+
 def test_population_knobs_draw_nodes_or_days() -> None:
     spatial = with_population_knobs(DAHU, {"population.spatial": 2}).population
     assert spatial is not None

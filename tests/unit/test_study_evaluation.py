@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.study.evaluation import Once, Outcome, Point, Trial, by_point, from_table, trials_of
+from lepaute.study.evaluation import Once, Outcome, Point, Trial, by_point, trials_of
 
 
 def test_a_point_does_not_depend_on_the_order_of_its_factors() -> None:
@@ -51,15 +51,6 @@ def test_an_unknown_response_says_which_are_known_and_a_refused_trial_says_why()
         Outcome(trial, {"time_s": 1.0})["energy_j"]
     with pytest.raises(InputError, match="too many ranks"):
         Outcome(trial, refusal="too many ranks")["time_s"]
-
-
-def test_a_table_answers_in_the_order_of_the_trials_and_refuses_what_it_lacks() -> None:
-    trials = trials_of([Point({"nb": nb}) for nb in (64, 128)], 2)
-    evaluate = from_table(Outcome(trial, {"time_s": float(trial.seed)}) for trial in trials[:3])
-    outcomes = evaluate(trials[::-1])
-    assert [outcome.trial for outcome in outcomes] == trials[::-1]
-    assert outcomes[0].refusal is not None
-    assert outcomes[1]["time_s"] == 1.0
 
 
 def test_no_trial_is_evaluated_twice() -> None:

@@ -10,6 +10,7 @@ from lepaute.study.checking import check_study
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Point
 from lepaute.study.expressions import Expression
+from lepaute.study.running import opened_study
 from lepaute.study.schema import json_schema, load_study, parse_study, study_text
 
 TEXT = """\
@@ -42,6 +43,29 @@ def test_a_study_is_read_and_written_alike() -> None:
     assert checked(TEXT).derived(Point({"nb": 64}), {"time_s": 10.0}) == {"cost": 0.02}
 
 
+def test_one_factor_needs_no_naming_and_a_scenario_may_set_nothing() -> None:
+    text = TEXT.replace("scenarios:\n  base: {}\n  half: {scale.bandwidth: 0.5}\n", "")
+    assert (parse_study(text).compared.factor, parse_study(text).compared.base) == ("nb", 64)
+    assert parse_study(TEXT.replace("base: {}", "base:")) == parse_study(TEXT)
+    two = text.replace("levels: [64, 128]}", "levels: [64, 128]}\n  grid: {path: application.grid, levels: [1x4, 2x2]}")
+    with pytest.raises(InputError, match=r"question compares scenarios, and there are none; .* whatif: \{factor: nb\}"):
+        parse_study(two)
+
+
+@pytest.mark.parametrize("name", ["blocks", "cluster", "effects", "network"])
+def test_every_example_is_a_study_that_can_be_run(name: str) -> None:
+    folder = Path(__file__).parents[2] / "examples" / "studies"
+    assert {path.stem for path in folder.glob("*.yaml")} == {"blocks", "catalogue", "cluster", "effects", "network"}
+    _, configurations = opened_study(folder / f"{name}.yaml")
+    assert len(configurations.points()) > 1
+
+
+def test_the_catalogue_of_the_document_is_the_example() -> None:
+    root = Path(__file__).parents[2]
+    example = (root / "examples" / "studies" / "catalogue.yaml").read_text(encoding="utf-8").split("\n", 1)[1]
+    assert f"```yaml\n{example}```" in (root / "docs" / "studies.md").read_text(encoding="utf-8")
+
+
 def test_the_json_schema_names_every_field_of_the_file() -> None:
     schema = json.loads(json.dumps(json_schema()))
     assert {"question", "base", "factors", "scenarios", "constraints", "budget"} <= schema["properties"].keys()
@@ -65,13 +89,26 @@ def test_the_json_schema_names_every_field_of_the_file() -> None:
         (("levels: [64, 128]", "range: [128, 64]"), r":6: factors.nb.range is \[128, 64\]; write \[low, high\]"),
         (("levels: [64, 128]", "log: true"), r":6: factors.nb has no values; give one of levels"),
         (("  nb: {", "  2b: {"), r":6: factors.2b is '2b'; a name has letters"),
-        (("scale.bandwidth: 0.5", "scale.width: 0.5"), r":9: scenarios.half cannot be: scale.width: .* no kernel"),
+        (
+            ("scale.bandwidth: 0.5", "scale.width: 0.5"),
+            r":9: scenarios.half cannot be: scale.width is no component .*they are computing, bandwidth, latency",
+        ),
         (("scale.bandwidth: 0.5", "scale.bandwidth: wide"), r":9: scenarios.half cannot be: .* is 'wide'; it is a num"),
         (("responses: [time_s, cost]", "responses: [price]"), r":10: responses has 'price'; responses are time_s, "),
         (("nodes * time_s", "node * time_s"), r":11: derived.cost has the unknown name node \(did you mean nodes"),
         (("nb * p <= 1000", "nb * p <="), r":12: constraints\[0\] is 'nb \* p <=', which is no expression"),
         (("nb * p <= 1000", "nb.__class__ == 1"), r":12: constraints\[0\] is .* has numbers, names"),
         (("nb * p <= 1000", "nb > 1000"), r":12: constraints hold at no point"),
+        (("{path: application.nb, levels: [64, 128]}", "[64, 128]"), r":6: factors.nb is \[64, 128\]; .* \{path: "),
+        (
+            ("scenarios:\n  base: {}\n  half: {scale.bandwidth: 0.5}", "scenarios: [1]"),
+            r":7: scenarios is \[1\]; .* mapping",
+        ),
+        (
+            ("  platform: dahu\n", "platform: dahu\n"),
+            r":4: platform is not a field of a study: it belongs under base \(1 more fault",
+        ),
+        (("  half: {scale.bandwidth: 0.5}\n", ""), r":7: scenarios has one alone"),
         (("constraints:", "constrains:"), r":12: constrains is not a field of a study \(did you mean constraints"),
     ],
 )
@@ -120,3 +157,32 @@ def test_the_key_of_a_simulation_is_that_of_what_is_simulated_not_of_how_it_was_
     same = Configurations(other.study.model_copy(update={"factors": {}})).at(Point({"scenario": "base"}))
     assert one.digest == same.digest
     assert one.digest != other.at(Point({"nb": 96, "scenario": "base"})).digest
+
+
+def test_a_lag_and_a_transfer_layer_are_those_of_predict(tmp_path: Path) -> None:
+    import lepaute as lp
+    from lepaute.platform import dump_platform, load_platform
+    from lepaute.platform.io import with_values
+    from lepaute.simulate.transfer import read_transfer
+    from lepaute.study.running import run_study
+
+    drift = {"days.drift": {"slope_per_s": 1e-7, "span_s": 600.0, "common_relative_sd": 0.0}}
+    dump_platform(with_values(load_platform("dahu"), drift), tmp_path / "drifting.yaml")
+    (tmp_path / "layer.yaml").write_text("{source: three clusters, relative_sd: 0.1, studies: [a, b, c]}")
+    text = TEXT.replace("platform: dahu", "platform: ./drifting.yaml\n  transfer: layer.yaml\n  lag: 2h")
+    file = tmp_path / "STUDY.yaml"
+    file.write_text(text)
+    run = run_study(file, runs=2, folder=tmp_path / "results")
+    expected = lp.predict(
+        lp.Hpl(n=2000, nb=64, p=2, q=2),
+        tmp_path / "drifting.yaml",
+        runs=2,
+        transfer=read_transfer(tmp_path / "layer.yaml"),
+        lag_s=7200.0,
+    )
+    ours = [one["time_s"] for one in run.outcomes if one.trial.point == Point({"scenario": "base", "nb": 64})]
+    assert ours == [each.time_s for each in expected.run_list]
+    again = run_study(tmp_path / "results" / "study.yaml", folder=tmp_path / "results", resume=True)
+    assert again.reused == 8, "its files are found from the folder of the results"
+    with pytest.raises(InputError, match=r"STUDY.yaml:\d+: base.lag is 'soon'; it is a time such as 90s, 30min"):
+        parse_study(text.replace("lag: 2h", "lag: soon"), "STUDY.yaml")

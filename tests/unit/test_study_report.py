@@ -3,11 +3,14 @@
 import re
 from collections.abc import Sequence
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from lepaute.cli.main import main
 from lepaute.errors import InputError
+from lepaute.report.tables import number, records_table
 from lepaute.study.evaluation import Outcome, Point, Trial, trials_of
 from lepaute.study.pareto import front, is_on_front
 from lepaute.study.report_page import Asked, effects_page, front_page, sobol_page, tuned_page
@@ -16,7 +19,7 @@ from lepaute.study.sensitivity_sobol import sobol
 from lepaute.study.tune import crossed
 from lepaute.study.tune_real import correct
 
-ASKED = Asked("NB <and> grid", "Which & why?", "lepaute study tune 'a <b>.yaml'", "dahu, seeds 1 to 6")
+ASKED = Asked("NB <and> grid", "Which & why?", ("lepaute study tune 'a <b>.yaml'",), "dahu, seeds 1 to 6")
 POINTS = [Point({"nb": nb, "grid": grid}) for nb in (64, 128, 256) for grid in ("2x8", "4x4", "<8x2>")]
 
 
@@ -62,7 +65,7 @@ def test_the_page_of_tuning_says_question_answer_certainty_ranges_and_command() 
     assert Pictures(page).pictures == 2
     assert Pictures(page).loaded == []
     for words in ("Which &amp; why?", "tune &#39;a &lt;b&gt;.yaml&#39;", "does &lt;not&gt; fit", "Real runs",
-                  "are not compared; calibrate their sizes", "NB &lt;and&gt; grid"):  # fmt: skip
+                  "compete with wider intervals", "NB &lt;and&gt; grid"):  # fmt: skip
         assert words in page
     assert "<8x2>" not in page
 
@@ -71,7 +74,7 @@ def test_pages_of_effects_indices_and_fronts_have_their_pictures() -> None:
     outcomes = crossed(POINTS, evaluate, 5).outcomes
     page = effects_page(ASKED, effects(outcomes), outcomes)
     assert Pictures(page).pictures == 2
-    assert "1 points were refused" in page
+    assert "left out, since refused: 1 point" in page
     indices = sobol({"x": lambda u: u}, sloping, 16)
     assert Pictures(sobol_page(ASKED, indices)).pictures == 1
     page = front_page(ASKED, front(outcomes, ("time_s", "cost")), outcomes)
@@ -79,6 +82,38 @@ def test_pages_of_effects_indices_and_fronts_have_their_pictures() -> None:
     numbers = [float(each) for each in re.findall(r'<path class="(?:dot|mark)" d="M([\d.]+) ', page)]
     assert numbers
     assert all(0 <= each <= 760 for each in numbers)
+
+
+def test_the_page_of_what_if_has_the_question_the_changes_with_intervals_and_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    argv = ["study", "ready", "components", "-p", "dahu", "--n", "1k", "--grid", "2x2", "--runs", "2"]
+    assert main(argv) == 0
+    assert "6 can be told from the base" in capsys.readouterr().out
+    page = (tmp_path / "components.results" / "report.html").read_text()
+    assert Pictures(page).pictures == 2, "the time and the rate"
+    assert page.count('class="mark"') + page.count('class="dot"') == 12
+    for words in (
+        "How does the time change with “speed x 10”, “speed / 10”, ",
+        "latency / 10”, against “as it is”?",
+        "lepaute study ready components -p dahu --n 1k --grid 2x2 --runs 2",
+        "<code>lepaute study whatif study.yaml</code>",
+        "hpl (n 1000, nb 128, grid 2x2) on dahu",
+    ):
+        assert words in page
+    rows = re.findall(r"<tr>(.*?)</tr>", page.split("Comparisons</h2>")[1], re.DOTALL)
+    assert len(rows) == 8, "heads, the base once, six others"
+    assert sum("the base" in row for row in rows) == 1
+
+
+def test_large_numbers_are_written_out() -> None:
+    assert [number(value, 4) for value in (0.01234, 12.345, 999.6, 3027.4, 1.361e4)] == [
+        "0.01234", "12.35", "1,000", "3,027", "13,610"
+    ]  # fmt: skip
+    table = records_table("Rates", [{"rate, Gflop/s": 3027.4}])
+    assert table is not None
+    assert table["rows"] == [["3,027"]]
 
 
 def test_a_front_holds_what_nothing_beats_in_all_responses() -> None:

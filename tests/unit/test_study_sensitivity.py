@@ -41,7 +41,36 @@ def test_one_seed_has_shares_and_no_tests() -> None:
     assert found.terms[0].share > 0.9
     assert all(term.p_value is None and term.f is None for term in found.terms)
     assert found.terms[0].levels[0].low is None
-    assert found.text == "no factor has an effect on time_s that stands out from what machines differ by"
+    assert "With one run of each configuration nothing tells an effect on time_s from what machines" in found.text
+    assert "5 runs may tell" in found.text
+
+
+def test_the_runs_that_would_show_an_effect_are_those_that_show_it() -> None:
+    """An effect of 3 % where a factor's effect varies by 1.5 % between machines, judged from two runs."""
+
+    def table(runs: int) -> list[Outcome]:
+        found = []
+        for trial in trials_of([Point({"x": x}) for x in (0, 1)], runs):
+            own = 0.015 * (1 if trial.seed % 2 else -1) + 0.03
+            found.append(Outcome(trial, {"time_s": float(np.exp(own * (trial.point["x"] == 1)))}))
+        return found
+
+    few = effects(table(2))
+    (term,) = few.terms
+    assert not term.is_significant
+    assert f"if the effect of x is as large as it seems, {term.enough} runs would show it" in few.text
+    assert term.enough is not None
+    assert effects(table(term.enough + term.enough % 2)).terms[0].is_significant
+
+
+def test_no_number_of_runs_is_advised_where_nothing_shows() -> None:
+    table = [
+        Outcome(trial, {"time_s": 1.0 + 0.01 * (trial.seed % 2) * (1 if trial.point["x"] else -1) - 0.005})
+        for trial in trials_of([Point({"x": x}) for x in (False, True)], 2)
+    ]
+    found = effects(table)
+    assert found.terms[0].enough is None
+    assert "2 runs of each configuration give no sign of one" in found.text
 
 
 def test_a_refused_point_is_left_out_and_named() -> None:

@@ -73,20 +73,43 @@ def test_all_points_crossed_with_all_seeds_agree() -> None:
     assert crossed(POINTS, machine(), 8).best == halve(POINTS, machine(), 60).best
 
 
-def test_extrapolated_and_refused_points_do_not_compete_and_are_listed() -> None:
+def test_extrapolated_points_compete_and_are_flagged_and_refused_ones_are_listed() -> None:
     def evaluate(trials: "list[Trial]") -> list[Outcome]:
         return [
             Outcome(one.trial, refusal="does not fit")
             if one.trial.point["depth"] == 1
-            else Outcome(one.trial, one.responses, 0.5 if one.trial.point["nb"] == 192 else 0.0)
-            for one in machine()(trials)
+            else Outcome(one.trial, one.responses, 0.5 if one.trial.point["nb"] in extrapolated else 0.0)
+            for one in machine(own_sd=0.001)(trials)
         ]
 
+    extrapolated: tuple[int, ...] = (192,)
     found = halve(POINTS, evaluate, 60)  # type: ignore[arg-type]
-    assert found.best["nb"] in (128, 256)
-    assert {one.point["nb"] for one in found.ranking.apart} == {192}
+    assert found.best["nb"] == 192
+    assert found.ranking.best.flagged
+    assert found.ranking.within is not None
+    assert found.ranking.within.point["nb"] in (128, 256)
     assert set(found.ranking.refused.values()) == {"does not fit"}
-    assert "lie too far outside of the calibrated ranges" in found.text
+    assert "50 % of its time lies outside of the calibrated ranges; within them the best is" in found.text
+    extrapolated = (64, 128, 192, 256)
+    assert "and too much of any other's" in halve(POINTS, evaluate, 60).text  # type: ignore[arg-type]
+    extrapolated = (64,)
+    assert "calibrated ranges" not in halve(POINTS, evaluate, 60).text  # type: ignore[arg-type]
+
+
+def test_a_choice_rests_on_two_machines_where_the_budget_is_one_simulation_a_point() -> None:
+    def favours_a_block_size(trials: "list[Trial]") -> list[Outcome]:
+        """Machine 1 makes nb 64 the fastest by far; no other machine does."""
+        return [
+            Outcome(
+                trial, {"time_s": cost(trial.point) * (0.7 if trial.seed == 1 and trial.point["nb"] == 64 else 1.0)}
+            )
+            for trial in trials
+        ]
+
+    found = halve(POINTS, favours_a_block_size, len(POINTS), tolerance=0.0)  # type: ignore[arg-type]
+    assert found.simulations <= len(POINTS)
+    assert max(one.runs for one in found.ranking.standings) >= 2
+    assert found.ranking.best.runs >= 2
 
 
 def test_more_is_better_of_a_rate() -> None:

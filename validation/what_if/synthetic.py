@@ -15,7 +15,8 @@ def synthetic_platform(nodes: pandas.DataFrame) -> Platform:
 
     dgemm is mean intercept + mnk M N K with half-normal noise of sd mnk_residual M N K. The other kernels are those of
     Dahu without noise, copies and row swaps free, as in the published simulations; they know no threads. The network
-    is dahu_optimistic_2019, which is that of the shipped dahu-2019-04.
+    is dahu_optimistic_2019: that of the shipped dahu-2019-04 without its second state of messages, to ranks that
+    compute between probes, which the published simulations do not have.
     """
     kept = nodes.sort_values("node")
     spread = kept["mnk_residual"]
@@ -30,6 +31,9 @@ def synthetic_platform(nodes: pandas.DataFrame) -> Platform:
         "per_cpu": {"columns": ["node", "cpu", "mnk", "1", *(["sd:mnk"] if noisy else [])], "rows": rows},
     }
     dahu = load_platform("dahu-2019-04")
+    network = dahu.network.model_dump()
+    for place in ("loopback", "remote"):
+        network[place]["busy"] = None
     others = [
         {"kernel": model.kernel, "threads": THREADS, "pieces": [{"mean": free_or_mean(model.kernel, piece.mean)}]}
         for model in dahu.kernels
@@ -40,7 +44,7 @@ def synthetic_platform(nodes: pandas.DataFrame) -> Platform:
         "name": f"synthetic-{len(kept)}-nodes",
         "nodes": {"count": len(kept), "cores": THREADS, "cpus": 1},
         "kernels": [{"kernel": "dgemm", "threads": THREADS, "pieces": [dgemm]}, *others],
-        "network": dahu.network.model_dump(),
+        "network": network,
     }
     return Platform.model_validate(content)
 

@@ -2,8 +2,9 @@
 
 import json
 import os
+import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,20 +54,72 @@ def command_of(question: str) -> Callable[..., None]:
         seed: Seed = None,
         as_json: AsJson = False,
     ) -> None:
-        from lepaute.errors import InputError
-        from lepaute.study.schema import load_study
-
-        asked = load_study(file).question
-        if asked != question:
-            raise InputError(f"{file}: asks the question {asked}; use `lepaute study {asked}`")
-        folder = Path(f"{file.stem}.results") if output is None else output
-        answered(file, folder, resume, scheduler, workers, runs, seed, as_json=as_json)
+        check_question(file, question)
+        words = ["lepaute", "study", question, str(file)]
+        folder = folder_of(file, output)
+        printed(studied(file, folder, resume, scheduler, workers, runs, seed, words), as_json=as_json)
 
     command.__doc__ = QUESTIONS[question]
     return command
 
 
-def answered(
+def tune(
+    file: StudyFile,
+    output: Output = None,
+    resume: Resume = False,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
+    runs: Runs = None,
+    seed: Seed = None,
+    real_runs: Annotated[
+        int | None,
+        typer.Option("--real-runs", help="at most so many runs of the real HPL on this machine correct the simulation"),
+    ] = None,
+    other_machine: Annotated[
+        bool, typer.Option("--other-machine", help="with --real-runs: also where the platform is of another machine")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Which configuration is best."""
+    from lepaute.errors import InputError
+
+    check_question(file, "tune")
+    folder = folder_of(file, output)
+    words = ["lepaute", "study", "tune", str(file), *_options({"--real-runs": real_runs})]
+
+    def simulate() -> "StudyRun":
+        return studied(file, folder, resume, scheduler, workers, runs, seed, words)
+
+    if real_runs is None:
+        if other_machine:
+            raise InputError("--other-machine goes with --real-runs; leave it out")
+        printed(simulate(), as_json=as_json)
+        return
+    from lepaute.cli.study_tune import tuned_for_real
+
+    command = shlex.join([*words, *_options({"--runs": runs, "--seed": seed})])
+    done = tuned_for_real(
+        file, folder, real_runs, command, resume=resume, other_machine=other_machine, simulate=simulate
+    )
+    printed(done, as_json=as_json)
+
+
+def check_question(file: Path, question: str) -> None:
+    """Raises InputError for a study that asks another one."""
+    from lepaute.errors import InputError
+    from lepaute.study.schema import load_study
+
+    asked = load_study(file).question
+    if asked != question:
+        raise InputError(f"{file}: asks the question {asked}; use `lepaute study {asked}`")
+
+
+def folder_of(file: Path, output: Path | None) -> Path:
+    """Where the results of a study go."""
+    return Path(f"{file.stem}.results") if output is None else output
+
+
+def studied(
     file: "Path | Study",
     folder: Path,
     resume: bool,
@@ -74,16 +127,15 @@ def answered(
     workers: int | None,
     runs: int | None,
     seed: int | None,
-    *,
-    as_json: bool,
-) -> None:
-    """Runs a study, of a file or ready, and prints its answer."""
+    words: list[str],
+) -> "StudyRun":
+    """Runs a study, of a file or ready; words: the command without runs and seed."""
     from lepaute.cli.progress import progress_bar
     from lepaute.study.running import run_study
 
     try:
         with progress_bar(BAR_AFTER_S) as tell:
-            run = run_study(
+            return run_study(
                 file,
                 folder=folder,
                 resume=resume,
@@ -93,11 +145,16 @@ def answered(
                 seed=seed,
                 progress=tell,
                 announce=lambda text: note(f"lepaute: {text}"),
+                command=shlex.join([*words, *_options({"--runs": runs, "--seed": seed})]),
             )
     except KeyboardInterrupt:
         complain("interrupted; --resume continues")
         os._exit(INTERRUPTED)  # a normal exit would wait for the simulations that are under way
-    printed(run, as_json=as_json)
+
+
+def _options(given: Mapping[str, object]) -> list[str]:
+    """The options that have a value, as on a command line."""
+    return [word for name, value in given.items() if value is not None for word in (name, str(value))]
 
 
 def printed(run: "StudyRun", *, as_json: bool) -> None:
@@ -160,7 +217,9 @@ def ready(
         print(study_text(study), end="")
         return
     folder = Path(f"{name}.results") if output is None else output
-    answered(study, folder, resume, scheduler, workers, None, None, as_json=as_json)
+    options = {"-p": platform, "--n": n, "--nb": nb, "--grid": grid, "--threads-per-rank": threads}
+    words = ["lepaute", "study", "ready", name, *_options(options)]
+    printed(studied(study, folder, resume, scheduler, workers, runs, seed, words), as_json=as_json)
 
 
 def schema() -> None:
@@ -171,7 +230,7 @@ def schema() -> None:
 
 
 for _question in QUESTIONS:
-    app.command(_question)(command_of(_question))
+    app.command(_question)(tune if _question == "tune" else command_of(_question))
 app.command()(ready)
 app.command()(check)
 app.command()(schema)

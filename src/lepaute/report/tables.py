@@ -27,6 +27,11 @@ def records_table(title: str, rows: Any) -> dict[str, Any] | None:
     }
 
 
+def number(value: float, digits: int = 3) -> str:
+    """So many digits, and from 1000 on all before the point, in groups of three: 0.0123, 12.3, 3,027."""
+    return f"{value:.{digits}g}" if abs(value) < 999.5 else f"{value:,.0f}"
+
+
 def _record(row: Any) -> dict[str, Any]:
     if dataclasses.is_dataclass(row) and not isinstance(row, type):
         record = {field.name: getattr(row, field.name) for field in dataclasses.fields(row)}
@@ -39,7 +44,7 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.3g}" if math.isfinite(value) else "–"
+        return number(value) if math.isfinite(value) else "–"
     if isinstance(value, list | tuple):
         return "; ".join(map(_text, value))
     if record := _record(value):

@@ -4,6 +4,7 @@ Every draw is a function of (seed, node or cpu, stream), so nodes do not change 
 seed s of `draw: nodes-and-days` sees the nodes that `synthesize` with seed s makes.
 """
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -166,6 +167,43 @@ def scaled(population: "Population", spatial: float, temporal: float) -> "Popula
             "covariance_temporal": _multiplied(population.covariance_temporal, temporal),
             "covariance_common": None if common is None else _multiplied(common, temporal),
         }
+    )
+
+
+def drawn_alike(one: "Population | None", other: "Population | None") -> bool:
+    """Whether a seed draws the same groups, and the same deviations of CPUs and days but for their size, from both.
+
+    So it is for a population and the same with its standard deviations multiplied (`scaled`).
+    """
+    if one is None or other is None:
+        return one is other
+    if _apart_from_sizes(one) != _apart_from_sizes(other):
+        return False
+    pairs = [(getattr(one, name), getattr(other, name)) for name in ("covariance_temporal", "covariance_common")]
+    for here, there in zip(one.groups, other.groups, strict=True):
+        pairs.append((here.covariance_spatial, there.covariance_spatial))
+        pairs.append((here.covariance_temporal, there.covariance_temporal))
+    return all(_proportional(*pair) for pair in pairs)
+
+
+def _apart_from_sizes(population: "Population") -> tuple[object, ...]:
+    shared = (population.kernel, population.threads, population.terms, population.draw, population.group_of_node)
+    scales = (population.covariance_log_scale, population.scale_of_cpu)
+    return (*shared, *scales, *((group.weight, group.covariance_log_scale) for group in population.groups))
+
+
+def _proportional(one: Matrix | None, other: Matrix | None) -> bool:
+    """Whether one covariance is the other times a number; 0 is one."""
+    if one is None or other is None:
+        return one is other
+    largest = max(range(len(one)), key=lambda at: one[at][at])
+    if one[largest][largest] == 0.0 or other[largest][largest] == 0.0:
+        return True
+    factor = other[largest][largest] / one[largest][largest]
+    return all(
+        abs(there - factor * here) <= 1e-9 * factor * math.sqrt(one[i][i] * one[j][j])
+        for i, (row, other_row) in enumerate(zip(one, other, strict=True))
+        for j, (here, there) in enumerate(zip(row, other_row, strict=True))
     )
 
 

@@ -11,17 +11,21 @@ if TYPE_CHECKING:
     from lepaute.study.evaluation import Outcome
     from lepaute.study.questions import Answer
     from lepaute.study.schema import Study
-    from lepaute.study.whatif import WhatIfAnswer
 
 
 def write_answer_files(
-    folder: Path, study: "Study", configurations: "Configurations", answer: "Answer", outcomes: Sequence["Outcome"]
+    folder: Path,
+    study: "Study",
+    configurations: "Configurations",
+    answer: "Answer",
+    outcomes: Sequence["Outcome"],
+    command: str | None = None,
 ) -> list[str]:
-    """Writes report.html, and HPL.dat where HPL was tuned; returns their names."""
+    """Writes report.html, and HPL.dat where HPL was tuned; returns their names.  command : that was given, if any"""
     from lepaute.kit.files import write_whole
     from lepaute.study.tune import Tuned, write_hpl_dat
 
-    write_whole(folder / "report.html", page_of(study, answer, outcomes))
+    write_whole(folder / "report.html", page_of(study, answer, outcomes, command))
     names = ["report.html"]
     if isinstance(answer, Tuned):
         application = configurations.at(answer.best).application
@@ -31,7 +35,7 @@ def write_answer_files(
     return names
 
 
-def page_of(study: "Study", answer: "Answer", outcomes: Sequence["Outcome"]) -> str:
+def page_of(study: "Study", answer: "Answer", outcomes: Sequence["Outcome"], command: str | None = None) -> str:
     """The page of an answer."""
     from lepaute.study import report_page
     from lepaute.study.pareto import Front
@@ -39,52 +43,27 @@ def page_of(study: "Study", answer: "Answer", outcomes: Sequence["Outcome"]) -> 
     from lepaute.study.sensitivity_sobol import SobolIndices
     from lepaute.study.tune import Tuned
     from lepaute.study.whatif import WhatIfAnswer
+    from lepaute.study.wording import question_in_words
 
+    varied = {"application.name", *(factor.path for factor in study.factors.values())}
+    varied |= {path for fields in study.scenarios.values() for path in fields}
+    name = str(study.base.application["name"])
+    known = study.base.application.items()
+    fields = ", ".join(f"{field} {value}" for field, value in known if f"application.{field}" not in varied)
+    base = f"{name} ({fields})" if fields else name
     asked = report_page.Asked(
-        study.title,
-        study.question,
-        f"lepaute study {study.question} study.yaml",
-        f"{study.base.application['name']} on {study.base.platform}; run i uses seed {study.seed} + i; "
-        f"lepaute {__version__}",
+        study.title or f"A study of {name} on {study.base.platform}",
+        question_in_words(study),
+        (*([command] if command else []), f"lepaute study {study.question} study.yaml"),
+        f"{base} on {study.base.platform}; seeds from {study.seed}; lepaute {__version__}",
     )
     if isinstance(answer, WhatIfAnswer):
-        return whatif_page(asked, answer, outcomes)
+        return report_page.whatif_page(asked, answer, outcomes)
     if isinstance(answer, Tuned):
-        return report_page.tuned_page(asked, answer)
+        return report_page.tuned_page(asked, answer, answer.real)
     if isinstance(answer, Effects):
         return report_page.effects_page(asked, answer, outcomes)
     if isinstance(answer, SobolIndices):
         return report_page.sobol_page(asked, answer, outcomes)
     assert isinstance(answer, Front)
     return report_page.front_page(asked, answer, outcomes)
-
-
-def whatif_page(asked: "object", answer: "WhatIfAnswer", outcomes: Sequence["Outcome"]) -> str:
-    """Of scenarios in pairs."""
-    from lepaute.report.tables import records_table
-    from lepaute.study import report_page
-
-    assert isinstance(asked, report_page.Asked)
-    rows = [
-        {
-            **each.setting,
-            answer.factor: each.other.level,
-            **{f"{name} of the base": value for name, value in each.reference.means.items()},
-            **each.other.means,
-            "against the base": "; ".join(f"{name}: {one.text}" for name, one in each.differences.items())
-            or (each.other.refusal or each.reference.refusal),
-        }
-        for each in answer.comparisons
-    ]
-    noise = "the same noise on both sides" if answer.same_noise else "noise of its own on each side"
-    sure = [
-        f"{answer.runs} pairs of runs of equal seeds for each comparison, with {noise}",
-        f"{answer.told_apart} of {len(answer.comparisons)} comparisons are told apart",
-    ]
-    if apart := sum(not each.shared for each in answer.comparisons):
-        sure.append(f"{apart} compare machines whose models have no errors in common: their intervals are wider")
-    tables = [records_table("Comparisons", rows)]
-    doubtful = answer.told_apart < len(answer.comparisons) / 2
-    return report_page.page(
-        asked, answer.sentence.removesuffix("."), doubtful, sure, report_page.outside(outcomes), [], tables
-    )

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from lepaute.errors import InputError
-from lepaute.study.evaluation import Outcome, by_point
+from lepaute.study.evaluation import SCENARIO, Outcome, by_point
 from lepaute.study.pareto import Front, front
-from lepaute.study.schema import SCENARIO, FieldPath, Name, Real, Value
+from lepaute.study.schema import FieldPath, Name, Real, Value
 
 if TYPE_CHECKING:
     from lepaute.study.schema import Study

@@ -5,9 +5,9 @@ from typing import Any
 from lepaute.errors import LepauteError
 from lepaute.kit.yaml_faults import guess
 from lepaute.study.configuration import Configurations
-from lepaute.study.evaluation import Point
+from lepaute.study.evaluation import SCENARIO, Point
 from lepaute.study.faults import located
-from lepaute.study.schema import SCENARIO, Study
+from lepaute.study.schema import Study
 
 
 def check_study(configurations: Configurations, text: str | None = None, origin: str = "study") -> None:

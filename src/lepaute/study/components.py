@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 #: No component becomes more than so many times as fast or slow.
 LARGEST_FACTOR = 1e9
+COMPONENTS = ("computing", "bandwidth", "latency")
 POPULATION = ("spatial", "temporal", "draw", "weight[I]")
 
 
@@ -42,8 +43,14 @@ def scaled(platform: "Platform", name: str, value: Any) -> "Platform":
     if name in ("bandwidth", "latency"):
         network = _network(platform.network, name, factor)
         return platform.model_copy(update={"network": network, "topology": _topology(platform.topology, name, factor)})
-    if name != "computing":
-        _check_kernel(platform, f"scale.{name}", name)
+    kernels_known = [model.kernel for model in platform.kernels]
+    if name not in (*COMPONENTS, *kernels_known):
+        from lepaute.kit.yaml_faults import guess
+
+        raise InputError(
+            f"scale.{name[:60]} is no component{guess(name, [*COMPONENTS, *kernels_known])}; they are "
+            f"{', '.join(COMPONENTS)}, and kernels of platform {platform.name} such as {kernels_known[0]}"
+        )
     kernels = tuple(
         _with_pieces(model, lambda piece: _longer(piece, 1.0 / factor))
         if name in ("computing", model.kernel)

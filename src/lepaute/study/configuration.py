@@ -13,14 +13,17 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.kit.quantities import lag_of
 from lepaute.simulate.conditions import Conditions
+from lepaute.simulate.lag import at_lag
 from lepaute.simulate.layers import Layers
 from lepaute.simulate.mapping import Mapping as RankMapping
 from lepaute.simulate.mapping import platform_slots
+from lepaute.simulate.transfer import read_transfer
 from lepaute.study.applications import application_of
 from lepaute.study.components import slowest_nodes, with_components, with_population_knobs
-from lepaute.study.evaluation import Point, Trial
-from lepaute.study.schema import SCENARIO, PlacedRandomly, Study
+from lepaute.study.evaluation import SCENARIO, Point, Trial
+from lepaute.study.schema import PlacedRandomly, Study
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
@@ -80,8 +83,10 @@ class Configuration:
 
     def shares_errors(self, other: "Configuration") -> bool:
         """Whether the same draws mean the same errors of models, so that they cancel in a comparison."""
+        from lepaute.simulate.population import drawn_alike
+
         a, b = self.models, other.models
-        same = a is b or (a.kernels == b.kernels and a.days == b.days and a.population == b.population)
+        same = a is b or (a.kernels == b.kernels and a.days == b.days and drawn_alike(a.population, b.population))
         threads = {self.application.threads_per_rank, other.application.threads_per_rank}
         return same and (len(threads) == 1 or not self.application.kernel_models)
 
@@ -98,13 +103,15 @@ class Configurations:
 
         self.study, self.folder = study, folder
         self._platforms = {name: load_platform(_located(name, folder)) for name in _platform_names(study)}
+        transfer = study.base.transfer
+        self._transfer = None if transfer is None else read_transfer((folder or Path()) / transfer)
         self._kept: OrderedDict[Point, Configuration] = OrderedDict()
         self._bases: dict[str, Platform] = {}
         self._made_platforms: OrderedDict[str, tuple[Platform, Platform]] = OrderedDict()
         self._lock = RLock()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"study": self.study, "folder": self.folder, "_platforms": self._platforms}
+        return {"study": self.study, "folder": self.folder, "_platforms": self._platforms, "_transfer": self._transfer}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -203,7 +210,9 @@ class Configurations:
         models, platform = self._platform(values)
         mapping = self._mapping(values, platform, application)
         study = self.study
-        conditions = Conditions(platform, Layers.without(study.base.without), mapping, study.base.fidelity)
+        platform, lag = at_lag(platform, None if study.base.lag is None else lag_of(study.base.lag))
+        layers = Layers.without(study.base.without)
+        conditions = Conditions(platform, layers, mapping, study.base.fidelity, transfer=self._transfer, lag=lag)
         mapping.cores(platform, application.ranks, application.threads_per_rank)  # raises where they do not fit
         return Configuration(application, conditions, models)
 

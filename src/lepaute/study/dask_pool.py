@@ -6,6 +6,7 @@ that end in an orderly way (preempted, or at the end of their job's time) count 
 """
 
 import logging
+import shlex
 import uuid
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -27,8 +28,20 @@ KILLS: Mapping[str, int] = {"local": 2, "slurm": 9, "oar": 9}
 _LIFETIME = ("--lifetime", "50m", "--lifetime-stagger", "5m")
 _WALLTIME = "01:00:00"
 _MEMORY = "2GiB"
+#: Options that jobs of one of them have alone. Without this one dask-jobqueue warns that OAR is not told of the memory.
+_USUAL_OF_ONE: Mapping[str, Mapping[str, str]] = {"oar": {"memory_per_core_property_name": "not_applicable"}}
 #: Processes that are stopped for a while (Ctrl-Z, a suspended machine) are no dead ones.
 _PATIENCE = "30 minutes"
+
+#: What watches schedulers and workers takes processor time from the simulations: a tick 50 times a second in each, the
+#: stacks of workers 100 times a second.
+QUIET: Mapping[str, Any] = {
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "1 minute",
+    "distributed.admin.system-monitor.gil.enabled": False,
+    "distributed.scheduler.work-stealing-interval": "1s",
+    "distributed.worker.profile.enabled": False,
+}
 
 _STUDIES: "dict[str, Configurations]" = {}
 
@@ -69,10 +82,7 @@ class DaskPool:
                 "distributed.comm.timeouts.tcp": _PATIENCE,
                 "distributed.comm.timeouts.connect": "5 minutes",
                 "distributed.admin.tick.limit": "1 hour",
-                # What watches workers takes processor time from the simulations: their stacks, 100 times a second.
-                "distributed.worker.profile.enabled": False,
-                "distributed.admin.system-monitor.interval": "1 minute",
-                "distributed.admin.system-monitor.gil.enabled": False,
+                **QUIET,
             }
         )
         try:
@@ -174,6 +184,12 @@ def _jobs(scheduler: str, workers: int, folder: Path | None) -> Any:
     def chosen(name: str, usual: Any) -> Any:
         return usual if known.get(name) is None else known[name]
 
+    # Jobs begin without the settings of this process.
+    quiet = [
+        f"export DASK_{name.upper().replace('.', '__').replace('-', '_')}={shlex.quote(str(value))}"
+        for name, value in QUIET.items()
+    ]
+    more = {name: chosen(name.replace("_", "-"), usual) for name, usual in _USUAL_OF_ONE.get(scheduler, {}).items()}
     usual_walltime = known.get("walltime") in (None, "00:30:00")  # the latter is what dask-jobqueue ships
     cluster = kind(
         cores=chosen("cores", 1),
@@ -181,6 +197,8 @@ def _jobs(scheduler: str, workers: int, folder: Path | None) -> Any:
         memory=chosen("memory", _MEMORY),
         walltime=_WALLTIME if usual_walltime else known["walltime"],
         worker_extra_args=list(_LIFETIME) if usual_walltime else chosen("worker_extra_args", []),
+        job_script_prologue=[*chosen("job-script-prologue", []), *quiet],
+        **more,
         log_directory=str(folder / "jobs") if folder is not None else None,
         scheduler_options={"dashboard": False, "dashboard_address": None},
         silence_logs="critical",

@@ -13,8 +13,12 @@ from lepaute.errors import InputError
 
 Value = str | int | float | bool | None
 
+#: Factor whose levels are the names of a study's scenarios.
+SCENARIO = "scenario"
 #: Whole numbers above are not exact as floating-point numbers.
 _EXACT = 2**53
+#: What has a larger share of its time extrapolated is flagged; it competes with its wider interval.
+MOST_EXTRAPOLATED = 0.2
 #: Responses of which less is better; of any other (rates, rates per watt), more is.
 LESS_IS_BETTER = frozenset({"time_s", "energy_j", "cost"})
 
@@ -128,18 +132,6 @@ def by_point(outcomes: Iterable[Outcome]) -> dict[Point, list[Outcome]]:
     for outcome in outcomes:
         groups.setdefault(outcome.trial.point, []).append(outcome)
     return groups
-
-
-def from_table(outcomes: Iterable[Outcome]) -> Evaluate:
-    """Looks trials up among known outcomes, such as measurements; a trial that is not among them is refused."""
-    known = {outcome.trial: outcome for outcome in outcomes}
-
-    def evaluate(trials: Sequence[Trial]) -> list[Outcome]:
-        return [
-            known.get(trial) or Outcome(trial, refusal=f"not among the {len(known)} known outcomes") for trial in trials
-        ]
-
-    return evaluate
 
 
 class Once:

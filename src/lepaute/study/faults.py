@@ -4,13 +4,20 @@ from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
 from lepaute.kit.yaml_faults import Path, composed, fields_at, guess, line_in, shown, spoken
-from lepaute.study.schema import Study
+from lepaute.study.schema import Base, Study
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
     from pydantic_core import ErrorDetails
 
 _LONGEST = 500
+#: Where a mapping is wanted.
+_EXAMPLES = {
+    "application": "{name: hpl, n: 20k, grid: 8x16}",
+    "factor": "{path: application.nb, levels: [64, 128]}",
+    "factors": "{nb: {path: application.nb, levels: [64, 128]}}",
+    "scenarios": "{as it is: {}, half the bandwidth: {scale.bandwidth: 0.5}}",
+}
 
 
 def described(error: "ValidationError", content: object, text: str | None, origin: str) -> InputError:
@@ -43,6 +50,11 @@ def _path(detail: "ErrorDetails") -> Path:
     return (*steps, *detail.get("ctx", {}).get("at", ()))
 
 
+def _place(path: Path) -> str:
+    """What a mapping is of."""
+    return "factor" if len(path) == 2 and path[0] == "factors" else str(path[-1])
+
+
 def _problem(detail: "ErrorDetails", path: Path) -> str:
     kind, given = detail["type"], shown(detail["input"])
     if kind == "fault":
@@ -50,8 +62,12 @@ def _problem(detail: "ErrorDetails", path: Path) -> str:
     if kind == "missing":
         return "is missing; add it"
     if kind == "extra_forbidden":
+        if len(path) == 1 and path[0] in Base.model_fields:
+            return "is not a field of a study: it belongs under base"
         known = fields_at(Study, path[:-1])
         return f"is not a field of a study{guess(str(path[-1]), known)}; remove or rename it"
+    if kind in ("dict_type", "model_type"):
+        return f"is {given}; write a mapping, such as {_EXAMPLES.get(_place(path), '{name: value}')}"
     if kind == "literal_error":
         return f"is {given}; it must be {detail['ctx']['expected']}"
     if kind == "string_pattern_mismatch":

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import InputError
 from lepaute.stats.intervals import prediction_interval
 from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point, by_point
+from lepaute.study.wording import RESPONSES, amount, called, listed, noun
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,13 +69,15 @@ class Front:
     def text(self) -> str:
         """The answer in one sentence."""
         parts = [
-            f"{one.point} ({', '.join(f'{name} {one.spreads[name].middle:.4g}' for name in self.responses)})"
+            f"{called(one.point)} ({', '.join(_said(name, one.spreads[name].middle) for name in self.responses)})"
             for one in self.likely[:6]
         ]
         rest = len(self.likely) - len(parts)
         more = f" and {rest} more" if rest > 0 else ""
         verb = "is" if len(self.likely) == 1 else "are"
-        return f"{len(self.likely)} of {len(self.members)} {verb} likely on the front: {'; '.join(parts)}{more}"
+        nouns = listed([noun(name).removeprefix("the ") for name in self.responses])
+        count = f"{len(self.likely)} of {len(self.members)}"
+        return f"{count} {verb} likely on the front of {nouns}: {'; '.join(parts)}{more}"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
@@ -83,6 +86,11 @@ class Front:
             "points": [one.to_dict() for one in self.members],
             "refused": [{"point": dict(point), "reason": reason} for point, reason in self.refused.items()],
         }
+
+
+def _said(response: str, value: float) -> str:
+    text = amount(response, value)
+    return text if response in RESPONSES else f"{response} {text}"
 
 
 def front(outcomes: Iterable[Outcome], responses: Sequence[str], *, seed: int = 1) -> Front:

@@ -1,23 +1,26 @@
-"""Pictures of answers, as SVG inside a page: ranking, tornado, shares of variance, heat map, Pareto front.
+"""Pictures of answers: changes, ranking, tornado, shares of variance, heat map, Pareto front."""
 
-Rows have names as long as configurations are, which the axes of report/svg.py do not take; colours and strokes are
-those of its style sheet.
-"""
+from collections.abc import Callable, Mapping
+from math import isfinite, log, log2
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from html import escape
-from math import ceil, floor, isfinite, log, log10
-
+from lepaute.report.tables import number
+from lepaute.study.drawing import FOOT, LETTER, RIGHT, ROW, TOP, WIDTH, Drawing, middle_of, named_rows, ticks, with_room
 from lepaute.study.evaluation import Point, Value
 from lepaute.study.pareto import Front
 from lepaute.study.ranking import Ranking
 from lepaute.study.sensitivity import Effects
 from lepaute.study.sensitivity_sobol import Index, SobolIndices
+from lepaute.study.whatif import WhatIfAnswer
+from lepaute.study.wording import begun, called, label, noun
 
-WIDTH, ROW, TOP, FOOT, RIGHT = 760, 22, 10, 42, 24
 #: Points of a ranking that have a row of their own.
 MOST_ROWS = 20
+#: Comparisons that have a row in a picture.
+MOST_CHANGES = 60
+#: From this ratio on, or one over it, changes are drawn on a logarithmic axis.
+LARGE_RATIO = 3.0
+#: Points on a front that have their name beside them.
+MOST_NAMES = 12
 #: Columns and rows of a heat map in which the values are written.
 MOST_CELLS = 16
 #: Points that are less likely on a front are drawn without their intervals.
@@ -26,43 +29,41 @@ LEAST_CROSSED = 0.05
 PALE, DARK = (233, 241, 250), (31, 95, 168)
 
 
-@dataclass
-class Drawing:
-    """An SVG that grows: alt says what there is to see, caption how to read it."""
+def changes(found: WhatIfAnswer, response: str) -> Drawing | None:
+    """A row for each comparison: how much the response changes, with its interval; None where nothing is known."""
+    rows = [(each, each.differences[response]) for each in found.comparisons if response in each.differences]
+    rows = rows[:MOST_CHANGES]
+    if not rows:
+        return None
+    most = max(max(log2(one.ratio), -log2(one.ratio), 0.01) for _, one in rows)
+    is_large = most > log2(LARGE_RATIO)
+    scaled: Callable[[float], float] = log2 if is_large else lambda ratio: 100.0 * (ratio - 1.0)
 
-    alt: str
-    caption: str
-    height: float
-    width: float = WIDTH
-    parts: list[str] = field(default_factory=list)
+    def shown(ratio: float) -> float:
+        """Where a ratio is on the axis; intervals of two or three runs can be so wide that nothing else is seen."""
+        return scaled(min(max(ratio, 2.0 ** (-4.0 * most)), 2.0 ** (4.0 * most)))
 
-    def text(self, x: float, y: float, words: str, anchor: str = "start", style: str = "", fill: str = "") -> None:
-        look = f' class="{style}"' if style else ""
-        colour = f' style="fill:{fill}"' if fill else ""
-        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{look}{colour}>{escape(words)}</text>')
-
-    def line(self, x0: float, y0: float, x1: float, y1: float, style: str = "line") -> None:
-        self.parts.append(f'<path class="{style}" d="M{x0:.1f} {y0:.1f}L{x1:.1f} {y1:.1f}"/>')
-
-    def whisker(self, x0: float, x1: float, y: float) -> None:
-        """An interval across a bar."""
-        path = f"M{x0:.1f} {y:.1f}H{x1:.1f}M{x0:.1f} {y - 3:.1f}v6M{x1:.1f} {y - 3:.1f}v6"
-        self.parts.append(f'<path style="stroke:#1c2430;stroke-width:1.2" d="{path}"/>')
-
-    def dot(self, x: float, y: float, style: str = "mark") -> None:
-        self.parts.append(f'<path class="{style}" d="M{x:.1f} {y:.1f}h0"/>')
-
-    def box(self, x: float, y: float, width: float, height: float, colour: str) -> None:
-        self.parts.append(
-            f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 0.5):.1f}" height="{height:.1f}" style="fill:{colour}"/>'
-        )
-
-    def svg(self) -> str:
-        """The element of a page."""
-        return (
-            f'<svg viewBox="0 0 {self.width:.0f} {self.height:.0f}" role="img" aria-label="{escape(self.alt)}">'
-            f"{''.join(self.parts)}</svg>"
-        )
+    ends = [0.0] + [shown(end) for _, one in rows for end in (one.ratio, one.low, one.high) if end is not None]
+    picture, place = named_rows(
+        f"the change of {noun(response)} in {len(rows)} comparisons, with intervals",
+        f"Change of {noun(response)} against the base, {found.base_name}; lines: 95 % intervals of one further pair of "
+        "runs on one machine and day. Bold: told apart from it.",
+        [found.name_of(each) for each, _ in rows],
+        (min(ends), max(ends)),
+        (lambda value: f"× {2.0**value:.3g}") if is_large else percent_text,
+        [one.is_told_apart for _, one in rows],
+        least_step=1.0 if is_large else 0.0,
+    )
+    picture.line(place(0.0), TOP, place(0.0), TOP + ROW * len(rows), "zero")
+    for at, (_, one) in enumerate(rows):
+        y = middle_of(at)
+        if one.low is not None and one.high is not None:
+            style = "line" if one.is_told_apart else "thin"
+            picture.line(place(shown(one.low)), y, place(shown(one.high)), y, style)
+        picture.dot(place(shown(one.ratio)), y, "mark" if one.is_told_apart else "dot")
+        change = f"× {number(one.ratio)}" if is_large else percent_text(100.0 * (one.ratio - 1.0), 2)
+        picture.text(WIDTH - 2, y + 4, change, "end", "label")
+    return picture
 
 
 def ranking(found: Ranking) -> Drawing:
@@ -75,18 +76,18 @@ def ranking(found: Ranking) -> Drawing:
     rest = len(found.standings) - len(rows)
     names = [f"{one.point}" for one in rows]
     more = f"; {rest} more are worse still" if rest > 0 else ""
-    picture, place = _rows(
+    picture, place = named_rows(
         f"{len(rows)} points, the best first, with the interval of how much worse each is",
-        f"{found.response} against the best point, at equal seeds: how much worse, and the 95 % interval for one "
-        f"further machine and day. Bold: the best and what cannot be told from it. Right: the probability to be the "
-        f"best{more}.",
+        f"{begun(noun(found.response))} against that of the best point at equal seeds: how much worse, and the 95 % "
+        "interval for one further machine and day. Bold: the best and what cannot be told from it. Right: the "
+        f"probability to be the best{more}.",
         names,
         (low, high),
-        lambda value: f"{100.0 * (value - 1.0):+.3g} %",
+        lambda value: percent_text(100.0 * (value - 1.0)),
         [one.near for one in rows],
     )
     for at, one in enumerate(rows):
-        y = _middle(at)
+        y = middle_of(at)
         if one.low is not None and one.high is not None:
             picture.line(place(one.low), y, place(one.high), y, "line" if one.near else "thin")
         picture.dot(place(one.ratio), y, "mark" if one.near else "dot")
@@ -103,18 +104,18 @@ def tornado(found: Effects) -> Drawing | None:
     unity = 1.0 if found.logarithm else 0.0
     ends = [value for term in terms for one in term.levels for value in (one.effect, one.low, one.high)
             if value is not None]  # fmt: skip
-    picture, place = _rows(
+    picture, place = named_rows(
         f"effects of {len(terms)} factors on {found.response}, the largest on top",
-        f"{found.response} at the levels of each factor against the mean of all points; thin: the 95 % interval of the "
-        "mean over machines. Factors in bold stand out from what machines differ by.",
+        f"The effect of the levels of each factor on {noun(found.response)}, against the mean of all points; thin: the "
+        "95 % interval of the mean over machines. Factors in bold stand out from what machines differ by.",
         [term.name for term in terms],
         (min(*ends, unity), max(*ends, unity)),
-        (lambda value: f"{100.0 * (value - 1.0):+.3g} %") if found.logarithm else (lambda value: f"{value:+.3g}"),
+        (lambda value: percent_text(100.0 * (value - 1.0))) if found.logarithm else (lambda value: f"{value:+.3g}"),
         [term.is_significant for term in terms],
         margin=70.0,
     )
     for at, term in enumerate(terms):
-        y = _middle(at)
+        y = middle_of(at)
         ordered = sorted(term.levels, key=lambda one: one.effect)
         low, high = ordered[0], ordered[-1]
         picture.box(place(low.effect), y - 6, place(high.effect) - place(low.effect), 12, "#8fb0d6")
@@ -135,18 +136,18 @@ def shares(found: Effects | SobolIndices) -> Drawing:
             bars += [(f"{name}, with interactions", index, index.value)]
             bars += [(f"{name}, by itself", found.first[name], found.first[name].value)]
         bars += [("machine and day", found.machine, found.machine.value), ("a run's own noise", None, found.noise)]
-        caption = f"Share of the variance of {found.response}: Sobol indices with 95 % bootstrap intervals."
+        caption = f"Share of the variance of {noun(found.response)}: Sobol indices with 95 % bootstrap intervals."
         bold = [index is not None and index.low > 0.0 for _, index, _ in bars]
     else:
         bars = [(term.name, None, term.share) for term in found.terms]
         bars += [("interactions of three and more", None, found.unexplained)] if found.unexplained > 5e-4 else []
         caption = (
-            f"Share of the variance of {found.response} between the points. Bold: p < 0.05 against what machines "
+            f"Share of the variance of {noun(found.response)} between the points. Bold: p < 0.05 against what machines "
             "differ by in it."
         )
         bold = [*(term.is_significant for term in found.terms), *([False] * (len(bars) - len(found.terms)))]
     most = max(index.high if index is not None else value for _, index, value in bars)
-    picture, place = _rows(
+    picture, place = named_rows(
         f"shares of the variance of {found.response}",
         caption,
         [name for name, _, _ in bars],
@@ -155,7 +156,7 @@ def shares(found: Effects | SobolIndices) -> Drawing:
         bold,
     )
     for at, (_, interval, value) in enumerate(bars):
-        y = _middle(at)
+        y = middle_of(at)
         picture.box(place(0.0), y - 6, place(max(value, 0.0)) - place(0.0), 12, "#8fb0d6" if bold[at] else "#d9dee5")
         if interval is not None:
             picture.whisker(place(max(interval.low, 0.0)), place(max(interval.high, 0.0)), y)
@@ -176,8 +177,8 @@ def heat_map(values: Mapping[Point, float], rows: str, columns: str, response: s
     height = 24.0
     picture = Drawing(
         f"{response} by {rows} and {columns}",
-        f"{response} by {rows} (down) and {columns} (across), the best over all other factors: the lighter, the less. "
-        "Framed: the choice. Empty: not simulated, or refused.",
+        f"{begun(label(response))}, by {rows} (down) and {columns} (across), the best over all other factors: the "
+        "lighter, the less. Framed: the choice. Empty: not simulated, or refused.",
         TOP + height * len(down) + FOOT,
     )
     low, high = min(cells.values()), max(cells.values())
@@ -192,7 +193,7 @@ def heat_map(values: Mapping[Point, float], rows: str, columns: str, response: s
             share = (log(value / low) / log(high / low)) if low > 0.0 and high > low else 0.0
             picture.box(x + 1, y + 1, width - 2, height - 2, _colour(share))
             if len(across) <= MOST_CELLS:
-                shown = f"{value:.4g}"
+                shown = number(value, 4)
                 picture.text(x + width / 2, y + height / 2 + 4, shown, "middle", fill="#ffffff" if share > 0.55 else "")
             if best is not None and (best[rows], best[columns]) == (level, other):
                 corner = f"M{x + 1:.1f} {y + 1:.1f}h{width - 2:.1f}v{height - 2:.1f}h{2 - width:.1f}Z"
@@ -216,11 +217,12 @@ def pareto(found: Front) -> Drawing:
     for name in (x_name, y_name):
         ends = [one.spreads[name].middle for one in found.members]
         ends += [end for one in crosses for end in (one.spreads[name].low, one.spreads[name].high)]
-        spans.append(_room(min(ends), max(ends)))
+        spans.append(with_room(min(ends), max(ends)))
     picture = Drawing(
         f"{x_name} against {y_name}, and which points are on the front",
-        f"{x_name} against {y_name} of each point. Dark: on the Pareto front with a probability of a half or more, "
-        "which is written; with a thin cross: of 5 % or more; crosses are 95 % intervals.",
+        f"{begun(noun(x_name))} and {noun(y_name)} of each configuration. Dark: on the Pareto front with a probability "
+        "of a half or more, which is written where it is below 95 %; with a thin line: of 5 % or more. Lines are 95 % "
+        "intervals.",
         height,
     )
     (x_low, x_high), (y_low, y_high) = spans
@@ -231,14 +233,14 @@ def pareto(found: Front) -> Drawing:
     def up(value: float) -> float:
         return bottom - (value - y_low) / (y_high - y_low) * (bottom - TOP)
 
-    for value in _ticks(x_low, x_high):
+    for value in ticks(x_low, x_high):
         picture.line(across(value), TOP, across(value), bottom, "grid")
-        picture.text(across(value), bottom + 15, f"{value:.6g}", "middle")
-    for value in _ticks(y_low, y_high):
+        picture.text(across(value), bottom + 15, number(value, 6), "middle")
+    for value in ticks(y_low, y_high):
         picture.line(left, up(value), WIDTH - RIGHT, up(value), "grid")
-        picture.text(left - 6, up(value) + 4, f"{value:.6g}", "end")
-    picture.text((left + WIDTH - RIGHT) / 2, bottom + 33, x_name, "middle", "label")
-    picture.text(2, TOP + 8, y_name, "start", "label")
+        picture.text(left - 6, up(value) + 4, number(value, 6), "end")
+    picture.text((left + WIDTH - RIGHT) / 2, bottom + 33, label(x_name), "middle", "label")
+    picture.text(2, TOP + 8, label(y_name), "start", "label")
     for one in sorted(found.members, key=lambda one: one.probability):
         x, y = one.spreads[x_name], one.spreads[y_name]
         there = one.probability >= 0.5
@@ -248,44 +250,12 @@ def pareto(found: Front) -> Drawing:
             picture.line(across(x.middle), up(y.low), across(x.middle), up(y.high), style)
         picture.dot(across(x.middle), up(y.middle), "mark" if there else "dot")
         if there:
-            picture.text(across(x.middle) + 6, up(y.middle) - 6, _probability(one.probability), "start", "label")
+            sure = "" if one.probability >= 0.95 else f" ({_probability(one.probability)})"
+            name = called(one.point) if len(found.likely) <= MOST_NAMES else ""
+            is_right = across(x.middle) + LETTER * len(name + sure) > WIDTH
+            side, anchor = (-6, "end") if is_right else (6, "start")
+            picture.text(across(x.middle) + side, up(y.middle) - 6, f"{name}{sure}".strip(), anchor, "label")
     return picture
-
-
-def _rows(
-    alt: str,
-    caption: str,
-    names: Sequence[str],
-    span: tuple[float, float],
-    label: Callable[[float], str],
-    bold: Sequence[bool],
-    margin: float = 8.0,
-) -> tuple[Drawing, Callable[[float], float]]:
-    """A named row for each, over a common axis; and where a value is on it."""
-    low, high = _room(*span)
-    left = min(340.0, 16.0 + 6.4 * max(map(len, names)))
-    right = WIDTH - RIGHT - 40.0
-    picture = Drawing(alt, caption, TOP + ROW * len(names) + FOOT - 12)
-
-    def place(value: float) -> float:
-        share = (value - low) / (high - low)
-        return left + margin + min(max(share, 0.0), 1.0) * (right - left - 2 * margin)
-
-    bottom = TOP + ROW * len(names)
-    for value in _ticks(low, high):
-        picture.line(place(value), TOP, place(value), bottom, "grid")
-        picture.text(place(value), bottom + 16, label(value), "middle")
-    for at, name in enumerate(names):
-        most = int((left - 12) / 6.2)
-        shown = name if len(name) <= most else f"{name[: most - 1]}…"
-        weight = ' style="font-weight:600"' if bold[at] else ""
-        y = _middle(at) + 4
-        picture.parts.append(f'<text x="{left - 6:.1f}" y="{y:.1f}" text-anchor="end"{weight}>{escape(shown)}</text>')
-    return picture, place
-
-
-def _middle(row: int) -> float:
-    return TOP + ROW * (row + 0.5)
 
 
 def _left_of(place: Callable[[float], float], *values: float | None) -> float:
@@ -294,19 +264,6 @@ def _left_of(place: Callable[[float], float], *values: float | None) -> float:
 
 def _right_of(place: Callable[[float], float], *values: float | None) -> float:
     return max(place(value) for value in values if value is not None)
-
-
-def _room(low: float, high: float) -> tuple[float, float]:
-    room = 0.04 * (high - low) or 0.02 * max(abs(high), 1e-9)
-    return low - (room if low != 0.0 else 0.0), high + room
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    step = (high - low) / 5.0
-    scale = 10.0 ** floor(log10(step))
-    step = next(factor * scale for factor in (1.0, 2.0, 5.0, 10.0) if factor * scale >= step * (1 - 1e-9))
-    first = ceil(low / step - 1e-9)
-    return [round((first + number) * step, 12) for number in range(floor(high / step + 1e-9) - first + 1)]
 
 
 def _in_order(levels: set[Value]) -> list[Value]:
@@ -330,6 +287,12 @@ def _probability(value: float) -> str:
     if not isfinite(value):
         return "–"
     return f"{100.0 * value:.0f} %" if value >= 0.005 or value == 0.0 else "< 1 %"
+
+
+def percent_text(value: float, digits: int = 3) -> str:
+    """A change in per cent, with its sign."""
+    text = f"{value:+.{digits}g}" if abs(value) < 99.5 else f"{value:+,.0f}"
+    return f"{text if value else '0'} %"
 
 
 def _word(level: Value) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.stats.student import student_quantile
-from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point
+from lepaute.study.evaluation import LESS_IS_BETTER, MOST_EXTRAPOLATED, Outcome, Point
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-#: A point of which a larger share of the time is extrapolated competes with no other, as in a sweep of predictions.
-MOST_EXTRAPOLATED = 0.2
 #: With fewer runs in common, a point's own spread counts for little: that of all points stands beside it, with as many
 #: degrees of freedom as this.
 FEW_RUNS, WORTH_OF_OTHERS = 4, 6.0
@@ -49,6 +47,11 @@ class Standing:
     near: bool
     extrapolated: float
 
+    @property
+    def flagged(self) -> bool:
+        """Whether more of its time rests on models outside of their fitted ranges than usual for a comparison."""
+        return self.extrapolated > MOST_EXTRAPOLATED
+
     def to_dict(self) -> dict[str, Any]:
         """An entry of the JSON."""
         return {
@@ -59,6 +62,7 @@ class Standing:
             "probability_best": self.probability,
             "near_best": self.near,
             "extrapolated": self.extrapolated,
+            "flagged": self.flagged,
         }
 
 
@@ -68,13 +72,12 @@ class Ranking:
 
     expected_loss : how much worse than the best the first one is expected to be, as far as further simulations could
         tell: relative, an upper bound; infinite while every point has one run
-    apart    : points of which too much is extrapolated to compete;  refused : those that cannot be, with the reason
+    refused : points that cannot be, with the reason
     """
 
     response: str
     standings: tuple[Standing, ...]
     expected_loss: float
-    apart: tuple[Standing, ...]
     refused: Mapping[Point, str]
 
     @property
@@ -86,13 +89,18 @@ class Ranking:
         """The best and all that cannot be told from it."""
         return tuple(one for one in self.standings if one.near)
 
+    @property
+    def within(self) -> Standing | None:
+        """The best of those that are not flagged; None where all are."""
+        return next((one for one in self.standings if not one.flagged), None)
+
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON."""
         return {
             "response": self.response,
             "expected_loss": self.expected_loss if self.expected_loss < inf else None,
             "standings": [one.to_dict() for one in self.standings],
-            "apart": [one.to_dict() for one in self.apart],
+            "best_within_ranges": None if self.within is None else dict(self.within.point),
             "refused": [{"point": dict(point), "reason": reason} for point, reason in self.refused.items()],
         }
 
@@ -138,33 +146,25 @@ def rank(
     *,
     seed: int = 1,
     probabilities: bool = True,
-    most_extrapolated: float = MOST_EXTRAPOLATED,
 ) -> Ranking:
     """The ranking of the points of these outcomes.
 
     seed : of the draws behind the probabilities;  probabilities : whether they are wanted, which takes longest
-    most_extrapolated : share of the time above which a point does not compete
-
     Raises InputError where no point competes, or a response is not above 0.
     """
     runs, refused = _runs_of(outcomes, response)
-    usual = [one for one in runs if one.extrapolated <= most_extrapolated]
-    if not usual:
-        why = next(
-            iter(refused.values()), "more than a fifth of the time of each is extrapolated; calibrate their sizes"
-        )
+    if not runs:
+        why = next(iter(refused.values()), "there is none")
         raise InputError(f"no point can be compared: {why}")
-    most = max(len(one.logs) for one in usual)
-    best = min((one for one in usual if len(one.logs) == most), key=lambda one: one.mean)
-    gaps = _gaps(usual, best)
-    chances = _probabilities(usual, best, gaps, seed) if probabilities else dict.fromkeys(gaps, nan)
+    most = max(len(one.logs) for one in runs)
+    best = min((one for one in runs if len(one.logs) == most), key=lambda one: one.mean)
+    gaps = _gaps(runs, best)
+    chances = _probabilities(runs, best, gaps, seed) if probabilities else dict.fromkeys(gaps, nan)
     sign = 1.0 if response in LESS_IS_BETTER else -1.0
-    standings = [_standing(one, gaps[one.point], chances[one.point], best, sign) for one in usual]
+    standings = [_standing(one, gaps[one.point], chances[one.point], best, sign) for one in runs]
     standings.sort(key=lambda one: (one.point != best.point, one.ratio))
-    far = [one for one in runs if one.extrapolated > most_extrapolated]
-    apart = [_standing(one, _gap(one, best), 0.0, best, sign) for one in far]
-    loss = sum(_loss(gaps[one.point]) for one in usual if one is not best)
-    return Ranking(response, tuple(standings), loss, tuple(apart), refused)
+    loss = sum(_loss(gaps[one.point]) for one in runs if one is not best)
+    return Ranking(response, tuple(standings), loss, refused)
 
 
 def _runs_of(outcomes: Iterable[Outcome], response: str) -> tuple[list[_Runs], dict[Point, str]]:

@@ -67,7 +67,7 @@ def temporal_variability(subject: Subject, levels: Sequence[float] = (0.0, 0.02,
     """How much slower HPL is where the duration of dgemm varies from call to call."""
     return subject.study(
         question="whatif",
-        title="dgemm that varies from call to call, against one that does not",
+        title="HPL with a dgemm that varies from call to call, against a steady one",
         base=subject.base(),
         factors={"variation": {"path": "noise.dgemm", "levels": list(levels)}},
         whatif={"factor": "variation", "same_noise": True},
@@ -117,7 +117,7 @@ def top_switches(subject: Subject, tree: str | None = None, cables: str | None =
         scenarios["one switch"] = {"platform.topology": {"kind": "switch"}}
     return subject.study(
         question="whatif",
-        title="a fat tree with fewer top switches",
+        title="A fat tree with fewer top switches",
         base=subject.base(),
         scenarios=scenarios,
         whatif={"same_noise": True},
@@ -132,7 +132,7 @@ def components(subject: Subject, factor: float = 10.0) -> Study:
         scenarios[f"{what} / {factor:g}"] = {f"scale.{component}": 1.0 / factor}
     return subject.study(
         question="whatif",
-        title=f"each component {factor:g} times as good or as bad",
+        title=f"Each component {factor:g} times as good or as bad",
         base=subject.base(),
         scenarios=scenarios,
         whatif={"same_noise": True},
@@ -145,7 +145,7 @@ def rank_mapping(subject: Subject, tree: str | None = None, draws: int = 3) -> S
     trees = {"whole tree": shape.with_top(shape.parents), "one top switch": shape.with_top(1)}
     return subject.study(
         question="whatif",
-        title="ranks laid on cores at random, against in sequence",
+        title="Ranks laid on cores at random, against in sequence",
         base=subject.base(),
         scenarios=trees,
         factors={
@@ -170,7 +170,7 @@ def scaling(subject: Subject, points: int = 5) -> Study:
             scenarios[name] = {"application.grid": grid_text(ranks), "application.n": order}
     return subject.study(
         question="whatif",
-        title="weak scaling: the matrix grows with the number of ranks",
+        title="Weak scaling: the matrix grows with the number of ranks",
         base=subject.base(),
         scenarios=scenarios,
         responses=["rate_gflops", "time_s"],
@@ -185,7 +185,7 @@ def nb_and_grid(
     chosen = grids_of(subject.ranks) if grids is None else grids
     return subject.study(
         question="tune",
-        title="block size and grid",
+        title="Block size and grid",
         base=subject.base("nb", "grid"),
         factors={
             "nb": {"path": "application.nb", "levels": list(sizes)},

@@ -4,33 +4,60 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lepaute.kit.text import counted
 from lepaute.report.page import render
-from lepaute.report.tables import records_table
+from lepaute.report.tables import number, records_table
 from lepaute.study import plot
-from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point, by_point
-from lepaute.study.pareto import Front
-from lepaute.study.ranking import MOST_EXTRAPOLATED, Ranking, Standing
+from lepaute.study.difference import PairDifference
+from lepaute.study.drawing import Drawing
+from lepaute.study.evaluation import LESS_IS_BETTER, MOST_EXTRAPOLATED, Outcome, Point, by_point
+from lepaute.study.pareto import Bounds, Front
+from lepaute.study.ranking import Ranking, Standing
 from lepaute.study.sensitivity import Effects
 from lepaute.study.sensitivity_sobol import SobolIndices
 from lepaute.study.tune import Tuned
 from lepaute.study.tune_real import Corrected
+from lepaute.study.whatif import WhatIfAnswer
+from lepaute.study.wording import called, label, noun
 
 #: Shares of the time below this are not spoken of.
 LEAST_EXTRAPOLATED = 0.01
 MOST_TABLE_ROWS = 200
+BEWARE = "calibrate their sizes before you believe them"
 
 
 @dataclass(frozen=True)
 class Asked:
     """What a page says of the study itself.
 
-    title, question : of the study file;  command : that repeats it;  facts : platform, version, seeds, in words
+    title, question : in words;  facts : application, platform, seeds, version
+    commands : each repeats it: the one that was given, where there was one, and that of study.yaml beside the page
     """
 
     title: str
     question: str
-    command: str
+    commands: tuple[str, ...]
     facts: str
+
+
+def whatif_page(asked: Asked, found: WhatIfAnswer, outcomes: Sequence[Outcome] = ()) -> str:
+    """Of levels or scenarios, each against the base."""
+    sure = [found.pairing]
+    if apart := sum(not each.shared for each in found.comparisons):
+        sure.append(
+            f"in {apart} of them the models have no errors in common: machines drawn independently are compared, and "
+            "the intervals are wider"
+        )
+    response = found.responses[0]
+    if moved := sum(
+        response in d and not d[response].same_geometry for d in (c.differences for c in found.comparisons)
+    ):
+        sure.append(f"in {moved} of them ranks are on other CPUs, so that errors of single CPUs do not cancel")
+    drawn = [(f"Change of {noun(name)}", plot.changes(found, name)) for name in found.responses]
+    pictures = [(title, picture) for title, picture in drawn if picture is not None]
+    tables = [records_table("Comparisons", _comparisons(found))]
+    doubtful = found.told_apart < len(found.comparisons) / 2 or found.runs < 2
+    return page(asked, found.sentence.removesuffix("."), doubtful, sure, outside(outcomes), pictures, tables)
 
 
 def tuned_page(asked: Asked, found: Tuned, real: Corrected | None = None) -> str:
@@ -49,8 +76,6 @@ def tuned_page(asked: Asked, found: Tuned, real: Corrected | None = None) -> str
     pictures = [("Ranking", plot.ranking(ranking))]
     pictures += _heat_maps(ranking)
     tables = [_standings("Points", ranking.standings)]
-    if ranking.apart:
-        tables.append(_standings("Too far outside of the calibrated ranges", ranking.apart))
     if real is not None:
         rows = [{"point": str(point), "real time, s": seconds} for point, seconds in real.runs]
         tables.insert(0, records_table("Real runs", rows))
@@ -63,22 +88,33 @@ def tuned_page(asked: Asked, found: Tuned, real: Corrected | None = None) -> str
 def effects_page(asked: Asked, found: Effects, outcomes: Sequence[Outcome] = ()) -> str:
     """Of main effects and interactions."""
     sure = [
-        f"{found.points} points, each with {found.seeds} seeds",
-        f"machines and days differ by a standard deviation of {_sd(found.between_seeds, found.logarithm)}, which all "
-        f"points share; a point differs from that by {_sd(found.noise, found.logarithm)}",
+        f"{found.points} points, each with {counted(found.seeds, 'seed')}",
         f"{100.0 * found.unexplained:.1f} % of the variance between the points is of interactions of three and more",
     ]
+    if found.is_known:
+        sure.insert(
+            1,
+            f"machines and days differ by a standard deviation of {_sd(found.between_seeds, found.logarithm)}, which "
+            f"all points share; a point differs from that by {_sd(found.noise, found.logarithm)}",
+        )
     if found.left_out:
-        sure.append(f"{len(found.left_out)} points were refused and are left out")
+        sure.append(f"left out, since refused: {counted(len(found.left_out), 'point')}")
     picture = plot.tornado(found)
     pictures = [("Effects", picture)] if picture is not None else []
     pictures.append(("Shares of the variance", plot.shares(found)))
     rows = [
-        {"term": term.name, "share, %": 100.0 * term.share, "degrees": term.degrees, "F": term.f, "p": term.p_value}
+        {
+            "term": term.name,
+            "share, %": 100.0 * term.share,
+            "degrees of freedom": term.degrees,
+            "F": term.f,
+            "p": term.p_value,
+        }
         for term in found.terms
     ]
     tables = [records_table("Analysis of variance", rows)]
-    return page(asked, found.text, False, sure, outside(outcomes), pictures, tables)
+    doubtful = not any(term.is_significant for term in found.terms)
+    return page(asked, found.text, doubtful, sure, outside(outcomes), pictures, tables)
 
 
 def sobol_page(asked: Asked, found: SobolIndices, outcomes: Sequence[Outcome] = ()) -> str:
@@ -104,18 +140,18 @@ def sobol_page(asked: Asked, found: SobolIndices, outcomes: Sequence[Outcome] = 
 def front_page(asked: Asked, found: Front, outcomes: Sequence[Outcome] = ()) -> str:
     """Of a Pareto front."""
     sure = [
-        f"{len(found.members)} points; {len(found.likely)} are on the front with a probability of a half or more",
+        f"{len(found.members)} configurations; {len(found.likely)} are on the front with a probability of 50 % or more",
         f"{sum(0.05 < one.probability < 0.95 for one in found.members)} may or may not be (5 to 95 %)",
     ]
     rows = [
         {
-            "point": str(one.point),
+            "configuration": called(one.point),
             "on the front, %": 100.0 * one.probability,
-            **{name: f"{s.middle:.4g} ({s.low:.4g} to {s.high:.4g})" for name, s in one.spreads.items()},
+            **{label(name): _bounds(spread) for name, spread in one.spreads.items()},
         }
         for one in found.members[:MOST_TABLE_ROWS]
     ]
-    tables = [records_table("Points", rows), *_refusals(found.refused)]
+    tables = [records_table("Configurations", rows), *_refusals(found.refused)]
     return page(asked, found.text, False, sure, outside(outcomes), [("Pareto front", plot.pareto(found))], tables)
 
 
@@ -125,7 +161,7 @@ def page(
     doubtful: bool,
     sure: Sequence[str],
     outside: Sequence[str],
-    pictures: Sequence[tuple[str, plot.Drawing]],
+    pictures: Sequence[tuple[str, Drawing]],
     tables: Sequence[dict[str, Any] | None],
 ) -> str:
     """The page of any question; doubtful : whether the answer leaves much open."""
@@ -135,17 +171,57 @@ def page(
     return render(
         "lepaute.study",
         "study.html.j2",
-        title=asked.title or "Study",
+        title=asked.title,
         question=asked.question,
         facts=asked.facts,
-        command=asked.command,
+        commands=asked.commands,
         answer=answer,
-        doubtful=doubtful,
+        doubtful=doubtful or any(line.endswith(BEWARE) for line in outside),
         sure=sure,
         outside=outside,
         pictures=shown,
         tables=[table for table in tables if table],
     )
+
+
+def _comparisons(found: WhatIfAnswer) -> list[dict[str, Any]]:
+    """A row for the base of each setting, and one for every level that is compared with it."""
+    rows: list[dict[str, Any]] = []
+    bases: set[Point] = set()
+    for each in found.comparisons:
+        for side in [each.reference] * (each.setting not in bases) + [each.other]:
+            is_base = side is each.reference
+            chosen = {name: value for name, value in side.point.items() if name not in {*each.setting, found.factor}}
+            row: dict[str, Any] = {**each.setting, found.factor: side.level, **chosen}
+            for name in found.responses:
+                row[label(name)] = number(side.means[name], 4) if name in side.means else ""
+                change = f"change of {noun(name)} (95 %)"
+                difference = each.differences.get(name)
+                row[change] = "the base" if is_base else "" if difference is None else _change(difference)
+            row["outside of fitted ranges, %"] = 100.0 * side.extrapolated
+            if side.refusal:
+                row["refused"] = side.refusal
+            rows.append(row)
+        bases.add(each.setting)
+    return rows[:MOST_TABLE_ROWS]
+
+
+def _change(found: PairDifference) -> str:
+    """In per cent, or from a doubling on as a factor: +1.8 % (+0.75 % to +2.9 %), × 7.89 (× 6.98 to × 8.92)."""
+    ends = [found.ratio, *(end for end in (found.low, found.high) if end is not None)]
+    is_large = not 0.5 < found.ratio < 2.0
+    words = [f"× {number(end)}" if is_large else plot.percent_text(100.0 * (end - 1.0), 2) for end in ends]
+    if len(words) == 1:
+        return words[0]
+    return f"{words[0]} ({words[1]} to {words[2]}){'' if found.is_told_apart else ', not told apart'}"
+
+
+def _bounds(spread: Bounds) -> str:
+    """The middle, and the interval where there is one."""
+    middle = number(spread.middle, 4)
+    if spread.low == spread.high:
+        return middle
+    return f"{middle} ({number(spread.low, 4)} to {number(spread.high, 4)})"
 
 
 def _near_words(ranking: Ranking) -> str:
@@ -155,7 +231,7 @@ def _near_words(ranking: Ranking) -> str:
     return f"{near} of {len(ranking.standings) - 1} others cannot be told from it"
 
 
-def _heat_maps(ranking: Ranking) -> list[tuple[str, plot.Drawing]]:
+def _heat_maps(ranking: Ranking) -> list[tuple[str, Drawing]]:
     """Of the grid and the block size where both vary, else of the two factors with the most levels."""
     if ranking.response not in LESS_IS_BETTER:
         return []
@@ -175,7 +251,7 @@ def _standings(title: str, standings: Sequence[Standing]) -> dict[str, Any] | No
         {
             **dict(one.point),
             "runs": one.runs,
-            "value": f"{one.value:.5g}",
+            "value": number(one.value, 4),
             "against the best": f"{100.0 * (one.ratio - 1.0):+.2f} %",
             "95 %": "–"
             if one.low is None or one.high is None
@@ -205,15 +281,16 @@ def outside(outcomes: Sequence[Outcome], ranking: Ranking | None = None) -> list
     far = sum(share > MOST_EXTRAPOLATED for share in some.values())
     most = max(some, key=some.__getitem__)
     lines = [
-        f"{len(some)} of {len(worst)} points spend 1 % of their time or more outside of the ranges that models were "
-        f"fitted in; the most is {100.0 * some[most]:.0f} %, at {most}"
+        f"{len(some)} of {counted(len(worst), 'configuration')} spend 1 % of their time or more outside of the ranges "
+        f"that models were fitted in; the most is {100.0 * some[most]:.0f} %, at {called(most)}"
     ]
     if far and ranking is not None:
-        lines.append(f"{far} of them spend more than a fifth of it there and are not compared; calibrate their sizes")
-    elif far:
         lines.append(
-            f"{far} of them spend more than a fifth of it there: calibrate their sizes before you believe them"
+            f"{far} of them spend more than a fifth of it there and are flagged: they compete with wider intervals; "
+            "calibrate their sizes to be sure"
         )
+    elif far:
+        lines.append(f"{far} of them spend more than a fifth of it there: {BEWARE}")
     return lines
 
 

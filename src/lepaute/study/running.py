@@ -81,6 +81,7 @@ def run_study(
     store: "Store | None" = None,
     progress: Callable[[str, float], None] | None = None,
     announce: Callable[[str], None] | None = None,
+    command: str | None = None,
 ) -> StudyRun:
     """Answers the question of a study: a file, its content, or a `Study`.
 
@@ -91,6 +92,7 @@ def run_study(
     runs, seed: in the place of the study's
     store     : in the place of that in the folder
     announce  : called with a sentence on how long it will take
+    command   : that repeats it, for the page, where the study was asked for by one
     Raises InputError where something in the study cannot be, or the folder holds results and is not to be resumed.
     """
     from lepaute.store import open_store
@@ -119,7 +121,7 @@ def run_study(
     if place is not None:
         _write(place / "results.csv", csv_text(run.outcomes))
         _write(place / "answer.json", json.dumps(run.to_dict(), indent=2) + "\n")
-        write_answer_files(place, asked, configurations, answer, run.outcomes)
+        write_answer_files(place, asked, configurations, answer, run.outcomes, command)
     return run
 
 
@@ -257,7 +259,10 @@ def _seen_from(place: Path, study: Study, folder: Path | None) -> Study:
             return name
         return os.path.relpath((folder or Path()) / name, place)
 
-    update: dict[str, Any] = {"base": study.base.model_copy(update={"platform": there(study.base.platform)})}
+    base: dict[str, Any] = {"platform": there(study.base.platform)}
+    if study.base.transfer is not None:
+        base["transfer"] = os.path.relpath((folder or Path()) / study.base.transfer, place)
+    update: dict[str, Any] = {"base": study.base.model_copy(update=base)}
     if study.capacity is not None:
         catalogue = os.path.relpath((folder or Path()) / study.capacity.catalogue, place)
         update["capacity"] = study.capacity.model_copy(update={"catalogue": catalogue})

@@ -8,15 +8,14 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import PydanticCustomError
 
 from lepaute.errors import InputError
-from lepaute.study.evaluation import Point
+from lepaute.kit.quantities import lag_of
+from lepaute.study.evaluation import SCENARIO, Point
 from lepaute.study.expressions import Expression
 
 FORMAT: Final = "lepaute-study/1"
 QUESTIONS = ("whatif", "tune", "sensitivity", "capacity")
 #: Of all factors together, where they are crossed.
 MOST_POINTS = 1_000_000
-#: Factor whose levels are the names of scenarios, where there are any.
-SCENARIO = "scenario"
 #: What a factor's path may begin with.
 ROOTS = ("application", "platform", "population", "scale", "noise", "mapping")
 RESPONSES = ("time_s", "rate_gflops", "energy_j", "gflops_per_watt")
@@ -60,10 +59,23 @@ def _expression(text: str) -> str:
     return text
 
 
+def _lag(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise fault(f"is {value!r:.60}; it is a time such as 90s, 30min, 2h or 3d")
+    try:
+        lag_of(str(value))
+    except InputError:
+        raise fault(f"is {str(value)[:60]!r}; it is a time such as 90s, 30min, 2h or 3d") from None
+    return str(value)
+
+
 Real = Annotated[float, BeforeValidator(_plain_number)]
 Positive = Annotated[Real, Field(gt=0)]
 Level = Annotated[Any, AfterValidator(_level)]
+Lag = Annotated[str, BeforeValidator(_lag)]
 FieldPath = Annotated[str, AfterValidator(_path)]
+#: By path; a scenario that sets nothing may be written as `name:`.
+Fields = Annotated[dict[FieldPath, Any], BeforeValidator(lambda value: {} if value is None else value)]
 Formula = Annotated[str, AfterValidator(_expression)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,79}$")]
 
@@ -159,7 +171,8 @@ class Base(Value):
     application : its name, and its fields as on the command line of `lepaute predict`
     platform    : a shipped name or a file, from the folder of the study;  set : fields of it, as `--set` takes them
     nodes       : a hypothetical cluster of so many nodes like the platform, drawn from `seed` (platform synthesize)
-    without     : layers of uncertainty that are not drawn
+    without     : layers of uncertainty that are not drawn;  transfer : file of a layer learnt from other studies, from
+                  the folder of the study;  lag : time since the calibration, such as 2h
     """
 
     application: dict[str, Any]
@@ -169,6 +182,8 @@ class Base(Value):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     mapping: Literal["sequential", "random"] | PlacedRandomly = "sequential"
     without: tuple[str, ...] = ()
+    transfer: Annotated[str, Field(min_length=1)] | None = None
+    lag: Lag | None = None
     fidelity: Literal["auto", "full", "sampled"] = "auto"
 
     @model_validator(mode="after")
@@ -197,7 +212,7 @@ class Budget(Value):
 class WhatIf(Value):
     """Of the question whatif: every level of one factor against its base level, at each combination of the others.
 
-    factor  : that is compared; scenario unless given
+    factor  : that is compared; unless given scenario, or the only factor
     base    : its level that the others are compared with; the first unless given
     best_of : factors of which each level takes what is best for it, such as the grid
     same_noise : all have the same noise: the effect of the change alone, not what two real runs would differ by
@@ -237,9 +252,7 @@ class Study(Value):
     title: Annotated[str, Field(max_length=1000)] = ""
     base: Base
     factors: dict[Name, Factor] = Field(default_factory=dict)
-    scenarios: dict[Annotated[str, Field(min_length=1, max_length=80)], dict[FieldPath, Any]] = Field(
-        default_factory=dict
-    )
+    scenarios: dict[Annotated[str, Field(min_length=1, max_length=80)], Fields] = Field(default_factory=dict)
     responses: tuple[Name, ...] = ("time_s",)
     derived: dict[Name, Formula] = Field(default_factory=dict)
     runs: Annotated[int, Field(ge=1, le=1_000_000)] = 10
@@ -269,6 +282,8 @@ class Study(Value):
     def compared(self) -> WhatIf:
         """What the question whatif compares, with its defaults."""
         asked = self.whatif or WhatIf.model_validate({})
+        if asked.factor == SCENARIO and not self.scenarios and len(self.levels) == 1:
+            asked = asked.model_copy(update={"factor": next(iter(self.levels))})
         known = self.levels.get(asked.factor, ())
         return asked.model_copy(update={"base": known[0]}) if asked.base is None and known else asked
 
@@ -310,12 +325,17 @@ class Study(Value):
             return self
         asked = self.compared
         if asked.factor not in self.levels:
+            what = "scenarios" if asked.factor == SCENARIO else f"the levels of {asked.factor}"
+            name = next(iter(self.levels), "NAME")
             raise fault(
-                f"compares the levels of {asked.factor}, and there are none; give scenarios, or name a factor with "
-                "levels as whatif: {factor: NAME}",
+                f"compares {what}, and there are none; give scenarios, or name the factor with levels that is "
+                f"compared: whatif: {{factor: {name}}}",
                 *(("whatif", "factor") if self.whatif else ("question",)),
             )
         known = self.levels[asked.factor]
+        if len(known) < 2:
+            at = ("scenarios",) if asked.factor == SCENARIO else ("factors", asked.factor, "levels")
+            raise fault("has one alone, and nothing to compare it with; give another", *at)
         if Point({"x": asked.base}) not in [Point({"x": level}) for level in known]:
             raise fault(f"is {asked.base!r:.60}; levels are {', '.join(map(str, known))[:200]}", "whatif", "base")
         for place, name in enumerate(asked.best_of):

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: A term of smaller p-value is called significant.
 LEVEL = 0.05
+#: Runs of each configuration that are advised where there is one, and the most that are.
+USUAL_SEEDS, MOST_SEEDS = 5, 100
 #: Trials of all points and seeds that an analysis takes.
 MOST_TRIALS = 200_000
 
@@ -48,6 +50,8 @@ class Term:
 
     share   : of the variance between points that it explains
     p_value : chance of at least such an F where it has no effect; None for one seed
+    enough  : seeds that would show the effect if it is as large as it seems; None where it is no larger than chance has
+              it, or MOST_SEEDS would not do
     levels  : of a factor alone
     """
 
@@ -57,6 +61,7 @@ class Term:
     f: float | None
     p_value: float | None
     levels: tuple[LevelEffect, ...] = ()
+    enough: int | None = None
 
     @property
     def name(self) -> str:
@@ -106,10 +111,34 @@ class Effects:
         """The answer in one sentence."""
         found = [term for term in self.terms if term.is_significant]
         if not found:
-            return f"no factor has an effect on {self.response} that stands out from what machines differ by"
+            return self._nothing
         first, *others = [f"{100.0 * term.share:.0f} %" for term in found[:4]]
         rest = "".join(f", {term.name} {share}" for term, share in zip(found[1:], others, strict=False))
         return f"{found[0].name} explains {first} of the variance of {self.response} between the points{rest}"
+
+    @property
+    def is_known(self) -> bool:
+        """Whether an effect could have stood out at all."""
+        return self.seeds > 1
+
+    @property
+    def _nothing(self) -> str:
+        """What can be said where no effect stands out."""
+        first = self.terms[0] if self.terms else None
+        if first is not None and not self.is_known:
+            return (
+                f"With one run of each configuration nothing tells an effect on {self.response} from what machines "
+                f"differ by; {first.name} explains the most, {100.0 * first.share:.0f} % of the variance between the "
+                f"points; {USUAL_SEEDS} runs may tell"
+            )
+        said = f"No factor has an effect on {self.response} that stands out from what machines differ by"
+        likely = [term for term in self.terms if term.enough is not None]
+        if not likely:
+            return f"{said}, and {self.seeds} runs of each configuration give no sign of one"
+        return (
+            f"{said} with {self.seeds} runs of each configuration; if the effect of {likely[0].name} is as large as it "
+            f"seems, {likely[0].enough} runs would show it"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
@@ -233,7 +262,7 @@ def _term(
     contrasts = basis.T @ values  # (degrees, seeds)
     mean = contrasts.mean(axis=1)
     squares, degrees, seeds = float(mean @ mean), basis.shape[1], values.shape[1]
-    f = p_value = None
+    f = p_value = enough = None
     if seeds > 1:
         from scipy.stats import f as fisher
 
@@ -244,10 +273,25 @@ def _term(
             f = seeds * squares / spread
             alike = spread**2 / (degrees * float((covariance**2).sum()))  # 1/degrees to 1
             p_value = float(fisher.sf(f, alike * degrees, alike * degrees * (seeds - 1)))
+            enough = _enough(f, alike * degrees, seeds)
         else:
             p_value = 0.0 if squares > 1e-20 else 1.0
     levels = _levels(term[0], points, values, logarithm) if len(term) == 1 else ()
-    return Term(term, squares / total if total > 0.0 else 0.0, degrees, f, p_value, levels)
+    return Term(term, squares / total if total > 0.0 else 0.0, degrees, f, p_value, levels, enough)
+
+
+def _enough(f: float, degrees: float, seeds: int) -> int | None:
+    """The number of seeds of which the term's F is expected to be significant; f : with `seeds`.
+
+    The expected F of n seeds is 1 + n times a constant of the effect, which f tells.
+    """
+    from scipy.stats import f as fisher
+
+    of_effect = (f - 1.0) / seeds
+    if of_effect <= 0.0:
+        return None
+    tried = range(max(seeds, 2), MOST_SEEDS + 1)
+    return next((n for n in tried if fisher.sf(1.0 + n * of_effect, degrees, degrees * (n - 1)) < LEVEL), None)
 
 
 def _levels(name: str, points: Sequence[Point], values: "Floats", logarithm: bool) -> tuple[LevelEffect, ...]:

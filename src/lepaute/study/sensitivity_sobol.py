@@ -74,11 +74,9 @@ class SobolIndices:
     def text(self) -> str:
         """The answer in one sentence."""
         parts = [f"{name} {index.text}" for name, index in self.total.items() if not self.is_null(name)]
-        said = ", ".join(parts) if parts else "no factor shows an effect"
-        return (
-            f"of the variance of {self.response}, with interactions: {said}; machine and day {self.machine.text}; "
-            f"a run's own noise {100.0 * self.noise:.1f} %"
-        )
+        said = ", ".join([*parts, f"{SEED} {self.machine.text}", f"a run's own noise {100.0 * self.noise:.1f} %"])
+        none = "" if parts else "No factor shows an effect. "
+        return f"{none}Shares of the variance of {self.response}, with interactions: {said}"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""

@@ -13,7 +13,8 @@ from typing import Any
 
 from lepaute.errors import InputError
 from lepaute.study.evaluation import Evaluate, Once, Outcome, Point, by_point, trials_of
-from lepaute.study.ranking import MOST_EXTRAPOLATED, Ranking, Standing, rank
+from lepaute.study.ranking import Ranking, Standing, rank
+from lepaute.study.tune_real import Corrected
 
 #: Enough: the chosen point is expected to be worse by at most this share than the best, as far as simulations can tell.
 TOLERANCE = 0.001
@@ -22,6 +23,8 @@ FEWEST = 2
 #: An early stop needs as many runs of the survivors.
 LEAST_RUNS = 4
 MOST_RUNS = 256
+#: Points that real runs choose among.
+MOST_CANDIDATES = 60
 #: Share of the budget that goes into finding points of a large space; the rest chooses among them.
 EXPLORING_SHARE, EXPLORING_RUNS = 0.6, 1
 
@@ -34,6 +37,7 @@ class Tuned:
     ended       : why it ended: "known well enough", "budget spent", "all points simulated"
     points      : that were considered; there may have been more of them than were simulated
     method      : halving, exploring or crossed
+    real        : what real runs made of it, where there were some
     """
 
     ranking: Ranking
@@ -43,11 +47,12 @@ class Tuned:
     points: int
     method: str
     outcomes: tuple[Outcome, ...] = field(repr=False, default=())
+    real: Corrected | None = None
 
     @property
     def best(self) -> Point:
         """The point to take."""
-        return self.ranking.best.point
+        return self.ranking.best.point if self.real is None else self.real.best
 
     @property
     def near(self) -> tuple[Standing, ...]:
@@ -57,12 +62,27 @@ class Tuned:
     @property
     def text(self) -> str:
         """The answer in one sentence."""
+        if self.real is not None:
+            return self.real.text
         best, near = self.ranking.best, len(self.near) - 1
         sure = f"the best one with a probability of {100.0 * best.probability:.0f} %"
         others = f"; {near} more cannot be told from it" if near else "; no other comes near"
-        flagged = len(self.ranking.apart)
-        apart = f"; {flagged} lie too far outside of the calibrated ranges to be compared" if flagged else ""
-        return f"{best.point}: {self.ranking.response} {best.value:.4g}, {sure}{others}{apart}"
+        return f"{best.point}: {self.ranking.response} {best.value:.4g}, {sure}{others}{self._flags}"
+
+    @property
+    def _flags(self) -> str:
+        """What of the answer rests on extrapolated models, and what decides it."""
+        best, within = self.ranking.best, self.ranking.within
+        remedy = "calibrate its sizes, or give --real-runs, to decide"
+        if best.flagged:
+            share = f"; {100.0 * best.extrapolated:.0f} % of its time lies outside of the calibrated ranges"
+            if within is None:
+                return f"{share}, and too much of any other's: {remedy}"
+            return (
+                f"{share}; within them the best is {within.point}, {self.ranking.response} {within.value:.4g}: {remedy}"
+            )
+        flagged = sum(one.flagged for one in self.near)
+        return f" ({flagged} of them outside of the calibrated ranges)" if flagged else ""
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
@@ -74,7 +94,13 @@ class Tuned:
             "points": self.points,
             "method": self.method,
             **self.ranking.to_dict(),
+            **({} if self.real is None else {"real": self.real.to_dict()}),
         }
+
+    def candidates(self, most: int = MOST_CANDIDATES) -> list[Point]:
+        """What real runs may still be worth: the best and what cannot be told from it, the likeliest first."""
+        likely = sorted(self.near, key=lambda one: (one.point != self.ranking.best.point, -one.probability, one.ratio))
+        return [one.point for one in likely[:most]]
 
 
 def halve(
@@ -86,15 +112,14 @@ def halve(
     seed: int = 1,
     tolerance: float = TOLERANCE,
     known: Sequence[Outcome] = (),
-    most_extrapolated: float = MOST_EXTRAPOLATED,
 ) -> Tuned:
     """The likely best of finitely many points.
 
-    budget : simulations at most; with fewer than there are points, a random part of them is looked at
+    budget : simulations at most; with fewer than half as many again as there are points, a random part of them is
+        looked at, so that a third of the budget is left for a second seed
     seed   : of the runs, run i has seed + i at all points
     tolerance : ends where the expected loss is below this; 0 spends the budget
     known  : outcomes of some of these points, with seeds from `seed` on, which cost nothing
-    most_extrapolated : share of the time above which a point does not compete
     Raises InputError without points or budget, or where no point can be compared.
     """
     distinct = list(dict.fromkeys(points))
@@ -113,7 +138,7 @@ def halve(
         if missing > left:
             alive, runs = _affordable(once, alive, runs, left, seed)
         once(trials_of(alive, runs, seed))
-        ranking = rank(once.outcomes, response, probabilities=False, most_extrapolated=most_extrapolated)
+        ranking = rank(once.outcomes, response, probabilities=False)
         alive = [one.point for one in ranking.standings if one.point in set(alive)]
         if not alive or len(distinct) == 1:
             ended = "all points simulated"
@@ -129,7 +154,7 @@ def halve(
         alive = alive[: max(FEWEST, -(-len(alive) // 2))]
         runs = 2 * runs
     spent = once.asked - spent_before
-    ranking = rank(once.outcomes, response, seed=seed, most_extrapolated=most_extrapolated)
+    ranking = rank(once.outcomes, response, seed=seed)
     return Tuned(ranking, spent, budget, ended, len(distinct), "halving", tuple(once.outcomes))
 
 
@@ -198,18 +223,21 @@ def _score(outcome: Outcome, response: str) -> float:
 
     from lepaute.study.evaluation import LESS_IS_BETTER
 
-    if outcome.refusal is not None or outcome.extrapolated > MOST_EXTRAPOLATED:
+    if outcome.refusal is not None:
         return inf
     return outcome[response] if response in LESS_IS_BETTER else -outcome[response]
 
 
 def _some(points: list[Point], budget: int, seed: int) -> list[Point]:
-    """All points, or a random part that leaves a third of the budget for the better ones among them."""
-    if budget >= len(points):
+    """All points, or a random part that leaves a third of the budget for the better ones among them.
+
+    One seed is one machine: what its draws favour, such as a block size, would be chosen on their word alone.
+    """
+    count = max(1, round(budget * 2 / 3))
+    if count >= len(points):
         return points
     import numpy as np
 
-    count = max(1, round(budget * 2 / 3))
     return [points[at] for at in sorted(np.random.default_rng(seed).permutation(len(points))[:count])]
 
 

@@ -7,8 +7,11 @@ from math import fsum
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.kit.text import counted
+from lepaute.report.tables import number
 from lepaute.study.difference import PairDifference, difference
-from lepaute.study.evaluation import LESS_IS_BETTER, Evaluate, Outcome, Point, Trial, trials_of
+from lepaute.study.evaluation import LESS_IS_BETTER, SCENARIO, Evaluate, Outcome, Point, Trial, trials_of
+from lepaute.study.wording import called
 
 if TYPE_CHECKING:
     from lepaute.study.configuration import Configurations
@@ -93,10 +96,12 @@ class WhatIfAnswer:
             return "Nothing could be compared: every configuration was refused."
         if len(self.comparisons) == 1:
             each, found = known[0]
-            return f"{self._called(each)}, {found.response}: {found.text}."
+            return f"{self.name_of(each)}, {found.response}: {found.text}."
         far = max(known, key=lambda pair: abs(_log(pair[1].ratio)))
-        certain = "" if self.runs < 2 else f"{self.told_apart} of {len(self.comparisons)} can be told from the base; "
-        return f"{certain}the largest change is that of {self._called(far[0])}, {far[1].response}: {far[1].text}."
+        certain = ""
+        if self.runs > 1:
+            certain = f"{self.told_apart or 'None'} of {len(self.comparisons)} can be told from the base; "
+        return f"{certain}the largest change is that of {self.name_of(far[0])}, {far[1].response}: {far[1].text}."
 
     @property
     def text(self) -> str:
@@ -114,8 +119,28 @@ class WhatIfAnswer:
                 notes.append(f"{100.0 * each.other.extrapolated:.0f} % of the time outside of fitted ranges")
             rows.append(self._row(each.setting, each.other, "; ".join([said, *notes])))
         heads = (*self._heads(), self.responses[0], f"against {self.base}")
-        noise = "the same noise in both" if self.same_noise else f"{self.runs} pairs of runs"
-        return f"{self.sentence}\n\n{_table([heads, *rows])}\n({noise}; seeds are common to all)"
+        return f"{self.sentence}\n\n{_table([heads, *rows])}\n({self.pairing})"
+
+    @property
+    def pairing(self) -> str:
+        """Which runs were compared, in words."""
+        pairs = counted(self.runs, "pair")
+        if self.same_noise:
+            return (
+                f"{pairs} of runs; both of a pair have the same machine, day and noise: the effect of the change alone"
+            )
+        return f"{pairs} of runs; both of a pair are on the same machine on the same day, each with its own noise"
+
+    @property
+    def base_name(self) -> str:
+        """The level that the others are compared with."""
+        return str(self.base) if self.factor == SCENARIO else f"{self.factor} {self.base}"
+
+    def name_of(self, comparison: Comparison) -> str:
+        """The level that is compared, and where."""
+        where = f" at {called(comparison.setting)}" if comparison.setting else ""
+        what = "" if self.factor == SCENARIO else f"{self.factor} "
+        return f"{what}{comparison.other.level}{where}"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
@@ -133,10 +158,6 @@ class WhatIfAnswer:
     def _of(self, comparison: Comparison) -> PairDifference | None:
         return comparison.differences.get(self.responses[0])
 
-    def _called(self, comparison: Comparison) -> str:
-        where = f" at {comparison.setting}" if comparison.setting else ""
-        return f"{self.factor} {comparison.other.level}{where}"
-
     def _heads(self) -> tuple[str, ...]:
         settings = self.comparisons[0].setting if self.comparisons else Point({})
         chosen = [] if not self.comparisons else self._chosen(self.comparisons[0].reference.point)
@@ -145,7 +166,7 @@ class WhatIfAnswer:
     def _row(self, setting: Point, side: Side, said: str) -> tuple[str, ...]:
         value = side.means.get(self.responses[0])
         chosen = [str(side.point[name]) for name in self._chosen(side.point)]
-        shown = "" if value is None else f"{value:.4g}"
+        shown = "" if value is None else number(value, 4)
         return (*(str(setting[name]) for name in setting), str(side.level), *chosen, shown, said)
 
     def _chosen(self, point: Point) -> list[str]:

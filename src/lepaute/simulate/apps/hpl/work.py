@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
+from math import sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -96,22 +97,33 @@ def solve_messages(hpl: "Hpl") -> float:
     return float(hpl.steps * (hpl.p - 1 + min(1, hpl.q - 1)))
 
 
-def simulated_steps(hpl: "Hpl", *, sampled: bool = False, trial_steps: int = 0) -> list[int]:
-    """The steps that the core simulates."""
+def simulated_steps(hpl: "Hpl", *, sampled: bool = False, trial_steps: int = 0, further: bool = False) -> list[int]:
+    """The steps that the core simulates; further: with the windows that it goes back for where it is uncertain."""
     from lepaute import _core
 
     parameters = hpl.core_parameters(sampled=sampled, trial_steps=trial_steps)
-    steps: list[int] = _core.hpl_simulated_steps(parameters)
+    steps: list[int] = _core.hpl_simulated_steps(parameters, further)
     return steps
 
 
 def work_of_run(hpl: "Hpl", *, sampled: bool) -> Work:
-    """The events of one run, sampled or in full."""
-    return work_of_steps(hpl, simulated_steps(hpl, sampled=True), solve=True) if sampled else work_of(hpl)
+    """The events of one run, sampled or in full.
+
+    Whether a sampled run goes back for further windows is not known beforehand: half-way, by the ratio.
+    """
+    if not sampled:
+        return work_of(hpl)
+    least, most = (
+        work_of_steps(hpl, simulated_steps(hpl, sampled=True, further=further), solve=True) for further in (False, True)
+    )
+    return Work(sqrt(least.pivots * most.pivots), sqrt(least.others * most.others))
 
 
 def share_done(hpl: "Hpl", begun: float, *, sampled: bool) -> float:
-    """The share of a run's work that is behind when its ranks have begun so many of its simulated steps on average."""
+    """The share of a run's work that is behind when its ranks have begun so many of its simulated steps on average.
+
+    With the further windows of a sampled run: without them it ends earlier.
+    """
     behind = _work_behind(hpl, sampled)
     at = min(max(0.0, begun - 0.5), len(behind) - 1.5)  # a step that has begun is half done, on average
     whole = int(at)
@@ -122,5 +134,5 @@ def share_done(hpl: "Hpl", begun: float, *, sampled: bool) -> float:
 @lru_cache(maxsize=64)
 def _work_behind(hpl: "Hpl", sampled: bool) -> list[float]:
     """The weight of all steps before each of the simulated ones, and of all."""
-    steps = simulated_steps(hpl, sampled=sampled)
+    steps = simulated_steps(hpl, sampled=sampled, further=True)
     return list(accumulate((work_of_step(hpl, step).weight for step in steps), initial=0.0))
