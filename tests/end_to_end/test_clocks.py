@@ -46,8 +46,9 @@ def test_every_method_finds_clocks_a_second_apart_on_any_number_of_ranks(
     assert (rows[rows["rank"] == 0]["error_ns"] == 0).all()
     others = rows[rows["rank"] > 0]
     assert (others["true_offset_ns"].abs() > 1e5).all()
-    direct = others[others["method"].isin(["SKaMPI", "HCA"])]
-    # Bounds of this method hold whatever the latencies; 1 ppm of the seconds that the ranks after it have taken.
+    direct = others[others["method"] == "SKaMPI"]
+    # The bound of an offset holds whatever the latencies; 1 ppm of the seconds that the ranks after it have taken. HCA
+    # carries its offset on by a slope, which ranks that waited for a processor make wrong.
     assert (direct["error_ns"].abs() <= direct["bound_ns"] + 1e-6 * 1e9 * 60).all()
     assert (others["error_ns"].abs() < 0.05 * others["true_offset_ns"].abs() + 2e8).all()
 

@@ -26,7 +26,7 @@ from lepaute.verify.plot import plot
 from lepaute.verify.real_run import HplProgram, RealRun
 from lepaute.verify.report import show
 from lepaute.verify.run_journal import RunJournal
-from lepaute.verify.seal import seal_predictions, sealed_lag_s
+from lepaute.verify.seal import seal_predictions, sealed_coretype, sealed_lag_s
 from lepaute.verify.verification import Verification
 
 SENTINEL = Sentinel(m=1024, n=1024, k=128, duration_s=0.005, relative_error=0.001, ended="2026-11-22T20:00:00+00:00")
@@ -211,6 +211,13 @@ def test_the_lag_is_that_of_the_middle_of_the_campaign() -> None:
     assert guard is not None
     assert (guard.size, guard.calls, guard.cores) == ((1024, 1024, 128), 60, 32)
     assert guard_of(load_platform("dahu"), Path("probe"), None) is None
+
+
+def test_the_sealed_kernels_are_read_back(tmp_path: Path) -> None:
+    assert sealed_coretype(tmp_path) is None
+    for text, coretype in (('"Zen"', "Zen"), ("null", None), ("3", None)):
+        (tmp_path / "predictions.json").write_text(f'{{"program": {{"coretype": {text}}}}}')
+        assert sealed_coretype(tmp_path) == coretype
 
 
 def test_the_sealed_lag_is_read_back(tmp_path: Path) -> None:

@@ -1,13 +1,18 @@
 """Which BLAS kernels a verification with a platform file runs, and whether the machine is the platform's."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from lepaute.cli import verify_site
-from lepaute.cli.verify_site import kernels_here
+from lepaute.cli.verify_site import kernels_here, opened_site, where_of
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.measure.kernel_set import Timing
+from lepaute.measure.kernel_set import KernelSet, Timing
+from lepaute.measure.schedulers import Request
 from lepaute.platform import load_platform
 from lepaute.platform.schema import Blas
+from lepaute.verify.real_run import HplProgram
 from lepaute.verify.same_machine import SeenNode, check_same_machine
 
 
@@ -40,6 +45,21 @@ def test_a_setting_of_the_user_counts_where_the_platform_has_none(asked, monkeyp
 def test_a_setting_with_which_nothing_runs_is_refused(asked):
     with pytest.raises(EnvironmentProblem, match="OPENBLAS_CORETYPE=Broken"):
         kernels_here(Blas(core="Zen", coretype_env="Broken"))
+
+
+@pytest.mark.parametrize("sealed", [None, "SkylakeX"])
+def test_a_resumed_campaign_keeps_its_kernels_where_the_platform_does_not_say_which(
+    sealed: str | None, tmp_path: Path, monkeypatch
+):
+    """What was fastest before the interruption may not be so after it, where two sets are about equally fast."""
+    monkeypatch.setattr(verify_site, "choose_kernel_set", lambda: KernelSet("Haswell", "Haswell", 50.0, ()))
+    (tmp_path / "predictions.json").write_text(json.dumps({"program": {"coretype": sealed}}))
+    silent = platform().model_copy(update={"blas": None})
+    here = where_of(None, Request(), None, None, other_machine=True)
+    program = HplProgram(Path("xhpl"), is_driver=True)
+    for resumed, expected in ((None, "Haswell"), (tmp_path, sealed)):
+        with opened_site(here, silent, program, 1, None, calibrated=False, resumed=resumed) as (_, used, _):
+            assert used.coretype == expected
 
 
 def platform(**nodes: object):

@@ -56,13 +56,18 @@ def tuned_for_real(
     where = where_of(None, Request(), None, None, other_machine=other_machine)
     program = built_program(lambda what: print(what, file=sys.stderr))
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the ranks of a real run must end too
+    resumed = resume and (folder / CAMPAIGN).exists()
     with (
         notes_printed(),
-        opened_site(where, platform, program, cases[0].threads_per_rank, None, calibrated=False) as (
-            site,
-            seen_program,
-            _,
-        ),
+        opened_site(
+            where,
+            platform,
+            program,
+            cases[0].threads_per_rank,
+            None,
+            calibrated=False,
+            resumed=folder / CAMPAIGN if resumed else None,
+        ) as (site, seen_program, _),
     ):
         run = simulate()
         points = candidates_of(run)
@@ -84,7 +89,7 @@ def tuned_for_real(
             site,
             tell,
             guard=guard,
-            resume=resume and (folder / CAMPAIGN).exists(),
+            resume=resumed,
         ) as campaign:  # fmt: skip
             print(f"predictions written before the first real run: {campaign.seal.path}", file=sys.stderr)
             places = {point: place for place, point in enumerate(points)}

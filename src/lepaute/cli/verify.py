@@ -152,7 +152,15 @@ def hpl(
         machine, overrides = given
         threads = cases[0].threads_per_rank
         site, program, mapping = stack.enter_context(
-            opened_site(where, machine, program, threads, coretype, calibrated=calibrate)
+            opened_site(
+                where,
+                machine,
+                program,
+                threads,
+                coretype,
+                calibrated=calibrate,
+                resumed=output_dir if resume else None,
+            )
         )
         guard = watching(machine, program.coretype, other_machine=where.other_machine)
         lag_s = lag_of_runs(machine, cases, repeats, output_dir, resume=resume)

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lepaute.errors import EnvironmentProblem, InputError
@@ -76,14 +77,21 @@ def opened_site(
     calibrated_coretype: str | None,
     *,
     calibrated: bool,
+    resumed: Path | None = None,
 ) -> "Iterator[tuple[Site, HplProgram, Mapping | None]]":
     """The place of the real runs, the program with its kernels, and the mapping of ranks where it is not the default.
 
     calibrated: the platform has just been measured there, with `calibrated_coretype`: nothing is compared
+    resumed: folder of the campaign that goes on: with its kernels where the platform does not say which, since the
+        fastest, chosen anew, may be others when they are about equally fast
     Raises InputError where the platform is of another machine, unless --other-machine.
     """
     from lepaute.verify.same_machine import check_same_machine
+    from lepaute.verify.seal import sealed_coretype
     from lepaute.verify.site import Here
+
+    def kernels_of_runs(chosen: str | None) -> str | None:
+        return chosen if resumed is None or platform.blas is not None else sealed_coretype(resumed)
 
     if where.is_here:
         coretype = calibrated_coretype
@@ -91,6 +99,7 @@ def opened_site(
             coretype, core = kernels_here(platform.blas)
             for line in check_same_machine(platform, [this_node(core)], other_machine=where.other_machine):
                 tell(f"warning: {line}")
+            coretype = kernels_of_runs(coretype)
         program = replace(program, coretype=coretype)
         yield Here(program), program, None
         return
@@ -103,6 +112,7 @@ def opened_site(
             coretype, seen = look_at_nodes(lent, platform.blas)
             for line in check_same_machine(platform, seen, other_machine=where.other_machine):
                 tell(f"warning: {line}")
+            coretype = kernels_of_runs(coretype)
         program = replace(program, coretype=coretype)
         per_node = where.ranks_per_node or max(1, platform.nodes.cores // threads)
         mapping = None if where.ranks_per_node is None else spread(platform, len(lent.channels), per_node, threads)

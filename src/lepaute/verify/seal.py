@@ -123,9 +123,22 @@ def _brief(value: Any) -> str:
 
 def sealed_lag_s(folder: Path) -> float | None:
     """The lag that the sealed predictions of a folder were made for; None where there is none, or it is damaged."""
+    lag_s = _sealed(folder, "predictions", 0, "parameters", "lag_s")
+    return float(lag_s) if isinstance(lag_s, int | float) else None
+
+
+def sealed_coretype(folder: Path) -> str | None:
+    """The OPENBLAS_CORETYPE of the real runs of a folder's campaign; None where it set none, or it is damaged."""
+    coretype = _sealed(folder, "program", "coretype")
+    return coretype if isinstance(coretype, str) else None
+
+
+def _sealed(folder: Path, *keys: str | int) -> Any:
+    """A value of the sealed predictions; None where it is not there. `sealed_before` says what is wrong with a file."""
     try:
-        predictions = json.loads((folder / PREDICTIONS_FILE).read_bytes())["predictions"]
-        lag_s = predictions[0]["parameters"].get("lag_s")
-        return None if lag_s is None else float(lag_s)
-    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
-        return None  # `sealed_before` says what is wrong
+        value = json.loads((folder / PREDICTIONS_FILE).read_bytes())
+        for key in keys:
+            value = value[key]
+    except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
+        return None
+    return value
