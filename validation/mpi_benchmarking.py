@@ -139,11 +139,16 @@ def judged_mpiruns(calls: pandas.DataFrame) -> list[Goal]:
             Goal(
                 f"{TITLES[library]}, {case}: mpiruns whose interval holds the grand mean; p of the F test",
                 "below 95 %; below 0.01",
-                f"{100 * effect.held:.0f} %; {effect.p_value:.1g}",
+                f"{100 * effect.held:.0f} %; {small(effect.p_value)}",
                 effect.held < 0.95 and effect.p_value < 0.01,
             )
         )
     return goals
+
+
+def small(p_value: float) -> str:
+    """A p-value that may be below what a double holds."""
+    return f"{p_value:.1g}" if p_value > 1e-99 else "below 1e-99"
 
 
 def subsample(times: np.ndarray) -> np.ndarray:
@@ -161,10 +166,10 @@ def judged_calls(calls: pandas.DataFrame) -> list[Goal]:
         change = 100 * abs(fewer.mean() / times.mean() - 1)
         goals.append(
             Goal(
-                f"{TITLES[library]}: lags of {LAGS} with autocorrelation, all calls and sub-sampled; change of the mean",
+                f"{TITLES[library]}: lags of {LAGS} autocorrelated, of all calls and sub-sampled; change of the mean",
                 "fewer, or at most 5; below 2 %",
                 f"{outside[0]}, {outside[1]}; {change:.2f} %",
-                (outside[1] < outside[0] or outside[1] <= 5) and change < 2,
+                bool((outside[1] < outside[0] or outside[1] <= 5) and change < 2),
             )
         )
     return goals
@@ -229,8 +234,8 @@ def page(frames: Frames, goals: list[Goal]) -> str:
         (
             "## The mpirun, successive calls, the window",
             "    .venv/bin/python validation/mpi_benchmarking.py",
-            "Open MPI and MPICH of Debian on 2 cores of a virtual machine, whose other programs were stopped meanwhile, as "
-            "far as they could be; what was fixed before is in the docstring.",
+            "Open MPI and MPICH of Debian on 2 cores of a virtual machine, whose other programs were stopped meanwhile "
+            "as far as they could be; what was fixed before is in the docstring.",
             markdown(("", "expected", "reached", "met"), shown),
             "![means of mpiruns, their distribution, autocorrelation, marked calls and times by "
             "window](accuracy/mpi_benchmarking.png)",
@@ -238,6 +243,10 @@ def page(frames: Frames, goals: list[Goal]) -> str:
             "%; standard deviation of their means over what the calls within explain; p of Shapiro and Wilk's test of "
             "the means (figures 14 and 15):",
             markdown(("library", "case", "mean", "range", "held", "ratio", "p, normal"), effects),
+            "Sub-sampling leaves the mean as it is, and little of the autocorrelation of short series, but not that of "
+            "a level that changes during the mpirun. Marked calls become as few with long windows as in the paper; "
+            "times do not become constant: the longer the ranks have waited, the longer the calls take. Why was not "
+            "looked for.",
             "Marked calls, and the median time of the others, by the window in us (figures 19 and 20):",
             markdown(("library", "operation", "", *map(str, WINDOWS_US)), windows),
         )
