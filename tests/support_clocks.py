@@ -55,5 +55,14 @@ def clock_library(folder: Path) -> Any:
     for name in ("bounds", "shortest", "median"):
         function = getattr(library, f"lep_offset_by_{name}")
         function.restype = Offset
-        function.argtypes = (ctypes.POINTER(Exchange), ctypes.c_int, ctypes.POINTER(Double), Int64)
+        further = (Double,) if name == "bounds" else ()
+        function.argtypes = (ctypes.POINTER(Exchange), ctypes.c_int, ctypes.POINTER(Double), Int64, *further)
     return library
+
+
+def offset_of(library: Any, method: str, exchanges: Any, *, drift: float = 0.0) -> Offset:
+    """The offset that lep_offset_by_<method> sees in an array of exchanges of clocks read to a nanosecond."""
+    further = (drift,) if method == "bounds" else ()
+    estimate = getattr(library, f"lep_offset_by_{method}")
+    offset: Offset = estimate(exchanges, len(exchanges), (Double * len(exchanges))(), 1, *further)
+    return offset

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support_clocks import Double, Exchange, Int64, Model, clock_library
+from support_clocks import Double, Exchange, Int64, Model, clock_library, offset_of
 
 SECOND = 1_000_000_000
 times = st.integers(-20 * 365 * 86400 * SECOND, 20 * 365 * 86400 * SECOND)
@@ -115,8 +115,7 @@ def test_one_point_is_an_offset_with_the_drift_known_before(library: Any) -> Non
 def test_an_offset_without_scatter_is_exact(library: Any, method: str, count: int) -> None:
     """Latencies of 700 ns there and back, 5 s ahead: whatever the estimate, that is the offset."""
     exchanges = [Exchange(i * 10_000, i * 10_000 + 700 + 5 * SECOND, i * 10_000 + 1400) for i in range(count)]
-    estimate = getattr(library, f"lep_offset_by_{method}")
-    offset = estimate((Exchange * count)(*exchanges), count, (Double * count)(), 1)
+    offset = offset_of(library, method, (Exchange * count)(*exchanges))
     assert offset.offset_ns == 5 * SECOND
     assert offset.bound_ns == 700
     assert offset.deviation_ns < 1
@@ -129,7 +128,7 @@ def test_asymmetric_latencies_stay_within_the_bound_and_not_within_the_deviation
     for i in range(100):
         there, back = 700 + generator.exponential(50), 2700 + generator.exponential(50)
         exchanges.append(Exchange(i * 10_000, round(i * 10_000 + there), round(i * 10_000 + there + back)))
-    offset = getattr(library, f"lep_offset_by_{method}")((Exchange * 100)(*exchanges), 100, (Double * 100)(), 1)
+    offset = offset_of(library, method, (Exchange * 100)(*exchanges))
     # Half of the difference of 2000 ns is what nobody can see.
     assert offset.offset_ns == pytest.approx(-1000, abs=60)
     assert offset.bound_ns > 1000
