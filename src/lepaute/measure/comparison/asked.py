@@ -12,7 +12,7 @@ from lepaute.measure.comparison.cases import Case, cases_of
 SYNCHRONISATIONS = ("MPI_Barrier", "dissemination", "double", "window", "round-time")
 CLOCKS = ("MPI_Wtime", "clock_gettime", "rdtscp")
 CLOCK_METHODS = ("SKaMPI", "Netgauge", "JK", "HCA", "HCA2", "HCA3")
-MOST_RANKS, MOST_CALLS, MOST_WARM_UP = 4096, 100_000, 1000
+MOST_RANKS, MOST_CALLS, MOST_WARM_UP = 512, 100_000, 1000
 
 
 @dataclass(frozen=True, slots=True)

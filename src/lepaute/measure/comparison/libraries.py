@@ -28,8 +28,15 @@ SOURCES = (
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")
 _LABELLED = re.compile(r"([^=/:]+)=(.+)", re.DOTALL)
 _ASK_S = 30.0
-#: The linker lets symbols that a library lacks be undefined: a call of one ends the program, and only that call does.
-_LAZY = ("-Wl,--unresolved-symbols=ignore-all", "-Wl,-z,lazy")
+#: A function that the library lacks ends the program when it is called, and says so.
+_STUB = """
+int {name}(void) {{
+    fprintf(stderr, "probe-collectives: the library has no {name}\\n");
+    exit(3);
+}}
+"""
+_UNDEFINED = re.compile(r"undefined reference to [`']([A-Za-z_][A-Za-z0-9_]*)'")
+_MOST_STUBS = 60
 #: What tells of a library's configuration, beside its mpicc, and the line that does.
 _BUILD_TOOLS = {
     OPEN_MPI: (("ompi_info", "--parsable"), re.compile(r"^config:cli:\s*(.*)$", re.MULTILINE)),
@@ -119,15 +126,17 @@ def ready_library(named: NamedLibrary, tell: Callable[[str], None], build_dir: P
     def build(folder: Path) -> None:
         tell(f"compiling the probe for {named.label}")
         words = [*C_FLAGS, f'-DLEPAUTE_VERSION="{__version__}"', *map(str, sources), "-lm"]
-        target = ["-o", str(folder / PROGRAM)]
-        try:
-            library.compile([*words, *target], what=f"building the probe for {named.label}")
-        except EnvironmentProblem as problem:
-            if "undefined reference" not in str(problem):
-                raise
-            library.compile([*words, *_LAZY, *target], what=f"building the probe for {named.label}")
+        _compile(library, words, folder, f"building the probe for {named.label}")
 
-    inputs = [*digests([*sources, *headers]), library.identity, compiler, command, __version__, *C_FLAGS, *_LAZY]
+    inputs = [
+        *digests([*sources, *headers, library.mpicc]),
+        library.identity,
+        compiler,
+        command,
+        __version__,
+        *C_FLAGS,
+        _STUB,
+    ]
     program = built_once("probe-collectives", inputs, PROGRAM, build, build_dir) / PROGRAM
     check_program(named.launcher, program)
     return ReadyLibrary(
@@ -147,6 +156,24 @@ def ready_library(named: NamedLibrary, tell: Callable[[str], None], build_dir: P
             variables=dict(library.environment),
         ),
     )
+
+
+def _compile(library: MpiLibrary, words: Sequence[str], folder: Path, what: str) -> None:
+    """Links PROGRAM into the folder, with stubs in the place of functions of MPI that the library lacks."""
+    target = ["-o", str(folder / PROGRAM)]
+    stubs, missing = folder / "missing.c", set[str]()
+    while True:
+        try:
+            library.compile([*words, *([str(stubs)] if missing else []), *target], what=what)
+        except EnvironmentProblem as problem:
+            new = {name for name in _UNDEFINED.findall(str(problem)) if name.startswith("MPI_")} - missing
+            missing |= new
+            if not new or len(missing) > _MOST_STUBS:
+                raise
+            functions = "".join(_STUB.format(name=name) for name in sorted(missing))
+            stubs.write_text(f"#include <stdio.h>\n#include <stdlib.h>\n{functions}")
+        else:
+            return
 
 
 def _build(library: MpiLibrary) -> str:
