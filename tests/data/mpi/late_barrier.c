@@ -1,5 +1,5 @@
-/* Loaded before an MPI library (LD_PRELOAD): one rank leaves MPI_Barrier late, as those of some libraries do (Hunold and
- * Carpen-Amarie, "MPI Benchmarking Revisited", figure 10). LEPAUTE_LATE_RANK, LEPAUTE_LATE_NS. */
+/* Loaded before an MPI library (LD_PRELOAD): one rank leaves MPI_Barrier late, as those of some libraries do (Hunold
+ * and Carpen-Amarie, "MPI Benchmarking Revisited", figure 10). LEPAUTE_LATE_RANK, LEPAUTE_LATE_NS. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdlib.h>
