@@ -151,10 +151,19 @@ def calls(archive: Archive, *, warm_up: bool = False) -> "pandas.DataFrame":
     Nothing is left out but calls of which not every rank wrote its row (a rank died). Raises ArchiveError where tables
     are missing or are not those of a campaign.
     """
+    return call_table(_table(archive, CALLS), _table(archive, CLOCKS), mpiruns(archive), warm_up=warm_up)
+
+
+def call_table(
+    raw: "pandas.DataFrame", models: "pandas.DataFrame", runs: "pandas.DataFrame", *, warm_up: bool = False
+) -> "pandas.DataFrame":
+    """As `calls`, from the three tables, of which those of an archive are one source.
+
+    Raises ArchiveError where a call has no model of its rank's clock.
+    """
     import numpy as np
     import pandas
 
-    raw, models, runs = _table(archive, CALLS), _table(archive, CLOCKS), mpiruns(archive)
     if not warm_up:
         raw = raw[raw["call"] >= 0]
     raw = _whole_calls(raw).sort_values(["mpirun", "batch", "call", "rank"], kind="stable", ignore_index=True)

@@ -1,0 +1,39 @@
+"""Calls that numbers are planned from, read from the raw files of a workspace."""
+
+from typing import TYPE_CHECKING
+
+from lepaute.archive.mpi_campaign import call_table
+from lepaute.measure.comparison.cases import NOTHING
+from lepaute.measure.comparison.entries import COMPLETE, MpirunBegun, MpirunEnded
+from lepaute.measure.comparison.tables import calls_and_clocks, mpirun_table
+from lepaute.measure.experiment.workspace import Workspace
+
+if TYPE_CHECKING:
+    import pandas
+
+
+def trial_calls(workspace: Workspace) -> "pandas.DataFrame":
+    """The calls of the last complete trial of each library."""
+    last = {
+        each.library: each.mpirun
+        for each in workspace.noted(MpirunEnded)
+        if each.block < 0 and each.outcome == COMPLETE
+    }
+    return _calls(workspace, set(last.values()))
+
+
+def first_stage_calls(workspace: Workspace, blocks: int) -> "pandas.DataFrame":
+    """Calls of one complete mpirun of each library in each of the first blocks, an undisturbed one where there is."""
+    chosen: dict[tuple[str, int], MpirunEnded] = {}
+    for each in workspace.noted(MpirunEnded):
+        if 0 <= each.block < blocks and each.outcome == COMPLETE:
+            before = chosen.get((each.library, each.block))
+            if before is None or (before.disturbed and not each.disturbed):
+                chosen[each.library, each.block] = each
+    return _calls(workspace, {each.mpirun for each in chosen.values()})
+
+
+def _calls(workspace: Workspace, numbers: set[int]) -> "pandas.DataFrame":
+    begun = [each for each in workspace.noted(MpirunBegun) if each.mpirun in numbers]
+    table = call_table(*calls_and_clocks(workspace, begun), mpirun_table(workspace))
+    return table[table["operation"] != NOTHING]
