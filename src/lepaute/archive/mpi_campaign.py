@@ -44,7 +44,7 @@ class LibraryFacts:
     text   : what MPI_Get_library_version says; build: what the library's own tool tells of its configuration
     flags  : what mpicc adds to the compiler's command line; variables: that its programs got
     lacking: operations that it could not be measured with, and why
-    algorithms: of each operation, what the library says it runs; "unknown" where it says nothing
+    algorithms: of each case ("Bcast of 8 bytes"), what the library ran; "unknown" where that cannot be seen
     """
 
     label: str = ""
