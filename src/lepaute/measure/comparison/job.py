@@ -33,7 +33,7 @@ from lepaute.measure.comparison.mpirun import Mpiruns, Setting, check_start
 from lepaute.measure.comparison.order import library_order, mpirun_seed, shuffled_batches
 from lepaute.measure.comparison.planning import first_stage_calls, measurable, trial_calls
 from lepaute.measure.comparison.tables import COMPARISON
-from lepaute.measure.comparison.trials import BROADCAST, Trials
+from lepaute.measure.comparison.trials import BROADCAST, TRIAL, Trials
 from lepaute.measure.experiment.content import Content
 from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.options import Options
@@ -144,7 +144,7 @@ class Comparison(Job):
         """Of every case, and of nothing; decided once."""
         if not self.workspace.noted(FirstStage):
             asked, cases = self._asked, self._cases(None)
-            trial = trial_calls(self.workspace)
+            trial = trial_calls(self.workspace, TRIAL)
             windows = counting.first_windows_ns(
                 trial, cases, self._setting.synchronisation, self._setting.cold_bytes, BROADCAST
             )
