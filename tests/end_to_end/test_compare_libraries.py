@@ -82,7 +82,7 @@ def test_a_campaign_measures_both_libraries_and_one_of_them_twice(tmp_path: Path
 
 
 def test_numbers_are_derived_from_trials_and_first_blocks_within_the_budget(tmp_path: Path) -> None:
-    budget_s = 12.0
+    budget_s = 8.0
     path = measure_libraries(
         ["openmpi", "mpich"], tmp_path / "c.zip", ops="bcast", sizes="8:64", budget_s=budget_s, clock_method="SKaMPI"
     )
@@ -99,7 +99,7 @@ def test_numbers_are_derived_from_trials_and_first_blocks_within_the_budget(tmp_
 def test_ranks_that_share_cores_are_measured_and_announced(tmp_path: Path) -> None:
     ranks = len(os.sched_getaffinity(0)) + 1
     path = measure_libraries(
-        ["openmpi"], tmp_path / "c.zip", **{**QUICK, "ops": "barrier", "mpiruns": 1, "ranks": ranks}
+        ["openmpi", "mpich"], tmp_path / "c.zip", **{**QUICK, "ops": "barrier", "mpiruns": 1, "ranks": ranks}
     )
     archive = Archive.open(path)
     assert facts(archive).oversubscribed
@@ -141,6 +141,40 @@ def test_an_operation_that_a_library_lacks_is_measured_with_the_others(tmp_path:
     compared = rows[~rows["trial"] & (rows["operation"] != "none")]
     assert set(compared[compared["library"] == "few"]["operation"]) == {"Bcast"}
     assert set(compared[compared["library"] == "mpich"]["operation"]) == {"Bcast", "Scan"}
+
+
+def test_the_algorithms_that_ran_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open MPI is told to use its sixth algorithm, the binomial tree, and the linker's log has to show that; MPICH
+    hides its functions, and only what it is told to use is known."""
+    monkeypatch.setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1")
+    monkeypatch.setenv("OMPI_MCA_coll_tuned_bcast_algorithm", "6")
+    monkeypatch.setenv("MPIR_CVAR_BCAST_INTRA_ALGORITHM", "binomial")
+    path = measure_libraries(
+        ["openmpi", "mpich"], tmp_path / "c.zip", **{**QUICK, "ops": "bcast,ibcast,scan,send", "mpiruns": 1}
+    )
+    openmpi, mpich = facts(Archive.open(path)).libraries
+    told = {"Bcast of 8 bytes": "binomial", "Bcast of 1024 bytes": "binomial"}
+    untold = dict.fromkeys([f"{name} of {size} bytes" for name in ("Ibcast", "Send") for size in (8, 1024)], "unknown")
+    linear = {"Scan of 8 bytes": "linear", "Scan of 1024 bytes": "linear"}
+    assert openmpi.algorithms == {**told, **untold, **linear}
+    assert mpich.algorithms == {**told, **untold, **dict.fromkeys(linear, "unknown")}
+
+
+def test_a_library_of_an_environment_module_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the real command: Debian's environment-modules."""
+    known = subprocess.run(["bash", "-lc", "type module"], capture_output=True, check=False)
+    if known.returncode != 0:
+        pytest.skip("a login shell has no module command here (apt-get install environment-modules)")
+    prefix = prefix_of(tmp_path / "prefix", "mpicc.mpich", launch="mpirun.mpich")
+    modules = tmp_path / "modules" / "mympi"
+    modules.mkdir(parents=True)
+    (modules / "1.0").write_text(f"#%Module1.0\nprepend-path PATH {prefix}/bin\nsetenv MY_MPI {prefix}\n")
+    monkeypatch.setenv("MODULEPATH", str(modules.parent))
+    path = measure_libraries(["module:mympi/1.0"], tmp_path / "c.zip", **{**QUICK, "ops": "barrier", "mpiruns": 1})
+    (library,) = facts(Archive.open(path)).libraries
+    assert (library.label, library.spec, library.family) == ("mympi-1.0", "module:mympi/1.0", "mpich")
+    assert library.mpicc == str(prefix / "bin/mpicc")
+    assert library.variables["MY_MPI"] == str(prefix)
 
 
 #: More calls of MPI_Scan than a trial has; what is done once is done by the rank that removes a file.

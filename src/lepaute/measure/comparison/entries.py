@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from lepaute.kit.json_values import ABSENT_IF_NONE
 from lepaute.measure.comparison.cases import Case
 from lepaute.measure.experiment.entries import Entry
 
@@ -103,11 +102,15 @@ class Lacking(Entry):
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmSeen(Entry):
-    """What a library ran for a case; None where it does not say."""
+    """What a library runs for a case, "unknown" where that is not seen."""
 
     JOURNAL: ClassVar[str] = "algorithms"
     library: str
     operation: str
     form: str
     size_bytes: int
-    algorithm: str | None = field(default=None, metadata=ABSENT_IF_NONE)
+    algorithm: str
+
+    @property
+    def case(self) -> Case:
+        return Case(self.operation, self.form, self.size_bytes)

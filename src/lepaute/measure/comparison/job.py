@@ -1,11 +1,11 @@
 """A campaign as a job of the controller: mpirun of each library in turn, in the place of a script's commands."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import isfinite
 from typing import Any, ClassVar
 
-from lepaute.archive.mpi_campaign import KIND, CampaignFacts, CaseFacts, LibraryFacts
+from lepaute.archive.mpi_campaign import KIND
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.json_values import to_json
 from lepaute.kit.mpi_launcher import binding_works
@@ -13,24 +13,25 @@ from lepaute.kit.text import counted, seconds
 from lepaute.measure.calibration.machines import layouts_of
 from lepaute.measure.calibration.repetition import MOST_REPETITIONS
 from lepaute.measure.comparison import numbers as counting
+from lepaute.measure.comparison.about import facts_of
+from lepaute.measure.comparison.algorithms import algorithms_of
 from lepaute.measure.comparison.asked import Asked
 from lepaute.measure.comparison.caches import private_cache_bytes
 from lepaute.measure.comparison.cases import Case
 from lepaute.measure.comparison.entries import (
     COMPLETE,
     FAILED,
+    AlgorithmSeen,
     BlocksChosen,
     CaseNumbers,
     FirstStage,
-    Lacking,
     MpirunBegun,
     MpirunEnded,
 )
-from lepaute.measure.comparison.factors import factors_of
 from lepaute.measure.comparison.libraries import ReadyLibrary
 from lepaute.measure.comparison.mpirun import Mpiruns, Setting, check_start
-from lepaute.measure.comparison.order import batches_of, library_order, mpirun_seed, shuffled_batches
-from lepaute.measure.comparison.planning import first_stage_calls, trial_calls
+from lepaute.measure.comparison.order import library_order, mpirun_seed, shuffled_batches
+from lepaute.measure.comparison.planning import first_stage_calls, measurable, trial_calls
 from lepaute.measure.comparison.tables import COMPARISON
 from lepaute.measure.comparison.trials import BROADCAST, Trials
 from lepaute.measure.experiment.content import Content
@@ -123,7 +124,19 @@ class Comparison(Job):
                     f"the budget of {seconds(self._asked.budget_s)} was over after {block} of {self._blocks} blocks"
                 )
                 break
+        self._find_algorithms()
         self._save_facts()
+
+    def _find_algorithms(self) -> None:
+        """What each library runs for each case; a failure leaves it unknown."""
+        known = {each.library for each in self.workspace.noted(AlgorithmSeen)}
+        for label, library in self._libraries.items():
+            if label in known:
+                continue
+            self._tell(f"which algorithms {label} runs", 0.98)
+            for case, algorithm in algorithms_of(self.nodes, library, self._setting, self._cases(label)).items():
+                entry = AlgorithmSeen(label, case.operation, case.form, case.size_bytes, algorithm)
+                self.workspace.note(entry)
 
     # ---- what was decided ------------------------------------------------------------------------------------------
 
@@ -184,13 +197,7 @@ class Comparison(Job):
 
     def _cases(self, label: str | None) -> tuple[Case, ...]:
         """Those that a library can be measured with; None: any of them."""
-        lacking = {(each.library, each.operation, each.form) for each in self.workspace.noted(Lacking)}
-        labels = self._libraries if label is None else (label,)
-        return tuple(
-            case
-            for case in self._asked.cases
-            if any((each, case.operation, case.form) not in lacking for each in labels)
-        )
+        return measurable(self.workspace, self._asked, tuple(self._libraries) if label is None else (label,))
 
     # ---- blocks ----------------------------------------------------------------------------------------------------
 
@@ -283,58 +290,17 @@ class Comparison(Job):
         self.record_of_run.warn(text)
 
     def _save_facts(self) -> None:
-        facts = replace(self._facts(), more={"asked": self._asked.to_json()})
+        facts = facts_of(
+            self.workspace,
+            self._asked,
+            tuple(replace(each.facts, text=self._texts.get(each.label, "")) for each in self._libraries.values()),
+            self._setting,
+            self.workspace.folder / "environment" / self.nodes.names[0],
+            len(self._layout.cores),
+            self.seed,
+        )
         self.workspace.state.more[KIND] = to_json(facts)
         self.workspace.save()
-
-    def _facts(self) -> CampaignFacts:
-        asked, work = self._asked, self.workspace
-        chosen, stage = work.noted(BlocksChosen), work.noted(FirstStage)
-        made = len({each.block for each in work.noted(MpirunEnded) if each.block >= 0 and each.outcome == COMPLETE})
-        libraries = tuple(self._library_facts(library) for library in self._libraries.values())
-        environment = work.folder / "environment" / self.nodes.names[0]
-        cores = len(self._layout.cores)
-        return CampaignFacts(
-            ranks=asked.ranks,
-            oversubscribed=asked.ranks > cores,
-            libraries=libraries,
-            cases=self._case_facts(chosen[0].needed if chosen else {}),
-            precision=asked.precision,
-            budget_s=asked.budget_s,
-            blocks=made,
-            capped=bool(chosen and chosen[0].capped),
-            factors=factors_of(asked, self._setting, libraries, environment, cores, made, self.seed),
-            derivation=(*(stage[0].derivation if stage else ()), *(chosen[0].derivation if chosen else ())),
-        )
-
-    def _library_facts(self, library: ReadyLibrary) -> LibraryFacts:
-        lacking = {
-            f"{each.operation} ({each.form})": each.why
-            for each in self.workspace.noted(Lacking)
-            if each.library == library.label
-        }
-        return replace(library.facts, text=self._texts.get(library.label, ""), lacking=lacking)
-
-    def _case_facts(self, needed: Mapping[str, float | None]) -> tuple[CaseFacts, ...]:
-        numbers = {entry.case: entry for entry in self.workspace.noted(CaseNumbers)}
-        result = []
-        for case in self._cases(None):
-            if (entry := numbers.get(case)) is None:
-                continue
-            of_libraries = [needed.get(f"{label}: {case}") for label in self._libraries]
-            told = [count for count in of_libraries if count is not None]
-            result.append(
-                CaseFacts(
-                    case.operation,
-                    case.form,
-                    case.size_bytes,
-                    entry.calls,
-                    batches_of(entry.calls),
-                    1e-9 * entry.window_ns,
-                    max(told, default=None),
-                )
-            )
-        return tuple(result)
 
 
 def _silent(_line: str) -> None:

@@ -14,7 +14,7 @@ campaigns at least.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, inf, isfinite, log1p
+from math import ceil, isfinite, log1p
 from typing import TYPE_CHECKING
 
 from lepaute.kit.text import seconds
@@ -186,8 +186,3 @@ def _most(rows: "pandas.DataFrame", quantile: float | None) -> float:
         return 0.0
     groups = rows.groupby("library")["local_s"]
     return float((groups.mean() if quantile is None else groups.quantile(quantile)).max())
-
-
-def finite_or_none(number: float) -> float | None:
-    """As JSON has it."""
-    return None if number == inf else number
