@@ -20,7 +20,8 @@ TRIALS = 2
 SYNCHRONISATION = "dissemination"
 #: Is always tried: how long word of a start takes to reach all ranks.
 BROADCAST = Case("Bcast", BLOCKING, 8)
-TRIAL_LIMIT_S, ALONE_LIMIT_S = 300.0, 60.0
+#: A trial may take half of the budget, and so long at least.
+TRIAL_LIMIT_S, ALONE_LIMIT_S = 120.0, 60.0
 _MOST_TRIALS = 3
 
 
@@ -60,14 +61,15 @@ class Trials:
                     self._make(label, place, tell)
 
     def _make(self, label: str, place: int, tell: Callable[[str], None]) -> None:
-        ended = self._try(label, TRIAL, place, self._cases(label), TRIAL_CALLS, TRIAL_LIMIT_S)
+        limit_s = max(TRIAL_LIMIT_S, self._asked.budget_s / 2)
+        ended = self._try(label, TRIAL, place, self._cases(label), TRIAL_CALLS, limit_s)
         trials = 1
         while ended.outcome != COMPLETE:
             if trials == _MOST_TRIALS:
                 raise EnvironmentProblem(f"{label}: cannot be measured: {ended.failure}")
             trials += 1
             self._find_lacking(label, place, tell)
-            ended = self._try(label, TRIAL, place, self._cases(label), TRIAL_CALLS, TRIAL_LIMIT_S)
+            ended = self._try(label, TRIAL, place, self._cases(label), TRIAL_CALLS, limit_s)
 
     def _cases(self, label: str) -> list[Case]:
         lacking = {(each.operation, each.form) for each in self._workspace.noted(Lacking) if each.library == label}
