@@ -9,9 +9,9 @@ Fixed before anything was looked at; other programs use the machine meanwhile, a
   20 s afterwards. Goals: after 5 and 20 s the medians of JK, HCA, HCA2 and HCA3 are at least ten times below those of
   SKaMPI and Netgauge; 1.96 deviations and the bound hold at least 93 % of errors, all methods and moments together;
 * hosts: the same on 4 hosts with an sshd each (tests/farms), a rank on each, Open MPI over TCP and its loopback
-  interface, 3 trials; 4 ranks share 2 cores. Goal: 1.96 deviations and the bound hold at least 93 %;
-  A first measurement reached 88.9 %, with HCA3 off by milliseconds: every exchange of some points of its lines had
-  waited. Since then points are weighted by their round trips, too (lep_clock_fitted), and all was measured anew;
+  interface, 3 trials; 4 ranks share 2 cores. Goal: 1.96 deviations and the bound hold at least 93 %.
+  A first measurement reached 88.9 %, with HCA3 off by milliseconds: presumably every exchange of some point of a line
+  had waited. Since then points are weighted by their round trips, too (lep_clock_fitted); all was measured anew;
 * recorder: `lepaute record` of 2 ranks whose clocks are made to differ by 1 s (its tests' shift), 5 recordings of 50
   barriers; differences of their starts between the ranks, against the program's own notes of the shared clock. Goal: at
   most the error that the recording states (clock_error_s) in each;
