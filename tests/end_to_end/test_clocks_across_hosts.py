@@ -21,7 +21,10 @@ def test_ranks_of_four_hosts_agree_on_the_time(ssh_nodes: SshdFarm, tmp_path: Pa
     hosts = (str(hostfile), f"ssh -F {ssh_nodes.ssh_config}")
     few = ("--points", "5", "--exchanges-a-point", "3", "--exchanges", "10", "--spacing-s", "0.001")
     words = ("--out", str(tmp_path / "errors.csv"), "--made", "1", "--drift", "1e-6", "--after-s", "0", *few)
-    done = probe.run(4, *words, "--methods", "SKaMPI,HCA", hosts=hosts)
+    for _ in range(3):
+        done = probe.run(4, *words, "--methods", "SKaMPI,HCA", hosts=hosts)
+        if "no-path" not in done.stderr:  # daemons of Open MPI 4.1 that start at the same time miss each other at times
+            break
     assert done.returncode == 0, done.stderr
     rows = pandas.read_csv(tmp_path / "errors.csv", comment="#")
     assert len(rows) == 4 * 2

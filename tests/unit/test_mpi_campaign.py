@@ -67,6 +67,9 @@ def test_both_run_times_and_the_skew_follow_from_the_clocks(tmp_path: Path) -> N
     # From rank 0's start at 100000 to rank 1's end, which reads 102000 after the origin and is 102051.
     assert first["global_s"] == pytest.approx(2051e-9)
     assert first["start_skew_s"] == pytest.approx(50e-9)
+    # 1.96 deviations of 3 ns and the bound of 4 ns
+    assert first["start_skew_low_s"] == pytest.approx((50 - 9.88) * 1e-9, abs=1e-11)
+    assert first["start_skew_high_s"] == pytest.approx((50 + 9.88) * 1e-9, abs=1e-11)
     assert first["global_deviation_s"] == pytest.approx(3e-9)
     assert first["global_bound_s"] == pytest.approx(4e-9)
     assert (bool(first["started_late"]), bool(first["exceeded_window"])) == (True, False)

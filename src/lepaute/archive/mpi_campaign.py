@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.archive.reader import Archive
 from lepaute.errors import ArchiveError
 from lepaute.kit.json_values import from_json
-from lepaute.stats.clock_models import ClockModels
+from lepaute.stats.clock_models import ClockModels, exit_skew
 
 if TYPE_CHECKING:
     import pandas
@@ -145,7 +145,8 @@ def calls(archive: Archive, *, warm_up: bool = False) -> "pandas.DataFrame":
     global_s  : from the first start to the last end by rank 0's clock (3.2.2); global_deviation_s: its standard
                 deviation by the models of the clocks, global_bound_s: greatest further error by latencies that differ
                 by direction
-    start_skew_s: last start less first start by rank 0's clock: the exit skew of the synchronisation
+    start_skew_s: last start less first start by rank 0's clock: the exit skew of the synchronisation; start_skew_low_s
+                and start_skew_high_s: 95 % interval by the models of the clocks, one error for all calls of a model
     started_late, exceeded_window: marked on some rank; window_s: of the synchronisation, 0 where it has none
     since_start_s: from the first start in the mpirun
 
@@ -205,7 +206,7 @@ def call_table(
             "global_s": (done - begun) * 1e-9,
             "global_deviation_s": deviation * 1e-9,
             "global_bound_s": bound * 1e-9,
-            "start_skew_s": (most(starts) - begun) * 1e-9,
+            **_skews(raw["start_ns"].to_numpy(), clocks, first),
             "started_late": (marks & STARTED_LATE) > 0,
             "exceeded_window": (marks & TOOK_TOO_LONG) > 0,
             "window_s": one["window_ns"].to_numpy() * 1e-9,
@@ -219,6 +220,21 @@ def call_table(
     joined = frame.merge(about, on="mpirun", how="left", validate="many_to_one")
     front = ["library", "block", "mpirun", "attempt", "trial", "failed", "disturbed", "batch"]
     return joined[[*front, *(name for name in joined if name not in front)]]
+
+
+def _skews(start_ns: Any, clocks: ClockModels, first: Any) -> dict[str, Any]:
+    """start_skew_s with its interval, of each group of rows that begins at `first`."""
+    import numpy as np
+
+    sizes = np.diff(np.r_[first, len(start_ns)])
+    columns = {name: np.empty(len(first)) for name in ("start_skew_s", "start_skew_low_s", "start_skew_high_s")}
+    for size in np.unique(sizes):
+        groups = np.flatnonzero(sizes == size)
+        rows = first[groups][:, None] + np.arange(size)
+        seen = exit_skew(start_ns[rows], ClockModels(*(getattr(clocks, each.name)[rows] for each in fields(clocks))))
+        for name, values in zip(columns, (seen.spread_ns, seen.low_ns, seen.high_ns), strict=True):
+            columns[name][groups] = values * 1e-9
+    return columns
 
 
 def _table(archive: Archive, name: str) -> "pandas.DataFrame":
