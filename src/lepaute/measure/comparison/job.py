@@ -183,13 +183,14 @@ class Comparison(Job):
         left_s = max(0.0, self._asked.budget_s - self._spent_s)
         allowed = min(self._most_blocks, first + int(left_s / self._block_s(first)))
         blocks = int(min(wanted, allowed))
+        number = f"{wanted:g}" if wanted <= counting.MOST_BLOCKS else f"more than {counting.MOST_BLOCKS}"
         text = (
             f"{first} blocks tell that {100 * counting.SHARE_OF_CASES:g} % of the cases of each library need "
-            f"{wanted:g} mpiruns for a mean within {100 * self._asked.precision:g} % (95 %, Stein's procedure)"
+            f"{number} mpiruns for a mean within {100 * self._asked.precision:g} % (95 %, Stein's procedure)"
         )
         capped = wanted > allowed
         if capped:
-            text += f"; the budget of {seconds(self._asked.budget_s)} allows {blocks}"
+            text += f"; with a budget of {seconds(self._asked.budget_s)} there are {blocks}"
             self.record_of_run.warn(text)
         return BlocksChosen(
             blocks,
