@@ -111,9 +111,9 @@ def test_ranks_that_share_cores_are_measured_and_announced(tmp_path: Path) -> No
 
 def test_an_mpirun_of_another_library_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
     """One that says what it is, and one that says it were the right one, so that only its ranks can tell."""
-    told = prefix_of(tmp_path / "told", "mpicc.mpich")
+    honest = prefix_of(tmp_path / "honest", "mpicc.mpich")
     with pytest.raises(EnvironmentProblem, match=r"mpirun belongs to Open MPI, .*mpicc to MPICH") as problem:
-        measure_libraries([str(told)], tmp_path / "c.zip", **QUICK)
+        measure_libraries([str(honest)], tmp_path / "c.zip", **QUICK)
     assert "\n" not in str(problem.value)
     silent = prefix_of(tmp_path / "silent", "mpicc.mpich")
     (silent / "bin/mpirun").write_text(
@@ -153,11 +153,11 @@ def test_the_algorithms_that_ran_are_recorded(tmp_path: Path, monkeypatch: pytes
         ["openmpi", "mpich"], tmp_path / "c.zip", **{**QUICK, "ops": "bcast,ibcast,scan,send", "mpiruns": 1}
     )
     openmpi, mpich = facts(Archive.open(path)).libraries
-    told = {"Bcast of 8 bytes": "binomial", "Bcast of 1024 bytes": "binomial"}
-    untold = dict.fromkeys([f"{name} of {size} bytes" for name in ("Ibcast", "Send") for size in (8, 1024)], "unknown")
+    demanded = {"Bcast of 8 bytes": "binomial", "Bcast of 1024 bytes": "binomial"}
+    hidden = dict.fromkeys([f"{name} of {size} bytes" for name in ("Ibcast", "Send") for size in (8, 1024)], "unknown")
     linear = {"Scan of 8 bytes": "linear", "Scan of 1024 bytes": "linear"}
-    assert openmpi.algorithms == {**told, **untold, **linear}
-    assert mpich.algorithms == {**told, **untold, **dict.fromkeys(linear, "unknown")}
+    assert openmpi.algorithms == {**demanded, **hidden, **linear}
+    assert mpich.algorithms == {**demanded, **hidden, **dict.fromkeys(linear, "unknown")}
 
 
 def test_a_library_of_an_environment_module_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
