@@ -14,7 +14,7 @@ def command(
         list[str],
         typer.Argument(
             metavar="LIBRARY...",
-            help="By name (openmpi, mpich), a prefix such as /opt/mpi, a compiler wrapper, or module:NAME; each may be LABEL=...",
+            help="A name (openmpi, mpich), a prefix (/opt/mpi), a compiler wrapper, or module:NAME; or LABEL= and one.",
             show_default=False,
         ),
     ],
