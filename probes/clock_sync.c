@@ -11,8 +11,8 @@ enum { TAG_MODELS = 9 };
 
 static lep_clock_model of_offset(const lep_clock_session *session, lep_clock_offset offset) {
     double drift = session->options.drift_deviation;
-    return lep_clock_fitted(&offset.x_ns, &offset.offset_ns, &offset.deviation_ns, 1, session->clock->resolution_ns,
-                            drift * drift, offset.bound_ns);
+    return lep_clock_fitted(&offset.x_ns, &offset.offset_ns, &offset.deviation_ns, &offset.bound_ns, 1,
+                            session->clock->resolution_ns, drift * drift);
 }
 
 /* `drift`: of the partner's clock, as far as it is known. */
@@ -55,7 +55,7 @@ static void ask_point(lep_clock_session *session, int partner, int point, offset
     session->times_ns[point] = offset.x_ns;
     session->offsets_ns[point] = offset.offset_ns;
     session->deviations_ns[point] = offset.deviation_ns;
-    session->bound_ns = point ? fmin(session->bound_ns, offset.bound_ns) : offset.bound_ns;
+    session->bounds_ns[point] = offset.bound_ns;
 }
 
 /* The least latencies of the exchanges of a point: no drift is known yet. */
@@ -66,8 +66,8 @@ static lep_clock_offset point_by_bounds(const lep_clock_exchange *exchanges, int
 
 static lep_clock_model of_points(const lep_clock_session *session) {
     double drift = session->options.drift_deviation;
-    return lep_clock_fitted(session->times_ns, session->offsets_ns, session->deviations_ns, session->options.points,
-                            session->clock->resolution_ns, drift * drift, session->bound_ns);
+    return lep_clock_fitted(session->times_ns, session->offsets_ns, session->deviations_ns, session->bounds_ns,
+                            session->options.points, session->clock->resolution_ns, drift * drift);
 }
 
 static lep_clock_model ask_line(lep_clock_session *session, int partner, offset_of estimate) {
@@ -262,10 +262,11 @@ bool lep_clock_session_open(lep_clock_session *session, MPI_Comm comm, const lep
     session->scratch = calloc(most, sizeof *session->scratch);
     session->offsets_ns = calloc(points, sizeof *session->offsets_ns);
     session->deviations_ns = calloc(points, sizeof *session->deviations_ns);
+    session->bounds_ns = calloc(points, sizeof *session->bounds_ns);
     session->times_ns = calloc(points, sizeof *session->times_ns);
     session->models = calloc((size_t)session->ranks, sizeof *session->models);
     int missing = !session->exchanges || !session->scratch || !session->offsets_ns || !session->deviations_ns ||
-                  !session->times_ns || !session->models;
+                  !session->bounds_ns || !session->times_ns || !session->models;
     MPI_Allreduce(MPI_IN_PLACE, &missing, 1, MPI_INT, MPI_MAX, comm);
     if (missing)
         lep_clock_session_close(session);
@@ -277,6 +278,7 @@ void lep_clock_session_close(lep_clock_session *session) {
     free(session->scratch);
     free(session->offsets_ns);
     free(session->deviations_ns);
+    free(session->bounds_ns);
     free(session->times_ns);
     free(session->models);
     *session = (lep_clock_session){0};

@@ -9,7 +9,9 @@ Fixed before anything was looked at; other programs use the machine meanwhile, a
   20 s afterwards. Goals: after 5 and 20 s the medians of JK, HCA, HCA2 and HCA3 are at least ten times below those of
   SKaMPI and Netgauge; 1.96 deviations and the bound hold at least 93 % of errors, all methods and moments together;
 * hosts: the same on 4 hosts with an sshd each (tests/farms), a rank on each, Open MPI over TCP and its loopback
-  interface, 3 trials; 4 ranks share 2 cores. Goal: 1.96 deviations and the bound hold at least 93 %;
+  interface, 3 trials; 4 ranks share 2 cores. Goal: 1.96 deviations and the bound hold at least 93 %.
+  A first measurement reached 88.9 %, with HCA3 off by milliseconds: presumably every exchange of some point of a line
+  had waited. Since then points are weighted by their round trips, too (lep_clock_fitted); all was measured anew;
 * recorder: `lepaute record` of 2 ranks whose clocks are made to differ by 1 s (its tests' shift), 5 recordings of 50
   barriers; differences of their starts between the ranks, against the program's own notes of the shared clock. Goal: at
   most the error that the recording states (clock_error_s) in each;
@@ -73,7 +75,7 @@ def measure(folder: Path) -> pandas.DataFrame:
     programs = {library: program(library, SYNCHRONISATION, folder) for library in LIBRARIES}
     frames = []
     for number, (library, probe) in enumerate(programs.items()):
-        errors = synchronised(probe, folder, 2, *MADE, "--trials", str(TRIALS), "--seed", str(31 + number))
+        errors = synchronised(probe, folder, 2, *MADE, "--trials", str(TRIALS), "--seed", str(51 + number))
         frames.append(errors.assign(part="shifted", library=library))
     frames.append(on_hosts(programs["openmpi"], folder).assign(part="hosts", library="openmpi"))
     frames.append(recorded(programs["openmpi"], folder))
@@ -111,7 +113,7 @@ def on_hosts(probe: Program, folder: Path) -> pandas.DataFrame:
             folder,
             HOSTS,
             *MADE,
-            *("--trials", str(HOST_TRIALS), "--seed", "41"),
+            *("--trials", str(HOST_TRIALS), "--seed", "61"),
             pinned=False,
             hosts=(str(hostfile), f"ssh -F {farm.ssh_config}"),
             launcher_options=("--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"),
@@ -232,6 +234,7 @@ def page(errors: pandas.DataFrame, goals: list[Goal]) -> str:
             markdown(("", "goal", "reached", "met"), shown),
             "Median size of an error, us, and errors within 1.96 deviations, and within these and the bound, %:",
             markdown(("library", "", "method", "after 0 s", "5 s", "20 s", "deviations", "and bound"), rows),
+            "On the four hosts, 4 ranks share 2 busy cores.",
             f"Recordings of two ranks whose clocks are 1 s apart: starts are off by "
             f"{recordings['error_ns'].abs().max() * 1e-3:.2f} us at most (median of the calls of a recording), with "
             f"{recordings['bound_ns'].min() * 1e-3:.2f} to {recordings['bound_ns'].max() * 1e-3:.2f} us stated.",

@@ -42,7 +42,7 @@ def prefix_of(folder: Path, compile_: str, launch: str = "mpirun.openmpi", shim:
     if shim:
         source, linked = folder / "shim.c", f" {folder}/shim.o"
         source.write_text(f"#define _GNU_SOURCE\n#include <mpi.h>\n#include <signal.h>\n#include <unistd.h>\n{shim}")
-        find_library("openmpi").compile(["-c", str(source), "-o", str(folder / "shim.o")], what="the shim")
+        find_library(compile_).compile(["-c", str(source), "-o", str(folder / "shim.o")], what="the shim")
     mpicc = f'case "$*" in *-E*|*-show*|*--version*) ;; *) set -- "$@"{linked} ;; esac\nexec {compile_} "$@"'
     for name, line in (("mpicc", mpicc), ("mpirun", f'exec {launch} "$@"')):
         path = folder / "bin" / name
@@ -82,7 +82,7 @@ def test_a_campaign_measures_both_libraries_and_one_of_them_twice(tmp_path: Path
 
 
 def test_numbers_are_derived_from_trials_and_first_blocks_within_the_budget(tmp_path: Path) -> None:
-    budget_s = 12.0
+    budget_s = 8.0
     path = measure_libraries(
         ["openmpi", "mpich"], tmp_path / "c.zip", ops="bcast", sizes="8:64", budget_s=budget_s, clock_method="SKaMPI"
     )
@@ -99,7 +99,7 @@ def test_numbers_are_derived_from_trials_and_first_blocks_within_the_budget(tmp_
 def test_ranks_that_share_cores_are_measured_and_announced(tmp_path: Path) -> None:
     ranks = len(os.sched_getaffinity(0)) + 1
     path = measure_libraries(
-        ["openmpi"], tmp_path / "c.zip", **{**QUICK, "ops": "barrier", "mpiruns": 1, "ranks": ranks}
+        ["openmpi", "mpich"], tmp_path / "c.zip", **{**QUICK, "ops": "barrier", "mpiruns": 1, "ranks": ranks}
     )
     archive = Archive.open(path)
     assert facts(archive).oversubscribed
@@ -111,9 +111,9 @@ def test_ranks_that_share_cores_are_measured_and_announced(tmp_path: Path) -> No
 
 def test_an_mpirun_of_another_library_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
     """One that says what it is, and one that says it were the right one, so that only its ranks can tell."""
-    told = prefix_of(tmp_path / "told", "mpicc.mpich")
+    honest = prefix_of(tmp_path / "honest", "mpicc.mpich")
     with pytest.raises(EnvironmentProblem, match=r"mpirun belongs to Open MPI, .*mpicc to MPICH") as problem:
-        measure_libraries([str(told)], tmp_path / "c.zip", **QUICK)
+        measure_libraries([str(honest)], tmp_path / "c.zip", **QUICK)
     assert "\n" not in str(problem.value)
     silent = prefix_of(tmp_path / "silent", "mpicc.mpich")
     (silent / "bin/mpirun").write_text(
@@ -143,6 +143,40 @@ def test_an_operation_that_a_library_lacks_is_measured_with_the_others(tmp_path:
     assert set(compared[compared["library"] == "mpich"]["operation"]) == {"Bcast", "Scan"}
 
 
+def test_the_algorithms_that_ran_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open MPI is told to use its sixth algorithm, the binomial tree, and the linker's log has to show that; MPICH
+    hides its functions, and only what it is told to use is known."""
+    monkeypatch.setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1")
+    monkeypatch.setenv("OMPI_MCA_coll_tuned_bcast_algorithm", "6")
+    monkeypatch.setenv("MPIR_CVAR_BCAST_INTRA_ALGORITHM", "binomial")
+    path = measure_libraries(
+        ["openmpi", "mpich"], tmp_path / "c.zip", **{**QUICK, "ops": "bcast,ibcast,scan,send", "mpiruns": 1}
+    )
+    openmpi, mpich = facts(Archive.open(path)).libraries
+    demanded = {"Bcast of 8 bytes": "binomial", "Bcast of 1024 bytes": "binomial"}
+    hidden = dict.fromkeys([f"{name} of {size} bytes" for name in ("Ibcast", "Send") for size in (8, 1024)], "unknown")
+    linear = {"Scan of 8 bytes": "linear", "Scan of 1024 bytes": "linear"}
+    assert openmpi.algorithms == {**demanded, **hidden, **linear}
+    assert mpich.algorithms == {**demanded, **hidden, **dict.fromkeys(linear, "unknown")}
+
+
+def test_a_library_of_an_environment_module_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the real command: Debian's environment-modules."""
+    known = subprocess.run(["bash", "-lc", "type module"], capture_output=True, check=False)
+    if known.returncode != 0:
+        pytest.skip("a login shell has no module command here (apt-get install environment-modules)")
+    prefix = prefix_of(tmp_path / "prefix", "mpicc.mpich", launch="mpirun.mpich")
+    modules = tmp_path / "modules" / "mympi"
+    modules.mkdir(parents=True)
+    (modules / "1.0").write_text(f"#%Module1.0\nprepend-path PATH {prefix}/bin\nsetenv MY_MPI {prefix}\n")
+    monkeypatch.setenv("MODULEPATH", str(modules.parent))
+    path = measure_libraries(["module:mympi/1.0"], tmp_path / "c.zip", **{**QUICK, "ops": "barrier", "mpiruns": 1})
+    (library,) = facts(Archive.open(path)).libraries
+    assert (library.label, library.spec, library.family) == ("mympi-1.0", "module:mympi/1.0", "mpich")
+    assert library.mpicc == str(prefix / "bin/mpicc")
+    assert library.variables["MY_MPI"] == str(prefix)
+
+
 #: More calls of MPI_Scan than a trial has; what is done once is done by the rank that removes a file.
 _ONCE = """
 static int calls;
@@ -155,14 +189,18 @@ _MANY = {**QUICK, "ops": "scan", "sizes": "8", "calls": 200, "mpiruns": 1}
 
 
 @pytest.mark.parametrize(
-    ("what", "limit_s", "message"),
-    [("raise(SIGKILL);", None, "signal 9"), ("sleep(600);", 12.0, "did not end within 12 s and was ended")],
+    ("library", "what", "limit_s", "message"),
+    [
+        ("openmpi", "raise(SIGKILL);", None, "signal 9"),
+        ("mpich", "sleep(600);", 12.0, "did not end within 12 s and was ended"),
+    ],
 )
 def test_an_mpirun_with_a_dead_or_a_stuck_rank_is_kept_and_made_again(
-    tmp_path: Path, what: str, limit_s: float | None, message: str
+    tmp_path: Path, library: str, what: str, limit_s: float | None, message: str
 ) -> None:
     flag = tmp_path / "once"
-    prefix = prefix_of(tmp_path / "shim", "mpicc.openmpi", shim=_ONCE.format(flag=flag, do=what))
+    shim = _ONCE.format(flag=flag, do=what)
+    prefix = prefix_of(tmp_path / "shim", f"mpicc.{library}", f"mpirun.{library}", shim=shim)
     flag.touch()
     path = measure_libraries([f"odd={prefix}"], tmp_path / "c.zip", **_MANY, limit_s=limit_s)
     archive = Archive.open(path)
@@ -180,7 +218,7 @@ def test_an_mpirun_with_a_dead_or_a_stuck_rank_is_kept_and_made_again(
 def test_a_library_whose_ranks_always_die_ends_the_campaign_and_the_archive_is_whole(tmp_path: Path) -> None:
     flag = tmp_path / "never" / "there"
     always = _ONCE.format(flag=flag, do="").replace(f'unlink("{flag}") == 0', "raise(SIGKILL) == 0")
-    prefix = prefix_of(tmp_path / "shim", "mpicc.openmpi", shim=always)
+    prefix = prefix_of(tmp_path / "shim", "mpicc.mpich", "mpirun.mpich", shim=always)
     with pytest.raises(EnvironmentProblem, match="odd: every mpirun of 2 blocks failed") as problem:
         measure_libraries([f"odd={prefix}"], tmp_path / "c.zip", **{**_MANY, "mpiruns": 3})
     assert "c.partial.zip" in "".join(problem.value.__notes__)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support_clocks import Double, Exchange, Int64, clock_library, offset_of
+from support_clocks import Exchange, clock_library, line_through, offset_of
 
 TRIALS = 1000
 LATENCIES = {
@@ -105,8 +105,7 @@ def test_lines_hold_the_truth_in_95_of_100(library: Any, points: int) -> None:
         seen = offset + drift * x + generator.normal(0, 300, points)
         # Deviations as they come from ten exchanges: right on average, each by itself off by a third.
         deviations = 300 * np.sqrt(generator.chisquare(9, points) / 9)
-        numbers = ((Int64 * points)(*x), (Double * points)(*seen), (Double * points)(*deviations))
-        model = library.lep_clock_fitted(*numbers, points, 1, 1.0, 0.0)
+        model = line_through(library, x, seen, deviations)
         for moment in (int(x.mean()), later):
             error = library.lep_clock_at(model, moment) - (moment + offset + drift * moment)
             held = abs(error) <= 1.96 * library.lep_clock_deviation_ns(model, moment) + 1

@@ -54,11 +54,12 @@ def measure_libraries(
     out_archive = Path(out_archive)
     tell = progress if progress is not None else _silent
     check_output(out_archive)
+    operations, sizes_bytes = operations_of(ops), sizes_of(sizes, seed)
     named = named_libraries(libraries)
     asked = Asked(
         libraries=tuple((each.label, each.spec) for each in named),
-        operations=operations_of(ops),
-        sizes_bytes=sizes_of(sizes, seed),
+        operations=operations,
+        sizes_bytes=sizes_bytes,
         ranks=ranks,
         precision=precision,
         budget_s=budget_s,

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from lepaute.kit.json_values import ABSENT_IF_NONE
 from lepaute.measure.comparison.cases import Case
 from lepaute.measure.experiment.entries import Entry
 
@@ -14,7 +13,8 @@ COMPLETE, FAILED, INTERRUPTED = "complete", "failed", "interrupted"
 class MpirunBegun(Entry):
     """A start of mpirun; its files are raw/mpirunNNNN.r<rank>.csv and raw/mpirunNNNN.clocks.r<rank>.csv.
 
-    block: -1 for trials; place: in the order of the block; attempt: at this library in this block
+    block  : -1 for trials, -2 for starts that try one operation alone
+    place  : in the order of the block; attempt: at this library in this block
     """
 
     JOURNAL: ClassVar[str] = "mpiruns_begun"
@@ -103,11 +103,15 @@ class Lacking(Entry):
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmSeen(Entry):
-    """What a library ran for a case; None where it does not say."""
+    """What a library runs for a case, "unknown" where that is not seen."""
 
     JOURNAL: ClassVar[str] = "algorithms"
     library: str
     operation: str
     form: str
     size_bytes: int
-    algorithm: str | None = field(default=None, metadata=ABSENT_IF_NONE)
+    algorithm: str
+
+    @property
+    def case(self) -> Case:
+        return Case(self.operation, self.form, self.size_bytes)

@@ -1,11 +1,12 @@
 """A campaign as a job of the controller: mpirun of each library in turn, in the place of a script's commands."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import isfinite
 from typing import Any, ClassVar
 
-from lepaute.archive.mpi_campaign import KIND, CampaignFacts, CaseFacts, LibraryFacts
+from lepaute.archive.manifest import MOST_MEMBERS
+from lepaute.archive.mpi_campaign import KIND
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.json_values import to_json
 from lepaute.kit.mpi_launcher import binding_works
@@ -13,26 +14,27 @@ from lepaute.kit.text import counted, seconds
 from lepaute.measure.calibration.machines import layouts_of
 from lepaute.measure.calibration.repetition import MOST_REPETITIONS
 from lepaute.measure.comparison import numbers as counting
+from lepaute.measure.comparison.about import facts_of
+from lepaute.measure.comparison.algorithms import algorithms_of
 from lepaute.measure.comparison.asked import Asked
 from lepaute.measure.comparison.caches import private_cache_bytes
 from lepaute.measure.comparison.cases import Case
 from lepaute.measure.comparison.entries import (
     COMPLETE,
     FAILED,
+    AlgorithmSeen,
     BlocksChosen,
     CaseNumbers,
     FirstStage,
-    Lacking,
     MpirunBegun,
     MpirunEnded,
 )
-from lepaute.measure.comparison.factors import factors_of
 from lepaute.measure.comparison.libraries import ReadyLibrary
 from lepaute.measure.comparison.mpirun import Mpiruns, Setting, check_start
-from lepaute.measure.comparison.order import batches_of, library_order, mpirun_seed, shuffled_batches
-from lepaute.measure.comparison.planning import first_stage_calls, trial_calls
+from lepaute.measure.comparison.order import library_order, mpirun_seed, shuffled_batches
+from lepaute.measure.comparison.planning import first_stage_calls, measurable, trial_calls
 from lepaute.measure.comparison.tables import COMPARISON
-from lepaute.measure.comparison.trials import BROADCAST, Trials
+from lepaute.measure.comparison.trials import BROADCAST, TRIAL, Trials
 from lepaute.measure.experiment.content import Content
 from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.options import Options
@@ -45,6 +47,8 @@ Progress = Callable[[str, float], None]
 MOST_RETRIES, MOST_LOST_BLOCKS = 2, 2
 #: A start is ended after this much more than the trial took: far beyond any disturbance, so that only a hang is cut.
 LIMIT_BASE_S, LIMIT_FACTOR = 60.0, 10.0
+#: Of the raw files and designs, among all members of an archive.
+MOST_FILES = 4 * MOST_MEMBERS // 5
 
 
 class Comparison(Job):
@@ -123,7 +127,19 @@ class Comparison(Job):
                     f"the budget of {seconds(self._asked.budget_s)} was over after {block} of {self._blocks} blocks"
                 )
                 break
+        self._find_algorithms()
         self._save_facts()
+
+    def _find_algorithms(self) -> None:
+        """What each library runs for each case; a failure leaves it unknown."""
+        known = {each.library for each in self.workspace.noted(AlgorithmSeen)}
+        for label, library in self._libraries.items():
+            if label in known:
+                continue
+            self._tell(f"which algorithms {label} runs", 0.98)
+            for case, algorithm in algorithms_of(self.nodes, library, self._setting, self._cases(label)).items():
+                entry = AlgorithmSeen(label, case.operation, case.form, case.size_bytes, algorithm)
+                self.workspace.note(entry)
 
     # ---- what was decided ------------------------------------------------------------------------------------------
 
@@ -131,7 +147,7 @@ class Comparison(Job):
         """Of every case, and of nothing; decided once."""
         if not self.workspace.noted(FirstStage):
             asked, cases = self._asked, self._cases(None)
-            trial = trial_calls(self.workspace)
+            trial = trial_calls(self.workspace, TRIAL)
             windows = counting.first_windows_ns(
                 trial, cases, self._setting.synchronisation, self._setting.cold_bytes, BROADCAST
             )
@@ -165,15 +181,16 @@ class Comparison(Job):
         needed = counting.mpiruns_needed(first_stage_calls(self.workspace, first), column, self._asked.precision)
         wanted = counting.blocks_for(needed, first)
         left_s = max(0.0, self._asked.budget_s - self._spent_s)
-        allowed = min(counting.MOST_BLOCKS, first + int(left_s / self._block_s(first)))
+        allowed = min(self._most_blocks, first + int(left_s / self._block_s(first)))
         blocks = int(min(wanted, allowed))
+        number = f"{wanted:g}" if wanted <= counting.MOST_BLOCKS else f"more than {counting.MOST_BLOCKS}"
         text = (
             f"{first} blocks tell that {100 * counting.SHARE_OF_CASES:g} % of the cases of each library need "
-            f"{wanted:g} mpiruns for a mean within {100 * self._asked.precision:g} % (95 %, Stein's procedure)"
+            f"{number} mpiruns for a mean within {100 * self._asked.precision:g} % (95 %, Stein's procedure)"
         )
         capped = wanted > allowed
         if capped:
-            text += f"; the budget of {seconds(self._asked.budget_s)} allows {blocks}"
+            text += f"; with a budget of {seconds(self._asked.budget_s)} there are {blocks}"
             self.record_of_run.warn(text)
         return BlocksChosen(
             blocks,
@@ -184,13 +201,7 @@ class Comparison(Job):
 
     def _cases(self, label: str | None) -> tuple[Case, ...]:
         """Those that a library can be measured with; None: any of them."""
-        lacking = {(each.library, each.operation, each.form) for each in self.workspace.noted(Lacking)}
-        labels = self._libraries if label is None else (label,)
-        return tuple(
-            case
-            for case in self._asked.cases
-            if any((each, case.operation, case.form) not in lacking for each in labels)
-        )
+        return measurable(self.workspace, self._asked, tuple(self._libraries) if label is None else (label,))
 
     # ---- blocks ----------------------------------------------------------------------------------------------------
 
@@ -246,8 +257,9 @@ class Comparison(Job):
     def _limit_s(self, label: str) -> float:
         if self._asked.limit_s is not None:
             return self._asked.limit_s
-        seen = [each.wall_s for each in self.workspace.noted(MpirunEnded) if each.library == label]
-        return LIMIT_BASE_S + LIMIT_FACTOR * max(seen)
+        ended = self.workspace.noted(MpirunEnded)
+        complete = [each.wall_s for each in ended if (each.library, each.outcome) == (label, COMPLETE)]
+        return LIMIT_BASE_S + LIMIT_FACTOR * max(complete)
 
     def _check_lost(self, lost: dict[str, int], block: int) -> None:
         """Raises EnvironmentProblem where a library fails in one block after the other."""
@@ -275,6 +287,12 @@ class Comparison(Job):
         made = sum(each.wall_s for each in self.workspace.noted(MpirunEnded) if each.block >= 0)
         return max(made / max(1, blocks), 1e-3)
 
+    @property
+    def _most_blocks(self) -> int:
+        """An archive has room for the files of so many, each of whose mpiruns may be repeated."""
+        files = len(self._libraries) * (2 * self._asked.ranks + 1) * (1 + MOST_REPETITIONS)
+        return min(counting.MOST_BLOCKS, MOST_FILES // files)
+
     def _share(self, block: int, place: int) -> float:
         behind = (block + place / len(self._libraries)) / self._blocks
         return min(0.98, 0.05 + 0.93 * behind)
@@ -283,58 +301,17 @@ class Comparison(Job):
         self.record_of_run.warn(text)
 
     def _save_facts(self) -> None:
-        facts = replace(self._facts(), more={"asked": self._asked.to_json()})
+        facts = facts_of(
+            self.workspace,
+            self._asked,
+            tuple(replace(each.facts, text=self._texts.get(each.label, "")) for each in self._libraries.values()),
+            self._setting,
+            self.workspace.folder / "environment" / self.nodes.names[0],
+            len(self._layout.cores),
+            self.seed,
+        )
         self.workspace.state.more[KIND] = to_json(facts)
         self.workspace.save()
-
-    def _facts(self) -> CampaignFacts:
-        asked, work = self._asked, self.workspace
-        chosen, stage = work.noted(BlocksChosen), work.noted(FirstStage)
-        made = len({each.block for each in work.noted(MpirunEnded) if each.block >= 0 and each.outcome == COMPLETE})
-        libraries = tuple(self._library_facts(library) for library in self._libraries.values())
-        environment = work.folder / "environment" / self.nodes.names[0]
-        cores = len(self._layout.cores)
-        return CampaignFacts(
-            ranks=asked.ranks,
-            oversubscribed=asked.ranks > cores,
-            libraries=libraries,
-            cases=self._case_facts(chosen[0].needed if chosen else {}),
-            precision=asked.precision,
-            budget_s=asked.budget_s,
-            blocks=made,
-            capped=bool(chosen and chosen[0].capped),
-            factors=factors_of(asked, self._setting, libraries, environment, cores, made, self.seed),
-            derivation=(*(stage[0].derivation if stage else ()), *(chosen[0].derivation if chosen else ())),
-        )
-
-    def _library_facts(self, library: ReadyLibrary) -> LibraryFacts:
-        lacking = {
-            f"{each.operation} ({each.form})": each.why
-            for each in self.workspace.noted(Lacking)
-            if each.library == library.label
-        }
-        return replace(library.facts, text=self._texts.get(library.label, ""), lacking=lacking)
-
-    def _case_facts(self, needed: Mapping[str, float | None]) -> tuple[CaseFacts, ...]:
-        numbers = {entry.case: entry for entry in self.workspace.noted(CaseNumbers)}
-        result = []
-        for case in self._cases(None):
-            if (entry := numbers.get(case)) is None:
-                continue
-            of_libraries = [needed.get(f"{label}: {case}") for label in self._libraries]
-            told = [count for count in of_libraries if count is not None]
-            result.append(
-                CaseFacts(
-                    case.operation,
-                    case.form,
-                    case.size_bytes,
-                    entry.calls,
-                    batches_of(entry.calls),
-                    1e-9 * entry.window_ns,
-                    max(told, default=None),
-                )
-            )
-        return tuple(result)
 
 
 def _silent(_line: str) -> None:

@@ -17,14 +17,17 @@ from lepaute.measure.probe_source import C_FLAGS, probe_source
 from lepaute.version import __version__
 
 MOST_LIBRARIES = 8
-PROGRAM = "probe-collectives"
+PROGRAM, ALGORITHMS = "probe-collectives", "probe-algorithms"
 UNKNOWN = "unknown"
-#: More files than these are never needed; those that are come from the probe's folder.
-SOURCES = (
-    *("probe_collectives.c", "collective_operations.c", "point_to_point.c", "process_sync.c"),
-    *("clock_sync.c", "clock_exchange.c", "clock_model.c", "clock_offset.c", "clock_source.c"),
-    *("probe_common.c", "probe_mpi.c"),
-)
+_COMMON = ("collective_operations.c", "probe_common.c", "probe_mpi.c")
+#: What each program is compiled of.
+SOURCES = {
+    PROGRAM: (
+        *("probe_collectives.c", "point_to_point.c", "process_sync.c", "clock_sync.c", "clock_exchange.c"),
+        *("clock_model.c", "clock_offset.c", "clock_source.c", *_COMMON),
+    ),
+    ALGORITHMS: ("probe_algorithms.c", *_COMMON),
+}
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")
 _LABELLED = re.compile(r"([^=/:]+)=(.+)", re.DOTALL)
 _ASK_S = 30.0
@@ -120,16 +123,17 @@ def ready_library(named: NamedLibrary, tell: Callable[[str], None], build_dir: P
     library = named.library
     compiler = _said(library, [str(library.mpicc), "--version"]).partition("\n")[0]
     command = _said(library, [str(library.mpicc), "-show"])
-    sources = [probe_source() / name for name in SOURCES]
+    sources = {name: [probe_source() / source for source in needed] for name, needed in SOURCES.items()}
     headers = sorted(probe_source().glob("*.h"))
 
     def build(folder: Path) -> None:
         tell(f"compiling the probe for {named.label}")
-        words = [*C_FLAGS, f'-DLEPAUTE_VERSION="{__version__}"', *map(str, sources), "-lm"]
-        _compile(library, words, folder, f"building the probe for {named.label}")
+        for name, needed in sources.items():
+            words = [*C_FLAGS, f'-DLEPAUTE_VERSION="{__version__}"', *map(str, needed), "-lm", "-Wl,-z,lazy"]
+            _compile(library, words, folder / name, f"building {name} for {named.label}")
 
     inputs = [
-        *digests([*sources, *headers, library.mpicc]),
+        *digests([*{each for needed in sources.values() for each in needed}, *headers, library.mpicc]),
         library.identity,
         compiler,
         command,
@@ -158,10 +162,10 @@ def ready_library(named: NamedLibrary, tell: Callable[[str], None], build_dir: P
     )
 
 
-def _compile(library: MpiLibrary, words: Sequence[str], folder: Path, what: str) -> None:
-    """Links PROGRAM into the folder, with stubs in the place of functions of MPI that the library lacks."""
-    target = ["-o", str(folder / PROGRAM)]
-    stubs, missing = folder / "missing.c", set[str]()
+def _compile(library: MpiLibrary, words: Sequence[str], program: Path, what: str) -> None:
+    """Links a program, with stubs in the place of functions of MPI that the library lacks."""
+    target = ["-o", str(program)]
+    stubs, missing = program.with_suffix(".missing.c"), set[str]()
     while True:
         try:
             library.compile([*words, *([str(stubs)] if missing else []), *target], what=what)
