@@ -45,7 +45,7 @@ void lep_collective_fill(lep_collective *with, const lep_collective_operation *o
 
 /* ---- what is right --------------------------------------------------------------------------------------------- */
 
-static bool block_is(const lep_collective *with, int place, int from, int to) {
+bool lep_collective_block_is(const lep_collective *with, int place, int from, int to) {
     const unsigned char *block = with->receive + (size_t)place * (size_t)with->size_bytes;
     for (int i = 0; i < with->size_bytes; i++)
         if (block[i] != byte_of(from, to, i))
@@ -80,17 +80,17 @@ static bool always(const lep_collective *with) {
 }
 
 static bool from_root(const lep_collective *with) {
-    return block_is(with, 0, 0, with->rank);
+    return lep_collective_block_is(with, 0, 0, with->rank);
 }
 
 /* Rank 0 gives, and receives nothing. */
 static bool broadcast(const lep_collective *with) {
-    return with->rank == 0 || block_is(with, 0, 0, 0);
+    return with->rank == 0 || lep_collective_block_is(with, 0, 0, 0);
 }
 
 static bool from_each(const lep_collective *with, int to) {
     for (int from = 0; from < with->ranks; from++)
-        if (!block_is(with, from, from, to))
+        if (!lep_collective_block_is(with, from, from, to))
             return false;
     return true;
 }
@@ -133,8 +133,9 @@ static bool scanned_before(const lep_collective *with) {
     static void call_##name(lep_collective *w) {                                                                       \
         MPI_##NAME(__VA_ARGS__ w->comm);                                                                               \
     }                                                                                                                  \
-    static void start_##name(lep_collective *w, MPI_Request *request) {                                                \
+    static int start_##name(lep_collective *w, MPI_Request *request) {                                                 \
         MPI_I##name(__VA_ARGS__ w->comm, request);                                                                     \
+        return 1;                                                                                                      \
     }
 
 #define BYTES w->size_bytes, MPI_BYTE
@@ -180,20 +181,3 @@ const lep_collective_operation lep_collective_operations[] = {
     ROW(alltoallv, Alltoallv, false, exchanged),
 };
 const int lep_collective_operation_count = sizeof lep_collective_operations / sizeof *lep_collective_operations;
-
-const lep_collective_operation *lep_collective_named(const char *name) {
-    for (int i = 0; i < lep_collective_operation_count; i++)
-        if (strcmp(lep_collective_operations[i].name, name) == 0)
-            return &lep_collective_operations[i];
-    return NULL;
-}
-
-const char *lep_collective_names(void) {
-    static char names[512];
-    names[0] = '\0';
-    for (int i = 0; i < lep_collective_operation_count; i++) {
-        strncat(names, i ? ", " : "", sizeof names - strlen(names) - 1);
-        strncat(names, lep_collective_operations[i].name, sizeof names - strlen(names) - 1);
-    }
-    return names;
-}

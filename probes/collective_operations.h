@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+enum { LEP_MOST_REQUESTS = 2 };
+
 typedef struct {
     MPI_Comm comm;
     int rank, ranks;
@@ -26,21 +28,21 @@ typedef struct {
     const char *name;
     bool reduces;
     void (*call)(lep_collective *with);
-    /* The same, not waited for; NULL where it is not measured so. */
-    void (*start)(lep_collective *with, MPI_Request *request);
+    /* The same, not waited for: writes up to LEP_MOST_REQUESTS requests, returns how many; NULL where it is not
+     * measured so. */
+    int (*start)(lep_collective *with, MPI_Request *requests);
     /* Whether what this rank received is what the operation must give, for the content of lep_collective_fill. */
     bool (*right)(const lep_collective *with);
 } lep_collective_operation;
 
 extern const lep_collective_operation lep_collective_operations[];
 extern const int lep_collective_operation_count;
-const lep_collective_operation *lep_collective_named(const char *name);
-/* All names, with commas in between. */
-const char *lep_collective_names(void);
 
 /* Sets size, type and the layout of the v-variants. */
 void lep_collective_size(lep_collective *with, const lep_collective_operation *operation, int size_bytes);
 /* The content that `right` expects; clears what is received. */
 void lep_collective_fill(lep_collective *with, const lep_collective_operation *operation);
+/* Whether block `place` of what was received is the one that rank `from` gives to rank `to`. */
+bool lep_collective_block_is(const lep_collective *with, int place, int from, int to);
 
 #endif

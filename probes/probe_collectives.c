@@ -1,4 +1,5 @@
-/* probe-collectives: start and end of each call of collective operations, on each rank, by clocks that are made one.
+/* probe-collectives: start and end of each call of collective, or point-to-point, operations, on each rank, by clocks
+ * that are made one.
  *
  * A row of the design is a batch of calls: operation, form (blocking, or nonblocking: started, compute_ns of work, then
  * waited for), size_bytes, calls, and the process synchronisation before each (process_sync.h). Rank r writes
@@ -18,6 +19,7 @@
 
 #include "clock_sync.h"
 #include "collective_operations.h"
+#include "point_to_point.h"
 #include "probe_common.h"
 #include "probe_mpi.h"
 #include "process_sync.h"
@@ -38,6 +40,35 @@ typedef struct {
     int marks;
 } call_times;
 
+static const struct {
+    const lep_collective_operation *operations;
+    const int *count;
+} tables[] = {
+    {lep_collective_operations, &lep_collective_operation_count},
+    {lep_point_to_point, &lep_point_to_point_count},
+};
+enum { TABLES = sizeof tables / sizeof *tables };
+
+static const lep_collective_operation *operation_named(const char *name) {
+    for (int table = 0; table < TABLES; table++)
+        for (int i = 0; i < *tables[table].count; i++)
+            if (strcmp(tables[table].operations[i].name, name) == 0)
+                return &tables[table].operations[i];
+    return NULL;
+}
+
+/* All names, with commas in between. */
+static const char *operation_names(void) {
+    static char names[512];
+    names[0] = '\0';
+    for (int table = 0; table < TABLES; table++)
+        for (int i = 0; i < *tables[table].count; i++) {
+            strncat(names, *names ? ", " : "", sizeof names - strlen(names) - 1);
+            strncat(names, tables[table].operations[i].name, sizeof names - strlen(names) - 1);
+        }
+    return names;
+}
+
 static batch *read_batches(const lep_design *design, int ranks, int64_t *most_bytes, int *most_calls) {
     static const char *const names[] = {"design_row", "operation",       "form",       "size_bytes",
                                         "calls",      "synchronisation", "compute_ns", "window_ns"};
@@ -52,7 +83,7 @@ static batch *read_batches(const lep_design *design, int ranks, int64_t *most_by
         const char *synchronisation = lep_design_text(design, row, columns[5]);
         batch one = {
             .name = lep_design_text(design, row, columns[0]),
-            .operation = lep_collective_named(operation),
+            .operation = operation_named(operation),
             .synchronisation = lep_process_method_named(synchronisation),
             .blocking = strcmp(form, "blocking") == 0,
             .size_bytes = (int)lep_design_integer(design, row, columns[3], 0, MOST_BYTES),
@@ -61,7 +92,7 @@ static batch *read_batches(const lep_design *design, int ranks, int64_t *most_by
             .window_ns = lep_design_integer(design, row, columns[7], 0, 60000000000),
         };
         if (!one.operation)
-            lep_design_fail(design, row, "operation is %s; choose one of %s", operation, lep_collective_names());
+            lep_design_fail(design, row, "operation is %s; choose one of %s", operation, operation_names());
         if (!one.blocking && (strcmp(form, "nonblocking") != 0 || !one.operation->start))
             lep_design_fail(design, row, "form is %s; %s is measured blocking%s", form, operation,
                             one.operation->start ? " or nonblocking" : "");
@@ -85,15 +116,19 @@ static batch *read_batches(const lep_design *design, int ranks, int64_t *most_by
 
 /* ---- one batch ------------------------------------------------------------------------------------------------- */
 
+static void await(MPI_Request *requests, int count) {
+    for (int i = 0; i < count; i++)
+        MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+}
+
 static void verify(lep_collective *with, const batch *todo) {
     lep_collective_size(with, todo->operation, todo->size_bytes);
     lep_collective_fill(with, todo->operation);
     if (todo->blocking) {
         todo->operation->call(with);
     } else {
-        MPI_Request request;
-        todo->operation->start(with, &request);
-        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        MPI_Request requests[LEP_MOST_REQUESTS];
+        await(requests, todo->operation->start(with, requests));
     }
     if (!todo->operation->right(with))
         lep_fail_alone("%s of %d bytes on %d ranks gave a wrong result: the library is broken, nothing was measured",
@@ -118,12 +153,12 @@ static void measure(lep_collective *with, const batch *todo, lep_process_sync *s
         if (todo->blocking) {
             todo->operation->call(with);
         } else {
-            MPI_Request request;
-            todo->operation->start(with, &request);
+            MPI_Request requests[LEP_MOST_REQUESTS];
+            int started = todo->operation->start(with, requests);
             returned_ns = lep_clock_read_ns(clock);
             if (todo->compute_ns)
                 work(clock, todo->compute_ns);
-            MPI_Wait(&request, MPI_STATUS_IGNORE);
+            await(requests, started);
         }
         int64_t end_ns = lep_clock_read_ns(clock);
         times[call] = (call_times){start_ns, todo->blocking ? end_ns : returned_ns, end_ns,

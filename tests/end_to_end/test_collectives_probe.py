@@ -14,11 +14,12 @@ from lepaute.measure.probe_source import C_FLAGS
 
 pytestmark = pytest.mark.machine
 
-SOURCES = ("probe_collectives.c", "collective_operations.c", "process_sync.c", *CLOCKS)
+SOURCES = ("probe_collectives.c", "collective_operations.c", "point_to_point.c", "process_sync.c", *CLOCKS)
 COLUMNS = "design_row,operation,form,size_bytes,calls,synchronisation,compute_ns,window_ns"
 OPERATIONS = (
     *("Barrier", "Bcast", "Reduce", "Allreduce", "Scatter", "Gather", "Allgather", "Alltoall", "Scan", "Exscan"),
     *("Reduce_scatter_block", "Scatterv", "Gatherv", "Allgatherv", "Alltoallv"),
+    *("Send", "Sendrecv"),
 )
 QUICK = ("--clock-method", "SKaMPI", "--warm-up", "1")
 
@@ -56,6 +57,7 @@ def test_every_operation_is_right_and_has_a_row_for_each_call_on_each_rank(
         for form in ("blocking", "nonblocking")
         for size in (0, 13, 24)
     ]
+    rows += [f"PingPong,blocking,{size},3,MPI_Barrier,0,0" for size in (0, 13, 24)]
     done = probe.run(ranks, *design(tmp_path, *rows), *QUICK)
     assert done.returncode == 0, done.stderr
     calls = calls_of(tmp_path, ranks)
@@ -114,6 +116,27 @@ def test_a_library_that_gives_wrong_results_is_not_measured(open_mpi: MpiProbe, 
     assert "Allgather of 8 bytes on 2 ranks gave a wrong result" in done.stderr
 
 
+def test_a_ping_pong_that_brings_back_something_else_is_not_measured(open_mpi: MpiProbe, tmp_path: Path) -> None:
+    source, shim = tmp_path / "shim.c", tmp_path / "shim.so"
+    source.write_text(
+        "#include <mpi.h>\n"
+        "int MPI_Recv(void *b, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Status *s) {\n"
+        "    int status = PMPI_Recv(b, n, t, from, tag, c, s);\n"
+        "    if (n == 77) ((char *)b)[76] ^= 1;\n"
+        "    return status;\n"
+        "}\n"
+    )
+    open_mpi.library.compile([*C_FLAGS, "-shared", "-fPIC", str(source), "-o", str(shim)], what="building the shim")
+    done = open_mpi.run(
+        2,
+        *design(tmp_path, "PingPong,blocking,77,2,MPI_Barrier,0,0"),
+        *QUICK,
+        environment={"LD_PRELOAD": str(shim)},
+    )
+    assert done.returncode != 0
+    assert "PingPong of 77 bytes on 2 ranks gave a wrong result" in done.stderr
+
+
 def test_a_rank_that_is_killed_takes_no_finished_batch_along(open_mpi: MpiProbe, tmp_path: Path) -> None:
     rows = ("Barrier,blocking,0,20000,MPI_Barrier,0,0", "Barrier,blocking,0,1000000,double,0,0")
     process = open_mpi.start(2, *design(tmp_path, *rows), *QUICK)
@@ -138,6 +161,7 @@ def test_a_rank_that_is_killed_takes_no_finished_batch_along(open_mpi: MpiProbe,
         ("Bcst,blocking,8,3,MPI_Barrier,0,0", "operation is Bcst; choose one of none, Barrier, Bcast"),
         ("Bcast,lazy,8,3,MPI_Barrier,0,0", "form is lazy; Bcast is measured blocking or nonblocking"),
         ("none,nonblocking,8,3,MPI_Barrier,0,0", "form is nonblocking; none is measured blocking"),
+        ("PingPong,nonblocking,8,3,MPI_Barrier,0,0", "form is nonblocking; PingPong is measured blocking"),
         ("Bcast,blocking,8,3,gong,0,0", "synchronisation is gong; choose MPI_Barrier"),
         ("Bcast,blocking,8,3,window,0,0", "window_ns is 0; window needs the length of the first window"),
         ("Bcast,blocking,-1,3,MPI_Barrier,0,0", "size_bytes"),

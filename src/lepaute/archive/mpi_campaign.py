@@ -1,0 +1,269 @@
+"""Campaigns that compare MPI libraries: the facts and the two tables of such an archive.
+
+Raw rows, a row a call and rank, are in observations/calls.parquet, models of clocks in observations/clocks.parquet, the
+starts of mpirun in observations/mpiruns.parquet. `calls` joins them to a row a call with both run-times of section 3.2
+of "MPI Benchmarking Revisited" (Hunold and Carpen-Amarie).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lepaute.archive.reader import Archive
+from lepaute.errors import ArchiveError
+from lepaute.kit.json_values import from_json
+
+if TYPE_CHECKING:
+    import pandas
+
+#: `kind` in the metadata, and the member of the metadata that has the facts.
+KIND = "comparison"
+CALLS, CLOCKS, MPIRUNS = (f"observations/{name}.parquet" for name in ("calls", "clocks", "mpiruns"))
+#: Marks of the probe (process_sync.h), as bits.
+STARTED_LATE, TOOK_TOO_LONG = 1, 2
+
+_COLUMNS = {
+    CALLS: (
+        *("mpirun", "batch", "operation", "form", "size_bytes", "synchronisation", "call", "rank"),
+        *("start_ns", "returned_ns", "end_ns", "marks", "window_ns"),
+    ),
+    CLOCKS: (
+        *("mpirun", "rank", "before_batch", "x0_ns", "y0_ns", "drift"),
+        *("variance_ns2", "drift_variance", "covariance_ns", "bound_ns"),
+    ),
+    MPIRUNS: ("mpirun", "library", "block", "trial", "attempt", "outcome", "disturbed", "started_s"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryFacts:
+    """An MPI library of a campaign.
+
+    label  : its name in every table; spec: as the user named it
+    text   : what MPI_Get_library_version says; build: what the library's own tool tells of its configuration
+    flags  : what mpicc adds to the compiler's command line; variables: that its programs got
+    lacking: operations that it could not be measured with, and why
+    algorithms: of each operation, what the library says it runs; "unknown" where it says nothing
+    """
+
+    label: str = ""
+    spec: str = ""
+    family: str = ""
+    version: str = ""
+    text: str = ""
+    build: str = ""
+    mpicc: str = ""
+    mpirun: str = ""
+    mpirun_version: str = ""
+    compiler: str = ""
+    flags: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    lacking: Mapping[str, str] = field(default_factory=dict)
+    algorithms: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFacts:
+    """An operation in a form with a size, which every library is measured with.
+
+    calls: in each mpirun, in so many batches; mpiruns: that the wanted precision takes by the first blocks of the
+    library that needs most, None where there were too few
+    """
+
+    operation: str = ""
+    form: str = ""
+    size_bytes: int = 0
+    calls: int = 0
+    batches: int = 0
+    window_s: float = 0.0
+    mpiruns: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignFacts:
+    """What a campaign compared, and how.
+
+    precision: wanted half-width of the 95 % interval of a library's mean over mpiruns, a share; budget_s: most seconds
+    mpiruns  : of each library, trials and repetitions of disturbed ones not counted; capped: the budget allowed no more
+    factors  : name and level of every experimental factor (table VI of the paper)
+    derivation: how the numbers of calls and of mpiruns came about, sentences
+    """
+
+    ranks: int = 0
+    oversubscribed: bool = False
+    libraries: tuple[LibraryFacts, ...] = ()
+    cases: tuple[CaseFacts, ...] = ()
+    precision: float = 0.0
+    budget_s: float = 0.0
+    blocks: int = 0
+    capped: bool = False
+    factors: Mapping[str, str] = field(default_factory=dict)
+    derivation: tuple[str, ...] = ()
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The libraries, in the order in which the user named them."""
+        return tuple(library.label for library in self.libraries)
+
+
+def facts(archive: Archive) -> CampaignFacts:
+    """The facts; members of another type than expected count as missing. Raises ArchiveError for another kind."""
+    if archive.about.kind != KIND:
+        raise ArchiveError(
+            f"{archive.path}: is of kind {archive.about.kind[:40]}, not of a comparison of MPI libraries; "
+            "make one with lepaute compare"
+        )
+    return from_json(CampaignFacts, archive.metadata.get(KIND), lenient=True)
+
+
+def mpiruns(archive: Archive) -> "pandas.DataFrame":
+    """A row a start of mpirun, in their order: failed, disturbed and trial ones too.
+
+    mpirun  : number, from 0, unique in the archive; library: label; block: from 0, -1 for trials
+    place   : in the shuffled order of its block; attempt: 0, or more for repetitions of a disturbed or failed one
+    trial   : made to find the numbers of calls; not meant for comparisons
+    outcome : "complete", or "failed" where a rank died or the time was over; failure: why, else empty
+    disturbed, causes: other programs used the machine (the rule of calibrations, blind to the durations)
+    started_s: seconds since the epoch; wall_s: seconds it took; seed: of its order
+    """
+    facts(archive)
+    return _table(archive, MPIRUNS).sort_values("mpirun", ignore_index=True)
+
+
+def calls(archive: Archive, *, warm_up: bool = False) -> "pandas.DataFrame":
+    """A row a call, in the order in which they were made, from every mpirun.
+
+    library, block, mpirun, attempt, trial, failed, disturbed: of the mpirun, see `mpiruns`
+    batch     : place in the shuffled order of the mpirun; call: from 0 in the batch, below 0 for calls to warm up,
+                which are there where `warm_up` is true
+    operation, form, size_bytes, synchronisation: of the call; form: blocking or nonblocking; the operation `none` does
+                nothing: its run-times are the cost of reading clocks, its start_skew_s that of the synchronisation
+    local_s   : the longest time of a rank from start to end (section 3.2.1)
+    returned_s: the longest time of a rank until the nonblocking call returned; that of the call where it is blocking
+    global_s  : from the first start to the last end by rank 0's clock (3.2.2); global_deviation_s: its standard
+                deviation by the models of the clocks, global_bound_s: greatest further error by latencies that differ
+                by direction
+    start_skew_s: last start less first start by rank 0's clock: the exit skew of the synchronisation
+    started_late, exceeded_window: marked on some rank; window_s: of the synchronisation, 0 where it has none
+    since_start_s: from the first start in the mpirun
+
+    Nothing is left out but calls of which not every rank wrote its row (a rank died). Raises ArchiveError where tables
+    are missing or are not those of a campaign.
+    """
+    import numpy as np
+    import pandas
+
+    raw, models, runs = _table(archive, CALLS), _table(archive, CLOCKS), mpiruns(archive)
+    if not warm_up:
+        raw = raw[raw["call"] >= 0]
+    raw = _whole_calls(raw).sort_values(["mpirun", "batch", "call", "rank"], kind="stable", ignore_index=True)
+    start, end = _on_rank_0(raw, models, "start_ns"), _on_rank_0(raw, models, "end_ns")
+    keys = raw[["mpirun", "batch", "call"]].to_numpy()
+    first = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]).any(axis=1)]) if len(raw) else np.empty(0, np.intp)
+    # Times of one call lie within seconds: as numbers relative to its first row they keep every nanosecond.
+    origin = np.repeat(start.time_ns[first], np.diff(np.r_[first, len(raw)]))
+    starts, ends = (start.time_ns - origin).astype(float), (end.time_ns - origin).astype(float)
+
+    def most(values: Any) -> Any:
+        return np.maximum.reduceat(values, first) if len(first) else np.empty(0)
+
+    def least(values: Any) -> Any:
+        return np.minimum.reduceat(values, first) if len(first) else np.empty(0)
+
+    begun, done = least(starts), most(ends)
+    at_begin, at_end = _position(starts, begun, first), _position(ends, done, first)
+    # One clock read twice has one error, of which only that of its rate remains.
+    same = raw["rank"].to_numpy()[at_begin] == raw["rank"].to_numpy()[at_end]
+    variance = np.where(
+        same, start.drift_variance[at_begin] * (done - begun) ** 2, start.variance[at_begin] + end.variance[at_end]
+    )
+    bound = np.where(same, 0.0, start.bound_ns[at_begin] + end.bound_ns[at_end])
+    marks = np.bitwise_or.reduceat(raw["marks"].to_numpy(), first) if len(first) else np.empty(0, int)
+    local = (raw["end_ns"] - raw["start_ns"]).to_numpy(dtype=float)
+    returned = (raw["returned_ns"] - raw["start_ns"]).to_numpy(dtype=float)
+    one = raw.iloc[first]
+    frame = pandas.DataFrame(
+        {
+            **{
+                name: one[name].to_numpy()
+                for name in ("mpirun", "batch", "operation", "form", "size_bytes", "synchronisation", "call")
+            },
+            "local_s": most(local) * 1e-9,
+            "returned_s": most(returned) * 1e-9,
+            "global_s": (done - begun) * 1e-9,
+            "global_deviation_s": np.sqrt(np.maximum(variance, 0.0)) * 1e-9,
+            "global_bound_s": bound * 1e-9,
+            "start_skew_s": (most(starts) - begun) * 1e-9,
+            "started_late": (marks & STARTED_LATE) > 0,
+            "exceeded_window": (marks & TOOK_TOO_LONG) > 0,
+            "window_s": one["window_ns"].to_numpy() * 1e-9,
+        }
+    )
+    begin_ns = pandas.Series(start.time_ns[first] + begun.astype(np.int64))
+    frame["since_start_s"] = (begin_ns - begin_ns.groupby(frame["mpirun"]).transform("min")).to_numpy() * 1e-9
+    about = runs[["mpirun", "library", "block", "attempt", "trial", "disturbed"]].assign(
+        failed=runs["outcome"] != "complete"
+    )
+    joined = frame.merge(about, on="mpirun", how="left", validate="many_to_one")
+    front = ["library", "block", "mpirun", "attempt", "trial", "failed", "disturbed", "batch"]
+    return joined[[*front, *(name for name in joined if name not in front)]]
+
+
+def _table(archive: Archive, name: str) -> "pandas.DataFrame":
+    frame = archive.table(name)
+    if missing := [column for column in _COLUMNS[name] if column not in frame]:
+        raise ArchiveError(f"{archive.path}: {name} has no column {missing[0]}; it is not that of a campaign")
+    return frame
+
+
+def _whole_calls(raw: "pandas.DataFrame") -> "pandas.DataFrame":
+    """Without calls that have fewer rows than others of their batch."""
+    rows = raw.groupby(["mpirun", "batch", "call"])["rank"].transform("size")
+    return raw[rows == rows.groupby([raw["mpirun"], raw["batch"]]).transform("max")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """Of each row, by the clock of rank 0; variances in ns^2."""
+
+    time_ns: Any
+    variance: Any
+    drift_variance: Any
+    bound_ns: Any
+
+
+def _on_rank_0(raw: "pandas.DataFrame", models: "pandas.DataFrame", column: str) -> _Times:
+    """Readings of the ranks' clocks by the last model made before the batch (clock_model.h)."""
+    import numpy as np
+    import pandas
+
+    rows = raw[["mpirun", "rank", "batch", column]].reset_index().sort_values("batch", kind="stable")
+    with_model = pandas.merge_asof(
+        rows.astype({"batch": "int64"}),
+        models.astype({"before_batch": "int64"}).sort_values("before_batch", kind="stable"),
+        left_on="batch",
+        right_on="before_batch",
+        by=["mpirun", "rank"],
+        direction="backward",
+    ).sort_values("index")
+    if with_model["x0_ns"].isna().any():
+        raise ArchiveError("a call of the campaign has no model of its rank's clock: the tables are damaged")
+    since = (with_model[column].astype("int64") - with_model["x0_ns"].astype("int64")).to_numpy()
+    drift = with_model["drift"].to_numpy()
+    time_ns = with_model["y0_ns"].astype("int64").to_numpy() + since + np.rint(drift * since).astype(np.int64)
+    drift_variance = with_model["drift_variance"].to_numpy()
+    variance = (
+        with_model["variance_ns2"].to_numpy()
+        + 2.0 * since * with_model["covariance_ns"].to_numpy()
+        + since.astype(float) ** 2 * drift_variance
+    )
+    return _Times(time_ns, variance, drift_variance, with_model["bound_ns"].to_numpy())
+
+
+def _position(values: Any, extremes: Any, first: Any) -> Any:
+    """Of each group, the position of the first value equal to the group's extreme."""
+    import numpy as np
+
+    hits = np.flatnonzero(values == np.repeat(extremes, np.diff(np.r_[first, len(values)])))
+    return hits[np.searchsorted(hits, first)]
