@@ -114,8 +114,7 @@ def check_guidelines(
         raise InputError(f"there are no blocking operations of {library}; guidelines are checked with these")
     table = measured.pivot_table(index=list(MPIRUN), columns=["operation", "size_bytes"], values=value)
     times = {
-        (str(key[0]), float(key[1])): table[key].to_numpy(dtype=np.float64)
-        for key in table.columns.to_flat_index()
+        (str(key[0]), float(key[1])): table[key].to_numpy(dtype=np.float64) for key in table.columns.to_flat_index()
     }
     tested = [*_equivalents(times, ranks), *_monotonic(times)]
     results = [_tested(library, *one) for one in tested]

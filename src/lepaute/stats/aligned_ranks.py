@@ -24,10 +24,11 @@ from lepaute.errors import InputError
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
+Condition = Callable[[float], bool]
 
 #: Where its exact distribution takes more additions, the rank sum is taken as normal, with its exact mean and variance.
 MOST_ADDITIONS = 20_000_000
-_HALVINGS = 44
+_HALVINGS, _HALVINGS_NEARBY = 40, 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,12 @@ def aligned_shift(
     # Taking a shift off the second sample lowers its ranks: all three quantities fall as the shift grows.
     centre_low = samples.first_where(lambda shift: samples.excess(shift) <= 0)
     centre_high = samples.first_where(lambda shift: samples.excess(shift) < 0)
-    low = samples.first_where(lambda shift: samples.test(shift).higher > miss)
-    high = samples.first_where(lambda shift: samples.test(shift).lower <= miss)
+    low = samples.first_where(
+        lambda shift: samples.test(shift).higher > miss, lambda shift: samples.normal_test(shift).higher > miss
+    )
+    high = samples.first_where(
+        lambda shift: samples.test(shift).lower <= miss, lambda shift: samples.normal_test(shift).lower <= miss
+    )
     return Shift((centre_low + centre_high) / 2, low, high)
 
 
@@ -109,6 +114,10 @@ class _Samples:
     def _ranks(self, shift: float) -> Integers:
         """Twice the ranks of the aligned values, whole numbers where values are equal, too."""
         moved = np.where(self.second, self.values - shift, self.values)
+        length = self.blocks[0].stop
+        if length * len(self.blocks) == self.size and all(one.stop - one.start == length for one in self.blocks):
+            table = moved.reshape(-1, length)
+            return _double_ranks((table - np.median(table, axis=1, keepdims=True)).ravel())
         return _double_ranks(np.concatenate([moved[block] - np.median(moved[block]) for block in self.blocks]))
 
     def excess(self, shift: float) -> float:
@@ -129,20 +138,38 @@ class _Samples:
         least = min(float(chances[possible[0]]), float(chances[possible[-1]]))
         return RankTest(min(1.0, 2 * min(at_most, at_least)), at_most, at_least, min(1.0, 2 * least))
 
-    def first_where(self, true_from: Callable[[float], bool]) -> float:
-        """The least shift at which a condition that stays true is true; infinite where it always or never is."""
+    def normal_test(self, shift: float) -> RankTest:
+        """The test with a normal distribution of the rank sum, which is quick."""
+        ranks = self._ranks(shift)
+        return _normal_test(ranks, self.second, self.blocks, int(ranks[self.second].sum()))
+
+    def first_where(self, condition: Condition, nearly: Condition | None = None) -> float:
+        """The least shift at which a condition that stays true is true; infinite where it always or never is.
+
+        nearly : a quicker condition, which becomes true nearby
+        """
         low, high = -self.reach, self.reach
-        if true_from(low):
+        if condition(low):
             return -inf
-        if not true_from(high):
+        if not condition(high):
             return inf
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            if true_from(middle):
-                high = middle
-            else:
-                low = middle
-        return high
+        halvings = _HALVINGS
+        if nearly is not None and not nearly(low) and nearly(high):
+            near = _bisected(nearly, low, high, _HALVINGS)
+            step = self.reach / 256
+            if not condition(near - step) and condition(near + step):
+                low, high, halvings = near - step, near + step, _HALVINGS_NEARBY
+        return _bisected(condition, low, high, halvings)
+
+
+def _bisected(condition: Condition, low: float, high: float, halvings: int) -> float:
+    for _ in range(halvings):
+        middle = (low + high) / 2
+        if condition(middle):
+            high = middle
+        else:
+            low = middle
+    return high
 
 
 def _double_ranks(values: Floats) -> Integers:
@@ -152,7 +179,9 @@ def _double_ranks(values: Floats) -> Integers:
 
 
 def _expected(ranks: Integers, second: Booleans, blocks: Sequence[slice]) -> float:
-    return float(sum(np.count_nonzero(second[block]) * ranks[block].mean() for block in blocks))
+    starts = [block.start for block in blocks]
+    chosen, sums = np.add.reduceat(second, starts, dtype=np.int64), np.add.reduceat(ranks, starts)
+    return float((chosen * sums / np.diff([*starts, len(ranks)])).sum())
 
 
 def _distribution(ranks: Sequence[Integers], second: Sequence[Booleans]) -> Floats | None:
@@ -190,14 +219,16 @@ def _convolved(chances: Floats, block: Floats) -> Floats:
 
 
 def _normal_test(ranks: Integers, second: Booleans, blocks: Sequence[slice], seen: int) -> RankTest:
-    variance, extreme = 0.0, 0.0
-    for block in blocks:
-        one, n, k = ranks[block], block.stop - block.start, int(np.count_nonzero(second[block]))
-        variance += k * (n - k) / n * float(one.var(ddof=1))
-        extreme += float(np.sort(one)[-k:].sum()) - k * float(one.mean())
+    starts = [block.start for block in blocks]
+    sizes, chosen = np.diff([*starts, len(ranks)]), np.add.reduceat(second, starts, dtype=np.int64)
+    means = np.add.reduceat(ranks, starts) / sizes
+    squares = np.add.reduceat((ranks - np.repeat(means, sizes)) ** 2, starts)
+    variance = float((chosen * (sizes - chosen) / sizes * squares / (sizes - 1)).sum())
     if variance == 0.0:
         return RankTest(1.0, 1.0, 1.0, 1.0)
-    excess, sd = seen - _expected(ranks, second, blocks), sqrt(variance)
+    expected, sd = float((chosen * means).sum()), sqrt(variance)
+    highest = sum(int(np.sort(ranks[block])[-count:].sum()) for block, count in zip(blocks, chosen, strict=True))
+    excess, extreme = seen - expected, highest - expected
 
     def above(value: float) -> float:
         """The chance of an excess of at least this much; ranks are doubled, half a step is 1."""
