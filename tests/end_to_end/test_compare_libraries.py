@@ -42,7 +42,7 @@ def prefix_of(folder: Path, compile_: str, launch: str = "mpirun.openmpi", shim:
     if shim:
         source, linked = folder / "shim.c", f" {folder}/shim.o"
         source.write_text(f"#define _GNU_SOURCE\n#include <mpi.h>\n#include <signal.h>\n#include <unistd.h>\n{shim}")
-        find_library("openmpi").compile(["-c", str(source), "-o", str(folder / "shim.o")], what="the shim")
+        find_library(compile_).compile(["-c", str(source), "-o", str(folder / "shim.o")], what="the shim")
     mpicc = f'case "$*" in *-E*|*-show*|*--version*) ;; *) set -- "$@"{linked} ;; esac\nexec {compile_} "$@"'
     for name, line in (("mpicc", mpicc), ("mpirun", f'exec {launch} "$@"')):
         path = folder / "bin" / name
@@ -111,9 +111,9 @@ def test_ranks_that_share_cores_are_measured_and_announced(tmp_path: Path) -> No
 
 def test_an_mpirun_of_another_library_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
     """One that says what it is, and one that says it were the right one, so that only its ranks can tell."""
-    told = prefix_of(tmp_path / "told", "mpicc.mpich")
+    honest = prefix_of(tmp_path / "honest", "mpicc.mpich")
     with pytest.raises(EnvironmentProblem, match=r"mpirun belongs to Open MPI, .*mpicc to MPICH") as problem:
-        measure_libraries([str(told)], tmp_path / "c.zip", **QUICK)
+        measure_libraries([str(honest)], tmp_path / "c.zip", **QUICK)
     assert "\n" not in str(problem.value)
     silent = prefix_of(tmp_path / "silent", "mpicc.mpich")
     (silent / "bin/mpirun").write_text(
@@ -153,11 +153,11 @@ def test_the_algorithms_that_ran_are_recorded(tmp_path: Path, monkeypatch: pytes
         ["openmpi", "mpich"], tmp_path / "c.zip", **{**QUICK, "ops": "bcast,ibcast,scan,send", "mpiruns": 1}
     )
     openmpi, mpich = facts(Archive.open(path)).libraries
-    told = {"Bcast of 8 bytes": "binomial", "Bcast of 1024 bytes": "binomial"}
-    untold = dict.fromkeys([f"{name} of {size} bytes" for name in ("Ibcast", "Send") for size in (8, 1024)], "unknown")
+    demanded = {"Bcast of 8 bytes": "binomial", "Bcast of 1024 bytes": "binomial"}
+    hidden = dict.fromkeys([f"{name} of {size} bytes" for name in ("Ibcast", "Send") for size in (8, 1024)], "unknown")
     linear = {"Scan of 8 bytes": "linear", "Scan of 1024 bytes": "linear"}
-    assert openmpi.algorithms == {**told, **untold, **linear}
-    assert mpich.algorithms == {**told, **untold, **dict.fromkeys(linear, "unknown")}
+    assert openmpi.algorithms == {**demanded, **hidden, **linear}
+    assert mpich.algorithms == {**demanded, **hidden, **dict.fromkeys(linear, "unknown")}
 
 
 def test_a_library_of_an_environment_module_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,14 +189,18 @@ _MANY = {**QUICK, "ops": "scan", "sizes": "8", "calls": 200, "mpiruns": 1}
 
 
 @pytest.mark.parametrize(
-    ("what", "limit_s", "message"),
-    [("raise(SIGKILL);", None, "signal 9"), ("sleep(600);", 12.0, "did not end within 12 s and was ended")],
+    ("library", "what", "limit_s", "message"),
+    [
+        ("openmpi", "raise(SIGKILL);", None, "signal 9"),
+        ("mpich", "sleep(600);", 12.0, "did not end within 12 s and was ended"),
+    ],
 )
 def test_an_mpirun_with_a_dead_or_a_stuck_rank_is_kept_and_made_again(
-    tmp_path: Path, what: str, limit_s: float | None, message: str
+    tmp_path: Path, library: str, what: str, limit_s: float | None, message: str
 ) -> None:
     flag = tmp_path / "once"
-    prefix = prefix_of(tmp_path / "shim", "mpicc.openmpi", shim=_ONCE.format(flag=flag, do=what))
+    shim = _ONCE.format(flag=flag, do=what)
+    prefix = prefix_of(tmp_path / "shim", f"mpicc.{library}", f"mpirun.{library}", shim=shim)
     flag.touch()
     path = measure_libraries([f"odd={prefix}"], tmp_path / "c.zip", **_MANY, limit_s=limit_s)
     archive = Archive.open(path)
@@ -214,7 +218,7 @@ def test_an_mpirun_with_a_dead_or_a_stuck_rank_is_kept_and_made_again(
 def test_a_library_whose_ranks_always_die_ends_the_campaign_and_the_archive_is_whole(tmp_path: Path) -> None:
     flag = tmp_path / "never" / "there"
     always = _ONCE.format(flag=flag, do="").replace(f'unlink("{flag}") == 0', "raise(SIGKILL) == 0")
-    prefix = prefix_of(tmp_path / "shim", "mpicc.openmpi", shim=always)
+    prefix = prefix_of(tmp_path / "shim", "mpicc.mpich", "mpirun.mpich", shim=always)
     with pytest.raises(EnvironmentProblem, match="odd: every mpirun of 2 blocks failed") as problem:
         measure_libraries([f"odd={prefix}"], tmp_path / "c.zip", **{**_MANY, "mpiruns": 3})
     assert "c.partial.zip" in "".join(problem.value.__notes__)

@@ -19,7 +19,7 @@ from lepaute.measure.comparison.numbers import (
     mpiruns_needed,
     numbers_of_trial,
 )
-from lepaute.stats.two_stage import calls_for_median, values_needed
+from lepaute.stats.two_stage import calls_for_least_error, calls_for_median, median_deviation, values_needed
 
 PRECISION = 0.02
 
@@ -62,7 +62,8 @@ def test_so_many_calls_give_a_median_within_the_half_width(correlation: float) -
     rng = np.random.default_rng(5)
     trials, within = 1500, 0
     for _ in range(trials):
-        count = int(np.clip(calls_for_median(_series(rng, correlation, 24).tolist(), 0.2), 20, 2000))
+        deviation = median_deviation(_series(rng, correlation, 24).tolist())
+        count = int(np.clip(calls_for_median(deviation, 0.2), 20, 2000))
         within += abs(float(np.median(_series(rng, correlation, count)))) <= 0.2
     assert within / trials >= 0.85
 
@@ -91,14 +92,28 @@ def test_as_many_blocks_as_nine_of_ten_cases_of_each_library_need() -> None:
     assert blocks_for({("a", cases[0]): 2.0}, 5) == 5
 
 
-def _trial(rng: np.random.Generator, duration_s: float, spread: float) -> pandas.DataFrame:
+@pytest.mark.parametrize("between", [0.02, 0.1, 0.5])
+def test_no_other_number_of_calls_has_less_error_for_its_time(between: float) -> None:
+    """Of the variance times the time it takes, over all numbers of calls."""
+    deviation, mpirun_s, call_s = 0.3, 0.03, 30e-6
+    calls = np.arange(1, 20000)
+    cost = (between**2 + deviation**2 / calls) * (mpirun_s + calls * call_s)
+    best = calls[np.argmin(cost)]
+    assert calls_for_least_error(deviation, between, mpirun_s, call_s) == pytest.approx(best, abs=1)
+    assert calls_for_least_error(deviation, 0.0, mpirun_s, call_s) == inf
+
+
+def _trial(rng: np.random.Generator, duration_s: float, spread: float, between: float = 0.0) -> pandas.DataFrame:
+    """Two mpiruns of each of two libraries."""
+    effects = np.repeat(between * np.array([1.0, -1.0, 1.0, -1.0]), 24)
     return pandas.DataFrame(
         {
-            "library": np.repeat(["a", "b"], 24),
+            "library": np.repeat(["a", "b"], 48),
+            "mpirun": np.repeat([0, 1, 2, 3], 24),
             "operation": "Bcast",
             "form": BLOCKING,
             "size_bytes": 8,
-            "local_s": duration_s * np.exp(rng.normal(0.0, spread, 48)),
+            "local_s": duration_s * np.exp(effects + rng.normal(0.0, spread, 96)),
         }
     )
 
@@ -111,13 +126,15 @@ def test_calls_grow_with_the_spread_and_shrink_with_the_budget() -> None:
     rng = np.random.default_rng(1)
     seconds = {"a": 1.0, "b": 1.0}
 
-    def calls(spread: float, left_s: float, duration_s: float = 1e-3) -> int:
-        table = _trial(rng, duration_s, spread)
+    def calls(spread: float, left_s: float, duration_s: float = 1e-3, between: float = 0.0) -> int:
+        table = _trial(rng, duration_s, spread, between)
         return numbers_of_trial(table, seconds, [_CASE], _WINDOWS, PRECISION, left_s).calls[_CASE]
 
     assert calls(1e-4, 300.0) == 20
     assert 30 < calls(0.03, 300.0) < MOST_CALLS
     assert calls(1.0, 300.0) == MOST_CALLS
+    # Where mpiruns differ by far more than calls do, further calls are of no use: 0.1 / 0.7 * sqrt(1 s / 1 ms) = 5.
+    assert calls(0.1, 300.0, between=0.5) == 20
     assert LEAST_CALLS <= calls(1.0, 30.0, duration_s=0.1) < 100
 
 

@@ -7,7 +7,9 @@ import pandas
 import pytest
 
 from lepaute.archive import Archive, ArchiveWriter
+from lepaute.archive.metadata import Metadata
 from lepaute.archive.mpi_campaign import CALLS, CLOCKS, KIND, MPIRUNS, calls, facts, mpiruns
+from lepaute.archive.setups.records import metadata_facts
 from lepaute.errors import ArchiveError
 
 _START_NS = 1_700_000_000_000_000_000  # more digits than a double has
@@ -122,3 +124,10 @@ def test_a_table_that_lacks_a_column_is_refused(tmp_path: Path) -> None:
     del row["marks"]
     with pytest.raises(ArchiveError, match="has no column marks"):
         calls(_archive(tmp_path, [row], [_model(0)]))
+
+
+def test_what_a_campaign_found_out_is_no_difference_of_setups() -> None:
+    about = {"kind": KIND, KIND: {"blocks": 7, "capped": True, "cases": [{"calls": 9}], "ranks": 2}}
+    shown = [fact.what for _, fact in metadata_facts(Metadata.of(about), about)]
+    assert "comparison.ranks" in shown
+    assert not [what for what in shown if "cases" in what or "blocks" in what or "capped" in what]

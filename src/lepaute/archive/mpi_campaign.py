@@ -121,7 +121,7 @@ def facts(archive: Archive) -> CampaignFacts:
 def mpiruns(archive: Archive) -> "pandas.DataFrame":
     """A row a start of mpirun, in their order: failed, disturbed and trial ones too.
 
-    mpirun  : number, from 0, unique in the archive; library: label; block: from 0, -1 for trials
+    mpirun  : number, from 0, unique in the archive; library: label; block: from 0, below 0 for trials
     place   : in the shuffled order of its block; attempt: 0, or more for repetitions of a disturbed or failed one
     trial   : made to find the numbers of calls; not meant for comparisons
     outcome : "complete", or "failed" where a rank died or the time was over; failure: why, else empty

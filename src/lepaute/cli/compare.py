@@ -14,7 +14,7 @@ def command(
         list[str],
         typer.Argument(
             metavar="LIBRARY...",
-            help="openmpi, mpich, a prefix such as /opt/mpi, a compiler wrapper, or module:NAME; each may be LABEL=...",
+            help="A name (openmpi, mpich), a prefix (/opt/mpi), a compiler wrapper, or module:NAME; or LABEL= and one.",
             show_default=False,
         ),
     ],
@@ -34,7 +34,7 @@ def command(
         int | None, typer.Option(help="Calls of each case in an mpirun; derived from a trial unless given.")
     ] = None,
     mpiruns: Annotated[
-        int | None, typer.Option(help="mpiruns of each library, whatever the budget; derived unless given.")
+        int | None, typer.Option(help="Starts of each library, whatever the budget; derived unless given.")
     ] = None,
     synchronisation: Annotated[
         str | None,
@@ -53,7 +53,10 @@ def command(
     ] = False,
     warm_up: Annotated[int, typer.Option(help="Calls before each batch; kept, with negative numbers.")] = 5,
     limit: Annotated[
-        str | None, typer.Option(help="Time after which an mpirun is ended; ten times its trial unless given.")
+        str | None,
+        typer.Option(
+            help="Time after which an mpirun is ended; in proportion to its trial unless given.", metavar="TIME"
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of sizes and of every order.", min=0)] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted campaign.")] = False,

@@ -76,7 +76,7 @@ def _case_facts(
     for case in measurable(workspace, asked, labels):
         if (entry := numbers.get(case)) is None:
             continue
-        told = [count for label in labels if (count := needed.get(f"{label}: {case}")) is not None]
+        counts = [count for label in labels if (count := needed.get(f"{label}: {case}")) is not None]
         facts.append(
             CaseFacts(
                 operation=case.operation,
@@ -85,7 +85,7 @@ def _case_facts(
                 calls=entry.calls,
                 batches=batches_of(entry.calls),
                 window_s=1e-9 * entry.window_ns,
-                mpiruns=max(told, default=None),
+                mpiruns=max(counts, default=None),
             )
         )
     return tuple(facts)

@@ -31,12 +31,12 @@ _NO_ALGORITHM = re.compile(r"do_this|dec_\w+|check_forced_init|generic")
 
 def algorithms_of(node: Nodes, library: ReadyLibrary, setting: Setting, cases: Sequence[Case]) -> dict[Case, str]:
     """The algorithm of each case, UNKNOWN where the library does not tell."""
-    told = [case for case in cases if case.form == BLOCKING and case.operation not in _BETWEEN_PAIRS]
+    visible = [case for case in cases if case.form == BLOCKING and case.operation not in _BETWEEN_PAIRS]
     family = library.named.library.family
-    if family == OPEN_MPI and told:
-        return {**dict.fromkeys(cases, UNKNOWN), **_seen(node, library, setting, told)}
+    if family == OPEN_MPI and visible:
+        return {**dict.fromkeys(cases, UNKNOWN), **_seen(node, library, setting, visible)}
     demanded = _demanded(library, os.environ) if family == MPICH else {}
-    return {case: demanded.get(case.operation, UNKNOWN) if case in told else UNKNOWN for case in cases}
+    return {case: demanded.get(case.operation, UNKNOWN) if case in visible else UNKNOWN for case in cases}
 
 
 def _seen(node: Nodes, library: ReadyLibrary, setting: Setting, cases: Sequence[Case]) -> dict[Case, str]:
@@ -58,19 +58,19 @@ def parse_bindings(lines: Sequence[str], operations: Sequence[str]) -> list[str]
 
     All are unknown where there are not as many marks as operations: a call failed, or the library uses them too.
     """
-    found = [UNKNOWN] * len(operations)
+    algorithms = [UNKNOWN] * len(operations)
     if lines.count(_BEGIN) != len(operations):
-        return found
+        return algorithms
     number, inside = -1, False
     for line in lines:
         if line in (_BEGIN, _END):
             inside = line == _BEGIN
             number += inside
-        elif inside and found[number] == UNKNOWN:
+        elif inside and algorithms[number] == UNKNOWN:
             match = _FUNCTION.fullmatch(line)
             if match and match[1] == operations[number].lower() and not _NO_ALGORITHM.fullmatch(match[2]):
-                found[number] = match[2]
-    return found
+                algorithms[number] = match[2]
+    return algorithms
 
 
 def _demanded(library: ReadyLibrary, environ: Mapping[str, str]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from lepaute.measure.comparison.cases import Case, cases_of
 SYNCHRONISATIONS = ("MPI_Barrier", "dissemination", "double", "window", "round-time")
 CLOCKS = ("MPI_Wtime", "clock_gettime", "rdtscp")
 CLOCK_METHODS = ("SKaMPI", "Netgauge", "JK", "HCA", "HCA2", "HCA3")
-MOST_RANKS, MOST_CALLS, MOST_WARM_UP = 512, 100_000, 1000
+MOST_RANKS, MOST_CALLS, MOST_WARM_UP, MOST_MPIRUNS = 512, 100_000, 1000, 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Asked:
         whole: tuple[tuple[str, int | None, int, int], ...] = (
             ("--np", self.ranks, 2, MOST_RANKS),
             ("--calls", self.calls, 1, MOST_CALLS),
-            ("--mpiruns", self.mpiruns, 1, MOST_CALLS),
+            ("--mpiruns", self.mpiruns, 1, MOST_MPIRUNS),
             ("--warm-up", self.warm_up, 0, MOST_WARM_UP),
         )
         for option, value, low, high in whole:

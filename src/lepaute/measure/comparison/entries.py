@@ -13,7 +13,8 @@ COMPLETE, FAILED, INTERRUPTED = "complete", "failed", "interrupted"
 class MpirunBegun(Entry):
     """A start of mpirun; its files are raw/mpirunNNNN.r<rank>.csv and raw/mpirunNNNN.clocks.r<rank>.csv.
 
-    block: -1 for trials; place: in the order of the block; attempt: at this library in this block
+    block  : -1 for trials, -2 for starts that try one operation alone
+    place  : in the order of the block; attempt: at this library in this block
     """
 
     JOURNAL: ClassVar[str] = "mpiruns_begun"

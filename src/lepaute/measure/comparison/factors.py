@@ -8,7 +8,7 @@ from lepaute.measure.comparison.asked import Asked
 from lepaute.measure.comparison.mpirun import Setting
 from lepaute.measure.node_agent.facts import cpuinfo_field
 
-NOT_TOLD = "not told by this machine"
+UNKNOWN = "unknown"
 #: Members of environment/NODE/ that a factor is read from.
 _CLOCK_RATE = ("governor.txt", "frequency_driver.txt", "boost.txt", "no_turbo.txt")
 
@@ -47,13 +47,13 @@ def factors_of(
         "message sizes": f"{len(asked.sizes_bytes)} from {asked.sizes_bytes[0]} to {asked.sizes_bytes[-1]} bytes",
         "synchronization method": synchronisation,
         "clock synchronization": setting.clock_method,
-        "clock source": f"{setting.clock} (kernel: {read('clocksource.txt') or NOT_TOLD})",
+        "clock source": f"{setting.clock} (kernel: {read('clocksource.txt') or UNKNOWN})",
         "window size": "of each case, in the facts and in each row; adapted after the calls to warm up",
         "mpirun": f"{blocks} distinct calls for each library, in blocks, libraries in shuffled order; seed {seed}",
         "calls": "of each case, in the facts; in batches of all cases in shuffled order",
         "warm-up": f"{setting.warm_up} calls before each batch, kept with negative numbers",
-        "DVFS level": "; ".join(rates) or f"{NOT_TOLD} (no cpufreq)",
-        "clock rate": f"{megahertz} MHz when the campaign began" if megahertz else NOT_TOLD,
+        "DVFS level": "; ".join(rates) or "unknown: this machine has no cpufreq",
+        "clock rate": f"{megahertz} MHz when the campaign began" if megahertz else UNKNOWN,
         "cache": (
             f"cold: {setting.cold_bytes} bytes are overwritten before each call"
             if setting.cold_bytes
@@ -61,7 +61,7 @@ def factors_of(
         ),
         "pinning": f"rank r on hardware thread r of {bound}" if bound else "none",
         "outliers": "none removed; marks of late starts and of long calls are kept",
-        "processor": cpuinfo_field("model name", cpu) or NOT_TOLD,
-        "operating system": read("uname.txt") or NOT_TOLD,
+        "processor": cpuinfo_field("model name", cpu) or UNKNOWN,
+        "operating system": read("uname.txt") or UNKNOWN,
         "disturbed mpiruns": "by CPU time of other processes and of the hypervisor, blind to durations; repeated, kept",
     }

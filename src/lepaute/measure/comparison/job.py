@@ -5,6 +5,7 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any, ClassVar
 
+from lepaute.archive.manifest import MOST_MEMBERS
 from lepaute.archive.mpi_campaign import KIND
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.json_values import to_json
@@ -33,7 +34,7 @@ from lepaute.measure.comparison.mpirun import Mpiruns, Setting, check_start
 from lepaute.measure.comparison.order import library_order, mpirun_seed, shuffled_batches
 from lepaute.measure.comparison.planning import first_stage_calls, measurable, trial_calls
 from lepaute.measure.comparison.tables import COMPARISON
-from lepaute.measure.comparison.trials import BROADCAST, Trials
+from lepaute.measure.comparison.trials import BROADCAST, TRIAL, Trials
 from lepaute.measure.experiment.content import Content
 from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.options import Options
@@ -46,6 +47,8 @@ Progress = Callable[[str, float], None]
 MOST_RETRIES, MOST_LOST_BLOCKS = 2, 2
 #: A start is ended after this much more than the trial took: far beyond any disturbance, so that only a hang is cut.
 LIMIT_BASE_S, LIMIT_FACTOR = 60.0, 10.0
+#: Of the raw files and designs, among all members of an archive.
+MOST_FILES = 4 * MOST_MEMBERS // 5
 
 
 class Comparison(Job):
@@ -144,7 +147,7 @@ class Comparison(Job):
         """Of every case, and of nothing; decided once."""
         if not self.workspace.noted(FirstStage):
             asked, cases = self._asked, self._cases(None)
-            trial = trial_calls(self.workspace)
+            trial = trial_calls(self.workspace, TRIAL)
             windows = counting.first_windows_ns(
                 trial, cases, self._setting.synchronisation, self._setting.cold_bytes, BROADCAST
             )
@@ -178,15 +181,16 @@ class Comparison(Job):
         needed = counting.mpiruns_needed(first_stage_calls(self.workspace, first), column, self._asked.precision)
         wanted = counting.blocks_for(needed, first)
         left_s = max(0.0, self._asked.budget_s - self._spent_s)
-        allowed = min(counting.MOST_BLOCKS, first + int(left_s / self._block_s(first)))
+        allowed = min(self._most_blocks, first + int(left_s / self._block_s(first)))
         blocks = int(min(wanted, allowed))
+        number = f"{wanted:g}" if wanted <= counting.MOST_BLOCKS else f"more than {counting.MOST_BLOCKS}"
         text = (
             f"{first} blocks tell that {100 * counting.SHARE_OF_CASES:g} % of the cases of each library need "
-            f"{wanted:g} mpiruns for a mean within {100 * self._asked.precision:g} % (95 %, Stein's procedure)"
+            f"{number} mpiruns for a mean within {100 * self._asked.precision:g} % (95 %, Stein's procedure)"
         )
         capped = wanted > allowed
         if capped:
-            text += f"; the budget of {seconds(self._asked.budget_s)} allows {blocks}"
+            text += f"; with a budget of {seconds(self._asked.budget_s)} there are {blocks}"
             self.record_of_run.warn(text)
         return BlocksChosen(
             blocks,
@@ -253,8 +257,9 @@ class Comparison(Job):
     def _limit_s(self, label: str) -> float:
         if self._asked.limit_s is not None:
             return self._asked.limit_s
-        seen = [each.wall_s for each in self.workspace.noted(MpirunEnded) if each.library == label]
-        return LIMIT_BASE_S + LIMIT_FACTOR * max(seen)
+        ended = self.workspace.noted(MpirunEnded)
+        complete = [each.wall_s for each in ended if (each.library, each.outcome) == (label, COMPLETE)]
+        return LIMIT_BASE_S + LIMIT_FACTOR * max(complete)
 
     def _check_lost(self, lost: dict[str, int], block: int) -> None:
         """Raises EnvironmentProblem where a library fails in one block after the other."""
@@ -281,6 +286,12 @@ class Comparison(Job):
         """How long a block takes, from those that were made."""
         made = sum(each.wall_s for each in self.workspace.noted(MpirunEnded) if each.block >= 0)
         return max(made / max(1, blocks), 1e-3)
+
+    @property
+    def _most_blocks(self) -> int:
+        """An archive has room for the files of so many, each of whose mpiruns may be repeated."""
+        files = len(self._libraries) * (2 * self._asked.ranks + 1) * (1 + MOST_REPETITIONS)
+        return min(counting.MOST_BLOCKS, MOST_FILES // files)
 
     def _share(self, block: int, place: int) -> float:
         behind = (block + place / len(self._libraries)) / self._blocks

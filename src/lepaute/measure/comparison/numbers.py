@@ -1,9 +1,11 @@
 """How many calls and how many starts of mpirun a campaign takes, from its trials and its first blocks.
 
-Calls. A trial has each case some twenty times with each library. From the spread and the dependence of these run-times
-follows how many calls give an mpirun's median within half of the wanted precision (95 %): then what calls leave open
-adds a quarter to the variance that the precision allows. The library that needs most counts, within FEWEST_CALLS and
-MOST_CALLS, and all are cut by one factor where the first blocks would take more than half of the budget.
+Calls. Two trials of each library have each case some twenty times. From the spread and the dependence of these
+run-times follows how many calls give an mpirun's median within half of the wanted precision (95 %): more do not help.
+By how much mpiruns differ, the mean over cases, and what an mpirun and a call take, tell how many calls give the least
+error in a given time: where mpiruns differ much, fewer calls and more mpiruns. The smaller of both numbers counts, that
+of the library which needs most, within FEWEST_CALLS and MOST_CALLS, and all are cut by one factor where the first
+blocks would take more than half of the budget.
 
 Starts of mpirun. The first blocks, FIRST_BLOCKS or as many as the budget allows, are the first stage of Stein's
 procedure (stats/two_stage.py), for each library and case, on the logarithms of the medians of their mpiruns; the
@@ -15,11 +17,12 @@ campaigns at least.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, isfinite, log1p
+from statistics import mean, variance
 from typing import TYPE_CHECKING
 
 from lepaute.kit.text import seconds
 from lepaute.measure.comparison.cases import BLOCKING, NOTHING, Case
-from lepaute.stats.two_stage import calls_for_median, values_needed
+from lepaute.stats.two_stage import calls_for_least_error, calls_for_median, median_deviation, values_needed
 
 if TYPE_CHECKING:
     import pandas
@@ -93,15 +96,21 @@ def numbers_of_trial(
     """
     derivation = []
     most_s = {case: _most(_of(trial, case), None) for case in cases}
-    needed = {case: _calls_needed(_of(trial, case), precision) for case in cases}
+    between = _between(trial, precision)
+    each_s = max(trial_s.values()) / max(1, len(cases))
     if calls is not None:
         chosen = dict.fromkeys(cases, calls)
         derivation.append(f"{calls} calls of each case in an mpirun, as asked for")
     else:
-        chosen = {case: ceil(min(max(needed[case], FEWEST_CALLS), MOST_CALLS)) for case in cases}
+        chosen = {}
+        for case in cases:
+            call_s = most_s[case] + 1e-9 * windows_ns[case]
+            needed = _calls_needed(_of(trial, case), precision, between, each_s, call_s)
+            chosen[case] = ceil(min(max(needed, FEWEST_CALLS), MOST_CALLS))
         derivation.append(
-            f"calls of a case in an mpirun: so many that its median is within {50 * precision:g} % (95 %), from "
-            f"{TRIAL_CALLS} calls of each library; {FEWEST_CALLS} to {MOST_CALLS}"
+            f"calls of a case in an mpirun: so many that its median is within {50 * precision:g} % (95 %), or fewer "
+            f"where these have the least error for their time, mpiruns differing by {100 * between:.2g} %; from trials "
+            f"of {TRIAL_CALLS} calls; {FEWEST_CALLS} to {MOST_CALLS}"
         )
 
     def mpirun_s(factor: float) -> float:
@@ -157,16 +166,42 @@ def blocks_for(needed: Mapping[tuple[str, Case], float], first: int) -> float:
     return blocks
 
 
-def _calls_needed(rows: "pandas.DataFrame", precision: float) -> float:
-    """Of the library that needs most; a case that no library could be tried with needs the least."""
+def _calls_needed(rows: "pandas.DataFrame", precision: float, between: float, mpirun_s: float, call_s: float) -> float:
+    """Of the library that needs most; a case that no library could be tried with needs the least.
+
+    mpirun_s: the share of the case in what an mpirun takes beside its calls; between: see `_between`
+    """
+    needed = [0.0]
+    for _, mine in rows.groupby("library"):
+        if effects := _mpiruns(mine):
+            deviation = mean(deviation**2 for _, deviation, _ in effects) ** 0.5
+            precise = calls_for_median(deviation, log1p(precision) / 2)
+            needed.append(min(precise, calls_for_least_error(deviation, between, mpirun_s, call_s)))
+    return max(count for count in needed if isfinite(count))
+
+
+def _between(trial: "pandas.DataFrame", precision: float) -> float:
+    """Standard deviation of the effects of mpiruns, of the logarithm: the root of its mean square over libraries and
+    cases, each from the medians of two trials less what their calls contribute; a tenth of the precision at least."""
+    squares = []
+    for _, mine in trial.groupby(["library", "operation", "form", "size_bytes"]):
+        if len(effects := _mpiruns(mine)) >= 2:
+            noise = mean(deviation**2 / calls for _, deviation, calls in effects)
+            squares.append(variance(median for median, _, _ in effects) - noise)
+    return max(0.1 * log1p(precision), max(0.0, mean(squares)) ** 0.5 if squares else 0.0)
+
+
+def _mpiruns(rows: "pandas.DataFrame") -> list[tuple[float, float, int]]:
+    """Of each mpirun of one case and library, for logarithms of the local run-times: median, deviation of a call (see
+    median_deviation), calls."""
     import numpy as np
 
-    needed = [
-        calls_for_median(np.log(values.to_numpy()).tolist(), log1p(precision) / 2)
-        for _, values in rows[rows["local_s"] > 0].groupby("library")["local_s"]
+    logarithms = [np.log(values) for _, values in rows[rows["local_s"] > 0].groupby("mpirun")["local_s"]]
+    return [
+        (float(values.median()), median_deviation(values.tolist()), len(values))
+        for values in logarithms
         if len(values) >= 4
     ]
-    return max((count for count in needed if isfinite(count)), default=0.0)
 
 
 def _cut(count: int, factor: float) -> int:

@@ -22,14 +22,10 @@ def measurable(workspace: Workspace, asked: Asked, labels: Sequence[str]) -> tup
     )
 
 
-def trial_calls(workspace: Workspace) -> "pandas.DataFrame":
-    """The calls of the last complete trial of each library."""
-    last = {
-        each.library: each.mpirun
-        for each in workspace.noted(MpirunEnded)
-        if each.block < 0 and each.outcome == COMPLETE
-    }
-    return _calls(workspace, set(last.values()))
+def trial_calls(workspace: Workspace, trial: int) -> "pandas.DataFrame":
+    """The calls of the complete trials, `trial` being the number in the place of their block's."""
+    ended = workspace.noted(MpirunEnded)
+    return _calls(workspace, {each.mpirun for each in ended if (each.block, each.outcome) == (trial, COMPLETE)})
 
 
 def first_stage_calls(workspace: Workspace, blocks: int) -> "pandas.DataFrame":

@@ -12,17 +12,21 @@ from lepaute.measure.comparison.numbers import TRIAL_CALLS
 from lepaute.measure.comparison.order import mpirun_seed, shuffled_batches
 from lepaute.measure.experiment.workspace import Workspace
 
-TRIAL = -1
+#: Numbers in the place of a block's: of trials, and of starts that try one operation alone.
+TRIAL, ALONE = -1, -2
+#: The least from which it can be seen by how much mpiruns differ.
+TRIALS = 2
 #: Ranks are brought together by a barrier that is the same for every library and needs no window.
 SYNCHRONISATION = "dissemination"
 #: Is always tried: how long word of a start takes to reach all ranks.
 BROADCAST = Case("Bcast", BLOCKING, 8)
-TRIAL_LIMIT_S, ALONE_LIMIT_S = 300.0, 60.0
+#: A trial may take half of the budget, and so long at least.
+TRIAL_LIMIT_S, ALONE_LIMIT_S = 120.0, 60.0
 _MOST_TRIALS = 3
 
 
 class Trials:
-    """One start of each library with TRIAL_CALLS calls of every case.
+    """TRIALS starts of each library in turn with TRIAL_CALLS calls of every case; one where calls are not derived.
 
     Where that fails, each operation is tried by itself: those that fail then are lacking, and the library is measured
     with the others.
@@ -43,26 +47,29 @@ class Trials:
     @property
     def durations_s(self) -> dict[str, float]:
         """Of the last complete trial of each library."""
-        return {
-            each.library: each.wall_s
-            for each in self._workspace.noted(MpirunEnded)
-            if each.block == TRIAL and each.outcome == COMPLETE
-        }
+        return {each.library: each.wall_s for each in self._complete()}
+
+    def _complete(self) -> list[MpirunEnded]:
+        return [each for each in self._workspace.noted(MpirunEnded) if (each.block, each.outcome) == (TRIAL, COMPLETE)]
 
     def make(self, tell: Callable[[str], None]) -> None:
         """All that have not been made. Raises EnvironmentProblem where a library cannot be measured at all."""
-        for place, label in enumerate(self._libraries):
-            if label in self.durations_s:
-                continue
-            tell(f"trying {label}")
-            ended = self._try(label, place, self._cases(label), TRIAL_CALLS, TRIAL_LIMIT_S)
-            trials = 1
-            while ended.outcome != COMPLETE:
-                if trials == _MOST_TRIALS:
-                    raise EnvironmentProblem(f"{label}: cannot be measured: {ended.failure}")
-                trials += 1
-                self._find_lacking(label, place, tell)
-                ended = self._try(label, place, self._cases(label), TRIAL_CALLS, TRIAL_LIMIT_S)
+        for made in range(1 if self._asked.calls is not None else TRIALS):
+            for place, label in enumerate(self._libraries):
+                if sum(each.library == label for each in self._complete()) <= made:
+                    tell(f"trying {label}")
+                    self._make(label, place, tell)
+
+    def _make(self, label: str, place: int, tell: Callable[[str], None]) -> None:
+        limit_s = max(TRIAL_LIMIT_S, self._asked.budget_s / 2)
+        ended = self._try(label, TRIAL, place, self._cases(label), TRIAL_CALLS, limit_s)
+        trials = 1
+        while ended.outcome != COMPLETE:
+            if trials == _MOST_TRIALS:
+                raise EnvironmentProblem(f"{label}: cannot be measured: {ended.failure}")
+            trials += 1
+            self._find_lacking(label, place, tell)
+            ended = self._try(label, TRIAL, place, self._cases(label), TRIAL_CALLS, limit_s)
 
     def _cases(self, label: str) -> list[Case]:
         lacking = {(each.operation, each.form) for each in self._workspace.noted(Lacking) if each.library == label}
@@ -76,7 +83,7 @@ class Trials:
         for operation, form in operations:
             tell(f"trying {label}: {name_of(operation, form)}")
             mine = [case for case in self._cases(label) if (case.operation, case.form) == (operation, form)]
-            ended = self._try(label, place, mine, 1, ALONE_LIMIT_S)
+            ended = self._try(label, ALONE, place, mine, 1, ALONE_LIMIT_S)
             if ended.outcome != COMPLETE:
                 failed[operation, form] = ended.failure
         if len(failed) == len(operations):
@@ -86,16 +93,16 @@ class Trials:
             if any((case.operation, case.form) == (operation, form) for case in self._asked.cases):
                 self._warn(f"{label}: {name_of(operation, form)} is not measured with it: {why}")
 
-    def _try(self, label: str, place: int, cases: list[Case], calls: int, limit_s: float) -> MpirunEnded:
+    def _try(self, label: str, block: int, place: int, cases: list[Case], calls: int, limit_s: float) -> MpirunEnded:
         attempt = sum(each.library == label for each in self._workspace.noted(MpirunEnded))
-        seed = mpirun_seed(self._seed, TRIAL, label, attempt)
+        seed = mpirun_seed(self._seed, block, label, attempt)
         counts = dict.fromkeys(cases, calls)
         windows = dict.fromkeys([*cases, Case(NOTHING, BLOCKING, 0)], 0)
         limit_s = self._asked.limit_s if self._asked.limit_s is not None else limit_s
         _, ended = self._maker.make(
             self._libraries[label],
             shuffled_batches(counts, windows, seed, split=False),
-            block=TRIAL,
+            block=block,
             place=place,
             attempt=attempt,
             seed=seed,
