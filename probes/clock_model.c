@@ -54,15 +54,20 @@ static double student_factor(int freedom) {
     return 1 + g1 / n + g2 / (n * n) + g3 / (n * n * n);
 }
 
-lep_clock_model lep_clock_fitted(const int64_t *x_ns, const double *offset_ns, const double *deviation_ns, int points,
-                                 int64_t resolution_ns, double drift_variance_before, double bound_ns) {
+lep_clock_model lep_clock_fitted(const int64_t *x_ns, const double *offset_ns, const double *deviation_ns,
+                                 const double *bound_ns, int points, int64_t resolution_ns,
+                                 double drift_variance_before) {
     const double rounding_ns2 =
         (double)resolution_ns * (double)resolution_ns / 24; /* of a difference of two readings */
-    double precision = 0, total = 0, mean_x = 0, mean_y = 0;
+    double least_bound_ns = bound_ns[0], precision = 0, total = 0, mean_x = 0, mean_y = 0;
+    for (int i = 1; i < points; i++)
+        least_bound_ns = fmin(least_bound_ns, bound_ns[i]);
+#define VARIANCE(i)                                                                                                    \
+    (deviation_ns[i] * deviation_ns[i] + (bound_ns[i] - least_bound_ns) * (bound_ns[i] - least_bound_ns) / 3)
     for (int i = 0; i < points; i++)
-        precision += 1 / (deviation_ns[i] * deviation_ns[i] + rounding_ns2);
+        precision += 1 / (VARIANCE(i) + rounding_ns2);
     const double common_ns2 = points / precision + rounding_ns2;
-#define WEIGHT(i) (1 / (deviation_ns[i] * deviation_ns[i] + common_ns2))
+#define WEIGHT(i) (1 / (VARIANCE(i) + common_ns2))
 #define X(i) ((double)(x_ns[i] - x_ns[0]))
 #define Y(i) (offset_ns[i] - offset_ns[0])
     for (int i = 0; i < points; i++) {
@@ -81,7 +86,7 @@ lep_clock_model lep_clock_fitted(const int64_t *x_ns, const double *offset_ns, c
         .x0_ns = x_ns[0] + llround(mean_x),
         .variance_ns2 = points == 1 ? deviation_ns[0] * deviation_ns[0] : 1 / total,
         .drift_variance = drift_variance_before,
-        .bound_ns = bound_ns,
+        .bound_ns = least_bound_ns,
     };
     if (points > 2 && sxx > 0) {
         double left = 0, factor = student_factor(points - 2);
@@ -94,6 +99,7 @@ lep_clock_model lep_clock_fitted(const int64_t *x_ns, const double *offset_ns, c
         model.variance_ns2 = scale / total;
         model.drift_variance = scale / sxx;
     }
+#undef VARIANCE
 #undef WEIGHT
 #undef X
 #undef Y

@@ -58,14 +58,17 @@ lep_clock_model lep_clock_joined(const lep_clock_model *inner, const lep_clock_m
 /* The model with the origin moved to x_ns: the same times, variances and covariances there. */
 lep_clock_model lep_clock_moved(const lep_clock_model *model, int64_t x_ns);
 
-/* An offset y - x seen at several readings, each with a deviation of its own: the least-squares line through them. A
- * point has the weight 1 / (its variance + m), m being the harmonic mean of all variances: deviations of few exchanges
- * are known roughly, so that points which are about equally good count about equally, while those of a moment in which
- * nobody answered for long count little. The variances come from the scatter of the points, not below that of clocks
- * read to `resolution_ns`, and are widened for the few points that it is estimated from: 1.96 standard deviations are
- * the 97.5 % quantile of Student's distribution. Fewer than three points have no scatter: an offset alone, whose drift
- * has the variance `drift_variance_before`. */
-lep_clock_model lep_clock_fitted(const int64_t *x_ns, const double *offset_ns, const double *deviation_ns, int points,
-                                 int64_t resolution_ns, double drift_variance_before, double bound_ns);
+/* An offset y - x seen at several readings, each with a deviation and a bound of its own: the least-squares line
+ * through them. What is left of the bound of a point beyond the least of all bounds is time that its messages have
+ * waited for somebody, in one direction or the other: an error spread evenly up to there, which adds a third of its
+ * square to the variance of the point. A point has the weight 1 / (its variance + m), m being the harmonic mean of all
+ * variances: deviations of few exchanges are known roughly, so that points which are about equally good count about
+ * equally, while those of a moment in which nobody answered for long count little. The variances come from the scatter
+ * of the points, not below that of clocks read to `resolution_ns`, and are widened for the few points that it is
+ * estimated from: 1.96 standard deviations are the 97.5 % quantile of Student's distribution. Fewer than three points
+ * have no scatter: an offset alone, whose drift has the variance `drift_variance_before`. */
+lep_clock_model lep_clock_fitted(const int64_t *x_ns, const double *offset_ns, const double *deviation_ns,
+                                 const double *bound_ns, int points, int64_t resolution_ns,
+                                 double drift_variance_before);
 
 #endif

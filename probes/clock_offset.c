@@ -44,34 +44,52 @@ static double excess_of_least(double *values, int count) {
     return known > 1 ? sum / (known - 1) / count : 0;
 }
 
+/* Differences from those of the first exchange, which a double holds exactly, without what the drift has made of the
+ * offset since then. When the answering clock was read is known to a latency where that one was short: it was soon
+ * after the question left, or shortly before the answer came, while the exchange may have waited long for an answering
+ * rank that was busy. remote - before ... */
+static double there_ns(const lep_clock_exchange *exchanges, int i, double drift) {
+    const lep_clock_exchange *one = &exchanges[i], *first = &exchanges[0];
+    return (double)((one->remote_ns - one->before_ns) - (first->remote_ns - first->before_ns)) -
+           drift * (double)(one->before_ns - first->before_ns);
+}
+
+/* ... and after - remote. */
+static double back_ns(const lep_clock_exchange *exchanges, int i, double drift) {
+    const lep_clock_exchange *one = &exchanges[i], *first = &exchanges[0];
+    return (double)((one->after_ns - one->remote_ns) - (first->after_ns - first->remote_ns)) +
+           drift * (double)(one->after_ns - first->after_ns);
+}
+
 lep_clock_offset lep_offset_by_bounds(const lep_clock_exchange *exchanges, int count, double *scratch,
-                                      int64_t resolution_ns) {
+                                      int64_t resolution_ns, double drift) {
     int there = 0, back = 0;
     for (int i = 1; i < count; i++) {
-        if (exchanges[i].remote_ns - exchanges[i].before_ns < exchanges[there].remote_ns - exchanges[there].before_ns)
+        if (there_ns(exchanges, i, drift) < there_ns(exchanges, there, drift))
             there = i;
-        if (exchanges[i].after_ns - exchanges[i].remote_ns < exchanges[back].after_ns - exchanges[back].remote_ns)
+        if (back_ns(exchanges, i, drift) < back_ns(exchanges, back, drift))
             back = i;
     }
-    /* Numbers that a double holds exactly: differences from the exchange that is least. */
-    int64_t to = exchanges[there].remote_ns - exchanges[there].before_ns;
-    int64_t fro = exchanges[back].after_ns - exchanges[back].remote_ns;
     for (int i = 0; i < count; i++)
-        scratch[i] = (double)(exchanges[i].remote_ns - exchanges[i].before_ns - to);
+        scratch[i] = there_ns(exchanges, i, drift);
     double excess = excess_of_least(scratch, count) / 2;
     for (int i = 0; i < count; i++)
-        scratch[i] = (double)(exchanges[i].after_ns - exchanges[i].remote_ns - fro);
+        scratch[i] = back_ns(exchanges, i, drift);
     excess += excess_of_least(scratch, count) / 2;
     /* Half the difference of two exponential errors exceeds excess / 2 * log(20) in 5 of 100 cases; with the excess
      * estimated from 2 (known - 1) spacings, the quantile is that of a ratio of gamma variables. */
     int freedom = 2 * (lowest(count) - 1);
     double quantile = freedom > 0 ? freedom * (pow(20, 1.0 / freedom) - 1) / 2 * excess : 0;
-    int64_t middle_there = middle(&exchanges[there]), middle_back = middle(&exchanges[back]);
+    /* The answering clock was read half a round trip after the one question left, and before the other answer came; in
+     * between, what the drift makes of the one difference is what it takes from the other. */
+    double bound = shortest_round_trip(exchanges, count) / 2;
+    int64_t asked_ns = exchanges[there].before_ns, answered_ns = exchanges[back].after_ns;
+    int64_t to = exchanges[there].remote_ns - asked_ns, fro = answered_ns - exchanges[back].remote_ns;
     return (lep_clock_offset){
-        .x_ns = middle_there + (middle_back - middle_there) / 2,
+        .x_ns = asked_ns + (answered_ns - asked_ns) / 2,
         .offset_ns = ((double)to - (double)fro) / 2,
         .deviation_ns = sqrt(pow(quantile / NORMAL_95, 2) + rounding_ns2(resolution_ns)),
-        .bound_ns = shortest_round_trip(exchanges, count) / 2,
+        .bound_ns = bound,
     };
 }
 

@@ -28,9 +28,12 @@ typedef struct {
 
 /* The least latency of each direction by itself (SKaMPI; Hunold and Carpen-Amarie, algorithm 7). Its deviation supposes
  * that the lowest tenth of latencies lies above the least one as exponential waiting times do: their mean excess over
- * it, censored there, divided by the number of exchanges, is by what the least one seen is too high. */
+ * it, censored there, divided by the number of exchanges, is by what the least one seen is too high. It also supposes
+ * that the offset stays the same meanwhile: a hundred exchanges of 10 us between clocks that drift apart by 100 ppm
+ * change it by 100 ns, and the least latency errs by 10. Where `drift` (seconds that the answering clock gains in one
+ * of the asking clock) is known, it is taken out of the differences before the least are looked for; else it is 0. */
 lep_clock_offset lep_offset_by_bounds(const lep_clock_exchange *exchanges, int count, double *scratch,
-                                      int64_t resolution_ns);
+                                      int64_t resolution_ns, double drift);
 
 /* The exchange with the shortest round trip (Netgauge; the same, algorithm 12, and Cristian 1989). The excess of a
  * shortest round trip is divided at random between the directions; its size follows from the spacing of the tenth that

@@ -11,14 +11,15 @@ enum { TAG_MODELS = 9 };
 
 static lep_clock_model of_offset(const lep_clock_session *session, lep_clock_offset offset) {
     double drift = session->options.drift_deviation;
-    return lep_clock_fitted(&offset.x_ns, &offset.offset_ns, &offset.deviation_ns, 1, session->clock->resolution_ns,
-                            drift * drift, offset.bound_ns);
+    return lep_clock_fitted(&offset.x_ns, &offset.offset_ns, &offset.deviation_ns, &offset.bound_ns, 1,
+                            session->clock->resolution_ns, drift * drift);
 }
 
-static lep_clock_offset ask_by_bounds(lep_clock_session *session, int partner) {
+/* `drift`: of the partner's clock, as far as it is known. */
+static lep_clock_offset ask_by_bounds(lep_clock_session *session, int partner, double drift) {
     int count = session->options.exchanges;
     lep_clock_ask(session->comm, partner, session->clock, session->exchanges, count);
-    return lep_offset_by_bounds(session->exchanges, count, session->scratch, session->clock->resolution_ns);
+    return lep_offset_by_bounds(session->exchanges, count, session->scratch, session->clock->resolution_ns, drift);
 }
 
 /* Until no shorter round trip has been seen `exchanges` times. */
@@ -54,13 +55,19 @@ static void ask_point(lep_clock_session *session, int partner, int point, offset
     session->times_ns[point] = offset.x_ns;
     session->offsets_ns[point] = offset.offset_ns;
     session->deviations_ns[point] = offset.deviation_ns;
-    session->bound_ns = point ? fmin(session->bound_ns, offset.bound_ns) : offset.bound_ns;
+    session->bounds_ns[point] = offset.bound_ns;
+}
+
+/* The least latencies of the exchanges of a point: no drift is known yet. */
+static lep_clock_offset point_by_bounds(const lep_clock_exchange *exchanges, int count, double *scratch,
+                                        int64_t resolution_ns) {
+    return lep_offset_by_bounds(exchanges, count, scratch, resolution_ns, 0);
 }
 
 static lep_clock_model of_points(const lep_clock_session *session) {
     double drift = session->options.drift_deviation;
-    return lep_clock_fitted(session->times_ns, session->offsets_ns, session->deviations_ns, session->options.points,
-                            session->clock->resolution_ns, drift * drift, session->bound_ns);
+    return lep_clock_fitted(session->times_ns, session->offsets_ns, session->deviations_ns, session->bounds_ns,
+                            session->options.points, session->clock->resolution_ns, drift * drift);
 }
 
 static lep_clock_model ask_line(lep_clock_session *session, int partner, offset_of estimate) {
@@ -92,15 +99,19 @@ static lep_clock_model with_offset(const lep_clock_model *line, lep_clock_offset
 
 /* ---- from rank 0, one rank after the other -------------------------------------------------------------------- */
 
-static lep_clock_model skampi(lep_clock_session *session) {
+static lep_clock_model offsets_from_root(lep_clock_session *session, double drift) {
     lep_clock_model mine = lep_clock_identity();
     for (int client = 1; client < session->ranks; client++) {
         if (session->rank == 0)
             lep_clock_answer(session->comm, client, session->clock, NULL);
         else if (session->rank == client)
-            mine = of_offset(session, ask_by_bounds(session, 0));
+            mine = of_offset(session, ask_by_bounds(session, 0, drift));
     }
     return mine;
+}
+
+static lep_clock_model skampi(lep_clock_session *session) {
+    return offsets_from_root(session, 0);
 }
 
 static lep_clock_model jones_koenig(lep_clock_session *session) {
@@ -140,7 +151,7 @@ static lep_clock_model pair_line(lep_clock_session *session, int partner, bool a
 static lep_clock_model pair_line_and_offset(lep_clock_session *session, int partner, bool asks) {
     lep_clock_model line = pair_line(session, partner, asks);
     if (asks)
-        return with_offset(&line, ask_by_bounds(session, partner));
+        return with_offset(&line, ask_by_bounds(session, partner, line.drift));
     lep_clock_answer(session->comm, partner, session->clock, NULL);
     return line;
 }
@@ -181,7 +192,7 @@ static lep_clock_model netgauge(lep_clock_session *session) {
 }
 
 static lep_clock_model hca(lep_clock_session *session) {
-    lep_clock_model line = leaves_to_root(session, pair_line), offset = skampi(session);
+    lep_clock_model line = leaves_to_root(session, pair_line), offset = offsets_from_root(session, line.drift);
     if (session->rank == 0)
         return line;
     offset.drift = line.drift;
@@ -212,8 +223,8 @@ static lep_clock_model hca3(lep_clock_session *session) {
     for (step /= 2; step >= 1; step /= 2) {
         if (rank % (2 * step) == step) {
             int reference = rank - step;
-            lep_clock_model line = ask_line(session, reference, lep_offset_by_bounds), errors;
-            line = with_offset(&line, ask_by_bounds(session, reference));
+            lep_clock_model line = ask_line(session, reference, point_by_bounds), errors;
+            line = with_offset(&line, ask_by_bounds(session, reference, line.drift));
             MPI_Recv(&errors, bytes, MPI_BYTE, reference, TAG_MODELS, session->comm, MPI_STATUS_IGNORE);
             mine = lep_clock_joined(&line, &errors);
         } else if (rank % (2 * step) == 0 && rank + step < ranks) {
@@ -251,10 +262,11 @@ bool lep_clock_session_open(lep_clock_session *session, MPI_Comm comm, const lep
     session->scratch = calloc(most, sizeof *session->scratch);
     session->offsets_ns = calloc(points, sizeof *session->offsets_ns);
     session->deviations_ns = calloc(points, sizeof *session->deviations_ns);
+    session->bounds_ns = calloc(points, sizeof *session->bounds_ns);
     session->times_ns = calloc(points, sizeof *session->times_ns);
     session->models = calloc((size_t)session->ranks, sizeof *session->models);
     int missing = !session->exchanges || !session->scratch || !session->offsets_ns || !session->deviations_ns ||
-                  !session->times_ns || !session->models;
+                  !session->bounds_ns || !session->times_ns || !session->models;
     MPI_Allreduce(MPI_IN_PLACE, &missing, 1, MPI_INT, MPI_MAX, comm);
     if (missing)
         lep_clock_session_close(session);
@@ -266,6 +278,7 @@ void lep_clock_session_close(lep_clock_session *session) {
     free(session->scratch);
     free(session->offsets_ns);
     free(session->deviations_ns);
+    free(session->bounds_ns);
     free(session->times_ns);
     free(session->models);
     *session = (lep_clock_session){0};

@@ -48,9 +48,8 @@ typedef struct {
     const lep_clock *clock;
     lep_clock_options options;
     lep_clock_exchange *exchanges;
-    double *scratch, *offsets_ns, *deviations_ns;
+    double *scratch, *offsets_ns, *deviations_ns, *bounds_ns; /* the last three: of points */
     int64_t *times_ns;
-    double bound_ns;         /* of the points so far: half of the shortest of their round trips */
     lep_clock_model *models; /* of this rank and of those below it in the tree */
 } lep_clock_session;
 

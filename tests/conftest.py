@@ -1,9 +1,14 @@
 """What tests of every kind share, and the lanes in which `scripts/run_tests.py` runs them side by side."""
 
 import signal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 pytest_plugins = ["farms.fixtures"]
 
@@ -38,3 +43,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def lane_of(item: pytest.Item) -> str:
     return next((lane for lane, mark in LANES.items() if mark and item.get_closest_marker(mark)), "computing")
+
+
+@pytest.fixture(scope="module")
+def browser() -> "Iterator[Browser]":
+    """Opens pages, without a window."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        # Debian's browser; in a container there is no sandbox to be had.
+        running = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        yield running
+        running.close()

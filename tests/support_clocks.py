@@ -2,6 +2,7 @@
 
 import ctypes
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +49,46 @@ def clock_library(folder: Path) -> Any:
         ("deviation_ns", Double, (model, Int64)),
         ("joined", Model, (model, model)),
         ("moved", Model, (model, Int64)),
-        ("fitted", Model, (ctypes.POINTER(Int64), doubles, doubles, ctypes.c_int, Int64, Double, Double)),
+        ("fitted", Model, (ctypes.POINTER(Int64), doubles, doubles, doubles, ctypes.c_int, Int64, Double)),
     ):
         function = getattr(library, f"lep_clock_{name}")
         function.restype, function.argtypes = result, arguments
     for name in ("bounds", "shortest", "median"):
         function = getattr(library, f"lep_offset_by_{name}")
         function.restype = Offset
-        function.argtypes = (ctypes.POINTER(Exchange), ctypes.c_int, ctypes.POINTER(Double), Int64)
+        further = (Double,) if name == "bounds" else ()
+        function.argtypes = (ctypes.POINTER(Exchange), ctypes.c_int, ctypes.POINTER(Double), Int64, *further)
     return library
+
+
+def line_through(
+    library: Any,
+    x_ns: Sequence[int],
+    offsets_ns: Sequence[float],
+    deviations_ns: Sequence[float],
+    bounds_ns: Sequence[float] | None = None,
+    *,
+    drift_variance_before: float = 1.0,
+) -> Model:
+    """What lep_clock_fitted makes of points of clocks read to a nanosecond; bounds are alike unless given."""
+    points = len(x_ns)
+
+    def doubles(values: Sequence[float]) -> Any:
+        return (Double * points)(*values)
+
+    numbers = (
+        (Int64 * points)(*x_ns),
+        doubles(offsets_ns),
+        doubles(deviations_ns),
+        doubles(bounds_ns or [0.0] * points),
+    )
+    model: Model = library.lep_clock_fitted(*numbers, points, 1, drift_variance_before)
+    return model
+
+
+def offset_of(library: Any, method: str, exchanges: Any, *, drift: float = 0.0) -> Offset:
+    """The offset that lep_offset_by_<method> sees in an array of exchanges of clocks read to a nanosecond."""
+    further = (drift,) if method == "bounds" else ()
+    estimate = getattr(library, f"lep_offset_by_{method}")
+    offset: Offset = estimate(exchanges, len(exchanges), (Double * len(exchanges))(), 1, *further)
+    return offset

@@ -29,17 +29,33 @@ class MpiProbe:
         files = [str(probe_source() / name) for name in (*sources, *COMMON)]
         self.library.compile([*C_FLAGS, "-Werror", *files, "-lm", "-o", str(self.path)], what="building the probe")
 
-    def start(self, ranks: int, *options: str, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
-        """The running program."""
-        start = self.launcher.start(ranks, use_scheduler=False)
+    def start(
+        self,
+        ranks: int,
+        *options: str,
+        environment: Mapping[str, str] | None = None,
+        hosts: tuple[str, str] | None = None,
+    ) -> subprocess.Popen[str]:
+        """The running program; hosts: a hostfile, and what reaches the hosts in it, by TCP and loopback."""
+        if hosts is None:
+            start = self.launcher.start(ranks, use_scheduler=False)
+        else:
+            tcp = ("--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo")
+            start = self.launcher.start(
+                ranks, hostfile=hosts[0], remote_shell=hosts[1], options=tcp, use_scheduler=False
+            )
         variables = {**os.environ, **start.environment, **(environment or {})}
         words = [*start.argv, str(self.path), *options]
         return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
 
     def run(
-        self, ranks: int, *options: str, environment: Mapping[str, str] | None = None
+        self,
+        ranks: int,
+        *options: str,
+        environment: Mapping[str, str] | None = None,
+        hosts: tuple[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """The program when it has ended."""
-        process = self.start(ranks, *options, environment=environment)
+        process = self.start(ranks, *options, environment=environment, hosts=hosts)
         output, errors = process.communicate(timeout=120)
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)

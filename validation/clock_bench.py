@@ -22,6 +22,13 @@ each trial of each method a synchronisation of all ranks: 2,178 of them. Goals:
   others after 0, 5 and 20 s; base, all numbers of ranks together;
 * asymmetric: 1.96 deviations and the bound hold at least 93 % directly after.
 
+The seeds are the fourth ones. On the first, 101 to 106, the intervals of HCA (92.5 % directly after) and HCA3 (92.9 %)
+were too narrow: the least latencies of an offset were looked for as if clocks did not drift apart meanwhile
+(lep_offset_by_bounds). Since then the drift, which both know by then, is taken out first; on the second, 201 to 206,
+that was done by the middle of each exchange, which is far from where the answering clock was read when the first of
+them waits for its turn (HCA 81.6 %); on the third, 301 to 306, all held. Then points of a line began to be weighted by
+their round trips, too, for the sake of busy machines (clocks_here.py). No width was adjusted.
+
 What comes of a drift that changes is shown; no interval can know it. Writes accuracy/clock_bench.csv.gz (every error),
 accuracy/clock_bench.png and a section of accuracy.md.
 """
@@ -63,12 +70,12 @@ class Setting:
 
 
 SETTINGS = (
-    Setting("base", 16, 120, 101),
-    Setting("base", 32, 60, 102),
-    Setting("base", 512, 3, 103),
-    Setting("still", 16, 60, 104, ("--drift", "0")),
-    Setting("change", 16, 60, 105, ("--change-after-s", "2")),
-    Setting("asymmetric", 16, 60, 106, ("--asymmetry-ns", "500")),
+    Setting("base", 16, 120, 401),
+    Setting("base", 32, 60, 402),
+    Setting("base", 512, 3, 403),
+    Setting("still", 16, 60, 404, ("--drift", "0")),
+    Setting("change", 16, 60, 405, ("--change-after-s", "2")),
+    Setting("asymmetric", 16, 60, 406, ("--asymmetry-ns", "500")),
 )
 
 

@@ -3,6 +3,7 @@
 
 #include "models/kernel_model.hpp"
 #include "models/network_model.hpp"
+#include "net/large_pages.hpp"
 #include "net/topology.hpp"
 
 #include <bit>
@@ -261,6 +262,10 @@ public:
     [[nodiscard]] const std::vector<KernelUse>& use() const noexcept { return use_; }
     [[nodiscard]] std::span<const std::string_view> kernel_names() const noexcept { return kernel_names_; }
     [[nodiscard]] std::size_t state_bytes() const noexcept;
+    /// The memory that the draws of a rank touch.
+    [[nodiscard]] std::span<const std::byte> state_of(std::uint32_t rank) const noexcept {
+        return std::as_bytes(std::span(&ranks_[rank], 1));
+    }
 
 private:
     /// Sets where each rank is, and what else computes there; returns the shares that occur.
@@ -299,7 +304,7 @@ private:
     std::span<const std::string_view> kernel_names_;
     std::vector<DayKernel> kernels_;
     std::vector<double> cpu_factor_;
-    struct RankState {
+    struct alignas(64) RankState { // one cache line
         rng::Stream noise;
         std::uint64_t calls = 0;
         std::uint32_t cpu = 0;
@@ -309,7 +314,7 @@ private:
         double episode_factor = 1.0;
         std::uint64_t episodes = 0;
     };
-    std::vector<RankState> ranks_;
+    std::vector<RankState, net::LargePages<RankState>> ranks_;
     double episode_relative_sd_;
     double episode_s_;
     std::vector<KernelUse> use_;

@@ -23,15 +23,6 @@ std::vector<double> capacities(const net::Topology& topology, const models::Netw
     return capacity;
 }
 
-/// A wish, without effect on anything but time; no harm where nothing is at that address.
-void prefetch(const void* memory, std::size_t bytes) noexcept {
-    constexpr std::size_t line_bytes = 64;
-    const auto* const begin = static_cast<const std::byte*>(memory);
-    for (std::size_t at = 0; at < bytes; at += line_bytes) {
-        __builtin_prefetch(begin + at, 1);
-    }
-}
-
 } // namespace
 
 Engine::Engine(const models::Network& network, const net::Topology& topology, std::vector<std::uint32_t> node_of_rank,
@@ -99,8 +90,17 @@ double Engine::run(const std::function<Task(Rank)>& program) {
         }
         if (flows_.next_end_s() <= queue_.next_date_s()) {
             now_s_ = std::max(now_s_, flows_.next_end_s());
-            prefetch_for_flow_end();
+            if (fetches()) {
+                fetch_for_flow_end();
+            }
             const std::uint32_t id = flows_.finish_next();
+            if (fetches()) {
+                const Message& message = messages_[id];
+                fetch_program(ranks_[message.to]);
+                if (message.sender_waits) {
+                    fetch_program(ranks_[message.from]);
+                }
+            }
             arrive(id, now_s_ + latency_s(messages_[id]));
             resume_ready();
             continue;
@@ -108,7 +108,9 @@ double Engine::run(const std::function<Task(Rank)>& program) {
         now_s_ = std::max(now_s_, queue_.next_date_s());
         const Rank rank = queue_.next_source();
         RankState& state = ranks_[rank];
-        prefetch_for_event(state);
+        if (fetches()) {
+            fetch_for_event(state);
+        }
         const Event event = std::exchange(state.event, Event::none);
         if (event == Event::send) {
             handle_send(rank);
@@ -153,26 +155,43 @@ void Engine::go_on(Rank rank) {
     state.handle.resume();
 }
 
-void Engine::prefetch_for_flow_end() const noexcept {
-    if (ranks_.size() > ranks_in_caches) {
-        const RankState& receiver = ranks_[messages_[flows_.next_tag()].to];
-        prefetch(&receiver, sizeof(RankState));
-        prefetch_program(receiver);
+void Engine::fetch_rank(Rank rank) const noexcept {
+    net::fetch(&ranks_[rank], sizeof(RankState));
+    for (const std::span<const std::byte> first : companions_) {
+        net::fetch(first.data() + rank * first.size(), first.size());
     }
 }
 
-void Engine::prefetch_program(const RankState& state) noexcept {
+void Engine::fetch_program(const RankState& state) noexcept {
     if (state.steps != nullptr) {
-        prefetch(state.steps, steps_bytes);
+        net::fetch(state.steps, steps_bytes);
     } else {
-        prefetch(state.handle.address(), frame_bytes);
+        net::fetch(state.handle.address(), frame_bytes);
     }
 }
 
-void Engine::prefetch_for_event(const RankState& state) const noexcept {
-    if (ranks_.size() > ranks_in_caches) {
-        prefetch_program(state);
-        prefetch(&ranks_[std::min(queue_.source_after_next(), size() - 1)], sizeof(RankState));
+/// The message has been fetched when the flow came next.
+void Engine::fetch_for_flow_end() const noexcept {
+    const Message& message = messages_[flows_.next_tag()];
+    fetch_rank(message.to);
+    if (message.sender_waits) {
+        fetch_rank(message.from);
+    }
+    net::fetch(messages_.data() + flows_.fetch_after_next(), sizeof(Message));
+}
+
+void Engine::fetch_for_event(const RankState& state) const noexcept {
+    fetch_program(state);
+    fetch_rank(std::min(queue_.source_after_next(), size() - 1));
+}
+
+/// It will soon be posted.
+void Engine::fetch_for_send(const Message& message) const noexcept {
+    const std::uint32_t from = ranks_[message.from].node;
+    net::fetch(&ranks_[message.to], sizeof(RankState));
+    flows_.fetch_source(from);
+    if (plain_switch_) {
+        flows_.fetch_link(from);
     }
 }
 
@@ -286,6 +305,9 @@ void Engine::prepare_send(Rank rank) {
     const models::Overhead& overhead = sends_at_once ? message.segment->isend : message.segment->send;
     spend(rank, Share::overhead, overhead.of(message.bytes) * overhead_factor(message));
     sender.outgoing = id;
+    if (fetches()) {
+        fetch_for_send(message);
+    }
     if (message.local) {
         handle_send(rank); // the order of dates does not matter
     } else {

@@ -8,30 +8,26 @@
 // handled in order of date, ties in the order of ranks, so that a simulation is the same on every machine.
 
 #include "models/network_model.hpp"
+#include "mpi/operation.hpp"
 #include "mpi/progress.hpp"
+#include "mpi/rank_state.hpp"
 #include "mpi/task.hpp"
 #include "mpi/trace.hpp"
 #include "net/event_queue.hpp"
 #include "net/flows.hpp"
 #include "net/large_pages.hpp"
 #include "net/topology.hpp"
-#include "rng/stream.hpp"
 
 #include <array>
 #include <coroutine>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace lepaute::mpi {
-
-using Rank = std::uint32_t;
-using Shares = std::array<double, share_count>;
-[[nodiscard]] inline double& part(Shares& shares, Share which) noexcept {
-    return shares[static_cast<std::size_t>(which)];
-}
 
 struct Statistics {
     std::uint64_t messages = 0;
@@ -41,6 +37,10 @@ struct Statistics {
 
 class Engine {
 public:
+    using Operation = mpi::Operation;
+    using Steps = mpi::Steps;
+    using Meeting = mpi::Meeting;
+
     /// node_of_rank: the node each rank sits on. seed: of the network noise.
     Engine(const models::Network& network, const net::Topology& topology, std::vector<std::uint32_t> node_of_rank,
            std::uint64_t seed, bool with_noise);
@@ -168,6 +168,9 @@ public:
         trace_.rows.push_back(row);
     }
 
+    /// The entry of rank 0 in an array of the application, an entry for each rank, that is touched whenever the rank
+    /// goes on: it is fetched together with the rank's state.
+    void touched_with_ranks(std::span<const std::byte> first) { companions_.push_back(first); }
     /// Tells how far the run has come; null: nobody. It outlives the run.
     void report_to(Progress* progress) noexcept { progress_ = progress; }
     /// Runs one program on all ranks until all have ended; returns the latest clock.
@@ -175,29 +178,6 @@ public:
     double run(const std::function<Task(Rank)>& program);
 
     // ---- operations, each awaited by the rank that it names -------------------------------------------------------
-    struct Operation {
-        enum class Kind : std::uint8_t {
-            none,
-            send,
-            receive,
-            exchange,
-            probe,
-            await_message,
-            learn_arrival,
-            join,
-            until
-        };
-        Kind kind = Kind::none;
-        bool noncontiguous = false; // the message is a derived datatype with gaps
-        bool synchronous = false;   // the send ends when the receive has begun, whatever the size
-        bool two_calls = false;     // a receive by MPI_Irecv and MPI_Wait
-        Rank send_to = 0;
-        Rank receive_from = 0;
-        std::uint32_t send_tag = 0;
-        std::uint32_t receive_tag = 0;
-        double send_bytes = 0.0;
-        double date_s = 0.0;
-    };
     template <typename Answer>
     struct Awaiter {
         Engine& engine; // which holds the operation: it would be a part of every frame that awaits it
@@ -279,17 +259,6 @@ public:
                                  {.kind = Operation::Kind::learn_arrival, .receive_from = from, .receive_tag = tag});
     }
 
-    /// What a rank does from one operation to the next, as a function of a small state instead of a coroutine.
-    class Steps {
-    public:
-        Steps() = default;
-        Steps(const Steps&) = delete;
-        Steps& operator=(const Steps&) = delete;
-        virtual ~Steps() = default;
-        /// Called first, and then whenever the operation that it began has ended. True: all is done; false: it has
-        /// begun an operation that has not ended.
-        virtual bool advance() = 0;
-    };
     /// Begins an operation of a rank from its steps; true: it has ended already.
     bool begin(Rank rank, const Operation& what) {
         ranks_[rank].operation = what;
@@ -321,12 +290,6 @@ public:
         return {*this, rank, What(std::forward<Arguments>(arguments)...)};
     }
 
-    /// Where `count` ranks meet: the last one to come goes on at once, the others when it releases them. Meanwhile it
-    /// may set the clocks of all.
-    struct Meeting {
-        std::uint32_t count = 0;
-        std::vector<Rank> present;
-    };
     struct JoinAwaiter {
         Engine& engine;
         Rank rank = 0;
@@ -356,68 +319,8 @@ public:
     }
 
 private:
-    static constexpr std::uint32_t none = 0xFFFFFFFFU;
+    static constexpr std::uint32_t none = no_message;
     static constexpr double never = net::EventQueue::never;
-
-    /// A wait by its causes.
-    struct Wait {
-        double late_s = 0.0;
-        double transfer_s = 0.0;
-        double contention_s = 0.0;
-    };
-    enum class Event : std::uint8_t { none, send, probe, start_transfer, wake };
-    struct alignas(64) RankState { // a multiple of a cache line: an event touches most of it
-        double clock_s = 0.0;
-        std::coroutine_handle<> handle;
-        Steps* steps = nullptr; // gone through before the coroutine goes on
-        Operation operation;
-        std::uint32_t node = 0;
-        Event event = Event::none; // what its date in the queue stands for
-        bool inside_post = false;  // the operation may end before its rank is suspended
-        bool send_pending = false; // the sender waits for the transfer
-        bool receive_pending = false;
-        bool receive_unmatched = false; // no message has been found for the pending receive yet
-        bool awaiting = false;          // asks for a message whose date is not known
-        bool answer = false;
-        std::uint32_t outgoing = none; // the message to post, or to transfer
-        std::uint32_t unexpected =
-            none; // the first of the messages sent to it and not yet matched, in order of posting
-        std::int32_t step = -1;
-        double date_answer_s = 0.0;
-        double posted_s = 0.0; // when the pending operation began
-        double receive_posted_s = 0.0;
-        double send_done_s = 0.0;
-        double arrival_s = 0.0;
-        double receive_overhead_s = 0.0;
-        double progress_s = 0.0; // when the rank last was inside the library
-        double left_s = 0.0;     // when it last was there for more than a probe
-        double found_s = never;  // when it began to ask without a pause for the message that a probe has found
-        Wait wait;               // of the pending operation
-        double received_bytes = 0.0;
-        std::uint64_t noise_index = 0;
-        rng::Stream noise; // of its messages
-        Shares shares_s{};
-    };
-    struct alignas(128) Message { // one pair of cache lines
-        Rank from = 0;
-        Rank to = 0;
-        std::uint32_t tag = 0;
-        std::uint32_t next = none; // of the same receiver's unexpected ones
-        bool local = false;        // shares no link: its arrival follows from its start
-        models::LinkClass link_class = models::LinkClass::remote;
-        bool matched = false;
-        bool started = false;
-        bool arrival_known = false;
-        bool sender_waits = false;
-        models::Protocol protocol = models::Protocol::eager;
-        double bytes = 0.0;
-        const models::Segment* segment = nullptr;
-        double ready_s = 0.0; // the sender has paid its overhead
-        double start_s = 0.0; // of the transfer
-        double noise_factor = 1.0;
-        double extra_s = 0.0;   // of the transfer, on top of its segment
-        double arrival_s = 0.0; // valid when known
-    };
 
     bool post(Rank rank); // true: the operation has not ended
     bool join(Rank rank, Meeting& meeting, std::coroutine_handle<> caller);
@@ -457,12 +360,16 @@ private:
     }
     std::uint32_t new_message();
     /// Asks for memory that the next events touch, while there is something else to do: the state of so many ranks is
-    /// in no cache. (At 75,264 ranks a tenth less time for each event.)
-    void prefetch_for_flow_end() const noexcept;
-    void prefetch_for_event(const RankState& state) const noexcept;
+    /// in no cache. (At 75,264 ranks a tenth less time for each event; senders, flows and what goes with ranks: a
+    /// twentieth more.)
+    void fetch_for_flow_end() const noexcept;
+    void fetch_for_event(const RankState& state) const noexcept;
+    void fetch_for_send(const Message& message) const noexcept;
+    void fetch_rank(Rank rank) const noexcept;
+    static void fetch_program(const RankState& state) noexcept;
+    [[nodiscard]] bool fetches() const noexcept { return ranks_.size() > ranks_in_caches; }
     static constexpr std::size_t ranks_in_caches = 4096;
-    static void prefetch_program(const RankState& state) noexcept;
-    static constexpr std::size_t steps_bytes = 192; // of a rank that waits in its swap
+    static constexpr std::size_t steps_bytes = 320; // of a rank that waits in its swap
     static constexpr std::size_t frame_bytes = 640; // of one that waits in its coroutine
     [[nodiscard]] std::string who_waits_for_whom(const std::vector<Task>& tasks) const;
 
@@ -479,7 +386,8 @@ private:
     bool counts_sizes_;
     bool plain_switch_;
     double now_s_ = 0.0;
-    std::vector<Rank> ready_; // ranks to be resumed before the next event
+    std::vector<std::span<const std::byte>> companions_; // entries of rank 0
+    std::vector<Rank> ready_;                            // ranks to be resumed before the next event
     Trace trace_;
     std::vector<Shares> shares_at_step_; // per rank, at its last change of step
     /// Tells how far the run has come, and ends it where that is wanted.

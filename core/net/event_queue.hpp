@@ -2,6 +2,9 @@
 // The next event among many sources, each of which has at most one: a winner tree (Knuth, The Art of Computer
 // Programming, vol. 3, section 5.4.1). There are no stale entries, and an update costs log2(sources) comparisons.
 
+#include "net/fetch.hpp"
+#include "net/large_pages.hpp"
+
 #include <bit>
 #include <cstdint>
 #include <limits>
@@ -49,6 +52,8 @@ public:
         }
         return source;
     }
+    /// A wish that setting the date of `source` soon should cost less.
+    void fetch(std::uint32_t source) const noexcept { net::fetch(&nodes_[leaves_ + source], sizeof(Node)); }
     [[nodiscard]] std::size_t state_bytes() const noexcept { return nodes_.size() * sizeof(Node); }
 
 private:
@@ -83,7 +88,7 @@ private:
     }
 
     std::uint32_t leaves_;
-    std::vector<Node> nodes_; // nodes_[1] is the winner, nodes_[leaves_ + source] a source's own
+    std::vector<Node, LargePages<Node>> nodes_; // nodes_[1] is the winner, nodes_[leaves_ + source] a source's own
 };
 
 } // namespace lepaute::net

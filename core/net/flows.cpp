@@ -6,7 +6,8 @@
 namespace lepaute::net {
 
 Flows::Flows(const std::vector<double>& capacity_Bps, std::uint32_t sources, Sharing sharing, Route route)
-    : links_(capacity_Bps.size()), sources_(sources), queue_(sources), unsettled_(sources), route_(std::move(route)) {
+    : links_(capacity_Bps.size()), sources_(sources), next_ends_(sources), queue_(sources), unsettled_(sources),
+      route_(std::move(route)) {
     if (sharing == Sharing::exact) {
         exact_.emplace(capacity_Bps);
     }
@@ -31,7 +32,7 @@ void Flows::start(double date_s, std::uint32_t tag, double work_bytes, std::uint
 
 std::uint32_t Flows::finish_next() {
     const std::uint32_t source = queue_.next_source();
-    const std::uint32_t id = sources_[source].next_bundle;
+    const std::uint32_t id = next_ends_[source].bundle;
     const double date_s = queue_.next_date_s();
     Bundle& bundle = bundles_[id];
     const End end = bundle.first_end;
@@ -219,7 +220,7 @@ void Flows::settle() {
             }
             if (bundle.next_end_s < next_s) {
                 next_s = bundle.next_end_s;
-                source.next_bundle = id;
+                next_ends_[which] = {id, bundle.first_end.tag};
             }
         }
         if (next_s != queue_.date_s(which)) {

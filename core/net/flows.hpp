@@ -7,9 +7,11 @@
 
 #include "net/event_queue.hpp"
 #include "net/exact_sharing.hpp"
+#include "net/fetch.hpp"
 #include "net/large_pages.hpp"
 #include "net/short_list.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -43,9 +45,23 @@ public:
     /// When the next flow ends if nothing else starts; `never` when none flows.
     [[nodiscard]] double next_end_s() const noexcept { return queue_.next_date_s(); }
     /// Its tag; one must flow.
-    [[nodiscard]] std::uint32_t next_tag() const noexcept {
-        return bundles_[sources_[queue_.next_source()].next_bundle].first_end.tag;
+    [[nodiscard]] std::uint32_t next_tag() const noexcept { return next_ends_[queue_.next_source()].tag; }
+    /// Of the one that ends after it, if nothing else happens; any number without one. What its end touches is fetched.
+    [[nodiscard]] std::uint32_t fetch_after_next() const noexcept {
+        const std::uint32_t source =
+            std::min(queue_.source_after_next(), static_cast<std::uint32_t>(sources_.size() - 1));
+        fetch_source(source);
+        const NextEnd next = next_ends_[source];
+        const Bundle* const bundle = bundles_.data() + next.bundle;
+        fetch(bundle, sizeof(Bundle));
+        return next.tag;
     }
+    /// Wishes, without effect on anything but time: the memory of flows from a node, and over a link.
+    void fetch_source(std::uint32_t source) const noexcept {
+        fetch(&sources_[source], sizeof(Source));
+        queue_.fetch(source);
+    }
+    void fetch_link(LinkId link) const noexcept { fetch(&links_[link], sizeof(Link)); }
     /// Ends that flow, at its date; returns its tag.
     std::uint32_t finish_next();
     [[nodiscard]] std::uint32_t on_link(LinkId link) const noexcept { return links_[link].flows; }
@@ -88,9 +104,13 @@ private:
         ShortList<7> bundles; // that cross it and flow
     };
     struct alignas(64) Source {
-        std::uint32_t next_bundle = 0;
         bool unsettled = false;
-        ShortList<9> bundles; // that flow
+        ShortList<10> bundles; // that flow
+    };
+
+    struct NextEnd { // of the flows of a source; apart from it, since all of them stay in the caches
+        std::uint32_t bundle = 0;
+        std::uint32_t tag = 0;
     };
 
     std::uint32_t bundle_of(std::uint32_t source, std::uint32_t destination, double cap_Bps, double date_s);
@@ -105,6 +125,7 @@ private:
 
     std::vector<Link, LargePages<Link>> links_;
     std::vector<Source, LargePages<Source>> sources_;
+    std::vector<NextEnd> next_ends_; // by source
     std::vector<Bundle, LargePages<Bundle>> bundles_;
     std::vector<LinkId> way_; // of a bundle that is made
     std::vector<std::uint32_t> free_bundles_;

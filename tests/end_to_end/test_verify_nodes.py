@@ -162,12 +162,7 @@ def test_a_node_that_dies_in_a_run_is_named_and_the_others_runs_are_kept(platfor
         before = runs(tmp_path)
         assert 2 <= len(before) < 12
         farm.start("node2")
-        # Daemons of Open MPI on hosts that are one machine get in each other's way now and then, which ends a run, or
-        # the trial start before it.
-        for _attempt in range(3):
-            done = verify(tmp_path, *options, "--resume", repeats=12)
-            if not any(words in done.stderr for words in ("the real HPL failed", "orte_session_dir failed")):
-                break
+        done = verify(tmp_path, *options, "--resume", repeats=12)
         assert done.returncode == 0, done.stderr
         after = runs(tmp_path)
         assert after[: len(before)] == before

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from farms.postgresql import PostgresqlServer, postgresql_server
@@ -61,3 +62,14 @@ def postgresql() -> Iterator[PostgresqlServer]:
     """A server for the tests of this process; each takes a database of its own."""
     with postgresql_server() as server:
         yield server
+
+
+@pytest.fixture(params=["folder", "postgresql"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The name of an empty store of each kind."""
+    if request.param == "folder":
+        yield str(tmp_path / "store")
+    else:
+        server: PostgresqlServer = request.getfixturevalue("postgresql")
+        with server.database() as url:
+            yield url

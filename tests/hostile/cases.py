@@ -100,6 +100,7 @@ BASES = {
     "archive extract": Base(_OUTPUT, {"file": "{in}/archive.zip"}),
     "archive close": Base(arguments={"folder": "{in}/none.work"}),
     "archive diff": Base({}, {"first": "{in}/archive.zip", "second": "{in}/archive.zip"}),
+    "compare": Base({"--output": "out.zip"}, {"libraries": ("openmpi",)}),
     "fit": Base({"--output": "out.yaml"}, {"archives": ("{in}/archive.zip",)}),
     "segment": Base({"--unit": "us"}, {"file": "{in}/durations.txt"}),
     "record": Base({"--output": "out.parquet"}, {"words": ("mpirun", "{in}/junk")}),

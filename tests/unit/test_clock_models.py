@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support_clocks import Double, Exchange, Int64, Model, clock_library
+from support_clocks import Exchange, Model, clock_library, line_through, offset_of
 
 SECOND = 1_000_000_000
 times = st.integers(-20 * 365 * 86400 * SECOND, 20 * 365 * 86400 * SECOND)
@@ -87,9 +87,7 @@ def test_a_line_through_points_of_a_clock_is_that_clock(library: Any) -> None:
     points = 20
     x = [7 * 10**17 + i * 20_000_000 for i in range(points)]
     offsets = [123_456_789 + 4e-5 * (value - x[0]) for value in x]
-    model = library.lep_clock_fitted(
-        (Int64 * points)(*x), (Double * points)(*offsets), (Double * points)(), points, 1, 1e-9, 0.0
-    )
+    model = line_through(library, x, offsets, [0.0] * points)
     assert model.drift == pytest.approx(4e-5, rel=1e-6)
     later = x[0] + 3600 * SECOND
     assert abs(library.lep_clock_at(model, later) - (later + 123_456_789 + 4e-5 * 3600 * SECOND)) < 200
@@ -100,12 +98,26 @@ def test_a_point_of_a_moment_when_nobody_answered_moves_the_line_little(library:
     offsets = [1000.0 + 4e-5 * value for value in x]
     offsets[-1] += 5e6
     deviations = [100.0] * 19 + [5e6]
-    model = library.lep_clock_fitted((Int64 * 20)(*x), (Double * 20)(*offsets), (Double * 20)(*deviations), 20, 1, 1, 0)
+    assert line_through(library, x, offsets, deviations).drift == pytest.approx(4e-5, rel=1e-3)
+
+
+def test_points_whose_messages_all_waited_in_one_direction_move_the_line_little(library: Any) -> None:
+    """Alike exchanges, so that their scatter shows nothing: their round trips are longer than those of the others."""
+    x = [i * 20_000_000 for i in range(20)]
+    offsets = [1000.0 + 4e-5 * value for value in x]
+    bounds = [700.0] * 20
+    for late in (0, 1, 2):
+        offsets[late] += 1e6
+        bounds[late] += 1e6
+    model = line_through(library, x, offsets, [100.0] * 20, bounds)
     assert model.drift == pytest.approx(4e-5, rel=1e-3)
+    assert model.bound_ns == 700.0
+    # Without the round trips the three points would turn it by far: 1 ms at one end of 0.4 s.
+    assert abs(line_through(library, x, offsets, [100.0] * 20).drift - 4e-5) > 1e-3
 
 
 def test_one_point_is_an_offset_with_the_drift_known_before(library: Any) -> None:
-    model = library.lep_clock_fitted((Int64 * 1)(1000), (Double * 1)(-500.0), (Double * 1)(10.0), 1, 1, 1e-10, 30.0)
+    model = line_through(library, [1000], [-500.0], [10.0], [30.0], drift_variance_before=1e-10)
     assert (model.x0_ns, model.y0_ns, model.drift) == (1000, 500, 0.0)
     assert (model.variance_ns2, model.drift_variance, model.bound_ns) == (100.0, 1e-10, 30.0)
 
@@ -115,8 +127,7 @@ def test_one_point_is_an_offset_with_the_drift_known_before(library: Any) -> Non
 def test_an_offset_without_scatter_is_exact(library: Any, method: str, count: int) -> None:
     """Latencies of 700 ns there and back, 5 s ahead: whatever the estimate, that is the offset."""
     exchanges = [Exchange(i * 10_000, i * 10_000 + 700 + 5 * SECOND, i * 10_000 + 1400) for i in range(count)]
-    estimate = getattr(library, f"lep_offset_by_{method}")
-    offset = estimate((Exchange * count)(*exchanges), count, (Double * count)(), 1)
+    offset = offset_of(library, method, (Exchange * count)(*exchanges))
     assert offset.offset_ns == 5 * SECOND
     assert offset.bound_ns == 700
     assert offset.deviation_ns < 1
@@ -129,7 +140,7 @@ def test_asymmetric_latencies_stay_within_the_bound_and_not_within_the_deviation
     for i in range(100):
         there, back = 700 + generator.exponential(50), 2700 + generator.exponential(50)
         exchanges.append(Exchange(i * 10_000, round(i * 10_000 + there), round(i * 10_000 + there + back)))
-    offset = getattr(library, f"lep_offset_by_{method}")((Exchange * 100)(*exchanges), 100, (Double * 100)(), 1)
+    offset = offset_of(library, method, (Exchange * 100)(*exchanges))
     # Half of the difference of 2000 ns is what nobody can see.
     assert offset.offset_ns == pytest.approx(-1000, abs=60)
     assert offset.bound_ns > 1000

@@ -107,17 +107,6 @@ def test_the_page_asks_for_nothing_from_elsewhere(page_file):
     assert len(text) < 2_000_000
 
 
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        # Debian's browser; in a container there is no sandbox to be had.
-        running = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        yield running
-        running.close()
-
-
 @pytest.mark.parametrize("width", [1200, 400])
 def test_the_page_opens_offline_in_a_browser_without_a_complaint_and_fits_its_width(browser, page_file, width):
     context = browser.new_context(viewport={"width": width, "height": 900}, offline=True)

@@ -7,7 +7,9 @@ import pandas
 import pytest
 
 from lepaute.archive import Archive, ArchiveWriter
+from lepaute.archive.metadata import Metadata
 from lepaute.archive.mpi_campaign import CALLS, CLOCKS, KIND, MPIRUNS, calls, facts, mpiruns
+from lepaute.archive.setups.records import metadata_facts
 from lepaute.errors import ArchiveError
 
 _START_NS = 1_700_000_000_000_000_000  # more digits than a double has
@@ -67,6 +69,9 @@ def test_both_run_times_and_the_skew_follow_from_the_clocks(tmp_path: Path) -> N
     # From rank 0's start at 100000 to rank 1's end, which reads 102000 after the origin and is 102051.
     assert first["global_s"] == pytest.approx(2051e-9)
     assert first["start_skew_s"] == pytest.approx(50e-9)
+    # 1.96 deviations of 3 ns and the bound of 4 ns
+    assert first["start_skew_low_s"] == pytest.approx((50 - 9.88) * 1e-9, abs=1e-11)
+    assert first["start_skew_high_s"] == pytest.approx((50 + 9.88) * 1e-9, abs=1e-11)
     assert first["global_deviation_s"] == pytest.approx(3e-9)
     assert first["global_bound_s"] == pytest.approx(4e-9)
     assert (bool(first["started_late"]), bool(first["exceeded_window"])) == (True, False)
@@ -119,3 +124,10 @@ def test_a_table_that_lacks_a_column_is_refused(tmp_path: Path) -> None:
     del row["marks"]
     with pytest.raises(ArchiveError, match="has no column marks"):
         calls(_archive(tmp_path, [row], [_model(0)]))
+
+
+def test_what_a_campaign_found_out_is_no_difference_of_setups() -> None:
+    about = {"kind": KIND, KIND: {"blocks": 7, "capped": True, "cases": [{"calls": 9}], "ranks": 2}}
+    shown = [fact.what for _, fact in metadata_facts(Metadata.of(about), about)]
+    assert "comparison.ranks" in shown
+    assert not [what for what in shown if "cases" in what or "blocks" in what or "capped" in what]

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pandas
 import pytest
-from farms.postgresql import PostgresqlServer
 from support_archive import failed_archive
 from support_store import (
     FACTORS,
@@ -29,17 +28,6 @@ from lepaute.store.folder import MERGED_FILES
 from lepaute.store.tables import VERDICTS
 
 KILLS = 20
-
-
-@pytest.fixture(params=["folder", "postgresql"])
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The name of an empty store of each kind."""
-    if request.param == "folder":
-        yield str(tmp_path / "store")
-    else:
-        server: PostgresqlServer = request.getfixturevalue("postgresql")
-        with server.database() as url:
-            yield url
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import support_study
 
 from lepaute.errors import InputError
 from lepaute.study.checking import check_study
@@ -13,20 +14,10 @@ from lepaute.study.expressions import Expression
 from lepaute.study.running import opened_study
 from lepaute.study.schema import json_schema, load_study, parse_study, study_text
 
-TEXT = """\
-question: whatif
-base:
-  application: {name: hpl, n: 2k, grid: 2x2}
-  platform: dahu
-factors:
-  nb: {path: application.nb, levels: [64, 128]}
-scenarios:
-  base: {}
-  half: {scale.bandwidth: 0.5}
-responses: [time_s, cost]
-derived: {cost: nodes * time_s * 0.002}
-constraints: ["nb * p <= 1000"]
-"""
+TEXT = support_study.TEXT.replace(
+    "derived: {cost: nodes * time_s}\n",
+    'responses: [time_s, cost]\nderived: {cost: nodes * time_s * 0.002}\nconstraints: ["nb * p <= 1000"]\n',
+)
 
 
 def checked(text: str) -> Configurations:
@@ -77,8 +68,8 @@ def test_the_json_schema_names_every_field_of_the_file() -> None:
     [
         (("question: whatif", "question: why"), r":1: question is 'why'; it must be 'whatif', "),
         (("name: hpl", "name: hp"), r":3: base.application.name is 'hp'; applications are hpl, stencil"),
-        (("n: 2k, grid", "order: 2k, grid"), r":8: scenarios.base cannot be: application.order is no field of hpl"),
-        (("n: 2k, ", ""), r":8: scenarios.base cannot be: application.n is missing"),
+        (("n: 1k, grid", "order: 1k, grid"), r":8: scenarios.base cannot be: application.order is no field of hpl"),
+        (("n: 1k, ", ""), r":8: scenarios.base cannot be: application.n is missing"),
         (("path: application.nb", "path: nb"), r":6: factors.nb.path is 'nb'; a path begins with application"),
         (
             ("path: application.nb", "path: application.bn"),
@@ -153,7 +144,7 @@ def test_a_platform_file_is_found_from_the_folder_of_the_study(tmp_path: Path) -
 
 def test_the_key_of_a_simulation_is_that_of_what_is_simulated_not_of_how_it_was_written() -> None:
     one = checked(TEXT).at(Point({"nb": 128, "scenario": "base"}))
-    other = checked(TEXT.replace("[64, 128]", "[96]").replace("n: 2k", "n: 2000, nb: 128, depth: 1"))
+    other = checked(TEXT.replace("[64, 128]", "[96]").replace("n: 1k", "n: 1000, nb: 128, depth: 1"))
     same = Configurations(other.study.model_copy(update={"factors": {}})).at(Point({"scenario": "base"}))
     assert one.digest == same.digest
     assert one.digest != other.at(Point({"nb": 96, "scenario": "base"})).digest
@@ -174,7 +165,7 @@ def test_a_lag_and_a_transfer_layer_are_those_of_predict(tmp_path: Path) -> None
     file.write_text(text)
     run = run_study(file, runs=2, folder=tmp_path / "results")
     expected = lp.predict(
-        lp.Hpl(n=2000, nb=64, p=2, q=2),
+        lp.Hpl(n=1000, nb=64, p=2, q=4),
         tmp_path / "drifting.yaml",
         runs=2,
         transfer=read_transfer(tmp_path / "layer.yaml"),

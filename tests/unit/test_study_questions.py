@@ -59,3 +59,25 @@ def test_a_section_of_another_question_is_refused_and_capacity_needs_its_own() -
         parse_study(STUDIES["tune"] + "whatif: {factor: nb}\n")
     with pytest.raises(InputError, match="capacity is missing: give a catalogue"):
         parse_study(f"question: capacity\n{BASE}")
+
+
+def test_what_is_mostly_extrapolated_is_never_the_best_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = "question: tune\nbase: {application: {name: hpl, n: 20k, grid: 8x8}, platform: dahu}\nfactors:\n"
+    Path("ask.yaml").write_text(
+        f"{text}  nb: {{path: application.nb, levels: [96, 192]}}\nbudget: {{simulations: 20}}\n"
+    )
+    assert main(["study", "tune", "ask.yaml"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("nb=96 comes first")
+    assert "not comparable, since" in said
+    assert "of those that are, nb=192 is the best" in said
+    assert "`lepaute calibrate --nb 96,192`, or --real-runs N" in said
+    for name, nb in (("HPL.dat", 96), ("HPL_within_ranges.dat", 192)):
+        assert [hpl.nb for hpl in read_hpl_dat(tmp_path / "ask.results" / name).combinations()] == [nb]
+    answer = json.loads(Path("ask.results/answer.json").read_text())
+    first, second = answer["standings"]
+    assert second["value"] / first["value"] == pytest.approx(second["ratio"]["mean"])
+    assert answer["best_within_ranges"] == {"nb": 192}

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,12 +13,16 @@ from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.report.tables import number, records_table
 from lepaute.study.evaluation import Outcome, Point, Trial, trials_of
+from lepaute.study.label_places import Box, free_place
 from lepaute.study.pareto import front, is_on_front
 from lepaute.study.report_page import Asked, effects_page, front_page, sobol_page, tuned_page
 from lepaute.study.sensitivity import effects
 from lepaute.study.sensitivity_sobol import sobol
 from lepaute.study.tune import crossed
 from lepaute.study.tune_real import correct
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 ASKED = Asked("NB <and> grid", "Which & why?", ("lepaute study tune 'a <b>.yaml'",), "dahu, seeds 1 to 6")
 POINTS = [Point({"nb": nb, "grid": grid}) for nb in (64, 128, 256) for grid in ("2x8", "4x4", "<8x2>")]
@@ -105,6 +110,45 @@ def test_the_page_of_what_if_has_the_question_the_changes_with_intervals_and_the
     rows = re.findall(r"<tr>(.*?)</tr>", page.split("Comparisons</h2>")[1], re.DOTALL)
     assert len(rows) == 8, "heads, the base once, six others"
     assert sum("the base" in row for row in rows) == 1
+
+
+WIDE = """\
+question: whatif
+base: {application: {name: hpl, n: 1k}, platform: dahu}
+factors:
+  nb: {path: application.nb, levels: [64, 128]}
+  depth: {path: application.depth, levels: [0, 1]}
+  grid: {path: application.grid, levels: [2x4, 1x8]}
+scenarios:
+  as it is: {}
+  half the bandwidth: {scale.bandwidth: 0.5}
+whatif: {factor: scenario, best_of: [grid]}
+responses: [time_s, rate_gflops, cost]
+derived: {cost: nodes * time_s}
+runs: 2
+"""
+
+
+def test_a_table_with_many_columns_needs_no_scrolling_on_a_usual_screen(
+    browser: "Browser", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("wide.yaml").write_text(WIDE)
+    assert main(["study", "whatif", "wide.yaml"]) == 0
+    tab = browser.new_page(viewport={"width": 1100, "height": 900})
+    tab.goto((tmp_path / "wide.results" / "report.html").as_uri())
+    assert tab.evaluate("document.querySelectorAll('th').length") == 11
+    assert tab.evaluate("[...document.querySelectorAll('.scroll')].every(e => e.scrollWidth <= e.clientWidth)")
+
+
+def test_names_of_points_stand_beside_each_other() -> None:
+    labels: list[Box] = []
+    line = (100.0, 400.0, 100.0)
+    for _ in range(4):
+        labels.append(free_place(300.0, 100.0, "a configuration", labels, [line]))
+    assert len(set(labels)) == 4
+    assert not any(one.covers(other) for at, one in enumerate(labels) for other in labels[:at])
+    assert not any(one.is_crossed(line) for one in labels)
 
 
 def test_large_numbers_are_written_out() -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 import pandas
 import pytest
 import support_study
-from farms.postgresql import PostgresqlServer
 from support_study import configurations, evaluated, trials
 
 import lepaute as lp
@@ -59,16 +58,6 @@ def test_a_session_does_not_begin_what_is_more_than_its_budget() -> None:
         session(trials(1))
         with pytest.raises(InputError, match="8 simulations are needed"):
             session(trials(2))
-
-
-@pytest.fixture(params=["folder", "postgresql"])
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "folder":
-        yield str(tmp_path / "store")
-    else:
-        server: PostgresqlServer = request.getfixturevalue("postgresql")
-        with server.database() as url:
-            yield url
 
 
 def test_a_simulation_is_run_once_whichever_study_asks(where: str) -> None:

@@ -89,11 +89,12 @@ def test_extrapolated_points_compete_and_are_flagged_and_refused_ones_are_listed
     assert found.ranking.within is not None
     assert found.ranking.within.point["nb"] in (128, 256)
     assert set(found.ranking.refused.values()) == {"does not fit"}
-    assert "50 % of its time lies outside of the calibrated ranges; within them the best is" in found.text
+    assert "comes first" in found.text
+    assert "not comparable, since 50 % of its time is extrapolated; of those that are, depth=" in found.text
     extrapolated = (64, 128, 192, 256)
-    assert "and too much of any other's" in halve(POINTS, evaluate, 60).text  # type: ignore[arg-type]
+    assert "the others are not either" in halve(POINTS, evaluate, 60).text  # type: ignore[arg-type]
     extrapolated = (64,)
-    assert "calibrated ranges" not in halve(POINTS, evaluate, 60).text  # type: ignore[arg-type]
+    assert "comparable" not in halve(POINTS, evaluate, 60).text  # type: ignore[arg-type]
 
 
 def test_a_choice_rests_on_two_machines_where_the_budget_is_one_simulation_a_point() -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from farms.postgresql import PostgresqlServer
 from scipy import stats
 from support_archive import failed_archive
 from support_store import PROCESSES
@@ -26,16 +25,11 @@ from lepaute.watch.watcher import Watch
 DAY_S = 86_400.0
 
 
-@pytest.fixture(params=["folder", "postgresql"])
-def watch(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Watch]:
+@pytest.fixture
+def watch(where: str) -> Iterator[Watch]:
     """An empty one of each kind."""
-    if request.param == "folder":
-        with lp.watch.open(tmp_path / "store") as opened:
-            yield opened
-    else:
-        server: PostgresqlServer = request.getfixturevalue("postgresql")
-        with server.database() as url, lp.watch.open(url) as opened:
-            yield opened
+    with lp.watch.open(where) as opened:
+        yield opened
 
 
 def values(nodes: int = 3, jobs: int = 12, factors: tuple[str, ...] = ("a_Hz", "b_W"), seed: int = 1) -> pd.DataFrame:
@@ -214,16 +208,6 @@ def test_nodes_that_fail_alike_seldom_have_a_small_p_value() -> None:
     for level in (0.1, 0.01):
         assert (found.p_value <= level).sum() <= stats.binom.ppf(1 - 1e-6, 2000, level)
     assert (found.p_value <= 0.3).sum() > 200, "nor is it never small"
-
-
-@pytest.fixture(params=["folder", "postgresql"])
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The name of an empty store of each kind."""
-    if request.param == "folder":
-        yield str(tmp_path / "store")
-    else:
-        with request.getfixturevalue("postgresql").database() as url:
-            yield url
 
 
 def assert_whole(where: str, days: int) -> None:

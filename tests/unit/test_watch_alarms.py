@@ -3,13 +3,11 @@
 import datetime as dt
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from farms.postgresql import PostgresqlServer
 from support_store import v2_database, v2_folder
 from support_store import values as stored_values
 
@@ -52,17 +50,6 @@ def log(*days: int, nodes: str = "3", outliers: tuple[int, ...] = ()) -> Changel
 
 def without_clock(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.drop(columns="judged_s").reset_index(drop=True)
-
-
-@pytest.fixture(params=["folder", "postgresql"])
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The name of an empty store of each kind."""
-    if request.param == "folder":
-        yield str(tmp_path / "store")
-    else:
-        server: PostgresqlServer = request.getfixturevalue("postgresql")
-        with server.database() as url:
-            yield url
 
 
 def test_a_lower_frequency_is_an_alarm_that_says_since_when_and_how_much() -> None:

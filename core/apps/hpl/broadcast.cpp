@@ -93,7 +93,7 @@ void Program::note_factored(const Panel& panel, std::uint32_t column) {
     factored.date_s.resize(parameters_.p);
     factored.transfer_s.resize(parameters_.p);
     factored.sources = shape_at(panel.start).source_columns;
-    factored.has_begun.assign(engine_.size(), 0);
+    factored.has_begun.assign((engine_.size() + 63) / 64, 0);
     factored.eager = false;
     for (std::uint32_t row = 0; row < parameters_.p; ++row) {
         const Place root{rank_at(row, column), row, column};
@@ -104,7 +104,7 @@ void Program::note_factored(const Panel& panel, std::uint32_t column) {
         factored.date_s[row] = engine_.clock(root.rank);
         factored.transfer_s[row] = rounding * engine_.least_transfer_s(bytes);
         factored.eager = factored.eager || engine_.may_be_eager(bytes);
-        factored.has_begun[std::size_t{row} * parameters_.q + column] = 1;
+        factored.begin(std::size_t{row} * parameters_.q + column);
     }
 }
 
@@ -127,9 +127,10 @@ bool Program::cannot_have_come(const Place& at, const Panel& panel) {
     }
     // It has to be transferred to each process on its way that has not begun to receive it. The first of them may only
     // have to take an eager message.
-    const std::uint8_t* const has_begun = factored.has_begun.data() + std::size_t{at.row} * parameters_.q;
+    const std::size_t first = std::size_t{at.row} * parameters_.q;
     double earliest_s = engine_.now_s() - (factored.eager ? factored.transfer_s[at.row] : 0.0);
-    for (std::uint32_t column = panel.source_column; has_begun[column] == 0; column = factored.sources[column]) {
+    for (std::uint32_t column = panel.source_column; !factored.begun(first + column);
+         column = factored.sources[column]) {
         earliest_s += factored.transfer_s[at.row];
         if (date_s < earliest_s) {
             return true;
@@ -141,7 +142,7 @@ bool Program::cannot_have_come(const Place& at, const Panel& panel) {
 void Program::note_receipt(const Place& at, const Panel& panel) {
     Factored& factored = factored_.at(panel.step);
     if (factored.step == panel.step) {
-        factored.has_begun[std::size_t{at.row} * parameters_.q + at.column] = 1;
+        factored.begin(std::size_t{at.row} * parameters_.q + at.column);
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 
 namespace lepaute::hpl {
@@ -124,29 +125,42 @@ std::vector<double> interpolated(const std::vector<double>& centres, std::int64_
     return weights;
 }
 
-/// About `wanted` steps, a multiple of q, in windows half-way between those of the sample. None where there is no room.
+/// About `wanted` steps, a multiple of q, in windows no shorter than the first ones, half-way between these. Shorter
+/// ones are too fast: what ranks have sent has been received when they begin. None where there is no room.
 std::vector<Sample::Window> further_windows(const Sample& sample, std::int64_t wanted, std::int64_t q) {
     if (wanted <= 0) {
         return {};
     }
-    std::vector<Sample::Window> result;
-    const auto count = static_cast<std::int64_t>(sample.spans.size() - Sample::first_window) - 1;
-    const std::int64_t number = std::max<std::int64_t>(1, (wanted + q / 2) / q) * q;
-    auto index = static_cast<std::int64_t>(sample.spans[Sample::tail].begin);
-    for (std::int64_t i = 0; i < count; ++i) {
-        const auto span = sample.spans.begin() + Sample::first_window + i;
-        const std::int64_t from = sample.steps[span->end - 1] + 1;
-        const std::int64_t to = sample.steps[(span + 1)->begin];
-        const std::int64_t length = number * (i + 1) / count - number * i / count;
-        const std::int64_t first = (from + to - length) / 2;
-        const std::int64_t begin = index + (first - index + q / 2) / q * q; // the same process column comes next
-        if (length <= 0 || begin < from || begin + length > to) {
-            return {};
-        }
-        result.push_back({begin, length});
-        index += length;
+    const auto gaps = static_cast<std::int64_t>(sample.spans.size() - Sample::first_window) - 1;
+    std::int64_t number = (wanted + q / 2) / q * q;
+    while (number < window_steps) {
+        number += q;
     }
-    return result;
+    const std::int64_t count = std::min(number / window_steps, gaps);
+    for (std::int64_t earlier = 0; earlier < gaps; ++earlier) { // than spread evenly over the gaps
+        std::vector<Sample::Window> result;
+        auto index = static_cast<std::int64_t>(sample.spans[Sample::tail].begin);
+        for (std::int64_t gap = 0; gap < gaps; ++gap) {
+            const auto i = static_cast<std::int64_t>(result.size());
+            if (i == count || gap < (2 * i + 1) * gaps / (2 * count) - earlier) {
+                continue;
+            }
+            const auto span = sample.spans.begin() + Sample::first_window + gap;
+            const std::int64_t from = sample.steps[span->end - 1] + 1;
+            const std::int64_t to = sample.steps[(span + 1)->begin];
+            const std::int64_t length = number * (i + 1) / count - number * i / count;
+            const std::int64_t first = (from + to - length) / 2;
+            const std::int64_t begin = index + (first - index + q / 2) / q * q; // the same process column comes next
+            if (begin >= from && begin + length <= to) {
+                result.push_back({begin, length});
+                index += length;
+            }
+        }
+        if (std::ssize(result) == count) {
+            return result;
+        }
+    }
+    return {};
 }
 
 } // namespace

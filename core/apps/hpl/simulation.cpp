@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <span>
 #include <stdexcept>
 
 namespace lepaute::hpl {
@@ -64,6 +65,8 @@ Program::Program(const Parameters& parameters, mpi::Engine& engine, models::Mach
         leading_dimensions_.push_back(
             std::has_single_bit(static_cast<std::uint64_t>(aligned)) ? aligned + parameters.align : aligned);
     }
+    engine.touched_with_ranks(day.state_of(0));
+    engine.touched_with_ranks(std::as_bytes(std::span(rank_sent_).first(1)));
     sample_ = sample_of(parameters);
     before_leap_.count = engine.size();
     if (!sample_.spans.empty()) {

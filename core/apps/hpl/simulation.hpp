@@ -75,7 +75,7 @@ public:
     [[nodiscard]] mpi::Task run(mpi::Rank rank);
     /// Makes `result`, of the simulated steps, that of the whole run.
     void conclude(Result& result);
-    [[nodiscard]] const std::vector<SentInPhases>& rank_sent() const noexcept { return rank_sent_; }
+    [[nodiscard]] std::vector<SentInPhases> rank_sent() const { return {rank_sent_.begin(), rank_sent_.end()}; }
 
 private:
     // -- grid
@@ -234,8 +234,9 @@ private:
     mpi::Engine& engine_;
     models::MachineDay& day_;
     std::uint64_t seed_;
-    std::vector<mpi::Engine::Meeting> meetings_; // one per process column
-    std::vector<SentInPhases> rank_sent_;
+    std::vector<mpi::Engine::Meeting> meetings_;   // one per process column
+    struct alignas(64) RankSent : SentInPhases {}; // one cache line
+    std::vector<RankSent, net::LargePages<RankSent>> rank_sent_;
     struct PlanOfStep {
         std::int64_t step = -1;
         std::shared_ptr<const SpreadPlan> plan;
@@ -245,11 +246,15 @@ private:
     /// When each process row had factored a panel, and how it has come along the row since.
     struct Factored {
         std::int64_t step = -1;
-        std::vector<double> date_s;          // before, nobody can have received it
-        std::vector<double> transfer_s;      // from one process of a row to the next, at least
-        std::vector<std::uint32_t> sources;  // whom each process column gets it from
-        std::vector<std::uint8_t> has_begun; // by row and column: has it, or is receiving it
-        bool eager = false;                  // it may be sent before it is received
+        std::vector<double> date_s;           // before, nobody can have received it
+        std::vector<double> transfer_s;       // from one process of a row to the next, at least
+        std::vector<std::uint32_t> sources;   // whom each process column gets it from
+        std::vector<std::uint64_t> has_begun; // bits by row and column: has it, or is receiving it
+        bool eager = false;                   // it may be sent before it is received
+        [[nodiscard]] bool begun(std::size_t process) const noexcept {
+            return (has_begun[process / 64] >> (process % 64) & 1U) != 0;
+        }
+        void begin(std::size_t process) noexcept { has_begun[process / 64] |= std::uint64_t{1} << (process % 64); }
     };
     PanelWindow<Factored> factored_;
     std::vector<std::int64_t> columns_to_factor_; // per process column: of the panel that it factors, 0 if none

@@ -190,7 +190,7 @@ bool Program::Update::advance() {
 void Program::Update::begin() {
     if (columns_ <= 0 || panel_.width <= 0) {
         next_ = Next::end;
-        if (incoming_.panel() != nullptr) {
+        if (incoming_.panel()) {
             incoming_.finish();
             next_ = Next::broadcast;
         }
@@ -237,7 +237,7 @@ void Program::Update::update_rest() {
     if (updated_ < columns_) {
         ColumnCalls(program_, at_, panel_, columns_ - updated_).compute();
     }
-    panel_.columns -= columns_;
+    columns_left_ -= columns_;
     staged_.reset();
     next_ = Next::end;
 }

@@ -16,7 +16,11 @@ namespace lepaute::hpl {
 class Program::PanelBroadcast final : public mpi::Engine::Steps {
 public:
     /// With probes when must_poll() asks for them; null: there is no panel.
-    PanelBroadcast(Program& program, const Place& at, const Panel* panel) : program_(program), panel_(panel), at_(at) {}
+    PanelBroadcast(Program& program, const Place& at, const Panel* panel) : program_(program), at_(at) {
+        if (panel != nullptr) {
+            panel_ = *panel;
+        }
+    }
     /// Until the rank has the panel.
     PanelBroadcast(Program& program, const Place& at, const Panel& panel) : PanelBroadcast(program, at, &panel) {
         finish();
@@ -25,7 +29,7 @@ public:
     /// One probe for the panel, if there is one; most find nothing, which mostly is known without asking the engine.
     /// True where it is not: then advance() probes, and takes the panel if it is there.
     [[nodiscard]] bool must_poll() {
-        if (panel_ == nullptr || done_ || program_.probes_in_vain(at_, *panel_)) {
+        if (!panel_ || done_ || program_.probes_in_vain(at_, *panel_)) {
             return false;
         }
         begin(false);
@@ -35,9 +39,9 @@ public:
     void finish() { begin(!done_ && panel_->source_column != at_.column); }
     bool advance() override;
 
-    [[nodiscard]] const Panel* panel() const noexcept { return panel_; }
+    [[nodiscard]] const std::optional<Panel>& panel() const noexcept { return panel_; }
     /// Is there a panel that has not come yet?
-    [[nodiscard]] bool expected() const noexcept { return panel_ != nullptr && !done_; }
+    [[nodiscard]] bool expected() const noexcept { return panel_ && !done_; }
 
 private:
     enum class Next : std::uint8_t { wait, take, probed, receive, send, first_piece, scatter, roll, end };
@@ -63,12 +67,12 @@ private:
     bool receive(mpi::Rank from);
 
     Program& program_;
-    const Panel* panel_; // null: there is none
     Place at_;
     Next next_ = Next::end;
     bool waits_ = false;
     bool done_ = false; // the rank has got the panel, or sent it as the root
     std::uint32_t round_ = 0;
+    std::optional<Panel> panel_;     // a copy: in the cache lines of the steps
     std::unique_ptr<Staged> staged_; // null without a trace
 };
 
@@ -77,8 +81,9 @@ class Program::Update final : public mpi::Engine::Steps {
 public:
     /// Of the first `limit` local columns (all when negative); `incoming`: a panel to probe for meanwhile, may be null.
     Update(Program& program, const Place& at, Panel& panel, std::int64_t limit, const Panel* incoming)
-        : program_(program), panel_(panel), columns_(limit < 0 ? panel.columns : std::min(limit, panel.columns)),
-          at_(at), incoming_(program, at, incoming) {}
+        : program_(program), panel_(panel), columns_left_(panel.columns),
+          columns_(limit < 0 ? panel.columns : std::min(limit, panel.columns)), at_(at),
+          incoming_(program, at, incoming) {}
     bool advance() override;
 
 private:
@@ -176,7 +181,8 @@ private:
     }
 
     Program& program_;
-    Panel& panel_;
+    const Panel panel_; // a copy, as in the broadcast
+    std::int64_t& columns_left_;
     std::int64_t columns_;
     Place at_;
     Next next_ = Next::begin;

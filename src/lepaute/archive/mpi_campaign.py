@@ -6,12 +6,13 @@ of "MPI Benchmarking Revisited" (Hunold and Carpen-Amarie).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from lepaute.archive.reader import Archive
 from lepaute.errors import ArchiveError
 from lepaute.kit.json_values import from_json
+from lepaute.stats.clock_models import ClockModels, exit_skew
 
 if TYPE_CHECKING:
     import pandas
@@ -43,7 +44,7 @@ class LibraryFacts:
     text   : what MPI_Get_library_version says; build: what the library's own tool tells of its configuration
     flags  : what mpicc adds to the compiler's command line; variables: that its programs got
     lacking: operations that it could not be measured with, and why
-    algorithms: of each operation, what the library says it runs; "unknown" where it says nothing
+    algorithms: of each case ("Bcast of 8 bytes"), what the library ran; "unknown" where that cannot be seen
     """
 
     label: str = ""
@@ -120,7 +121,7 @@ def facts(archive: Archive) -> CampaignFacts:
 def mpiruns(archive: Archive) -> "pandas.DataFrame":
     """A row a start of mpirun, in their order: failed, disturbed and trial ones too.
 
-    mpirun  : number, from 0, unique in the archive; library: label; block: from 0, -1 for trials
+    mpirun  : number, from 0, unique in the archive; library: label; block: from 0, below 0 for trials
     place   : in the shuffled order of its block; attempt: 0, or more for repetitions of a disturbed or failed one
     trial   : made to find the numbers of calls; not meant for comparisons
     outcome : "complete", or "failed" where a rank died or the time was over; failure: why, else empty
@@ -144,26 +145,37 @@ def calls(archive: Archive, *, warm_up: bool = False) -> "pandas.DataFrame":
     global_s  : from the first start to the last end by rank 0's clock (3.2.2); global_deviation_s: its standard
                 deviation by the models of the clocks, global_bound_s: greatest further error by latencies that differ
                 by direction
-    start_skew_s: last start less first start by rank 0's clock: the exit skew of the synchronisation
+    start_skew_s: last start less first start by rank 0's clock: the exit skew of the synchronisation; start_skew_low_s
+                and start_skew_high_s: 95 % interval by the models of the clocks, one error for all calls of a model
     started_late, exceeded_window: marked on some rank; window_s: of the synchronisation, 0 where it has none
     since_start_s: from the first start in the mpirun
 
     Nothing is left out but calls of which not every rank wrote its row (a rank died). Raises ArchiveError where tables
     are missing or are not those of a campaign.
     """
+    return call_table(_table(archive, CALLS), _table(archive, CLOCKS), mpiruns(archive), warm_up=warm_up)
+
+
+def call_table(
+    raw: "pandas.DataFrame", models: "pandas.DataFrame", runs: "pandas.DataFrame", *, warm_up: bool = False
+) -> "pandas.DataFrame":
+    """As `calls`, from the three tables, of which those of an archive are one source.
+
+    Raises ArchiveError where a call has no model of its rank's clock.
+    """
     import numpy as np
     import pandas
 
-    raw, models, runs = _table(archive, CALLS), _table(archive, CLOCKS), mpiruns(archive)
     if not warm_up:
         raw = raw[raw["call"] >= 0]
     raw = _whole_calls(raw).sort_values(["mpirun", "batch", "call", "rank"], kind="stable", ignore_index=True)
-    start, end = _on_rank_0(raw, models, "start_ns"), _on_rank_0(raw, models, "end_ns")
+    clocks = _models(raw, models)
+    start_ns, end_ns = clocks.at(raw["start_ns"]), clocks.at(raw["end_ns"])
     keys = raw[["mpirun", "batch", "call"]].to_numpy()
     first = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]).any(axis=1)]) if len(raw) else np.empty(0, np.intp)
     # Times of one call lie within seconds: as numbers relative to its first row they keep every nanosecond.
-    origin = np.repeat(start.time_ns[first], np.diff(np.r_[first, len(raw)]))
-    starts, ends = (start.time_ns - origin).astype(float), (end.time_ns - origin).astype(float)
+    origin = np.repeat(start_ns[first], np.diff(np.r_[first, len(raw)]))
+    starts, ends = (start_ns - origin).astype(float), (end_ns - origin).astype(float)
 
     def most(values: Any) -> Any:
         return np.maximum.reduceat(values, first) if len(first) else np.empty(0)
@@ -175,10 +187,10 @@ def calls(archive: Archive, *, warm_up: bool = False) -> "pandas.DataFrame":
     at_begin, at_end = _position(starts, begun, first), _position(ends, done, first)
     # One clock read twice has one error, of which only that of its rate remains.
     same = raw["rank"].to_numpy()[at_begin] == raw["rank"].to_numpy()[at_end]
-    variance = np.where(
-        same, start.drift_variance[at_begin] * (done - begun) ** 2, start.variance[at_begin] + end.variance[at_end]
-    )
-    bound = np.where(same, 0.0, start.bound_ns[at_begin] + end.bound_ns[at_end])
+    rate_error_ns = np.sqrt(clocks.drift_variance[at_begin]) * (done - begun)
+    deviations = (clocks.deviation_ns(raw["start_ns"])[at_begin], clocks.deviation_ns(raw["end_ns"])[at_end])
+    deviation = np.where(same, rate_error_ns, np.hypot(*deviations))
+    bound = np.where(same, 0.0, clocks.bound_ns[at_begin] + clocks.bound_ns[at_end])
     marks = np.bitwise_or.reduceat(raw["marks"].to_numpy(), first) if len(first) else np.empty(0, int)
     local = (raw["end_ns"] - raw["start_ns"]).to_numpy(dtype=float)
     returned = (raw["returned_ns"] - raw["start_ns"]).to_numpy(dtype=float)
@@ -192,15 +204,15 @@ def calls(archive: Archive, *, warm_up: bool = False) -> "pandas.DataFrame":
             "local_s": most(local) * 1e-9,
             "returned_s": most(returned) * 1e-9,
             "global_s": (done - begun) * 1e-9,
-            "global_deviation_s": np.sqrt(np.maximum(variance, 0.0)) * 1e-9,
+            "global_deviation_s": deviation * 1e-9,
             "global_bound_s": bound * 1e-9,
-            "start_skew_s": (most(starts) - begun) * 1e-9,
+            **_skews(raw["start_ns"].to_numpy(), clocks, first),
             "started_late": (marks & STARTED_LATE) > 0,
             "exceeded_window": (marks & TOOK_TOO_LONG) > 0,
             "window_s": one["window_ns"].to_numpy() * 1e-9,
         }
     )
-    begin_ns = pandas.Series(start.time_ns[first] + begun.astype(np.int64))
+    begin_ns = pandas.Series(start_ns[first] + begun.astype(np.int64))
     frame["since_start_s"] = (begin_ns - begin_ns.groupby(frame["mpirun"]).transform("min")).to_numpy() * 1e-9
     about = runs[["mpirun", "library", "block", "attempt", "trial", "disturbed"]].assign(
         failed=runs["outcome"] != "complete"
@@ -208,6 +220,21 @@ def calls(archive: Archive, *, warm_up: bool = False) -> "pandas.DataFrame":
     joined = frame.merge(about, on="mpirun", how="left", validate="many_to_one")
     front = ["library", "block", "mpirun", "attempt", "trial", "failed", "disturbed", "batch"]
     return joined[[*front, *(name for name in joined if name not in front)]]
+
+
+def _skews(start_ns: Any, clocks: ClockModels, first: Any) -> dict[str, Any]:
+    """start_skew_s with its interval, of each group of rows that begins at `first`."""
+    import numpy as np
+
+    sizes = np.diff(np.r_[first, len(start_ns)])
+    columns = {name: np.empty(len(first)) for name in ("start_skew_s", "start_skew_low_s", "start_skew_high_s")}
+    for size in np.unique(sizes):
+        groups = np.flatnonzero(sizes == size)
+        rows = first[groups][:, None] + np.arange(size)
+        seen = exit_skew(start_ns[rows], ClockModels(*(getattr(clocks, each.name)[rows] for each in fields(clocks))))
+        for name, values in zip(columns, (seen.spread_ns, seen.low_ns, seen.high_ns), strict=True):
+            columns[name][groups] = values * 1e-9
+    return columns
 
 
 def _table(archive: Archive, name: str) -> "pandas.DataFrame":
@@ -223,23 +250,12 @@ def _whole_calls(raw: "pandas.DataFrame") -> "pandas.DataFrame":
     return raw[rows == rows.groupby([raw["mpirun"], raw["batch"]]).transform("max")]
 
 
-@dataclass(frozen=True, slots=True)
-class _Times:
-    """Of each row, by the clock of rank 0; variances in ns^2."""
-
-    time_ns: Any
-    variance: Any
-    drift_variance: Any
-    bound_ns: Any
-
-
-def _on_rank_0(raw: "pandas.DataFrame", models: "pandas.DataFrame", column: str) -> _Times:
-    """Readings of the ranks' clocks by the last model made before the batch (clock_model.h)."""
-    import numpy as np
+def _models(raw: "pandas.DataFrame", models: "pandas.DataFrame") -> ClockModels:
+    """Of each row, the last model of its rank's clock that was made before its batch."""
     import pandas
 
-    rows = raw[["mpirun", "rank", "batch", column]].reset_index().sort_values("batch", kind="stable")
-    with_model = pandas.merge_asof(
+    rows = raw[["mpirun", "rank", "batch"]].reset_index().sort_values("batch", kind="stable")
+    joined = pandas.merge_asof(
         rows.astype({"batch": "int64"}),
         models.astype({"before_batch": "int64"}).sort_values("before_batch", kind="stable"),
         left_on="batch",
@@ -247,18 +263,9 @@ def _on_rank_0(raw: "pandas.DataFrame", models: "pandas.DataFrame", column: str)
         by=["mpirun", "rank"],
         direction="backward",
     ).sort_values("index")
-    if with_model["x0_ns"].isna().any():
+    if joined["x0_ns"].isna().any():
         raise ArchiveError("a call of the campaign has no model of its rank's clock: the tables are damaged")
-    since = (with_model[column].astype("int64") - with_model["x0_ns"].astype("int64")).to_numpy()
-    drift = with_model["drift"].to_numpy()
-    time_ns = with_model["y0_ns"].astype("int64").to_numpy() + since + np.rint(drift * since).astype(np.int64)
-    drift_variance = with_model["drift_variance"].to_numpy()
-    variance = (
-        with_model["variance_ns2"].to_numpy()
-        + 2.0 * since * with_model["covariance_ns"].to_numpy()
-        + since.astype(float) ** 2 * drift_variance
-    )
-    return _Times(time_ns, variance, drift_variance, with_model["bound_ns"].to_numpy())
+    return ClockModels(**{each.name: joined[each.name].to_numpy() for each in fields(ClockModels)})
 
 
 def _position(values: Any, extremes: Any, first: Any) -> Any:

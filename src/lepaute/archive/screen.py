@@ -6,6 +6,7 @@ from typing import Any
 from lepaute.archive.documents import mapping, number, sequence, text
 from lepaute.archive.manifest import COMMANDS
 from lepaute.archive.metadata import COMPLETE, FAILED, Metadata, Phase
+from lepaute.archive.mpi_campaign import KIND as COMPARISON
 from lepaute.archive.nodes import folded
 from lepaute.archive.reader import Archive
 from lepaute.errors import ArchiveError
@@ -192,7 +193,8 @@ def _next_steps(archive: Archive, status: str) -> list[str]:
     script = archive.about.script
     file = archive.path.name
     if archive.about.kind != "experiment":
-        return [_line("go on", "what was measured can be fitted; --resume of the same command measures the rest")]
+        used = "compared" if archive.about.kind == COMPARISON else "fitted"
+        return [_line("go on", f"what was measured can be {used}; --resume of the same command measures the rest")]
     import shlex
 
     name = shlex.quote(printable(f"{file.removesuffix('.partial.zip').removesuffix('.zip')}.zip"))

@@ -121,9 +121,10 @@ def close(
     """Makes an archive of what a run had measured when its engine was killed; the run can still be resumed."""
     from lepaute.archive import Archive
     from lepaute.measure.calibration.tables import CALIBRATION
+    from lepaute.measure.comparison.tables import COMPARISON
     from lepaute.measure.experiment.closing import close_interrupted
 
-    target = close_interrupted(folder, [CALIBRATION], force=force)
+    target = close_interrupted(folder, [CALIBRATION, COMPARISON], force=force)
     print(f"{target}: {len(Archive.open(target).members())} members, partial")
 
 

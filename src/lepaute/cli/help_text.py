@@ -52,6 +52,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "lepaute segment osu_latency.txt --plot protocols.png",
         "lepaute segment mine.csv --unit us --where operation=send",
     ),
+    "compare": (
+        "lepaute compare openmpi mpich --ops bcast,allreduce --sizes 1:1M --precision 2% --budget 5min",
+        "lepaute compare old=/opt/openmpi-4 new=module:openmpi/5 --np 16 -o versions.zip",
+    ),
     "watch ingest": (
         "lepaute watch ingest night-*.zip --store STORE --cluster dahu",
         "lepaute watch ingest values.csv --format csv --mapping mapping.yaml --store STORE",

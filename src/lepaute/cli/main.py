@@ -44,6 +44,7 @@ COMMANDS = (
     Command("fit", "models from archives: a platform"),
     Command("segment", "at which sizes durations change their line, of OSU's and Intel's benchmarks or CSV"),
     Command("study", "questions that take many simulations: tune, what if, sensitivity, capacity"),
+    Command("compare", "MPI libraries, measured side by side"),
     Command("watch", "has a machine changed: jobs of months, tests, events, and what it costs"),
     Command("record", "run a program under MPI and record its kernels and messages"),
     Command("trace", "show, draw, break down and compare traces"),

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.cli.entry import INTERRUPTED, complain
+from lepaute.cli.option_fields import with_options_of
 from lepaute.cli.simulation_options import AsJson, PlatformName, note
+from lepaute.cli.study_options import StudyOptions
 
 if TYPE_CHECKING:
     from lepaute.study.running import StudyRun
@@ -25,18 +27,6 @@ QUESTIONS = {
     "capacity": "Which machine to buy for a budget.",
 }
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY.yaml", help="the study; its schema: lepaute study schema")]
-Scheduler = Annotated[
-    str | None,
-    typer.Option("--scheduler", help="threads, local (processes), slurm or oar; unless given, by how long it takes"),
-]
-Workers = Annotated[int | None, typer.Option("--workers", help="processes that simulate; a core each unless given")]
-Resume = Annotated[bool, typer.Option("--resume", help="continue in the folder: only what is missing is simulated")]
-Runs = Annotated[int | None, typer.Option("--runs", help="simulated runs of a configuration; the study's unless given")]
-Seed = Annotated[int | None, typer.Option("--seed", help="run i uses seed + i; the study's unless given")]
-Output = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="DIR", help="folder of all results; STUDY.results unless given")
-]
-
 app = typer.Typer(help="Questions that take many simulations: tune, what if, sensitivity, capacity.")
 app.callback()(lambda: None)
 
@@ -44,33 +34,20 @@ app.callback()(lambda: None)
 def command_of(question: str) -> Callable[..., None]:
     """The command that answers a question."""
 
-    def command(
-        file: StudyFile,
-        output: Output = None,
-        resume: Resume = False,
-        scheduler: Scheduler = None,
-        workers: Workers = None,
-        runs: Runs = None,
-        seed: Seed = None,
-        as_json: AsJson = False,
-    ) -> None:
+    @with_options_of(StudyOptions, "options")
+    def command(file: StudyFile, options: StudyOptions, as_json: AsJson = False) -> None:
         check_question(file, question)
         words = ["lepaute", "study", question, str(file)]
-        folder = folder_of(file, output)
-        printed(studied(file, folder, resume, scheduler, workers, runs, seed, words), as_json=as_json)
+        printed(studied(file, options.folder(file.stem), options, words), as_json=as_json)
 
     command.__doc__ = QUESTIONS[question]
     return command
 
 
+@with_options_of(StudyOptions, "options")
 def tune(
     file: StudyFile,
-    output: Output = None,
-    resume: Resume = False,
-    scheduler: Scheduler = None,
-    workers: Workers = None,
-    runs: Runs = None,
-    seed: Seed = None,
+    options: StudyOptions,
     real_runs: Annotated[
         int | None,
         typer.Option("--real-runs", help="at most so many runs of the real HPL on this machine correct the simulation"),
@@ -84,11 +61,11 @@ def tune(
     from lepaute.errors import InputError
 
     check_question(file, "tune")
-    folder = folder_of(file, output)
-    words = ["lepaute", "study", "tune", str(file), *_options({"--real-runs": real_runs})]
+    folder = options.folder(file.stem)
+    words = ["lepaute", "study", "tune", str(file), *_given({"--real-runs": real_runs})]
 
     def simulate() -> "StudyRun":
-        return studied(file, folder, resume, scheduler, workers, runs, seed, words)
+        return studied(file, folder, options, words)
 
     if real_runs is None:
         if other_machine:
@@ -97,9 +74,9 @@ def tune(
         return
     from lepaute.cli.study_tune import tuned_for_real
 
-    command = shlex.join([*words, *_options({"--runs": runs, "--seed": seed})])
+    command = shlex.join([*words, *_given(options.that_repeat)])
     done = tuned_for_real(
-        file, folder, real_runs, command, resume=resume, other_machine=other_machine, simulate=simulate
+        file, folder, real_runs, command, resume=options.resume, other_machine=other_machine, simulate=simulate
     )
     printed(done, as_json=as_json)
 
@@ -114,19 +91,10 @@ def check_question(file: Path, question: str) -> None:
         raise InputError(f"{file}: asks the question {asked}; use `lepaute study {asked}`")
 
 
-def folder_of(file: Path, output: Path | None) -> Path:
-    """Where the results of a study go."""
-    return Path(f"{file.stem}.results") if output is None else output
-
-
 def studied(
     file: "Path | Study",
     folder: Path,
-    resume: bool,
-    scheduler: str | None,
-    workers: int | None,
-    runs: int | None,
-    seed: int | None,
+    options: StudyOptions,
     words: list[str],
 ) -> "StudyRun":
     """Runs a study, of a file or ready; words: the command without runs and seed."""
@@ -138,21 +106,21 @@ def studied(
             return run_study(
                 file,
                 folder=folder,
-                resume=resume,
-                scheduler=scheduler,
-                workers=workers,
-                runs=runs,
-                seed=seed,
+                resume=options.resume,
+                scheduler=options.scheduler,
+                workers=options.workers,
+                runs=options.runs,
+                seed=options.seed,
                 progress=tell,
                 announce=lambda text: note(f"lepaute: {text}"),
-                command=shlex.join([*words, *_options({"--runs": runs, "--seed": seed})]),
+                command=shlex.join([*words, *_given(options.that_repeat)]),
             )
     except KeyboardInterrupt:
         complain("interrupted; --resume continues")
         os._exit(INTERRUPTED)  # a normal exit would wait for the simulations that are under way
 
 
-def _options(given: Mapping[str, object]) -> list[str]:
+def _given(given: Mapping[str, object]) -> list[str]:
     """The options that have a value, as on a command line."""
     return [word for name, value in given.items() if value is not None for word in (name, str(value))]
 
@@ -174,6 +142,7 @@ def check(file: StudyFile) -> None:
     print(checked_text(file))
 
 
+@with_options_of(StudyOptions, "options")
 def ready(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="of the study; all are listed without one")] = None,
     platform: PlatformName = "dahu",
@@ -183,12 +152,8 @@ def ready(
     nb: Annotated[int | None, typer.Option("--nb", help="block size; 128 unless given")] = None,
     grid: Annotated[str | None, typer.Option("--grid", help="as 8x8; all cores unless given")] = None,
     threads: Annotated[int | None, typer.Option("--threads-per-rank", help="cores that each rank computes on")] = None,
-    output: Output = None,
-    resume: Resume = False,
-    scheduler: Scheduler = None,
-    workers: Workers = None,
-    runs: Runs = None,
-    seed: Seed = None,
+    *,
+    options: StudyOptions,
     show: Annotated[bool, typer.Option("--print", help="print the study file instead, to be edited")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -208,18 +173,17 @@ def ready(
         platform,
         load_platform(platform),
         {field: value for field, value in given.items() if value is not None},
-        5 if runs is None else runs,
-        1 if seed is None else seed,
+        5 if options.runs is None else options.runs,
+        1 if options.seed is None else options.seed,
         sizes if len(sizes) > 1 else (),
     )
     study = ready_study(name, subject)
     if show:
         print(study_text(study), end="")
         return
-    folder = Path(f"{name}.results") if output is None else output
-    options = {"-p": platform, "--n": n, "--nb": nb, "--grid": grid, "--threads-per-rank": threads}
-    words = ["lepaute", "study", "ready", name, *_options(options)]
-    printed(studied(study, folder, resume, scheduler, workers, runs, seed, words), as_json=as_json)
+    subject_options = {"-p": platform, "--n": n, "--nb": nb, "--grid": grid, "--threads-per-rank": threads}
+    words = ["lepaute", "study", "ready", name, *_given(subject_options)]
+    printed(studied(study, options.folder(name), options, words), as_json=as_json)
 
 
 def schema() -> None:

@@ -37,8 +37,16 @@ _NO_SHARED_TOPOLOGY = ("--mca", "rtc_hwloc_vmhole", "none")
 #: Daemons of Open MPI that pass messages on for each other now and then know no route to one that has just started, and
 #: the run ends; on so few nodes as are measured together each can talk to mpirun itself, as its message advises.
 _DIRECT_ROUTES = ("--mca", "routed", "direct")
+#: What Open MPI's launcher prints when it could not start the ranks for a reason of its own, which does not last: its
+#: daemons met in one folder, or knew no route to each other.
+_LAUNCH_PROBLEMS = ("orte_session_dir failed", "routed=direct")
 #: Beginnings of the environment variables that tune a library.
 _TUNING_PREFIXES = {OPEN_MPI: "OMPI_MCA_", MPICH: "MPIR_CVAR_", INTEL_MPI: "I_MPI_", MVAPICH: "MV2_"}
+
+
+def launch_failed(output: str) -> bool:
+    """Whether the launcher itself failed, before any rank began: it may be started again."""
+    return any(words in output for words in _LAUNCH_PROBLEMS)
 
 
 @dataclass(frozen=True, slots=True)

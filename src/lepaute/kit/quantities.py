@@ -78,11 +78,24 @@ def factor_of(text: str, name: str) -> float:
 
 
 def lag_of(text: str) -> float:
+    """Seconds of --lag; see time_of."""
+    return time_of(text, "--lag")
+
+
+def time_of(text: str, name: str) -> float:
     """Seconds of a time such as 90, 90s, 30min, 2h or 3d; raises InputError for anything else."""
     match = re.fullmatch(r"(\d{1,15}(?:\.\d{0,15})?) ?(s|min|h|d)?", text, re.ASCII)
     if match is None:
-        raise InputError(f"--lag is {text[:80]!r}; it must be a time such as 90s, 30min, 2h or 3d")
+        raise InputError(f"{name} is {text[:80]!r}; it must be a time such as 90s, 30min, 2h or 3d")
     return float(match[1]) * {None: 1.0, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}[match[2]]
+
+
+def share_of(text: str, name: str) -> float:
+    """The share that a text such as 2% or 0.02 says; raises InputError for anything else."""
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d{0,15})?) ?(%?)", text, re.ASCII)
+    if match is None:
+        raise InputError(f"{name} is {text[:80]!r}; it must be a share such as 2% or 0.02")
+    return float(match[1]) * (0.01 if match[2] else 1.0)
 
 
 def settings_of(texts: list[str]) -> dict[str, str]:

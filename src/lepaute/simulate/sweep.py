@@ -8,7 +8,12 @@ from lepaute.simulate.comparing import may_be_as_fast
 from lepaute.simulate.effects import effects
 
 if TYPE_CHECKING:
+    from lepaute.simulate.application import Application
+    from lepaute.simulate.conditions import Conditions
     from lepaute.simulate.prediction import Prediction
+
+    #: What is simulated, and under which conditions, where they are known.
+    Case = tuple[Application, Conditions | None]
 
 #: A calibration takes so many block sizes at most, this far apart at least: those between are interpolated.
 MOST_BLOCK_SIZES, LEAST_RATIO = 6, 1.4
@@ -94,10 +99,16 @@ class Sweep:
     def remedy(self) -> str | None:
         """The calibration that makes more of them comparable: one of these block sizes, or of larger matrices; None
         where neither is what is extrapolated."""
-        if not any(_is_new_block_size(one) for one in self.apart):
-            return LARGER if any(_is_of_quick_calibration(one) for one in self.apart) else None
-        sizes = {getattr(one.application, "nb", None) for one in self.predictions}
-        return calibration_of(sorted(size for size in sizes if size is not None))
+        cases, apart = ([(one.application, one.conditions) for one in each] for each in (self.predictions, self.apart))
+        return remedy_of(cases, apart)
+
+
+def remedy_of(cases: Sequence["Case"], apart: Sequence["Case"]) -> str | None:
+    """The calibration that makes more of the cases comparable of which those `apart` are not; None as above."""
+    if not any(_is_new_block_size(one) for one in apart):
+        return LARGER if any(_is_of_quick_calibration(one) for one in apart) else None
+    sizes = {getattr(application, "nb", None) for application, _ in cases}
+    return calibration_of(sorted(size for size in sizes if size is not None))
 
 
 def speed(prediction: "Prediction") -> float:
@@ -116,25 +127,26 @@ def calibration_of(block_sizes: Sequence[int]) -> str:
     return f"lepaute calibrate --nb {','.join(map(str, chosen))}"
 
 
-def _is_new_block_size(prediction: "Prediction") -> bool:
+def _is_new_block_size(case: "Case") -> bool:
     """Whether HPL's update was calibrated for other block sizes only: larger ones, or smaller ones."""
-    order = getattr(prediction.application, "n", None)
-    return order is not None and any(depth != 0.0 for _, _, depth in _distances_of_updates(prediction, order))
+    order = getattr(case[0], "n", None)
+    return order is not None and any(depth != 0.0 for _, _, depth in _distances_of_updates(case, order))
 
 
-def _is_of_quick_calibration(prediction: "Prediction") -> bool:
+def _is_of_quick_calibration(case: "Case") -> bool:
     """Whether the platform is of a calibration whose largest update is smaller than any without --quick."""
-    if prediction.conditions is None or prediction.conditions.platform.archive_id is None:
+    if case[1] is None or case[1].platform.archive_id is None:
         return False
-    return any(rows > 0.0 and columns > 0.0 for rows, columns, _ in _distances_of_updates(prediction, LEAST_ORDER))
+    return any(rows > 0.0 and columns > 0.0 for rows, columns, _ in _distances_of_updates(case, LEAST_ORDER))
 
 
-def _distances_of_updates(prediction: "Prediction", order: int) -> list[tuple[float, float, float]]:
+def _distances_of_updates(case: "Case", order: int) -> list[tuple[float, float, float]]:
     """How far an update of a matrix of that order is from the fitted sizes, in m, n and k, by model of a dgemm."""
     from lepaute import _core
     from lepaute.simulate.machine import per_cpu_models
 
-    size, conditions = getattr(prediction.application, "nb", None), prediction.conditions
+    application, conditions = case
+    size = getattr(application, "nb", None)
     if size is None or conditions is None:
         return []
     updates = [model for model in conditions.platform.kernels if model.kernel in UPDATES]

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from lepaute.study.questions import Answer
     from lepaute.study.schema import Study
 
+#: The input file of the best run within the calibrated ranges, where HPL.dat is of one outside.
+COMPARABLE = "HPL_within_ranges.dat"
+
 
 def write_answer_files(
     folder: Path,
@@ -21,7 +24,10 @@ def write_answer_files(
     outcomes: Sequence["Outcome"],
     command: str | None = None,
 ) -> list[str]:
-    """Writes report.html, and HPL.dat where HPL was tuned; returns their names.  command : that was given, if any"""
+    """Writes report.html, and where HPL was tuned HPL.dat and perhaps HPL_within_ranges.dat; returns their names.
+
+    command : that was given, if any
+    """
     from lepaute.kit.files import write_whole
     from lepaute.study.tune import Tuned, write_hpl_dat
 
@@ -32,6 +38,11 @@ def write_answer_files(
         if application.name == "hpl":
             write_hpl_dat(folder / "HPL.dat", application)
             names.append("HPL.dat")
+            within = answer.ranking.within
+            (folder / COMPARABLE).unlink(missing_ok=True)  # of the simulation, where real runs have decided meanwhile
+            if answer.real is None and answer.ranking.best.flagged and within is not None:
+                write_hpl_dat(folder / COMPARABLE, configurations.at(within.point).application)
+                names.append(COMPARABLE)
     return names
 
 

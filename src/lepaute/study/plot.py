@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from math import isfinite, log, log2
 
 from lepaute.report.tables import number
-from lepaute.study.drawing import FOOT, LETTER, RIGHT, ROW, TOP, WIDTH, Drawing, middle_of, named_rows, ticks, with_room
+from lepaute.study.drawing import FOOT, RIGHT, ROW, TOP, WIDTH, Drawing, middle_of, named_rows, ticks, with_room
 from lepaute.study.evaluation import Point, Value
+from lepaute.study.label_places import Box, free_place
 from lepaute.study.pareto import Front
 from lepaute.study.ranking import Ranking
 from lepaute.study.sensitivity import Effects
@@ -74,8 +75,10 @@ def ranking(found: Ranking) -> Drawing:
     worst = max(one.ratio for one in rows)
     low, high = max(min(ends), 2.0 - 1.5 * worst, 0.5), min(max(ends), 1.0 + 2.0 * max(worst - 1.0, 0.02))
     rest = len(found.standings) - len(rows)
-    names = [f"{one.point}" for one in rows]
-    more = f"; {rest} more are worse still" if rest > 0 else ""
+    names = [f"{one.point}{' *' if one.flagged else ''}" for one in rows]
+    starred = "; *: not comparable, since more than a fifth of its time is extrapolated"
+    more = starred if any(one.flagged for one in rows) else ""
+    more += f"; {rest} more are worse still" if rest > 0 else ""
     picture, place = named_rows(
         f"{len(rows)} points, the best first, with the interval of how much worse each is",
         f"{begun(noun(found.response))} against that of the best point at equal seeds: how much worse, and the 95 % "
@@ -243,18 +246,23 @@ def pareto(found: Front) -> Drawing:
     picture.text(2, TOP + 8, label(y_name), "start", "label")
     for one in sorted(found.members, key=lambda one: one.probability):
         x, y = one.spreads[x_name], one.spreads[y_name]
-        there = one.probability >= 0.5
-        style = "line" if there else "thin"
+        is_likely = one.probability >= 0.5
+        style = "line" if is_likely else "thin"
         if one.probability >= LEAST_CROSSED:
             picture.line(across(x.low), up(y.middle), across(x.high), up(y.middle), style)
             picture.line(across(x.middle), up(y.low), across(x.middle), up(y.high), style)
-        picture.dot(across(x.middle), up(y.middle), "mark" if there else "dot")
-        if there:
-            sure = "" if one.probability >= 0.95 else f" ({_probability(one.probability)})"
-            name = called(one.point) if len(found.likely) <= MOST_NAMES else ""
-            is_right = across(x.middle) + LETTER * len(name + sure) > WIDTH
-            side, anchor = (-6, "end") if is_right else (6, "start")
-            picture.text(across(x.middle) + side, up(y.middle) - 6, f"{name}{sure}".strip(), anchor, "label")
+        picture.dot(across(x.middle), up(y.middle), "mark" if is_likely else "dot")
+    lines = [
+        (across(one.spreads[x_name].low), across(one.spreads[x_name].high), up(one.spreads[y_name].middle))
+        for one in found.likely
+    ]
+    labels: list[Box] = []
+    for one in found.likely:
+        sure = "" if one.probability >= 0.95 else f" ({_probability(one.probability)})"
+        name = f"{called(one.point) if len(found.likely) <= MOST_NAMES else ''}{sure}".strip()
+        box = free_place(across(one.spreads[x_name].middle), up(one.spreads[y_name].middle), name, labels, lines)
+        labels.append(box)
+        picture.text(box.left, box.bottom, name, "start", "label")
     return picture
 
 

@@ -30,7 +30,8 @@ DRAWS = 4000
 class Standing:
     """A point among the others.
 
-    value       : geometric mean of the response over its runs
+    value       : the response: of the best its geometric mean over its runs, of another one that mean and the ratio, so
+        that points with fewer seeds are seen on the same machines
     ratio       : to the best, at the seeds of both: above 1 is worse, for rates too; 1 for the best
     low, high   : 95 % prediction interval of that ratio for one further machine and day; None where there is too little
     probability : that it is the best one on the machine; of all together 1; NaN where that was not wanted
@@ -228,9 +229,8 @@ def _standing(one: _Runs, gap: _Gap, probability: float, best: _Runs, sign: floa
         reach = student_quantile(0.975, gap.degrees) * gap.prediction_sd
         low, high = exp(max(gap.mean - reach, -700.0)), exp(min(gap.mean + reach, 700.0))
     near = is_best or low is None or low <= 1.0
-    return Standing(
-        one.point, len(one.logs), exp(sign * one.mean), exp(gap.mean), low, high, probability, near, one.extrapolated
-    )
+    value = exp(sign * (best.mean + gap.mean))
+    return Standing(one.point, len(one.logs), value, exp(gap.mean), low, high, probability, near, one.extrapolated)
 
 
 def _loss(gap: _Gap) -> float:

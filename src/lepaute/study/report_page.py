@@ -1,8 +1,9 @@
 """The page of a study: the question, the answer in one sentence, how sure, what was extrapolated, how to repeat it."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.text import counted
 from lepaute.report.page import render
@@ -20,6 +21,11 @@ from lepaute.study.tune_real import Corrected
 from lepaute.study.whatif import WhatIfAnswer
 from lepaute.study.wording import called, label, noun
 
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+#: An option of a command.
+_OPTION = re.compile(r"--[a-z-]+")
 #: Shares of the time below this are not spoken of.
 LEAST_EXTRAPOLATED = 0.01
 MOST_TABLE_ROWS = 200
@@ -65,7 +71,7 @@ def tuned_page(asked: Asked, found: Tuned, real: Corrected | None = None) -> str
     ranking = found.ranking
     sure = [
         f"{found.simulations} simulations of {found.budget}; ended: {found.ended}",
-        f"the best has a probability of {100.0 * ranking.best.probability:.0f} % to be the best one on the machine",
+        f"the first has a probability of {100.0 * ranking.best.probability:.0f} % to be the best one on the machine",
         _near_words(ranking),
     ]
     if real is not None:
@@ -175,13 +181,21 @@ def page(
         question=asked.question,
         facts=asked.facts,
         commands=asked.commands,
-        answer=answer,
+        answer=_unbroken(answer),
         doubtful=doubtful or any(line.endswith(BEWARE) for line in outside),
         sure=sure,
         outside=outside,
         pictures=shown,
         tables=[table for table in tables if table],
     )
+
+
+def _unbroken(sentence: str) -> "Markup":
+    """For a page, whose lines end neither before a per cent sign nor within an option such as --real-runs."""
+    from markupsafe import Markup, escape
+
+    text = str(escape(sentence)).replace(" %", "\u00a0%")
+    return Markup(_OPTION.sub(r'<span style="white-space: nowrap">\g<0></span>', text))
 
 
 def _comparisons(found: WhatIfAnswer) -> list[dict[str, Any]]:
@@ -198,7 +212,7 @@ def _comparisons(found: WhatIfAnswer) -> list[dict[str, Any]]:
                 change = f"change of {noun(name)} (95 %)"
                 difference = each.differences.get(name)
                 row[change] = "the base" if is_base else "" if difference is None else _change(difference)
-            row["outside of fitted ranges, %"] = 100.0 * side.extrapolated
+            row["extrapolated, %"] = 100.0 * side.extrapolated
             if side.refusal:
                 row["refused"] = side.refusal
             rows.append(row)
@@ -211,6 +225,7 @@ def _change(found: PairDifference) -> str:
     ends = [found.ratio, *(end for end in (found.low, found.high) if end is not None)]
     is_large = not 0.5 < found.ratio < 2.0
     words = [f"× {number(end)}" if is_large else plot.percent_text(100.0 * (end - 1.0), 2) for end in ends]
+    words = [word.replace(" ", "\u00a0") for word in words]
     if len(words) == 1:
         return words[0]
     return f"{words[0]} ({words[1]} to {words[2]}){'' if found.is_told_apart else ', not told apart'}"

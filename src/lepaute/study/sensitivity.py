@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import InputError
 from lepaute.stats.student import student_quantile
 from lepaute.study.evaluation import Outcome, Point, Value, by_point
+from lepaute.study.wording import noun
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,7 +115,7 @@ class Effects:
             return self._nothing
         first, *others = [f"{100.0 * term.share:.0f} %" for term in found[:4]]
         rest = "".join(f", {term.name} {share}" for term, share in zip(found[1:], others, strict=False))
-        return f"{found[0].name} explains {first} of the variance of {self.response} between the points{rest}"
+        return f"{found[0].name} explains {first} of the variance of {noun(self.response)} between the points{rest}"
 
     @property
     def is_known(self) -> bool:

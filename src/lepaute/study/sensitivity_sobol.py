@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial, Value
+from lepaute.study.wording import noun
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,7 +77,7 @@ class SobolIndices:
         parts = [f"{name} {index.text}" for name, index in self.total.items() if not self.is_null(name)]
         said = ", ".join([*parts, f"{SEED} {self.machine.text}", f"a run's own noise {100.0 * self.noise:.1f} %"])
         none = "" if parts else "No factor shows an effect. "
-        return f"{none}Shares of the variance of {self.response}, with interactions: {said}"
+        return f"{none}Shares of the variance of {noun(self.response)}, with interactions: {said}"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""

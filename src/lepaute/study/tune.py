@@ -15,9 +15,12 @@ from lepaute.errors import InputError
 from lepaute.study.evaluation import Evaluate, Once, Outcome, Point, by_point, trials_of
 from lepaute.study.ranking import Ranking, Standing, rank
 from lepaute.study.tune_real import Corrected
+from lepaute.study.wording import amount, noun
 
 #: Enough: the chosen point is expected to be worse by at most this share than the best, as far as simulations can tell.
 TOLERANCE = 0.001
+#: Why a point is not comparable.
+TOO_MUCH = "more than a fifth of their time is extrapolated"
 #: Survivors below which no point is dropped any more: further seeds go to all of them.
 FEWEST = 2
 #: An early stop needs as many runs of the survivors.
@@ -38,6 +41,7 @@ class Tuned:
     points      : that were considered; there may have been more of them than were simulated
     method      : halving, exploring or crossed
     real        : what real runs made of it, where there were some
+    remedy      : the calibration after which fewer points are extrapolated, where one is known
     """
 
     ranking: Ranking
@@ -48,6 +52,7 @@ class Tuned:
     method: str
     outcomes: tuple[Outcome, ...] = field(repr=False, default=())
     real: Corrected | None = None
+    remedy: str | None = None
 
     @property
     def best(self) -> Point:
@@ -64,30 +69,37 @@ class Tuned:
         """The answer in one sentence."""
         if self.real is not None:
             return self.real.text
-        best, near = self.ranking.best, len(self.near) - 1
-        sure = f"the best one with a probability of {100.0 * best.probability:.0f} %"
-        others = f"; {near} more cannot be told from it" if near else "; no other comes near"
-        return f"{best.point}: {self.ranking.response} {best.value:.4g}, {sure}{others}{self._flags}"
-
-    @property
-    def _flags(self) -> str:
-        """What of the answer rests on extrapolated models, and what decides it."""
-        best, within = self.ranking.best, self.ranking.within
-        remedy = "calibrate its sizes, or give --real-runs, to decide"
+        best, others = self.ranking.best, len(self.near) - 1
+        chance = f"the best one with a probability of {100.0 * best.probability:.0f} %"
         if best.flagged:
-            share = f"; {100.0 * best.extrapolated:.0f} % of its time lies outside of the calibrated ranges"
-            if within is None:
-                return f"{share}, and too much of any other's: {remedy}"
-            return (
-                f"{share}; within them the best is {within.point}, {self.ranking.response} {within.value:.4g}: {remedy}"
-            )
+            return self._not_comparable(chance)
         flagged = sum(one.flagged for one in self.near)
-        return f" ({flagged} of them outside of the calibrated ranges)" if flagged else ""
+        some = f" ({flagged} of them not comparable: {TOO_MUCH})" if flagged else ""
+        rest = f"{others} more cannot be told from it{some}" if others else "no other comes near"
+        return f"{best.point}: {self._value_of(best)}, {chance}; {rest}"
+
+    def _not_comparable(self, chance: str) -> str:
+        """Of a first one of which too much is extrapolated: never as the best alone, and with what decides."""
+        best, within, others = self.ranking.best, self.ranking.within, len(self.near) - 1
+        share = f"{100.0 * best.extrapolated:.0f} % of its time is extrapolated"
+        first = f"{best.point} comes first ({self._value_of(best)}, {chance}) but is not comparable, since {share}"
+        if within is None:
+            safe = "the others are not either"
+        else:
+            safe = f"of those that are, {within.point} is the best ({self._value_of(within)})"
+        rest = f"{others} cannot be told from the first" if others else "none comes near the first"
+        means = [*([f"`{self.remedy}`"] if self.remedy else []), "--real-runs N"]
+        return f"{first}; {safe}; {rest}; to decide: {', or '.join(means)}"
+
+    def _value_of(self, one: Standing) -> str:
+        response = self.ranking.response
+        return f"{noun(response).removeprefix('the ')} {amount(response, one.value)}"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
         return {
             "best": dict(self.best),
+            "remedy": self.remedy,
             "simulations": self.simulations,
             "budget": self.budget,
             "ended": self.ended,

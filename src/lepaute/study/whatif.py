@@ -11,7 +11,7 @@ from lepaute.kit.text import counted
 from lepaute.report.tables import number
 from lepaute.study.difference import PairDifference, difference
 from lepaute.study.evaluation import LESS_IS_BETTER, SCENARIO, Evaluate, Outcome, Point, Trial, trials_of
-from lepaute.study.wording import called
+from lepaute.study.wording import begun, called, noun
 
 if TYPE_CHECKING:
     from lepaute.study.configuration import Configurations
@@ -96,12 +96,13 @@ class WhatIfAnswer:
             return "Nothing could be compared: every configuration was refused."
         if len(self.comparisons) == 1:
             each, found = known[0]
-            return f"{self.name_of(each)}, {found.response}: {found.text}."
+            return f"{begun(noun(found.response))} with {self.name_of(each)}: {found.text}."
         far = max(known, key=lambda pair: abs(_log(pair[1].ratio)))
         certain = ""
         if self.runs > 1:
             certain = f"{self.told_apart or 'None'} of {len(self.comparisons)} can be told from the base; "
-        return f"{certain}the largest change is that of {self.name_of(far[0])}, {far[1].response}: {far[1].text}."
+        changed = f"the largest change of {noun(far[1].response)} is that of {self.name_of(far[0])}: {far[1].text}."
+        return f"{certain}{changed if certain else begun(changed)}"
 
     @property
     def text(self) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
-from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES
+from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES, launch_failed
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.measure.calibration.machines import layouts_of
 from lepaute.measure.calibration.together import each_machine
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 _TRIAL_S = 60.0
 _LOOK_S = 10.0
+#: Of a launcher that fails by itself, before any rank has begun.
+_MOST_STARTS = 4
 
 
 class NoRecord:
@@ -163,8 +165,14 @@ class NodeSite:
         first.write(HOSTS, hosts_text(names, self._per_node))
         words = ["sh", f"{folder}/{SCRIPT}"]
         start = start_of_ranks(words, names, self._per_node, hpl.ranks, self._lent.launch, (), first.place)
-        before = self._samples(used, names)
-        result = first.run(*start.argv, environment=start.environment, timeout_s=timeout_s).only
+        for attempt in range(_MOST_STARTS):
+            before = self._samples(used, names)
+            try:
+                result = first.run(*start.argv, environment=start.environment, timeout_s=timeout_s).only
+                break
+            except CommandFailed as failed:
+                if attempt == _MOST_STARTS - 1 or not launch_failed(failed.result.stdout + failed.result.stderr):
+                    raise
         loads = self._loads(hpl, used, names, before)
         time_s, ranks = parse_output(self._program, hpl, result.stdout, self._report(folder))
         return RealRun(time_s, ranks, sum_of([node.load for node in loads]), loads)
@@ -276,7 +284,10 @@ class NodeSite:
             nodes.write(f"trial/{name}", text)
         start = MPIRUN_OF_NODES.start(1, use_scheduler=False)
         words = (*start.argv, "sh", f"trial/{SCRIPT}")
-        trials = nodes.run(*words, environment=start.environment, timeout_s=_TRIAL_S, check=False)
+        for _ in range(_MOST_STARTS):
+            trials = nodes.run(*words, environment=start.environment, timeout_s=_TRIAL_S, check=False)
+            if not any(launch_failed(trial.stdout + trial.stderr) for trial in trials.values() if not trial.ok):
+                break
         for trial in trials.values():
             if not trial.ok:
                 raise EnvironmentProblem(f"{trial.node}: {why_not(trial)}")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from lepaute.archive.documents import mapping, sequence, text
 from lepaute.archive.metadata import Metadata
+from lepaute.archive.mpi_campaign import KIND as CAMPAIGN
 from lepaute.archive.nodes import folded
 from lepaute.archive.setups.facts import (
     COMMANDS,
@@ -29,6 +30,8 @@ _COVERED_KEYS = frozenset(
     "created run_id sessions phases failure lost_nodes partial partial_cause status design warnings nodes parameters "
     "scheduler license author script kind name".split()
 )
+#: Results among the facts of a campaign of MPI libraries.
+_OUTCOMES = {CAMPAIGN: frozenset("blocks capped cases derivation".split())}
 _JOB_KEYS = re.compile(r"(job|job_?id|jobs?|nodes|nodelist|start|end|expires|id|uid|walltime_left_s)", re.IGNORECASE)
 _GROUP_OF = {
     "blas": SOFTWARE,
@@ -69,6 +72,8 @@ def metadata_facts(about: Metadata, document: Mapping[str, object]) -> Iterator[
     for key, item in document.items():
         if key not in _COVERED_KEYS:
             group = _GROUP_OF.get(key, EXPERIMENT)
+            if isinstance(item, dict):
+                item = {name: each for name, each in item.items() if name not in _OUTCOMES.get(key, ())}  # noqa: PLW2901
             facts.extend((group, f"{key}.{what}".rstrip("."), value) for what, value in flat(item))
     yield from (("", Fact(group, what, value)) for group, what, value in facts if value)
 

@@ -1,0 +1,111 @@
+"""`lepaute compare`: MPI libraries, measured side by side into an archive."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lepaute.cli import node_options as on
+from lepaute.kit.outputs import check_archive_output
+
+
+def command(
+    libraries: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="LIBRARY...",
+            help="A name (openmpi, mpich), a prefix (/opt/mpi), a compiler wrapper, or module:NAME; or LABEL= and one.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Archive to write.")] = Path("comparison.zip"),
+    ops: Annotated[
+        str, typer.Option(metavar="OP,...", help="Operations, such as bcast; with an i before: nonblocking.")
+    ] = "bcast,allreduce",
+    sizes: Annotated[
+        str, typer.Option(metavar="FROM:TO", help="Message sizes in bytes, a range or a list such as 8,64K.")
+    ] = "1:1M",
+    np: Annotated[int, typer.Option("--np", help="Ranks.")] = 2,
+    precision: Annotated[
+        str, typer.Option(help="Wanted half-width of the 95 % interval of a mean.", metavar="SHARE")
+    ] = "2%",
+    budget: Annotated[str, typer.Option(help="Time for all mpiruns together.", metavar="TIME")] = "5min",
+    calls: Annotated[
+        int | None, typer.Option(help="Calls of each case in an mpirun; derived from a trial unless given.")
+    ] = None,
+    mpiruns: Annotated[
+        int | None, typer.Option(help="Starts of each library, whatever the budget; derived unless given.")
+    ] = None,
+    synchronisation: Annotated[
+        str | None,
+        typer.Option(
+            help="Before each call: MPI_Barrier, dissemination, double, window or round-time (the default; "
+            "dissemination where ranks share cores).",
+            metavar="METHOD",
+        ),
+    ] = None,
+    clock: Annotated[str, typer.Option(help="MPI_Wtime, clock_gettime or rdtscp.", metavar="CLOCK")] = "clock_gettime",
+    clock_method: Annotated[
+        str, typer.Option(help="SKaMPI, Netgauge, JK, HCA, HCA2 or HCA3.", metavar="METHOD")
+    ] = "HCA",
+    cold: Annotated[
+        bool, typer.Option("--cold", help="Overwrite the private last-level cache before each call.")
+    ] = False,
+    warm_up: Annotated[int, typer.Option(help="Calls before each batch; kept, with negative numbers.")] = 5,
+    limit: Annotated[
+        str | None,
+        typer.Option(
+            help="Time after which an mpirun is ended; in proportion to its trial unless given.", metavar="TIME"
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of sizes and of every order.", min=0)] = 1,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted campaign.")] = False,
+    force: on.ReplaceArchive = False,
+) -> None:
+    """Measures MPI libraries side by side on this machine and writes an archive with every call.
+
+    Several mpiruns of each library, in blocks in shuffled order; sizes and operations are shuffled inside. Close other
+    programs first; `lepaute doctor` reports what would disturb.
+    """
+    import signal
+    import sys
+
+    from lepaute.archive import Archive
+    from lepaute.archive.mpi_campaign import facts
+    from lepaute.cli.notes import notes_printed
+    from lepaute.cli.progress import progress_bar
+    from lepaute.kit.quantities import share_of, time_of
+    from lepaute.measure.comparison.campaign import measure_libraries
+
+    # A batch system ends a job with SIGTERM: mpirun must end too, and what was measured be kept.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    check_archive_output(output, force=force)
+    with notes_printed(), progress_bar() as tell:
+        path = measure_libraries(
+            libraries,
+            output,
+            ops=ops,
+            sizes=sizes,
+            ranks=np,
+            precision=share_of(precision, "--precision"),
+            budget_s=time_of(budget, "--budget"),
+            synchronisation=synchronisation,
+            clock=clock,
+            clock_method=clock_method,
+            cold=cold,
+            warm_up=warm_up,
+            calls=calls,
+            mpiruns=mpiruns,
+            limit_s=None if limit is None else time_of(limit, "--limit"),
+            seed=seed,
+            progress=tell,
+            resume=resume,
+        )
+    measured = Archive.open(path)
+    about = facts(measured)
+    for warning in measured.about.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    for library in about.libraries:
+        print(f"{library.label}: {library.family} {library.version} ({library.mpirun})")
+    print(f"{len(about.cases)} cases, {about.blocks} mpiruns of each library")
+    print(f"{path}: archive {measured.id[:12]}, {len(measured.members())} members")

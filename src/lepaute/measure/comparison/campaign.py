@@ -1,0 +1,93 @@
+"""`measure_libraries`: from the names of MPI libraries to the archive of a campaign."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from lepaute.errors import EnvironmentProblem
+from lepaute.kit.files import check_output
+from lepaute.measure.comparison.asked import Asked
+from lepaute.measure.comparison.cases import operations_of, sizes_of
+from lepaute.measure.comparison.job import Comparison, Progress
+from lepaute.measure.comparison.libraries import named_libraries, ready_library
+from lepaute.measure.experiment.closing import partial_name
+from lepaute.measure.experiment.life import execute
+from lepaute.measure.experiment.options import Options
+from lepaute.measure.schedulers import Request
+
+DEFAULT_OPERATIONS = "bcast,allreduce"
+DEFAULT_SIZES = "1:1M"
+
+
+def measure_libraries(
+    libraries: Sequence[str],
+    out_archive: str | Path,
+    *,
+    ops: str = DEFAULT_OPERATIONS,
+    sizes: str = DEFAULT_SIZES,
+    ranks: int = 2,
+    precision: float = 0.02,
+    budget_s: float = 300.0,
+    synchronisation: str | None = None,
+    clock: str = "clock_gettime",
+    clock_method: str = "HCA",
+    cold: bool = False,
+    warm_up: int = 5,
+    calls: int | None = None,
+    mpiruns: int | None = None,
+    limit_s: float | None = None,
+    seed: int = 1,
+    progress: Progress | None = None,
+    resume: bool = False,
+) -> Path:
+    """Measures MPI libraries side by side on this machine and writes the archive; returns its path.
+
+    libraries : SPEC or LABEL=SPEC each: openmpi, mpich, a prefix, a compiler wrapper, module:NAME
+    ops, sizes: lists as `operations_of` and `sizes_of` read them
+    precision .. limit_s: see `Asked`
+    progress  : called with what is being done and the share of the work that is done
+    resume    : go on with a campaign of that archive that did not end
+    Raises InputError for what makes no sense and for an mpirun that is not its library's, EnvironmentProblem where a
+    library is missing or cannot be measured, KeyboardInterrupt. When measurements had begun they are archived beside as
+    NAME.partial.zip, and the exception has a note that says so.
+    """
+    out_archive = Path(out_archive)
+    tell = progress if progress is not None else _silent
+    check_output(out_archive)
+    operations, sizes_bytes = operations_of(ops), sizes_of(sizes, seed)
+    named = named_libraries(libraries)
+    asked = Asked(
+        libraries=tuple((each.label, each.spec) for each in named),
+        operations=operations,
+        sizes_bytes=sizes_bytes,
+        ranks=ranks,
+        precision=precision,
+        budget_s=budget_s,
+        synchronisation=synchronisation,
+        clock=clock,
+        clock_method=clock_method,
+        cold=cold,
+        warm_up=warm_up,
+        calls=calls,
+        mpiruns=mpiruns,
+        limit_s=limit_s,
+    )
+    ready = [ready_library(each, lambda message: tell(message, 0.0)) for each in named]
+    options = Options(
+        archive=out_archive,
+        scheduler="local",
+        request=Request(),
+        seed=seed,
+        system_root=os.environ.get("LEPAUTE_SYSTEM_ROOT", "/"),
+    )
+    outcome = execute(Comparison(options, ready, asked, tell), resume)
+    if outcome.status == "complete":
+        tell("done", 1.0)
+        return outcome.archive
+    problem = EnvironmentProblem(outcome.failure) if outcome.status == "failed" else KeyboardInterrupt()
+    problem.add_note(f"what was measured until then is in {partial_name(out_archive)}; resume with --resume")
+    raise problem
+
+
+def _silent(_message: str, _share: float) -> None:
+    """Progress that is not shown."""

@@ -1,0 +1,201 @@
+"""The MPI libraries of a campaign: named by the user, each with the probe that its own mpicc has compiled."""
+
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lepaute.archive.mpi_campaign import LibraryFacts
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.builds import built_once, digests
+from lepaute.kit.command import run_command
+from lepaute.kit.mpi_launcher import LAUNCHER_NAMES, MPICH, OPEN_MPI, TITLES, Launcher, launcher_at
+from lepaute.kit.mpi_library import MpiLibrary, check_program, find_library
+from lepaute.measure.probe_source import C_FLAGS, probe_source
+from lepaute.version import __version__
+
+MOST_LIBRARIES = 8
+PROGRAM, ALGORITHMS = "probe-collectives", "probe-algorithms"
+UNKNOWN = "unknown"
+_COMMON = ("collective_operations.c", "probe_common.c", "probe_mpi.c")
+#: What each program is compiled of.
+SOURCES = {
+    PROGRAM: (
+        *("probe_collectives.c", "point_to_point.c", "process_sync.c", "clock_sync.c", "clock_exchange.c"),
+        *("clock_model.c", "clock_offset.c", "clock_source.c", *_COMMON),
+    ),
+    ALGORITHMS: ("probe_algorithms.c", *_COMMON),
+}
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")
+_LABELLED = re.compile(r"([^=/:]+)=(.+)", re.DOTALL)
+_ASK_S = 30.0
+#: A function that the library lacks ends the program when it is called, and says so.
+_STUB = """
+int {name}(void) {{
+    fprintf(stderr, "probe-collectives: the library has no {name}\\n");
+    exit(3);
+}}
+"""
+_UNDEFINED = re.compile(r"undefined reference to [`']([A-Za-z_][A-Za-z0-9_]*)'")
+_MOST_STUBS = 60
+#: What tells of a library's configuration, beside its mpicc, and the line that does.
+_BUILD_TOOLS = {
+    OPEN_MPI: (("ompi_info", "--parsable"), re.compile(r"^config:cli:\s*(.*)$", re.MULTILINE)),
+    MPICH: (("mpichversion",), re.compile(r"^MPICH configure:\s*(.*)$", re.MULTILINE)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NamedLibrary:
+    """A library as the user named it; label: what tables call it."""
+
+    label: str
+    spec: str
+    library: MpiLibrary
+    launcher: Launcher
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyLibrary:
+    """A library with its compiled probe, and what is known of it before it runs."""
+
+    named: NamedLibrary
+    program: Path
+    facts: LibraryFacts
+
+    @property
+    def label(self) -> str:
+        return self.named.label
+
+
+def named_libraries(specs: Sequence[str]) -> list[NamedLibrary]:
+    """The libraries that the user names: SPEC or LABEL=SPEC.
+
+    SPEC: a family (openmpi, mpich), a prefix (/opt/mpi), a compiler wrapper (mpicc.mpich), or module:NAME. Without a
+    label, the last part of SPEC is the label. Raises InputError where a spec names nothing or two labels are equal,
+    EnvironmentProblem where a library has no mpirun of its own.
+    """
+    if not 1 <= len(specs) <= MOST_LIBRARIES:
+        raise InputError(f"{len(specs)} libraries are named; name 1 to {MOST_LIBRARIES}")
+    named = [_named(spec) for spec in specs]
+    for label, count in Counter(each.label for each in named).items():
+        if count > 1:
+            raise InputError(f"{count} libraries are called {label}; name them apart, such as first={label} second=...")
+    return named
+
+
+def _named(text: str) -> NamedLibrary:
+    match = _LABELLED.fullmatch(text)
+    label, spec = (match[1], match[2]) if match else ("", text)
+    if not label:
+        last = spec.removeprefix("module:").rstrip("/") if spec.startswith("module:") else Path(spec).name
+        label = re.sub(r"[^A-Za-z0-9_.+-]", "-", last).lstrip("-._+")[:40]
+    if not _LABEL.fullmatch(label):
+        raise InputError(
+            f"{text[:80]!r}: {label[:40]!r} cannot be a label; write LABEL=SPEC with letters, digits, _ . + and -"
+        )
+    library = find_library(spec)
+    if library.launcher is None:
+        raise EnvironmentProblem(f"{label}: {_no_launcher(library)}")
+    return NamedLibrary(label, spec, library, library.launcher)
+
+
+def _no_launcher(library: MpiLibrary) -> str:
+    """Why a library has none; a foreign one that stands in its place is named."""
+    folder = library.mpicc.parent
+    beside = next((folder / name for name in LAUNCHER_NAMES if (folder / name).is_file()), None)
+    if beside is not None and (family := launcher_at(beside, library.environment).family):
+        return (
+            f"{beside} belongs to {TITLES[family]}, {library.mpicc} to {TITLES[library.family]}: "
+            "a library is measured with its own mpirun; give a prefix that has both"
+        )
+    return f"no mpirun of {TITLES[library.family]} was found beside {library.mpicc}; install it, or give another prefix"
+
+
+def ready_library(named: NamedLibrary, tell: Callable[[str], None], build_dir: Path | None = None) -> ReadyLibrary:
+    """Compiles the probe, unless it is there already, and asks the library's own programs what they are.
+
+    Raises EnvironmentProblem where the probe cannot be compiled, InputError where it is linked to another library than
+    the one that mpirun belongs to.
+    """
+    library = named.library
+    compiler = _said(library, [str(library.mpicc), "--version"]).partition("\n")[0]
+    command = _said(library, [str(library.mpicc), "-show"])
+    sources = {name: [probe_source() / source for source in needed] for name, needed in SOURCES.items()}
+    headers = sorted(probe_source().glob("*.h"))
+
+    def build(folder: Path) -> None:
+        tell(f"compiling the probe for {named.label}")
+        for name, needed in sources.items():
+            words = [*C_FLAGS, f'-DLEPAUTE_VERSION="{__version__}"', *map(str, needed), "-lm", "-Wl,-z,lazy"]
+            _compile(library, words, folder / name, f"building {name} for {named.label}")
+
+    inputs = [
+        *digests([*{each for needed in sources.values() for each in needed}, *headers, library.mpicc]),
+        library.identity,
+        compiler,
+        command,
+        __version__,
+        *C_FLAGS,
+        _STUB,
+    ]
+    program = built_once("probe-collectives", inputs, PROGRAM, build, build_dir) / PROGRAM
+    check_program(named.launcher, program)
+    return ReadyLibrary(
+        named,
+        program,
+        LibraryFacts(
+            label=named.label,
+            spec=named.spec,
+            family=library.family,
+            version=library.version,
+            build=_build(library),
+            mpicc=str(library.mpicc),
+            mpirun=str(named.launcher.path),
+            mpirun_version=named.launcher.version,
+            compiler=compiler or UNKNOWN,
+            flags=" ".join([command, *C_FLAGS]).strip(),
+            variables=dict(library.environment),
+        ),
+    )
+
+
+def _compile(library: MpiLibrary, words: Sequence[str], program: Path, what: str) -> None:
+    """Links a program, with stubs in the place of functions of MPI that the library lacks."""
+    target = ["-o", str(program)]
+    stubs, missing = program.with_suffix(".missing.c"), set[str]()
+    while True:
+        try:
+            library.compile([*words, *([str(stubs)] if missing else []), *target], what=what)
+        except EnvironmentProblem as problem:
+            new = {name for name in _UNDEFINED.findall(str(problem)) if name.startswith("MPI_")} - missing
+            missing |= new
+            if not new or len(missing) > _MOST_STUBS:
+                raise
+            functions = "".join(_STUB.format(name=name) for name in sorted(missing))
+            stubs.write_text(f"#include <stdio.h>\n#include <stdlib.h>\n{functions}")
+        else:
+            return
+
+
+def _build(library: MpiLibrary) -> str:
+    """How the library was configured, by its own tool, UNKNOWN where there is none beside it."""
+    if library.family not in _BUILD_TOOLS:
+        return UNKNOWN
+    (tool, *options), pattern = _BUILD_TOOLS[library.family]
+    suffix = library.mpicc.name.partition(".")[2]
+    names = [f"{tool}.{suffix}", tool] if suffix else [tool]
+    path = next(filter(None, (shutil.which(name, path=str(library.mpicc.parent)) for name in names)), None)
+    match = pattern.search(_said(library, [path, *options])) if path else None
+    return match[1].strip() if match else UNKNOWN
+
+
+def _said(library: MpiLibrary, words: Sequence[str]) -> str:
+    """What a program of the library prints, empty where it fails."""
+    try:
+        done = run_command(words, what=words[0], timeout_s=_ASK_S, environment=dict(library.environment))
+    except EnvironmentProblem:
+        return ""
+    return done.stdout.strip()

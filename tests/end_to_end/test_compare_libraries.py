@@ -1,0 +1,277 @@
+"""Campaigns with the real libraries of Debian, and what goes wrong in them; a few calls of a few cases each."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from lepaute.archive import Archive
+from lepaute.archive.mpi_campaign import calls, facts, mpiruns
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.mpi_library import find_library
+from lepaute.measure.comparison.campaign import measure_libraries
+from lepaute.measure.experiment.workspace import folder_of
+
+pytestmark = [pytest.mark.machine, pytest.mark.slow]
+
+#: A small budget leaves no time for repetitions of what this machine disturbs; SKaMPI's clocks take little time.
+QUICK = {"sizes": "8,1K", "calls": 12, "mpiruns": 2, "budget_s": 1.0, "clock_method": "SKaMPI"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def libraries() -> None:
+    for name in ("openmpi", "mpich"):
+        try:
+            find_library(name)
+        except Exception as problem:  # noqa: BLE001 - whatever is missing, there is nothing to test
+            pytest.skip(f"no {name} here: {problem}")
+
+
+def prefix_of(folder: Path, compile_: str, launch: str = "mpirun.openmpi", shim: str = "") -> Path:
+    """A prefix whose mpicc adds words to those of mpicc.openmpi, and whose mpirun is another one.
+
+    shim: C code that is linked into every program
+    """
+    (folder / "bin").mkdir(parents=True)
+    linked = ""
+    if shim:
+        source, linked = folder / "shim.c", f" {folder}/shim.o"
+        source.write_text(f"#define _GNU_SOURCE\n#include <mpi.h>\n#include <signal.h>\n#include <unistd.h>\n{shim}")
+        find_library(compile_).compile(["-c", str(source), "-o", str(folder / "shim.o")], what="the shim")
+    mpicc = f'case "$*" in *-E*|*-show*|*--version*) ;; *) set -- "$@"{linked} ;; esac\nexec {compile_} "$@"'
+    for name, line in (("mpicc", mpicc), ("mpirun", f'exec {launch} "$@"')):
+        path = folder / "bin" / name
+        path.write_text(f"#!/bin/sh\n{line}\n")
+        path.chmod(0o755)
+    return folder
+
+
+def test_a_campaign_measures_both_libraries_and_one_of_them_twice(tmp_path: Path) -> None:
+    """By names, a label, a compiler wrapper; every case in every mpirun, in another order each time."""
+    names = ["openmpi", "mpich", "again=mpicc.mpich"]
+    path = measure_libraries(names, tmp_path / "c.zip", **{**QUICK, "ops": "bcast,iallreduce,barrier"})
+    archive = Archive.open(path)
+    about, runs, rows = facts(archive), mpiruns(archive), calls(archive)
+    assert about.labels == ("openmpi", "mpich", "again")
+    assert [library.family for library in about.libraries] == ["openmpi", "mpich", "mpich"]
+    assert "Open MPI" in about.libraries[0].text
+    assert "MPICH" in about.libraries[1].text
+    assert all(library.compiler and library.flags and library.mpirun for library in about.libraries)
+    measured = runs[~runs["trial"]]
+    assert measured.groupby(["block", "library"]).size().eq(1).all()
+    assert len(measured) == 6
+    assert (runs["outcome"] == "complete").all()
+    compared = rows[~rows["trial"] & (rows["operation"] != "none")]
+    sizes = compared.groupby(["mpirun", "operation", "form", "size_bytes"]).size()
+    assert sizes.eq(12).all()
+    assert len(sizes) == 6 * 5
+    assert (compared["global_s"] > 0).all()
+    assert (compared["local_s"] > 0).all()
+    assert set(compared["synchronisation"]) == {"round-time"}
+    orders = {mpirun: tuple(mine.drop_duplicates("batch")["operation"]) for mpirun, mine in compared.groupby("mpirun")}
+    assert len(set(orders.values())) == len(orders)
+    named = {"pinning", "DVFS level", "cache", "window size", "clock synchronization", "mpirun", "network", "outliers"}
+    assert named <= set(about.factors)
+    assert all(about.factors.values())
+    assert f"compiler and flags: {about.labels[0]}" in about.factors
+
+
+def test_numbers_are_derived_from_trials_and_first_blocks_within_the_budget(tmp_path: Path) -> None:
+    budget_s = 8.0
+    path = measure_libraries(
+        ["openmpi", "mpich"], tmp_path / "c.zip", ops="bcast", sizes="8:64", budget_s=budget_s, clock_method="SKaMPI"
+    )
+    about, runs = facts(Archive.open(path)), mpiruns(Archive.open(path))
+    assert about.blocks >= 2
+    assert all(10 <= case.calls <= 500 for case in about.cases)
+    assert len(about.derivation) >= 2
+    assert any("Stein" in line for line in about.derivation)
+    # What was begun within the budget is finished; two blocks are the least.
+    least = runs[(runs["block"] < 2) & (runs["attempt"] == 0)]["wall_s"].sum()
+    assert runs["wall_s"].sum() <= max(budget_s, least) + 2 * runs["wall_s"].max()
+
+
+def test_ranks_that_share_cores_are_measured_and_announced(tmp_path: Path) -> None:
+    ranks = len(os.sched_getaffinity(0)) + 1
+    path = measure_libraries(
+        ["openmpi", "mpich"], tmp_path / "c.zip", **{**QUICK, "ops": "barrier", "mpiruns": 1, "ranks": ranks}
+    )
+    archive = Archive.open(path)
+    assert facts(archive).oversubscribed
+    assert any(line.startswith(f"{ranks} ranks share") for line in archive.about.warnings)
+    rows = calls(archive)
+    assert set(rows["synchronisation"]) == {"dissemination"}
+    assert facts(archive).factors["pinning"] == "none"
+
+
+def test_an_mpirun_of_another_library_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    """One that says what it is, and one that says it were the right one, so that only its ranks can tell."""
+    honest = prefix_of(tmp_path / "honest", "mpicc.mpich")
+    with pytest.raises(EnvironmentProblem, match=r"mpirun belongs to Open MPI, .*mpicc to MPICH") as problem:
+        measure_libraries([str(honest)], tmp_path / "c.zip", **QUICK)
+    assert "\n" not in str(problem.value)
+    silent = prefix_of(tmp_path / "silent", "mpicc.mpich")
+    (silent / "bin/mpirun").write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && echo "HYDRA build details: Version: 4.0.2" && exit\n'
+        '[ "$1" = -bind-to ] && shift 2\nexec mpirun.openmpi --oversubscribe --allow-run-as-root "$@"\n'
+    )
+    with pytest.raises(InputError, match=r"starts 2 runs of 1 rank\(s\) instead of one run of 2") as mismatch:
+        measure_libraries([str(silent)], tmp_path / "c.zip", **QUICK)
+    assert "\n" not in str(mismatch.value)
+    assert not folder_of(tmp_path / "c.zip").exists()
+    assert not list(tmp_path.glob("*.zip"))
+
+
+def test_an_operation_that_a_library_lacks_is_measured_with_the_others(tmp_path: Path) -> None:
+    """Its name is missing from the library: the probe is linked all the same, and only calls of it fail."""
+    prefix = prefix_of(tmp_path / "lacking", "mpicc.openmpi -DMPI_Scan=MPI_Scan_that_is_missing")
+    path = measure_libraries([f"few={prefix}", "mpich"], tmp_path / "c.zip", **{**QUICK, "ops": "scan,bcast"})
+    archive = Archive.open(path)
+    few, mpich = facts(archive).libraries
+    assert list(few.lacking) == ["Scan (blocking)"]
+    assert not mpich.lacking
+    warning = "few: Scan is not measured with it: exit status 3: probe-collectives: the library has no MPI_Scan_that"
+    assert any(line.startswith(warning) for line in archive.about.warnings)
+    rows = calls(archive)
+    compared = rows[~rows["trial"] & (rows["operation"] != "none")]
+    assert set(compared[compared["library"] == "few"]["operation"]) == {"Bcast"}
+    assert set(compared[compared["library"] == "mpich"]["operation"]) == {"Bcast", "Scan"}
+
+
+def test_the_algorithms_that_ran_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open MPI is told to use its sixth algorithm, the binomial tree, and the linker's log has to show that; MPICH
+    hides its functions, and only what it is told to use is known."""
+    monkeypatch.setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1")
+    monkeypatch.setenv("OMPI_MCA_coll_tuned_bcast_algorithm", "6")
+    monkeypatch.setenv("MPIR_CVAR_BCAST_INTRA_ALGORITHM", "binomial")
+    path = measure_libraries(
+        ["openmpi", "mpich"], tmp_path / "c.zip", **{**QUICK, "ops": "bcast,ibcast,scan,send", "mpiruns": 1}
+    )
+    openmpi, mpich = facts(Archive.open(path)).libraries
+    demanded = {"Bcast of 8 bytes": "binomial", "Bcast of 1024 bytes": "binomial"}
+    hidden = dict.fromkeys([f"{name} of {size} bytes" for name in ("Ibcast", "Send") for size in (8, 1024)], "unknown")
+    linear = {"Scan of 8 bytes": "linear", "Scan of 1024 bytes": "linear"}
+    assert openmpi.algorithms == {**demanded, **hidden, **linear}
+    assert mpich.algorithms == {**demanded, **hidden, **dict.fromkeys(linear, "unknown")}
+
+
+def test_a_library_of_an_environment_module_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the real command: Debian's environment-modules."""
+    known = subprocess.run(["bash", "-lc", "type module"], capture_output=True, check=False)
+    if known.returncode != 0:
+        pytest.skip("a login shell has no module command here (apt-get install environment-modules)")
+    prefix = prefix_of(tmp_path / "prefix", "mpicc.mpich", launch="mpirun.mpich")
+    modules = tmp_path / "modules" / "mympi"
+    modules.mkdir(parents=True)
+    (modules / "1.0").write_text(f"#%Module1.0\nprepend-path PATH {prefix}/bin\nsetenv MY_MPI {prefix}\n")
+    monkeypatch.setenv("MODULEPATH", str(modules.parent))
+    path = measure_libraries(["module:mympi/1.0"], tmp_path / "c.zip", **{**QUICK, "ops": "barrier", "mpiruns": 1})
+    (library,) = facts(Archive.open(path)).libraries
+    assert (library.label, library.spec, library.family) == ("mympi-1.0", "module:mympi/1.0", "mpich")
+    assert library.mpicc == str(prefix / "bin/mpicc")
+    assert library.variables["MY_MPI"] == str(prefix)
+
+
+#: More calls of MPI_Scan than a trial has; what is done once is done by the rank that removes a file.
+_ONCE = """
+static int calls;
+int MPI_Scan(const void *s, void *r, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c) {{
+    if (++calls > 60 && unlink("{flag}") == 0) {{ {do} }}
+    return PMPI_Scan(s, r, n, t, o, c);
+}}
+"""
+_MANY = {**QUICK, "ops": "scan", "sizes": "8", "calls": 200, "mpiruns": 1}
+
+
+@pytest.mark.parametrize(
+    ("library", "what", "limit_s", "message"),
+    [
+        ("openmpi", "raise(SIGKILL);", None, "signal 9"),
+        ("mpich", "sleep(600);", 12.0, "did not end within 12 s and was ended"),
+    ],
+)
+def test_an_mpirun_with_a_dead_or_a_stuck_rank_is_kept_and_made_again(
+    tmp_path: Path, library: str, what: str, limit_s: float | None, message: str
+) -> None:
+    flag = tmp_path / "once"
+    shim = _ONCE.format(flag=flag, do=what)
+    prefix = prefix_of(tmp_path / "shim", f"mpicc.{library}", f"mpirun.{library}", shim=shim)
+    flag.touch()
+    path = measure_libraries([f"odd={prefix}"], tmp_path / "c.zip", **_MANY, limit_s=limit_s)
+    archive = Archive.open(path)
+    runs = mpiruns(archive)
+    made = runs[runs["block"] == 0]
+    assert made["outcome"].tolist() == ["failed", "complete"]
+    assert message in made["failure"].iloc[0]
+    (warning,) = (line for line in archive.about.warnings if line.startswith("odd: mpirun 1 failed and is kept"))
+    assert "\n" not in warning
+    rows = calls(archive)
+    assert rows[rows["failed"]]["mpirun"].eq(1).all()
+    assert len(rows[(rows["mpirun"] == 2) & (rows["operation"] == "Scan")]) == 200
+
+
+def test_a_library_whose_ranks_always_die_ends_the_campaign_and_the_archive_is_whole(tmp_path: Path) -> None:
+    flag = tmp_path / "never" / "there"
+    always = _ONCE.format(flag=flag, do="").replace(f'unlink("{flag}") == 0', "raise(SIGKILL) == 0")
+    prefix = prefix_of(tmp_path / "shim", "mpicc.mpich", "mpirun.mpich", shim=always)
+    with pytest.raises(EnvironmentProblem, match="odd: every mpirun of 2 blocks failed") as problem:
+        measure_libraries([f"odd={prefix}"], tmp_path / "c.zip", **{**_MANY, "mpiruns": 3})
+    assert "c.partial.zip" in "".join(problem.value.__notes__)
+    runs = mpiruns(Archive.open(tmp_path / "c.partial.zip"))
+    assert runs[runs["block"] >= 0].groupby("block").size().eq(3).all()
+
+
+def _command(folder: Path, *more: str) -> list[str]:
+    words = ("compare", "openmpi", "mpich", "--ops", "bcast", "--sizes", "8", "--calls", "20", "--budget", "1")
+    numbers = ("--mpiruns", "3", "--clock-method", "SKaMPI", "-o", str(folder / "c.zip"))
+    return [sys.executable, "-m", "lepaute.cli.main", *words, *numbers, *more]
+
+
+def _alive(pattern: str) -> Sequence[str]:
+    return subprocess.run(["pgrep", "-f", pattern], capture_output=True, text=True, check=False).stdout.split()
+
+
+def test_a_campaign_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    process = subprocess.Popen(_command(tmp_path), stderr=subprocess.PIPE, text=True)
+    journal = folder_of(tmp_path / "c.zip") / "mpiruns_begun.jsonl"
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and not (journal.is_file() and journal.read_text().count("\n") >= 5):
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    ended = (folder_of(tmp_path / "c.zip") / "mpiruns.jsonl").read_text().count("\n")
+    done = subprocess.run(_command(tmp_path, "--resume"), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    archive = Archive.open(tmp_path / "c.zip")
+    runs = mpiruns(archive)
+    assert len(archive.metadata["sessions"]) == 2
+    complete = runs[(runs["block"] >= 0) & (runs["outcome"] == "complete")]
+    assert complete.groupby(["block", "library"]).size().eq(1).all()
+    assert len(complete) == 6
+    # What had ended was not made again, and what was running is kept as interrupted.
+    assert len(runs) <= ended + 1 + (8 - ended)
+    assert runs["outcome"].isin(["complete", "interrupted"]).all()
+    assert not calls(archive).empty
+
+
+def test_wrong_words_are_one_line_and_status_2(tmp_path: Path) -> None:
+    for more, message in (
+        (("--resume",), "no interrupted run is there"),
+        (("--np", "1"), "--np is 1"),
+        (("--precision", "x"), "--precision is 'x'; it must be a share such as 2% or 0.02"),
+        (("--ops", "gong"), "--ops has 'gong'"),
+        (("other=openmpi", "other=mpich"), "2 libraries are called other"),
+        (("/nowhere",), "/nowhere: not found"),
+    ):
+        done = subprocess.run(_command(tmp_path, *more), capture_output=True, text=True, check=False)
+        assert done.returncode == 2, done.stderr
+        assert done.stderr.startswith("lepaute: ")
+        assert message in done.stderr
+        assert done.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,170 @@
+"""Numbers of calls and of mpiruns: what they promise holds on simulated campaigns with effects of calls and mpiruns."""
+
+from math import inf, log1p
+
+import numpy as np
+import numpy.typing as npt
+import pandas
+import pytest
+from scipy import stats
+
+from lepaute.measure.comparison.cases import BLOCKING, NOTHING, Case
+from lepaute.measure.comparison.numbers import (
+    FIRST_BLOCKS,
+    LEAST_BLOCKS,
+    LEAST_CALLS,
+    MOST_CALLS,
+    SHARE_OF_CASES,
+    blocks_for,
+    mpiruns_needed,
+    numbers_of_trial,
+)
+from lepaute.stats.two_stage import calls_for_least_error, calls_for_median, median_deviation, values_needed
+
+PRECISION = 0.02
+
+
+def _medians(
+    rng: np.random.Generator, mpirun_sd: float, call_sd: float, mpiruns: int, calls: int
+) -> npt.NDArray[np.float64]:
+    """Medians, of the logarithm, of mpiruns that differ; calls have a long tail upwards."""
+    effects = rng.normal(0.0, mpirun_sd, size=(mpiruns, 1))
+    noise = rng.gamma(4.0, call_sd / 2.0, size=(mpiruns, calls))
+    return np.asarray(np.median(effects + noise, axis=1), dtype=np.float64)
+
+
+@pytest.mark.parametrize("mpirun_sd", [0.005, 0.02, 0.06])
+def test_the_mean_over_mpiruns_is_within_the_wanted_precision_in_95_of_100_campaigns(mpirun_sd: float) -> None:
+    """Coverage is 95 % where the first stage is not enough already, and more where it is."""
+    rng = np.random.default_rng(20261124)
+    calls, call_sd, campaigns = 40, 0.05, 1500
+    truth = float(np.mean(_medians(rng, 0.0, call_sd, 20000, calls)))  # of a median of so many calls
+    within, numbers = 0, []
+    for _ in range(campaigns):
+        first = _medians(rng, mpirun_sd, call_sd, FIRST_BLOCKS, calls)
+        needed = values_needed(first.tolist(), log1p(PRECISION))
+        more = _medians(rng, mpirun_sd, call_sd, int(needed) - FIRST_BLOCKS, calls)
+        within += abs(float(np.mean([*first, *more])) - truth) <= log1p(PRECISION)
+        numbers.append(needed)
+    low = stats.binom.ppf(1e-5, campaigns, 0.95)
+    assert within >= low
+    if mpirun_sd == 0.06:
+        # Nearly all of these need more than the first stage: the promise is not kept by waste.
+        assert within <= stats.binom.ppf(1 - 1e-5, campaigns, 0.965)
+        # (t s / d)^2 on average: 2.776^2 * (0.06^2 + variance of the median) / log(1.02)^2.
+        assert 65 < float(np.mean(numbers)) < 85
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5])
+def test_so_many_calls_give_a_median_within_the_half_width(correlation: float) -> None:
+    """The number is estimated from 24 calls, and the median of as many others is within the half-width: in 95 % if the
+    spread were known; the fewer degrees of freedom, and the correlation estimated from few, take some of that."""
+    rng = np.random.default_rng(5)
+    trials, within = 1500, 0
+    for _ in range(trials):
+        deviation = median_deviation(_series(rng, correlation, 24).tolist())
+        count = int(np.clip(calls_for_median(deviation, 0.2), 20, 2000))
+        within += abs(float(np.median(_series(rng, correlation, count)))) <= 0.2
+    assert within / trials >= 0.85
+
+
+def _series(rng: np.random.Generator, correlation: float, count: int) -> npt.NDArray[np.float64]:
+    """An autoregressive series of unit variance."""
+    values = np.empty(count)
+    values[0] = rng.normal()
+    steps = rng.normal(0.0, np.sqrt(1 - correlation**2), size=count)
+    for number in range(1, count):
+        values[number] = correlation * values[number - 1] + steps[number]
+    return values
+
+
+def test_one_value_tells_no_number() -> None:
+    assert values_needed([1.0], 0.1) == inf
+    assert values_needed([1.0, 1.0], 0.1) == 2
+
+
+def test_as_many_blocks_as_nine_of_ten_cases_of_each_library_need() -> None:
+    cases = [Case("Bcast", BLOCKING, size) for size in range(1, 11)]
+    needed = {("a", case): float(10 * case.size_bytes) for case in cases}
+    assert SHARE_OF_CASES == 0.9
+    assert blocks_for(needed, 5) == 90
+    assert blocks_for({**needed, **{("b", case): 95.0 for case in cases}}, 5) == 95
+    assert blocks_for({("a", cases[0]): 2.0}, 5) == 5
+
+
+@pytest.mark.parametrize("between", [0.02, 0.1, 0.5])
+def test_no_other_number_of_calls_has_less_error_for_its_time(between: float) -> None:
+    """Of the variance times the time it takes, over all numbers of calls."""
+    deviation, mpirun_s, call_s = 0.3, 0.03, 30e-6
+    calls = np.arange(1, 20000)
+    cost = (between**2 + deviation**2 / calls) * (mpirun_s + calls * call_s)
+    best = calls[np.argmin(cost)]
+    assert calls_for_least_error(deviation, between, mpirun_s, call_s) == pytest.approx(best, abs=1)
+    assert calls_for_least_error(deviation, 0.0, mpirun_s, call_s) == inf
+
+
+def _trial(rng: np.random.Generator, duration_s: float, spread: float, between: float = 0.0) -> pandas.DataFrame:
+    """Two mpiruns of each of two libraries."""
+    effects = np.repeat(between * np.array([1.0, -1.0, 1.0, -1.0]), 24)
+    return pandas.DataFrame(
+        {
+            "library": np.repeat(["a", "b"], 48),
+            "mpirun": np.repeat([0, 1, 2, 3], 24),
+            "operation": "Bcast",
+            "form": BLOCKING,
+            "size_bytes": 8,
+            "local_s": duration_s * np.exp(effects + rng.normal(0.0, spread, 96)),
+        }
+    )
+
+
+_CASE = Case("Bcast", BLOCKING, 8)
+_WINDOWS = {_CASE: 20_000, Case(NOTHING, BLOCKING, 0): 20_000}
+
+
+def test_calls_grow_with_the_spread_and_shrink_with_the_budget() -> None:
+    rng = np.random.default_rng(1)
+    seconds = {"a": 1.0, "b": 1.0}
+
+    def calls(spread: float, left_s: float, duration_s: float = 1e-3, between: float = 0.0) -> int:
+        table = _trial(rng, duration_s, spread, between)
+        return numbers_of_trial(table, seconds, [_CASE], _WINDOWS, PRECISION, left_s).calls[_CASE]
+
+    assert calls(1e-4, 300.0) == 20
+    assert 30 < calls(0.03, 300.0) < MOST_CALLS
+    assert calls(1.0, 300.0) == MOST_CALLS
+    # Where mpiruns differ by far more than calls do, further calls are of no use: 0.1 / 0.7 * sqrt(1 s / 1 ms) = 5.
+    assert calls(0.1, 300.0, between=0.5) == 20
+    assert LEAST_CALLS <= calls(1.0, 30.0, duration_s=0.1) < 100
+
+
+def test_a_budget_of_few_mpiruns_has_fewer_first_blocks_and_says_so() -> None:
+    table = _trial(np.random.default_rng(1), 1e-3, 0.01)
+    numbers = numbers_of_trial(table, {"a": 2.0, "b": 2.0}, [_CASE], _WINDOWS, PRECISION, 20.0)
+    assert numbers.first_blocks == LEAST_BLOCKS
+    assert any("blocks first" in line for line in numbers.derivation)
+    fixed = numbers_of_trial(table, {"a": 2.0, "b": 2.0}, [_CASE], _WINDOWS, PRECISION, 20.0, calls=7, blocks=9)
+    assert (fixed.calls[_CASE], fixed.first_blocks) == (7, 9)
+
+
+def test_mpiruns_are_counted_by_library_and_case_from_the_medians() -> None:
+    rng = np.random.default_rng(2)
+    rows = pandas.DataFrame(
+        [
+            {
+                "library": library,
+                "operation": "Bcast",
+                "form": BLOCKING,
+                "size_bytes": 8,
+                "mpirun": mpirun,
+                "global_s": 1e-5 * np.exp(effect + rng.normal(0, 1e-4)),
+            }
+            for library, effects in (("a", (0.0, 0.1)), ("b", (0.0, 0.001)))
+            for mpirun, effect in enumerate(effects)
+            for _ in range(20)
+        ]
+    )
+    needed = mpiruns_needed(rows, "global_s", PRECISION)
+    # Two values: t of one degree of freedom is 12.7; s = 0.1 / sqrt(2): (12.7 * 0.0707 / 0.0198)^2 = 2056.
+    assert needed["a", _CASE] == pytest.approx(2056, rel=0.02)
+    assert needed["b", _CASE] == 2

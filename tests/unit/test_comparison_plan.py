@@ -1,0 +1,144 @@
+"""The plan of a campaign: what is measured, in which order, and what a request may be."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from lepaute.errors import InputError
+from lepaute.measure.comparison.asked import Asked
+from lepaute.measure.comparison.cases import BLOCKING, NOTHING, Case, cases_of, operations_of, sizes_of
+from lepaute.measure.comparison.order import (
+    FEWEST_IN_BATCH,
+    MOST_BATCHES,
+    NOTHING_CALLS,
+    batches_of,
+    design_text,
+    library_order,
+    mpirun_seed,
+    shuffled_batches,
+)
+
+_CASES = [Case("Bcast", BLOCKING, 1 << exponent) for exponent in range(12)]
+_WINDOWS = dict.fromkeys([*_CASES, Case(NOTHING, BLOCKING, 0)], 0)
+
+
+def test_operations_are_named_as_mpi_does_and_an_i_makes_them_nonblocking() -> None:
+    assert operations_of("bcast,MPI_Allreduce, iBcast,reduce_scatter_block,pingpong,bcast") == (
+        ("Bcast", "blocking"),
+        ("Allreduce", "blocking"),
+        ("Bcast", "nonblocking"),
+        ("Reduce_scatter_block", "blocking"),
+        ("PingPong", "blocking"),
+    )
+    with pytest.raises(InputError, match="--ops has 'ipingpong'"):
+        operations_of("ipingpong")
+
+
+def test_a_range_of_sizes_has_powers_of_two_and_sizes_between_them() -> None:
+    sizes = sizes_of("1:1M", 1)
+    powers = {1 << exponent for exponent in range(21)}
+    assert powers <= set(sizes)
+    assert 3 <= len(set(sizes) - powers) <= 5  # a drawn size may be a power of two
+    assert sizes == sizes_of("1:1M", 1)
+    assert sizes != sizes_of("1:1M", 2)
+    assert sizes_of("8,64K,8", 1) == (8, 65536)
+    assert {1000, 5000} <= set(sizes_of("1000:5000", 1))
+
+
+@pytest.mark.parametrize("text", ["", "8:", "1M:1", "x", "1:2:3", "128M", "0", "-1"])
+def test_sizes_that_make_no_sense_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match="--sizes"):
+        sizes_of(text, 1)
+
+
+def test_a_barrier_has_one_case() -> None:
+    cases = cases_of(operations_of("barrier,bcast"), (8, 64), 2)
+    assert [(case.operation, case.size_bytes) for case in cases] == [("Barrier", 0), ("Bcast", 8), ("Bcast", 64)]
+
+
+def test_results_beyond_the_probe_are_refused() -> None:
+    with pytest.raises(InputError, match="more than 1 GiB"):
+        cases_of(operations_of("allgather"), (1 << 26,), 64)
+
+
+@pytest.mark.parametrize("labels", [("a",), ("a", "b"), ("a", "b", "c")])
+def test_every_block_has_each_library_once_and_places_are_balanced(labels: tuple[str, ...]) -> None:
+    blocks = 12
+    orders = [library_order(labels, block, 7) for block in range(blocks)]
+    assert all(sorted(order) == sorted(labels) for order in orders)
+    places = Counter((label, order.index(label)) for order in orders for label in labels)
+    assert set(places.values()) == {blocks // len(labels)}
+
+
+def test_the_order_of_libraries_is_random_and_comes_from_the_seed() -> None:
+    """Who is first in the even blocks is drawn: a coin that falls 40 times on one side is no coin."""
+    firsts = {seed: [library_order(("a", "b"), block, seed)[0] for block in range(0, 80, 2)] for seed in (1, 2)}
+    assert firsts[1] != firsts[2]
+    for drawn in firsts.values():
+        assert 8 <= drawn.count("a") <= 32  # of 40: beyond it once in ten thousand seeds
+    assert firsts[1] == [library_order(("a", "b"), block, 1)[0] for block in range(0, 80, 2)]
+
+
+def test_batches_have_all_calls_and_cases_are_far_apart() -> None:
+    calls = {case: 3 + 10 * number for number, case in enumerate(_CASES)}
+    batches = shuffled_batches(calls, _WINDOWS, 3)
+    count: Counter[Case] = Counter()
+    for batch in batches:
+        count[batch.case] += batch.calls
+    assert count == {**calls, Case(NOTHING, BLOCKING, 0): NOTHING_CALLS}
+    number = Counter(batch.case for batch in batches)
+    assert all(number[case] == batches_of(calls[case]) for case in _CASES)
+    assert all(batch.calls >= min(FEWEST_IN_BATCH, calls[batch.case]) for batch in batches if batch.case in calls)
+    assert max(number.values()) == MOST_BATCHES
+    # The last of a random order of some 40 batches is rarely of the same case as the one before.
+    assert sum(a.case == b.case for a, b in zip(batches, batches[1:], strict=False)) < 10
+
+
+def test_the_order_of_batches_is_that_of_the_seed() -> None:
+    calls = dict.fromkeys(_CASES, 20)
+    assert shuffled_batches(calls, _WINDOWS, 3) == shuffled_batches(calls, _WINDOWS, 3)
+    assert shuffled_batches(calls, _WINDOWS, 3) != shuffled_batches(calls, _WINDOWS, 4)
+    seeds = {mpirun_seed(1, block, label, attempt) for block in (-1, 0, 1) for label in "ab" for attempt in (0, 1)}
+    assert len(seeds) == 12
+
+
+def test_the_probe_gets_a_row_a_batch() -> None:
+    text = design_text(shuffled_batches({_CASES[3]: 4}, dict.fromkeys(_WINDOWS, 500), 1), "window", 1)
+    rows = [line for line in text.splitlines() if not line.startswith("#")]
+    assert rows[0] == "design_row,operation,form,size_bytes,calls,synchronisation,compute_ns,window_ns"
+    assert [row.split(",", 1)[0] for row in rows[1:]] == [str(number) for number in range(len(rows) - 1)]
+    assert any(row.endswith("Bcast,blocking,8,4,window,0,500") for row in rows)
+
+
+_ASKED: dict[str, Any] = {
+    "libraries": (("a", "openmpi"), ("b", "mpich")),
+    "operations": operations_of("bcast"),
+    "sizes_bytes": (8,),
+    "ranks": 2,
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"ranks": 1}, "--np is 1; give 2 to 512"),
+        ({"precision": 0.0}, "--precision is 0 %"),
+        ({"budget_s": 0.0}, "--budget is 0 s"),
+        ({"calls": 0}, "--calls is 0"),
+        ({"mpiruns": 0}, "--mpiruns is 0"),
+        ({"synchronisation": "gong"}, "--synchronisation is 'gong'; choose one of MPI_Barrier"),
+        ({"clock": "sundial"}, "--clock is 'sundial'"),
+        ({"clock_method": "NTP"}, "--clock-method is 'NTP'"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Asked(**{**_ASKED, **given})
+
+
+def test_a_campaign_is_resumed_with_what_it_was_begun_with() -> None:
+    begun = Asked(**_ASKED)
+    begun.check_same(begun.to_json())
+    with pytest.raises(InputError, match=r"begun with other sizes bytes .* resume it with the same options"):
+        Asked(**{**_ASKED, "sizes_bytes": (16,)}).check_same(begun.to_json())

@@ -1,0 +1,254 @@
+"""Clocks made one on this machine, where errors are known: all ranks share the clock that theirs are made of.
+
+    .venv/bin/python validation/clocks_here.py [--output DIR] [--reuse]
+
+Fixed before anything was looked at; other programs use the machine meanwhile, at any load:
+
+* shifted: 2 ranks of Debian's Open MPI and of MPICH; rank 1's clock is up to 1 s ahead or behind and drifts by up to
+  100 ppm, drawn anew for each synchronisation; 10 trials of each of six methods with their defaults; errors 0, 5 and
+  20 s afterwards. Goals: after 5 and 20 s the medians of JK, HCA, HCA2 and HCA3 are at least ten times below those of
+  SKaMPI and Netgauge; 1.96 deviations and the bound hold at least 93 % of errors, all methods and moments together;
+* hosts: the same on 4 hosts with an sshd each (tests/farms), a rank on each, Open MPI over TCP and its loopback
+  interface, 3 trials; 4 ranks share 2 cores. Goal: 1.96 deviations and the bound hold at least 93 %.
+  A first measurement reached 88.9 %, with HCA3 off by milliseconds: presumably every exchange of some point of a line
+  had waited. Since then points are weighted by their round trips, too (lep_clock_fitted); all was measured anew;
+* recorder: `lepaute record` of 2 ranks whose clocks are made to differ by 1 s (its tests' shift), 5 recordings of 50
+  barriers; differences of their starts between the ranks, against the program's own notes of the shared clock. Goal: at
+  most the error that the recording states (clock_error_s) in each;
+* RDTSCP (figures 2 and 3 of Hunold and Carpen-Amarie, "MPI Benchmarking Revisited"): 2 ranks of Open MPI, 8 mpiruns
+  with the frequency given (the whole MHz of /proc/cpuinfo) and 8 with it estimated by each rank, in turn; Netgauge; the
+  difference seen by messages 0, 2, 5 and 10 s afterwards. Drift: by what it grew in 10 s. Goal: the median size of the
+  estimated drift is at least ten times that of the given (theirs: almost ten).
+
+Writes accuracy/clocks_here.csv.gz (every error) and a section of accuracy.md.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas
+from support.goals import Goal, markdown, status
+from support.mpi_probe import LIBRARIES, SYNCHRONISATION, TITLES, Program, program
+from support.page import replace_section
+
+from lepaute.trace.io import read_trace
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+METHODS = ("SKaMPI", "Netgauge", "JK", "HCA", "HCA2", "HCA3")
+OFFSETS_ALONE = ("SKaMPI", "Netgauge")
+MADE = ("--made", "1", "--ahead-s", "1", "--drift", "1e-4", "--after-s", "0,5,20")
+TRIALS, HOSTS, HOST_TRIALS, RECORDINGS, TSC_MPIRUNS, TSC_AFTER_S = 10, 4, 3, 5, 8, "0,2,5,10"
+SHIFT_NS = 1_000_000_000
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, default=ROOT / "docs", help="folder of the page and of accuracy/")
+    parser.add_argument("--reuse", action="store_true", help="judge the errors of the table that is there")
+    options = parser.parse_args()
+    table = options.output / "accuracy" / "clocks_here.csv.gz"
+    if options.reuse:
+        errors = pandas.read_csv(table)
+    else:
+        with tempfile.TemporaryDirectory(prefix="clocks-here-") as name:
+            errors = measure(Path(name))
+        errors.to_csv(table, index=False, compression={"method": "gzip", "mtime": 1})
+    goals = judged(errors)
+    replace_section(options.output / "accuracy.md", "clocks_here", page(errors, goals))
+    for goal in goals:
+        print(goal)
+    return status(goals)
+
+
+# ---- measuring -------------------------------------------------------------------------------------------------------
+
+
+def measure(folder: Path) -> pandas.DataFrame:
+    """A row an error: part, library, mpirun, trial, method, rank, after_s, error_ns, deviation_ns, bound_ns, Hz."""
+    programs = {library: program(library, SYNCHRONISATION, folder) for library in LIBRARIES}
+    frames = []
+    for number, (library, probe) in enumerate(programs.items()):
+        errors = synchronised(probe, folder, 2, *MADE, "--trials", str(TRIALS), "--seed", str(51 + number))
+        frames.append(errors.assign(part="shifted", library=library))
+    frames.append(on_hosts(programs["openmpi"], folder).assign(part="hosts", library="openmpi"))
+    frames.append(recorded(programs["openmpi"], folder))
+    given = f"rdtscp:{round(megahertz()) * 1_000_000}"
+    for mpirun in range(TSC_MPIRUNS):
+        for clock in (given, "rdtscp:estimated"):
+            words = ("--methods", "Netgauge", "--clock", clock, "--after-s", TSC_AFTER_S)
+            errors = synchronised(programs["openmpi"], folder, 2, *words)
+            part = "RDTSCP given" if clock == given else "RDTSCP estimated"
+            frames.append(errors.assign(part=part, library="openmpi", mpirun=mpirun))
+    return pandas.concat(frames, ignore_index=True)
+
+
+def synchronised(probe: Program, folder: Path, ranks: int, *options: str, **how: object) -> pandas.DataFrame:
+    """The errors of all ranks but rank 0."""
+    out = folder / "errors.csv"
+    probe.run(ranks, "--out", str(out), *options, **how)
+    rows = pandas.read_csv(out, comment="#")
+    rows = rows[rows["rank"] > 0].drop(columns=["ranks", "duration_s", "true_offset_ns", "true_drift"])
+    frequency = re.search(r"#@clock_frequency_Hz=([\d.]+)", out.read_text())
+    return rows.assign(frequency_Hz=float(frequency[1]) if frequency else np.nan)
+
+
+def on_hosts(probe: Program, folder: Path) -> pandas.DataFrame:
+    """A rank on each of four hosts, each with an sshd of its own."""
+    from farms.sshd import sshd_farm
+
+    names = [f"node{number}" for number in range(1, HOSTS + 1)]
+    with sshd_farm(folder / "sshd", names) as farm:
+        assert probe.library.launcher is not None
+        hostfile = folder / "hostfile"
+        hostfile.write_text(probe.library.launcher.hostfile_text(names, 1))
+        return synchronised(
+            probe,
+            folder,
+            HOSTS,
+            *MADE,
+            *("--trials", str(HOST_TRIALS), "--seed", "61"),
+            pinned=False,
+            hosts=(str(hostfile), f"ssh -F {farm.ssh_config}"),
+            launcher_options=("--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"),
+        )
+
+
+def recorded(probe: Program, folder: Path) -> pandas.DataFrame:
+    """Largest error of a start in each recording, with what the recording states as a bound."""
+    binary, trace = folder / "recorded", folder / "trace.parquet"
+    source = Path(__file__).parent / "support" / "recorded_shift.c"
+    probe.library.compile(["-O2", str(source), "-o", str(binary)], what="building the program to record")
+    assert probe.library.launcher is not None
+    start = probe.library.launcher.start(2, cores=(0, 1), options=("-x", "LEPAUTE_RECORD_TEST_SHIFT_NS"))
+    variables = {**os.environ, **start.environment, "LEPAUTE_RECORD_TEST_SHIFT_NS": str(SHIFT_NS)}
+    record = [sys.executable, "-m", "lepaute.cli.main", "record", "-o", str(trace), "--"]
+    rows = []
+    for mpirun in range(RECORDINGS):
+        trace.unlink(missing_ok=True)
+        words = [*record, *start.argv, str(binary)]
+        done = subprocess.run(words, check=True, capture_output=True, text=True, env=variables)
+        notes = np.array([line.split() for line in re.findall(r"(?m)^\d+ \d+ \d+$", done.stdout)], dtype=np.int64)
+        truth = [notes[notes[:, 0] == rank][:, 2] for rank in range(2)]
+        seen = read_trace(trace)
+        calls = seen.where(seen.named(["MPI_Barrier"]))
+        starts = [np.sort(calls.where(calls.rank == rank).start_s) for rank in range(2)]
+        error_ns = (starts[1] - starts[0]) * 1e9 - (truth[1] - truth[0])
+        rows.append((mpirun, float(np.median(error_ns)), seen.metadata["clock_error_s"] * 1e9))
+    frame = pandas.DataFrame(rows, columns=["mpirun", "error_ns", "bound_ns"])
+    return frame.assign(part="recorder", library="openmpi", deviation_ns=0.0, rank=1, method="recorder", after_s=0.0)
+
+
+def megahertz() -> float:
+    found = re.search(r"cpu MHz\s*: ([\d.]+)", Path("/proc/cpuinfo").read_text())
+    return float(found[1]) if found else 2000.0
+
+
+# ---- judging ---------------------------------------------------------------------------------------------------------
+
+
+def held(errors: pandas.DataFrame, *, bounded: bool = True) -> float:
+    """Share of errors within 1.96 deviations and, where `bounded`, the bound."""
+    limit = 1.96 * errors["deviation_ns"] + (errors["bound_ns"] if bounded else 0.0)
+    return float((errors["error_ns"].abs() <= limit).mean())
+
+
+def medians(errors: pandas.DataFrame) -> pandas.Series:
+    """Median size of an error, us: (method, after_s)."""
+    return errors.assign(size=errors["error_ns"].abs() * 1e-3).groupby(["method", "after_s"])["size"].median()
+
+
+def drifts(errors: pandas.DataFrame, part: str) -> np.ndarray:
+    """By how much the difference grew in ten seconds, ns a second, in each mpirun."""
+    table = errors[errors["part"] == part].pivot_table(index="mpirun", columns="after_s", values="error_ns")
+    return ((table[10.0] - table[0.0]) / 10.0).to_numpy()
+
+
+def judged(errors: pandas.DataFrame) -> list[Goal]:
+    goals = []
+    for library in LIBRARIES:
+        one = errors[(errors["part"] == "shifted") & (errors["library"] == library)]
+        seen = medians(one)
+        for after_s in (5.0, 20.0):
+            least = min(float(seen[method, after_s]) for method in OFFSETS_ALONE)
+            factor = least / max(float(seen[method, after_s]) for method in METHODS if method not in OFFSETS_ALONE)
+            what = f"{TITLES[library]}, shifted, after {after_s:g} s: offsets alone / JK, HCA, HCA2 and HCA3"
+            goals.append(Goal(what, "at least 10", f"{factor:.0f}", factor >= 10))
+        share = 100 * held(one)
+        what = f"{TITLES[library]}, shifted: errors within deviations and bound"
+        goals.append(Goal(what, "at least 93 %", f"{share:.1f} %", share >= 93))
+    share = 100 * held(errors[errors["part"] == "hosts"])
+    goals.append(Goal("4 hosts: errors within deviations and bound", "at least 93 %", f"{share:.1f} %", share >= 93))
+    one = errors[errors["part"] == "recorder"]
+    within = int((one["error_ns"].abs() <= one["bound_ns"]).sum())
+    goals.append(
+        Goal("recorder: recordings within the stated error", f"{RECORDINGS}", f"{within}", within == RECORDINGS)
+    )
+    given, estimated = (float(np.median(np.abs(drifts(errors, f"RDTSCP {how}")))) for how in ("given", "estimated"))
+    factor = estimated / given if given else np.inf
+    goals.append(Goal("RDTSCP: drift, estimated over given", "at least 10", f"{factor:.0f}", factor >= 10))
+    return goals
+
+
+# ---- the page --------------------------------------------------------------------------------------------------------
+
+
+def figure(value: float) -> str:
+    """Three digits, without an exponent."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def page(errors: pandas.DataFrame, goals: list[Goal]) -> str:
+    """The section of accuracy.md."""
+    words = {True: "yes", False: "NO", None: "not judged"}
+    shown = [(goal.what, goal.goal, goal.reached, words[goal.met]) for goal in goals]
+    rows = []
+    for part, library in (("shifted", "openmpi"), ("shifted", "mpich"), ("hosts", "openmpi")):
+        one = errors[(errors["part"] == part) & (errors["library"] == library)]
+        seen = medians(one)
+        for method in METHODS:
+            of_method = one[one["method"] == method]
+            cells = [figure(seen[method, after_s]) for after_s in (0.0, 5.0, 20.0)]
+            shares = [f"{100 * held(of_method, bounded=bounded):.0f}" for bounded in (False, True)]
+            rows.append((TITLES[library], "4 hosts" if part == "hosts" else "2 ranks", method, *cells, *shares))
+    recordings = errors[errors["part"] == "recorder"]
+    ticks = []
+    for how in ("given", "estimated"):
+        one, rate = errors[errors["part"] == f"RDTSCP {how}"], drifts(errors, f"RDTSCP {how}")
+        frequency = one.groupby("mpirun")["frequency_Hz"].first() * 1e-6
+        ticks.append(
+            (
+                how,
+                f"{frequency.min():.6f} to {frequency.max():.6f}",
+                figure(float(np.median(np.abs(rate)))),
+                figure(float(np.abs(rate).max())),
+            )
+        )
+    return "\n\n".join(
+        (
+            "## Clocks made one on this machine",
+            "    .venv/bin/python validation/clocks_here.py",
+            "A virtual machine of 2 cores, loaded by other programs (load average about 6); all clocks are made from "
+            "the one of the machine, so that errors are known. What was fixed before is in the docstring.",
+            markdown(("", "goal", "reached", "met"), shown),
+            "Median size of an error, us, and errors within 1.96 deviations, and within these and the bound, %:",
+            markdown(("library", "", "method", "after 0 s", "5 s", "20 s", "deviations", "and bound"), rows),
+            "On the four hosts, 4 ranks share 2 busy cores.",
+            f"Recordings of two ranks whose clocks are 1 s apart: starts are off by "
+            f"{recordings['error_ns'].abs().max() * 1e-3:.2f} us at most (median of the calls of a recording), with "
+            f"{recordings['bound_ns'].min() * 1e-3:.2f} to {recordings['bound_ns'].max() * 1e-3:.2f} us stated.",
+            "The time-stamp counter (figures 2 and 3): frequency of rank 0, MHz, and how two ranks of one machine "
+            "drift apart, ns a second, median and largest of the mpiruns:",
+            markdown(("frequency", "MHz", "drift", "largest"), ticks),
+        )
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
