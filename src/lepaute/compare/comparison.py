@@ -111,7 +111,7 @@ def archives(
     chosen = _two_of(labels, left, right)
     calls = calls[calls["library"].isin(chosen) & (calls["operation"] != NO_SUBJECT)]
     duration = f"{run_time}_s"
-    subject, left_out = _subjects(calls)
+    subject, left_out, weakened = _subjects(calls)
     summaries = mpirun_summaries(subject, duration)
     found = flags(subject, summaries, duration)
     rules = tuple(
@@ -130,7 +130,7 @@ def archives(
         summaries=summaries,
         flags=found,
         left_out=left_out,
-        warnings=(*_warnings(facts, len(campaigns)), *flagged(found)),
+        warnings=(*_warnings(facts, len(campaigns)), *weakened, *flagged(found)),
         archives=tuple(one.path.name for one in campaigns),
     )
 
@@ -175,6 +175,8 @@ def _two_of(labels: Sequence[str], left: str | None, right: str | None) -> tuple
     for label in (left, right):
         if label is not None and label not in labels:
             raise InputError(f"there is no library {label}; choose among {', '.join(labels)}")
+    if left is not None and right is not None:
+        return left, right
     rest = [label for label in labels if label not in (left, right)]
     if left is None and right is None and len(labels) != 2:
         raise InputError(f"there are {len(labels)} libraries ({', '.join(labels)}); name the two to compare")
@@ -185,20 +187,30 @@ def _two_of(labels: Sequence[str], left: str | None, right: str | None) -> tuple
     return first, second
 
 
-def _subjects(calls: "pandas.DataFrame") -> tuple["pandas.DataFrame", dict[str, int]]:
-    """The calls that count, and how many do not, by reason."""
+def _subjects(calls: "pandas.DataFrame") -> tuple["pandas.DataFrame", dict[str, int], tuple[str, ...]]:
+    """The calls that count, how many do not, by reason, and what that weakens.
+
+    Of a library in a block undisturbed mpiruns count; where there is none, the last attempt.
+    """
     left_out = {}
-    for reason, words in (
-        ("trial", "of trials"),
-        ("failed", "of mpiruns that failed"),
-        ("disturbed", "of mpiruns that were disturbed"),
-        ("started_late", "started late on some rank"),
-    ):
-        out = calls[reason].astype(bool)
+
+    def without(calls: "pandas.DataFrame", out: "pandas.Series[bool]", words: str) -> "pandas.DataFrame":
         if out.any():
             left_out[words] = int(out.sum())
-        calls = calls[~out]
-    return calls, left_out
+        return calls[~out]
+
+    calls = without(calls, calls["trial"].astype(bool), "of trials")
+    calls = without(calls, calls["failed"].astype(bool), "of mpiruns that failed")
+    calls = without(calls, calls["started_late"].astype(bool), "started late on some rank")
+    places = [calls[name] for name in ("library", "block")]
+    disturbed = calls["disturbed"].astype(bool)
+    always = disturbed.groupby(places).transform("all")
+    earlier = calls["attempt"] < calls["attempt"].groupby(places).transform("max")
+    calls = without(calls, disturbed & (~always | earlier), "of mpiruns that were disturbed")
+    counted_all = calls["mpirun"].nunique()
+    kept = calls.loc[calls["disturbed"].astype(bool), "mpirun"].nunique()
+    lines = (f"{kept} of {counted_all} mpiruns were disturbed by other load and had no undisturbed repetition",)
+    return calls, left_out, lines if kept else ()
 
 
 def _blocking(summaries: "pandas.DataFrame", label: str) -> bool:

@@ -2,13 +2,14 @@
 
 Two things decide: a difference is shown, or none above the margin is possible any more. With the standard error e of
 the shift after n mpiruns, both grow as 1 / sqrt(n): a true shift d is shown about when n' mpiruns have
-|d| = z e sqrt(n / n'), and is within the margin m about when m - |d| = 1.96 e sqrt(n / n'). The true shift is not
-known; it is taken as normal around the estimate, with the deviation e, and the forecast is the median of what its
-values would need, with the range of the middle four fifths.
+|d| = z e sqrt(n / n'), and is within the margin m about when m - |d| = 1.96 e sqrt(n / n'). Blocks with one mpirun of
+each library have no p-value below 2^(1 - n'), which is the least that a difference takes. The true shift is not known;
+it is taken as normal around the estimate, with the deviation e, and the forecast is the median of what its values would
+need, with the range of the middle four fifths.
 """
 
 from dataclasses import dataclass
-from math import ceil, inf, isfinite
+from math import ceil, inf, isfinite, log2
 from statistics import NormalDist
 
 import numpy as np
@@ -43,6 +44,8 @@ def mpiruns_to_decide(
     truths = np.abs(shift + standard_error * np.array([_NORMAL.inv_cdf(q) for q in quantiles]))
     unit = standard_error * standard_error * mpiruns  # variance of the shift after one mpirun
     shown = unit * (_NORMAL.inv_cdf(1 - significance / 2) / np.maximum(truths, 1e-12)) ** 2
+    # The clearest arrangement of n pairs is one of 2^n.
+    shown = np.maximum(shown, ceil(1 - log2(significance)))
     left = margin - truths
     none_left = np.where(left > 0, unit * (_NORMAL.inv_cdf(0.975) / np.maximum(left, 1e-12)) ** 2, inf)
     needed = np.maximum(np.minimum(shown, none_left), mpiruns + 1)

@@ -32,16 +32,9 @@ def mpirun_summaries(calls: "pandas.DataFrame", duration: str = "duration_s") ->
     inside = known[(known[duration] >= low) & (known[duration] <= high)]
     every = known.groupby(keys, observed=True)[duration].agg(["size", "median", "mean"])
     kept = inside.groupby(keys, observed=True)[duration].agg(["size", "median", "mean"])
-    table = kept.join(every, rsuffix="_all").rename(
-        columns={
-            "size": "calls_inside",
-            "size_all": "calls",
-            "median": "median_s",
-            "mean": "mean_s",
-            "median_all": "median_all_s",
-            "mean_all": "mean_all_s",
-        }
-    )
+    kept.columns = ["calls_inside", "median_s", "mean_s"]
+    every.columns = ["calls", "median_all_s", "mean_all_s"]
+    table = kept.join(every)
     columns = ["calls", "calls_inside", "median_s", "mean_s", "median_all_s", "mean_all_s"]
     return table[columns].reset_index()
 
