@@ -199,6 +199,11 @@ def judged(errors: pandas.DataFrame) -> list[Goal]:
 # ---- the page --------------------------------------------------------------------------------------------------------
 
 
+def figure(value: float) -> str:
+    """Three digits, without an exponent."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def page(errors: pandas.DataFrame, goals: list[Goal]) -> str:
     """The section of accuracy.md."""
     words = {True: "yes", False: "NO", None: "not judged"}
@@ -209,7 +214,7 @@ def page(errors: pandas.DataFrame, goals: list[Goal]) -> str:
         seen = medians(one)
         for method in METHODS:
             of_method = one[one["method"] == method]
-            cells = [f"{seen[method, after_s]:,.3g}" for after_s in (0.0, 5.0, 20.0)]
+            cells = [figure(seen[method, after_s]) for after_s in (0.0, 5.0, 20.0)]
             shares = [f"{100 * held(of_method, bounded=bounded):.0f}" for bounded in (False, True)]
             rows.append((TITLES[library], "4 hosts" if part == "hosts" else "2 ranks", method, *cells, *shares))
     recordings = errors[errors["part"] == "recorder"]
@@ -221,8 +226,8 @@ def page(errors: pandas.DataFrame, goals: list[Goal]) -> str:
             (
                 how,
                 f"{frequency.min():.6f} to {frequency.max():.6f}",
-                f"{np.median(np.abs(rate)):.3g}",
-                f"{np.abs(rate).max():.3g}",
+                figure(float(np.median(np.abs(rate)))),
+                figure(float(np.abs(rate).max())),
             )
         )
     return "\n\n".join(

@@ -148,3 +148,14 @@ def test_small_calls_do_not_decide_how_large_ones_scatter(seed):
     found = float(np.median(fit.deviation(m[large], n[large], k[large]) / mean[large]))
     # sqrt(0.02^2 + 0.03^2) = 0.036 of the mean; the sixty largest calls know it to a tenth.
     assert 0.7 * 0.036 < found < 1.5 * 0.036
+
+
+@pytest.mark.parametrize("share", [0.4, 0.6, 0.95])
+def test_calls_of_which_the_clock_sees_no_time_are_a_fit_with_their_sum(share):
+    """Ticks of 10 ns, and calls that take a few: most durations are 0, and so is their median."""
+    rng = np.random.default_rng(1)
+    n = rng.integers(1, 4, 960).astype(float)
+    duration_s = np.where(rng.random(960) < share, 0.0, 1e-8)
+    fit = fit_polynomial(("n", "1"), 0 * n, n, 256 + 0 * n, duration_s)
+    assert fit.terms == ("n", "1")
+    assert fit.predict(0 * n, n, 256 + 0 * n).sum() == pytest.approx(duration_s.sum(), rel=0.05)

@@ -1,4 +1,4 @@
-"""`lepaute compare`: MPI libraries, measured side by side into an archive."""
+"""`lepaute compare`: MPI libraries, measured side by side into an archive, and which is faster."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +14,8 @@ def command(
         list[str],
         typer.Argument(
             metavar="LIBRARY...",
-            help="A name (openmpi, mpich), a prefix (/opt/mpi), a compiler wrapper, or module:NAME; or LABEL= and one.",
+            help="A name (openmpi, mpich), a prefix (/opt/mpi), a compiler wrapper, or module:NAME; or LABEL= and one. "
+            "One or two archives (LEFT.zip RIGHT.zip): compares what they hold.",
             show_default=False,
         ),
     ],
@@ -60,23 +61,34 @@ def command(
     ] = None,
     seed: Annotated[int, typer.Option(help="Of sizes and of every order.", min=0)] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted campaign.")] = False,
+    margin: Annotated[
+        str, typer.Option(help="A difference that is certainly smaller counts as none.", metavar="SHARE")
+    ] = "2%",
+    measure_only: Annotated[
+        bool, typer.Option("--measure-only", help="Write the archive, and say nothing of which is faster.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as one JSON object.")] = False,
     force: on.ReplaceArchive = False,
 ) -> None:
-    """Measures MPI libraries side by side on this machine and writes an archive with every call.
+    """Measures MPI libraries side by side on this machine, writes an archive with every call, and compares them.
 
     Several mpiruns of each library, in blocks in shuffled order; sizes and operations are shuffled inside. Close other
-    programs first; `lepaute doctor` reports what would disturb.
+    programs first; `lepaute doctor` reports what would disturb. Archives given instead of libraries are compared.
     """
     import signal
     import sys
 
     from lepaute.archive import Archive
     from lepaute.archive.mpi_campaign import facts
+    from lepaute.cli.compare_text import print_comparison
     from lepaute.cli.notes import notes_printed
     from lepaute.cli.progress import progress_bar
     from lepaute.kit.quantities import share_of, time_of
     from lepaute.measure.comparison.campaign import measure_libraries
 
+    if all(name.endswith(".zip") for name in libraries):
+        print_comparison([Archive.open(name) for name in libraries], share_of(margin, "--margin"), as_json=as_json)
+        return
     # A batch system ends a job with SIGTERM: mpirun must end too, and what was measured be kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     check_archive_output(output, force=force)
@@ -105,7 +117,10 @@ def command(
     about = facts(measured)
     for warning in measured.about.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    for library in about.libraries:
-        print(f"{library.label}: {library.family} {library.version} ({library.mpirun})")
-    print(f"{len(about.cases)} cases, {about.blocks} mpiruns of each library")
-    print(f"{path}: archive {measured.id[:12]}, {len(measured.members())} members")
+    if not as_json:
+        for library in about.libraries:
+            print(f"{library.label}: {library.family} {library.version} ({library.mpirun})")
+        print(f"{len(about.cases)} cases, {about.blocks} mpiruns of each library")
+        print(f"{path}: archive {measured.id[:12]}, {len(measured.members())} members")
+    if not measure_only and len(about.libraries) == 2:
+        print_comparison([measured], share_of(margin, "--margin"), as_json=as_json)

@@ -180,9 +180,14 @@ def _determined(
     scale = np.max(np.abs(columns), axis=0)
     usable = np.flatnonzero(scale > 0)
     # In relative terms: a term must matter somewhere for calls of its own size, not only next to the largest call.
-    start = 1.0 / np.maximum(np.abs(y), 1e-3 * float(np.median(np.abs(y))) + 1e-300)
+    start = 1.0 / np.maximum(np.abs(y), _least(y))
     kept = usable[independent_columns(columns[:, usable] / scale[usable], start)]
     return tuple(terms[i] for i in kept), columns[:, kept] / scale[kept], 1.0 / scale[kept]
+
+
+def _least(y: Floats) -> float:
+    """Values below this count as if they had it: a clock may see no time at all pass, even in most calls."""
+    return 1e-3 * float(np.median(np.abs(y)) or np.mean(np.abs(y)))
 
 
 def r_squared(measured: Floats, predicted: Floats) -> float:
@@ -212,7 +217,7 @@ class _State:
 
 def _iterate(x: Floats, x_sd: Floats, y: Floats, share: Floats, floor: float, nonnegative: bool) -> _State:
     # The first mean is positive everywhere, whatever the outliers: weights and cuts need that.
-    first = nonnegative_solution(*normal_equations(x, y, share / np.maximum(np.abs(y), 1e-3 * np.median(np.abs(y)))))
+    first = nonnegative_solution(*normal_equations(x, y, share / np.maximum(np.abs(y), _least(y))))
     safe = np.maximum(x @ first, 1e-6)
     mean = first
     sd = np.zeros(x_sd.shape[1])

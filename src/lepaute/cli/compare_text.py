@@ -1,0 +1,62 @@
+"""The comparison of MPI libraries on a terminal, or as JSON."""
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lepaute.archive import Archive
+    from lepaute.compare.comparison import Comparison
+
+MOST_VIOLATIONS = 5
+
+
+def print_comparison(campaigns: "Sequence[Archive]", margin: float, *, as_json: bool) -> None:
+    """Compares the libraries of one archive or two. Raises InputError where that cannot be done."""
+    from lepaute.compare.comparison import archives
+
+    found = archives(*campaigns, margin=margin)
+    if as_json:
+        print(json.dumps(found.to_dict()))
+        return
+    for warning in found.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    print(_table(found))
+    for line in _violations(found):
+        print(line)
+    print(f"{found.answer[:1].upper()}{found.answer[1:]}.")
+
+
+def _table(found: "Comparison") -> str:
+    """A line a row: what it is, both times, and the verdict with its stars."""
+    from lepaute.compare.wording import sentence, size_text
+    from lepaute.kit.text import seconds
+
+    lines = [("operation", "size", found.left, found.right, "")]
+    for one in found.verdicts:
+        name = one.operation if one.form == "blocking" else f"I{one.operation.lower()}"
+        words = sentence(one, found.left, found.right)
+        verdict = f"{words} {one.stars}".rstrip()
+        lines.append((name, size_text(one.size_bytes), seconds(one.left_s), seconds(one.right_s), verdict))
+    widths = [max(len(line[column]) for line in lines) for column in range(4)]
+    return "\n".join(
+        "  ".join(
+            (
+                line[0].ljust(widths[0]),
+                *(cell.rjust(width) for cell, width in zip(line[1:4], widths[1:], strict=True)),
+                line[4],
+            )
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _violations(found: "Comparison") -> list[str]:
+    from lepaute.compare.wording import violation_sentence
+
+    violated = [one for one in found.guidelines if one.is_violated]
+    lines = [f"{one.library}: {violation_sentence(one)}" for one in violated[:MOST_VIOLATIONS]]
+    if len(violated) > MOST_VIOLATIONS:
+        lines.append(f"and {len(violated) - MOST_VIOLATIONS} more performance guidelines are violated; see --json")
+    return lines

@@ -1,0 +1,230 @@
+"""The comparison of two MPI libraries from archives: from raw calls to verdicts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from lepaute.archive import mpi_campaign
+from lepaute.compare.flags import Flags, flagged, flags
+from lepaute.compare.guidelines import Violation, check_guidelines
+from lepaute.compare.summaries import mpirun_summaries
+from lepaute.compare.verdicts import MARGIN, Verdict, verdicts
+from lepaute.compare.wording import answer, sentence
+from lepaute.errors import InputError
+from lepaute.kit.text import counted
+
+if TYPE_CHECKING:
+    import pandas
+
+    from lepaute.archive.mpi_campaign import CampaignFacts, LibraryFacts
+    from lepaute.archive.reader import Archive
+
+#: Both run-times of section 3.2 of the paper: the slowest rank's own, or from the first start to the last end.
+RunTime = Literal["local", "global"]
+#: Operations that are no subject of a comparison.
+NO_SUBJECT = "none"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two libraries side by side.
+
+    left, right : labels;  libraries: facts of both
+    verdicts    : one for each operation, form and size that both were measured with
+    guidelines  : of each library, those that were measured
+    summaries   : one value for each mpirun and row, with and without Tukey's filter (`mpirun_summaries`)
+    flags       : of each library and row
+    left_out    : calls that do not count, by reason
+    warnings    : what weakens the comparison as a whole, sentences
+    """
+
+    left: str
+    right: str
+    libraries: tuple["LibraryFacts", ...]
+    ranks: int
+    run_time: RunTime
+    margin: float
+    verdicts: tuple[Verdict, ...]
+    guidelines: tuple[Violation, ...]
+    summaries: "pandas.DataFrame"
+    flags: tuple[Flags, ...]
+    left_out: dict[str, int]
+    warnings: tuple[str, ...]
+    archives: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but the flags, as JSON takes it: infinite and missing values are null."""
+        return {
+            "left": self.left,
+            "right": self.right,
+            "libraries": [_plain(asdict(one)) for one in self.libraries],
+            "ranks": self.ranks,
+            "run_time": self.run_time,
+            "margin": self.margin,
+            "archives": list(self.archives),
+            "warnings": list(self.warnings),
+            "calls_left_out": self.left_out,
+            "rows": [
+                {
+                    **_plain(asdict(one)),
+                    "outcome": one.outcome,
+                    "stars": one.stars,
+                    "sentence": sentence(one, self.left, self.right),
+                }
+                for one in self.verdicts
+            ],
+            "guidelines": [{**_plain(asdict(one)), "violated": one.is_violated} for one in self.guidelines],
+            "mpiruns": _plain(self.summaries.to_dict("records")),
+        }
+
+    @property
+    def answer(self) -> str:
+        """How many rows each library wins, in one sentence."""
+        return answer(self.verdicts, self.left, self.right)
+
+
+def archives(
+    *campaigns: "Archive",
+    left: str | None = None,
+    right: str | None = None,
+    run_time: RunTime = "global",
+    margin: float = MARGIN,
+) -> Comparison:
+    """Compares two libraries of one campaign, or the library of one campaign with that of another.
+
+    left, right : labels of the libraries; without them the two that there are
+    run_time    : of a call: global, from the first start to the last end by one clock; local, the slowest rank's
+    margin      : a difference that is certainly below this share counts as none
+    Raises ArchiveError for archives of another kind, InputError where the libraries are not two, where the campaigns
+    have different numbers of ranks, or where a value is out of range.
+    """
+    if run_time not in get_args(RunTime):
+        raise InputError(f"run_time is {run_time!r}; it must be one of {', '.join(get_args(RunTime))}")
+    if not 1 <= len(campaigns) <= 2:
+        raise InputError(f"{counted(len(campaigns), 'archive')} cannot be compared; give one campaign, or two")
+    facts = [mpi_campaign.facts(one) for one in campaigns]
+    if len({one.ranks for one in facts}) > 1:
+        ranks = " and ".join(str(one.ranks) for one in facts)
+        raise InputError(f"the campaigns have {ranks} ranks; only campaigns of equally many ranks can be compared")
+    labels, calls, libraries = _joined(campaigns, facts)
+    chosen = _two_of(labels, left, right)
+    calls = calls[calls["library"].isin(chosen) & (calls["operation"] != NO_SUBJECT)]
+    duration = f"{run_time}_s"
+    subject, left_out, weakened = _subjects(calls)
+    summaries = mpirun_summaries(subject, duration)
+    found = flags(subject, summaries, duration)
+    rules = tuple(
+        one for label in chosen if (summaries["library"] == label).any() and _blocking(summaries, label)
+        for one in check_guidelines(summaries, label, facts[0].ranks)
+    )  # fmt: skip
+    return Comparison(
+        left=chosen[0],
+        right=chosen[1],
+        libraries=tuple(libraries[label] for label in chosen),
+        ranks=facts[0].ranks,
+        run_time=run_time,
+        margin=margin,
+        verdicts=verdicts(summaries, *chosen, margin=margin),
+        guidelines=rules,
+        summaries=summaries,
+        flags=found,
+        left_out=left_out,
+        warnings=(*_warnings(facts, len(campaigns)), *weakened, *flagged(found)),
+        archives=tuple(one.path.name for one in campaigns),
+    )
+
+
+def _plain(value: Any) -> Any:
+    """With None in the place of numbers that JSON has not."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def _joined(
+    campaigns: Sequence["Archive"], facts: Sequence["CampaignFacts"]
+) -> tuple[list[str], "pandas.DataFrame", dict[str, "LibraryFacts"]]:
+    """Labels, calls and facts of all libraries; labels that two campaigns share get the name of their archive."""
+    import pandas
+
+    if len(campaigns) == 1:
+        labels = list(facts[0].labels)
+        return labels, mpi_campaign.calls(campaigns[0]), {one.label: one for one in facts[0].libraries}
+    shared = set(facts[0].labels) & set(facts[1].labels)
+    every: list[str] = []
+    tables, mpiruns = [], 0
+    libraries: dict[str, LibraryFacts] = {}
+    for campaign, about in zip(campaigns, facts, strict=True):
+        names = {label: f"{label} ({campaign.path.stem})" if label in shared else label for label in about.labels}
+        table = mpi_campaign.calls(campaign)
+        # Nothing was measured in turns: all mpiruns are one block.
+        table = table.assign(
+            library=table["library"].map(names).fillna(table["library"]), mpirun=table["mpirun"] + mpiruns, block=0
+        )
+        mpiruns = int(table["mpirun"].max() + 1) if len(table) else mpiruns
+        every += list(names.values())
+        tables.append(table)
+        libraries |= {names[one.label]: one for one in about.libraries}
+    return every, pandas.concat(tables, ignore_index=True), libraries
+
+
+def _two_of(labels: Sequence[str], left: str | None, right: str | None) -> tuple[str, str]:
+    for label in (left, right):
+        if label is not None and label not in labels:
+            raise InputError(f"there is no library {label}; choose among {', '.join(labels)}")
+    if left is not None and right is not None:
+        return left, right
+    rest = [label for label in labels if label not in (left, right)]
+    if left is None and right is None and len(labels) != 2:
+        raise InputError(f"there are {len(labels)} libraries ({', '.join(labels)}); name the two to compare")
+    first = left if left is not None else rest.pop(0) if rest else None
+    second = right if right is not None else rest.pop(0) if rest else None
+    if first is None or second is None or rest:
+        raise InputError(f"name two of the libraries {', '.join(labels)}")
+    return first, second
+
+
+def _subjects(calls: "pandas.DataFrame") -> tuple["pandas.DataFrame", dict[str, int], tuple[str, ...]]:
+    """The calls that count, how many do not, by reason, and what that weakens.
+
+    Of a library in a block undisturbed mpiruns count; where there is none, the last attempt.
+    """
+    left_out = {}
+
+    def without(calls: "pandas.DataFrame", out: "pandas.Series[bool]", words: str) -> "pandas.DataFrame":
+        if out.any():
+            left_out[words] = int(out.sum())
+        return calls[~out]
+
+    calls = without(calls, calls["trial"].astype(bool), "of trials")
+    calls = without(calls, calls["failed"].astype(bool), "of mpiruns that failed")
+    calls = without(calls, calls["started_late"].astype(bool), "started late on some rank")
+    places = [calls[name] for name in ("library", "block")]
+    disturbed = calls["disturbed"].astype(bool)
+    always = disturbed.groupby(places).transform("all")
+    earlier = calls["attempt"] < calls["attempt"].groupby(places).transform("max")
+    calls = without(calls, disturbed & (~always | earlier), "of mpiruns that were disturbed")
+    counted_all = calls["mpirun"].nunique()
+    kept = calls.loc[calls["disturbed"].astype(bool), "mpirun"].nunique()
+    lines = (f"{kept} of {counted_all} mpiruns were disturbed by other load and had no undisturbed repetition",)
+    return calls, left_out, lines if kept else ()
+
+
+def _blocking(summaries: "pandas.DataFrame", label: str) -> bool:
+    return bool(((summaries["library"] == label) & (summaries["form"] == "blocking")).any())
+
+
+def _warnings(facts: Sequence["CampaignFacts"], campaigns: int) -> tuple[str, ...]:
+    lines = []
+    if campaigns == 2:
+        lines.append(
+            "the libraries were not measured in turns: what changed between the campaigns counts as a difference"
+        )
+    if any(one.oversubscribed for one in facts):
+        lines.append("there were more ranks than cores, which waited for each other's time slices")
+    if any(one.capped for one in facts):
+        lines.append("the budget ended before the wanted precision was reached")
+    return tuple(lines)

@@ -1,0 +1,111 @@
+"""What speaks against taking the mpiruns of a row as independent values of one distribution.
+
+None of it makes the verdict wrong: tests are by ranks and in blocks. It says where to look.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from lepaute.compare.summaries import MPIRUN, ROW
+from lepaute.stats.shift import largest_shift
+
+if TYPE_CHECKING:
+    import pandas
+
+#: p-values at or below this are flagged, divided by the number of rows and libraries that are looked at.
+SIGNIFICANT = 0.05
+#: Correlation of successive calls from which on calls of an mpirun are worth much fewer independent ones.
+CORRELATED = 0.3
+#: Mpiruns below which a test of normality says nothing.
+LEAST_MPIRUNS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """Of one library and row.
+
+    correlation : of successive calls in an mpirun, median over mpiruns; NaN with fewer than three calls
+    shift_p     : that the values of mpiruns, in the order of their starts, change their level by chance; NaN: too few
+    normal_p    : that their logarithms are normal (Shapiro & Wilk); NaN: too few
+    outside     : share of calls beyond Tukey's fences
+    """
+
+    library: str
+    operation: str
+    form: str
+    size_bytes: int
+    mpiruns: int
+    correlation: float
+    shift_p: float
+    normal_p: float
+    outside: float
+
+
+def flags(
+    calls: "pandas.DataFrame", summaries: "pandas.DataFrame", duration: str, value: str = "median_s"
+) -> tuple[Flags, ...]:
+    """Flags of every library and row; arguments as of `mpirun_summaries`, and its result, in the order of starts."""
+    keys = ["library", *ROW]
+    correlations = _correlations(calls, duration)
+    result = []
+    for key, table in summaries.groupby(keys, observed=True):
+        library, operation, form, size_bytes = cast("tuple[str, str, str, int]", key)
+        logs = np.log(table.sort_values("mpirun")[value].to_numpy(dtype=np.float64))
+        shift = largest_shift(logs)
+        result.append(
+            Flags(
+                library,
+                operation,
+                form,
+                int(size_bytes),
+                len(logs),
+                float(correlations.get(key, np.nan)),
+                float("nan") if shift is None else shift.p_value,
+                _normal_p(logs),
+                1 - float(table["calls_inside"].sum() / table["calls"].sum()),
+            )
+        )
+    return tuple(result)
+
+
+def flagged(found: tuple[Flags, ...]) -> tuple[str, ...]:
+    """One sentence for each kind of flag that was raised, with how many rows have it."""
+    if not found:
+        return ()
+    level = SIGNIFICANT / len(found)
+    total = len(found)
+    kinds = (
+        (sum(one.shift_p <= level for one in found), "the level of an mpirun's times changes while the campaign runs"),
+        (
+            sum(one.correlation >= CORRELATED for one in found),
+            f"successive calls are correlated by {CORRELATED:g} or more",
+        ),
+        (sum(one.normal_p <= level for one in found), "logarithms of the times of mpiruns are not normal"),
+    )
+    return tuple(f"in {count} of {total} rows and libraries {words}" for count, words in kinds if count)
+
+
+def _correlations(calls: "pandas.DataFrame", duration: str) -> "pandas.Series[float]":
+    """The median over mpiruns of the correlation of a call's rank with that of the call before."""
+    keys = [*MPIRUN, *ROW]
+    known = calls.loc[calls[duration].notna(), [*keys, duration]].copy()
+    group = known.groupby(keys, observed=True)[duration]
+    rank = group.rank()
+    known["rank"] = rank - rank.groupby([known[key] for key in keys], observed=True).transform("mean")
+    groups = known.groupby(keys, observed=True)["rank"]
+    known["product"] = known["rank"] * groups.shift(1)
+    known["square"] = known["rank"] ** 2
+    sums = known.groupby(keys, observed=True)[["product", "square"]].sum()
+    counts = known.groupby(keys, observed=True)["rank"].size()
+    correlation = (sums["product"] / sums["square"].where(sums["square"] > 0))[counts >= 3]
+    return correlation.groupby(["library", *ROW], observed=True).median()
+
+
+def _normal_p(logs: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
+    if len(logs) < LEAST_MPIRUNS or float(np.ptp(logs)) == 0.0:
+        return float("nan")
+    from scipy.stats import shapiro
+
+    return float(shapiro(logs).pvalue)

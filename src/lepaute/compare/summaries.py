@@ -1,0 +1,46 @@
+"""One value for each mpirun and row of a comparison: a row is an operation, in one form, of one size.
+
+Calls of an mpirun resemble each other more than those of another one (Hunold & Carpen-Amarie, "MPI Benchmarking
+Revisited", section 5.2), so the mpirun is the unit that tests count. Its calls are collapsed after the fact, with and
+without those beyond Tukey's fences (section 3.5); both stay in the table.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas
+    from pandas.core.groupby import SeriesGroupBy
+
+#: What a row of the comparison is, and the columns that name an mpirun.
+ROW = ("operation", "form", "size_bytes")
+MPIRUN = ("library", "block", "mpirun")
+#: Tukey's fences lie so many interquartile ranges outside the quartiles.
+FENCE = 1.5
+
+
+def mpirun_summaries(calls: "pandas.DataFrame", duration: str = "duration_s") -> "pandas.DataFrame":
+    """Medians and means of the calls of each mpirun, in seconds, one row for each of them and each row of ROW.
+
+    calls    : columns MPIRUN, ROW and `duration`; one row a call, those to warm up left out
+    duration : the column that holds a call's run-time, seconds; calls without one (NaN) are left out
+    Columns of the result: MPIRUN, ROW, calls, calls_inside (the fences), median_s, mean_s of those inside, and
+    median_all_s, mean_all_s of all calls.
+    """
+    keys = [*MPIRUN, *ROW]
+    known = calls.loc[calls[duration].notna(), [*keys, duration]]
+    low, high = tukey_fences(known.groupby(keys, observed=True)[duration])
+    inside = known[(known[duration] >= low) & (known[duration] <= high)]
+    every = known.groupby(keys, observed=True)[duration].agg(["size", "median", "mean"])
+    kept = inside.groupby(keys, observed=True)[duration].agg(["size", "median", "mean"])
+    kept.columns = ["calls_inside", "median_s", "mean_s"]
+    every.columns = ["calls", "median_all_s", "mean_all_s"]
+    table = kept.join(every)
+    columns = ["calls", "calls_inside", "median_s", "mean_s", "median_all_s", "mean_all_s"]
+    return table[columns].reset_index()
+
+
+def tukey_fences(groups: "SeriesGroupBy[Any, Any]") -> "tuple[pandas.Series, pandas.Series]":
+    """The lower and the upper fence of each value's group: quartiles less and plus FENCE interquartile ranges."""
+    first, third = groups.transform("quantile", 0.25), groups.transform("quantile", 0.75)
+    reach = FENCE * (third - first)
+    return first - reach, third + reach

@@ -1,0 +1,77 @@
+"""Verdicts as sentences."""
+
+from collections.abc import Sequence
+from math import inf, isfinite
+
+from lepaute.compare.guidelines import Violation
+from lepaute.compare.verdicts import Verdict
+from lepaute.kit.text import counted, seconds, three_digits
+
+
+def sentence(verdict: Verdict, left: str, right: str) -> str:
+    """Such as "Open MPI is faster by 12 % [9, 15]": the share of the slower one's time that is saved."""
+    outcome = verdict.outcome
+    if outcome == "left faster":
+        return f"{left} is faster by {_saved(1 / verdict.ratio, 1 / verdict.low, 1 / verdict.high)}"
+    if outcome == "right faster":
+        return f"{right} is faster by {_saved(verdict.ratio, verdict.high, verdict.low)}"
+    if outcome == "no difference above the margin":
+        return f"no difference above {100 * verdict.margin:g} %"
+    return f"no difference shown; {_needed(verdict)}"
+
+
+def answer(verdicts: Sequence[Verdict], left: str, right: str) -> str:
+    """How many rows each library wins, in one sentence."""
+    if not verdicts:
+        return f"{left} and {right} were measured with no operation and size in common"
+    outcomes = [one.outcome for one in verdicts]
+    parts = [
+        f"{left} is faster in {outcomes.count('left faster')}",
+        f"{right} in {outcomes.count('right faster')}",
+        f"no difference above {100 * verdicts[0].margin:g} % in {outcomes.count('no difference above the margin')}",
+        f"{outcomes.count('undecided')} undecided",
+    ]
+    return f"of {counted(len(verdicts), 'row')}, {', '.join(parts)}"
+
+
+def change(verdict: Verdict) -> str:
+    """The right library's time against the left one's: "+12.1 % [9.3, 15]"."""
+    if not (isfinite(verdict.low) and isfinite(verdict.high) and verdict.low > 0):
+        return f"{100 * (verdict.ratio - 1):+.3g} %, interval unlimited"
+    low, high = 100 * (verdict.low - 1), 100 * (verdict.high - 1)
+    return f"{100 * (verdict.ratio - 1):+.3g} % [{low:+.3g}, {high:+.3g}]"
+
+
+def violation_sentence(violation: Violation) -> str:
+    """What a violated guideline costs."""
+    size = "" if "(" in violation.guideline else f" at {size_text(violation.size_bytes)}"
+    return (
+        f"{violation.guideline}{size} is violated: {violation.operation} takes {violation.ratio:.3g} times as long "
+        f"[{violation.low:.3g}, {violation.high:.3g}], {seconds(violation.excess_s)} a call"
+    )
+
+
+def size_text(size_bytes: int) -> str:
+    """0 B, 512 B, 64 KiB, 1 MiB; sizes that are no multiples stay bytes."""
+    for unit, factor in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size_bytes >= factor and size_bytes % factor == 0:
+            return f"{size_bytes // factor} {unit}"
+    return f"{size_bytes} B"
+
+
+def _saved(ratio: float, low_ratio: float, high_ratio: float) -> str:
+    """From times of the faster over the slower library; the interval may be open."""
+    saved, low, high = (100 * (1 - value) for value in (ratio, low_ratio, high_ratio))
+    bounds = sorted((low, high))
+    return f"{three_digits(saved)} % [{three_digits(bounds[0])}, {three_digits(bounds[1])}]"
+
+
+def _needed(verdict: Verdict) -> str:
+    made = min(verdict.left_mpiruns, verdict.right_mpiruns)
+    forecast = verdict.forecast
+    if forecast is None:
+        return f"{made} mpiruns of each library are too few to say how many would decide"
+    if forecast.likely == inf:
+        return f"more than {100 * made} mpiruns of each library would be needed"
+    upper = "many" if forecast.high == inf else f"{forecast.high:.0f}"
+    return f"about {forecast.likely:.0f} mpiruns of each library would decide ({forecast.low:.0f} to {upper})"

@@ -1,0 +1,238 @@
+"""Two samples in blocks: the Wilcoxon-Mann-Whitney test of aligned ranks, exact, and the Hodges-Lehmann shift.
+
+What all values of a block have in common (a disturbance, a drift of the machine) is taken off as the block's median;
+then all values are ranked together, and the sum of the ranks of one sample is compared with what the labels would give
+if they were exchanged within blocks (Hodges & Lehmann, Annals of Mathematical Statistics 33, 1962: aligned ranks).
+Where there is one block this is the test of Wilcoxon (1945) and of Mann and Whitney (1947); where each block has one
+value of either sample it is nearly that of Wilcoxon's signed ranks (a pair counts r - 1/2 where that counts r). The
+distribution is exact, whatever that of the values, where the labels within blocks were drawn at random; ties get mean
+ranks and stay exact.
+
+The interval of the shift holds all shifts that the two-sided test does not reject, and the estimate is the shift at
+which the sum of the ranks equals its expectation (Hodges & Lehmann, ibid. 34, 1963).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import comb, erfc, inf, sqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from lepaute.errors import InputError
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+Condition = Callable[[float], bool]
+
+#: Where its exact distribution takes more additions, the rank sum is taken as normal, with its exact mean and variance.
+MOST_ADDITIONS = 20_000_000
+_HALVINGS, _HALVINGS_NEARBY = 40, 14
+
+
+@dataclass(frozen=True, slots=True)
+class RankTest:
+    """p-values of three alternatives: the second sample is shifted, is lower, is higher; 1 where nothing can differ.
+
+    least_p : the two-sided p-value that the clearest difference would have had with these blocks
+    """
+
+    two_sided: float
+    lower: float
+    higher: float
+    least_p: float
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """How far the second sample lies above the first, in the unit of the values; the interval may be infinite."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+def aligned_rank_test(values: npt.ArrayLike, second: npt.ArrayLike, blocks: npt.ArrayLike) -> RankTest:
+    """Tests that both samples have one distribution in each block.
+
+    values : shape (n,), finite; second : of each, whether it belongs to the second sample; blocks : of each, any labels
+    Blocks that hold one sample alone say nothing and are left out. Raises InputError for values that are not finite,
+    and for other shapes.
+    """
+    samples = _Samples(values, second, blocks)
+    return samples.test(0.0)
+
+
+def aligned_shift(
+    values: npt.ArrayLike, second: npt.ArrayLike, blocks: npt.ArrayLike, confidence: float = 0.95
+) -> Shift:
+    """The Hodges-Lehmann estimate of the second sample's shift, and the interval of what the test does not reject.
+
+    Arguments and errors as `aligned_rank_test`; a confidence that is not between 0 and 1 is an InputError.
+    """
+    if not 0 < confidence < 1:
+        raise InputError(f"the confidence is {confidence!r}; it must lie between 0 and 1, such as 0.95")
+    samples = _Samples(values, second, blocks)
+    if samples.size == 0:
+        return Shift(np.nan, -inf, inf)
+    miss = (1 - confidence) / 2
+    # Taking a shift off the second sample lowers its ranks: all three quantities fall as the shift grows.
+    centre_low = samples.first_where(lambda shift: samples.excess(shift) <= 0)
+    centre_high = samples.first_where(lambda shift: samples.excess(shift) < 0)
+    low = samples.first_where(
+        lambda shift: samples.test(shift).higher > miss, lambda shift: samples.normal_test(shift).higher > miss
+    )
+    high = samples.first_where(
+        lambda shift: samples.test(shift).lower <= miss, lambda shift: samples.normal_test(shift).lower <= miss
+    )
+    return Shift((centre_low + centre_high) / 2, low, high)
+
+
+class _Samples:
+    """The values of both samples that blocks can compare, sorted by block."""
+
+    def __init__(self, values: npt.ArrayLike, second: npt.ArrayLike, blocks: npt.ArrayLike) -> None:
+        every = np.asarray(values, dtype=np.float64)
+        of_second = np.asarray(second, dtype=np.bool_)
+        if every.ndim != 1 or every.shape != of_second.shape or not np.isfinite(every).all():
+            raise InputError("two samples need finite values of shape (n,), and as many labels")
+        _, block = np.unique(np.asarray(blocks), return_inverse=True)
+        if block.shape != every.shape:
+            raise InputError(f"{len(every)} values have {block.size} blocks; each needs one")
+        both = [number for number in range(block.max(initial=-1) + 1) if len(set(of_second[block == number])) == 2]
+        places = [np.flatnonzero(block == number) for number in both]
+        order = np.concatenate([np.zeros(0, dtype=np.int64), *places])
+        ends = np.cumsum([0, *(len(one) for one in places)])
+        self.blocks = [slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        self.values: Floats = every[order]
+        self.second: Booleans = of_second[order]
+        self.size = len(order)
+        # Beyond such shifts every value of one sample lies above all of the other.
+        self.reach = 2.0 * float(np.ptp(self.values)) + 1.0 if self.size else 0.0
+
+    def _ranks(self, shift: float) -> Integers:
+        """Twice the ranks of the aligned values, whole numbers where values are equal, too."""
+        moved = np.where(self.second, self.values - shift, self.values)
+        length = self.blocks[0].stop
+        if length * len(self.blocks) == self.size and all(one.stop - one.start == length for one in self.blocks):
+            table = moved.reshape(-1, length)
+            return _double_ranks((table - np.median(table, axis=1, keepdims=True)).ravel())
+        return _double_ranks(np.concatenate([moved[block] - np.median(moved[block]) for block in self.blocks]))
+
+    def excess(self, shift: float) -> float:
+        """The rank sum of the second sample less its expectation, when its values are lowered by a shift."""
+        ranks = self._ranks(shift)
+        return float(ranks[self.second].sum()) - _expected(ranks, self.second, self.blocks)
+
+    def test(self, shift: float) -> RankTest:
+        if self.size == 0:
+            return RankTest(1.0, 1.0, 1.0, 1.0)
+        ranks = self._ranks(shift)
+        seen = int(ranks[self.second].sum())
+        chances = _distribution([ranks[block] for block in self.blocks], [self.second[block] for block in self.blocks])
+        if chances is None:
+            return _normal_test(ranks, self.second, self.blocks, seen)
+        at_most, at_least = min(1.0, float(chances[: seen + 1].sum())), min(1.0, float(chances[seen:].sum()))
+        possible = np.flatnonzero(chances)
+        least = min(float(chances[possible[0]]), float(chances[possible[-1]]))
+        return RankTest(min(1.0, 2 * min(at_most, at_least)), at_most, at_least, min(1.0, 2 * least))
+
+    def normal_test(self, shift: float) -> RankTest:
+        """The test with a normal distribution of the rank sum, which is quick."""
+        ranks = self._ranks(shift)
+        return _normal_test(ranks, self.second, self.blocks, int(ranks[self.second].sum()))
+
+    def first_where(self, condition: Condition, nearly: Condition | None = None) -> float:
+        """The least shift at which a condition that stays true is true; infinite where it always or never is.
+
+        nearly : a quicker condition, which becomes true nearby
+        """
+        low, high = -self.reach, self.reach
+        if condition(low):
+            return -inf
+        if not condition(high):
+            return inf
+        halvings = _HALVINGS
+        if nearly is not None and not nearly(low) and nearly(high):
+            near = _bisected(nearly, low, high, _HALVINGS)
+            step = self.reach / 256
+            if not condition(near - step) and condition(near + step):
+                low, high, halvings = near - step, near + step, _HALVINGS_NEARBY
+        return _bisected(condition, low, high, halvings)
+
+
+def _bisected(condition: Condition, low: float, high: float, halvings: int) -> float:
+    for _ in range(halvings):
+        middle = (low + high) / 2
+        if condition(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _double_ranks(values: Floats) -> Integers:
+    ordered = np.sort(values)
+    below, upto = np.searchsorted(ordered, values, "left"), np.searchsorted(ordered, values, "right")
+    return np.asarray(below + upto + 1, dtype=np.int64)
+
+
+def _expected(ranks: Integers, second: Booleans, blocks: Sequence[slice]) -> float:
+    starts = [block.start for block in blocks]
+    chosen, sums = np.add.reduceat(second, starts, dtype=np.int64), np.add.reduceat(ranks, starts)
+    return float((chosen * sums / np.diff([*starts, len(ranks)])).sum())
+
+
+def _distribution(ranks: Sequence[Integers], second: Sequence[Booleans]) -> Floats | None:
+    """The chance of each rank sum, from 0 up, when labels are exchanged within blocks; None where it takes too long."""
+    chosen = [int(np.count_nonzero(one)) for one in second]
+    tops = [int(np.sort(one)[-count:].sum()) for one, count in zip(ranks, chosen, strict=True)]
+    additions = sum(len(one) * count * top for one, count, top in zip(ranks, chosen, tops, strict=True))
+    additions += sum(
+        min(comb(len(one), count), top) for one, count, top in zip(ranks, chosen, tops, strict=True)
+    ) * sum(tops)
+    if additions > MOST_ADDITIONS:
+        return None
+    chances = np.ones(1)
+    for one, count, top in zip(ranks, chosen, tops, strict=True):
+        chances = _convolved(chances, _subset_sums(one, count, top))
+    return chances
+
+
+def _subset_sums(ranks: Integers, count: int, top: int) -> Floats:
+    """The share of the subsets of `count` of these ranks that have each sum from 0 to `top`."""
+    ways = np.zeros((count + 1, top + 1))
+    ways[0, 0] = 1.0
+    for rank in ranks:
+        for size in range(count, 0, -1):
+            ways[size, rank:] += ways[size - 1, : top + 1 - rank]
+    shares: Floats = ways[count] / comb(len(ranks), count)
+    return shares
+
+
+def _convolved(chances: Floats, block: Floats) -> Floats:
+    result = np.zeros(len(chances) + len(block) - 1)
+    for total in np.flatnonzero(block):
+        result[total : total + len(chances)] += block[total] * chances
+    return result
+
+
+def _normal_test(ranks: Integers, second: Booleans, blocks: Sequence[slice], seen: int) -> RankTest:
+    starts = [block.start for block in blocks]
+    sizes, chosen = np.diff([*starts, len(ranks)]), np.add.reduceat(second, starts, dtype=np.int64)
+    means = np.add.reduceat(ranks, starts) / sizes
+    squares = np.add.reduceat((ranks - np.repeat(means, sizes)) ** 2, starts)
+    variance = float((chosen * (sizes - chosen) / sizes * squares / (sizes - 1)).sum())
+    if variance == 0.0:
+        return RankTest(1.0, 1.0, 1.0, 1.0)
+    expected, sd = float((chosen * means).sum()), sqrt(variance)
+    highest = sum(int(np.sort(ranks[block])[-count:].sum()) for block, count in zip(blocks, chosen, strict=True))
+    excess, extreme = seen - expected, highest - expected
+
+    def above(value: float) -> float:
+        """The chance of an excess of at least this much; ranks are doubled, half a step is 1."""
+        return 0.5 * erfc((value - 1) / sd / sqrt(2))
+
+    lower, higher = above(-excess), above(excess)
+    return RankTest(min(1.0, 2 * min(lower, higher)), lower, higher, min(1.0, 2 * above(extreme)))

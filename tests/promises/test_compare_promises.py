@@ -1,0 +1,106 @@
+"""False alarms, intervals, power and forecasts of comparisons of MPI libraries, counted on made-up ones."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from support_comparisons import World
+
+from lepaute.compare.verdicts import SIGNIFICANT, verdicts
+from lepaute.stats.aligned_ranks import aligned_rank_test
+
+pytestmark = pytest.mark.slow
+
+UNPLEASANT = {
+    "even": World(),
+    "outliers": World(tails=1.5),
+    "blocks that differ by far": World(of_block=0.3),
+    "a machine that slows down": World(drift=0.003),
+    "mpiruns that differ by far": World(of_mpirun=0.1, of_row=0.001),
+}
+
+
+def at_most(count: int, share: float) -> int:
+    """What a binomial count stays below in 999 of 1000 cases."""
+    return int(binom.ppf(0.999, count, share))
+
+
+@pytest.mark.parametrize("name", UNPLEASANT)
+@pytest.mark.parametrize(("blocks", "mpiruns"), [(10, 1)])
+def test_a_library_against_itself_is_declared_faster_in_at_most_one_comparison_of_twenty(
+    name: str, blocks: int, mpiruns: int
+) -> None:
+    rng = np.random.default_rng((7, blocks, len(name)))
+    trials, rows = 40, 3
+    families = false = 0
+    for _ in range(trials):
+        results = verdicts(UNPLEASANT[name].summaries(rng, rows, blocks, mpiruns), "a", "b")
+        families += any(one.p_holm <= SIGNIFICANT for one in results)
+        false += results[0].p_value <= SIGNIFICANT  # rows of one comparison are not independent: one of each
+    assert families <= at_most(trials, SIGNIFICANT)
+    assert false <= at_most(trials, SIGNIFICANT)
+
+
+def test_p_values_of_a_library_against_itself_are_uniform() -> None:
+    rng = np.random.default_rng(8)
+    world = World(of_block=0.1, drift=0.002, tails=2.0)
+    p_values = []
+    for _ in range(800):
+        table = world.summaries(rng, 1, 4, 3)
+        p_values.append(aligned_rank_test(np.log(table["median_s"]), table["library"] == "b", table["block"]).two_sided)
+    for level in (0.01, 0.05, 0.2, 0.5):
+        below = np.count_nonzero(np.array(p_values) <= level)
+        assert below <= at_most(800, level)
+        assert below >= 0.5 * level * 800  # an exact test of so many arrangements wastes little
+
+
+@pytest.mark.parametrize("name", UNPLEASANT)
+@pytest.mark.parametrize("effect", [0.05])
+def test_intervals_hold_the_true_ratio(name: str, effect: float) -> None:
+    rng = np.random.default_rng((9, len(name)))
+    world = World(**{**{key: getattr(UNPLEASANT[name], key) for key in World.__dataclass_fields__}, "effect": effect})
+    trials = 60
+    missed = 0
+    for _ in range(trials):
+        (one,) = verdicts(world.summaries(rng, 1, 6, 2), "a", "b")
+        missed += not one.low <= np.exp(effect) <= one.high
+    assert missed <= at_most(trials, 0.05)
+
+
+def test_five_per_cent_are_shown_by_ten_blocks_and_one_per_cent_by_none() -> None:
+    rng = np.random.default_rng(10)
+    shown = {
+        effect: sum(
+            one.outcome == "left faster"
+            for _ in range(6)
+            for one in verdicts(World(effect=effect).summaries(rng, 4, 10, 2), "a", "b")
+        )
+        for effect in (0.05, 0.002)
+    }
+    assert shown[0.05] >= 20
+    assert shown[0.002] <= 3
+
+
+def test_a_forecast_holds_what_it_takes_in_the_share_it_says() -> None:
+    """The middle four fifths of a forecast hold the mpiruns that decide in at least six of ten rows."""
+    rng = np.random.default_rng(11)
+    inside = near = count = 0
+    for _ in range(40):
+        world = World(effect=float(rng.uniform(0, 0.04)), of_mpirun=0.03)
+        table = world.summaries(rng, 1, 60, 2)
+        (first,) = verdicts(table[table["block"] < 8], "a", "b")
+        if first.forecast is None:
+            continue
+        needed = next(
+            (
+                2 * blocks
+                for blocks in np.unique(np.round(9 * 1.1 ** np.arange(20)).astype(int))
+                if verdicts(table[table["block"] < blocks], "a", "b")[0].outcome != "undecided"
+            ),
+            120,
+        )
+        count += 1
+        inside += first.forecast.low <= needed <= max(first.forecast.high, 120 * (first.forecast.high > 120))
+        near += 0.5 <= first.forecast.likely / needed <= 2
+    assert count >= 15
+    assert inside >= 0.6 * count
+    assert near >= 0.4 * count

@@ -1,0 +1,140 @@
+"""From the archive of a campaign to verdicts and sentences, on calls whose truth is known."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+from support_comparisons import World
+
+from lepaute.archive import Archive, ArchiveWriter
+from lepaute.archive.mpi_campaign import CALLS, CLOCKS, KIND, MPIRUNS
+from lepaute.compare.comparison import archives
+from lepaute.compare.guidelines import check_guidelines
+from lepaute.compare.summaries import mpirun_summaries
+from lepaute.compare.verdicts import verdicts
+from lepaute.compare.wording import sentence, size_text
+from lepaute.errors import InputError
+
+BLOCKS, CALLS_EACH, START_NS = 8, 12, 1_700_000_000_000_000_000
+
+
+def campaign(
+    path: Path, libraries: tuple[str, str] = ("openmpi", "mpich"), ranks: int = 2, *, disturbed: bool = False
+) -> Archive:
+    """Two libraries in turns: the second takes 30 % longer for Bcast of 8 bytes, and as long for Allreduce."""
+    rng = np.random.default_rng(3)
+    calls, clocks, mpiruns = [], [], []
+    for block in range(BLOCKS):
+        for place, library in enumerate(libraries):
+            mpirun, common = 2 * block + place, rng.normal(0, 0.01)
+            mpiruns.append(
+                {"mpirun": mpirun, "library": library, "block": block, "place": place, "trial": block == 0}
+                | {"attempt": 0, "outcome": "complete", "disturbed": disturbed, "started_s": float(mpirun)}
+            )
+            clocks += [
+                {"mpirun": mpirun, "rank": rank, "before_batch": 0, "x0_ns": START_NS, "y0_ns": START_NS}
+                | dict.fromkeys(("drift", "variance_ns2", "drift_variance", "covariance_ns", "bound_ns"), 0.0)
+                for rank in range(ranks)
+            ]
+            for batch, operation in enumerate(("none", "Bcast", "Allreduce")):
+                slower = 0.3 * (operation == "Bcast" and place == 1)
+                for call in range(CALLS_EACH):
+                    begun = START_NS + 1_000_000 * (CALLS_EACH * batch + call)
+                    ns = 10_000 * np.exp(common + slower + rng.normal(0, 0.02)) * (50 if call == 5 else 1)
+                    calls += [
+                        {"mpirun": mpirun, "batch": batch, "operation": operation, "form": "blocking", "size_bytes": 8}
+                        | {"synchronisation": "window", "call": call, "rank": rank, "start_ns": begun}
+                        | {"returned_ns": begun + int(ns), "end_ns": begun + int(ns), "window_ns": 100_000}
+                        | {"marks": int(call == 7)}
+                        for rank in range(ranks)
+                    ]
+    about = {"ranks": ranks, "capped": True, "libraries": [{"label": label} for label in libraries]}
+    with ArchiveWriter(path, {"kind": KIND, "created": "2026-01-01T00:00:00Z", KIND: about}) as writer:
+        for name, rows in ((CALLS, calls), (CLOCKS, clocks), (MPIRUNS, mpiruns)):
+            writer.add_table(name, pandas.DataFrame(rows))
+    return Archive.open(path)
+
+
+def test_a_campaign_says_which_library_is_faster_and_what_it_left_out(tmp_path: Path) -> None:
+    found = archives(campaign(tmp_path / "c.zip"))
+    assert (found.left, found.right, found.ranks) == ("openmpi", "mpich", 2)
+    assert [one.operation for one in found.verdicts] == ["Allreduce", "Bcast"]
+    equal, slower = found.verdicts
+    assert slower.outcome == "left faster"
+    assert slower.low < np.exp(0.3) < slower.high
+    assert slower.p_holm == pytest.approx(2 * 2 / 2**7)  # the clearest of 2^7 arrangements, two rows
+    assert slower.stars == "*"
+    assert sentence(slower, "openmpi", "mpich").startswith("openmpi is faster by 2")
+    assert equal.outcome != "left faster"
+    # Trials, and calls that started late, do not count; outliers are filtered and kept beside.
+    assert found.left_out == {"of trials": 2 * 2 * CALLS_EACH, "started late on some rank": 2 * 2 * (BLOCKS - 1)}
+    assert (found.summaries["calls"] == CALLS_EACH - 1).all()
+    assert (found.summaries["calls_inside"] < CALLS_EACH - 1).all()
+    assert (found.summaries["mean_all_s"] > 2 * found.summaries["mean_s"]).all()
+    assert any("budget ended" in line for line in found.warnings)
+    assert found.answer.startswith("of 2 rows, openmpi is faster in 1")
+    written = found.to_dict()
+    assert [row["operation"] for row in written["rows"]] == ["Allreduce", "Bcast"]
+    assert len(written["mpiruns"]) == 2 * 2 * (BLOCKS - 1)
+
+
+def test_where_every_mpirun_was_disturbed_they_count_with_a_warning(tmp_path: Path) -> None:
+    found = archives(campaign(tmp_path / "c.zip", disturbed=True))
+    assert f"{2 * (BLOCKS - 1)} of {2 * (BLOCKS - 1)} mpiruns were disturbed" in " ".join(found.warnings)
+    assert found.verdicts[1].outcome == "left faster"
+
+
+def test_libraries_of_two_campaigns_are_compared_with_a_warning(tmp_path: Path) -> None:
+    both = campaign(tmp_path / "first.zip"), campaign(tmp_path / "second.zip", ("openmpi", "intel"))
+    found = archives(*both, left="mpich", right="intel")
+    assert any("not measured in turns" in line for line in found.warnings)
+    assert {one.outcome for one in found.verdicts} <= {"no difference above the margin", "undecided"}
+    again = archives(*both, left="openmpi (first)", right="openmpi (second)")
+    assert all(one.outcome != "left faster" for one in again.verdicts)
+
+
+def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
+    one = campaign(tmp_path / "one.zip")
+    with pytest.raises(InputError, match="no library lam; choose among openmpi, mpich"):
+        archives(one, left="lam")
+    with pytest.raises(InputError, match="have 2 and 3 ranks"):
+        archives(one, campaign(tmp_path / "other.zip", ranks=3))
+    with pytest.raises(InputError, match="name the two to compare"):
+        archives(one, campaign(tmp_path / "third.zip", ("a", "b")))
+    with pytest.raises(InputError, match="run_time is 'median'"):
+        archives(one, run_time="median")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="0 archives"):
+        archives()
+    summaries = mpirun_summaries(World().summaries(np.random.default_rng(1), 2, 3, 1), "median_s")
+    with pytest.raises(InputError, match="another label"):
+        verdicts(summaries, "a", "a")
+    with pytest.raises(InputError, match="no measurements of c; there are some of a, b"):
+        verdicts(summaries, "a", "c")
+
+
+def test_a_violated_guideline_comes_first_with_what_it_costs() -> None:
+    rng = np.random.default_rng(4)
+    times_s = {("Allreduce", 64): 9e-6, ("Reduce", 64): 3e-6, ("Bcast", 64): 4e-6, ("Bcast", 128): 5e-6}
+    table = pandas.DataFrame(
+        [
+            {"library": "a", "block": mpirun, "mpirun": mpirun, "operation": operation, "form": "blocking"}
+            | {"size_bytes": size, "median_s": time_s * np.exp(common + rng.normal(0, 0.02))}
+            for mpirun in range(12)
+            for common in [rng.normal(0, 0.3)]
+            for (operation, size), time_s in times_s.items()
+        ]
+    )
+    worst, *others = check_guidelines(table, "a", ranks=2)
+    assert worst.guideline == "Allreduce <= Reduce + Bcast"
+    assert worst.is_violated
+    assert worst.ratio == pytest.approx(9 / 7, rel=0.03)
+    assert worst.excess_s == pytest.approx(2e-6, rel=0.5)
+    assert not any(one.is_violated for one in others)
+    assert {one.guideline for one in others} == {"Reduce <= Allreduce", "Bcast(64) <= Bcast(128)"}
+
+
+def test_sizes_are_written_as_people_write_them() -> None:
+    assert [size_text(size) for size in (0, 512, 1024, 1500, 65536, 1 << 20)] == [
+        *("0 B", "512 B", "1 KiB", "1500 B", "64 KiB", "1 MiB")
+    ]
