@@ -1,5 +1,6 @@
 """From the archive of a campaign to verdicts and sentences, on calls whose truth is known."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from support_comparisons import World
 
 from lepaute.archive import Archive, ArchiveWriter
 from lepaute.archive.mpi_campaign import CALLS, CLOCKS, KIND, MPIRUNS
+from lepaute.cli.main import main
 from lepaute.compare.comparison import archives
 from lepaute.compare.guidelines import check_guidelines
 from lepaute.compare.summaries import mpirun_summaries
@@ -102,6 +104,8 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
         archives(one, campaign(tmp_path / "other.zip", ranks=3))
     with pytest.raises(InputError, match="name the two to compare"):
         archives(one, campaign(tmp_path / "third.zip", ("a", "b")))
+    with pytest.raises(InputError, match="are the same archive; give it once"):
+        archives(one, one)
     with pytest.raises(InputError, match="run_time is 'median'"):
         archives(one, run_time="median")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="0 archives"):
@@ -138,3 +142,22 @@ def test_sizes_are_written_as_people_write_them() -> None:
     assert [size_text(size) for size in (0, 512, 1024, 1500, 65536, 1 << 20)] == [
         *("0 B", "512 B", "1 KiB", "1500 B", "64 KiB", "1 MiB")
     ]
+
+
+def test_the_command_compares_archives_and_refuses_what_is_mixed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, other = tmp_path / "c.zip", tmp_path / "d.zip"
+    campaign(path)
+    campaign(other, ("mpich", "intel"))
+    assert main(["compare", str(path)]) == 0
+    assert "openmpi is faster by" in capsys.readouterr().out
+    assert main(["compare", str(path), str(other), "--left", "openmpi", "--right", "intel", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["right"] == "intel"
+    for words, message in (
+        ((str(path), str(other)), "name the two to compare"),
+        ((str(path), "openmpi"), "archives and libraries cannot be mixed"),
+        ((str(path), "--margin", "0"), "--margin is 0; it must be above 0"),
+    ):
+        assert main(["compare", *words]) == 2
+        assert message in capsys.readouterr().err

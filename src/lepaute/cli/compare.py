@@ -64,6 +64,10 @@ def command(
     margin: Annotated[
         str, typer.Option(help="A difference that is certainly smaller counts as none.", metavar="SHARE")
     ] = "2%",
+    left: Annotated[
+        str | None, typer.Option(metavar="LABEL", help="The library to compare, where archives hold more than two.")
+    ] = None,
+    right: Annotated[str | None, typer.Option(metavar="LABEL", help="The one to compare it with.")] = None,
     measure_only: Annotated[
         bool, typer.Option("--measure-only", help="Write the archive, and say nothing of which is faster.")
     ] = False,
@@ -83,11 +87,18 @@ def command(
     from lepaute.cli.compare_text import print_comparison
     from lepaute.cli.notes import notes_printed
     from lepaute.cli.progress import progress_bar
+    from lepaute.errors import InputError
     from lepaute.kit.quantities import share_of, time_of
     from lepaute.measure.comparison.campaign import measure_libraries
 
-    if all(name.endswith(".zip") for name in libraries):
-        print_comparison([Archive.open(name) for name in libraries], share_of(margin, "--margin"), as_json=as_json)
+    least = share_of(margin, "--margin")
+    if not least > 0:
+        raise InputError(f"--margin is {margin}; it must be above 0, such as 2%")
+    given = [name.endswith(".zip") for name in libraries]
+    if any(given):
+        if not all(given):
+            raise InputError(f"{' '.join(libraries)}: archives and libraries cannot be mixed; give one kind of them")
+        print_comparison([Archive.open(name) for name in libraries], left, right, least, as_json=as_json)
         return
     # A batch system ends a job with SIGTERM: mpirun must end too, and what was measured be kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -122,5 +133,10 @@ def command(
             print(f"{library.label}: {library.family} {library.version} ({library.mpirun})")
         print(f"{len(about.cases)} cases, {about.blocks} mpiruns of each library")
         print(f"{path}: archive {measured.id[:12]}, {len(measured.members())} members")
-    if not measure_only and len(about.libraries) == 2:
-        print_comparison([measured], share_of(margin, "--margin"), as_json=as_json)
+    if measure_only:
+        return
+    if len(about.libraries) == 2 or (left and right):
+        print_comparison([measured], left, right, least, as_json=as_json)
+    else:
+        labels = ", ".join(about.labels)
+        print(f"to compare two of {labels}: lepaute compare {path} --left LABEL --right LABEL", file=sys.stderr)

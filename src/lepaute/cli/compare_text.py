@@ -12,11 +12,13 @@ if TYPE_CHECKING:
 MOST_VIOLATIONS = 5
 
 
-def print_comparison(campaigns: "Sequence[Archive]", margin: float, *, as_json: bool) -> None:
+def print_comparison(
+    campaigns: "Sequence[Archive]", left: str | None, right: str | None, margin: float, *, as_json: bool
+) -> None:
     """Compares the libraries of one archive or two. Raises InputError where that cannot be done."""
     from lepaute.compare.comparison import archives
 
-    found = archives(*campaigns, margin=margin)
+    found = archives(*campaigns, left=left, right=right, margin=margin)
     if as_json:
         print(json.dumps(found.to_dict()))
         return

@@ -104,6 +104,8 @@ def archives(
     if not 1 <= len(campaigns) <= 2:
         raise InputError(f"{counted(len(campaigns), 'archive')} cannot be compared; give one campaign, or two")
     facts = [mpi_campaign.facts(one) for one in campaigns]
+    if len({one.id for one in campaigns}) < len(campaigns):
+        raise InputError(f"{campaigns[0].path.name} and {campaigns[1].path.name} are the same archive; give it once")
     if len({one.ranks for one in facts}) > 1:
         ranks = " and ".join(str(one.ranks) for one in facts)
         raise InputError(f"the campaigns have {ranks} ranks; only campaigns of equally many ranks can be compared")
@@ -155,10 +157,12 @@ def _joined(
         return labels, mpi_campaign.calls(campaigns[0]), {one.label: one for one in facts[0].libraries}
     shared = set(facts[0].labels) & set(facts[1].labels)
     every: list[str] = []
+    stems = [one.path.stem for one in campaigns]
+    sides = stems if stems[0] != stems[1] else ["left", "right"]
     tables, mpiruns = [], 0
     libraries: dict[str, LibraryFacts] = {}
-    for campaign, about in zip(campaigns, facts, strict=True):
-        names = {label: f"{label} ({campaign.path.stem})" if label in shared else label for label in about.labels}
+    for campaign, about, side in zip(campaigns, facts, sides, strict=True):
+        names = {label: f"{label} ({side})" if label in shared else label for label in about.labels}
         table = mpi_campaign.calls(campaign)
         # Nothing was measured in turns: all mpiruns are one block.
         table = table.assign(
