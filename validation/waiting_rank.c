@@ -71,7 +71,10 @@ static void take_branches(void) {
     }
 #define EIGHT(n) ONE(n##0) ONE(n##1) ONE(n##2) ONE(n##3) ONE(n##4) ONE(n##5) ONE(n##6) ONE(n##7)
 EIGHT(1)
-EIGHT(2) EIGHT(3) EIGHT(4) EIGHT(5) EIGHT(6) EIGHT(7) EIGHT(8)
+EIGHT(2)
+EIGHT(3)
+EIGHT(4)
+EIGHT(5) EIGHT(6) EIGHT(7) EIGHT(8)
 #define NAMES(n)                                                                                                       \
     function_##n##0, function_##n##1, function_##n##2, function_##n##3, function_##n##4, function_##n##5,              \
         function_##n##6, function_##n##7
