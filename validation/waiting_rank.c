@@ -61,6 +61,7 @@ static void take_branches(void) {
     }
 }
 
+/* The assertion only takes the semicolon. */
 #define ONE(n)                                                                                                         \
     __attribute__((noinline)) static uint64_t function_##n(uint64_t x) {                                               \
         if (x & (1U << (n % 8)))                                                                                       \
@@ -68,18 +69,30 @@ static void take_branches(void) {
         else                                                                                                           \
             sums[1] ^= x + n;                                                                                          \
         return x * 6364136223846793005U + n;                                                                           \
-    }
-#define EIGHT(n) ONE(n##0) ONE(n##1) ONE(n##2) ONE(n##3) ONE(n##4) ONE(n##5) ONE(n##6) ONE(n##7)
-EIGHT(1)
-EIGHT(2)
-EIGHT(3)
-EIGHT(4)
-EIGHT(5) EIGHT(6) EIGHT(7) EIGHT(8)
+    }                                                                                                                  \
+    _Static_assert(n > 0, "")
+#define EIGHT(n)                                                                                                       \
+    ONE(n##0);                                                                                                         \
+    ONE(n##1);                                                                                                         \
+    ONE(n##2);                                                                                                         \
+    ONE(n##3);                                                                                                         \
+    ONE(n##4);                                                                                                         \
+    ONE(n##5);                                                                                                         \
+    ONE(n##6);                                                                                                         \
+    ONE(n##7)
+EIGHT(1);
+EIGHT(2);
+EIGHT(3);
+EIGHT(4);
+EIGHT(5);
+EIGHT(6);
+EIGHT(7);
+EIGHT(8);
 #define NAMES(n)                                                                                                       \
     function_##n##0, function_##n##1, function_##n##2, function_##n##3, function_##n##4, function_##n##5,              \
         function_##n##6, function_##n##7
-    static uint64_t (*const functions[FUNCTIONS])(uint64_t) = {NAMES(1), NAMES(2), NAMES(3), NAMES(4),
-                                                               NAMES(5), NAMES(6), NAMES(7), NAMES(8)};
+static uint64_t (*const functions[FUNCTIONS])(uint64_t) = {NAMES(1), NAMES(2), NAMES(3), NAMES(4),
+                                                           NAMES(5), NAMES(6), NAMES(7), NAMES(8)};
 
 static void call_functions(void) {
     uint64_t value = 12345;
