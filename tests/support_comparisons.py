@@ -1,9 +1,13 @@
 """Made-up comparisons of two MPI libraries, whose truth is known: calls, or one value for each mpirun."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas
+
+from lepaute.archive import Archive, ArchiveWriter
+from lepaute.archive.mpi_campaign import CALLS, CLOCKS, KIND, MPIRUNS
 
 
 @dataclass(frozen=True)
@@ -54,3 +58,59 @@ class World:
                     )
                 )
         return pandas.concat(parts, ignore_index=True)
+
+
+BLOCKS, CALLS_EACH, START_NS = 8, 12, 1_700_000_000_000_000_000
+
+
+def campaign(
+    path: Path,
+    libraries: tuple[str, str] = ("openmpi", "mpich"),
+    ranks: int = 2,
+    *,
+    disturbed: bool = False,
+    sizes: tuple[int, ...] = (8,),
+    calls_each: int = CALLS_EACH,
+    blocks: int = BLOCKS,
+) -> Archive:
+    """Two libraries in turns: the second takes 30 % longer for Bcast, and as long for Allreduce, of each size."""
+    rng = np.random.default_rng(3)
+    calls, clocks, mpiruns = [], [], []
+    for block in range(blocks):
+        for place, library in enumerate(libraries):
+            mpirun, common = 2 * block + place, rng.normal(0, 0.01)
+            mpiruns.append(
+                {"mpirun": mpirun, "library": library, "block": block, "place": place, "trial": block == 0}
+                | {"attempt": 0, "outcome": "complete", "disturbed": disturbed, "started_s": float(mpirun)}
+            )
+            clocks += [
+                {"mpirun": mpirun, "rank": rank, "before_batch": 0, "x0_ns": START_NS, "y0_ns": START_NS}
+                | dict.fromkeys(("drift", "variance_ns2", "drift_variance", "covariance_ns", "bound_ns"), 0.0)
+                for rank in range(ranks)
+            ]
+            cases = [(operation, size) for operation in ("none", "Bcast", "Allreduce") for size in sizes]
+            for batch, (operation, size) in enumerate(cases):
+                slower = 0.3 * (operation == "Bcast" and place == 1)
+                for call in range(calls_each):
+                    begun = START_NS + 1_000_000 * (calls_each * batch + call)
+                    ns = 10_000 * np.exp(common + slower + rng.normal(0, 0.02)) * (50 if call == 5 else 1)
+                    calls += [
+                        {
+                            "mpirun": mpirun,
+                            "batch": batch,
+                            "operation": operation,
+                            "form": "blocking",
+                            "size_bytes": size,
+                        }
+                        | {"synchronisation": "window", "call": call, "rank": rank, "start_ns": begun}
+                        | {"returned_ns": begun + int(ns), "end_ns": begun + int(ns), "window_ns": 100_000}
+                        | {"marks": int(call == 7)}
+                        for rank in range(ranks)
+                    ]
+    asked = {"libraries": [[label, label] for label in libraries], "operations": [["Bcast", "blocking"]]}
+    about = {"ranks": ranks, "capped": True, "libraries": [{"label": label} for label in libraries]}
+    about |= {"precision": 0.02, "budget_s": 300.0, "asked": {**asked, "sizes_bytes": list(sizes), "ranks": ranks}}
+    with ArchiveWriter(path, {"kind": KIND, "created": "2026-01-01T00:00:00Z", KIND: about}) as writer:
+        for name, rows in ((CALLS, calls), (CLOCKS, clocks), (MPIRUNS, mpiruns)):
+            writer.add_table(name, pandas.DataFrame(rows))
+    return Archive.open(path)

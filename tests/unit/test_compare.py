@@ -6,10 +6,8 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
-from support_comparisons import World
+from support_comparisons import BLOCKS, CALLS_EACH, World, campaign
 
-from lepaute.archive import Archive, ArchiveWriter
-from lepaute.archive.mpi_campaign import CALLS, CLOCKS, KIND, MPIRUNS
 from lepaute.cli.main import main
 from lepaute.compare.comparison import archives
 from lepaute.compare.guidelines import check_guidelines
@@ -17,45 +15,6 @@ from lepaute.compare.summaries import mpirun_summaries
 from lepaute.compare.verdicts import verdicts
 from lepaute.compare.wording import sentence, size_text
 from lepaute.errors import InputError
-
-BLOCKS, CALLS_EACH, START_NS = 8, 12, 1_700_000_000_000_000_000
-
-
-def campaign(
-    path: Path, libraries: tuple[str, str] = ("openmpi", "mpich"), ranks: int = 2, *, disturbed: bool = False
-) -> Archive:
-    """Two libraries in turns: the second takes 30 % longer for Bcast of 8 bytes, and as long for Allreduce."""
-    rng = np.random.default_rng(3)
-    calls, clocks, mpiruns = [], [], []
-    for block in range(BLOCKS):
-        for place, library in enumerate(libraries):
-            mpirun, common = 2 * block + place, rng.normal(0, 0.01)
-            mpiruns.append(
-                {"mpirun": mpirun, "library": library, "block": block, "place": place, "trial": block == 0}
-                | {"attempt": 0, "outcome": "complete", "disturbed": disturbed, "started_s": float(mpirun)}
-            )
-            clocks += [
-                {"mpirun": mpirun, "rank": rank, "before_batch": 0, "x0_ns": START_NS, "y0_ns": START_NS}
-                | dict.fromkeys(("drift", "variance_ns2", "drift_variance", "covariance_ns", "bound_ns"), 0.0)
-                for rank in range(ranks)
-            ]
-            for batch, operation in enumerate(("none", "Bcast", "Allreduce")):
-                slower = 0.3 * (operation == "Bcast" and place == 1)
-                for call in range(CALLS_EACH):
-                    begun = START_NS + 1_000_000 * (CALLS_EACH * batch + call)
-                    ns = 10_000 * np.exp(common + slower + rng.normal(0, 0.02)) * (50 if call == 5 else 1)
-                    calls += [
-                        {"mpirun": mpirun, "batch": batch, "operation": operation, "form": "blocking", "size_bytes": 8}
-                        | {"synchronisation": "window", "call": call, "rank": rank, "start_ns": begun}
-                        | {"returned_ns": begun + int(ns), "end_ns": begun + int(ns), "window_ns": 100_000}
-                        | {"marks": int(call == 7)}
-                        for rank in range(ranks)
-                    ]
-    about = {"ranks": ranks, "capped": True, "libraries": [{"label": label} for label in libraries]}
-    with ArchiveWriter(path, {"kind": KIND, "created": "2026-01-01T00:00:00Z", KIND: about}) as writer:
-        for name, rows in ((CALLS, calls), (CLOCKS, clocks), (MPIRUNS, mpiruns)):
-            writer.add_table(name, pandas.DataFrame(rows))
-    return Archive.open(path)
 
 
 def test_a_campaign_says_which_library_is_faster_and_what_it_left_out(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from lepaute.cli import node_options as on
-from lepaute.kit.outputs import check_archive_output
+from lepaute.kit.outputs import check_archive_output, check_outputs
 
 
 def command(
@@ -71,6 +71,10 @@ def command(
     measure_only: Annotated[
         bool, typer.Option("--measure-only", help="Write the archive, and say nothing of which is faster.")
     ] = False,
+    report: Annotated[
+        list[Path] | None,
+        typer.Option("--report", metavar="FILE", help="The comparison: .html to read, .json for programs."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as one JSON object.")] = False,
     force: on.ReplaceArchive = False,
 ) -> None:
@@ -90,16 +94,26 @@ def command(
     from lepaute.errors import InputError
     from lepaute.kit.quantities import share_of, time_of
     from lepaute.measure.comparison.campaign import measure_libraries
+    from lepaute.report.files import check_report_name
 
     least = share_of(margin, "--margin")
     if not least > 0:
         raise InputError(f"--margin is {margin}; it must be above 0, such as 2%")
+    reports = report or []
+    for path in reports:
+        check_report_name(path)
     given = [name.endswith(".zip") for name in libraries]
     if any(given):
         if not all(given):
             raise InputError(f"{' '.join(libraries)}: archives and libraries cannot be mixed; give one kind of them")
-        print_comparison([Archive.open(name) for name in libraries], left, right, least, as_json=as_json)
+        check_outputs({"--report": reports}, inputs=libraries)
+        print_comparison([Archive.open(name) for name in libraries], left, right, least, reports, as_json=as_json)
         return
+    if reports and measure_only:
+        raise InputError("--report is of a comparison, and --measure-only makes none; leave one of them out")
+    if reports and len(libraries) != 2 and not (left and right):
+        raise InputError("--report is of two libraries; name them with --left and --right")
+    check_outputs({"--output": output, "--report": reports})
     # A batch system ends a job with SIGTERM: mpirun must end too, and what was measured be kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     check_archive_output(output, force=force)
@@ -136,7 +150,7 @@ def command(
     if measure_only:
         return
     if len(about.libraries) == 2 or (left and right):
-        print_comparison([measured], left, right, least, as_json=as_json)
+        print_comparison([measured], left, right, least, reports, as_json=as_json)
     else:
         labels = ", ".join(about.labels)
         print(f"to compare two of {labels}: lepaute compare {path} --left LABEL --right LABEL", file=sys.stderr)

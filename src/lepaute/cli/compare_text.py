@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,12 +14,22 @@ MOST_VIOLATIONS = 5
 
 
 def print_comparison(
-    campaigns: "Sequence[Archive]", left: str | None, right: str | None, margin: float, *, as_json: bool
+    campaigns: "Sequence[Archive]",
+    left: str | None,
+    right: str | None,
+    margin: float,
+    reports: Sequence[Path] = (),
+    *,
+    as_json: bool,
 ) -> None:
-    """Compares the libraries of one archive or two. Raises InputError where that cannot be done."""
+    """Compares the libraries of one archive or two, and writes reports. Raises InputError where that cannot be done."""
     from lepaute.compare.comparison import archives
+    from lepaute.compare.report import write_report
 
     found = archives(*campaigns, left=left, right=right, margin=margin)
+    for path in reports:
+        write_report(found, path)
+        print(f"wrote {path}", file=sys.stderr)
     if as_json:
         print(json.dumps(found.to_dict()))
         return
@@ -32,15 +43,16 @@ def print_comparison(
 
 def _table(found: "Comparison") -> str:
     """A line a row: what it is, both times, and the verdict with its stars."""
-    from lepaute.compare.wording import sentence, size_text
+    from lepaute.compare.wording import operation_name, sentence, size_text
     from lepaute.kit.text import seconds
 
     lines = [("operation", "size", found.left, found.right, "")]
     for one in found.verdicts:
-        name = one.operation if one.form == "blocking" else f"I{one.operation.lower()}"
         words = sentence(one, found.left, found.right)
         verdict = f"{words} {one.stars}".rstrip()
-        lines.append((name, size_text(one.size_bytes), seconds(one.left_s), seconds(one.right_s), verdict))
+        lines.append(
+            (operation_name(one), size_text(one.size_bytes), seconds(one.left_s), seconds(one.right_s), verdict)
+        )
     widths = [max(len(line[column]) for line in lines) for column in range(4)]
     return "\n".join(
         "  ".join(

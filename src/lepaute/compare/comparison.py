@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from lepaute.archive import mpi_campaign
 from lepaute.compare.flags import Flags, flagged, flags
 from lepaute.compare.guidelines import Violation, check_guidelines
+from lepaute.compare.sample_means import SampleMeans, normality_sentence, sample_means
+from lepaute.compare.sources import Source, source
 from lepaute.compare.summaries import mpirun_summaries
 from lepaute.compare.verdicts import MARGIN, Verdict, verdicts
 from lepaute.compare.wording import answer, sentence
@@ -35,8 +37,10 @@ class Comparison:
     guidelines  : of each library, those that were measured
     summaries   : one value for each mpirun and row, with and without Tukey's filter (`mpirun_summaries`)
     flags       : of each library and row
+    sample_means: of each library and row, whether means of its calls are normal
     left_out    : calls that do not count, by reason
     warnings    : what weakens the comparison as a whole, sentences
+    archives    : where the measurements come from
     """
 
     left: str
@@ -49,12 +53,13 @@ class Comparison:
     guidelines: tuple[Violation, ...]
     summaries: "pandas.DataFrame"
     flags: tuple[Flags, ...]
+    sample_means: tuple[SampleMeans, ...]
     left_out: dict[str, int]
     warnings: tuple[str, ...]
-    archives: tuple[str, ...]
+    archives: tuple[Source, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """All but the flags, as JSON takes it: infinite and missing values are null."""
+        """As JSON takes it: infinite and missing values are null."""
         return {
             "left": self.left,
             "right": self.right,
@@ -62,7 +67,8 @@ class Comparison:
             "ranks": self.ranks,
             "run_time": self.run_time,
             "margin": self.margin,
-            "archives": list(self.archives),
+            "archives": [_plain(asdict(one)) for one in self.archives],
+            "answer": self.answer,
             "warnings": list(self.warnings),
             "calls_left_out": self.left_out,
             "rows": [
@@ -75,6 +81,8 @@ class Comparison:
                 for one in self.verdicts
             ],
             "guidelines": [{**_plain(asdict(one)), "violated": one.is_violated} for one in self.guidelines],
+            "flags": [_plain(asdict(one)) for one in self.flags],
+            "normality_of_means": normality_sentence(self.sample_means),
             "mpiruns": _plain(self.summaries.to_dict("records")),
         }
 
@@ -131,9 +139,10 @@ def archives(
         guidelines=rules,
         summaries=summaries,
         flags=found,
+        sample_means=sample_means(subject, duration),
         left_out=left_out,
         warnings=(*_warnings(facts, len(campaigns)), *weakened, *flagged(found)),
-        archives=tuple(one.path.name for one in campaigns),
+        archives=tuple(source(one, about) for one, about in zip(campaigns, facts, strict=True)),
     )
 
 

@@ -20,6 +20,11 @@ def sentence(verdict: Verdict, left: str, right: str) -> str:
     return f"no difference shown; {_needed(verdict)}"
 
 
+def operation_name(verdict: Verdict) -> str:
+    """As MPI calls it: Bcast, or Ibcast where it is nonblocking."""
+    return verdict.operation if verdict.form == "blocking" else f"I{verdict.operation.lower()}"
+
+
 def answer(verdicts: Sequence[Verdict], left: str, right: str) -> str:
     """How many rows each library wins, in one sentence."""
     if not verdicts:

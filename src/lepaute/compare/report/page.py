@@ -1,0 +1,188 @@
+"""A comparison as one HTML page that needs nothing else: no script, no file beside it, no network."""
+
+import shlex
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lepaute.compare.flags import flagged
+from lepaute.compare.report import pictures
+from lepaute.compare.report.ways import WAYS, changed_rows, other_ways, ways_rows
+from lepaute.compare.sample_means import normality_sentence
+from lepaute.compare.verdicts import MARGIN, Verdict
+from lepaute.compare.wording import change, operation_name, sentence, size_text, violation_sentence
+from lepaute.kit.text import seconds
+from lepaute.report.names import anchor
+from lepaute.report.page import picture_values, render
+from lepaute.report.tables import records_table
+from lepaute.version import __version__
+
+if TYPE_CHECKING:
+    from lepaute.compare.comparison import Comparison
+
+_STATES = {"left faster": "left", "right faster": "right", "undecided": "open"}
+
+
+def page(found: "Comparison") -> str:
+    """The page; all names in it are escaped."""
+    ways = other_ways(found)
+    changed = changed_rows(found, ways)
+    doubts = flagged(found.flags)
+    undecided = sum(one.outcome == "undecided" for one in found.verdicts)
+    return render(
+        "lepaute.compare.report",
+        "comparison.html.j2",
+        title=f"{found.left} and {found.right}",
+        answer=found.answer,
+        doubtful=undecided > len(found.verdicts) / 2 or not found.verdicts,
+        facts=_facts(found),
+        warnings=[line for line in found.warnings if line not in doubts],
+        left=found.left,
+        right=found.right,
+        rows=[_row(one, found) for one in found.verdicts],
+        operations=_operations(found),
+        violations=[f"{one.library}: {violation_sentence(one)}" for one in found.guidelines if one.is_violated],
+        tested=len(found.guidelines),
+        guidelines=records_table("All guidelines", _guidelines(found)),
+        changed=records_table("Rows that depend on it", [_with_size_text(one) for one in changed]),
+        ways=_ways_table(found, ways),
+        doubts=doubts,
+        flags=records_table("All rows and libraries", _flags(found)),
+        normality=normality_sentence(found.sample_means),
+        normality_pictures=[
+            picture_values(one)
+            for label in (found.left, found.right)
+            for one in pictures.normality(found.sample_means, label)
+        ],
+        libraries=_libraries(found),
+        archives=[_archive(one) for one in found.archives],
+        left_out=[f"{count} calls {words}" for words, count in found.left_out.items()],
+        command=_command(found),
+    )
+
+
+def _facts(found: "Comparison") -> str:
+    versions = [f"{one.label}: {' '.join(filter(None, (one.family, one.version)))}" for one in found.libraries]
+    kind = "the slowest rank's own" if found.run_time == "local" else "first start to last end"
+    return "; ".join([*versions, f"{found.ranks} ranks", f"run-time: {kind}", f"lepaute {__version__}"])
+
+
+def _row(one: Verdict, found: "Comparison") -> dict[str, str]:
+    return {
+        "operation": operation_name(one),
+        "anchor": anchor(operation_name(one)),
+        "size": size_text(one.size_bytes),
+        "left": seconds(one.left_s),
+        "right": seconds(one.right_s),
+        "sentence": sentence(one, found.left, found.right),
+        "stars": one.stars,
+        "state": _STATES.get(one.outcome, "fine"),
+        "change": change(one),
+        "p": f"{one.p_holm:.2g}",
+        "mpiruns": f"{one.left_mpiruns}, {one.right_mpiruns}",
+    }
+
+
+def _operations(found: "Comparison") -> list[dict[str, Any]]:
+    """The pictures of each operation and form."""
+    generator = np.random.default_rng(29)
+    result = []
+    for key in dict.fromkeys((one.operation, one.form) for one in found.verdicts):
+        rows = [one for one in found.verdicts if (one.operation, one.form) == key]
+        table = found.summaries[(found.summaries["operation"] == key[0]) & (found.summaries["form"] == key[1])]
+        drawn = pictures.of_operation(rows, table, found.left, found.right, generator)
+        name = operation_name(rows[0])
+        result.append({"name": name, "anchor": anchor(name), "pictures": [picture_values(one) for one in drawn]})
+    return result
+
+
+def _guidelines(found: "Comparison") -> list[dict[str, Any]]:
+    return [
+        {
+            "library": one.library,
+            "guideline": one.guideline,
+            "size": size_text(one.size_bytes),
+            "violated": one.is_violated,
+            "times as long": f"{one.ratio:.3g} [{one.low:.3g}, {one.high:.3g}]",
+            "excess a call": seconds(one.excess_s) if isfinite(one.excess_s) else "–",
+            "p (Holm)": one.p_holm,
+            "mpiruns": one.mpiruns,
+        }
+        for one in found.guidelines
+    ]
+
+
+def _ways_table(found: "Comparison", ways: dict[str, tuple[Verdict, ...]]) -> dict[str, Any] | None:
+    rows = [
+        {
+            "operation": operation_name(one),
+            "size": size_text(one.size_bytes),
+            **dict(zip(WAYS.values(), texts, strict=True)),
+        }
+        for one, texts in zip(found.verdicts, ways_rows(ways), strict=True)
+    ]
+    return records_table(f"Difference of {found.right} by each summary", rows)
+
+
+def _with_size_text(row: dict[str, Any]) -> dict[str, Any]:
+    return {("size" if name == "size_bytes" else name): (size_text(value) if name == "size_bytes" else value)
+            for name, value in row.items()}  # fmt: skip
+
+
+def _flags(found: "Comparison") -> list[dict[str, Any]]:
+    return [
+        {
+            "library": one.library,
+            "operation": one.operation if one.form == "blocking" else f"I{one.operation.lower()}",
+            "size": size_text(one.size_bytes),
+            "mpiruns": one.mpiruns,
+            "correlation of calls": one.correlation,
+            "p of a change of level": one.shift_p,
+            "p of normal logarithms": one.normal_p,
+            "outside the fences, %": 100.0 * one.outside,
+        }
+        for one in found.flags
+    ]
+
+
+def _libraries(found: "Comparison") -> dict[str, Any] | None:
+    rows = [
+        {
+            "library": one.label,
+            "named": one.spec,
+            "version": one.version,
+            "mpicc": one.mpicc,
+            "mpirun": one.mpirun,
+            "compiler": one.compiler,
+            "flags": one.flags,
+            "variables": ", ".join(f"{name}={value}" for name, value in one.variables.items()),
+            "not measured": "; ".join(f"{name}: {why}" for name, why in one.lacking.items()),
+        }
+        for one in found.libraries
+    ]
+    kept = [name for name in rows[0] if any(row[name] for row in rows)] if rows else []
+    return records_table("Libraries", [{name: row[name] for name in kept} for row in rows])
+
+
+def _archive(one: Any) -> dict[str, Any]:
+    return {
+        "file": one.file,
+        "id": one.id,
+        "created": one.created,
+        "host": one.host,
+        "version": one.lepaute_version,
+        "command": one.command,
+        "factors": records_table(
+            "Experimental factors", [{"factor": name, "level": level} for name, level in one.factors.items()]
+        ),
+        "derivation": one.derivation,
+    }
+
+
+def _command(found: "Comparison") -> str:
+    """That makes this page again."""
+    words = ["lepaute", "compare", *(one.file for one in found.archives)]
+    words += ["--left", found.left, "--right", found.right]
+    words += [] if found.margin == MARGIN else ["--margin", f"{100 * found.margin:g}%"]
+    return shlex.join([*words, "--report", "report.html"])

@@ -1,0 +1,207 @@
+"""Pictures of a comparison: run-times and their ratio by size, repetitions of it, and how normal means are."""
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from lepaute.compare.repeatability import TRIALS, resampled_trials
+from lepaute.compare.sample_means import MEANS, OBSERVATIONS, SampleMeans
+from lepaute.compare.verdicts import SIGNIFICANT, Verdict
+from lepaute.compare.wording import operation_name, size_text
+from lepaute.kit.text import axis_unit, seconds
+from lepaute.report.axes import Axis, axis
+from lepaute.report.svg import Layer, Picture
+
+if TYPE_CHECKING:
+    import pandas
+
+Floats = npt.NDArray[np.float64]
+
+#: Classes of the style sheet for the left and for the right library: blue, and orange.
+LEFT, RIGHT = "", " second"
+#: Of a size, how far the points of the libraries are drawn from its place, as a factor.
+APART = 1.09
+MOST_POINTS = 800
+#: Intervals that reach further than this change, in per cent, are drawn to the edge.
+FARTHEST = 300.0
+
+
+def of_operation(
+    rows: Sequence[Verdict], summaries: "pandas.DataFrame", left: str, right: str, generator: np.random.Generator
+) -> list[Picture]:
+    """Of the rows of one operation in one form, by size; summaries: of this operation and form."""
+    return [
+        run_times(rows, summaries, left, right),
+        ratios(rows, left, right),
+        repetitions(rows, summaries, left, right, generator),
+    ]
+
+
+def run_times(rows: Sequence[Verdict], summaries: "pandas.DataFrame", left: str, right: str) -> Picture:
+    """Every mpirun, and the median over mpiruns of both libraries."""
+    unit, factor = axis_unit(max(max(one.left_s, one.right_s) for one in rows))
+    sizes = _sizes(rows)
+    layers = []
+    every = [np.array([factor * one.left_s for one in rows] + [factor * one.right_s for one in rows])]
+    for label, style, apart in ((left, LEFT, 1 / APART), (right, RIGHT, APART)):
+        of_it = summaries[summaries["library"] == label]
+        some = of_it if len(of_it) <= MOST_POINTS else of_it.sample(MOST_POINTS, random_state=len(of_it))
+        values = factor * some["median_s"].to_numpy(dtype=np.float64)
+        every.append(values)
+        layers.append(Layer("points", _places(some["size_bytes"]) * apart, values, f"dot{style}"))
+    for style, times in ((LEFT, [one.left_s for one in rows]), (RIGHT, [one.right_s for one in rows])):
+        layers += [
+            Layer("line", sizes, factor * np.array(times), f"line{style}"),
+            Layer("points", sizes, factor * np.array(times), f"mark{style}"),
+        ]
+    first, last = rows[0], rows[-1]
+    return Picture(
+        f"Run-times of {operation_name(first)} by size: {left} from {seconds(first.left_s)} at "
+        f"{size_text(first.size_bytes)} to {seconds(last.left_s)} at {size_text(last.size_bytes)}, {right} from "
+        f"{seconds(first.right_s)} to {seconds(last.right_s)}.",
+        f"Run-times. Blue: {left}; orange: {right}. Dots: single mpiruns; lines: their median.",
+        _size_axis(sizes),
+        axis(f"run-time, {unit}", np.concatenate(every), log=True),
+        layers,
+    )
+
+
+def ratios(rows: Sequence[Verdict], left: str, right: str) -> Picture:
+    """How much longer the right library takes, in per cent, with intervals."""
+    sizes = _sizes(rows)
+    change = 100.0 * (np.array([one.ratio for one in rows]) - 1.0)
+    low = 100.0 * (np.array([one.low for one in rows]) - 1.0)
+    high = np.minimum(100.0 * (np.array([one.high if isfinite(one.high) else 1e9 for one in rows]) - 1.0), FARTHEST)
+    high = np.maximum(high, change)
+    horizontal = _size_axis(sizes)
+    shown = np.array([one.p_holm <= SIGNIFICANT for one in rows])
+    return Picture(
+        f"Difference of {operation_name(rows[0])} by size, {right} against {left}: "
+        + ", ".join(
+            f"{value:+.0f} % at {size_text(one.size_bytes)}" for one, value in list(zip(rows, change, strict=True))[:8]
+        )
+        + ".",
+        f"Difference of {right} against {left} with 95 % intervals. Above 0: {left} is faster. Dark points: shown "
+        f"after Holm's correction.",
+        horizontal,
+        axis("difference, %", np.concatenate([change, low, high]), include=(0.0,)),
+        [
+            Layer("line", np.array([horizontal.low, horizontal.high]), np.zeros(2), "zero"),
+            Layer("bars", sizes, high, "interval", low),
+            Layer("points", sizes[~shown], change[~shown], "faint"),
+            Layer("points", sizes[shown], change[shown], "mark"),
+        ],
+    )
+
+
+def repetitions(
+    rows: Sequence[Verdict], summaries: "pandas.DataFrame", left: str, right: str, generator: np.random.Generator
+) -> Picture:
+    """Normalised run-times of repetitions (figure 29): of all mpiruns, and of one mpirun each."""
+    sizes = _sizes(rows)
+    layers, every, worst = [], [], []
+    for label, style, apart in ((left, LEFT, 1 / APART), (right, RIGHT, APART)):
+        of_it = summaries[summaries["library"] == label]
+        ours, single = [], []
+        for one in rows:
+            of_size = of_it[of_it["size_bytes"] == one.size_bytes]
+            ours.append(resampled_trials(of_size["median_s"], len(of_size), generator))
+            single.append(float(resampled_trials(of_size["mean_all_s"], 1, generator).max()))
+        layers += [
+            Layer("line", sizes, np.array(single), f"bare{style}"),
+            Layer("points", np.repeat(sizes * apart, TRIALS), np.concatenate(ours), f"dot{style}"),
+        ]
+        every += [*ours, np.array(single)]
+        worst.append((label, max(float(each.max()) for each in ours), max(single)))
+    most = "; ".join(f"{label} {ours:.3g}, by one mpirun {single:.3g}" for label, ours, single in worst)
+    return Picture(
+        f"Normalised run-times of {TRIALS} repetitions of {operation_name(rows[0])}, at most: {most}.",
+        f"Repetitions: run-times over the least of {TRIALS}. Dots: means over all mpiruns; dashed: the greatest means "
+        f"of one mpirun. At most: {most}. Drawn from the mpiruns made, so days that differ are not in it.",
+        _size_axis(sizes),
+        axis("run-time over the least", np.concatenate(every), log=True, include=(1.0, 2.0)),
+        layers,
+    )
+
+
+def normality(found: Sequence[SampleMeans], label: str) -> list[Picture]:
+    """Of the row of a library whose means of the fewest calls are the least normal: distribution and quantiles."""
+    of_it = [one for one in found if one.library == label]
+    if not of_it:
+        return []
+    fewest = [one for one in of_it if one.observations == OBSERVATIONS[0]]
+    worst = max(fewest, key=lambda one: abs(one.skewness))
+    pair = [
+        next(one for one in of_it if one.observations == n and _row(one) == _row(worst)) for n in OBSERVATIONS
+    ]  # fmt: skip
+    name = worst.operation if worst.form == "blocking" else f"I{worst.operation.lower()}"
+    subject = f"{name} of {size_text(worst.size_bytes)} with {label}"
+    scaled = [_scaled(one.means_s) for one in pair]
+    return [_distribution(pair, scaled, subject), _quantiles(pair, scaled, subject)]
+
+
+def _distribution(pair: Sequence[SampleMeans], scaled: Sequence[Floats], subject: str) -> Picture:
+    edges = np.arange(-4.0, 6.01, 0.25)
+    middle = (edges[:-1] + edges[1:]) / 2
+    layers, every = [], []
+    for values, style in zip(scaled, (RIGHT, LEFT), strict=True):
+        height = np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0] / (MEANS * 0.25)
+        every.append(height)
+        layers.append(Layer("line", np.repeat(edges, 2)[1:-1], np.repeat(height, 2), f"line{style}"))
+    normal = np.exp(-(middle**2) / 2) / np.sqrt(2 * np.pi)
+    layers.append(Layer("line", middle, normal, "model"))
+    words = " and ".join(f"{one.observations} calls: skewness {one.skewness:.2g}" for one in pair)
+    return Picture(
+        f"Distribution of means of calls of {subject}: {words}.",
+        f"{subject}: distribution of {MEANS} means of 30 calls (orange) and of 500 (blue); dashed: normal. "
+        f"Skewness {pair[0].skewness:.2g} and {pair[1].skewness:.2g}.",
+        Axis("standard deviations from the middle", -4.0, 6.0),
+        axis("density", np.concatenate([*every, normal]), include=(0.0,)),
+        layers,
+    )
+
+
+def _quantiles(pair: Sequence[SampleMeans], scaled: Sequence[Floats], subject: str) -> Picture:
+    from scipy.stats import norm
+
+    places = norm.ppf((np.arange(MEANS) + 0.5) / MEANS)
+    ends = np.array([-3.2, 3.2])
+    return Picture(
+        f"Normal quantiles of means of calls of {subject}: p {pair[0].p_value:.2g} for {pair[0].observations} calls, "
+        f"{pair[1].p_value:.2g} for {pair[1].observations}.",
+        f"{subject}: quantiles of the same means against normal ones; dashed: normal. Shapiro and Wilk: p "
+        f"{pair[0].p_value:.2g} and {pair[1].p_value:.2g}.",
+        Axis("normal quantile", -3.4, 3.4),
+        axis("quantile of the means", np.concatenate([*scaled, ends])),
+        [
+            Layer("points", places, scaled[0], f"dot{RIGHT}"),
+            Layer("points", places, scaled[1], "dot"),
+            Layer("line", ends, ends, "model"),
+        ],
+    )
+
+
+def _scaled(means_s: Floats) -> Floats:
+    spread = float(np.std(means_s))
+    result: Floats = (means_s - means_s.mean()) / (spread if spread > 0 else 1.0)
+    return result
+
+
+def _row(one: SampleMeans) -> tuple[str, str, int]:
+    return one.operation, one.form, one.size_bytes
+
+
+def _sizes(rows: Sequence[Verdict]) -> Floats:
+    return _places([one.size_bytes for one in rows])
+
+
+def _places(sizes_bytes: npt.ArrayLike) -> Floats:
+    """Where sizes are on a logarithmic axis: no bytes at half a byte."""
+    return np.maximum(np.asarray(sizes_bytes, dtype=np.float64), 0.5)
+
+
+def _size_axis(sizes: Floats) -> Axis:
+    return axis("size, bytes", np.concatenate([sizes / APART**2, sizes * APART**2]), log=True)

@@ -1,0 +1,143 @@
+"""The page of a comparison: opens offline in a real browser, escaped, with every verdict, picture and command."""
+
+import json
+import re
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from support_comparisons import campaign
+
+from lepaute.archive import Archive
+from lepaute.cli.main import main
+from lepaute.compare.comparison import archives
+from lepaute.compare.report import write_report
+from lepaute.compare.sample_means import SampleMeans, sample_means
+from lepaute.compare.wording import sentence
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+HOSTILE = '<img src=x onerror="alert(1)">&'
+SIZES = (0, 8, 100_000)
+
+
+class Elements(HTMLParser):
+    """Names and links of a page, its pictures, and what would be run or loaded."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.ids, self.links, self.tags = list[str](), list[str](), list[str]()
+        self.alternatives = list[str]()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        self.tags.append(tag)
+        self.ids += [values["id"]] if "id" in values else []
+        self.links += [values["href"]] if tag == "a" else []
+        self.alternatives += [values.get("aria-label", "")] if tag == "svg" else []
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
+    path = tmp_path_factory.mktemp("archive") / "c.zip"
+    return campaign(path, ("openmpi", HOSTILE), sizes=SIZES, calls_each=30, blocks=11)
+
+
+@pytest.fixture(scope="module")
+def page_file(archive: Archive, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    write_report(archives(archive), path)
+    return path
+
+
+def test_the_page_says_every_verdict_with_its_stars_and_where_it_comes_from(archive: Archive, page_file: Path) -> None:
+    text = unescape(page_file.read_text()).replace("\u00a0", " ")
+    found = archives(archive)
+    assert len(found.verdicts) == 2 * len(SIZES)
+    for one in found.verdicts:
+        assert sentence(one, found.left, found.right) in text
+    # The clearest of 2^10 arrangements, two-sided and six rows: p = 0.012.
+    assert text.count("<td>*</td>") == sum(one.stars == "*" for one in found.verdicts) == len(SIZES)
+    assert archive.id in text
+    assert "lepaute compare openmpi '<img src=x onerror=" in text, "the command, with the name as a shell takes it"
+    assert "calls of trials" in text
+    assert "performance guidelines" in text.lower()
+
+
+def test_names_are_no_markup_and_links_lead_somewhere(page_file: Path) -> None:
+    text = page_file.read_text()
+    page = Elements(text)
+    assert "img" not in page.tags
+    assert "script" not in page.tags
+    assert len(page.ids) == len(set(page.ids))
+    assert page.links
+    assert all(link.startswith("#") and link[1:] in page.ids for link in page.links)
+    assert not re.search(r'(?:src|href|url)\s*[=(]\s*["\']?(?:https?:|//)', text)
+    # Three of each operation, two of each library.
+    assert len(page.alternatives) == 2 * 3 + 2 * 2
+    assert all(len(words) > 20 for words in page.alternatives)
+
+
+@pytest.mark.parametrize("width", [1200, 400])
+def test_the_page_opens_offline_without_a_complaint_and_fits_its_width(
+    browser: "Browser", page_file: Path, width: int
+) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 900}, offline=True)
+    tab = context.new_page()
+    complaints, requests = list[str](), list[str]()
+    tab.on("console", lambda message: complaints.append(message.text))
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.on("request", lambda request: requests.append(request.url))
+    tab.goto(page_file.as_uri())
+    assert complaints == []
+    assert [url for url in requests if not url.startswith("data:")] == [page_file.as_uri()]
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    assert min(tab.evaluate("[...document.querySelectorAll('svg')].map(s => s.getBoundingClientRect().width)")) >= 250
+    context.close()
+
+
+def test_the_command_writes_a_page_and_data_that_say_the_same(
+    archive: Archive, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, data = tmp_path / "r.html", tmp_path / "r.json"
+    assert main(["compare", str(archive.path), "--report", str(page), "--report", str(data)]) == 0
+    assert f"wrote {page}" in capsys.readouterr().err
+    assert page.read_text().startswith("<!doctype html>")
+    content = json.loads(data.read_text())
+    assert len(content["rows"]) == 2 * len(SIZES)
+    assert content["archives"][0]["id"] == archive.id
+    assert isinstance(content["rows_that_depend_on_the_summary"], list)
+    for words, message in (
+        ((str(archive.path), "--report", str(tmp_path / "r.pdf")), "must end in .html"),
+        ((str(archive.path), "--report", str(archive.path)), "must end in .html"),
+        (("openmpi", "mpich", "--measure-only", "--report", str(page)), "--measure-only makes none"),
+        (("openmpi", "mpich", "a=mpich", "--report", str(page)), "name them with --left and --right"),
+    ):
+        assert main(["compare", *words]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_means_of_few_skewed_calls_are_not_normal_and_those_of_many_are_nearer() -> None:
+    rng = np.random.default_rng(1)
+    skewed = _means_of(np.exp(rng.normal(0, 1.5, 4000)))
+    normal = _means_of(rng.normal(10, 1, 4000))
+    assert [one.observations for one in skewed] == [30, 500]
+    assert not skewed[0].is_normal
+    # The skewness of a mean of n falls as 1 / sqrt(n): here by a factor of 4.
+    assert abs(skewed[1].skewness) < 0.6 * abs(skewed[0].skewness)
+    assert min(one.p_value for one in normal) > 0.001
+    assert _means_of(np.ones(99)) == ()
+    assert all(one.is_normal for one in _means_of(np.ones(100)))
+
+
+def _means_of(durations_s: np.ndarray) -> tuple[SampleMeans, ...]:
+    import pandas
+
+    calls = pandas.DataFrame({"duration_s": durations_s})
+    calls = calls.assign(library="a", operation="Bcast", form="blocking", size_bytes=8)
+    return sample_means(calls, "duration_s")
