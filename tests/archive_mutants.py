@@ -218,6 +218,7 @@ def _built(rng: random.Random, members: dict[str, bytes], *, honest: bool = True
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", rng.choice((zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED))) as packed:
         for name, data in named.items():
-            packed.writestr(name, data)
-        packed.writestr(MANIFEST, manifest)
+            # without the date of today, which would make the same seed give other bytes
+            packed.writestr(zipfile.ZipInfo(name), data, packed.compression)
+        packed.writestr(zipfile.ZipInfo(MANIFEST), manifest, packed.compression)
     return out.getvalue()

@@ -74,10 +74,8 @@ def measured_and_predicted_with_two_threads(file: Path, platform: Path) -> None:
 
 @pytest.mark.machine
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="calibration needs two cores")
-def test_a_calibration_of_this_machine_predicts_hpl_on_it(tmp_path: Path) -> None:
-    platform, archive = tmp_path / "platform.yaml", tmp_path / "calibration.zip"
-    calibrated = run("calibrate", "--quick", "--threads", "1,2", "-o", str(platform), "--archive", str(archive))
-    assert calibrated.returncode == 0, calibrated.stderr
+def test_a_calibration_of_this_machine_predicts_hpl_on_it(quick_calibration: Path, tmp_path: Path) -> None:
+    platform, archive = quick_calibration / "platform.yaml", quick_calibration / "calibration.zip"
     verified = run("archive", "verify", str(archive))
     assert verified.returncode == 0, verified.stderr
     predicted = run("predict", "hpl", "-p", str(platform), "--n", "2000", "--grid", "1x2", "--json")

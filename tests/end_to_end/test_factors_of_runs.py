@@ -1,5 +1,6 @@
 """Factors of archives that `lepaute run` and `lepaute calibrate` wrote on this machine."""
 
+import os
 from pathlib import Path
 
 import pandas
@@ -67,18 +68,23 @@ def test_runs_of_one_script_have_one_stratum_and_a_failed_one_its_absence(tmp_pa
 
 @pytest.mark.machine
 @pytest.mark.slow
-def test_quick_calibrations_give_rates_messages_and_coefficients_in_one_stratum(tmp_path: Path) -> None:
-    tables = []
-    for name in ("a", "b"):
-        run_lepaute("calibrate", "--quick", "-o", f"{name}.yaml", "--archive", f"{name}.zip", folder=tmp_path)
-        tables.append(factors_of(Archive.open(tmp_path / f"{name}.zip"), "here"))
-    for table in tables:
-        found = {str(row.factor): float(row.value) for row in table.itertuples() if row.state == "done"}
-        assert found.keys() >= {"dgemm_rate_flops", "sentinel_rate_flops", *MODEL_FACTORS}
-        assert found.keys() >= {"loopback_latency_s", "loopback_bandwidth_B_per_s"}
-        assert 1e8 < found["dgemm_rate_flops"] < 1e12  # of a core
-        assert 1e-8 < found["loopback_latency_s"] < 1e-3
-    both = pandas.merge(*tables, on=["node", "cpu", "factor"])
+def test_a_quick_calibration_gives_rates_messages_and_coefficients(quick_calibration: Path) -> None:
+    table = factors_of(Archive.open(quick_calibration / "calibration.zip"), "here")
+    found = {str(row.factor): float(row.value) for row in table.itertuples() if row.state == "done"}
+    assert found.keys() >= {"dgemm_rate_flops", "sentinel_rate_flops", *MODEL_FACTORS}
+    assert found.keys() >= {"loopback_latency_s", "loopback_bandwidth_B_per_s"}
+    assert 1e8 < found["dgemm_rate_flops"] < 1e12  # of a core
+    assert 1e-8 < found["loopback_latency_s"] < 1e-3
+
+
+@pytest.mark.machine
+@pytest.mark.slow
+@pytest.mark.skipif("LEPAUTE_LONG_TESTS" not in os.environ, reason="70 s of both cores; run with LEPAUTE_LONG_TESTS=1")
+def test_two_quick_calibrations_of_a_machine_have_one_stratum(tmp_path: Path) -> None:
+    archives = []
+    for name in ("a.zip", "b.zip"):
+        run_lepaute("calibrate", "--quick", "-o", f"{name}.yaml", "--archive", name, folder=tmp_path)
+        archives.append(Archive.open(tmp_path / name))
+    both = pandas.merge(*(factors_of(archive, "here") for archive in archives), on=["node", "cpu", "factor"])
     assert (both["stratum_x"] == both["stratum_y"]).all()
-    first, second = (Archive.open(tmp_path / f"{name}.zip") for name in ("a", "b"))
-    assert why_strata_differ(first, second, "dgemm_rate_flops") == ()
+    assert why_strata_differ(*archives, "dgemm_rate_flops") == ()

@@ -62,6 +62,23 @@ def test_ranks_that_are_kept_from_their_cores_do_not_move_a_limit(seed: int) -> 
     assert semantic_limits(rows).detached_up_to_bytes == 4040
 
 
+@pytest.mark.parametrize(("late", "rounds"), [("blocked", 1), ("blocked", 2), ("blocked", 3), ("hung", 1), ("hung", 2)])
+def test_a_small_send_that_a_stall_of_the_network_delays_is_asked_again(late: str, rounds: int) -> None:
+    """In the first starts that test MPI_Send, one byte comes back late, though larger messages pass."""
+    rows, stalls = list[Row](), 0
+    for _ in range(MOST_ROUNDS):
+        tests = next_tests(rows, MOST)
+        stalled = stalls < rounds and any((test, size) == ("deadlock", 1) for test, size, *_ in tests)
+        stalls += stalled
+        for test, size, _, wait in sorted(tests, key=lambda row: -row[1]):
+            delayed = stalled and size == 1
+            rows.append((size, test, late if delayed else library(4040, 4040)(test, size, wait), wait))
+            if delayed and late == "hung":
+                break
+    assert next_tests(rows, MOST) == []
+    assert semantic_limits(rows).detached_up_to_bytes == 4040
+
+
 def test_one_odd_answer_decides_nothing_and_answers_that_never_agree_are_told() -> None:
     def told(*outcomes: str) -> Verdict:
         return verdicts([(8, "deadlock", outcome, 20) for outcome in outcomes], "deadlock")[8]

@@ -7,7 +7,7 @@ A bisection with many points a round instead of one, since a start costs more th
 import math
 from collections.abc import Mapping, Sequence
 
-from lepaute.stats.send_completion import HUNG, LEAD, Row, Verdict, bracket, verdicts
+from lepaute.stats.send_completion import HUNG, LEAD, MOST_ANSWERS, Row, Verdict, bracket, verdicts
 
 #: A test: name, size_bytes, backlog, patience_ms.
 Test = tuple[str, int, int, int]
@@ -72,14 +72,26 @@ def _wanted(rows: Sequence[Row], most_bytes: int, powers: range, hint: float | N
         return first
     low, high = bracket(verdict_of_size)
     # Answers that differ were most likely those of a rank that was kept from its core.
-    differing = [size for size, verdict in verdict_of_size.items() if verdict is Verdict.OPEN and size < high]
-    again = dict.fromkeys(differing, LONG_PATIENCE_MS)
+    doubtful = [size for size, verdict in verdict_of_size.items() if verdict is Verdict.OPEN and size < high]
+    if _fails_below_one_that_passes(int(high) if math.isfinite(high) else 0, verdict_of_size, rows):
+        doubtful.append(int(high))
+    again = dict.fromkeys(doubtful, LONG_PATIENCE_MS)
     if math.isinf(high):
         return again
     between = [size for size in _points(int(low), int(high)) if size not in verdict_of_size]
     if not between and not again and hint is not None and _longest(rows)[int(high)] < LONG_PATIENCE_MS:
         return {int(high): LONG_PATIENCE_MS}
     return again | dict.fromkeys(between, PATIENCE_MS)
+
+
+def _fails_below_one_that_passes(size: int, verdict_of_size: Mapping[int, Verdict], rows: Sequence[Row]) -> bool:
+    """Whether `size` fails and a larger one passes: as after a stall of the network, in which all of its tests fell.
+
+    Never where it has been asked as often as is worth it, or does now this, now that.
+    """
+    larger_passes = any(verdict is Verdict.PASSES and other > size for other, verdict in verdict_of_size.items())
+    asked = sum(row[0] == size for row in rows)
+    return verdict_of_size.get(size) is Verdict.FAILS and larger_passes and asked < MOST_ANSWERS
 
 
 def _longest(rows: Sequence[Row]) -> Mapping[int, int]:
