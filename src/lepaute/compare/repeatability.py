@@ -42,7 +42,8 @@ def one_run_values(raw: "pandas.DataFrame", calls: "pandas.DataFrame", duration:
     """What benchmarks of one mpirun would report: a row for each mpirun and ROW, columns osu_s, intel_s, skampi_s.
 
     raw   : a row a call and rank, with mpirun, ROW, call (below 0: to warm up), rank, start_ns, end_ns
-    calls : a row a call in the order in which they were made, with mpirun, ROW and `duration`, seconds
+    calls : a row a call in the order in which they were made, with mpirun, ROW and `duration`, seconds, which SKaMPI's
+            rule sees; it leaves out calls that started late, and an mpirun without any other has no skampi_s (NaN)
     """
     keys = ["mpirun", *ROW]
     raw = raw[raw["call"] >= 0]
