@@ -9,7 +9,7 @@ Fixed before anything was looked at; other programs use the machine meanwhile, a
 * goals: verdicts are identical in at least 95 % of the rows; of the rows whose reference differs by more than 2 %, at
   least 80 % are decided; of the intervals of both campaigns at least 90 % hold the ratio of the reference; where a row
   is undecided, the number of mpiruns that its forecast names is right within a factor of two in at least half of the
-  cases. "Right": the least number of first blocks of the reference with which the row is decided, from 5 on, all 12 rows
+  cases. "Right": the least number of first blocks of the reference that decide the row, from 5 on, all 12 rows
   corrected together; where 100 do not decide, a forecast of more than 100 is right, one of at most 50 wrong, and others
   are not judged;
 * beside it the usual way: the mean of all calls of the first mpirun of each library says which is faster.
@@ -64,16 +64,16 @@ def main() -> int:
 
 
 Rows = dict[tuple[str, int], Verdict]
+#: Campaign, row, mpiruns by the forecast, and by the reference.
+Forecast = tuple[str, tuple[str, int], float, float]
 
 
 def by_row(verdicts: tuple[Verdict, ...]) -> Rows:
     return {(one.operation, one.size_bytes): one for one in verdicts}
 
 
-def forecast_rows(
-    found: dict[str, Rows], reference: pandas.DataFrame
-) -> list[tuple[str, tuple[str, int], float, float]]:
-    """Of each undecided row of both campaigns: campaign, row, forecast, and mpiruns that decide it (inf: not in 100)."""
+def forecast_rows(found: dict[str, Rows], reference: pandas.DataFrame) -> list[Forecast]:
+    """Of each undecided row of both campaigns; mpiruns by the reference are infinite where 100 do not decide."""
     decided: dict[tuple[str, int], float] = {}
     for blocks in range(LEAST, REFERENCE + 1):
         for key, one in by_row(judged(reference[reference["block"] < blocks], LEFT, RIGHT)).items():
@@ -94,7 +94,7 @@ def is_right(forecast: float, needed: float) -> bool | None:
     return True if forecast > REFERENCE else False if 2 * forecast <= REFERENCE else None
 
 
-def goals_of(found: dict[str, Rows], forecasts: list[tuple[str, tuple[str, int], float, float]]) -> list[Goal]:
+def goals_of(found: dict[str, Rows], forecasts: list[Forecast]) -> list[Goal]:
     first, second, reference = found["first"], found["second"], found["reference"]
     same = [first[key].outcome == second[key].outcome for key in reference]
     different = [key for key, one in reference.items() if abs(np.log(one.ratio)) > np.log(1.02)]
@@ -118,13 +118,17 @@ def goal(what: str, least: float, seen: list[bool]) -> Goal:
 
 def usual_ratios(table: pandas.DataFrame) -> dict[str, dict[tuple[str, int], float]]:
     """By campaign and row, MPICH's time over Open MPI's from the mean of all calls of the first mpirun of either."""
-    first = table[table["block"] == 0].set_index(["campaign", "library", "operation", "size_bytes"])["mean_all_s"]
+    first = (
+        table[table["block"] == 0]
+        .set_index(["campaign", "library", "operation", "size_bytes"])["mean_all_s"]
+        .sort_index()
+    )
     return {name: (first[name, RIGHT] / first[name, LEFT]).to_dict() for name in ("first", "second")}
 
 
 def page(
     found: dict[str, Rows],
-    forecasts: list[tuple[str, tuple[str, int], float, float]],
+    forecasts: list[Forecast],
     table: pandas.DataFrame,
     goals: list[Goal],
 ) -> str:
@@ -150,8 +154,8 @@ def page(
         [
             "## The same comparison twice",
             "",
-            "`validation/comparison_repeated.py`: Debian's Open MPI and MPICH on this machine, which other programs used at"
-            " the same time; 30 mpiruns of each library, 100 for the reference.",
+            "`validation/comparison_repeated.py`: Debian's Open MPI and MPICH on this machine, which other programs"
+            " used at the same time; 30 mpiruns of each library, 100 for the reference.",
             "",
             goal_rows(goals),
             "",
