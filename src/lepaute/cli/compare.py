@@ -15,7 +15,8 @@ def command(
         typer.Argument(
             metavar="LIBRARY...",
             help="A name (openmpi, mpich), a prefix (/opt/mpi), a compiler wrapper, or module:NAME; or LABEL= and one. "
-            "One or two archives (LEFT.zip RIGHT.zip): compares what they hold.",
+            "One or two archives (LEFT.zip RIGHT.zip): compares what they hold. Two files, or LABEL=FILE, of what the "
+            "OSU or the Intel MPI benchmarks printed: compares these as far as they go.",
             show_default=False,
         ),
     ],
@@ -81,16 +82,19 @@ def command(
     """Measures MPI libraries side by side on this machine, writes an archive with every call, and compares them.
 
     Several mpiruns of each library, in blocks in shuffled order; sizes and operations are shuffled inside. Close other
-    programs first; `lepaute doctor` reports what would disturb. Archives given instead of libraries are compared.
+    programs first; `lepaute doctor` reports what would disturb. Archives given instead of libraries are compared, and
+    so are files of what other benchmarks printed.
     """
     import signal
     import sys
 
     from lepaute.archive import Archive
     from lepaute.archive.mpi_campaign import facts
+    from lepaute.cli.compare_files import compared_files
     from lepaute.cli.compare_text import print_comparison
     from lepaute.cli.notes import notes_printed
     from lepaute.cli.progress import progress_bar
+    from lepaute.compare.comparison import archives
     from lepaute.errors import InputError
     from lepaute.kit.quantities import share_of, time_of
     from lepaute.measure.comparison.campaign import measure_libraries
@@ -102,12 +106,9 @@ def command(
     reports = report or []
     for path in reports:
         check_report_name(path)
-    given = [name.endswith(".zip") for name in libraries]
-    if any(given):
-        if not all(given):
-            raise InputError(f"{' '.join(libraries)}: archives and libraries cannot be mixed; give one kind of them")
-        check_outputs({"--report": reports}, inputs=libraries)
-        print_comparison([Archive.open(name) for name in libraries], left, right, least, reports, as_json=as_json)
+    compared = compared_files(libraries, left, right, least, reports)
+    if compared is not None:
+        print_comparison(compared, reports, as_json=as_json)
         return
     if reports and measure_only:
         raise InputError("--report is of a comparison, and --measure-only makes none; leave one of them out")
@@ -150,7 +151,7 @@ def command(
     if measure_only:
         return
     if len(about.libraries) == 2 or (left and right):
-        print_comparison([measured], left, right, least, reports, as_json=as_json)
+        print_comparison(archives(measured, left=left, right=right, margin=least), reports, as_json=as_json)
     else:
         labels = ", ".join(about.labels)
         print(f"to compare two of {labels}: lepaute compare {path} --left LABEL --right LABEL", file=sys.stderr)
