@@ -11,6 +11,7 @@ Platforms      load_platform("dahu" or a file), Platform
 Predictions    predict(Hpl(...) or Stencil(...), platform), emulate(program, platform, ranks=...), difference
 Measurements   Archive.open(file), fit.models(archives), fit.segment(x, y), fit.read_durations(file), read_trace(file)
 Studies        study.run("STUDY.yaml"): tune, what if, sensitivity, capacity
+MPI libraries  measure_libraries(["openmpi", "mpich"], file), compare.archives(file): which is faster, and how sure
 Watching       watch.open(store) tests machines against what earlier jobs measured of them
 Experiments    design (tables of what to measure), Job (what is measured, and how), run(Job, archive)
 
@@ -24,12 +25,14 @@ from typing import TYPE_CHECKING, Any
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
+    from lepaute import compare as compare
     from lepaute import design as design
     from lepaute import fit as fit
     from lepaute import study as study
     from lepaute import watch as watch
     from lepaute.archive import Archive as Archive
     from lepaute.errors import LepauteError as LepauteError
+    from lepaute.measure.comparison.campaign import measure_libraries as measure_libraries
     from lepaute.measure.experiment.job import Job as Job
     from lepaute.measure.experiment.rounds import Until as Until
     from lepaute.measure.experiment.session import run as run
@@ -60,6 +63,7 @@ _HOME_OF = {  # the public names, and the package each is loaded from
     "Trace": "lepaute.trace",
     "Until": "lepaute.measure.experiment.rounds",
     "load_platform": "lepaute.platform",
+    "measure_libraries": "lepaute.measure.comparison.campaign",
     "difference": "lepaute.simulate",
     "emulate": "lepaute.simulate",
     "predict": "lepaute.simulate",
@@ -82,11 +86,13 @@ __all__ = [
     "Trace",
     "Until",
     "__version__",
+    "compare",
     "design",
     "difference",
     "emulate",
     "fit",
     "load_platform",
+    "measure_libraries",
     "predict",
     "read_trace",
     "run",
@@ -102,7 +108,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    if name in {"design", "fit", "study", "watch"}:
+    if name in {"compare", "design", "fit", "study", "watch"}:
         return import_module(f"lepaute.{name}")
     if name in _HOME_OF:
         return getattr(import_module(_HOME_OF[name]), name)

@@ -115,8 +115,28 @@ def test_the_command_compares_archives_and_refuses_what_is_mixed(
     assert json.loads(capsys.readouterr().out)["right"] == "intel"
     for words, message in (
         ((str(path), str(other)), "name the two to compare"),
-        ((str(path), "openmpi"), "archives and libraries cannot be mixed"),
+        ((str(path), "openmpi"), "libraries cannot be mixed"),
         ((str(path), "--margin", "0"), "--margin is 0 %; it must be above 0"),
     ):
         assert main(["compare", *words]) == 2
         assert message in capsys.readouterr().err
+
+
+def test_from_python_a_comparison_is_a_table_a_page_and_a_line(tmp_path: Path) -> None:
+    import lepaute as lp
+
+    path = tmp_path / "c.zip"
+    campaign(path)
+    found = lp.compare.archives(path)
+    assert repr(found) == f"<Comparison: {found.answer}>"
+    table = found.to_frame()
+    assert table["operation"].tolist() == ["Allreduce", "Bcast"]
+    assert table["outcome"].tolist() == [one.outcome for one in found.verdicts]
+    assert table["sentence"].tolist() == [found.sentence(one) for one in found.verdicts]
+    assert "openmpi is faster by 2" in found._repr_html_()
+    found.write_report(tmp_path / "r.html")
+    assert (tmp_path / "r.html").stat().st_size > 10_000
+    with pytest.raises(AttributeError, match=r"lepaute.compare.* has no attribute 'library'"):
+        _ = lp.compare.library
+    assert "archives" in dir(lp.compare)
+    assert {"compare", "measure_libraries"} <= set(dir(lp))

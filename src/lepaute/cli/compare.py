@@ -15,7 +15,8 @@ def command(
         typer.Argument(
             metavar="LIBRARY...",
             help="A name (openmpi, mpich), a prefix (/opt/mpi), a compiler wrapper, or module:NAME; or LABEL= and one. "
-            "One or two archives (LEFT.zip RIGHT.zip): compares what they hold.",
+            "One or two archives (LEFT.zip RIGHT.zip): compares what they hold. Two files, or LABEL=FILE, of what the "
+            "OSU or the Intel MPI benchmarks printed: compares these as far as they go.",
             show_default=False,
         ),
     ],
@@ -89,7 +90,8 @@ def command(
     """Measures MPI libraries side by side on this machine, writes an archive with every call, and compares them.
 
     Several mpiruns of each library, in blocks in shuffled order; sizes and operations are shuffled inside. Close other
-    programs first; `lepaute doctor` reports what would disturb. Archives given instead of libraries are compared.
+    programs first; `lepaute doctor` reports what would disturb. Archives given instead of libraries are compared, and
+    so are files of what other benchmarks printed.
     """
     import signal
     import sys
@@ -104,9 +106,9 @@ def command(
     from lepaute.measure.comparison.campaign import measure_libraries
 
     wanted = Wanted(left, right, share_of(margin, "--margin"), report or (), tune, measure_only, as_json)
-    if wanted.check(libraries, output):
-        wanted.make_of([Archive.open(name) for name in libraries])
+    if wanted.made_of_files(libraries):
         return
+    wanted.check_measuring(libraries, output)
     if tune is not None:
         libraries, mpiruns = variants_to_measure(libraries[0], ops, sizes, seed, mpiruns)
     # A batch system ends a job with SIGTERM: mpirun must end too, and what was measured be kept.

@@ -7,26 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lepaute.archive import Archive
     from lepaute.compare.comparison import Comparison
 
 MOST_VIOLATIONS = 5
 
 
-def print_comparison(
-    campaigns: "Sequence[Archive]",
-    left: str | None,
-    right: str | None,
-    margin: float,
-    reports: Sequence[Path] = (),
-    *,
-    as_json: bool,
-) -> None:
-    """Compares the libraries of one archive or two, and writes reports. Raises InputError where that cannot be done."""
-    from lepaute.compare.comparison import archives
+def print_comparison(found: "Comparison", reports: Sequence[Path], *, as_json: bool) -> None:
+    """Prints a comparison and writes its reports."""
     from lepaute.compare.report import write_report
 
-    found = archives(*campaigns, left=left, right=right, margin=margin)
     for path in reports:
         write_report(found, path)
         print(f"wrote {path}", file=sys.stderr)

@@ -25,26 +25,43 @@ class Wanted:
     measure_only: bool
     as_json: bool
 
-    def check(self, libraries: Sequence[str], output: Path) -> bool:
-        """Whether archives are given in the place of libraries. Raises InputError for options that do not fit."""
+    def __post_init__(self) -> None:
         from lepaute.report.files import check_report_name
 
         if not self.margin > 0:
             raise InputError(f"--margin is {100 * self.margin:g} %; it must be above 0, such as 2%")
         for path in self.reports:
             check_report_name(path)
-        given = [name.endswith(".zip") for name in libraries]
-        if any(given) and not all(given):
-            raise InputError(f"{' '.join(libraries)}: archives and libraries cannot be mixed; give one kind of them")
+
+    def made_of_files(self, words: Sequence[str]) -> bool:
+        """Compares files that are given in the place of libraries, or writes rules from one; false for libraries.
+
+        Raises InputError for a mixture, for files that cannot be compared, and for options that do not fit.
+        """
+        from lepaute.archive import Archive
+        from lepaute.cli.compare_files import compared_files
+        from lepaute.cli.compare_text import print_comparison
+        from lepaute.cli.compare_tuning import write_tuning
+
         if self.tune is not None:
-            self._check_tuning(libraries)
-        elif not any(given):
-            self._check_comparison(libraries)
-        check_outputs(
-            {"--output": None if any(given) else output, "--report": list(self.reports), "--tune": self.tune},
-            inputs=libraries if any(given) else (),
-        )
-        return any(given)
+            self._check_tuning(words)
+            if not words[0].endswith(".zip"):
+                return False
+            check_outputs({"--tune": self.tune}, inputs=words)
+            write_tuning(Archive.open(words[0]), self.tune)
+            return True
+        compared = compared_files(words, self.left, self.right, self.margin, self.reports)
+        if compared is not None:
+            print_comparison(compared, self.reports, as_json=self.as_json)
+        return compared is not None
+
+    def check_measuring(self, libraries: Sequence[str], output: Path) -> None:
+        """Raises InputError where what is wanted cannot come of measuring these libraries."""
+        if self.reports and self.measure_only:
+            raise InputError("--report is of a comparison, and --measure-only makes none; leave one of them out")
+        if self.reports and len(libraries) != 2 and not (self.left and self.right):
+            raise InputError("--report is of two libraries; name them with --left and --right")
+        check_outputs({"--output": output, "--report": list(self.reports), "--tune": self.tune})
 
     def _check_tuning(self, libraries: Sequence[str]) -> None:
         if len(libraries) > 1:
@@ -55,31 +72,21 @@ class Wanted:
                 "--measure-only"
             )
 
-    def _check_comparison(self, libraries: Sequence[str]) -> None:
-        if self.reports and self.measure_only:
-            raise InputError("--report is of a comparison, and --measure-only makes none; leave one of them out")
-        if self.reports and len(libraries) != 2 and not (self.left and self.right):
-            raise InputError("--report is of two libraries; name them with --left and --right")
-
-    def make_of(self, campaigns: "Sequence[Archive]") -> None:
-        """Compares archives that were given, or writes rules from them."""
+    def make_of_measured(self, campaign: "Archive") -> None:
+        """Compares what was just measured, or writes rules from it."""
+        from lepaute.archive.mpi_campaign import facts
         from lepaute.cli.compare_text import print_comparison
         from lepaute.cli.compare_tuning import write_tuning
-
-        if self.tune is not None:
-            write_tuning(campaigns[0], self.tune)
-            return
-        print_comparison(campaigns, self.left, self.right, self.margin, self.reports, as_json=self.as_json)
-
-    def make_of_measured(self, campaign: "Archive") -> None:
-        """As make_of of the archive that was just measured, where it has what is wanted."""
-        from lepaute.archive.mpi_campaign import facts
+        from lepaute.compare.comparison import archives
 
         labels = facts(campaign).labels
         if self.measure_only:
             return
-        if self.tune is not None or len(labels) == 2 or (self.left and self.right):
-            self.make_of([campaign])
-            return
-        words = f"lepaute compare {campaign.path} --left LABEL --right LABEL"
-        print(f"to compare two of {', '.join(labels)}: {words}", file=sys.stderr)
+        if self.tune is not None:
+            write_tuning(campaign, self.tune)
+        elif len(labels) == 2 or (self.left and self.right):
+            found = archives(campaign, left=self.left, right=self.right, margin=self.margin)
+            print_comparison(found, self.reports, as_json=self.as_json)
+        else:
+            words = f"lepaute compare {campaign.path} --left LABEL --right LABEL"
+            print(f"to compare two of {', '.join(labels)}: {words}", file=sys.stderr)

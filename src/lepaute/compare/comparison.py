@@ -3,16 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from lepaute.archive import mpi_campaign
+from lepaute.archive import Archive, mpi_campaign
 from lepaute.compare.flags import Flags, flagged, flags
 from lepaute.compare.guidelines import Violation, check_guidelines
 from lepaute.compare.sample_means import SampleMeans, normality_sentence, sample_means
 from lepaute.compare.sources import Source, source
 from lepaute.compare.summaries import mpirun_summaries
 from lepaute.compare.verdicts import MARGIN, Verdict, verdicts
-from lepaute.compare.wording import answer, sentence
+from lepaute.compare.wording import answer, operation_name, sentence, size_text
 from lepaute.errors import InputError
 from lepaute.kit.text import counted
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     import pandas
 
     from lepaute.archive.mpi_campaign import CampaignFacts, LibraryFacts
-    from lepaute.archive.reader import Archive
 
 #: Both run-times of section 3.2 of the paper: the slowest rank's own, or from the first start to the last end.
 RunTime = Literal["local", "global"]
@@ -41,13 +41,16 @@ class Comparison:
     left_out    : calls that do not count, by reason
     warnings    : what weakens the comparison as a whole, sentences
     archives    : where the measurements come from
+    ranks       : 0 where the measurements do not say
+    run_time    : of a call, a RunTime, or other words where another benchmark took it
+    value       : column of the summaries that stands for an mpirun
     """
 
     left: str
     right: str
     libraries: tuple["LibraryFacts", ...]
     ranks: int
-    run_time: RunTime
+    run_time: str
     margin: float
     verdicts: tuple[Verdict, ...]
     guidelines: tuple[Violation, ...]
@@ -57,6 +60,7 @@ class Comparison:
     left_out: dict[str, int]
     warnings: tuple[str, ...]
     archives: tuple[Source, ...]
+    value: str = "median_s"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON takes it: infinite and missing values are null."""
@@ -64,27 +68,67 @@ class Comparison:
             "left": self.left,
             "right": self.right,
             "libraries": [_plain(asdict(one)) for one in self.libraries],
-            "ranks": self.ranks,
+            "ranks": self.ranks or None,
             "run_time": self.run_time,
             "margin": self.margin,
             "archives": [_plain(asdict(one)) for one in self.archives],
             "answer": self.answer,
             "warnings": list(self.warnings),
             "calls_left_out": self.left_out,
-            "rows": [
-                {
-                    **_plain(asdict(one)),
-                    "outcome": one.outcome,
-                    "stars": one.stars,
-                    "sentence": sentence(one, self.left, self.right),
-                }
-                for one in self.verdicts
-            ],
+            "rows": self._rows(),
             "guidelines": [{**_plain(asdict(one)), "violated": one.is_violated} for one in self.guidelines],
             "flags": [_plain(asdict(one)) for one in self.flags],
             "normality_of_means": normality_sentence(self.sample_means),
             "mpiruns": _plain(self.summaries.to_dict("records")),
         }
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """The verdicts: a row an operation, form and size; fields of `Verdict`, outcome, stars and sentence.
+
+        forecast_mpiruns: of each library that would decide the row, NaN where it is decided or nothing can be said
+        """
+        import pandas
+
+        likely = [one.forecast.likely if one.forecast else float("nan") for one in self.verdicts]
+        rows = [{name: value for name, value in row.items() if name != "forecast"} for row in self._rows()]
+        return pandas.DataFrame(rows).assign(forecast_mpiruns=likely)
+
+    def write_report(self, path: str | Path) -> None:
+        """Writes a page where the name ends in .html, an object of the same content where it ends in .json.
+
+        Raises InputError for another suffix or a folder that is not there.
+        """
+        from lepaute.compare.report import write_report
+
+        write_report(self, path)
+
+    def __repr__(self) -> str:
+        return f"<Comparison: {self.answer}>"
+
+    def _repr_html_(self) -> str:
+        from lepaute.kit.notebook import table_html
+
+        rows = [
+            (operation_name(one), size_text(one.size_bytes), one.left_s, one.right_s, self.sentence(one), one.stars)
+            for one in self.verdicts
+        ]
+        header = ["operation", "size", f"{self.left}, s", f"{self.right}, s", "verdict", ""]
+        return table_html(self.answer, header, rows, self.warnings)
+
+    def sentence(self, verdict: Verdict) -> str:
+        """Such as "openmpi is faster by 12 % [9, 15]"."""
+        return sentence(verdict, self.left, self.right)
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [
+            {
+                **_plain(asdict(one)),
+                "outcome": one.outcome,
+                "stars": one.stars,
+                "sentence": self.sentence(one),
+            }
+            for one in self.verdicts
+        ]
 
     @property
     def answer(self) -> str:
@@ -93,7 +137,7 @@ class Comparison:
 
 
 def archives(
-    *campaigns: "Archive",
+    *campaigns: Archive | str | Path,
     left: str | None = None,
     right: str | None = None,
     run_time: RunTime = "global",
@@ -101,6 +145,7 @@ def archives(
 ) -> Comparison:
     """Compares two libraries of one campaign, or the library of one campaign with that of another.
 
+    campaigns   : archives, or their files
     left, right : labels of the libraries; without them the two that there are
     run_time    : of a call: global, from the first start to the last end by one clock; local, the slowest rank's
     margin      : a difference that is certainly below this share counts as none
@@ -111,13 +156,14 @@ def archives(
         raise InputError(f"run_time is {run_time!r}; it must be one of {', '.join(get_args(RunTime))}")
     if not 1 <= len(campaigns) <= 2:
         raise InputError(f"{counted(len(campaigns), 'archive')} cannot be compared; give one campaign, or two")
-    facts = [mpi_campaign.facts(one) for one in campaigns]
-    if len({one.id for one in campaigns}) < len(campaigns):
-        raise InputError(f"{campaigns[0].path.name} and {campaigns[1].path.name} are the same archive; give it once")
+    opened = [one if isinstance(one, Archive) else Archive.open(one) for one in campaigns]
+    facts = [mpi_campaign.facts(one) for one in opened]
+    if len({one.id for one in opened}) < len(opened):
+        raise InputError(f"{opened[0].path.name} and {opened[1].path.name} are the same archive; give it once")
     if len({one.ranks for one in facts}) > 1:
         ranks = " and ".join(str(one.ranks) for one in facts)
         raise InputError(f"the campaigns have {ranks} ranks; only campaigns of equally many ranks can be compared")
-    labels, calls, libraries = _joined(campaigns, facts)
+    labels, calls, libraries = _joined(opened, facts)
     chosen = _two_of(labels, left, right)
     calls = calls[calls["library"].isin(chosen) & (calls["operation"] != NO_SUBJECT)]
     duration = f"{run_time}_s"
@@ -141,8 +187,8 @@ def archives(
         flags=found,
         sample_means=sample_means(subject, duration),
         left_out=left_out,
-        warnings=(*_warnings(facts, len(campaigns)), *weakened, *flagged(found)),
-        archives=tuple(source(one, about) for one, about in zip(campaigns, facts, strict=True)),
+        warnings=(*_warnings(facts, len(opened)), *weakened, *flagged(found)),
+        archives=tuple(source(one, about) for one, about in zip(opened, facts, strict=True)),
     )
 
 
@@ -163,7 +209,7 @@ def _plain(value: Any) -> Any:
 
 
 def _joined(
-    campaigns: Sequence["Archive"], facts: Sequence["CampaignFacts"]
+    campaigns: Sequence[Archive], facts: Sequence["CampaignFacts"]
 ) -> tuple[list[str], "pandas.DataFrame", dict[str, "LibraryFacts"]]:
     """Labels, calls and facts of all libraries; labels that two campaigns share get the name of their archive."""
     import pandas

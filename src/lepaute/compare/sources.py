@@ -2,10 +2,11 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lepaute.archive.documents import mapping, sequence
+from lepaute.archive.mpi_campaign import KIND
 
 if TYPE_CHECKING:
     from lepaute.archive.mpi_campaign import CampaignFacts
@@ -14,33 +15,47 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An archive: name of the file, its id (SHA-256 of its manifest), when and where it was measured.
+    """A file: its name, and its id (SHA-256: of an archive, that of its manifest).
 
-    command    : that measures the same again; empty where the archive does not say
+    kind       : KIND of a campaign, or the suite that printed an output
+    argument   : that names it on the command line of a comparison
+    command    : that measures the same again; empty where the file does not say
     derivation : how the numbers of calls and mpiruns came about, sentences
     """
 
     file: str
     id: str
-    created: str
-    host: str
-    lepaute_version: str
-    command: str
-    factors: Mapping[str, str]
-    derivation: tuple[str, ...]
+    kind: str
+    argument: str
+    created: str = ""
+    host: str = ""
+    lepaute_version: str = ""
+    command: str = ""
+    factors: Mapping[str, str] = field(default_factory=dict)
+    derivation: tuple[str, ...] = ()
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from and what its id is, in words."""
+        if self.kind == KIND:
+            measured = f"Measured {self.created} on {self.host} with lepaute {self.lepaute_version}"
+            return f"{measured}; SHA-256 of the manifest, which has that of every member"
+        return f"Output of the {self.kind}; SHA-256 of the file"
 
 
 def source(archive: "Archive", facts: "CampaignFacts") -> Source:
     """What an archive of a campaign says of itself."""
     return Source(
-        archive.path.name,
-        archive.id,
-        archive.about.created,
-        archive.about.host,
-        archive.about.lepaute_version,
-        measuring_command(facts, archive.about.seed),
-        facts.factors,
-        facts.derivation,
+        file=archive.path.name,
+        id=archive.id,
+        kind=KIND,
+        argument=archive.path.name,
+        created=archive.about.created,
+        host=archive.about.host,
+        lepaute_version=archive.about.lepaute_version,
+        command=measuring_command(facts, archive.about.seed),
+        factors=facts.factors,
+        derivation=facts.derivation,
     )
 
 

@@ -75,7 +75,8 @@ def _needed(verdict: Verdict) -> str:
     made = min(verdict.left_mpiruns, verdict.right_mpiruns)
     forecast = verdict.forecast
     if forecast is None:
-        return f"{made} mpiruns of each library are too few to say how many would decide"
+        few = "1 mpirun of each library is" if made == 1 else f"{made} mpiruns of each library are"
+        return f"{few} too few to say how many would decide"
     if forecast.likely == inf:
         return f"more than {100 * made} mpiruns of each library would be needed"
     upper = "many" if forecast.high == inf else f"{forecast.high:.0f}"

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lepaute.archive.mpi_campaign import KIND
 from lepaute.compare.flags import flagged
 from lepaute.compare.report import pictures
-from lepaute.compare.report.ways import WAYS, changed_rows, other_ways, ways_rows
+from lepaute.compare.report.ways import changed_rows, other_ways, ways_rows
 from lepaute.compare.sample_means import normality_sentence
+from lepaute.compare.sources import Source
 from lepaute.compare.verdicts import MARGIN, Verdict
 from lepaute.compare.wording import change, operation_name, sentence, size_text, violation_sentence
 from lepaute.kit.text import seconds
@@ -21,6 +23,7 @@ from lepaute.version import __version__
 if TYPE_CHECKING:
     from lepaute.compare.comparison import Comparison
 
+_RUN_TIMES = {"local": "the slowest rank's own", "global": "first start to last end"}
 _STATES = {"left faster": "left", "right faster": "right", "undecided": "open"}
 
 
@@ -46,7 +49,8 @@ def page(found: "Comparison") -> str:
         tested=len(found.guidelines),
         guidelines=records_table("All guidelines", _guidelines(found)),
         changed=records_table("Rows that depend on it", [_with_size_text(one) for one in changed]),
-        ways=_ways_table(found, ways),
+        ways=_ways_table(found, ways) if len(ways) > 1 else None,
+        way=next(iter(ways)),
         doubts=doubts,
         flags=records_table("All rows and libraries", _flags(found)),
         normality=normality_sentence(found.sample_means),
@@ -63,9 +67,12 @@ def page(found: "Comparison") -> str:
 
 
 def _facts(found: "Comparison") -> str:
-    versions = [f"{one.label}: {' '.join(filter(None, (one.family, one.version)))}" for one in found.libraries]
-    kind = "the slowest rank's own" if found.run_time == "local" else "first start to last end"
-    return "; ".join([*versions, f"{found.ranks} ranks", f"run-time: {kind}", f"lepaute {__version__}"])
+    versions = [
+        f"{one.label}: {' '.join(filter(None, (one.family, one.version))) or one.spec}" for one in found.libraries
+    ]
+    kind = _RUN_TIMES.get(found.run_time, found.run_time)
+    ranks = [f"{found.ranks} ranks"] if found.ranks else []
+    return "; ".join([*versions, *ranks, f"run-time: {kind}", f"lepaute {__version__}"])
 
 
 def _row(one: Verdict, found: "Comparison") -> dict[str, str]:
@@ -91,7 +98,7 @@ def _operations(found: "Comparison") -> list[dict[str, Any]]:
     for key in dict.fromkeys((one.operation, one.form) for one in found.verdicts):
         rows = [one for one in found.verdicts if (one.operation, one.form) == key]
         table = found.summaries[(found.summaries["operation"] == key[0]) & (found.summaries["form"] == key[1])]
-        drawn = pictures.of_operation(rows, table, found.left, found.right, generator)
+        drawn = pictures.of_operation(rows, table, found, generator)
         name = operation_name(rows[0])
         result.append({"name": name, "anchor": anchor(name), "pictures": [picture_values(one) for one in drawn]})
     return result
@@ -118,7 +125,7 @@ def _ways_table(found: "Comparison", ways: dict[str, tuple[Verdict, ...]]) -> di
         {
             "operation": operation_name(one),
             "size": size_text(one.size_bytes),
-            **dict(zip(WAYS.values(), texts, strict=True)),
+            **dict(zip(ways, texts, strict=True)),
         }
         for one, texts in zip(found.verdicts, ways_rows(ways), strict=True)
     ]
@@ -165,13 +172,11 @@ def _libraries(found: "Comparison") -> dict[str, Any] | None:
     return records_table("Libraries", [{name: row[name] for name in kept} for row in rows])
 
 
-def _archive(one: Any) -> dict[str, Any]:
+def _archive(one: Source) -> dict[str, Any]:
     return {
         "file": one.file,
         "id": one.id,
-        "created": one.created,
-        "host": one.host,
-        "version": one.lepaute_version,
+        "origin": one.origin,
         "command": one.command,
         "factors": records_table(
             "Experimental factors", [{"factor": name, "level": level} for name, level in one.factors.items()]
@@ -182,7 +187,8 @@ def _archive(one: Any) -> dict[str, Any]:
 
 def _command(found: "Comparison") -> str:
     """That makes this page again."""
-    words = ["lepaute", "compare", *(one.file for one in found.archives)]
-    words += ["--left", found.left, "--right", found.right]
+    words = ["lepaute", "compare", *(one.argument for one in found.archives)]
+    if all(one.kind == KIND for one in found.archives):
+        words += ["--left", found.left, "--right", found.right]
     words += [] if found.margin == MARGIN else ["--margin", f"{100 * found.margin:g}%"]
     return shlex.join([*words, "--report", "report.html"])

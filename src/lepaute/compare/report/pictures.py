@@ -18,6 +18,8 @@ from lepaute.report.svg import Layer, Picture
 if TYPE_CHECKING:
     import pandas
 
+    from lepaute.compare.comparison import Comparison
+
 Floats = npt.NDArray[np.float64]
 
 #: Classes of the style sheet for the left and for the right library: blue, and orange.
@@ -25,19 +27,22 @@ LEFT, RIGHT = "", " second"
 #: Of a size, how far the points of the libraries are drawn from its place, as a factor.
 APART = 1.09
 MOST_POINTS = 800
+#: Of each library, from which on repetitions are drawn.
+FEWEST_MPIRUNS = 3
 #: Intervals that reach further than this change, in per cent, are drawn to the edge.
 FARTHEST = 300.0
 
 
 def of_operation(
-    rows: Sequence[Verdict], summaries: "pandas.DataFrame", left: str, right: str, generator: np.random.Generator
+    rows: Sequence[Verdict], summaries: "pandas.DataFrame", found: "Comparison", generator: np.random.Generator
 ) -> list[Picture]:
     """Of the rows of one operation in one form, by size; summaries: of this operation and form."""
-    return [
-        run_times(rows, summaries, left, right),
-        ratios(rows, left, right),
-        repetitions(rows, summaries, left, right, generator),
-    ]
+    left, right = found.left, found.right
+    summaries = summaries.assign(value_s=summaries[found.value], single_s=summaries["mean_all_s"])
+    drawn = [run_times(rows, summaries, left, right), ratios(rows, left, right)]
+    if min(min(one.left_mpiruns, one.right_mpiruns) for one in rows) >= FEWEST_MPIRUNS:
+        drawn.append(repetitions(rows, summaries, left, right, generator))
+    return drawn
 
 
 def run_times(rows: Sequence[Verdict], summaries: "pandas.DataFrame", left: str, right: str) -> Picture:
@@ -49,7 +54,7 @@ def run_times(rows: Sequence[Verdict], summaries: "pandas.DataFrame", left: str,
     for label, style, apart in ((left, LEFT, 1 / APART), (right, RIGHT, APART)):
         of_it = summaries[summaries["library"] == label]
         some = of_it if len(of_it) <= MOST_POINTS else of_it.sample(MOST_POINTS, random_state=len(of_it))
-        values = factor * some["median_s"].to_numpy(dtype=np.float64)
+        values = factor * some["value_s"].to_numpy(dtype=np.float64)
         every.append(values)
         layers.append(Layer("points", _places(some["size_bytes"]) * apart, values, f"dot{style}"))
     for style, times in ((LEFT, [one.left_s for one in rows]), (RIGHT, [one.right_s for one in rows])):
@@ -108,8 +113,8 @@ def repetitions(
         ours, single = [], []
         for one in rows:
             of_size = of_it[of_it["size_bytes"] == one.size_bytes]
-            ours.append(resampled_trials(of_size["median_s"], len(of_size), generator))
-            single.append(float(resampled_trials(of_size["mean_all_s"], 1, generator).max()))
+            ours.append(resampled_trials(of_size["value_s"], len(of_size), generator))
+            single.append(float(resampled_trials(of_size["single_s"], 1, generator).max()))
         layers += [
             Layer("line", sizes, np.array(single), f"bare{style}"),
             Layer("points", np.repeat(sizes * apart, TRIALS), np.concatenate(ours), f"dot{style}"),

@@ -8,7 +8,7 @@ from lepaute.compare.wording import change, operation_name
 if TYPE_CHECKING:
     from lepaute.compare.comparison import Comparison
 
-#: Columns of `mpirun_summaries`, with their names; the first is what the verdicts rest on.
+#: Columns of `mpirun_summaries`, with their names.
 WAYS = {
     "median_s": "median, filtered",
     "median_all_s": "median of all calls",
@@ -18,12 +18,13 @@ WAYS = {
 
 
 def other_ways(found: "Comparison") -> dict[str, tuple[Verdict, ...]]:
-    """The verdicts by each column of WAYS, rows in the order of those of the comparison."""
+    """The verdicts by each summary that there is, by the names of WAYS, that of the comparison first."""
     others = {
-        value: verdicts(found.summaries, found.left, found.right, margin=found.margin, value=value)
-        for value in list(WAYS)[1:]
+        name: verdicts(found.summaries, found.left, found.right, margin=found.margin, value=value)
+        for value, name in WAYS.items()
+        if value != found.value and value in found.summaries
     }
-    return {next(iter(WAYS)): found.verdicts, **others}
+    return {WAYS[found.value]: found.verdicts, **others}
 
 
 def changed_rows(found: "Comparison", ways: dict[str, tuple[Verdict, ...]]) -> list[dict[str, Any]]:
@@ -34,7 +35,7 @@ def changed_rows(found: "Comparison", ways: dict[str, tuple[Verdict, ...]]) -> l
         if len(set(outcomes)) > 1:
             first = each[0]
             name = {"operation": operation_name(first), "size_bytes": first.size_bytes}
-            rows.append({**name, **dict(zip(WAYS.values(), outcomes, strict=True))})
+            rows.append({**name, **dict(zip(ways, outcomes, strict=True))})
     return rows
 
 

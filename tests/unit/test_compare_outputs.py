@@ -1,0 +1,216 @@
+"""Two libraries by what the OSU and Intel MPI benchmarks print: rows, repeated runs, and what cannot be told."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lepaute.cli.main import main
+from lepaute.compare.benchmark_comparison import named_output, outputs
+from lepaute.compare.benchmark_output import INTEL, OSU, read_output
+from lepaute.compare.report import write_report
+from lepaute.errors import InputError
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "duration_tables"
+
+OSU_TEXT = """\
+[node1:4711] a warning of mpirun, which is no row
+
+# OSU MPI Broadcast Latency Test v7.4
+# Datatype: MPI_CHAR.
+# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations
+1                       4.34              4.10              4.60        1000
+1048576              1234.56           1200.00           1300.00         100
+# OSU MPI Non-blocking All-to-Allv Personalized Exchange Latency Test v7.4
+# Overall = Coll. Init + Compute + MPI_Test + MPI_Wait
+
+# Size           Overall(us)       Compute(us)    Pure Comm.(us)        Overlap(%)
+1                      10.54              5.85              4.89              4.31
+# OSU MPI Latency Test v7.4
+# Size          Latency (us)
+0                       0.56
+# OSU MPI Barrier Latency Test v7.4
+# Avg Latency(us)
+             12.30
+# OSU MPI Bandwidth Test v7.4
+# Size      Bandwidth (MB/s)
+268435456           12254.16
+# OSU MPI-CUDA Allreduce Latency Test v7.4
+# Size       Avg Latency(us)        Validation
+4                      12.46              Pass
+# OSU MPI Broadcast Latency Test v7.4
+# Size       Avg Latency(us)
+1                       4.36
+"""
+INTEL_TEXT = """\
+#    Intel(R) MPI Benchmarks 2021.3, MPI-1 part
+#----------------------------------------------------------------
+# Benchmarking Alltoall
+# #processes = 2
+# ( 2 additional processes waiting in MPI_Barrier)
+#----------------------------------------------------------------
+       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]
+            0         1000         0.07         0.07         0.07
+            1         1000         0.65         6.07         3.36
+
+#----------------------------------------------------------------
+# Benchmarking Alltoall
+# #processes = 4
+#----------------------------------------------------------------
+       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]
+            1         1000         1.65         7.07         4.36
+
+# Benchmarking Barrier
+# #processes = 4
+ #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]
+         1000        22.93        22.95        22.94
+
+# Benchmarking Iallreduce
+# #processes = 4
+       #bytes #repetitions t_ovrl[usec] t_pure[usec]  t_CPU[usec]   overlap[%]      defects
+            4         1000         3.66         2.20         2.70        40.00         0.00
+
+# All processes entering MPI_Finalize
+"""
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def repeated(path: Path, factor: float, runs: int, seed: int) -> Path:
+    """The output of a benchmark that ran so often: times differ between runs by 1 %."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for _ in range(runs):
+        lines += ["# OSU MPI Broadcast Latency Test v7.4", "# Size       Avg Latency(us)"]
+        lines += [f"{size:<10d}{factor * (10 + size / 1000) * np.exp(rng.normal(0, 0.01)):18.2f}" for size in (1, 4096)]
+    return written(path, "\n".join(lines) + "\n")
+
+
+def test_rows_of_osu_are_read_with_mpis_names_and_bandwidths_are_left_out(tmp_path: Path) -> None:
+    output = read_output(written(tmp_path / "osu.txt", OSU_TEXT))
+    assert (output.suite, output.version) == (OSU, "7.4")
+    rows = [(one.operation, one.form, one.size_bytes, one.run, one.calls, one.mean_s) for one in output.means]
+    assert rows == [
+        ("Bcast", "blocking", 1, 0, 1000, pytest.approx(4.34e-6)),
+        ("Bcast", "blocking", 1048576, 0, 100, pytest.approx(1234.56e-6)),
+        ("Alltoallv", "nonblocking", 1, 0, 0, pytest.approx(4.89e-6)),
+        ("Latency", "blocking", 0, 0, 0, pytest.approx(0.56e-6)),
+        ("Barrier", "blocking", 0, 0, 0, pytest.approx(12.3e-6)),
+        ("Allreduce (CUDA)", "blocking", 4, 0, 0, pytest.approx(12.46e-6)),
+        ("Bcast", "blocking", 1, 1, 0, pytest.approx(4.36e-6)),
+    ]
+
+
+def test_rows_of_intel_are_read_with_their_ranks(tmp_path: Path) -> None:
+    output = read_output(written(tmp_path / "imb.txt", INTEL_TEXT))
+    assert (output.suite, output.version) == (INTEL, "2021.3")
+    rows = [(one.operation, one.form, one.size_bytes, one.ranks, one.mean_s) for one in output.means]
+    assert rows == [
+        ("Alltoall", "blocking", 0, 2, pytest.approx(0.07e-6)),
+        ("Alltoall", "blocking", 1, 2, pytest.approx(3.36e-6)),
+        ("Alltoall", "blocking", 1, 4, pytest.approx(4.36e-6)),
+        ("Barrier", "blocking", 0, 4, pytest.approx(22.94e-6)),
+        ("Allreduce", "nonblocking", 4, 4, pytest.approx(2.2e-6)),
+    ]
+    assert {one.run for one in output.means} == {0}
+
+
+def test_outputs_of_real_runs_are_read() -> None:
+    assert len(read_output(DATA / "osu_latency.txt").means) >= 20
+    assert {one.operation for one in read_output(DATA / "imb_mpi1.txt").means} == {"PingPong", "Allreduce"}
+    with pytest.raises(InputError, match="has no times; bandwidths cannot be compared"):
+        read_output(DATA / "osu_bandwidth.txt")
+
+
+def test_one_run_of_each_library_shows_no_difference_however_large(tmp_path: Path) -> None:
+    left, right = repeated(tmp_path / "a.txt", 1, 1, 1), repeated(tmp_path / "b.txt", 3, 1, 2)
+    found = outputs(left, right)
+    assert [one.outcome for one in found.verdicts] == ["undecided", "undecided"]
+    assert [one.ratio for one in found.verdicts] == pytest.approx([3, 3], rel=0.1)
+    assert any("no difference can be shown" in line for line in found.warnings)
+    assert any("do not say how many ranks" in line for line in found.warnings)
+    assert found.to_dict()["ranks"] is None
+
+
+def test_repeated_runs_are_compared_as_mpiruns_are(tmp_path: Path) -> None:
+    left, right = repeated(tmp_path / "a.txt", 1, 10, 1), repeated(tmp_path / "b.txt", 1.2, 10, 2)
+    found = outputs(left, right, left_label="old", right_label="new")
+    assert [(one.outcome, one.left_mpiruns) for one in found.verdicts] == [("left faster", 10)] * 2
+    # Of the C(20, 10) arrangements the two clearest; two rows.
+    assert found.verdicts[0].p_holm == pytest.approx(2 * 2 / 184_756)
+    assert all(one.low < 1.2 < one.high for one in found.verdicts)
+    assert not any("no difference can be shown" in line for line in found.warnings)
+    write_report(found, tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert "lepaute compare old=a.txt new=b.txt" in page
+    assert "there is nothing to filter" in page
+
+
+def test_rows_of_several_numbers_of_ranks_are_kept_apart(tmp_path: Path) -> None:
+    left = written(tmp_path / "a.txt", INTEL_TEXT)
+    right = written(tmp_path / "b.txt", INTEL_TEXT.replace("3.36", "4.36"))
+    found = outputs(left, right)
+    assert {one.operation for one in found.verdicts} == {
+        *("Alltoall, 2 ranks", "Alltoall, 4 ranks", "Barrier, 4 ranks", "Allreduce, 4 ranks")
+    }
+    assert any("follow each other without a synchronisation" in line for line in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (("4.34  ", "4.3x  "), r"osu.txt:6: '1 4.3x 4.10 4.60 1000' is no row of sizes and times"),
+        (("4.60 ", "nan  "), r"osu.txt:6: "),
+        (("4.34  ", "-4.34 "), r"osu.txt:6: "),
+        (("1200.00           1300.00         100", ""), r"osu.txt:7: has 2 columns where the heading has 5"),
+        (("# OSU", "# OTHER"), "is no output of the OSU micro-benchmarks or the Intel MPI Benchmarks"),
+        (("# OSU MPI Latency", "# Intel(R) MPI Benchmarks 2021.3"), "has output of both"),
+    ],
+)
+def test_damaged_outputs_end_with_the_line_that_is_wrong(
+    damage: tuple[str, str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = written(tmp_path / "osu.txt", OSU_TEXT.replace(*damage))
+    good = written(tmp_path / "good.txt", OSU_TEXT)
+    with pytest.raises(InputError, match=message):
+        read_output(bad)
+    assert main(["compare", str(good), str(bad)]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_the_command_takes_outputs_and_refuses_what_does_not_go_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left, right = repeated(tmp_path / "openmpi.txt", 1, 8, 1), repeated(tmp_path / "mpich.txt", 1.5, 8, 2)
+    assert main(["compare", str(left), str(right)]) == 0
+    assert "openmpi is faster by 3" in capsys.readouterr().out
+    assert main(["compare", f"A={left}", f"B={right}", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["left"] == "A"
+    intel = written(tmp_path / "imb.txt", INTEL_TEXT)
+    latency = DATA / "osu_latency.txt"
+    copy = written(tmp_path / "copy.txt", left.read_text())
+    for words, message in (
+        ((left, intel), "time in different ways"),
+        ((left, "openmpi"), "cannot be mixed"),
+        ((left,), "two outputs of benchmarks are compared"),
+        ((left, right, "--left", "A"), "two outputs of benchmarks are compared"),
+        ((left, copy), "are the same output"),
+        ((left, latency), "no benchmark and size in common"),
+        ((f"A={left}", f"A={right}"), "both outputs are called A"),
+    ):
+        assert main(["compare", *map(str, words)]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_libraries_are_no_outputs(tmp_path: Path) -> None:
+    wrapper = written(tmp_path / "mpicc", "#!/bin/sh\n")
+    wrapper.chmod(0o755)
+    assert named_output(str(wrapper)) is None
+    assert named_output("openmpi") is None
+    assert named_output(f"old={tmp_path}") is None
+    assert named_output("a.zip") is None
+    assert named_output("x\0y") is None
