@@ -192,6 +192,13 @@ def archives(
     )
 
 
+def campaign_summaries(campaign: "Archive", run_time: RunTime = "global") -> "pandas.DataFrame":
+    """`mpirun_summaries` of every library of a campaign, from the calls that count."""
+    calls = mpi_campaign.calls(campaign)
+    subject, _, _ = _subjects(calls[calls["operation"] != NO_SUBJECT])
+    return mpirun_summaries(subject, f"{run_time}_s")
+
+
 def _plain(value: Any) -> Any:
     """With None in the place of numbers that JSON has not."""
     if isinstance(value, Mapping):
