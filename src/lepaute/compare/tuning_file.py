@@ -24,7 +24,7 @@ _USE_MPICH = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE={} mpirun ..."
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """library: label of the library as it is; text: of the file; use: a command that uses the file, whose path takes the place of {}
+    """library: label of the library as it is; text: of the file; use: a command, {} being the path of the file
 
     warnings: what weakens the choices, sentences
     """
