@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pandas
 
-from lepaute.archive import Archive
-from lepaute.compare import comparison
+from lepaute.archive import Archive, mpi_campaign
+from lepaute.compare.comparison import campaign_summaries
 from lepaute.compare.verdicts import Verdict, verdicts
 from lepaute.kit.mpi_library import find_library
 from lepaute.measure.comparison.campaign import measure_libraries
@@ -33,8 +33,6 @@ def measured(
     progress: Callable[[str, float], None] | None = None,
 ) -> pandas.DataFrame:
     """A row an mpirun, operation and size: COLUMNS, and `disturbed`. Libraries as `lepaute compare` names them."""
-    from lepaute.archive import mpi_campaign
-
     with tempfile.TemporaryDirectory(prefix="campaign-") as name:
         path = measure_libraries(
             libraries,
@@ -47,16 +45,13 @@ def measured(
             progress=progress,
             **QUICK,  # type: ignore[arg-type]
         )
-        archive = Archive.open(path)
-        # A comparison of any two has the values of these; the others follow pair by pair.
-        labels = list(mpi_campaign.facts(archive).labels)
-        tables = [
-            comparison.archives(archive, left=labels[0], right=label).summaries.query("library == @label")
-            for label in labels[1:]
-        ]
-        first = comparison.archives(archive, left=labels[0], right=labels[1]).summaries
-        table = pandas.concat([first[first["library"] == labels[0]], *tables], ignore_index=True)
-        runs = mpi_campaign.mpiruns(archive).set_index("mpirun")["disturbed"]
+        return summarised(Archive.open(path))
+
+
+def summarised(archive: Archive) -> pandas.DataFrame:
+    """COLUMNS of all libraries of a campaign, and whether other programs disturbed the mpirun."""
+    table = campaign_summaries(archive)
+    runs = mpi_campaign.mpiruns(archive).set_index("mpirun")["disturbed"]
     return table[list(COLUMNS)].assign(disturbed=table["mpirun"].map(runs).astype(bool))
 
 

@@ -80,7 +80,7 @@ def command(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Measures one Open MPI with each of its algorithms and writes rules with those shown to be faster.",
+            help="Measures a library with each of its algorithms; writes a file that chooses those shown faster.",
             show_default=False,
         ),
     ] = None,
@@ -110,7 +110,7 @@ def command(
         return
     wanted.check_measuring(libraries, output)
     if tune is not None:
-        libraries, mpiruns = variants_to_measure(libraries[0], ops, sizes, seed, mpiruns)
+        libraries, mpiruns = variants_to_measure(libraries[0], ops, sizes, np, seed, mpiruns)
     # A batch system ends a job with SIGTERM: mpirun must end too, and what was measured be kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     check_archive_output(output, force=force)

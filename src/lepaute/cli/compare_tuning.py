@@ -1,4 +1,4 @@
-"""`lepaute compare --tune`: the chosen algorithms on a terminal, and the file of rules."""
+"""`lepaute compare --tune`: what is measured, the chosen algorithms on a terminal, and the file."""
 
 import sys
 from pathlib import Path
@@ -8,20 +8,36 @@ if TYPE_CHECKING:
     from lepaute.archive import Archive
 
 
-def variants_to_measure(library: str, ops: str, sizes: str, seed: int, mpiruns: int | None) -> tuple[list[str], int]:
-    """A library as it is and its variants, and how many mpiruns each takes where the user does not say."""
-    from lepaute.compare.openmpi_rules import check_operations
-    from lepaute.compare.tuning import mpiruns_to_tune
-    from lepaute.measure.comparison.cases import operations_of, sizes_of
-    from lepaute.measure.comparison.variants import algorithm_variants
+def variants_to_measure(
+    library: str, ops: str, sizes: str, ranks: int, seed: int, mpiruns: int | None
+) -> tuple[list[str], int]:
+    """A library as it is and its variants, and how many mpiruns each takes where the user does not say.
 
-    check_operations([name for name, _ in operations_of(ops)])
-    variants = algorithm_variants(library, ops)
-    return list(variants.specs), mpiruns or mpiruns_to_tune(variants.forced * len(sizes_of(sizes, seed)))
+    Raises InputError for a library or an operation that no file could be written for.
+    """
+    from lepaute.compare import mpich_selection, openmpi_rules
+    from lepaute.compare.tuning import mpiruns_to_tune
+    from lepaute.kit.mpi_launcher import OPEN_MPI
+    from lepaute.measure.comparison.cases import cases_of, operations_of, sizes_of
+    from lepaute.measure.comparison.libraries import named_libraries
+    from lepaute.measure.comparison.variants import algorithm_variants, openmpi_algorithms
+
+    (named,) = named_libraries([library])
+    cases = cases_of(operations_of(ops), sizes_of(sizes, seed), ranks)
+    operations = list(dict.fromkeys(case.operation for case in cases))
+    if named.library.family == OPEN_MPI:
+        openmpi_rules.check_version(named.library.version)
+        openmpi_rules.check_operations(operations)
+        algorithms = openmpi_algorithms(named)
+    else:
+        mpich_selection.check_library(named.library.family, named.library.version)
+        algorithms = {name.lower(): mpich_selection.algorithms_of(name, ranks) for name in operations}
+    variants = algorithm_variants(named, cases, algorithms)
+    return list(variants.specs), mpiruns or mpiruns_to_tune(variants.tests)
 
 
 def write_tuning(campaign: "Archive", path: Path) -> None:
-    """Writes the rules of a tuning campaign. Raises InputError where it is none."""
+    """Writes the file of a tuning campaign. Raises InputError where it is none."""
     from lepaute.compare.tuning_file import choice_sentence, tuning_of
     from lepaute.kit.files import write_whole
     from lepaute.kit.text import counted
@@ -32,5 +48,5 @@ def write_tuning(campaign: "Archive", path: Path) -> None:
     for one in tuning.choices:
         print(choice_sentence(one))
     write_whole(path, tuning.text.encode())
-    print(f"{path}: other algorithms than the default for {counted(tuning.rules, 'row')} of {len(tuning.choices)}")
-    print(f"mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename {path.absolute()} ...")
+    print(f"{path}: other algorithms than the default for {counted(tuning.changed, 'row')} of {len(tuning.choices)}")
+    print(tuning.use.format(path.absolute()))

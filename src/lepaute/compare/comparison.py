@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from lepaute.archive import Archive, mpi_campaign
-from lepaute.compare.flags import Flags, flagged, flags
+from lepaute.compare.flags import Flags, flagged, flags, ratio_warnings
 from lepaute.compare.guidelines import Violation, check_guidelines
 from lepaute.compare.sample_means import SampleMeans, normality_sentence, sample_means
 from lepaute.compare.sources import Source, source
@@ -187,7 +187,7 @@ def archives(
         flags=found,
         sample_means=sample_means(subject, duration),
         left_out=left_out,
-        warnings=(*_warnings(facts, len(opened)), *weakened, *flagged(found)),
+        warnings=(*_warnings(facts, len(opened)), *weakened, *ratio_warnings(summaries, *chosen), *flagged(found)),
         archives=tuple(source(one, about) for one, about in zip(opened, facts, strict=True)),
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lepaute.compare.tuning import Choice
+from lepaute.compare.tuning import Choice, algorithms_by_size
 from lepaute.errors import InputError
 
 #: What Open MPI takes for the message size: the vector or block as the probe counts it, or the blocks of all ranks.
@@ -66,8 +66,7 @@ def check_version(version: str) -> None:
 def rules_text(choices: Sequence[Choice], ranks: int, comments: Sequence[str] = ()) -> str:
     """The file: for so many ranks the chosen algorithms, for other numbers of ranks and other sizes the default.
 
-    An algorithm gets the sizes from the least to the greatest of neighbouring ones that it was chosen for; what lies
-    between sizes with different choices, and beyond all, stays with the default.
+    Which sizes get an algorithm: `algorithms_by_size`.
     Raises InputError for an operation without rules.
     """
     check_operations([one.operation for one in choices])
@@ -76,30 +75,16 @@ def rules_text(choices: Sequence[Choice], ranks: int, comments: Sequence[str] = 
     for name in chosen:
         operation = OPERATIONS[name]
         factor = ranks if operation.size == "all blocks" else 1
-        rules = _rules(
-            sorted((one for one in choices if one.operation == name), key=lambda one: one.size_bytes), factor
-        )
+        mine = sorted((one for one in choices if one.operation == name), key=lambda one: one.size_bytes)
+        rules = algorithms_by_size(mine, factor)
         lines += [
             f"{operation.number} # {name}",
             "3 # numbers of ranks",
             "0 1 # ranks from 0, one message size",
             "0 0 0 0 # message size from 0: algorithm 0 (the default), topology 0, segments 0",
             f"{ranks} {len(rules)} # ranks, message sizes",
-            *(f"{size} {algorithm} 0 0" for size, algorithm in rules),
+            *(f"{size} {algorithm or 0} 0 0" for size, algorithm in rules),
             f"{ranks + 1} 1",
             "0 0 0 0",
         ]
     return "\n".join(lines) + "\n"
-
-
-def _rules(choices: Sequence[Choice], factor: int) -> list[tuple[int, int]]:
-    """(message size from which on, algorithm), the first from 0 on; sizes as Open MPI counts them."""
-    rules = [(0, 0)]
-    for number, one in enumerate(choices):
-        following = choices[number + 1].algorithm if number + 1 < len(choices) else 0
-        if one.algorithm != rules[-1][1]:
-            rules.append((one.size_bytes * factor, one.algorithm))
-        if one.algorithm and one.algorithm != following:
-            rules.append((one.size_bytes * factor + 1, 0))
-    # Of two rules from one size on, the later one counts.
-    return sorted(dict(rules).items())

@@ -6,7 +6,7 @@ that are better, the one with the least upper end of its interval is chosen.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, log2
 from typing import TYPE_CHECKING
@@ -22,12 +22,17 @@ if TYPE_CHECKING:
 
 #: Mpiruns beyond the least ones: with these alone an algorithm must win in each block.
 SPARE_MPIRUNS = 6
-_VARIABLE = re.compile(r"OMPI_MCA_coll_tuned_([a-z_]+)_algorithm")
+#: Variables that force an algorithm of an operation; values that force none.
+_VARIABLES = (
+    re.compile(r"OMPI_MCA_coll_tuned_([a-z_]+)_algorithm"),
+    re.compile(r"MPIR_CVAR_([A-Z_]+)_INTRA_ALGORITHM"),
+)
+_NOT_FORCED = ("", "0", "ignore", "auto")
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The algorithm for one operation and size; `algorithm` 0: the default, none being shown to be better.
+    """The algorithm for one operation and size, as the library names it; "" where none is shown to beat the default.
 
     default_s : median over mpiruns of the default
     ratio     : time of the algorithm over that of the default (Hodges-Lehmann), with its 95 % interval; 1 for the
@@ -36,7 +41,7 @@ class Choice:
 
     operation: str
     size_bytes: int
-    algorithm: int
+    algorithm: str
     default_s: float
     ratio: float
     low: float
@@ -44,16 +49,17 @@ class Choice:
     p_holm: float
 
 
-def forced_algorithms(facts: "CampaignFacts") -> tuple[str, dict[str, dict[str, int]]]:
+def forced_algorithms(facts: "CampaignFacts") -> tuple[str, dict[str, dict[str, str]]]:
     """The label of the library as it is, and for each of its variants the algorithms that it forces, by operation.
 
     Raises InputError where a campaign has no variants, or more than one library that they could be of.
     """
     forced = {
         library.label: {
-            match[1]: int(value)
+            match[1].lower(): value
             for name, value in library.variables.items()
-            if (match := _VARIABLE.fullmatch(name)) and value.isdecimal() and int(value)
+            for pattern in _VARIABLES
+            if (match := pattern.fullmatch(name)) and value not in _NOT_FORCED
         }
         for library in facts.libraries
     }
@@ -61,14 +67,14 @@ def forced_algorithms(facts: "CampaignFacts") -> tuple[str, dict[str, dict[str, 
     defaults = [label for label, algorithms in forced.items() if not algorithms]
     if not variants or len(defaults) != 1:
         raise InputError(
-            "the campaign does not hold one Open MPI as it is and with forced algorithms; measure them with "
-            "lepaute compare openmpi --tune FILE"
+            "the campaign does not hold one library as it is and with forced algorithms; measure them with "
+            "lepaute compare LIBRARY --tune FILE"
         )
     return defaults[0], variants
 
 
 def choices(
-    summaries: "pandas.DataFrame", default: str, variants: Mapping[str, Mapping[str, int]]
+    summaries: "pandas.DataFrame", default: str, variants: Mapping[str, Mapping[str, str]]
 ) -> tuple[Choice, ...]:
     """One for each operation and size that the default was measured with and that a variant forces an algorithm for.
 
@@ -86,10 +92,10 @@ def choices(
         key = one.operation, one.size_bytes
         best = chosen.get(key)
         if p_holm <= SIGNIFICANT and one.ratio < 1:
-            if best is None or best.algorithm == 0 or one.high < best.high:
+            if best is None or not best.algorithm or one.high < best.high:
                 chosen[key] = Choice(*key, algorithm, one.left_s, one.ratio, one.low, one.high, p_holm)
-        elif best is None or (best.algorithm == 0 and p_holm < best.p_holm):
-            chosen[key] = Choice(*key, 0, one.left_s, 1.0, 1.0, 1.0, p_holm)
+        elif best is None or (not best.algorithm and p_holm < best.p_holm):
+            chosen[key] = Choice(*key, "", one.left_s, 1.0, 1.0, 1.0, p_holm)
     return tuple(chosen[key] for key in sorted(chosen))
 
 
@@ -104,3 +110,21 @@ def least_mpiruns(tests: int) -> int:
 def mpiruns_to_tune(tests: int) -> int:
     """How many mpiruns of each variant a campaign makes whose user does not say."""
     return least_mpiruns(tests) + SPARE_MPIRUNS
+
+
+def algorithms_by_size(choices: Sequence[Choice], factor: int) -> list[tuple[int, str]]:
+    """(message size from which on, algorithm) of one operation, increasing; the first from 0 on, "" for the default.
+
+    choices: of one operation, in the order of sizes; factor: message size as the library counts it, over size_bytes
+    An algorithm gets the sizes from the least to the greatest of neighbouring ones that it was chosen for; what lies
+    between sizes with different choices, and beyond all, stays with the default.
+    """
+    begins = [(0, "")]
+    for number, one in enumerate(choices):
+        following = choices[number + 1].algorithm if number + 1 < len(choices) else ""
+        if one.algorithm != begins[-1][1]:
+            begins.append((one.size_bytes * factor, one.algorithm))
+        if one.algorithm and one.algorithm != following:
+            begins.append((one.size_bytes * factor + 1, ""))
+    # Of two from one size on, the later one counts.
+    return sorted(dict(begins).items())

@@ -1,68 +1,69 @@
 """A library once as it is and once with each algorithm that it can be made to run: the libraries of a tuning campaign.
 
-Open MPI's component `tuned` has a parameter for each operation that names its algorithms (ompi_info(1)). Variant k runs
-algorithm k of every operation that has so many, so that few variants show all algorithms of all operations.
+Open MPI's component `tuned` has a parameter for each operation that names its algorithms (ompi_info(1)), MPICH a
+variable for each operation (mpivars(1)). Variant k runs algorithm k of every operation that has so many, so that few
+variants show all algorithms of all operations.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.kit.mpi_launcher import OPEN_MPI, TITLES
-from lepaute.measure.comparison.cases import BLOCKING, operations_of
-from lepaute.measure.comparison.libraries import named_libraries, said_by_tool
+from lepaute.kit.mpi_launcher import MPICH, OPEN_MPI, TITLES
+from lepaute.measure.comparison.cases import BLOCKING, Case
+from lepaute.measure.comparison.libraries import NamedLibrary, said_by_tool
 
 _PARAMETERS = ("ompi_info", "--param", "coll", "tuned", "--level", "9", "--parsable")
 _ALGORITHM = re.compile(r"^mca:coll:tuned:param:coll_tuned_([a-z_]+)_algorithm:enumerator:value:(\d+):", re.MULTILINE)
+#: Without this Open MPI ignores the others.
 _SWITCH = "OMPI_MCA_coll_tuned_use_dynamic_rules=1"
+_VARIABLES = {OPEN_MPI: "OMPI_MCA_coll_tuned_{}_algorithm", MPICH: "MPIR_CVAR_{}_INTRA_ALGORITHM"}
 
 
 @dataclass(frozen=True, slots=True)
 class Variants:
     """specs: the library as it is and its variants, as `measure_libraries` takes them
 
-    forced: how many pairs of a variant and an operation have an algorithm to compare with the default
+    tests: how many comparisons of an algorithm with the default there are
     """
 
     specs: tuple[str, ...]
-    forced: int
+    tests: int
 
 
-def algorithm_variants(spec: str, ops: str) -> Variants:
-    """The library with each algorithm of these operations.
-
-    spec: as `named_libraries` reads it; ops: as `operations_of` does
-    Raises InputError where an operation has no choice of algorithms that a file of rules could hold, or where the
-    library is none of Open MPI, EnvironmentProblem where it does not tell its algorithms.
-    """
-    (named,) = named_libraries([spec])
-    if named.library.family != OPEN_MPI:
-        raise InputError(
-            f"{spec}: --tune needs Open MPI, whose rules name algorithms; this is {TITLES[named.library.family]}"
-        )
-    numbers: dict[str, list[int]] = {}
+def openmpi_algorithms(named: NamedLibrary) -> dict[str, tuple[str, ...]]:
+    """Numbers of the algorithms of each operation, in lower case. Raises EnvironmentProblem where it tells none."""
+    numbers: dict[str, list[str]] = {}
     for operation, number in _ALGORITHM.findall(said_by_tool(named.library, *_PARAMETERS)):
         # 0 leaves the choice to the library.
-        numbers.setdefault(operation, []).extend([int(number)] if int(number) else [])
+        numbers.setdefault(operation, []).extend([number] if int(number) else [])
     if not numbers:
-        raise EnvironmentProblem(f"{spec}: ompi_info beside {named.library.mpicc} names no algorithms of coll_tuned")
-    wanted = operations_of(ops)
-    for operation, form in wanted:
-        if form != BLOCKING or not numbers.get(operation.lower()):
-            known = ", ".join(sorted(numbers))
-            raise InputError(
-                f"--tune: Open MPI has no choice of algorithms for {operation} ({form}); it has for {known}"
-            )
-    variants = _variants(named.label, named.spec, [name for name, _ in wanted], numbers)
-    forced = sum(len(numbers[name.lower()]) for name, _ in wanted)
-    return Variants((f"{named.label}={named.spec}", *variants), forced)
+        raise EnvironmentProblem(
+            f"{named.label}: ompi_info beside {named.library.mpicc} names no algorithms of coll_tuned"
+        )
+    return {operation: tuple(found) for operation, found in numbers.items()}
 
 
-def _variants(label: str, spec: str, operations: Sequence[str], numbers: dict[str, list[int]]) -> list[str]:
-    variants = []
-    for number in sorted({number for name in operations for number in numbers[name.lower()]}):
-        names = [name.lower() for name in operations if number in numbers[name.lower()]]
-        settings = [f"OMPI_MCA_coll_tuned_{name}_algorithm={number}" for name in names]
-        variants.append(",".join([f"{label}.{number}={spec}", _SWITCH, *settings]))
-    return variants
+def algorithm_variants(named: NamedLibrary, cases: Sequence[Case], algorithms: Mapping[str, Sequence[str]]) -> Variants:
+    """The library with each of these algorithms of the operations of the cases.
+
+    algorithms: by operation, lower case
+    Raises InputError for another library than Open MPI and MPICH, a nonblocking operation, and one without algorithms.
+    """
+    if named.library.family not in _VARIABLES:
+        raise InputError(f"--tune is for Open MPI and MPICH; {named.label} is {TITLES[named.library.family]}")
+    for case in cases:
+        if case.form != BLOCKING or not algorithms.get(case.operation.lower()):
+            raise InputError(f"--tune: {named.label} has no choice of algorithms for {case.operation} ({case.form})")
+    operations = list(dict.fromkeys(case.operation.lower() for case in cases))
+    variable, switch = _VARIABLES[named.library.family], [_SWITCH] if named.library.family == OPEN_MPI else []
+    specs = [f"{named.label}={named.spec}"]
+    for number in range(max(len(algorithms[name]) for name in operations)):
+        settings = [
+            f"{variable.format(name if named.library.family == OPEN_MPI else name.upper())}={algorithms[name][number]}"
+            for name in operations
+            if number < len(algorithms[name])
+        ]
+        specs.append(",".join([f"{named.label}.{number + 1}={named.spec}", *switch, *settings]))
+    return Variants(tuple(specs), sum(len(algorithms[case.operation.lower()]) for case in cases))
