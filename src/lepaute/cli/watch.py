@@ -2,6 +2,7 @@
 
 import typer
 
+from lepaute.cli.watch_alert import alert
 from lepaute.cli.watch_cost import cost
 from lepaute.cli.watch_events import app as events
 from lepaute.cli.watch_ingest import ingest
@@ -15,3 +16,4 @@ app.command("test")(run_tests)
 app.add_typer(events, name="events")
 app.command()(replay)
 app.command()(cost)
+app.command()(alert)
