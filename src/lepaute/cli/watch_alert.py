@@ -63,7 +63,9 @@ def alert(
                 raise EnvironmentProblem(f"{prometheus} cannot be written: {error.strerror}") from None
         sent = [each for channel in channels for each in announce(watch.store, channel, found.reports)]
     if as_json:
-        print(json.dumps({"open_regressions": len(found.reports), "messages": [_plain(each) for each in sent]}, indent=2))
+        print(
+            json.dumps({"open_regressions": len(found.reports), "messages": [_plain(each) for each in sent]}, indent=2)
+        )
     else:
         for each in sent:
             if not each.problem:

@@ -52,7 +52,8 @@ def channels_of(urls: Iterable[str]) -> list[AppriseChannel]:
                 "mailto://USER:PASSWORD@example.org, or jsons://example.org/hook"
             )
         digest = hashlib.sha256(url.encode()).hexdigest()[:6]
-        name = f"{str(service.url(privacy=True)).partition('?')[0]} {digest}"
+        shown: str = service.url(privacy=True)  # type: ignore[no-untyped-call]
+        name = f"{shown.partition('?')[0]} {digest}"
         channels.append(AppriseChannel(name, service))
     return channels
 

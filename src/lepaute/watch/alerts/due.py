@@ -99,9 +99,7 @@ def _last_of(channel: str, notifications: "pd.DataFrame") -> dict[Pair, _Last]:
     }
 
 
-def _rows(
-    channel: str, states: dict[Pair, tuple[str, str]], last: dict[Pair, _Last], now_s: float
-) -> "pd.DataFrame":
+def _rows(channel: str, states: dict[Pair, tuple[str, str]], last: dict[Pair, _Last], now_s: float) -> "pd.DataFrame":
     import pandas as pd
 
     rows = [

@@ -9,7 +9,9 @@ def title_of(message: Message) -> str:
     regression = message.regression
     further = len(regression.changes) - 1
     more = f" and {further} more" if further else ""
-    first = f"{machines_text(regression.machines)}: {change_text(regression.changes[0])}{more}, since {regression.since}"
+    first = (
+        f"{machines_text(regression.machines)}: {change_text(regression.changes[0])}{more}, since {regression.since}"
+    )
     return " ".join((f"{first} (was {message.known_nodes} nodes)" if message.known_nodes else first).split())
 
 
