@@ -6,11 +6,12 @@ DEMO_OUTPUT := demo-output
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # apt, pip and measurements must not run concurrently
-.PHONY: help setup demo check test fuzz bench validate docs lint format stubs clean distclean
+.PHONY: help setup demo demo-compare check test fuzz bench validate docs lint format stubs clean distclean
 
 help:
 	@echo 'make setup      Debian packages, virtual environment in .venv, the package with its core, the real HPL'
 	@echo 'make demo       calibrate this machine, predict HPL, run it, compare ($(DEMO_OUTPUT)/)'
+	@echo 'make demo-compare  which of Open MPI and MPICH is faster on this machine, in four minutes ($(DEMO_OUTPUT)/)'
 	@echo 'make check      finds most errors in 80 s on two cores: format, types, quick tests of src/ (after make setup)'
 	@echo 'make test       all tests of the core and of the package; the last line counts them'
 	@echo 'make fuzz       damaged inputs to every reader, N=200000 of them (docs/archive.md; 20 minutes on 2 cores)'
@@ -31,6 +32,13 @@ setup:
 demo: setup
 	-@$(LEPAUTE) doctor
 	@$(LEPAUTE) verify hpl --calibrate --output-dir $(DEMO_OUTPUT)/$$(date +%Y%m%d-%H%M%S)
+
+# One machine has one clock, for which the quick synchronisation by SKaMPI is enough.
+demo-compare: setup
+	@scripts/install_debian.sh compare
+	@folder=$(DEMO_OUTPUT)/compare-$$(date +%Y%m%d-%H%M%S) && mkdir -p $$folder && \
+	$(LEPAUTE) compare openmpi mpich --ops bcast,allreduce,alltoall --sizes 8,512,4K,32K,256K --np 2 --budget 2min \
+	  --clock-method SKaMPI -o $$folder/comparison.zip --report $$folder/comparison.html
 
 check:
 	@test -x $(PYTHON) || { echo 'make check: no .venv yet, run make setup'; exit 2; }

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Installs missing Debian packages; silent if there are none.
-#   scripts/install_debian.sh build|test|lint
+#   scripts/install_debian.sh build|compare|test|lint
 set -euo pipefail
 
 case ${1:-} in
   build) wanted=(build-essential cmake ninja-build python3 python3-venv python3-dev pkg-config
                  openmpi-bin libopenmpi-dev libopenblas-dev libgtest-dev ca-certificates
                  libsimgrid-dev gfortran) ;;
+  compare) wanted=(mpich libmpich-dev) ;;
   # Real sshd's and a real Slurm for the tests of experiments, PostgreSQL for those of the store, the tools that describe and warm up a machine, and the
   # `clush` that they are compared with. Tests start daemons of their own: the packages' must not run. A browser for the
   # pages of reports, with a font. MPICH beside Open MPI, which stays the default of Debian's alternatives.
@@ -14,7 +15,7 @@ case ${1:-} in
                 chromium fonts-liberation mpich libmpich-dev stress-ng hwloc-nox pciutils dmidecode kmod util-linux
                 procps libfaketime postgresql) ;;
   lint) wanted=(clang-format-16 clang-tidy-16) ;;
-  *) echo "usage: scripts/install_debian.sh build|test|lint" >&2; exit 2 ;;
+  *) echo "usage: scripts/install_debian.sh build|compare|test|lint" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null; then

@@ -116,7 +116,7 @@ def test_the_command_compares_archives_and_refuses_what_is_mixed(
     for words, message in (
         ((str(path), str(other)), "name the two to compare"),
         ((str(path), "openmpi"), "libraries cannot be mixed"),
-        ((str(path), "--margin", "0"), "--margin is 0; it must be above 0"),
+        ((str(path), "--margin", "0"), "--margin is 0 %; it must be above 0"),
     ):
         assert main(["compare", *words]) == 2
         assert message in capsys.readouterr().err

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from lepaute.cli import node_options as on
-from lepaute.kit.outputs import check_archive_output, check_outputs
+from lepaute.kit.outputs import check_archive_output
 
 
 def command(
@@ -76,6 +76,14 @@ def command(
         list[Path] | None,
         typer.Option("--report", metavar="FILE", help="The comparison: .html to read, .json for programs."),
     ] = None,
+    tune: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Measures a library with each of its algorithms; writes a file that chooses those shown faster.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as one JSON object.")] = False,
     force: on.ReplaceArchive = False,
 ) -> None:
@@ -90,31 +98,19 @@ def command(
 
     from lepaute.archive import Archive
     from lepaute.archive.mpi_campaign import facts
-    from lepaute.cli.compare_files import compared_files
-    from lepaute.cli.compare_text import print_comparison
+    from lepaute.cli.compare_tuning import variants_to_measure
+    from lepaute.cli.compare_wanted import Wanted
     from lepaute.cli.notes import notes_printed
     from lepaute.cli.progress import progress_bar
-    from lepaute.compare.comparison import archives
-    from lepaute.errors import InputError
     from lepaute.kit.quantities import share_of, time_of
     from lepaute.measure.comparison.campaign import measure_libraries
-    from lepaute.report.files import check_report_name
 
-    least = share_of(margin, "--margin")
-    if not least > 0:
-        raise InputError(f"--margin is {margin}; it must be above 0, such as 2%")
-    reports = report or []
-    for path in reports:
-        check_report_name(path)
-    compared = compared_files(libraries, left, right, least, reports)
-    if compared is not None:
-        print_comparison(compared, reports, as_json=as_json)
+    wanted = Wanted(left, right, share_of(margin, "--margin"), report or (), tune, measure_only, as_json)
+    if wanted.made_of_files(libraries):
         return
-    if reports and measure_only:
-        raise InputError("--report is of a comparison, and --measure-only makes none; leave one of them out")
-    if reports and len(libraries) != 2 and not (left and right):
-        raise InputError("--report is of two libraries; name them with --left and --right")
-    check_outputs({"--output": output, "--report": reports})
+    wanted.check_measuring(libraries, output)
+    if tune is not None:
+        libraries, mpiruns = variants_to_measure(libraries[0], ops, sizes, np, seed, mpiruns)
     # A batch system ends a job with SIGTERM: mpirun must end too, and what was measured be kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     check_archive_output(output, force=force)
@@ -148,10 +144,4 @@ def command(
             print(f"{library.label}: {library.family} {library.version} ({library.mpirun})")
         print(f"{len(about.cases)} cases, {about.blocks} mpiruns of each library")
         print(f"{path}: archive {measured.id[:12]}, {len(measured.members())} members")
-    if measure_only:
-        return
-    if len(about.libraries) == 2 or (left and right):
-        print_comparison(archives(measured, left=left, right=right, margin=least), reports, as_json=as_json)
-    else:
-        labels = ", ".join(about.labels)
-        print(f"to compare two of {labels}: lepaute compare {path} --left LABEL --right LABEL", file=sys.stderr)
+    wanted.make_of_measured(measured)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from lepaute.archive import Archive, mpi_campaign
-from lepaute.compare.flags import Flags, flagged, flags
+from lepaute.compare.flags import Flags, flagged, flags, ratio_warnings
 from lepaute.compare.guidelines import Violation, check_guidelines
 from lepaute.compare.sample_means import SampleMeans, normality_sentence, sample_means
 from lepaute.compare.sources import Source, source
@@ -187,9 +187,16 @@ def archives(
         flags=found,
         sample_means=sample_means(subject, duration),
         left_out=left_out,
-        warnings=(*_warnings(facts, len(opened)), *weakened, *flagged(found)),
+        warnings=(*_warnings(facts, len(opened)), *weakened, *ratio_warnings(summaries, *chosen), *flagged(found)),
         archives=tuple(source(one, about) for one, about in zip(opened, facts, strict=True)),
     )
+
+
+def campaign_summaries(campaign: "Archive", run_time: RunTime = "global") -> "pandas.DataFrame":
+    """`mpirun_summaries` of every library of a campaign, from the calls that count."""
+    calls = mpi_campaign.calls(campaign)
+    subject, _, _ = _subjects(calls[calls["operation"] != NO_SUBJECT])
+    return mpirun_summaries(subject, f"{run_time}_s")
 
 
 def _plain(value: Any) -> Any:

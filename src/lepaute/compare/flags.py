@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from lepaute.compare.summaries import MPIRUN, ROW
+from lepaute.compare.wording import size_text
 from lepaute.stats.shift import largest_shift
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 SIGNIFICANT = 0.05
 #: Correlation of successive calls from which on calls of an mpirun are worth much fewer independent ones.
 CORRELATED = 0.3
+#: Rows that a warning names.
+MOST_NAMED = 3
 #: Mpiruns below which a test of normality says nothing.
 LEAST_MPIRUNS = 8
 
@@ -85,6 +88,43 @@ def flagged(found: tuple[Flags, ...]) -> tuple[str, ...]:
         (sum(one.normal_p <= level for one in found), "logarithms of the times of mpiruns are not normal"),
     )
     return tuple(f"in {count} of {total} rows and libraries {words}" for count, words in kinds if count)
+
+
+def changing_ratios(
+    summaries: "pandas.DataFrame", left: str, right: str, value: str = "median_s"
+) -> tuple[tuple[str, str, int], ...]:
+    """The rows whose ratio of the two libraries changes from block to block beyond chance: a stretch of blocks differs.
+
+    A verdict is about the mix of conditions in which the campaign was made; here that mix decides by how much a library
+    is faster, or even which. p-values (`largest_shift` of the logarithms of the blocks' ratios) are corrected for all
+    rows.
+    """
+    rows = []
+    for key, table in summaries[summaries["library"].isin([left, right])].groupby(list(ROW), observed=True):
+        operation, form, size_bytes = cast("tuple[str, str, int]", key)
+        values = table.pivot_table(index="block", columns="library", values=value).sort_index()
+        if {left, right} <= set(values):
+            ratios = np.log((values[right] / values[left]).dropna().to_numpy(dtype=np.float64))
+            shift = largest_shift(ratios) if len(ratios) >= LEAST_MPIRUNS else None
+            if shift is not None:
+                rows.append(((operation, form, int(size_bytes)), shift.p_value))
+    return tuple(name for name, p_value in rows if p_value <= SIGNIFICANT / len(rows))
+
+
+def ratio_warnings(summaries: "pandas.DataFrame", left: str, right: str) -> tuple[str, ...]:
+    """One sentence where the ratio of some row changes while the campaign runs (`changing_ratios`)."""
+    rows = changing_ratios(summaries, left, right)
+    if not rows:
+        return ()
+    named = ", ".join(
+        f"{operation if form == 'blocking' else f'I{operation.lower()}'} of {size_text(size)}"
+        for operation, form, size in rows[:MOST_NAMED]
+    )
+    more = f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else ""
+    return (
+        f"how {left} and {right} compare changes while the campaign runs ({named}{more}): the verdict is about the "
+        "machine as it was, and another day's may differ",
+    )
 
 
 def _correlations(calls: "pandas.DataFrame", duration: str) -> "pandas.Series[float]":

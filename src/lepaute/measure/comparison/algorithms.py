@@ -75,7 +75,7 @@ def parse_bindings(lines: Sequence[str], operations: Sequence[str]) -> list[str]
 
 def _demanded(library: ReadyLibrary, environ: Mapping[str, str]) -> dict[str, str]:
     """Of MPICH, by operation, the algorithms that variables demand of it."""
-    variables = {**environ, **dict(library.named.library.environment)}
+    variables = {**environ, **library.named.environment}
     names = {operation: f"CVAR_{operation.upper()}_INTRA_ALGORITHM" for operation in OPERATIONS}
     return {
         operation: value

@@ -16,7 +16,7 @@ from lepaute.kit.mpi_library import MpiLibrary, check_program, find_library
 from lepaute.measure.probe_source import C_FLAGS, probe_source
 from lepaute.version import __version__
 
-MOST_LIBRARIES = 8
+MOST_LIBRARIES = 16
 PROGRAM, ALGORITHMS = "probe-collectives", "probe-algorithms"
 UNKNOWN = "unknown"
 _COMMON = ("collective_operations.c", "probe_common.c", "probe_mpi.c")
@@ -29,7 +29,9 @@ SOURCES = {
     ALGORITHMS: ("probe_algorithms.c", *_COMMON),
 }
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")
-_LABELLED = re.compile(r"([^=/:]+)=(.+)", re.DOTALL)
+_LABELLED = re.compile(r"([^=/:,]+)=(.+)", re.DOTALL)
+#: Before each variable that a library is measured with: openmpi,OMPI_MCA_pml=ob1.
+_VARIABLE = re.compile(r",(?=[A-Za-z_][A-Za-z0-9_]*=)")
 _ASK_S = 30.0
 #: A function that the library lacks ends the program when it is called, and says so.
 _STUB = """
@@ -49,12 +51,18 @@ _BUILD_TOOLS = {
 
 @dataclass(frozen=True, slots=True)
 class NamedLibrary:
-    """A library as the user named it; label: what tables call it."""
+    """A library as the user named it; label: what tables call it; variables: of its programs, beside its own."""
 
     label: str
     spec: str
     library: MpiLibrary
     launcher: Launcher
+    variables: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """All that its programs get beside the environment of this process."""
+        return {**dict(self.library.environment), **dict(self.variables)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +79,7 @@ class ReadyLibrary:
 
 
 def named_libraries(specs: Sequence[str]) -> list[NamedLibrary]:
-    """The libraries that the user names: SPEC or LABEL=SPEC.
+    """The libraries that the user names: SPEC or LABEL=SPEC, with variables of the environment: SPEC,NAME=VALUE,...
 
     SPEC: a family (openmpi, mpich), a prefix (/opt/mpi), a compiler wrapper (mpicc.mpich), or module:NAME. Without a
     label, the last part of SPEC is the label. Raises InputError where a spec names nothing or two labels are equal,
@@ -89,6 +97,7 @@ def named_libraries(specs: Sequence[str]) -> list[NamedLibrary]:
 def _named(text: str) -> NamedLibrary:
     match = _LABELLED.fullmatch(text)
     label, spec = (match[1], match[2]) if match else ("", text)
+    spec, *settings = _VARIABLE.split(spec)
     if not label:
         last = spec.removeprefix("module:").rstrip("/") if spec.startswith("module:") else Path(spec).name
         label = re.sub(r"[^A-Za-z0-9_.+-]", "-", last).lstrip("-._+")[:40]
@@ -99,7 +108,8 @@ def _named(text: str) -> NamedLibrary:
     library = find_library(spec)
     if library.launcher is None:
         raise EnvironmentProblem(f"{label}: {_no_launcher(library)}")
-    return NamedLibrary(label, spec, library, library.launcher)
+    variables = tuple((name, value) for name, _, value in (setting.partition("=") for setting in settings))
+    return NamedLibrary(label, ",".join((spec, *settings)), library, library.launcher, variables)
 
 
 def _no_launcher(library: MpiLibrary) -> str:
@@ -157,7 +167,7 @@ def ready_library(named: NamedLibrary, tell: Callable[[str], None], build_dir: P
             mpirun_version=named.launcher.version,
             compiler=compiler or UNKNOWN,
             flags=" ".join([command, *C_FLAGS]).strip(),
-            variables=dict(library.environment),
+            variables=named.environment,
         ),
     )
 
@@ -184,12 +194,17 @@ def _build(library: MpiLibrary) -> str:
     """How the library was configured, by its own tool, UNKNOWN where there is none beside it."""
     if library.family not in _BUILD_TOOLS:
         return UNKNOWN
-    (tool, *options), pattern = _BUILD_TOOLS[library.family]
+    words, pattern = _BUILD_TOOLS[library.family]
+    match = pattern.search(said_by_tool(library, *words))
+    return match[1].strip() if match else UNKNOWN
+
+
+def said_by_tool(library: MpiLibrary, tool: str, *options: str) -> str:
+    """What a program that stands beside the library's mpicc prints, empty where there is none or where it fails."""
     suffix = library.mpicc.name.partition(".")[2]
     names = [f"{tool}.{suffix}", tool] if suffix else [tool]
     path = next(filter(None, (shutil.which(name, path=str(library.mpicc.parent)) for name in names)), None)
-    match = pattern.search(_said(library, [path, *options])) if path else None
-    return match[1].strip() if match else UNKNOWN
+    return _said(library, [path, *options]) if path else ""
 
 
 def _said(library: MpiLibrary, words: Sequence[str]) -> str:

@@ -49,7 +49,7 @@ class Setting:
 def start_of(library: ReadyLibrary, setting: Setting) -> Start:
     """What starts the library's ranks, bound as the setting says."""
     start = library.named.launcher.start(setting.ranks, cores=setting.pus, use_scheduler=False)
-    return Start(start.argv, {**dict(library.named.library.environment), **start.environment})
+    return Start(start.argv, {**library.named.environment, **start.environment})
 
 
 def check_start(node: Nodes, library: ReadyLibrary, setting: Setting) -> str:

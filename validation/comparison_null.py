@@ -1,0 +1,200 @@
+"""`lepaute compare` of a library with itself: how often it sees a difference where there is none.
+
+    .venv/bin/python validation/comparison_null.py [--output DIR] [--reuse]
+
+Fixed before anything was looked at; other programs use the machine meanwhile, at any load:
+
+* same: 20 campaigns of one library under two prefixes, Open MPI and MPICH in turn; Bcast and Allreduce of 8 bytes, 1
+  KiB and 32 KiB (6 rows) on 2 ranks, 40 calls, 12 blocks. Goals: at most 3 of 20 campaigns have a row that counts as
+  decided after Holm's correction (97.5 % quantile of the binomial distribution with 5 %); the share of rows with p <=
+  0.05 before it is within 5 % -+ 2.09 standard errors, the larger one of the spread between campaigns and of
+  independent rows;
+* disturbed: 4 such campaigns of 18 blocks, in blocks 7 to 12 of which another program takes one of the two cores.
+  Goals: at most 1 of 4 campaigns has a decided row; rows as above, with 3.18 standard errors of 4 campaigns;
+* beside it, of the same mpiruns, the usual order: all of one library first (of the disturbed campaigns, blocks 1 to 6
+  of one and 7 to 12 of the other) and the test of Mann and Whitney, without blocks.
+
+Writes accuracy/comparison_null.csv.gz (a row an mpirun, operation and size) and a section of accuracy.md.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas
+from support.goals import Goal, status
+from support.mpi_campaigns import goal_rows, judged, measured, prefix
+from support.page import replace_section
+
+ROOT = Path(__file__).resolve().parents[1]
+LIBRARIES = ("openmpi", "mpich")
+SAME, DISTURBED = 20, 4
+BLOCKS, DISTURBED_BLOCKS, MIDDLE = 12, 18, range(6, 12)
+LEVEL = 0.05
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, default=ROOT / "docs", help="folder of the page and of accuracy/")
+    parser.add_argument("--reuse", action="store_true", help="judge the table that is there")
+    options, _ = parser.parse_known_args()
+    path = options.output / "accuracy" / "comparison_null.csv.gz"
+    if options.reuse:
+        table = pandas.read_csv(path)
+    else:
+        with tempfile.TemporaryDirectory(prefix="comparison-null-") as name:
+            table = campaigns(Path(name))
+        table.to_csv(path, index=False, compression={"method": "gzip", "mtime": 1})
+    results = pandas.DataFrame([result for _, one in table.groupby(["kind", "campaign"]) for result in rows(one)])
+    goals = goals_of(results)
+    replace_section(options.output / "accuracy.md", "comparison_null", page(results, table, goals))
+    for goal in goals:
+        print(goal)
+    return status(goals)
+
+
+# ---- measuring -------------------------------------------------------------------------------------------------------
+
+
+def campaigns(folder: Path) -> pandas.DataFrame:
+    """A row an mpirun, operation and size of each campaign, with `kind`, `campaign` and `family`."""
+    tables = []
+    for family in LIBRARIES:
+        for label in ("first", "second"):
+            prefix(folder / family / label, f"mpicc.{family}", f"mpirun.{family}")
+    for campaign in range(SAME + DISTURBED):
+        family = LIBRARIES[campaign % 2]
+        libraries = [f"{label}={folder / family / label}" for label in ("first", "second")]
+        kind, blocks = ("same", BLOCKS) if campaign < SAME else ("disturbed", DISTURBED_BLOCKS)
+        with Disturbance(kind == "disturbed") as disturbance:
+            table = measured(
+                libraries, "bcast,allreduce", "8,1K,32K", 40, blocks, seed=campaign + 1, progress=disturbance.told
+            )
+        tables.append(table.assign(kind=kind, campaign=campaign, family=family))
+        print(f"campaign {campaign + 1} of {SAME + DISTURBED}: {kind}, {family}", file=sys.stderr)
+    return pandas.concat(tables, ignore_index=True)
+
+
+class Disturbance:
+    """A program that takes core 0 while the blocks MIDDLE are measured; ended in any case."""
+
+    def __init__(self, wanted: bool) -> None:
+        self._wanted, self._program = wanted, None
+
+    def told(self, message: str, _share: float) -> None:
+        """Of the progress of a campaign: "block 7 of 18: first"."""
+        words = message.split()
+        if not self._wanted or words[0] != "block":
+            return
+        due = int(words[1]) - 1 in MIDDLE
+        if due and self._program is None:
+            endless = [sys.executable, "-c", "import os; os.sched_setaffinity(0, {0})\nwhile True: pass"]
+            self._program = subprocess.Popen(endless)
+        elif not due:
+            self._end()
+
+    def _end(self) -> None:
+        if self._program is not None:
+            self._program.kill()
+            self._program.wait()
+            self._program = None
+
+    def __enter__(self) -> "Disturbance":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+
+# ---- judging ---------------------------------------------------------------------------------------------------------
+
+
+def rows(table: pandas.DataFrame) -> list[dict[str, object]]:
+    """A row of a campaign each: p-values before and after Holm, and the p-value of the usual order."""
+    kind, campaign, family = table.iloc[0][["kind", "campaign", "family"]]
+    return [
+        {
+            "kind": kind,
+            "campaign": campaign,
+            "family": family,
+            "p_value": one.p_value,
+            "decided": one.p_holm <= LEVEL,
+            "usual_p_value": usual(table, kind, one.operation, one.size_bytes),
+        }
+        for one in judged(table, "first", "second")
+    ]
+
+
+def usual(table: pandas.DataFrame, kind: str, operation: str, size_bytes: int) -> float:
+    """The p-value where the second library had been measured after the first."""
+    from scipy.stats import mannwhitneyu
+
+    mine = table[(table["operation"] == operation) & (table["size_bytes"] == size_bytes)]
+    half = MIDDLE.start if kind == "disturbed" else BLOCKS // 2
+    first = mine[(mine["library"] == "first") & (mine["block"] < half)]["median_s"]
+    second = mine[(mine["library"] == "second") & (mine["block"] >= half) & (mine["block"] < 2 * half)]["median_s"]
+    return float(mannwhitneyu(first, second).pvalue)
+
+
+def share_of_rows(results: pandas.DataFrame, column: str) -> tuple[float, float]:
+    """The share of rows with p <= LEVEL and its standard error by campaigns, no less than that of independent rows."""
+    shares = (results[column] <= LEVEL).groupby(results["campaign"]).mean()
+    clustered = float(shares.std(ddof=1) / np.sqrt(len(shares)))
+    return float(shares.mean()), max(clustered, float(np.sqrt(LEVEL * (1 - LEVEL) / len(results))))
+
+
+def goals_of(results: pandas.DataFrame) -> list[Goal]:
+    goals = []
+    for kind, most, factor in (("same", 3, 2.093), ("disturbed", 1, 3.182)):
+        mine = results[results["kind"] == kind]
+        wrong = mine.groupby("campaign")["decided"].any()
+        goals.append(
+            Goal(
+                f"{kind}: campaigns with a decided row",
+                f"at most {most} of {len(wrong)}",
+                f"{wrong.sum()} of {len(wrong)}",
+                bool(wrong.sum() <= most),
+            )
+        )
+        share, error = share_of_rows(mine, "p_value")
+        goals.append(
+            Goal(
+                f"{kind}: rows with p <= 0.05 before the correction",
+                f"5 % -+ {100 * factor * error:.1f}",
+                f"{100 * share:.1f} % of {len(mine)}",
+                bool(abs(share - LEVEL) <= factor * error),
+            )
+        )
+    return goals
+
+
+def page(results: pandas.DataFrame, table: pandas.DataFrame, goals: list[Goal]) -> str:
+    lines = [
+        "## A library compared with itself",
+        "",
+        "`validation/comparison_null.py`: Debian's Open MPI and MPICH under two prefixes each, on this machine, which"
+        " other programs used at the same time.",
+        "",
+        goal_rows(goals),
+        "",
+    ]
+    for kind, words in (
+        ("same", "Had the second library been measured after the first"),
+        ("disturbed", "Had the second been measured during the disturbance, and the first before"),
+    ):
+        mine = results[results["kind"] == kind]
+        usual_share, _ = share_of_rows(mine, "usual_p_value")
+        lines.append(f"{words}, {100 * usual_share:.0f} % of {len(mine)} rows would have had p <= 0.05.")
+    disturbed = table.drop_duplicates(["campaign", "mpirun"]).groupby("kind")["disturbed"].mean()
+    lines.append(
+        f"Other programs used the machine in {100 * disturbed['same']:.0f} and {100 * disturbed['disturbed']:.0f} % of "
+        "the mpiruns, by the rule of the campaign; all of them count."
+    )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,174 @@
+"""The same comparison of Open MPI and MPICH made twice, and a longer one as its reference.
+
+    .venv/bin/python validation/comparison_repeated.py [--output DIR] [--reuse]
+
+Fixed before anything was looked at; other programs use the machine meanwhile, at any load:
+
+* Bcast, Allreduce and Alltoall of 8 bytes, 1, 16 and 128 KiB (12 rows) on 2 ranks, 40 calls; one campaign of 30 blocks,
+  the reference of 100 blocks, and the first once more with another seed; all by `lepaute compare` and its verdicts;
+* goals: verdicts are identical in at least 95 % of the rows; of the rows whose reference differs by more than 2 %, at
+  least 80 % are decided; of the intervals of both campaigns at least 90 % hold the ratio of the reference; where a row
+  is undecided, the number of mpiruns that its forecast names is right within a factor of two in at least half of the
+  cases. "Right": the least number of first blocks of the reference that decide the row, from 5 on, all 12 rows
+  corrected together; where 100 do not decide, a forecast of more than 100 is right, one of at most 50 wrong, and others
+  are not judged;
+* beside it the usual way: the mean of all calls of the first mpirun of each library says which is faster.
+
+Writes accuracy/comparison_repeated.csv.gz (a row an mpirun, operation and size) and a section of accuracy.md.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas
+from support.goals import Goal, markdown, status
+from support.mpi_campaigns import goal_rows, judged, measured
+from support.page import replace_section
+
+from lepaute.compare.verdicts import Verdict
+from lepaute.compare.wording import sentence, size_text
+
+ROOT = Path(__file__).resolve().parents[1]
+OPS, SIZES, CALLS, BLOCKS, REFERENCE = "bcast,allreduce,alltoall", "8,1K,16K,128K", 40, 30, 100
+CAMPAIGNS = (("first", BLOCKS, 1), ("reference", REFERENCE, 2), ("second", BLOCKS, 3))
+LEFT, RIGHT = "openmpi", "mpich"
+LEAST = 5
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, default=ROOT / "docs", help="folder of the page and of accuracy/")
+    parser.add_argument("--reuse", action="store_true", help="judge the table that is there")
+    options, _ = parser.parse_known_args()
+    path = options.output / "accuracy" / "comparison_repeated.csv.gz"
+    if options.reuse:
+        table = pandas.read_csv(path)
+    else:
+        table = pandas.concat(
+            [
+                measured([LEFT, RIGHT], OPS, SIZES, CALLS, blocks, seed).assign(campaign=name)
+                for name, blocks, seed in CAMPAIGNS
+            ],
+            ignore_index=True,
+        )
+        table.to_csv(path, index=False, compression={"method": "gzip", "mtime": 1})
+    found = {name: by_row(judged(one, LEFT, RIGHT)) for name, one in table.groupby("campaign")}
+    forecasts = forecast_rows(found, table[table["campaign"] == "reference"])
+    goals = goals_of(found, forecasts)
+    replace_section(options.output / "accuracy.md", "comparison_repeated", page(found, forecasts, table, goals))
+    for goal in goals:
+        print(goal)
+    return status(goals)
+
+
+Rows = dict[tuple[str, int], Verdict]
+#: Campaign, row, mpiruns by the forecast, and by the reference.
+Forecast = tuple[str, tuple[str, int], float, float]
+
+
+def by_row(verdicts: tuple[Verdict, ...]) -> Rows:
+    return {(one.operation, one.size_bytes): one for one in verdicts}
+
+
+def forecast_rows(found: dict[str, Rows], reference: pandas.DataFrame) -> list[Forecast]:
+    """Of each undecided row of both campaigns; mpiruns by the reference are infinite where 100 do not decide."""
+    decided: dict[tuple[str, int], float] = {}
+    for blocks in range(LEAST, REFERENCE + 1):
+        for key, one in by_row(judged(reference[reference["block"] < blocks], LEFT, RIGHT)).items():
+            if one.outcome != "undecided":
+                decided.setdefault(key, blocks)
+    return [
+        (name, key, one.forecast.likely, decided.get(key, np.inf))
+        for name in ("first", "second")
+        for key, one in found[name].items()
+        if one.outcome == "undecided" and one.forecast is not None
+    ]
+
+
+def is_right(forecast: float, needed: float) -> bool | None:
+    """Whether a forecast is right within a factor of two; None: not judged."""
+    if np.isfinite(needed):
+        return bool(needed / 2 <= forecast <= 2 * needed)
+    return True if forecast > REFERENCE else False if 2 * forecast <= REFERENCE else None
+
+
+def goals_of(found: dict[str, Rows], forecasts: list[Forecast]) -> list[Goal]:
+    first, second, reference = found["first"], found["second"], found["reference"]
+    same = [first[key].outcome == second[key].outcome for key in reference]
+    different = [key for key, one in reference.items() if abs(np.log(one.ratio)) > np.log(1.02)]
+    decided = [campaign[key].outcome != "undecided" for campaign in (first, second) for key in different]
+    held = [c[key].low <= one.ratio <= c[key].high for c in (first, second) for key, one in reference.items()]
+    right = [value for _, _, forecast, needed in forecasts if (value := is_right(forecast, needed)) is not None]
+    return [
+        goal("rows with identical verdicts", 95, same),
+        goal("rows that differ by more than 2 % in the reference: decided", 80, decided),
+        goal("intervals that hold the ratio of the reference", 90, held),
+        goal("forecasts right within a factor of two, undecided rows", 50, right),
+    ]
+
+
+def goal(what: str, least: float, seen: list[bool]) -> Goal:
+    if not seen:
+        return Goal(what, f"at least {least:g} %", "no such row", None)
+    share = 100 * float(np.mean(seen))
+    return Goal(what, f"at least {least:g} %", f"{share:.0f} % of {len(seen)}", share >= least)
+
+
+def usual_ratios(table: pandas.DataFrame) -> dict[str, dict[tuple[str, int], float]]:
+    """By campaign and row, MPICH's time over Open MPI's from the mean of all calls of the first mpirun of either."""
+    first = (
+        table[table["block"] == 0]
+        .set_index(["campaign", "library", "operation", "size_bytes"])["mean_all_s"]
+        .sort_index()
+    )
+    return {name: (first[name, RIGHT] / first[name, LEFT]).to_dict() for name in ("first", "second")}
+
+
+def page(
+    found: dict[str, Rows],
+    forecasts: list[Forecast],
+    table: pandas.DataFrame,
+    goals: list[Goal],
+) -> str:
+    usual = usual_ratios(table)
+    rows = [
+        [
+            key[0],
+            size_text(key[1]),
+            *(sentence(found[name][key], "Open MPI", "MPICH") for name in ("first", "second")),
+            f"{one.ratio:.3g} [{one.low:.3g}, {one.high:.3g}]",
+            " and ".join(f"{usual[name][key]:.3g}" for name in usual),
+        ]
+        for key, one in found["reference"].items()
+    ]
+    reference = found["reference"]
+    agree = np.mean([(usual["first"][key] > 1) == (usual["second"][key] > 1) for key in reference])
+    truth = np.mean([(usual[name][key] > 1) == (one.ratio > 1) for name in usual for key, one in reference.items()])
+    held = ", ".join(
+        f"{key[0]} of {size_text(key[1])} {forecast:.0f} ({'more than 100' if needed == np.inf else f'{needed:.0f}'})"
+        for _, key, forecast, needed in forecasts
+    )
+    return "\n".join(
+        [
+            "## The same comparison twice",
+            "",
+            "`validation/comparison_repeated.py`: Debian's Open MPI and MPICH on this machine, which other programs"
+            " used at the same time; 30 mpiruns of each library, 100 for the reference.",
+            "",
+            goal_rows(goals),
+            "",
+            markdown(
+                ("", "", "first", "second", "MPICH / Open MPI, reference", "the usual way: mean of one mpirun"), rows
+            ),
+            "",
+            f"The usual way names the same library twice in {100 * agree:.0f} % of the rows, and the faster one of the "
+            f"reference in {100 * truth:.0f} %; it knows no undecided row.",
+            f"Forecasts of undecided rows (and mpiruns that decided): {held or 'none'}.",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

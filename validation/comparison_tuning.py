@@ -1,0 +1,167 @@
+"""Rules that `lepaute compare openmpi --tune` writes, tried in fresh mpiruns.
+
+    .venv/bin/python validation/comparison_tuning.py [--output DIR] [--reuse]
+
+Fixed before anything was looked at; other programs use the machine meanwhile, at any load:
+
+* Bcast, Allreduce, Alltoall and Allgather of 8 bytes, 1, 16 and 128 KiB (16 rows) on 2 ranks, 30 calls: a campaign of
+  Open MPI's algorithms with as many mpiruns as the command makes, rules from it, and a second campaign of 30 mpiruns of
+  Open MPI as it is and with these rules;
+* the same with 4 ranks on this machine's two cores, and 8 bytes, 1 and 16 KiB of Bcast, Allreduce, Alltoall, Allgather
+  and Barrier (13 rows), added when the first part had ended without a rule: of 2 ranks all algorithms do much the same;
+* goals, for each part: what Open MPI runs with the rules, by its linker log, is in every row with a rule what the
+  variant of that algorithm ran, and else what it runs without rules; in the second campaign no row is slower with rules
+  (verdicts, corrected for its rows), and at most 2 rows have a 95 % interval beyond the default (97.5 % quantile of the
+  binomial distribution with 2.5 %, of 16 rows or 13); at least half of the rows with a rule are decided as faster.
+
+Writes accuracy/comparison_tuning.csv.gz (a row an mpirun, operation and size of the second campaign), the rules, and a
+section of accuracy.md.
+"""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+import pandas
+from support.goals import Goal, markdown, status
+from support.mpi_campaigns import QUICK, goal_rows, judged, summarised
+from support.page import replace_section
+
+from lepaute.archive import Archive
+from lepaute.archive.mpi_campaign import facts
+from lepaute.cli.compare_tuning import variants_to_measure
+from lepaute.compare.tuning_file import tuning_of
+from lepaute.compare.wording import change, size_text
+from lepaute.measure.comparison.campaign import measure_libraries
+
+ROOT = Path(__file__).resolve().parents[1]
+#: Operations and sizes by the number of ranks.
+PARTS = {
+    2: ("bcast,allreduce,alltoall,allgather", "8,1K,16K,128K"),
+    4: ("bcast,allreduce,alltoall,allgather,barrier", "8,1K,16K"),
+}
+CALLS, BLOCKS = 30, 30
+DEFAULT, TUNED = "default", "rules"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, default=ROOT / "docs", help="folder of the page and of accuracy/")
+    parser.add_argument("--reuse", action="store_true", help="judge the tables that are there")
+    parser.add_argument("--ranks", type=int, choices=PARTS, help="measure this part alone; keep the table of the other")
+    options, _ = parser.parse_known_args()
+    folder = options.output / "accuracy"
+    path, chosen_path = folder / "comparison_tuning.csv.gz", folder / "comparison_tuning_rules.csv"
+    tables, choices = [], []
+    for ranks in PARTS:
+        if options.reuse or options.ranks not in (None, ranks):
+            table, chosen = (
+                one[one["ranks"] == ranks] for one in (pandas.read_csv(path), pandas.read_csv(chosen_path))
+            )
+        else:
+            with tempfile.TemporaryDirectory(prefix="comparison-tuning-") as name:
+                table, chosen = (one.assign(ranks=ranks) for one in campaigns(Path(name), ranks))
+        tables.append(table)
+        choices.append(chosen)
+    pandas.concat(tables).to_csv(path, index=False, compression={"method": "gzip", "mtime": 1})
+    pandas.concat(choices).to_csv(chosen_path, index=False)
+    rows = {ranks: compared(*part) for ranks, *part in zip(PARTS, tables, choices, strict=True)}
+    goals = {ranks: goals_of(part) for ranks, part in rows.items()}
+    replace_section(options.output / "accuracy.md", "comparison_tuning", page(rows, goals))
+    for goal in goals.values():
+        print(*goal, sep="\n")
+    return status([one for part in goals.values() for one in part])
+
+
+# ---- measuring -------------------------------------------------------------------------------------------------------
+
+
+def campaigns(folder: Path, ranks: int) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+    """The second campaign, and a row for each choice with what ran."""
+    ops, sizes = PARTS[ranks]
+    how = {**QUICK, "ops": ops, "sizes": sizes, "calls": CALLS, "ranks": ranks}
+    specs, mpiruns = variants_to_measure("openmpi", ops, sizes, ranks, 1, None)
+    first = Archive.open(measure_libraries(specs, folder / "tuning.zip", mpiruns=mpiruns, seed=1, **how))
+    tuning = tuning_of(first)
+    rules = folder / "rules.conf"
+    rules.write_text(tuning.text)
+    print(tuning.text, file=sys.stderr)
+    switch = "OMPI_MCA_coll_tuned_use_dynamic_rules=1,OMPI_MCA_coll_tuned_dynamic_rules_filename="
+    libraries = [f"{DEFAULT}=openmpi", f"{TUNED}=openmpi,{switch}{rules}"]
+    second = Archive.open(measure_libraries(libraries, folder / "tuned.zip", mpiruns=BLOCKS, seed=2, **how))
+    ran = {library.label: library.algorithms for library in (*facts(first).libraries, *facts(second).libraries)}
+    rows = []
+    for one in tuning.choices:
+        case = f"{one.operation} of {one.size_bytes} bytes"
+        variant = f"{tuning.library}.{one.algorithm}" if one.algorithm else DEFAULT
+        rows.append(
+            {
+                "operation": one.operation,
+                "size_bytes": one.size_bytes,
+                "algorithm": one.algorithm,
+                "ratio": one.ratio,
+                "default_ran": ran[DEFAULT][case],
+                "expected": ran[variant][case],
+                "rules_ran": ran[TUNED][case],
+            }
+        )
+    return summarised(second), pandas.DataFrame(rows)
+
+
+# ---- judging ---------------------------------------------------------------------------------------------------------
+
+
+def compared(table: pandas.DataFrame, chosen: pandas.DataFrame) -> pandas.DataFrame:
+    """The choices with the verdict of the second campaign."""
+    verdicts = {(one.operation, one.size_bytes): one for one in judged(table, DEFAULT, TUNED)}
+    return chosen.assign(verdict=[verdicts[key] for key in zip(chosen["operation"], chosen["size_bytes"], strict=True)])
+
+
+def goals_of(rows: pandas.DataFrame) -> list[Goal]:
+    outcomes = pandas.Series([one.outcome for one in rows["verdict"]], index=rows.index)
+    beyond = sum(one.low > 1 for one in rows["verdict"])
+    slower = int((outcomes == "left faster").sum())
+    as_ruled = int((rows["rules_ran"] == rows["expected"]).sum())
+    ruled = rows["algorithm"] > 0
+    faster = int((outcomes[ruled] == "right faster").sum())
+    count = len(rows)
+    return [
+        Goal("rows that run the algorithm of their rule", f"{count}", f"{as_ruled} of {count}", as_ruled == count),
+        Goal("rows slower with rules", "0", f"{slower} of {count}", slower == 0),
+        Goal("rows whose interval is beyond the default", "at most 2", f"{beyond} of {count}", beyond <= 2),
+        Goal(
+            "rows with a rule that are faster",
+            "at least half",
+            f"{faster} of {ruled.sum()}",
+            bool(2 * faster >= ruled.sum()) if ruled.any() else None,
+        ),
+    ]
+
+
+def page(parts: dict[int, pandas.DataFrame], goals: dict[int, list[Goal]]) -> str:
+    lines = [
+        "## A tuning file in use",
+        "",
+        "`validation/comparison_tuning.py`: rules for Open MPI that `lepaute compare openmpi --tune` wrote on this",
+        f"machine, which other programs used at the same time, and {BLOCKS} fresh mpiruns with and without them.",
+    ]
+    for ranks, rows in parts.items():
+        cells = [
+            [
+                row.operation,
+                size_text(row.size_bytes),
+                f"{row.algorithm} ({row.expected}, {100 * (row.ratio - 1):+.0f} %)" if row.algorithm else "",
+                row.default_ran,
+                change(row.verdict),
+                row.verdict.outcome.replace("left faster", "slower").replace("right faster", "faster"),
+            ]
+            for row in rows.itertuples()
+        ]
+        table = markdown(("", "", "rule", "default", "change by the rules, fresh mpiruns", "verdict"), cells)
+        lines += ["", f"{ranks} ranks:", "", goal_rows(goals[ranks]), "", table]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

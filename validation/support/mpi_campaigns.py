@@ -1,0 +1,89 @@
+"""Small campaigns of `lepaute compare` with libraries of this machine, and what comes of them."""
+
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pandas
+
+from lepaute.archive import Archive, mpi_campaign
+from lepaute.compare.comparison import campaign_summaries
+from lepaute.compare.verdicts import Verdict, verdicts
+from lepaute.kit.mpi_library import find_library
+from lepaute.measure.comparison.campaign import measure_libraries
+from support.goals import Goal, markdown
+
+#: One machine has one clock: SKaMPI's synchronisation is enough and quick. The budget of a second, after which
+#: `mpiruns` are made all the same, leaves no time to repeat what other programs disturb.
+QUICK: Mapping[str, object] = {"clock_method": "SKaMPI", "budget_s": 1.0, "ranks": 2}
+COLUMNS = (
+    *("library", "block", "mpirun", "operation", "form", "size_bytes"),
+    *("calls", "calls_inside", "median_s", "mean_s", "median_all_s", "mean_all_s"),
+)
+
+
+def measured(
+    libraries: Sequence[str],
+    ops: str,
+    sizes: str,
+    calls: int,
+    mpiruns: int,
+    seed: int,
+    progress: Callable[[str, float], None] | None = None,
+) -> pandas.DataFrame:
+    """A row an mpirun, operation and size: COLUMNS, and `disturbed`. Libraries as `lepaute compare` names them."""
+    with tempfile.TemporaryDirectory(prefix="campaign-") as name:
+        path = measure_libraries(
+            libraries,
+            Path(name) / "campaign.zip",
+            ops=ops,
+            sizes=sizes,
+            calls=calls,
+            mpiruns=mpiruns,
+            seed=seed,
+            progress=progress,
+            **QUICK,  # type: ignore[arg-type]
+        )
+        return summarised(Archive.open(path))
+
+
+def summarised(archive: Archive) -> pandas.DataFrame:
+    """COLUMNS of all libraries of a campaign, and whether other programs disturbed the mpirun."""
+    table = campaign_summaries(archive)
+    runs = mpi_campaign.mpiruns(archive).set_index("mpirun")["disturbed"]
+    return table[list(COLUMNS)].assign(disturbed=table["mpirun"].map(runs).astype(bool))
+
+
+def judged(table: pandas.DataFrame, left: str, right: str) -> tuple[Verdict, ...]:
+    """The verdicts of two of a table's libraries."""
+    return verdicts(table, left, right)
+
+
+def prefix(folder: Path, compiler: str, launcher: str, shim: str = "") -> Path:
+    """A prefix in which bin/mpicc and bin/mpirun stand for those of a library.
+
+    shim: C code that is linked into every program that this mpicc links
+    """
+    (folder / "bin").mkdir(parents=True)
+    if not shim:
+        for name, target in (("mpicc", compiler), ("mpirun", launcher)):
+            path = subprocess.run(["which", target], capture_output=True, text=True, check=True).stdout.strip()
+            (folder / "bin" / name).write_text(f'#!/bin/sh\nexec {path} "$@"\n')
+            (folder / "bin" / name).chmod(0o755)
+        return folder
+    source, code = folder / "shim.c", folder / "shim.o"
+    source.write_text(shim)
+    find_library(compiler).compile(["-O2", "-c", str(source), "-o", str(code)], what="the shim")
+    only_links = f'case "$*" in *-E*|*-show*|*--version*) ;; *) set -- "$@" {code} ;; esac'
+    for name, line in (("mpicc", f'{only_links}\nexec {compiler} "$@"'), ("mpirun", f'exec {launcher} "$@"')):
+        (folder / "bin" / name).write_text(f"#!/bin/sh\n{line}\n")
+        (folder / "bin" / name).chmod(0o755)
+    return folder
+
+
+def goal_rows(goals: Sequence[Goal]) -> str:
+    """Goals as a Markdown table."""
+    words = {True: "yes", False: "NO", None: "not judged"}
+    rows = [(goal.what, goal.goal, goal.reached, words[goal.met]) for goal in goals]
+    return markdown(("", "goal", "reached", "met"), rows)
