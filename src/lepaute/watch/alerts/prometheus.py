@@ -4,6 +4,7 @@ import datetime as dt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lepaute.kit.files import write_whole
 from lepaute.watch.alerts.open_regressions import OpenRegressions
 from lepaute.watch.notices.absences import absences_of
 
@@ -13,9 +14,9 @@ if TYPE_CHECKING:
 
 def write_prometheus(found: OpenRegressions, path: Path, now_s: float) -> None:
     """Writes the file whole; raises OSError where it cannot be written."""
-    from prometheus_client import write_to_textfile
+    from prometheus_client import generate_latest
 
-    write_to_textfile(str(path), registry_of(found, now_s))
+    write_whole(path, generate_latest(registry_of(found, now_s)))
 
 
 def registry_of(found: OpenRegressions, now_s: float) -> "CollectorRegistry":
