@@ -132,6 +132,8 @@ BASES = {
     "watch events propose": Base(_STORE),
     "watch events accept": Base(_STORE, {"proposal": "0123"}),
     "watch events effect": Base(_STORE, {"date": "2023-11-21"}),
+    "watch alert": Base({**_STORE, "--prometheus": "out.prom"}),
+    "watch health": Base(_STORE, {"nodes": "node1"}),
     "watch replay": Base(_STORE),
     "watch cost": Base(
         {**_STORE, **_PLATFORM, "--n": "64", "--grid": "1x2", "--runs": "2"},

@@ -400,7 +400,38 @@ def _read_mapping(path: Path) -> None:
     assert len(read_csv_table(Source(path, _CSV), mapping, "", ""))
 
 
+_DURATIONS = DATA / "duration_tables"
+_OSU_RUNS = b"""# OSU MPI Broadcast Latency Test v7.4
+# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations
+1                       4.34              4.10              4.60        1000
+64                      4.50              4.20              4.90        1000
+# OSU MPI Non-blocking Allreduce Latency Test v7.4
+# Size           Overall(us)       Compute(us)    Pure Comm.(us)        Overlap(%)
+4                      10.54              5.85              4.89              4.31
+# OSU MPI Barrier Latency Test v7.4
+# Avg Latency(us)
+             12.30
+"""
+
+
+def _benchmark_outputs() -> list[bytes]:
+    return [(_DURATIONS / name).read_bytes() for name in ("osu_latency.txt", "imb_mpi1.txt")] + [_OSU_RUNS, _OSU_RUNS]
+
+
+def _compare_output(path: Path) -> None:
+    """With itself, an empty line more."""
+    from lepaute.compare.benchmark_comparison import outputs
+    from lepaute.compare.benchmark_output import is_benchmark_output, read_output
+
+    read_output(path)
+    assert is_benchmark_output(path)
+    other = path.with_suffix(".other")
+    other.write_bytes(path.read_bytes() + b"\n")
+    outputs(path, other).to_dict()
+
+
 KINDS = {
+    "benchmark-output": Kind(_benchmark_outputs, _compare_output),
     "google-benchmark": Kind(_google_benchmarks, _read_foreign),
     "reframe": Kind(_reframe_logs, _read_foreign),
     "reframe-base": Kind(_reframe_databases, _read_foreign, _changed_database),

@@ -17,6 +17,7 @@ from lepaute.compare.comparison import archives
 from lepaute.compare.report import write_report
 from lepaute.compare.sample_means import SampleMeans, sample_means
 from lepaute.compare.wording import sentence
+from lepaute.report.axes import Axis
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -141,3 +142,11 @@ def _means_of(durations_s: np.ndarray) -> tuple[SampleMeans, ...]:
     calls = pandas.DataFrame({"duration_s": durations_s})
     calls = calls.assign(library="a", operation="Bcast", form="blocking", size_bytes=8)
     return sample_means(calls, "duration_s")
+
+
+def test_an_axis_of_few_decades_has_numbers_all_the_same() -> None:
+    assert [text for _, text in Axis("", 0.9, 60.0, log=True).ticks()] == ["1", "2", "5", "10", "20", "50"]
+    assert [text for _, text in Axis("", 800.0, 2e4, log=True).ticks()] == ["1 k", "2 k", "5 k", "10 k", "20 k"]
+    assert [text for _, text in Axis("", 0.98, 1.22, log=True).ticks()] == ["1", "1.05", "1.1", "1.15", "1.2"]
+    assert [text for _, text in Axis("", 1.0, 1e5, log=True).ticks()] == ["1", "100", "10 k"]
+    assert Axis("", 1.0, 2.0, numbered=False).ticks() == []

@@ -2,8 +2,10 @@
 
 import typer
 
+from lepaute.cli.watch_alert import alert
 from lepaute.cli.watch_cost import cost
 from lepaute.cli.watch_events import app as events
+from lepaute.cli.watch_health import health
 from lepaute.cli.watch_ingest import ingest
 from lepaute.cli.watch_replay import replay
 from lepaute.cli.watch_tests import run_tests
@@ -15,3 +17,5 @@ app.command("test")(run_tests)
 app.add_typer(events, name="events")
 app.command()(replay)
 app.command()(cost)
+app.command()(alert)
+app.command()(health)

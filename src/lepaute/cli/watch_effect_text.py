@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from lepaute.cli.watch_tests_text import machines_text
 from lepaute.kit.text import counted
+from lepaute.watch.report.texts import machines_text
 
 if TYPE_CHECKING:
     import pandas as pd

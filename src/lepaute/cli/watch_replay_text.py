@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lepaute.cli.watch_tests_text import change_text, machines_text
 from lepaute.kit.text import counted
+from lepaute.watch.report.texts import change_text, machines_text
 
 if TYPE_CHECKING:
     from lepaute.watch.report.history import Day

@@ -23,8 +23,9 @@ _OSU_TITLE = re.compile(
 )
 _INTEL_TITLE = re.compile(r"#\s*Intel\s*\(R\) MPI Benchmark\D*(?P<version>[\d.]+[\w.]*)?")
 _INTEL_BENCHMARK = re.compile(r"#\s*Benchmarking\s+(?P<name>\S+)")
-_PROCESSES = re.compile(r"#\s*#processes\s*=\s*(?P<count>\d+)")
+_PROCESSES = re.compile(r"#\s*#processes\s*=\s*(?P<count>[0-9]{1,9})\b")
 _HEADING = re.compile(r"#\s*(?:Size\b|bytes\b|repetitions\b|(?:Avg )?Latency ?\(us\))")
+_WHOLE = re.compile(r"[0-9]{1,15}")
 #: Means over calls and ranks, in microseconds, the best first.
 _MEANS = ("Avg Latency(us)", "Latency(us)", "Pure Comm.(us)", "t_avg[usec]", "t[usec]", "t_pure[usec]")
 _SIZES, _COUNTS = ("Size", "#bytes"), ("Iterations", "#repetitions")
@@ -162,7 +163,7 @@ def _row(path: Path, number: int, words: list[str], block: _Block) -> Mean | Non
     size = next((row[name] for name in _SIZES if name in row), "0")
     count = next((row[name] for name in _COUNTS if name in row), "0")
     mean_us = _number(row[wanted])
-    whole = all(one.isascii() and one.isdigit() for one in (size, count))
+    whole = all(_WHOLE.fullmatch(one) for one in (size, count))
     times = [_number(word) for name, word in row.items() if name.endswith(("(us)", "[usec]"))]
     if not whole or not all(time >= 0 for time in times):
         raise InputError(

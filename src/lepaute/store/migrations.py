@@ -14,6 +14,7 @@ STEPS: Mapping[int, Mapping[str, str]] = {
     2: {"factor_values": "select *, case when value is null then 'failed' else 'done' end as state from {source}"},
     3: {},  # alarms, and the days that were judged
     4: {},  # simulations of studies
+    5: {},  # notifications, and what was done about nodes
 }
 
 

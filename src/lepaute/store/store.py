@@ -15,6 +15,7 @@ from lepaute.store.alarm_days import add_judged_days
 from lepaute.store.archive_rows import ArchiveRows, archive_rows
 from lepaute.store.backend import Backend, Writer, fresh, same_key
 from lepaute.store.changelog import add_entries, current_entries, withdraw_entries
+from lepaute.store.decided_rows import Decide, add_decided, all_rows
 from lepaute.store.rows import rows_of
 from lepaute.store.simulations import add_simulations, simulations_of
 from lepaute.store.tables import (
@@ -24,6 +25,8 @@ from lepaute.store.tables import (
     ARCHIVES,
     EVENTS,
     FACTOR_VALUES,
+    NODE_ACTIONS,
+    NOTIFICATIONS,
     OUTLIERS,
     RAW_TABLES,
     VERDICTS,
@@ -294,6 +297,22 @@ class Store:
     def alarm_days(self) -> "pandas.DataFrame":
         """The days that were judged, ascending, with what each added to the state of the alarm procedure."""
         return self._select(ALARM_DAYS, _Where())
+
+    def add_notifications(self, decide: Decide) -> "pandas.DataFrame":
+        """Adds the rows (of NOTIFICATIONS) that `decide` makes of those that are there, in one change; returns them."""
+        return add_decided(self._backend, NOTIFICATIONS, decide)
+
+    def notifications(self) -> "pandas.DataFrame":
+        """What messages were about, with the columns of NOTIFICATIONS: every state that it was in."""
+        return all_rows(self._backend, NOTIFICATIONS)
+
+    def add_node_actions(self, decide: Decide) -> "pandas.DataFrame":
+        """As `add_notifications`, of what is done about nodes (NODE_ACTIONS)."""
+        return add_decided(self._backend, NODE_ACTIONS, decide)
+
+    def node_actions(self) -> "pandas.DataFrame":
+        """What was done about nodes that regressed, every step, with the columns of NODE_ACTIONS."""
+        return all_rows(self._backend, NODE_ACTIONS)
 
     def add_simulations(self, simulations: "pandas.DataFrame") -> int:
         """Adds simulated runs (columns of SIMULATIONS); returns how many were new. One that is there stays as it is."""

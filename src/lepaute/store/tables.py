@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 #: Of what a store holds and how; see `migrations`.
-VERSION = 4
+VERSION = 5
 
 #: Only a real may be absent.
 Kind = Literal["text", "integer", "real", "flag"]
@@ -194,6 +194,37 @@ SIMULATIONS = Table(
     ("key",),
 )
 
+#: What messages were about, by channel (which names no password). Rows of one event are of one message; each change of
+#: state is a row of its own: sending, sent or failed, joined (found later, no message of its own), closed.
+NOTIFICATIONS = Table(
+    "notifications",
+    {
+        "channel": "text",
+        "cluster": "text",
+        "node": "text",
+        "factor": "text",
+        "revision": "integer",
+        "state": "text",
+        "event": "text",
+        "recorded_s": "real",
+    },
+    ("channel", "cluster", "node", "factor", "revision"),
+)
+#: What was done about a node that regressed, each step a row: requested (a confirmation run), drained, failed, resumed
+#: (by somebody else), closed (the regression is over).
+NODE_ACTIONS = Table(
+    "node_actions",
+    {
+        "cluster": "text",
+        "node": "text",
+        "revision": "integer",
+        "action": "text",
+        "reason": "text",
+        "recorded_s": "real",
+    },
+    ("cluster", "node", "revision"),
+)
+
 TABLES = (
     ARCHIVES,
     ARCHIVE_NODES,
@@ -205,6 +236,8 @@ TABLES = (
     ALARMS,
     ALARM_DAYS,
     SIMULATIONS,
+    NOTIFICATIONS,
+    NODE_ACTIONS,
 )
 
 #: What became of a job on a node: it ended, it failed, something else ended it, or it never reported.

@@ -1,6 +1,7 @@
 """Pictures of a comparison: run-times and their ratio by size, repetitions of it, and how normal means are."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING
 
@@ -209,4 +210,8 @@ def _places(sizes_bytes: npt.ArrayLike) -> Floats:
 
 
 def _size_axis(sizes: Floats) -> Axis:
-    return axis("size, bytes", np.concatenate([sizes / APART**2, sizes * APART**2]), log=True)
+    """Of places; a single size is its label."""
+    held = axis("size, bytes", np.concatenate([sizes / APART**2, sizes * APART**2]), log=True)
+    if len(np.unique(sizes)) > 1:
+        return held
+    return replace(held, label=size_text(int(sizes[0])), numbered=False)

@@ -1,0 +1,103 @@
+"""`lepaute watch health`: the verdict on nodes, for a scheduler's health check, and draining those that regressed."""
+
+import json
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lepaute.cli.watch_store import AsJson, Cluster, Place, check_text, opened
+
+if TYPE_CHECKING:
+    from lepaute.watch.drains.health import Drains, NodeHealth
+    from lepaute.watch.drains.limit import Limit
+
+
+def health(
+    nodes: Annotated[
+        str | None,
+        typer.Argument(metavar="[NODES]", help="such as n3 or n[1-16]; unless given, this node as Slurm names it"),
+    ] = None,
+    store: Place = None,
+    cluster: Cluster = None,
+    drain: Annotated[
+        bool, typer.Option("--drain", help="drain regressed nodes of Slurm, once a confirmation run has confirmed it")
+    ] = False,
+    most: Annotated[
+        str, typer.Option("--most", metavar="N|X%", help="nodes that may be drained by Lepaute at a time")
+    ] = "5%",
+    partition: Annotated[
+        str | None, typer.Option("--partition", metavar="NAME", help="whose nodes --most counts; default: all")
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Says whether nodes have regressed; exit status 1 if one has.
+
+    Nothing is tested or judged: the command reads what `lepaute watch test` has recorded, in a few seconds. With
+    --drain it asks for a confirmation run first, and never touches a node that somebody else drained or resumed.
+    """
+    import time
+
+    from lepaute.errors import InputError
+    from lepaute.kit.node_sets import parse_node_set
+    from lepaute.watch.drains.decision import Verdict
+    from lepaute.watch.drains.health import node_health
+    from lepaute.watch.drains.limit import limit_of
+
+    limit = limit_of(most, "--most")
+    if partition is not None and not drain:
+        raise InputError("--partition goes with --drain")
+    names = parse_node_set(check_text(nodes, "NODES") or _this_node())
+    with opened(store) as watch:
+        drains = _slurm_drains(partition, limit) if drain else None
+        found = node_health(watch.store, check_text(cluster, "--cluster"), names, time.time(), drains)
+    if as_json:
+        print(json.dumps({"nodes": [_plain(each) for each in found]}, indent=2))
+    else:
+        for each in found:
+            print(_line(each, drains))
+    well = {Verdict.HEALTHY, Verdict.UNKNOWN}
+    return 0 if all(each.verdict in well for each in found) else 1
+
+
+def _this_node() -> str:
+    import socket
+
+    return os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
+
+
+def _slurm_drains(partition: str | None, limit: "Limit") -> "Drains":
+    from lepaute.measure.schedulers.slurm_nodes import drain_slurm_node, slurm_nodes
+    from lepaute.watch.drains.decision import SchedulerState
+    from lepaute.watch.drains.health import Drains
+
+    nodes = slurm_nodes(partition)
+    states = {name: SchedulerState(node.out_of_service, node.reason) for name, node in nodes.items()}
+    return Drains(states, limit.of(len(states)), drain_slurm_node)
+
+
+def _line(each: "NodeHealth", drains: "Drains | None") -> str:
+    from lepaute.watch.drains.decision import Verdict
+
+    text = f"{each.node}: {each.verdict.value}"
+    if drains is not None and each.verdict is Verdict.REQUEST:
+        text = f"{each.node}: regressed: a confirmation run is asked for"
+    elif drains is not None and each.verdict is Verdict.DRAIN:
+        text = f"{each.node}: regressed, and confirmed; {each.problem or 'drained now'}"
+    elif drains is not None and each.verdict is Verdict.HEALTHY and _drained_by_us(each.node, drains):
+        text += ", and still drained: resume it by hand"
+    return f"{text} ({each.reason})" if each.reason else text
+
+
+def _drained_by_us(node: str, drains: "Drains") -> bool:
+    return node in drains.states and drains.states[node].is_ours
+
+
+def _plain(each: "NodeHealth") -> dict[str, object]:
+    return {
+        "cluster": each.cluster,
+        "node": each.node,
+        "verdict": each.verdict.name.lower(),
+        "reason": each.reason,
+        "problem": each.problem,
+    }

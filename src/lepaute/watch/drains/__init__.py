@@ -1,0 +1,1 @@
+"""Taking nodes that have regressed out of service: never without a confirmation, never against an administrator."""
