@@ -28,7 +28,7 @@ class World:
     drift: float = 0.0
 
     def summaries(
-        self, rng: np.random.Generator, rows: int, blocks: int, mpiruns: int, libraries: tuple[str, str] = ("a", "b")
+        self, rng: np.random.Generator, rows: int, blocks: int, mpiruns: int, libraries: tuple[str, ...] = ("a", "b")
     ) -> pandas.DataFrame:
         """One value for each mpirun and row; `mpiruns` of each library in a block, in random order."""
         parts = []

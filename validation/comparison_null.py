@@ -11,8 +11,10 @@ Fixed before anything was looked at; other programs use the machine meanwhile, a
   independent rows;
 * disturbed: 4 such campaigns of 18 blocks, in blocks 7 to 12 of which another program takes one of the two cores.
   Goals: at most 1 of 4 campaigns has a decided row; rows as above, with 3.18 standard errors of 4 campaigns;
-* beside it, of the same mpiruns, the usual order: all of one library first (of the disturbed campaigns, blocks 1 to 6
-  of one and 7 to 12 of the other) and the test of Mann and Whitney, without blocks.
+* slowed: the same, with calls that take 5 µs longer in blocks 7 to 12, of both libraries (a shim between program and
+  library); added when the other program had shown not to change medians; goals as for disturbed;
+* beside it, of the same mpiruns, the usual order: all of one library first (of the disturbed and slowed campaigns,
+  blocks 1 to 6 of one and 7 to 12 of the other) and the test of Mann and Whitney, without blocks.
 
 Writes accuracy/comparison_null.csv.gz (a row an mpirun, operation and size) and a section of accuracy.md.
 """
@@ -31,22 +33,58 @@ from support.page import replace_section
 
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARIES = ("openmpi", "mpich")
-SAME, DISTURBED = 20, 4
+#: Campaigns by kind.
+CAMPAIGNS = {"same": 20, "disturbed": 4, "slowed": 4}
 BLOCKS, DISTURBED_BLOCKS, MIDDLE = 12, 18, range(6, 12)
 LEVEL = 0.05
+#: Waits after Bcast and Allreduce while a file is there.
+SHIM = """
+#include <mpi.h>
+#include <time.h>
+#include <unistd.h>
+static int slow;
+static double now_s(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + 1e-9 * t.tv_nsec; }
+static void wait_if_slow(void) {
+    if (!slow) return;
+    for (double end = now_s() + 5e-6; now_s() < end;) {}
+}
+int MPI_Init(int *count, char ***words) {
+    slow = access("FILE", F_OK) == 0;
+    return PMPI_Init(count, words);
+}
+int MPI_Init_thread(int *count, char ***words, int wanted, int *given) {
+    slow = access("FILE", F_OK) == 0;
+    return PMPI_Init_thread(count, words, wanted, given);
+}
+int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+    int result = PMPI_Bcast(buffer, count, type, root, comm);
+    wait_if_slow();
+    return result;
+}
+int MPI_Allreduce(const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+    int result = PMPI_Allreduce(send, receive, count, type, op, comm);
+    wait_if_slow();
+    return result;
+}
+"""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=ROOT / "docs", help="folder of the page and of accuracy/")
     parser.add_argument("--reuse", action="store_true", help="judge the table that is there")
+    parser.add_argument("--kind", choices=CAMPAIGNS, help="measure this kind alone; keep the tables of the others")
     options, _ = parser.parse_known_args()
     path = options.output / "accuracy" / "comparison_null.csv.gz"
-    if options.reuse:
-        table = pandas.read_csv(path)
-    else:
-        with tempfile.TemporaryDirectory(prefix="comparison-null-") as name:
-            table = campaigns(Path(name))
+    tables = []
+    for kind in CAMPAIGNS:
+        if options.reuse or options.kind not in (None, kind):
+            tables.append(pandas.read_csv(path).query("kind == @kind"))
+        else:
+            with tempfile.TemporaryDirectory(prefix="comparison-null-") as name:
+                tables.append(campaigns(Path(name), kind))
+    table = pandas.concat(tables, ignore_index=True)
+    if not options.reuse:
         table.to_csv(path, index=False, compression={"method": "gzip", "mtime": 1})
     results = pandas.DataFrame([result for _, one in table.groupby(["kind", "campaign"]) for result in rows(one)])
     goals = goals_of(results)
@@ -59,44 +97,48 @@ def main() -> int:
 # ---- measuring -------------------------------------------------------------------------------------------------------
 
 
-def campaigns(folder: Path) -> pandas.DataFrame:
-    """A row an mpirun, operation and size of each campaign, with `kind`, `campaign` and `family`."""
-    tables = []
+def campaigns(folder: Path, kind: str) -> pandas.DataFrame:
+    """A row an mpirun, operation and size of each campaign of a kind, with `kind`, `campaign` and `family`."""
+    tables, sign = [], folder / "slow"
+    shim = SHIM.replace("FILE", str(sign)) if kind == "slowed" else ""
     for family in LIBRARIES:
         for label in ("first", "second"):
-            prefix(folder / family / label, f"mpicc.{family}", f"mpirun.{family}")
-    for campaign in range(SAME + DISTURBED):
+            prefix(folder / family / label, f"mpicc.{family}", f"mpirun.{family}", shim)
+    count, seed = CAMPAIGNS[kind], 1 + sum(list(CAMPAIGNS.values())[: list(CAMPAIGNS).index(kind)])
+    for campaign in range(seed - 1, seed - 1 + count):
         family = LIBRARIES[campaign % 2]
         libraries = [f"{label}={folder / family / label}" for label in ("first", "second")]
-        kind, blocks = ("same", BLOCKS) if campaign < SAME else ("disturbed", DISTURBED_BLOCKS)
-        with Disturbance(kind == "disturbed") as disturbance:
+        blocks = BLOCKS if kind == "same" else DISTURBED_BLOCKS
+        with Disturbance(kind, sign) as disturbance:
             table = measured(
                 libraries, "bcast,allreduce", "8,1K,32K", 40, blocks, seed=campaign + 1, progress=disturbance.told
             )
         tables.append(table.assign(kind=kind, campaign=campaign, family=family))
-        print(f"campaign {campaign + 1} of {SAME + DISTURBED}: {kind}, {family}", file=sys.stderr)
+        print(f"campaign {campaign + 1}: {kind}, {family}", file=sys.stderr)
     return pandas.concat(tables, ignore_index=True)
 
 
 class Disturbance:
-    """A program that takes core 0 while the blocks MIDDLE are measured; ended in any case."""
+    """What happens while the blocks MIDDLE are measured: a program that takes core 0, or the sign to be slow."""
 
-    def __init__(self, wanted: bool) -> None:
-        self._wanted, self._program = wanted, None
+    def __init__(self, kind: str, sign: Path) -> None:
+        self._kind, self._sign, self._program = kind, sign, None
 
     def told(self, message: str, _share: float) -> None:
         """Of the progress of a campaign: "block 7 of 18: first"."""
         words = message.split()
-        if not self._wanted or words[0] != "block":
+        if words[0] != "block":
             return
-        due = int(words[1]) - 1 in MIDDLE
-        if due and self._program is None:
+        if int(words[1]) - 1 not in MIDDLE:
+            self._end()
+        elif self._kind == "slowed":
+            self._sign.touch()
+        elif self._kind == "disturbed" and self._program is None:
             endless = [sys.executable, "-c", "import os; os.sched_setaffinity(0, {0})\nwhile True: pass"]
             self._program = subprocess.Popen(endless)
-        elif not due:
-            self._end()
 
     def _end(self) -> None:
+        self._sign.unlink(missing_ok=True)
         if self._program is not None:
             self._program.kill()
             self._program.wait()
@@ -133,7 +175,7 @@ def usual(table: pandas.DataFrame, kind: str, operation: str, size_bytes: int) -
     from scipy.stats import mannwhitneyu
 
     mine = table[(table["operation"] == operation) & (table["size_bytes"] == size_bytes)]
-    half = MIDDLE.start if kind == "disturbed" else BLOCKS // 2
+    half = BLOCKS // 2 if kind == "same" else MIDDLE.start
     first = mine[(mine["library"] == "first") & (mine["block"] < half)]["median_s"]
     second = mine[(mine["library"] == "second") & (mine["block"] >= half) & (mine["block"] < 2 * half)]["median_s"]
     return float(mannwhitneyu(first, second).pvalue)
@@ -148,7 +190,7 @@ def share_of_rows(results: pandas.DataFrame, column: str) -> tuple[float, float]
 
 def goals_of(results: pandas.DataFrame) -> list[Goal]:
     goals = []
-    for kind, most, factor in (("same", 3, 2.093), ("disturbed", 1, 3.182)):
+    for kind, most, factor in (("same", 3, 2.093), ("disturbed", 1, 3.182), ("slowed", 1, 3.182)):
         mine = results[results["kind"] == kind]
         wrong = mine.groupby("campaign")["decided"].any()
         goals.append(
@@ -183,15 +225,16 @@ def page(results: pandas.DataFrame, table: pandas.DataFrame, goals: list[Goal]) 
     ]
     for kind, words in (
         ("same", "Had the second library been measured after the first"),
-        ("disturbed", "Had the second been measured during the disturbance, and the first before"),
+        ("disturbed", "Had the second been measured while the other program ran, and the first before"),
+        ("slowed", "Had the second been measured while calls took 5 µs longer, and the first before"),
     ):
         mine = results[results["kind"] == kind]
         usual_share, _ = share_of_rows(mine, "usual_p_value")
         lines.append(f"{words}, {100 * usual_share:.0f} % of {len(mine)} rows would have had p <= 0.05.")
     disturbed = table.drop_duplicates(["campaign", "mpirun"]).groupby("kind")["disturbed"].mean()
+    shares = ", ".join(f"{100 * disturbed[kind]:.0f} % ({kind})" for kind in CAMPAIGNS)
     lines.append(
-        f"Other programs used the machine in {100 * disturbed['same']:.0f} and {100 * disturbed['disturbed']:.0f} % of "
-        "the mpiruns, by the rule of the campaign; all of them count."
+        f"Other programs used the machine in {shares} of the mpiruns, by the rule of the campaign; all of them count."
     )
     return "\n".join(lines)
 

@@ -6,6 +6,7 @@ from scipy.stats import binom
 from support_comparisons import World
 
 from lepaute.compare.flags import ratio_warnings
+from lepaute.compare.tuning import choices
 from lepaute.compare.verdicts import SIGNIFICANT, verdicts
 from lepaute.stats.aligned_ranks import aligned_rank_test
 
@@ -111,7 +112,7 @@ def test_a_ratio_that_changes_while_the_campaign_runs_is_noticed_and_a_steady_on
     """Blocks that differ as a whole change no ratio; a machine in whose other state one library is slower does."""
     rng = np.random.default_rng(11)
     world = World(of_block=0.3)
-    trials, noticed = 40, 0
+    trials, noticed = 30, 0
     for _ in range(trials):
         steady = world.summaries(rng, rows=4, blocks=24, mpiruns=1)
         noticed += bool(ratio_warnings(steady, "a", "b"))
@@ -121,3 +122,14 @@ def test_a_ratio_that_changes_while_the_campaign_runs_is_noticed_and_a_steady_on
     changed.loc[slow, "median_s"] *= 1.5
     (warning,) = ratio_warnings(changed, "a", "b")
     assert "(Bcast of 2 B)" in warning
+
+
+def test_equal_algorithms_replace_the_default_in_at_most_one_campaign_of_twenty() -> None:
+    rng = np.random.default_rng(12)
+    trials, labels = 40, ["mpi", "mpi.1", "mpi.2"]
+    replaced = 0
+    for _ in range(trials):
+        table = World(of_mpirun=0.05, of_block=0.3).summaries(rng, 1, 8, 1, tuple(labels))
+        chosen = choices(table, "mpi", {label: {"bcast": label[-1]} for label in labels[1:]})
+        replaced += any(one.algorithm for one in chosen)
+    assert replaced <= at_most(trials, SIGNIFICANT)
