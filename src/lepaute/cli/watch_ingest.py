@@ -39,9 +39,7 @@ def ingest(
     check_text(cluster, "--cluster")
     check_text(node, "--node")
     _check_there(files)
-    where = place_of(store)
-    given = {"cluster": cluster, "format": file_format, "node": node, "mapping": mapping}
-    done = _ingested(where, files, given) if is_there(where) else _ingested_first(Path(where), files, given)
+    done = ingested(place_of(store), files, cluster=cluster, format=file_format, node=node, mapping=mapping)
     if as_json:
         found = {"added": list(done.added), "known": list(done.known), "values": done.values}
         print(json.dumps(found, indent=2))
@@ -52,6 +50,11 @@ def ingest(
     if archives:
         parts.append(f"{counted(len(done.added), 'archive')} added, {len(done.known)} known already")
     print("; ".join(parts))
+
+
+def ingested(where: str, files: list[Path], **given: Any) -> "Ingested":
+    """As `Watch.ingest`, into a store that is created if missing, and not if that raises."""
+    return _ingested(where, files, given) if is_there(where) else _ingested_first(Path(where), files, given)
 
 
 def _ingested(where: str | Path, files: list[Path], given: dict[str, Any]) -> "Ingested":

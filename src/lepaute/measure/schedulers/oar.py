@@ -34,9 +34,9 @@ _ANSWER_S = 60.0
 #: OAR's documentation asks not to poll oarstat more often than needed.
 _POLL_S = 5.0
 _JOB_ID = re.compile(r"[0-9]{1,12}")
-_SUBMITTED = re.compile(r"^OAR_JOB_ID\s*=\s*([0-9]+)\s*$", re.MULTILINE)
+SUBMITTED = re.compile(r"^OAR_JOB_ID\s*=\s*([0-9]+)\s*$", re.MULTILINE)
 #: States that a job passes on its way to Running, as `oarstat` spells them.
-_BEFORE = {"Waiting", "Hold", "toLaunch", "Launching", "toAckReservation", "Resuming", "Suspended"}
+BEFORE_RUNNING = {"Waiting", "Hold", "toLaunch", "Launching", "toAckReservation", "Resuming", "Suspended"}
 
 
 class OarScheduler(Scheduler):
@@ -67,7 +67,7 @@ class OarScheduler(Scheduler):
         job: str | None = None
         try:
             answer = run_command(argv, what="oarsub", timeout_s=_ANSWER_S)
-            submitted = _SUBMITTED.search(answer.stdout)
+            submitted = SUBMITTED.search(answer.stdout)
             if submitted is None:
                 output = (answer.stdout + answer.stderr).strip()[-400:]
                 raise EnvironmentProblem(f"oarsub printed no job id: {output}")
@@ -88,7 +88,7 @@ class OarScheduler(Scheduler):
             state, message = str(status.get("state")), str(status.get("message") or "")
             if state == "Running":
                 return _assigned(job, status)
-            if state not in _BEFORE:
+            if state not in BEFORE_RUNNING:
                 raise EnvironmentProblem(f"OAR job {job} is {state} and never ran: {message[:300]}")
             if message != latest:
                 tell(f"OAR job {job} is {state}: {message[:200]}")
@@ -184,20 +184,20 @@ def _oarstat(job: str) -> list[str]:
 
 def _status(job: str) -> Mapping[str, object]:
     """What `oarstat` says of a job."""
-    for status in _jobs(run_command(_oarstat(job), what="oarstat", timeout_s=_ANSWER_S).stdout):
+    for status in answered_jobs(run_command(_oarstat(job), what="oarstat", timeout_s=_ANSWER_S).stdout):
         if str(status.get("Job_Id") or status.get("id") or job) == job:
             return status
     raise EnvironmentProblem(f"OAR knows no job {job}")
 
 
 #: A job of thousands of cores has a line for each.
-_MOST_ANSWER_BYTES = 256 << 20
+MOST_ANSWER_BYTES = 256 << 20
 
 
-def _jobs(text: str) -> list[dict[str, object]]:
+def answered_jobs(text: str) -> list[dict[str, object]]:
     """The jobs in the output of `oarstat --json`: an object with a member for each in OAR 2, a list in OAR 3."""
     try:
-        document = read_json(text, "oarstat", most_bytes=_MOST_ANSWER_BYTES)
+        document = read_json(text, "oarstat", most_bytes=MOST_ANSWER_BYTES)
     except InputError:
         raise EnvironmentProblem(f"oarstat did not print JSON: {text.strip()[:200]!r}") from None
     members = list(document.values()) if isinstance(document, dict) else document if isinstance(document, list) else []
@@ -222,7 +222,9 @@ def _delete(job: str | None, name: str) -> None:
     # A job that has ended already is no failure, and any other failure could not be handled here.
     with contextlib.suppress(EnvironmentProblem):
         if job is None:
-            jobs = _jobs(run_command(["oarstat", "--user", "--json"], what="oarstat", timeout_s=_ANSWER_S).stdout)
+            jobs = answered_jobs(
+                run_command(["oarstat", "--user", "--json"], what="oarstat", timeout_s=_ANSWER_S).stdout
+            )
             ours = [str(each.get("Job_Id") or each.get("id")) for each in jobs if each.get("name") == name]
             job = ours[0] if ours else None
         if job is not None:

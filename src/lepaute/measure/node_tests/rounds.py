@@ -1,0 +1,211 @@
+"""Tests nodes in turn while they are idle: a round looks at the batch system, ends what is in others' way, submits."""
+
+import fcntl
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lepaute.archive import Archive
+from lepaute.archive.metadata import COMPLETE
+from lepaute.errors import ArchiveError, EnvironmentProblem, InputError
+from lepaute.measure.node_tests.batch import BatchSystem, WaitingJob
+from lepaute.measure.node_tests.order import NodeHistory, due_nodes
+from lepaute.measure.node_tests.records import SubmittedTest, name_of_test, submitted_tests
+
+#: A test that has not started after so long, on a node that was idle, has lost it to somebody.
+START_S = 60.0
+#: A job ends some time after its archive is there, or after it was cancelled.
+_POLL_S = 5.0
+_MOST_REASON = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """nodes: to test, None: all of the partition; words: the experiment and its options, as of `lepaute run`."""
+
+    folder: Path
+    words: tuple[str, ...]
+    nodes: tuple[str, ...] | None = None
+    at_a_time: int = 1
+    every_s: float = 7 * 86_400.0
+    walltime_s: int = 1800
+
+
+@dataclass(slots=True)
+class NodeTests:
+    """histories: of the nodes by the store, asked anew after each result; on_archive: takes a complete archive in.
+
+    say: called with each event in words
+    on_archive raises InputError or ArchiveError where the archive cannot be taken; the test counts as failed then.
+    """
+
+    batch: BatchSystem
+    settings: Settings
+    histories: Callable[[], Mapping[str, NodeHistory]]
+    on_archive: Callable[[Path], None]
+    say: Callable[[str], None]
+    records: list[SubmittedTest] = field(default_factory=list)
+    _known: Mapping[str, NodeHistory] | None = None
+
+    def run(self, until_s: float, poll_s: float = _POLL_S) -> None:
+        """Rounds until no node is due, or until `until_s`; then waits for the tests that run.
+
+        Raises EnvironmentProblem where the batch system stops to answer. However it ends, no test is left behind that
+        nobody would cancel for others.
+        """
+        try:
+            while self.round(time.time(), submit=time.time() < until_s):
+                time.sleep(poll_s)
+        except BaseException:
+            self.cancel_all("lepaute watch run was ended", time.time())
+            raise
+
+    def round(self, now_s: float, *, submit: bool = True) -> bool:
+        """One look; whether there is anything left to do or to wait for."""
+        self._close_ended(now_s)
+        waiting = self.batch.waiting()
+        self._make_way(waiting, now_s)
+        due: list[str] = []
+        if submit:
+            idle = self.idle()
+            due = self.due(idle, now_s)
+            taken = {node for job in waiting for node in job.nodes}
+            if all(job.nodes for job in waiting):
+                free = [node for node in due if idle[node] and node not in taken]
+                for node in free[: max(0, self.settings.at_a_time - len(self.open()))]:
+                    self._submit(node, now_s)
+        return bool(self.open() or due)
+
+    def due(self, nodes: Collection[str], now_s: float) -> list[str]:
+        """Those of the nodes that are to be tested, in their order."""
+        return due_nodes(nodes, self._stored(), self.records, self.settings.every_s, now_s, seed=len(self.records))
+
+    def last_result_s(self, node: str) -> float | None:
+        """When the latest successful job of a node began, as the store says; None: never."""
+        return self._stored().get(node, NodeHistory()).last_s
+
+    def late(self, nodes: Collection[str], limit_s: float, now_s: float) -> list[str]:
+        """Nodes that have had no result for longer than this; one without any, since tests are made here."""
+        since_s = min((record.submitted_s for record in self.records), default=now_s)
+        return [node for node in nodes if now_s - (self.last_result_s(node) or since_s) > limit_s]
+
+    def open(self) -> list[SubmittedTest]:
+        """The tests that have not ended, as far as we know."""
+        return [record for record in self.records if record.outcome == "submitted"]
+
+    def cancel_all(self, reason: str, now_s: float) -> None:
+        for record in self.open():
+            self._cancel(record, reason, now_s)
+
+    def idle(self) -> dict[str, bool]:
+        """The nodes to test, and whether each is idle; raises InputError for a node that is none."""
+        idle, wanted = self.batch.idle(), self.settings.nodes
+        if wanted is None:
+            return idle
+        if unknown := [node for node in wanted if node not in idle]:
+            raise InputError(f"{unknown[0]} is no node of the batch system, or not in this partition")
+        return {node: idle[node] for node in wanted}
+
+    def _stored(self) -> Mapping[str, NodeHistory]:
+        if self._known is None:
+            self._known = self.histories()
+        return self._known
+
+    def _close_ended(self, now_s: float) -> None:
+        states = self.batch.states({record.job for record in self.open()})
+        for record in self.open():
+            state = states.get(record.job)
+            if state is None:
+                self._replace(self._judged(record, now_s))
+            elif state == "pending" and now_s > record.submitted_s + START_S:
+                self._cancel(record, "its node was not idle any more", now_s, started=False)
+
+    def _judged(self, record: SubmittedTest, now_s: float) -> SubmittedTest:
+        """What became of a test whose job has ended."""
+        if not record.archive.exists():
+            text = _last_line(record.log) if record.log.exists() else "its job ended before it began"
+            return record.ended("failed", text or "it left no archive, and its log is empty", now_s)
+        try:
+            about = Archive.open(record.archive).about
+            if about.outcome != COMPLETE:
+                return record.ended("failed", (about.cause or about.outcome)[:_MOST_REASON], now_s)
+            self.on_archive(record.archive)
+        except (ArchiveError, InputError) as problem:
+            return record.ended("failed", str(problem)[:_MOST_REASON], now_s)
+        self._known = None
+        return record.ended("done", "", now_s)
+
+    def _make_way(self, waiting: Sequence[WaitingJob], now_s: float) -> None:
+        """Cancels the tests in the way of others' jobs: those on the nodes that a job names, or the youngest ones."""
+        for job in waiting:
+            tests = [record for record in reversed(self.open()) if not job.nodes or record.node in job.nodes]
+            for record in tests[: job.count]:
+                self._cancel(record, f"job {job.job} waits for nodes", now_s)
+
+    def _cancel(self, record: SubmittedTest, reason: str, now_s: float, *, started: bool = True) -> None:
+        # Written down first: a job that is cancelled and not recorded would count as failed.
+        self._replace(record.ended("cancelled" if started else "not started", reason, now_s))
+        try:
+            self.batch.cancel(record.job)
+        except EnvironmentProblem as problem:
+            self.say(f"{record.node}: {problem}")
+
+    def _submit(self, node: str, now_s: float) -> None:
+        folder, name = self.settings.folder, name_of_test(node, now_s)
+        record = SubmittedTest(node, "", self.batch.scheduler, now_s, folder, name)
+        words = [sys.executable, "-m", "lepaute.cli.main", "run", *self.settings.words]
+        words += [f"--scheduler={self.batch.scheduler}", f"--output={record.archive}", "--quiet"]
+        try:
+            job = self.batch.submit(node, words, record.log, self.settings.walltime_s)
+        except EnvironmentProblem as problem:
+            failed = record.ended("failed", str(problem)[:_MOST_REASON], now_s)
+            failed.save()
+            self.records.append(failed)
+            self.say(f"{node}: {failed.reason}")
+            return
+        submitted = SubmittedTest(node, job, self.batch.scheduler, now_s, folder, name)
+        self.records.append(submitted)
+        try:
+            submitted.save()
+        except BaseException:
+            self.batch.cancel(job)
+            raise
+        self.say(f"{node}: job {job} submitted")
+
+    def _replace(self, record: SubmittedTest) -> None:
+        place = next(at for at, one in enumerate(self.records) if one.name == record.name)
+        self.records[place] = record
+        record.save()
+        self.say(f"{record.node}: {record.outcome}{f': {record.reason}' if record.reason else ''}")
+
+
+@contextmanager
+def records_held(folder: Path) -> Iterator[list[SubmittedTest]]:
+    """The records of a folder, which is made if missing, while no other process schedules tests there.
+
+    Raises InputError where one does, or the folder cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("a")
+    except OSError as problem:
+        raise InputError(f"{folder}: cannot be used ({problem.strerror}); name another folder (--archives)") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(f"{folder}: another `lepaute watch run` is at work there; wait until it ends") from None
+        yield submitted_tests(folder)
+
+
+def _last_line(log: Path) -> str:
+    try:
+        with log.open("rb") as stream:
+            stream.seek(max(0, log.stat().st_size - 4096))
+            lines = stream.read().decode(errors="replace").splitlines()
+    except OSError as problem:
+        return f"its log cannot be read ({problem.strerror})"
+    return next((" ".join(line.split())[:_MOST_REASON] for line in reversed(lines) if line.strip()), "")
