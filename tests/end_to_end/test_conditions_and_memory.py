@@ -82,7 +82,7 @@ def test_the_readme_names_commands_that_exist() -> None:
     lines = [line.strip() for line in README.read_text().splitlines() if line.startswith("    lepaute run")]
     scripts = {shlex.split(line)[2] for line in lines}
     assert "memory" in scripts
-    assert set(shipped_experiments()) == {"memory"}
+    assert set(shipped_experiments()) == {"memory", "node-test"}
     for script in scripts - {"memory"}:
         assert (ROOT / script).is_file()
 

@@ -9,8 +9,8 @@ from farms.daemons import wait_until
 from farms.slurm import SlurmFarm
 from support_run import run_lepaute, start_lepaute
 
-from lepaute.measure.node_tests.batch import JOB_NAME
-from lepaute.measure.node_tests.records import submitted_tests
+from lepaute.measure.idle_nodes.batch import JOB_NAME
+from lepaute.measure.idle_nodes.records import submitted_tests
 from lepaute.store import open_store
 
 pytestmark = [pytest.mark.nodes, pytest.mark.slow]

@@ -23,7 +23,8 @@ def command(
     script: Annotated[
         Path,
         typer.Argument(
-            metavar="EXPERIMENT.py", help="A script with one subclass of lepaute.Job, or memory: the memory hierarchy."
+            metavar="EXPERIMENT.py",
+            help="A script with one subclass of lepaute.Job; node-test, for lepaute watch; or memory: its hierarchy.",
         ),
     ],
     output: Annotated[
@@ -65,7 +66,7 @@ def command(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if not script.is_file():
         # An archive names the script of an experiment, memory.py, in the command that resumes it.
-        script = shipped_experiments().get(str(script).removesuffix(".py"), script)
+        script = shipped_experiments().get(str(script).removesuffix(".py").replace("_", "-"), script)
     job_class = load_job_class(script, class_name)
     options = options_of(
         script=script,

@@ -11,10 +11,10 @@ from lepaute.cli.watch_store import AsJson, Place, check_text, is_there, opened,
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from lepaute.measure.node_tests.batch import BatchSystem
-    from lepaute.measure.node_tests.order import NodeHistory
-    from lepaute.measure.node_tests.records import SubmittedTest
-    from lepaute.measure.node_tests.rounds import NodeTests
+    from lepaute.measure.idle_nodes.batch import BatchSystem
+    from lepaute.measure.idle_nodes.order import NodeHistory
+    from lepaute.measure.idle_nodes.records import SubmittedTest
+    from lepaute.measure.idle_nodes.rounds import NodeTests
 
 #: A node without a result for so many intervals is reported.
 _LATE_INTERVALS = 2.0
@@ -56,7 +56,7 @@ def run(
     from lepaute.errors import InputError
     from lepaute.kit.node_sets import parse_node_set
     from lepaute.kit.quantities import settings_of, time_of
-    from lepaute.measure.node_tests.rounds import NodeTests, Settings, records_held
+    from lepaute.measure.idle_nodes.rounds import NodeTests, Settings, records_held
     from lepaute.measure.shipped import shipped_experiments
 
     # cron and systemd end a job with SIGTERM: tests that run must not be left behind.
@@ -97,11 +97,11 @@ def _batch(scheduler: str, partition: str | None, account: str | None, qos: str 
     from lepaute.errors import InputError
 
     if scheduler == "slurm":
-        from lepaute.measure.node_tests.slurm import SlurmTests
+        from lepaute.measure.idle_nodes.slurm import SlurmTests
 
         return SlurmTests(partition, account, qos)
     if scheduler == "oar":
-        from lepaute.measure.node_tests.oar import OarTests
+        from lepaute.measure.idle_nodes.oar import OarTests
 
         if qos is not None:
             raise InputError("--qos is of Slurm; oar has none")
@@ -111,7 +111,7 @@ def _batch(scheduler: str, partition: str | None, account: str | None, qos: str 
 
 def _histories(place: str, cluster: str) -> "Mapping[str, NodeHistory]":
     """When each node was last measured, and since when a confirmation run of it is asked for."""
-    from lepaute.measure.node_tests.order import NodeHistory
+    from lepaute.measure.idle_nodes.order import NodeHistory
     from lepaute.watch.drains.requested import requested_runs
 
     if not is_there(place):

@@ -24,7 +24,7 @@ WRAPPED_SYMBOLS = (
 )
 
 DGEMM_PROGRAM, STEPS_PROGRAM, P2P_PROGRAM = "probe-dgemm", "probe-hpl-steps", "probe-p2p"
-SEMANTICS_PROGRAM, RING_PROGRAM = "probe-semantics", "probe-ring"
+SEMANTICS_PROGRAM, RING_PROGRAM, MEMORY_PROGRAM = "probe-semantics", "probe-ring", "probe-memory"
 _PROGRAMS = {P2P: P2P_PROGRAM, SEMANTICS: SEMANTICS_PROGRAM, RING: RING_PROGRAM, FLOWS: RING_PROGRAM}
 
 
@@ -42,6 +42,7 @@ class Probes:
     p2p: Path
     semantics: Path
     ring: Path
+    memory: Path
     xhpl: Path
 
     @property
@@ -69,14 +70,15 @@ def build_probes(
         _compile(tools, folder / P2P_PROGRAM, ("probe_p2p.c", *_COMMON, *_MPI), (), ())
         _compile(tools, folder / SEMANTICS_PROGRAM, ("probe_semantics.c", *_COMMON, *_MPI), (), ())
         _compile(tools, folder / RING_PROGRAM, ("probe_ring.c", *_COMMON, *_MPI), (), tools.blas_flags)
+        _compile(tools, folder / MEMORY_PROGRAM, ("probe_memory.c", "memory_read.c", *_COMMON), (), ())
         _compile(tools, folder / DGEMM_PROGRAM, ("probe_dgemm.c", "content.c", *_LOG), (), tools.blas_flags)
 
     sources = digests(path for pattern in ("*.c", "*.h") for path in probe_source().glob(pattern))
-    inputs = [*sources, hpl.name, *tools.identity, __version__, *WRAPPED_SYMBOLS, *C_FLAGS]
+    names = (DGEMM_PROGRAM, STEPS_PROGRAM, P2P_PROGRAM, SEMANTICS_PROGRAM, RING_PROGRAM, MEMORY_PROGRAM)
+    inputs = [*sources, hpl.name, *tools.identity, __version__, *WRAPPED_SYMBOLS, *C_FLAGS, *names]
     built = built_once("probes", inputs, DGEMM_PROGRAM, build, build_dir)
-    names = (DGEMM_PROGRAM, STEPS_PROGRAM, P2P_PROGRAM, SEMANTICS_PROGRAM, RING_PROGRAM)
-    dgemm, hpl_steps, p2p, semantics, ring = (built / name for name in names)
-    return Probes(dgemm, hpl_steps, p2p, semantics, ring, hpl / "xhpl-lepaute")
+    dgemm, hpl_steps, p2p, semantics, ring, memory = (built / name for name in names)
+    return Probes(dgemm, hpl_steps, p2p, semantics, ring, memory, hpl / "xhpl-lepaute")
 
 
 def probe_words(

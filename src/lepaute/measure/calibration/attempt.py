@@ -22,6 +22,7 @@ from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import CommandFailed
 from lepaute.measure.plan import FLOWS, P2P, RING, SEMANTICS, SERIAL, PlannedRun
 from lepaute.measure.probes import probe_words
+from lepaute.measure.raw_output import header_of_raw
 
 #: A probe takes a few seconds; one that takes this long hangs. Larger messages than these take their time.
 PROBE_LIMIT_S = 180.0
@@ -260,14 +261,3 @@ def _check_kernels(path: Path, run: PlannedRun, about: Measured) -> None:
             f"{about.name}: probe {run.name} ran the {core} kernels of OpenBLAS instead of "
             f"{about.kernel_set.core_name}: two copies of OpenBLAS are installed? See lepaute doctor"
         )
-
-
-def header_of_raw(text: str) -> Mapping[str, str]:
-    """The `#@key=value` lines at the head of a raw file."""
-    header = {}
-    for line in text.splitlines():
-        if not line.startswith("#@"):
-            break
-        key, _, value = line[2:].partition("=")
-        header[key] = value
-    return header

@@ -4,13 +4,13 @@ import io
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lepaute.measure.calibration.attempt import header_of_raw
 from lepaute.measure.calibration.entries import AttemptEntry, RawFile
 from lepaute.measure.calibration.repetition import disturbance_warning
 from lepaute.measure.calibration.sentinels import order_of
 from lepaute.measure.experiment.content import Content
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.plan import FLOWS, P2P, RING, SEMANTICS
+from lepaute.measure.raw_output import header_of_raw
 from lepaute.measure.sentinel import SENTINEL
 
 if TYPE_CHECKING:

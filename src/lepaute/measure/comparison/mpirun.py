@@ -10,7 +10,6 @@ from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import complaint_of
 from lepaute.kit.journal import drop_broken_end
 from lepaute.kit.mpi_launcher import Start
-from lepaute.measure.calibration.attempt import header_of_raw
 from lepaute.measure.comparison.cases import BLOCKING, NOTHING, Case
 from lepaute.measure.comparison.entries import COMPLETE, FAILED, MpirunBegun, MpirunEnded
 from lepaute.measure.comparison.libraries import ReadyLibrary
@@ -21,6 +20,7 @@ from lepaute.measure.machine_load import Load, Sample, load_between
 from lepaute.measure.nodes.channel import NodeLost, NodeRefused
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import Result
+from lepaute.measure.raw_output import header_of_raw
 
 #: Between looks at what a probe has written: each costs the measured machine a little.
 FOLLOW_S = 2.0

@@ -4,13 +4,12 @@ Every combination in random order, in blocks of fresh processes. `lepaute fit` f
 Parameters: max_bytes, min_bytes, per_octave, strides, element_bytes, unrolls, allocations, blocks, batch_bytes, cpu.
 """
 
-import csv
-
 import lepaute as lp
 from lepaute.design import Design
 from lepaute.design.memory import hierarchy_sizes
 from lepaute.errors import InputError
 from lepaute.measure.probe_source import C_FLAGS, probe_source
+from lepaute.measure.raw_output import rows_of
 
 SOURCES = ("probe_memory.c", "memory_read.c", "probe_common.c")
 HEADERS = ("memory_read.h", "probe_common.h")
@@ -84,8 +83,3 @@ class MemoryHierarchy(lp.Job):
             what = "a whole number" if most == 1 else "a list of whole numbers such as 1,8"
             raise InputError(f"{name} is {text[:60]!r}; it is {what}")
         return [int(cell) for cell in cells]
-
-
-def rows_of(text: str) -> list[dict[str, str]]:
-    """The rows of a raw file, by the names of its columns."""
-    return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))

@@ -1,7 +1,7 @@
 """Bandwidth of the memory, of experiments that measure the memory hierarchy (`lepaute run memory`).
 
 That of the largest buffer, read with the widest elements, the smallest stride and the most unrolled loop: bytes of all
-calls over the time of all calls.
+calls over the time of all calls. Where several cores of a processor were measured, that of a core in the mean.
 """
 
 from collections.abc import Iterator
@@ -20,6 +20,8 @@ _NUMBERS = ("size_bytes", "stride", "element_bytes", "unroll", "read_bytes", "du
 
 def memory(run: ArchivedRun) -> Iterator[FactorValue]:
     """The bandwidth of each processor that was measured."""
+    import pandas as pd
+
     if run.is_calibration:
         return
     for member in run.tables():
@@ -33,12 +35,15 @@ def memory(run: ArchivedRun) -> Iterator[FactorValue]:
             continue
         varied = [name for name in run.design_columns if name in table and name not in PLACES]
         threads = table["cpu"] if "cpu" in table else nodes.map(lambda _: -1)
-        for (node, thread), rows in table.groupby([nodes, threads], sort=True):
+        cpus = pd.Series(
+            [run.cpu_of(str(node), int(thread)) for node, thread in zip(nodes, threads, strict=True)], table.index
+        )
+        for (node, cpu), rows in table.groupby([nodes, cpus], sort=True):
             largest = rows[rows["size_bytes"] == rows["size_bytes"].max()]
             for name, best in (("element_bytes", "max"), ("stride", "min"), ("unroll", "max")):
                 largest = largest[largest[name] == largest[name].agg(best)]
             seconds = float(largest["duration_s"].sum())
             value = float(largest["read_bytes"].sum()) / seconds if seconds > 0 else np.nan
             how = cells_text(rows, varied or ["size_bytes", "stride", "element_bytes", "unroll"])
-            yield FactorValue(str(node), BANDWIDTH, value, run.cpu_of(str(node), int(str(thread))), {"buffers": how})
+            yield FactorValue(str(node), BANDWIDTH, value, int(str(cpu)), {"buffers": how})
         return

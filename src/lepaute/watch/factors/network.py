@@ -1,4 +1,5 @@
-"""Latency and bandwidth of messages, of the ping-pongs of a calibration: half of a round trip, less the clock's cost.
+"""Latency and bandwidth of messages, of the ping-pongs of a calibration or a node test: half of a round trip, less the
+clock's cost.
 
 Between nodes (`network_...`) and inside a node (`loopback_...`). Both ends of a pair have the value of the pair: one
 slow card shows at both, and the pairs of a node tell which end it is.
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lepaute.fit.observations.checks import checked_table
-from lepaute.fit.observations.columns import P2P
+from lepaute.fit.observations.columns import NEEDED, P2P
 from lepaute.watch.factors.archived_run import ArchivedRun
 from lepaute.watch.factors.sizes import cells_text
 from lepaute.watch.factors.value import FactorValue
@@ -25,8 +26,10 @@ _NAMES = {"remote": "network", "local": "loopback"}
 
 def network(run: ArchivedRun) -> Iterator[FactorValue]:
     """For each node and kind of link: the median time of small messages, and bytes over time of large ones."""
-    if not run.is_calibration or P2P not in run.archive.members():
+    if P2P not in run.archive.members():
         return
+    if not run.is_calibration and not set(run.archive.table(P2P).columns) >= {*NEEDED[P2P], "link"}:
+        return  # a table of that name of somebody's own experiment
     table = checked_table(run.archive, P2P)
     nodes = run.nodes_of(table)
     if nodes is None or "link" not in table:

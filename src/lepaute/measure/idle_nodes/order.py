@@ -4,7 +4,7 @@ import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from lepaute.measure.node_tests.records import SubmittedTest
+from lepaute.measure.idle_nodes.records import SubmittedTest
 
 #: A test that failed is not repeated at once: the next one would fail as well, and other nodes would wait.
 RETRY_S = 6 * 3600.0

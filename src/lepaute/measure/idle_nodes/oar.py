@@ -11,7 +11,7 @@ from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import run_command
 from lepaute.kit.documents import read_json
 from lepaute.kit.node_sets import check_node_name
-from lepaute.measure.node_tests.batch import JOB_NAME, BatchSystem, JobState, WaitingJob
+from lepaute.measure.idle_nodes.batch import JOB_NAME, BatchSystem, JobState, WaitingJob
 from lepaute.measure.schedulers.oar import BEFORE_RUNNING, MOST_ANSWER_BYTES, SUBMITTED, answered_jobs
 from lepaute.measure.schedulers.request import check_word
 from lepaute.measure.schedulers.types import clock_time

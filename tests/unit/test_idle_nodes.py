@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.measure.node_tests.batch import BatchSystem, JobState, WaitingJob
-from lepaute.measure.node_tests.order import RETRY_S, NodeHistory, due_nodes
-from lepaute.measure.node_tests.records import SubmittedTest, submitted_tests
-from lepaute.measure.node_tests.rounds import START_S, NodeTests, Settings, records_held
+from lepaute.measure.idle_nodes.batch import BatchSystem, JobState, WaitingJob
+from lepaute.measure.idle_nodes.order import RETRY_S, NodeHistory, due_nodes
+from lepaute.measure.idle_nodes.records import SubmittedTest, submitted_tests
+from lepaute.measure.idle_nodes.rounds import START_S, NodeTests, Settings, records_held
 
 DAY_S = 86_400.0
 NOW_S = 1_795_000_000.0

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.measure.node_tests.oar import OarTests
+from lepaute.measure.idle_nodes.oar import OarTests
 
 _DATA = Path(__file__).parents[1] / "data" / "oar"
 #: By node and resource in OAR 2; a licence is a resource without a node.

@@ -8,7 +8,7 @@ from pathlib import Path
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.command import run_command
 from lepaute.kit.node_sets import check_node_name
-from lepaute.measure.node_tests.batch import JOB_NAME, BatchSystem, JobState, WaitingJob
+from lepaute.measure.idle_nodes.batch import JOB_NAME, BatchSystem, JobState, WaitingJob
 from lepaute.measure.schedulers.request import check_word
 from lepaute.measure.schedulers.slurm_nodes import slurm_nodes
 from lepaute.measure.schedulers.types import clock_time

@@ -11,9 +11,9 @@ from pathlib import Path
 from lepaute.archive import Archive
 from lepaute.archive.metadata import COMPLETE
 from lepaute.errors import ArchiveError, EnvironmentProblem, InputError
-from lepaute.measure.node_tests.batch import BatchSystem, WaitingJob
-from lepaute.measure.node_tests.order import NodeHistory, due_nodes
-from lepaute.measure.node_tests.records import SubmittedTest, name_of_test, submitted_tests
+from lepaute.measure.idle_nodes.batch import BatchSystem, WaitingJob
+from lepaute.measure.idle_nodes.order import NodeHistory, due_nodes
+from lepaute.measure.idle_nodes.records import SubmittedTest, name_of_test, submitted_tests
 
 #: A test that has not started after so long, on a node that was idle, has lost it to somebody.
 START_S = 60.0

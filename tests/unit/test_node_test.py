@@ -1,0 +1,99 @@
+"""The parts of a node test: what is measured, in which order, and what a user may set."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lepaute.design.table import read_design
+from lepaute.errors import InputError
+from lepaute.measure.layout import Core, Layout
+from lepaute.measure.node_test import disk_script
+from lepaute.measure.node_test.design import FULL, QUICK, node_test_design
+from lepaute.measure.node_test.memory_rows import memory_rows, numa_threads
+from lepaute.measure.node_test.messages import neighbours
+from lepaute.measure.node_test.parameters import Parameters
+from lepaute.measure.node_test.sensors import absent_sensors
+from lepaute.measure.raw_output import rows_of
+from lepaute.watch.factors.performance import FIXED_SIZE
+from lepaute.watch.factors.regression import TERMS
+
+
+def blocks_of(order_seed: int, seed: int = 1) -> list[list[tuple[object, ...]]]:
+    design = node_test_design(seed, QUICK, order_seed)
+    return [[row[1:4] for row in design.rows if row[4] == block] for block in range(QUICK.most_blocks)]
+
+
+def test_blocks_have_the_same_sizes_in_other_orders() -> None:
+    first, second = blocks_of(5)
+    assert first != second
+    assert sorted(map(str, first)) == sorted(map(str, second))
+    assert len(set(first)) > len(TERMS)
+    # The order is drawn by its own seed; the sizes are those of every test with that seed.
+    other, _ = blocks_of(6)
+    assert other != first
+    assert set(other) == set(first)
+    assert set(blocks_of(5, seed=2)[0]) != set(first)
+
+
+def test_the_whole_test_has_the_size_that_watch_takes_a_factor_of() -> None:
+    assert FULL.fixed == ((FIXED_SIZE,) * 3,)
+
+
+def test_a_design_can_be_read_back(tmp_path: Path) -> None:
+    design = node_test_design(1, QUICK, 2)
+    (tmp_path / "design.csv").write_text(design.to_csv())
+    assert read_design(tmp_path / "design.csv").rows == design.rows
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"warmup": "1"}, "there is no parameter warmup; known: warm_up_s"),
+        ({"warm_up_s": "long"}, "warm_up_s is 'long'"),
+        ({"dgemm_s": "-1"}, "dgemm_s"),
+        ({"dgemm_s": "nan"}, "dgemm_s"),
+        ({"quick": "perhaps"}, "quick"),
+    ],
+)
+def test_parameters_that_cannot_be_are_refused(given: dict[str, object], expected: str) -> None:
+    with pytest.raises(InputError, match=expected):
+        Parameters.of(given)
+
+
+def test_a_quick_test_is_short_unless_told_otherwise() -> None:
+    assert Parameters.of({}).dgemm_s >= 240.0  # minutes 2 to 4 are the steady window
+    assert Parameters.of({"quick": "true"}) == Parameters(0.5, 0.0, "", quick=True)
+    assert Parameters.of({"quick": True, "warm_up_s": "2"}).warm_up_s == 2.0
+
+
+def test_all_cores_of_a_numa_node_read_at_once_each_by_one_hardware_thread() -> None:
+    cores = [Core(number, 2 * number, number // 4, number // 2, number // 4, (2 * number,)) for number in range(8)]
+    threads = numa_threads(Layout(tuple(cores), "test"))
+    assert threads == {0: [0, 2], 1: [4, 6], 2: [8, 10], 3: [12, 14]}
+    assert len(memory_rows(1, quick=True).rows) < len(memory_rows(1, quick=False).rows)
+
+
+def test_each_node_is_in_two_pairs_with_its_neighbours() -> None:
+    assert neighbours(["a"]) == []
+    assert neighbours(["a", "b"]) == [("a", "b")]
+    assert neighbours(["a", "b", "c"]) == [("a", "b"), ("b", "c"), ("c", "a")]
+
+
+def test_sensors_without_a_number_are_absent() -> None:
+    samples = [{"time_s": 1.0, "frequency_core0_hz": None}, {"time_s": 2.0, "temperature_x_celsius": 40.0}]
+    assert absent_sensors(samples) == ["frequency of the cores", "power"]
+    assert absent_sensors([]) == ["frequency of the cores", "temperature", "power"]
+
+
+def test_the_disk_script_writes_and_reads_and_leaves_nothing(tmp_path: Path) -> None:
+    words = [sys.executable, disk_script.__file__, str(tmp_path), "2", str(8 << 20), "10"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=120)
+    rows = rows_of(done.stdout)
+    assert [row["operation"] for row in rows] == ["write", "read"] * 2
+    assert {row["size_bytes"] for row in rows} == {str(8 << 20)}
+    assert all(float(row["duration_s"]) > 0 for row in rows)
+    assert list(tmp_path.iterdir()) == []
+    failed = subprocess.run([*words[:2], "/nowhere", *words[3:]], capture_output=True, check=False, timeout=120)
+    assert failed.returncode != 0
