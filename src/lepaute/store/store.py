@@ -237,6 +237,12 @@ class Store:
         names: list[str] = self._backend.read(query, [cluster])["node"].to_pylist()
         return names
 
+    def vectors(self, cluster: str) -> list[str]:
+        """The names of the vectors of several factors that were tested together, such as "a & b"."""
+        query = "select distinct factor from verdicts where cluster = ? and p > 1 order by factor"
+        names: list[str] = self._backend.read(query, [cluster])["factor"].to_pylist()
+        return names
+
     def job_states(self, cluster: str | None = None) -> "pandas.DataFrame":
         """A row for each job of each node: columns cluster, node, job, started_s, state.
 
