@@ -1,5 +1,6 @@
 """A factor over all machines and days: a row a CPU, a point a job, as compact data for a canvas."""
 
+import re
 from typing import Any, cast
 
 import numpy as np
@@ -13,6 +14,7 @@ P_LEVELS = (0.05, 0.01, 1e-4, 1e-6)
 #: Not tested yet, did not end well, logged as an outlier.
 UNTESTED, FAILED, OUTLIER, NORMAL = ".", "x", "o", "n"
 _LOWER, _HIGHER = "ABCD", "abcd"
+_UNLIKE = "PQRS"  # of a vector, which has no direction
 
 
 def codes_of(factor: FactorRows) -> list[str]:
@@ -20,8 +22,9 @@ def codes_of(factor: FactorRows) -> list[str]:
     rows = factor.rows
     p, direction = rows["p_value"].to_numpy(float), rows["direction"].to_numpy()
     strength = np.searchsorted(-np.array(P_LEVELS), -p, side="right")  # 0: above all; NaN sorts last, replaced below
-    letters = np.where(direction < 0, np.array(list(f"{NORMAL}{_LOWER}"))[np.minimum(strength, 4)],
-                       np.array(list(f"{NORMAL}{_HIGHER}"))[np.minimum(strength, 4)])  # fmt: skip
+    lower, higher = (_UNLIKE, _UNLIKE) if factor.is_vector else (_LOWER, _HIGHER)
+    scales = np.array([list(f"{NORMAL}{lower}"), list(f"{NORMAL}{higher}")])
+    letters = scales[(direction > 0).astype(int), np.minimum(strength, len(P_LEVELS))]
     letters = np.where(np.isnan(p), UNTESTED, letters)
     letters = np.where(rows["outlier"].to_numpy(), OUTLIER, letters)
     letters = np.where((rows["state"] != "done").to_numpy(), FAILED, letters)
@@ -34,7 +37,7 @@ def overview_data(factor: FactorRows, pages: dict[str, str], events: list[dict[s
     days, codes = day_numbers(factor.rows), codes_of(factor)
     values = short(factor.rows["value"].to_numpy(float))
     chances = short(factor.rows["p_value"].to_numpy(float), 2)
-    machines = []
+    machines: list[dict[str, Any]] = []
     for machine, places in factor.rows.groupby(["node", "cpu"], sort=False).indices.items():
         node, cpu = cast("tuple[str, int]", machine)
         first, last = int(places[0]), int(places[-1]) + 1  # rows are sorted by machine
@@ -48,6 +51,7 @@ def overview_data(factor: FactorRows, pages: dict[str, str], events: list[dict[s
                 "p": chances[first:last],
             }
         )
+    machines.sort(key=lambda machine: (natural(machine["node"]), machine["cpu"]))
     return {
         "factor": factor.name,
         "cluster": factor.cluster,
@@ -63,7 +67,7 @@ def last_values(factor: FactorRows) -> list[dict[str, Any]]:
     """The last value of each machine: the distribution, and where in the cluster it is (thesis, figure 9.10 b, c)."""
     done = factor.rows[factor.rows["state"] == "done"]
     last = done.drop_duplicates(["node", "cpu"], keep="last")
-    number = {name: place for place, name in enumerate(sorted(last["node"].unique(), key=natural))}
+    number = {name: place for place, name in enumerate(sorted(last["node"].unique(), key=natural), start=1)}
     return [
         {"node": row["node"], "cpu": int(row["cpu"]), "place": number[row["node"]], "value": value}
         for row, value in zip(last.to_dict("records"), short(last["value"].to_numpy(float)), strict=True)
@@ -73,6 +77,4 @@ def last_values(factor: FactorRows) -> list[dict[str, Any]]:
 
 def natural(name: str) -> tuple[tuple[int, int | str], ...]:
     """n2 before n10."""
-    import re
-
     return tuple((0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"([0-9]{1,18})", name) if part)

@@ -236,6 +236,7 @@ def _write_nodes(
             "node.html.j2",
             {
                 "node": node,
+                "regressed": mine[0].changes[0].factor if mine else "",
                 "series": series.of(node),
                 "events": [mark for mark in marks if mark["day"] in days],
             },

@@ -15,7 +15,7 @@ document.addEventListener("DOMContentLoaded", () => {
       width: "container", height: 220, data: { values }, mark: { type: "point", filled: true, size: 28 },
       params: [{ name: "zoom", select: "interval", bind: "scales" }],
       encoding: {
-        x: { field: "place", type: "quantitative", title: "node", axis: { labelExpr: "datum.value", tickMinStep: 1 } },
+        x: { field: "place", type: "quantitative", title: "node", axis: { tickMinStep: 1 }, scale: { zero: false, nice: false, padding: 10 } },
         y: { field: "value", type: "quantitative", axis, scale: { zero: false } }, color: colour, href: { field: "page" },
         tooltip: [{ field: "node" }, { field: "CPU" }, { field: "value", format: ".4s" }],
       },

@@ -4,31 +4,39 @@ document.addEventListener("DOMContentLoaded", () => {
   const data = window.lepaute, choice = document.getElementById("factor"), output = document.getElementById("point");
   const plot = document.getElementById("evolution"), names = [...new Set(data.series.map((each) => each.factor))];
   const asked = decodeURIComponent(window.location.hash.slice(1));
-  // The factor that was asked for, or the one that stood out most in its last ten jobs.
+  // The factor that was asked for, or that regressed, or that stood out most in its last ten jobs.
   const least = (name) => Math.min(...data.series.filter((each) => each.factor === name).flatMap((each) => each.p.slice(-10).map((p) => (p === null ? 1 : p))));
-  let factor = names.includes(asked) ? asked : names.slice().sort((one, other) => least(one) - least(other))[0];
+  let factor = names.includes(asked) ? asked : names.includes(data.regressed) ? data.regressed : names.slice().sort((one, other) => least(one) - least(other))[0];
   let view = "single", rows = [], at = null, running = null;
   for (const name of names) choice.append(new Option(name, name, name === factor, name === factor));
   const EXPLAINED = {
-    single: "Band: where 99.99 % of the next jobs would lie if nothing had changed, from the jobs before. Shades of the points: how unlikely each is.",
+    single: "Band: where 99.99 % of the next jobs would lie if nothing had changed, from the jobs before; cut off where it is very wide. Shades of the points: how unlikely each is.",
     window: "Means of several jobs in a row, with the band for such a mean: slow and small changes show here first.",
-    chance: "p-value of each job; below the line 99.99 % would not.",
+    chance: "p-value of each job. If nothing had changed, 99.99 % of them would lie above the line.",
     raw: "Every value, also of jobs that are logged as outliers and of other ways of measuring (shapes).",
   };
   function rowsOf(series) {
-    const mean = view === "window";
+    const mean = view === "window", lows = series.low ? (mean ? series.lowMean : series.low) : [];
+    let band = 0; // a band ends where there is no interval
     return series.time.map((time, place) => {
       const archive = series.archives[series.archive[place]];
+      if (place && lows[place] === null) band += 1;
       return {
         time: time * 1000, cpu: series.cpu < 0 ? "node" : `CPU ${series.cpu}`, code: series.code[place],
         value: series.value ? (mean ? series.mean[place] : series.value[place]) : null,
         low: series.low ? (mean ? series.lowMean[place] : series.low[place]) : null,
         high: series.high ? (mean ? series.highMean[place] : series.high[place]) : null,
         p: mean ? series.pMean[place] : series.p[place],
-        stratum: String(series.stratum[place] + 1), job: series.job.length ? series.job[place] : archive, archive,
+        band, stratum: String(series.stratum[place] + 1), job: series.job.length ? series.job[place] : archive, archive,
         meaning: site.CODES[series.code[place]][0],
       };
     });
+  }
+  // Of the values: the intervals after few jobs are so wide that nothing else could be seen.
+  function range() {
+    const values = rows.map((row) => row.value).filter((value) => value !== null);
+    const low = Math.min(...values), high = Math.max(...values), room = 0.4 * (high - low) || 0.01 * Math.abs(high) || 1;
+    return [low - room, high + room];
   }
   function spec(series) {
     const events = data.events.map((event) => ({ time: event.day * 86400000, text: event.text, page: event.page }));
@@ -36,12 +44,12 @@ document.addEventListener("DOMContentLoaded", () => {
     const chances = view === "chance" || !series[0].value;
     const y = chances
       ? { field: "p", type: "quantitative", title: "p-value", scale: { type: "log", domainMax: 1 }, axis: { format: "~e" } }
-      : { field: "value", type: "quantitative", title: factor, scale: { zero: false }, axis: { format: "~s" } };
+      : { field: "value", type: "quantitative", title: factor, scale: { zero: false, domain: range(), nice: true }, axis: { format: "~s" } };
     const used = [...new Set(rows.map((row) => row.code))];
     const layers = [];
     if (!chances && view !== "raw") layers.push({
-      mark: { type: "area", opacity: 0.22, color: site.style("--blue"), interpolate: "step-after" },
-      encoding: { x, y: { ...y, field: "low" }, y2: { field: "high" }, detail: { field: "stratum" } },
+      mark: { type: "area", clip: true, opacity: 0.22, color: site.style("--blue"), interpolate: "step-after" },
+      encoding: { x, y: { ...y, field: "low" }, y2: { field: "high" }, detail: [{ field: "stratum" }, { field: "band" }] },
       transform: [{ filter: "datum.low !== null" }],
     });
     if (chances) layers.push({ data: { values: [{ level: 0.0001 }] }, mark: { type: "rule", strokeDash: [4, 3] }, encoding: { y: { datum: 0.0001 } } });

@@ -8,7 +8,9 @@ const site = (function () {
     C: ["lower, p < 0.0001", "#d4730c", "#e08a2c"], D: ["lower, p < 0.000001", "#8f3b00", "#ffb066"],
     a: ["higher, p < 0.05", "#c2d8f2", "#2c4a6e"], b: ["higher, p < 0.01", "#79abe3", "#3d76b8"],
     c: ["higher, p < 0.0001", "#2a6fc0", "#67a8f0"], d: ["higher, p < 0.000001", "#0d3d78", "#b5d8ff"],
-    ".": ["too few to test", "#d9dee5", "#39424d"], o: ["logged as an outlier", "#a06bbf", "#b98ad6"],
+    P: ["unlike before, p < 0.05", "#dccbe8", "#4b3a59"], Q: ["unlike before, p < 0.01", "#b48fd0", "#7a569a"],
+    R: ["unlike before, p < 0.0001", "#8450ab", "#b184d6"], S: ["unlike before, p < 0.000001", "#4a1a70", "#dcbcf5"],
+    ".": ["too few to test", "#d9dee5", "#39424d"], o: ["logged as an outlier", "#4a9c5d", "#74c686"],
     x: ["did not end well", "#b3261e", "#ff6b60"],
   };
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
