@@ -34,7 +34,7 @@ def effect_of(event: Event, factor: FactorRows) -> Effect | None:
     nodes = event.nodes.among({(factor.cluster, node) for node in rows["node"].unique()})
     own = rows[rows["node"].isin([node for _, node in nodes]) & rows["value"].notna()]
     changes = []
-    for _, part in own.groupby(["node", "cpu"], sort=False):
+    for _, part in own.groupby(["node", "cpu"], sort=False, observed=True):
         times, values = part["started_s"].to_numpy(float), part["value"].to_numpy(float)
         before, after = values[times < event.start_s][-JOBS:], values[times >= event.start_s][:JOBS]
         if len(before) and len(after) and (level := float(np.median(before))) != 0.0:

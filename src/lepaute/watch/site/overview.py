@@ -38,7 +38,7 @@ def overview_data(factor: FactorRows, pages: dict[str, str], events: list[dict[s
     values = short(factor.rows["value"].to_numpy(float))
     chances = short(factor.rows["p_value"].to_numpy(float), 2)
     machines: list[dict[str, Any]] = []
-    for machine, places in factor.rows.groupby(["node", "cpu"], sort=False).indices.items():
+    for machine, places in factor.rows.groupby(["node", "cpu"], sort=False, observed=True).indices.items():
         node, cpu = cast("tuple[str, int]", machine)
         first, last = int(places[0]), int(places[-1]) + 1  # rows are sorted by machine
         machines.append(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lepaute.store import Store
 
 _KEY = ["node", "cpu", "job"]
+_OF_VALUES = [*_KEY, "started_s", "stratum", "value", "state", "archive"]
 _OF_VERDICT = ["outlier", "p_value", "direction", "low", "high", "missing"]
 
 
@@ -37,12 +38,13 @@ class FactorRows:
 
 def factor_rows(store: "Store", cluster: str, factor: str) -> FactorRows:
     """The values of a factor, and what the unpooled tests say of them."""
-    values = store.values(cluster=cluster, factors=[factor])
-    verdicts = store.verdicts(cluster=cluster, factors=[factor], pooled=False)
-    if values.empty:  # a vector
-        values = _jobs_of(verdicts)
-    table = values[[*_KEY, "started_s", "stratum", "value", "state", "archive"]]
-    single = _latest(verdicts[verdicts["r"] == 1])[[*_KEY, *_OF_VERDICT]]
+    table = store.values(cluster=cluster, factors=[factor])[_OF_VALUES]
+    windows = store.windows(cluster, factor)
+    single = _latest(store, cluster, factor, 1, _OF_VERDICT)
+    if table.empty:  # a vector
+        table = _latest(store, cluster, factor, 1, ["started_s", "stratum", "archive"]).assign(
+            value=np.nan, state="done"
+        )
     table = table.merge(single, how="left", on=_KEY)
     untested = (table["missing"] != 0).to_numpy()  # NaN where there is no verdict
     for name in ("p_value", "low", "high"):
@@ -50,20 +52,22 @@ def factor_rows(store: "Store", cluster: str, factor: str) -> FactorRows:
     table["direction"] = table["direction"].fillna(0).astype("int8")
     table["outlier"] = table["outlier"].fillna(value=False).astype(bool)
     table = table.drop(columns="missing").sort_values(["node", "cpu", "started_s", "job"], ignore_index=True)
-    window = int(verdicts["r"].max()) if len(verdicts) else 0
+    window = max(windows, default=0)
     if window > 1:
-        table = _with_window(table, _latest(verdicts[verdicts["r"] == window]), window)
+        table = _with_window(
+            table, _latest(store, cluster, factor, window, ["p_value", "low", "high", "missing"]), window
+        )
+    for name in ("node", "job", "stratum", "state", "archive"):
+        table[name] = table[name].astype("category")
     return FactorRows(cluster, factor, table, window if window > 1 else 0)
 
 
-def _jobs_of(verdicts: "pd.DataFrame") -> "pd.DataFrame":
-    jobs = verdicts.drop_duplicates(_KEY)
-    return jobs[[*_KEY, "started_s", "stratum", "archive"]].assign(value=np.nan, state="done")
-
-
-def _latest(verdicts: "pd.DataFrame") -> "pd.DataFrame":
+def _latest(store: "Store", cluster: str, factor: str, window: int, columns: list[str]) -> "pd.DataFrame":
     """The last verdict on each job: those before rest on an older changelog."""
-    return verdicts.sort_values("judged_s", kind="stable").drop_duplicates(_KEY, keep="last")
+    asked = [*_KEY, "judged_s", *columns]
+    verdicts = store.verdicts(cluster=cluster, factors=[factor], r=window, pooled=False, columns=asked)
+    kept = verdicts.sort_values("judged_s", kind="stable").drop_duplicates(_KEY, keep="last")
+    return kept.drop(columns="judged_s")
 
 
 def _with_window(table: "pd.DataFrame", verdicts: "pd.DataFrame", window: int) -> "pd.DataFrame":
@@ -71,7 +75,7 @@ def _with_window(table: "pd.DataFrame", verdicts: "pd.DataFrame", window: int) -
     tests = tests.rename(columns={"p_value": "p_w", "low": "low_w", "high": "high_w"})
     table = table.merge(tests, how="left", on=_KEY)
     kept = table.loc[table["value"].notna() & ~table["outlier"], ["node", "cpu", "stratum", "value"]]
-    groups = kept.groupby(["node", "cpu", "stratum"], sort=False)["value"]
+    groups = kept.groupby(["node", "cpu", "stratum"], sort=False, observed=True)["value"]
     means = groups.rolling(window, min_periods=window).mean().reset_index(level=[0, 1, 2], drop=True)
     table["mean_w"] = means.reindex(table.index).where(table["p_w"].notna())
     return table

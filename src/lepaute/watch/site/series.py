@@ -1,6 +1,6 @@
 """One node: each factor of each CPU over time, with the fluctuation interval, as compact data."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Any, cast
 
 from lepaute.watch.site.numbers import short
@@ -8,48 +8,53 @@ from lepaute.watch.site.overview import codes_of
 from lepaute.watch.site.read import FactorRows
 
 
+_NUMBERS = {"value": "value", "low": "low", "high": "high"}
+_OF_WINDOW = {"mean_w": "mean", "low_w": "lowMean", "high_w": "highMean"}
+
+
 class NodeSeries:
     """The series of all nodes of a cluster, a factor added at a time so that the store is read once for each."""
 
     def __init__(self) -> None:
-        self._series: dict[str, list[dict[str, Any]]] = {}
+        self._factors: list[tuple[FactorRows, str, dict[str, list[tuple[int, slice]]]]] = []
 
     def add(self, factor: FactorRows) -> None:
-        rows, codes = factor.rows, codes_of(factor)
-        columns = {"value": "value", "low": "low", "high": "high"}
-        if factor.window:
-            columns |= {"mean_w": "mean", "low_w": "lowMean", "high_w": "highMean"}
-        numbers = {name: short(rows[column].to_numpy(float)) for column, name in columns.items()}
-        numbers["p"] = short(rows["p_value"].to_numpy(float), 3)
-        if factor.window:
-            numbers["pMean"] = short(rows["p_w"].to_numpy(float), 3)
-        times = rows["started_s"].round().astype("int64").tolist()
-        strata, jobs, archives = (rows[name].tolist() for name in ("stratum", "job", "archive"))
-        for machine, places in rows.groupby(["node", "cpu"], sort=False).indices.items():
+        places: dict[str, list[tuple[int, slice]]] = {}
+        grouped = factor.rows.groupby(["node", "cpu"], sort=False, observed=True).indices
+        for machine, rows in grouped.items():
             node, cpu = cast("tuple[str, int]", machine)
-            part = slice(int(places[0]), int(places[-1]) + 1)
-            one: dict[str, Any] = {
-                "factor": factor.name,
-                "cpu": int(cpu),
-                "window": factor.window,
-                "time": times[part],
-                "code": "".join(codes[part]),
-                "job": jobs[part],
-                "archive": archives[part],
-                "stratum": strata[part],
-            }
-            for name, column in numbers.items():
-                if not (factor.is_vector and name not in ("p", "pMean")):
-                    one[name] = column[part]
-            self._series.setdefault(str(node), []).append(one)
+            places.setdefault(str(node), []).append((int(cpu), slice(int(rows[0]), int(rows[-1]) + 1)))
+        self._factors.append((factor, "".join(codes_of(factor)), places))
 
     def of(self, node: str) -> list[dict[str, Any]]:
         """The series of a node, texts that repeat replaced by their places in lists."""
-        return [_packed(one) for one in self._series.get(node, [])]
+        return [
+            _packed(_series(factor, codes[part], cpu, part))
+            for factor, codes, places in self._factors
+            for cpu, part in places.get(node, ())
+        ]
 
     @property
-    def nodes(self) -> Sequence[str]:
-        return tuple(self._series)
+    def nodes(self) -> Collection[str]:
+        return {node for *_, places in self._factors for node in places}
+
+
+def _series(factor: FactorRows, codes: str, cpu: int, part: slice) -> dict[str, Any]:
+    rows = factor.rows.iloc[part]
+    found: dict[str, Any] = {
+        "factor": factor.name,
+        "cpu": cpu,
+        "window": factor.window,
+        "time": rows["started_s"].round().astype("int64").tolist(),
+        "code": codes,
+        **{name: rows[name].tolist() for name in ("job", "archive", "stratum")},
+        "p": short(rows["p_value"].to_numpy(float), 3),
+    }
+    numbers = {} if factor.is_vector else dict(_NUMBERS)
+    if factor.window:
+        found["pMean"] = short(rows["p_w"].to_numpy(float), 3)
+        numbers |= {} if factor.is_vector else _OF_WINDOW
+    return found | {name: short(rows[column].to_numpy(float)) for column, name in numbers.items()}
 
 
 def _packed(one: dict[str, Any]) -> dict[str, Any]:
