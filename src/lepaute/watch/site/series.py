@@ -7,7 +7,6 @@ from lepaute.watch.site.numbers import short
 from lepaute.watch.site.overview import codes_of
 from lepaute.watch.site.read import FactorRows
 
-
 _NUMBERS = {"value": "value", "low": "low", "high": "high"}
 _OF_WINDOW = {"mean_w": "mean", "low_w": "lowMean", "high_w": "highMean"}
 

@@ -19,7 +19,7 @@ from lepaute.watch.notices.absences import absences
 from lepaute.watch.report.texts import change_text, machines_text
 from lepaute.watch.site.events import effect_of, event_values
 from lepaute.watch.site.numbers import script_of
-from lepaute.watch.site.overview import last_values, natural, overview_data
+from lepaute.watch.site.overview import P_LEVELS, last_values, natural, overview_data
 from lepaute.watch.site.read import FactorRows, factor_rows
 from lepaute.watch.site.series import NodeSeries
 from lepaute.watch.site.summary import FactorSummary, summary_of
@@ -236,6 +236,7 @@ def _write_nodes(
             "node.html.j2",
             {
                 "node": node,
+                "levels": P_LEVELS,
                 "regressed": mine[0].changes[0].factor if mine else "",
                 "series": series.of(node),
                 "events": [mark for mark in marks if mark["day"] in days],

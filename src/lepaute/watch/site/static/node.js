@@ -15,20 +15,27 @@ document.addEventListener("DOMContentLoaded", () => {
     chance: "p-value of each job. If nothing had changed, 99.99 % of them would lie above the line.",
     raw: "Every value, also of jobs that are logged as outliers and of other ways of measuring (shapes).",
   };
+  // Of a mean: by its own p-value, and the side of its band that it is on.
+  function codeOfMean(series, place) {
+    const p = series.pMean[place], middle = (series.lowMean[place] + series.highMean[place]) / 2;
+    if (p === null || series.mean[place] === null) return ".";
+    const strength = data.levels.filter((level) => p < level).length;
+    return strength ? (series.mean[place] < middle ? "ABCD" : "abcd")[strength - 1] : "n";
+  }
   function rowsOf(series) {
     const mean = view === "window", lows = series.low ? (mean ? series.lowMean : series.low) : [];
     let band = 0; // a band ends where there is no interval
     return series.time.map((time, place) => {
-      const archive = series.archives[series.archive[place]];
+      const archive = series.archives[series.archive[place]], code = mean ? codeOfMean(series, place) : series.code[place];
       if (place && lows[place] === null) band += 1;
       return {
-        time: time * 1000, cpu: series.cpu < 0 ? "node" : `CPU ${series.cpu}`, code: series.code[place],
+        time: time * 1000, cpu: series.cpu < 0 ? "node" : `CPU ${series.cpu}`, code,
         value: series.value ? (mean ? series.mean[place] : series.value[place]) : null,
         low: series.low ? (mean ? series.lowMean[place] : series.low[place]) : null,
         high: series.high ? (mean ? series.highMean[place] : series.high[place]) : null,
         p: mean ? series.pMean[place] : series.p[place],
         band, stratum: String(series.stratum[place] + 1), job: series.job.length ? series.job[place] : archive, archive,
-        meaning: site.CODES[series.code[place]][0],
+        meaning: site.CODES[code][0],
       };
     });
   }
