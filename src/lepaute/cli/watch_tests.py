@@ -61,7 +61,7 @@ def run_tests(
     from lepaute.cli.watch_tests_text import summary_text
     from lepaute.kit.outputs import check_outputs
     from lepaute.watch.notices.notice import notices
-    from lepaute.watch.report.summary import summarise
+    from lepaute.watch.report.summary import OF_VERDICTS, summarise
 
     check_outputs({"--csv": csv}, inputs=[])
     since_s, until_s = start_of(since, "--since"), end_of(until, "--until")
@@ -74,6 +74,7 @@ def run_tests(
             confidence=confidence,
             pooled=pooled,
             until_s=until_s,
+            columns=OF_VERDICTS if csv is None else None,
         )
         changelog = watch.changelog()
         verdicts = of_machines(verdicts, values)

@@ -98,6 +98,7 @@ class Watch:
         pooled: bool = False,
         since_s: float | None = None,
         until_s: float | None = None,
+        columns: Sequence[str] | None = None,
     ) -> "pandas.DataFrame":
         """The verdicts of the jobs that started in [since_s, until_s), on these nodes; new ones are recorded.
 
@@ -106,7 +107,7 @@ class Watch:
         and the events and outliers that made it so; where any of these are others now, there is a further verdict,
         and this method returns the one of today's basis.
         A pooled verdict rests on all jobs of its day: give the day whole, as what comes in later makes another verdict.
-        Columns: those of VERDICTS, and log10_p as in `judge`.
+        Columns: those of VERDICTS, and log10_p as in `judge`; or, to spare memory, only those of `columns`.
         Raises InputError as `judge` does.
         """
         from lepaute.watch.judging.recorded_tests import Asked, factors_to_test, recorded_tests
@@ -116,14 +117,14 @@ class Watch:
         log = self.changelog()
         asked = Asked(nodes, windows, confidence, pooled, since_s, until_s)
         parts = [
-            part
+            part if columns is None else part[list(columns)]
             for cluster, vectors in factors_to_test(self.store, wanted)
             for names in vectors
             for part in recorded_tests(self.store, log, cluster, names, asked)
         ]
         if not parts:
             raise InputError("no job has all of the factors of a vector; there is nothing to test")
-        return with_log10(joined(parts))
+        return with_log10(joined(parts)) if columns is None else joined(parts)
 
     def nodes(self) -> frozenset[tuple[str, str]]:
         """The (cluster, node) of which the store has factor values or archives."""

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 #: Suspicious tests are those of the latest days, unless asked otherwise.
 RECENT_DAYS = 7
+#: Columns of verdicts that a summary is made of.
+OF_VERDICTS = (
+    *("cluster", "node", "cpu", "job", "started_s", "stratum", "factor", "r", "outlier", "p_value", "direction"),
+    "missing",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +117,7 @@ def summarise(
     level: float,
     since_s: float | None = None,
 ) -> Summary:
-    """verdicts : as Watch.test gives them; values : the table of factor values, of the same nodes and dates
+    """verdicts : as Watch.test gives them, with the columns OF_VERDICTS; values : of the same nodes and dates
 
     standing : as watch.alarms.standing; level : a p-value below it is suspicious; since_s : of suspicions
     noticed : as watch.notices.notice; absences are left to `absences_of`, and what a regression covers to it

@@ -1,0 +1,254 @@
+"""The site as a folder: whole, or as it was before."""
+
+import secrets
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.text import counted
+from lepaute.report.names import anchor
+from lepaute.report.page import render
+from lepaute.watch.alerts.open_regressions import open_regressions
+from lepaute.watch.changelog import ALL, Event
+from lepaute.watch.changelog_edits import logged_changelog
+from lepaute.watch.notices.absences import absences
+from lepaute.watch.report.texts import change_text, machines_text
+from lepaute.watch.site.events import effect_of, event_values
+from lepaute.watch.site.numbers import script_of
+from lepaute.watch.site.overview import P_LEVELS, last_values, natural, overview_data
+from lepaute.watch.site.read import FactorRows, factor_rows
+from lepaute.watch.site.series import NodeSeries
+from lepaute.watch.site.summary import FactorSummary, summary_of
+from lepaute.watch.values import day_of
+
+if TYPE_CHECKING:
+    from lepaute.store import Store
+    from lepaute.watch.report.summary import Regression
+
+#: Says that a folder is a site of ours, which may be replaced.
+MARKER = "lepaute-watch-site.txt"
+_PACKAGE = "lepaute.watch.site"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What was written; largest_bytes : of a page with the data that it loads, without the library of the plots."""
+
+    folder: Path
+    pages: int
+    total_bytes: int
+    largest_bytes: int
+
+
+@dataclass(slots=True)
+class _Writer:
+    folder: Path
+    title: str
+    made: str
+    sizes: dict[str, int] = field(default_factory=dict)
+
+    def page(self, name: str, template: str, data: Any = None, **values: Any) -> None:
+        script = f"{name.removesuffix('.html')}.js" if data is not None else None
+        html = render(_PACKAGE, template, site=self.title, made=self.made, data_script=script, **values)
+        self.sizes[name] = self._put(name, html) + (self._put(f"data/{script}", script_of(data)) if script else 0)
+
+    def _put(self, name: str, text: str) -> int:
+        content = text.encode()
+        (self.folder / name).write_bytes(content)
+        return len(content)
+
+
+def write_site(store: "Store", folder: Path, now_s: float) -> Site:
+    """Writes the pages of all clusters of a store; an older site in the folder is replaced.
+
+    Raises InputError where the store has no values or the folder holds something else, EnvironmentProblem where it
+    cannot be written; the folder is as it was then.
+    """
+    _check_folder(folder)
+    if store.factors().empty:
+        raise InputError("the store has no factor values; `lepaute watch ingest` adds some")
+    beside = folder.absolute().parent / f".{folder.name[:60]}-{secrets.token_hex(4)}"
+    try:
+        (beside / "data").mkdir(parents=True)
+        writer = _Writer(beside, "Watch", day_of(now_s).isoformat())
+        _write_pages(store, writer)
+        _write_static(beside)
+        (beside / MARKER).write_text("Made by lepaute watch site, which replaces this folder.\n")
+        _put_in_place(beside, folder)
+    except OSError as problem:
+        raise EnvironmentProblem(f"{folder} cannot be written: {problem.strerror}") from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    total = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return Site(folder, len(writer.sizes), total, max(writer.sizes.values()))
+
+
+def _check_folder(folder: Path) -> None:
+    if folder.exists() and not (folder / MARKER).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} is there, and is no site of lepaute; name another folder")
+    if not folder.absolute().parent.is_dir():
+        raise InputError(f"there is no folder {folder.absolute().parent}; make it first")
+
+
+def _put_in_place(beside: Path, folder: Path) -> None:
+    """Renames; a reader sees the old site or the new one, and for a moment between the two none."""
+    old = beside.with_name(f"{beside.name}-old")
+    if folder.exists():
+        folder.rename(old)
+    try:
+        beside.rename(folder)
+    except OSError:
+        if old.exists():
+            old.rename(folder)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _write_static(folder: Path) -> None:
+    from vl_convert import javascript_bundle
+
+    bundle = javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    (folder / "vega.js").write_text(bundle, encoding="utf-8")
+    for name in ("site.js", "overview.js", "node.js", "factor.js"):
+        (folder / name).write_bytes(files(_PACKAGE).joinpath("static", name).read_bytes())
+    tables = files("lepaute.report").joinpath("static", "tables.js").read_bytes()
+    (folder / "tables.js").write_bytes(tables)
+
+
+# ---- the pages -------------------------------------------------------------------------------------------------------
+
+
+def node_page(cluster: str, node: str) -> str:
+    return f"node-{anchor(f'{cluster}/{node}')}.html"
+
+
+def factor_page(cluster: str, factor: str) -> str:
+    return f"factor-{anchor(f'{cluster}/{factor}')}.html"
+
+
+def event_page(event: Event) -> str:
+    return f"event-{anchor(f'{event.date}/{event.nodes.cluster}/{event.nodes.text}/{event.reason}')}.html"
+
+
+def _write_pages(store: "Store", writer: _Writer) -> None:
+    log, regressed = logged_changelog(store), open_regressions(store)
+    known = store.factors()
+    clusters = sorted(known["cluster"].unique())
+    summaries: list[FactorSummary] = []
+    effects: dict[Event, list[dict[str, Any]]] = {event: [] for event in log.events}
+    nodes: list[dict[str, Any]] = []
+    for cluster in clusters:
+        mine = [event for event in log.events if event.nodes.cluster in (ALL, cluster)]
+        marks = [event_values(event, cluster) | {"page": event_page(event)} for event in mine]
+        series = NodeSeries()
+        pages = {node: node_page(cluster, node) for node in store.nodes(cluster)}
+        names = [*known.loc[known["cluster"] == cluster, "factor"], *store.vectors(cluster)]
+        for name in names:
+            factor = factor_rows(store, cluster, name)
+            series.add(factor)
+            summary = summary_of(factor, regressed.reports)
+            summaries.append(summary)
+            _write_factor(writer, factor, summary, pages, marks)
+            for event in mine:
+                if (effect := effect_of(event, factor)) is not None:
+                    effects[event].append({"cluster": cluster, "effect": effect, "page": factor_page(cluster, name)})
+        nodes += _write_nodes(store, writer, cluster, series, regressed.reports, mine, marks)
+    for event, found in effects.items():
+        among = event.nodes.among({(each["cluster"], each["node"]) for each in nodes})
+        on = [each for each in nodes if (each["cluster"], each["node"]) in among]
+        writer.page(
+            event_page(event), "event.html.j2", event=event, effects=found, nodes=on, title=f"Event of {event.date}"
+        )
+    writer.page("nodes.html", "nodes.html.j2", nodes=nodes, title="Nodes")
+    writer.page(
+        "index.html",
+        "index.html.j2",
+        title="Watch",
+        judged=regressed.judged,
+        summaries=summaries,
+        pages={(each.cluster, each.factor): factor_page(each.cluster, each.factor) for each in summaries},
+        regressions=[_regression(each) for each in regressed.reports],
+        events=[
+            {"event": event, "page": event_page(event)} for event in sorted(log.events, key=lambda one: one.date)[::-1]
+        ],
+        nodes=len(nodes),
+        clusters=clusters,
+    )
+
+
+def _regression(report: "Regression") -> dict[str, Any]:
+    first = report.machines[0]
+    return {
+        "text": f"{machines_text(report.machines)}: {', '.join(map(change_text, report.changes))}",
+        "since": report.since,
+        "alarm": report.alarm,
+        "page": factor_page(report.cluster, report.changes[0].factor)
+        if first[1] == ALL or len(report.nodes) > 1
+        else node_page(report.cluster, first[1]),
+    }
+
+
+def _write_factor(
+    writer: _Writer, factor: FactorRows, summary: FactorSummary, pages: Mapping[str, str], marks: list[dict[str, Any]]
+) -> None:
+    data = overview_data(factor, dict(pages), marks)
+    data["last"] = [] if factor.is_vector else last_values(factor)
+    writer.page(
+        factor_page(factor.cluster, factor.name),
+        "factor.html.j2",
+        data,
+        title=f"{factor.cluster + ': ' if factor.cluster else ''}{factor.name}",
+        summary=summary,
+        machines=counted(len(data["machines"]), "CPU") if not factor.is_vector else "",
+        last_known=bool(data["last"]),
+    )
+
+
+def _write_nodes(
+    store: "Store",
+    writer: _Writer,
+    cluster: str,
+    series: NodeSeries,
+    reports: "tuple[Regression, ...]",
+    events: list[Event],
+    marks: list[dict[str, Any]],
+) -> list[dict[str, Any]]:
+    away = {
+        str(row["node"]): {str(k): v for k, v in row.items()}
+        for row in absences(store.job_states(cluster)).to_dict("records")
+    }
+    actions = store.node_actions()
+    actions = actions[actions["cluster"] == cluster].sort_values("revision")
+    names = sorted(series.nodes, key=natural)
+    listed: list[dict[str, Any]] = []
+    for at, node in enumerate(names):
+        mine = [each for each in reports if each.cluster == cluster and (node in each.nodes or ALL in each.nodes)]
+        touching = [event for event in events if event.nodes.among({(cluster, node)})]
+        facts = away.get(node, {})
+        page = node_page(cluster, node)
+        days = {int(event.start_s // 86_400) for event in touching}
+        writer.page(
+            page,
+            "node.html.j2",
+            {
+                "node": node,
+                "levels": P_LEVELS,
+                "regressed": mine[0].changes[0].factor if mine else "",
+                "series": series.of(node),
+                "events": [mark for mark in marks if mark["day"] in days],
+            },
+            title=f"{cluster + ' ' if cluster else ''}{node}",
+            cluster=cluster,
+            regressions=[_regression(each) for each in mine],
+            events=[{"event": event, "page": event_page(event)} for event in touching],
+            actions=actions[actions["node"] == node].to_dict("records"),
+            facts=facts,
+            before=node_page(cluster, names[at - 1]) if at else None,
+            after=node_page(cluster, names[at + 1]) if at + 1 < len(names) else None,
+        )
+        listed.append({**facts, "cluster": cluster, "node": node, "page": page, "regressions": len(mine)})
+    return listed

@@ -1,0 +1,212 @@
+"""The pages of a watch in a real browser, by mouse and by keyboard; hostile names; whole or not at all."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas
+import pytest
+from support_run import run_lepaute
+
+from lepaute.errors import InputError
+from lepaute.store import open_store
+from lepaute.watch import open as open_watch
+from lepaute.watch.site.overview import codes_of, natural
+from lepaute.watch.site.read import factor_rows
+from lepaute.watch.site.write import MARKER, write_site
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+ROOT = Path(__file__).parents[2]
+HOSTILE = ["<script>window.bad=1</script>", "../../etc/passwd", '"><img src=x onerror=window.bad=1>', "a&b c'd"]
+NOW_S = 1_795_000_000.0
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the fleet of the tutorial: an event, a regression, a vector."""
+    folder = tmp_path_factory.mktemp("watch")
+    with open_watch(folder / "store") as watch:
+        watch.ingest([ROOT / "examples/watch/fleet.csv"], mapping=ROOT / "examples/watch/mapping.yaml")
+        watch.test()
+        watch.test(factors=[("dgemm_rate_flops", "mean_frequency_Hz")])
+    logged = run_lepaute(
+        *("watch", "events", "add", "--store", "store", "--date", "2026-01-31", "--cluster", "demo", "--node", "all"),
+        *("--type", "platform", "--reason", "BIOS <b>2.8</b>"),
+        folder=folder,
+    )
+    assert logged.returncode == 0, logged.stderr
+    assert run_lepaute("watch", "test", "--store", "store", folder=folder).returncode == 1
+    done = run_lepaute("watch", "site", "--store", "store", "-o", "site", "--json", folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["pages"] == len(list((folder / "site").glob("*.html")))
+    return folder / "site"
+
+
+@pytest.fixture
+def page(browser: "Browser") -> "Iterator[Page]":
+    """A tab; a message of the console or an error in a script fails the test."""
+    tab = browser.new_page(viewport={"width": 1200, "height": 900})
+    said: list[str] = []
+    tab.on("console", lambda message: said.append(message.text))
+    tab.on("pageerror", lambda error: said.append(str(error)))
+    yield tab
+    tab.close()
+    assert said == []
+
+
+def test_from_the_landing_page_by_clicks_to_an_evolution_and_its_job(site: Path, page: "Page") -> None:
+    page.goto(f"file://{site / 'index.html'}")
+    assert "1 open regression on 12 nodes" in page.inner_text("main")
+    assert "BIOS <b>2.8</b>" in page.inner_text("main")
+    page.click("text=dgemm_rate_flops >> nth=1")
+    page.wait_for_selector("#places canvas")
+    assert "2 of 24 CPUs regressed" in page.inner_text("main")
+    page.mouse.wheel(0, 200)
+    box = page.locator("#overview").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 300, box["y"] + 60)
+    assert re.search(r"node\d+:\d 2026-0", page.inner_text("#point"))
+    page.click("#point a")
+    page.wait_for_selector("[data-drawn]")
+    page.click("[data-view=window]")
+    page.wait_for_selector("[data-drawn$=window]")
+    assert page.inner_text("[data-view=window]") == "mean of 5 jobs"
+    page.focus("#evolution")
+    page.keyboard.press("End")
+    assert re.search(r"2026-02-28 .* job 411\d\d", page.inner_text("#point"))
+
+
+def test_the_same_by_keyboard_alone(site: Path, page: "Page") -> None:
+    page.goto(f"file://{site / 'index.html'}")
+
+    def tab_to(selector: str) -> None:
+        for _ in range(60):
+            page.keyboard.press("Tab")
+            if page.evaluate("(one) => document.activeElement.matches(one)", selector):
+                return
+        raise AssertionError(selector)
+
+    tab_to("a[href^=factor-]")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#places canvas")
+    tab_to("#overview")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("+")
+    assert re.search(r"node\d+:\d 2026-0", page.inner_text("#point"))
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/node-*")
+    page.wait_for_selector("[data-drawn]")
+    tab_to("#evolution")
+    page.keyboard.press("End")
+    assert "job 411" in page.inner_text("#point")
+
+
+def test_tables_are_sorted_by_their_names(site: Path, page: "Page") -> None:
+    page.goto(f"file://{site / 'nodes.html'}")
+    names = "td:nth-child(2)"
+    assert page.locator(names).all_inner_texts()[:3] == ["node1", "node2", "node3"]
+    page.click("th:nth-child(2) button")
+    page.click("th:nth-child(2) button")
+    assert page.locator(names).all_inner_texts()[0] == "node12"
+    assert page.get_attribute("th:nth-child(2)", "aria-sort") == "descending"
+    page.click("th:nth-child(3) button")
+    page.click("th:nth-child(3) button")
+    assert page.locator(names).all_inner_texts()[0] == "node7"
+
+
+@pytest.mark.parametrize("width", [1200, 400])
+def test_pages_fit_are_dark_and_can_be_printed(site: Path, page: "Page", width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    page.emulate_media(color_scheme="dark")
+    for path in [site / "index.html", *(next(site.glob(f"{kind}-*.html")) for kind in ("factor", "node", "event"))]:
+        page.goto(f"file://{path}")
+        page.wait_for_load_state("networkidle")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 29)"
+    page.emulate_media(media="print", color_scheme="light")
+    assert page.evaluate("getComputedStyle(document.querySelector('nav')).display") == "none"
+
+
+def test_hostile_names_are_text_and_stay_in_the_folder(tmp_path: Path, page: "Page") -> None:
+    rows = [
+        {
+            "cluster": HOSTILE[0], "node": node, "cpu": -1, "job": f"{node}{day}", "started_s": NOW_S + 86_400.0 * day,
+            "stratum": "s", "factor": f"rate{HOSTILE[2]}_flops", "value": 1.0 + 0.01 * (day % 3), "state": "done",
+            "archive": "",
+        }
+        for node in HOSTILE
+        for day in range(12)
+    ]  # fmt: skip
+    with open_watch(tmp_path / "store") as watch:
+        watch.store.add_values(pandas.DataFrame(rows))
+        watch.test()
+        made = write_site(watch.store, tmp_path / "site", NOW_S)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["site", "store"]
+    assert made.pages == len(list((tmp_path / "site").glob("*.html"))) == 2 + 1 + len(HOSTILE)
+    for path in (tmp_path / "site").glob("*.html"):
+        assert re.fullmatch(r"[a-z0-9-]+\.html", path.name)
+        page.goto(f"file://{path}")
+        page.wait_for_load_state("networkidle")
+        assert page.evaluate("window.bad") is None
+        assert page.locator("main img").count() == 0
+    shown = {page.goto(f"file://{path}") and page.inner_text("h1") for path in (tmp_path / "site").glob("node-*.html")}
+    assert shown == {f"{HOSTILE[0]} {node}" for node in HOSTILE}
+
+
+def test_an_older_site_is_replaced_and_anything_else_is_not(tmp_path: Path) -> None:
+    table = pandas.DataFrame(
+        [
+            {
+                "cluster": "c", "node": "n1", "cpu": 0, "job": "1", "started_s": NOW_S, "stratum": "s", "factor": "x_s",
+                "value": 1.0, "state": "done", "archive": "",
+            }
+        ]
+    )  # fmt: skip
+    folder = tmp_path / "site"
+    with open_store(tmp_path / "store") as store:
+        with pytest.raises(InputError, match="no factor values"):
+            write_site(store, folder, NOW_S)
+        store.add_values(table)
+        folder.mkdir()
+        (folder / "thesis.tex").write_text("precious")
+        with pytest.raises(InputError, match="no site of lepaute"):
+            write_site(store, folder, NOW_S)
+        assert [path.name for path in folder.iterdir()] == ["thesis.tex"]
+        (folder / "thesis.tex").unlink()
+        write_site(store, folder, NOW_S)
+        (folder / "node-old.html").write_text("")
+        write_site(store, folder, NOW_S)
+        assert not (folder / "node-old.html").exists()
+        assert (folder / MARKER).is_file()
+        with pytest.raises(InputError, match="there is no folder"):
+            write_site(store, tmp_path / "no" / "site", NOW_S)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["site", "store"]
+
+
+def test_rows_have_the_latest_verdict_and_the_mean_of_their_window(site: Path) -> None:
+    with open_store(site.parent / "store") as store:
+        factor = factor_rows(store, "demo", "dgemm_rate_flops")
+        known = store.verdicts(factors=["dgemm_rate_flops"], r=5, nodes=["node7"], pooled=False)
+    assert factor.window == 5
+    own = factor.rows[(factor.rows["node"] == "node7") & (factor.rows["cpu"] == 0)].reset_index(drop=True)
+    tested = known[(known["cpu"] == 0) & (known["missing"] == 0)].sort_values("judged_s")
+    tested = tested.drop_duplicates("job", keep="last").set_index("job")
+    shown = own[own["mean_w"].notna()]
+    assert len(shown) > 20
+    for at, row in shown.iterrows():
+        assert row["low_w"] == tested.loc[str(row["job"]), "low"]
+        assert row["mean_w"] == pytest.approx(own["value"][int(str(at)) - 4 : int(str(at)) + 1].mean())  # type: ignore[misc]
+    codes = np.array(codes_of(factor))
+    assert len(codes) == len(factor.rows)
+    # A drop of 10 % is far below the interval on its first day, and nobody else's is.
+    assert set(factor.rows["node"][codes == "D"].astype(str)) == {"node7"}
+
+
+def test_names_with_numbers_are_in_the_order_of_the_numbers() -> None:
+    assert sorted(["n10", "n2", "10", "9", "b"], key=natural) == ["9", "10", "b", "n2", "n10"]
