@@ -16,7 +16,8 @@ scheme of `compare/repeatability.py` reads the same raw rows. Fixed before anyth
 
 Added after the first look, which showed that both libraries change their level together from one trial to the next:
 the spread of the ratio of the libraries, by each scheme of one mpirun and as `lepaute compare` estimates it in blocks,
-and in how many trials the verdict is the same.
+and in how many trials the verdict is the same. Corrected after that look: SKaMPI's rule leaves out calls that began
+late (algorithm 10, line 23 of the paper), which it had not done at first.
 
 Writes accuracy/comparison_spread.csv.gz (a row an mpirun and size), accuracy/comparison_spread.png and a section of
 accuracy.md. --archives: folder that keeps the archives; those that are there are not measured again.

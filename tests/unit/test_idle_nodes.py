@@ -189,6 +189,20 @@ def test_the_end_of_the_command_cancels_what_runs(tmp_path: Path, monkeypatch: p
     assert {each.outcome for each in submitted_tests(tmp_path)} == {"cancelled"}
 
 
+def test_tests_are_cancelled_also_where_that_cannot_be_recorded(tmp_path: Path) -> None:
+    batch = MadeUp()
+    folder = tmp_path / "records"
+    folder.mkdir()
+    tests, said = made(folder, batch, at_a_time=2)
+    tests.round(NOW_S)
+    for file in folder.iterdir():
+        file.unlink()
+    folder.rmdir()
+    tests.cancel_all("the end", NOW_S + 1)
+    assert batch.jobs == {}
+    assert sum("not recorded" in each for each in said) == 2
+
+
 def test_nodes_without_a_result_are_reported_after_the_limit(tmp_path: Path) -> None:
     batch = MadeUp()
     tests, _ = made(tmp_path, batch, {"n1": NodeHistory(NOW_S - 3 * DAY_S), "n2": NodeHistory(NOW_S)})

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lepaute.archive import Archive
 from lepaute.archive.metadata import COMPLETE
-from lepaute.errors import ArchiveError, EnvironmentProblem, InputError
+from lepaute.errors import ArchiveError, EnvironmentProblem, InputError, LepauteError
 from lepaute.measure.idle_nodes.batch import BatchSystem, WaitingJob
 from lepaute.measure.idle_nodes.order import NodeHistory, due_nodes
 from lepaute.measure.idle_nodes.records import SubmittedTest, name_of_test, submitted_tests
@@ -97,8 +97,12 @@ class NodeTests:
         return [record for record in self.records if record.outcome == "submitted"]
 
     def cancel_all(self, reason: str, now_s: float) -> None:
+        """Cancels all tests, also where that cannot be written down."""
         for record in self.open():
-            self._cancel(record, reason, now_s)
+            try:
+                self._cancel(record, reason, now_s)
+            except (LepauteError, OSError) as problem:
+                self.say(f"{record.node}: cancelled, but not recorded: {problem}")
 
     def idle(self) -> dict[str, bool]:
         """The nodes to test, and whether each is idle; raises InputError for a node that is none."""
@@ -147,11 +151,13 @@ class NodeTests:
 
     def _cancel(self, record: SubmittedTest, reason: str, now_s: float, *, started: bool = True) -> None:
         # Written down first: a job that is cancelled and not recorded would count as failed.
-        self._replace(record.ended("cancelled" if started else "not started", reason, now_s))
         try:
-            self.batch.cancel(record.job)
-        except EnvironmentProblem as problem:
-            self.say(f"{record.node}: {problem}")
+            self._replace(record.ended("cancelled" if started else "not started", reason, now_s))
+        finally:
+            try:
+                self.batch.cancel(record.job)
+            except EnvironmentProblem as problem:
+                self.say(f"{record.node}: {problem}")
 
     def _submit(self, node: str, now_s: float) -> None:
         folder, name = self.settings.folder, name_of_test(node, now_s)

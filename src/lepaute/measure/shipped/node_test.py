@@ -77,15 +77,16 @@ class NodeTest(lp.Job):
 
     def _dgemm(self) -> None:
         """At least two whole blocks: each size is called as often as any other, and has a standard deviation."""
-        began_s, block, number = time.monotonic(), -1, 0
+        began_s, block, length = time.monotonic(), -1, 0
         calls: dict[str, list[CoreCalls]] = {}
         for row in self.rows():
             if row["block"] != block:
                 block = int(str(row["block"]))
                 if block >= 2 and time.monotonic() - began_s >= self._chosen.dgemm_s:
                     break
-                calls = self._on_all_cores(self._block(block))
-                number = 0
+                part = self._block(block)
+                calls, length = self._on_all_cores(part), len(part.rows)
+            number = int(str(row["design_row"])) % length  # the first one of a resumed run may be any
             for node, cores in calls.items():
                 for core in cores:
                     self.record(
@@ -96,7 +97,6 @@ class NodeTest(lp.Job):
                         duration_s=core.duration_s[number],
                         clock_cost_s=core.clock_cost_s,
                     )
-            number += 1
 
     def _block(self, block: int) -> Design:
         """The calls of a block, as the probe reads them."""
