@@ -132,6 +132,11 @@ BASES = {
     "watch events propose": Base(_STORE),
     "watch events accept": Base(_STORE, {"proposal": "0123"}),
     "watch events effect": Base(_STORE, {"date": "2023-11-21"}),
+    # A name that no scheduler has: nothing is submitted where a Slurm is installed.
+    "watch run": Base(
+        {**_STORE, "--archives": "tests", "--scheduler": "none", "--for": "1s"}, {"experiment": "memory"}
+    ),
+    "watch site": Base({**_STORE, "--output-dir": "site"}),
     "watch alert": Base({**_STORE, "--prometheus": "out.prom"}),
     "watch health": Base(_STORE, {"nodes": "node1"}),
     "watch replay": Base(_STORE),

@@ -11,7 +11,6 @@ from lepaute.cli.watch_store import AsJson, Place, check_text, is_there, opened,
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from lepaute.measure.idle_nodes.batch import BatchSystem
     from lepaute.measure.idle_nodes.order import NodeHistory
     from lepaute.measure.idle_nodes.records import SubmittedTest
     from lepaute.measure.idle_nodes.rounds import NodeTests
@@ -57,11 +56,12 @@ def run(
     from lepaute.kit.node_sets import parse_node_set
     from lepaute.kit.quantities import settings_of, time_of
     from lepaute.measure.idle_nodes.rounds import NodeTests, Settings, records_held
+    from lepaute.measure.idle_nodes.systems import batch_system
     from lepaute.measure.shipped import shipped_experiments
 
     # cron and systemd end a job with SIGTERM: tests that run must not be left behind.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    place, batch = place_of(store), _batch(scheduler, partition, account, qos)
+    place, batch = place_of(store), batch_system(scheduler, partition, account, qos)
     script = Path(experiment)
     if experiment not in shipped_experiments() and not script.is_file():
         known = ", ".join(shipped_experiments())
@@ -91,22 +91,6 @@ def run(
         if not dry_run:
             tests.run(started_s + lasting_s)
         return _report(tests, idle, started_s, dry_run=dry_run, as_json=as_json)
-
-
-def _batch(scheduler: str, partition: str | None, account: str | None, qos: str | None) -> "BatchSystem":
-    from lepaute.errors import InputError
-
-    if scheduler == "slurm":
-        from lepaute.measure.idle_nodes.slurm import SlurmTests
-
-        return SlurmTests(partition, account, qos)
-    if scheduler == "oar":
-        from lepaute.measure.idle_nodes.oar import OarTests
-
-        if qos is not None:
-            raise InputError("--qos is of Slurm; oar has none")
-        return OarTests(partition, account)
-    raise InputError(f"--scheduler is {scheduler[:40]!r}; it is slurm or oar")
 
 
 def _histories(place: str, cluster: str) -> "Mapping[str, NodeHistory]":

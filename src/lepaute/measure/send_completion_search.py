@@ -85,13 +85,15 @@ def _wanted(rows: Sequence[Row], most_bytes: int, powers: range, hint: float | N
 
 
 def _fails_below_one_that_passes(size: int, verdict_of_size: Mapping[int, Verdict], rows: Sequence[Row]) -> bool:
-    """Whether `size` fails and a larger one passes: as after a stall of the network, in which all of its tests fell.
+    """Whether `size` fails and a larger one passes, or it is the smallest of all.
+
+    So it is after a stall of the network, or of a busy machine, in which all of its tests fell.
 
     Never where it has been asked as often as is worth it, or does now this, now that.
     """
     larger_passes = any(verdict is Verdict.PASSES and other > size for other, verdict in verdict_of_size.items())
     asked = sum(row[0] == size for row in rows)
-    return verdict_of_size.get(size) is Verdict.FAILS and larger_passes and asked < MOST_ANSWERS
+    return verdict_of_size.get(size) is Verdict.FAILS and (larger_passes or size == 1) and asked < MOST_ANSWERS
 
 
 def _longest(rows: Sequence[Row]) -> Mapping[int, int]:

@@ -21,12 +21,14 @@ _ENDED = {"Terminated", "Error"}
 
 
 class OarTests(BatchSystem):
-    """queue, account: as of oarsub (account is its project)."""
+    """queue, account: as of oarsub (account is its project). Raises InputError for a qos, which OAR does not have."""
 
     scheduler = "oar"
     evicts = True
 
-    def __init__(self, queue: str | None = None, account: str | None = None) -> None:
+    def __init__(self, queue: str | None = None, account: str | None = None, qos: str | None = None) -> None:
+        if qos is not None:
+            raise InputError("--qos is of Slurm; oar has none")
         given = {"--queue": queue, "--project": account}
         self._options = [
             f"{option}={check_word('account' if option == '--project' else 'queue', value)}"
