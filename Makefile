@@ -6,10 +6,10 @@ DEMO_OUTPUT := demo-output
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # apt, pip and measurements must not run concurrently
-.PHONY: help setup demo demo-compare check test fuzz bench validate docs lint format stubs clean distclean
+.PHONY: help programs setup demo demo-compare check test fuzz bench validate docs lint format stubs clean distclean
 
 help:
-	@echo 'make setup      Debian packages, virtual environment in .venv, the package with its core, the real HPL'
+	@echo 'make setup      Debian packages, virtual environment in .venv with the tools of developers, the package, the real HPL'
 	@echo 'make demo       calibrate this machine, predict HPL, run it, compare ($(DEMO_OUTPUT)/)'
 	@echo 'make demo-compare  which of Open MPI and MPICH is faster on this machine, in four minutes ($(DEMO_OUTPUT)/)'
 	@echo 'make check      finds most errors in 80 s on two cores: format, types, quick tests of src/ (after make setup)'
@@ -24,17 +24,20 @@ help:
 
 # Each script compares a fingerprint of its inputs with the previous one and returns at once if nothing changed. File
 # dates, as make uses them, miss deleted files, and a fresh checkout makes every file look new.
-setup:
+programs:
 	@scripts/install_debian.sh build
 	@scripts/install_package.sh
 	@scripts/build_programs.sh
 
-demo: setup
+setup: programs
+	@scripts/install_package.sh dev
+
+demo: programs
 	-@$(LEPAUTE) doctor
 	@$(LEPAUTE) verify hpl --calibrate --output-dir $(DEMO_OUTPUT)/$$(date +%Y%m%d-%H%M%S)
 
 # One machine has one clock, for which the quick synchronisation by SKaMPI is enough.
-demo-compare: setup
+demo-compare: programs
 	@scripts/install_debian.sh compare
 	@folder=$(DEMO_OUTPUT)/compare-$$(date +%Y%m%d-%H%M%S) && mkdir -p $$folder && \
 	$(LEPAUTE) compare openmpi mpich --ops bcast,allreduce,alltoall --sizes 8,512,4K,32K,256K --np 2 --budget 2min \
@@ -46,7 +49,6 @@ check:
 
 test: setup
 	@scripts/install_debian.sh test
-	@scripts/install_mcmc.sh
 	@scripts/build_core_tests.sh
 	@$(PYTHON) scripts/run_tests.py
 

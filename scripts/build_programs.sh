@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 
 .venv/bin/python - <<'PYTHON'
 import sys
+import time
 
 from lepaute.errors import LepauteError
 from lepaute.measure.hpl_source import source_key, unpack_source
@@ -14,12 +15,19 @@ from lepaute.measure.probes import build_probes
 from lepaute.simulate.apps.hpl.emulation import build_hpl_smpi
 from lepaute.simulate.smpi.library import build_library
 
+began_s = time.monotonic()
+
+
+def progress(what: str) -> None:
+    print(f"{what} ({time.monotonic() - began_s:.0f} s so far)", flush=True)
+
+
 try:
-    build_probes(progress=lambda what: print("HPL and probes:", what, flush=True))
+    build_probes(progress=lambda what: progress(f"HPL and probes: {what}"))
 except LepauteError as error:
     print("lepaute: the programs for measurements could not be built:", error, file=sys.stderr)
 try:
-    build_library(progress=lambda what: print("Emulation:", what, flush=True))
+    build_library(progress=lambda what: progress(f"Emulation: {what}"))
     build_hpl_smpi(unpack_source, source_key())
 except LepauteError as error:
     print("lepaute: what an emulation needs could not be built:", error, file=sys.stderr)

@@ -40,7 +40,7 @@ if ((EUID != 0)); then
   as_root=(sudo)
 fi
 
-echo "Installing Debian packages: ${missing[*]}"
+source "$(dirname "$0")/step.sh"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 apt() {
@@ -63,8 +63,11 @@ if ((${#services[@]})) && [[ -d /run/systemd/system && ! -e $policy ]]; then
 fi
 
 # A failed update (one of several mirrors is down) does not matter as long as the installation succeeds.
-apt update || true
-if ! apt install --no-install-recommends "${missing[@]}"; then
+install() {
+  apt update || true
+  apt install --no-install-recommends "${missing[@]}"
+}
+if ! step "Installing Debian packages: ${missing[*]}" install; then
   tail -n 25 "$log" >&2
   echo "install_debian.sh: apt-get could not install ${missing[*]}" >&2
   exit 2

@@ -5,12 +5,17 @@ test ran at all. Arguments are passed on to pytest (`scripts/run_tests.py tests/
 
 The Python tests run in lanes side by side (tests/conftest.py): those that build and run MPI programs, one after the
 other; those of experiments on nodes, one after the other; and, at low priority on all processors, those that compute.
+
+How long each lane and the slowest tests took is printed. The seconds of each file that computes are written to
+`build/test_durations.csv`; copied to `tests/durations.csv` they decide the order of the files, the longest first.
 """
 
+import csv
 import os
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
@@ -18,7 +23,7 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parent.parent
 CORE_TESTS = ROOT / "build" / "core" / "core_tests"
 #: Lane -> what starts its pytest, and options. What measures or waits goes before what only computes: those tests take
-#: what is left of the processors, a file at a time, in the order of their names (the longest, `promises`, come early).
+#: what is left of the processors, a file at a time, the longest first (tests/durations.csv).
 WORKERS = max(2, min(8, os.cpu_count() or 1))
 LANES = {
     "machine": ((), ()),
@@ -29,6 +34,10 @@ LANES = {
 NO_TESTS_COLLECTED = 5
 #: A worker has one processor; a BLAS that takes all of them slows the others and gains little on small matrices.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+#: An interpreter that dies says where.
+DUMP_ON_CRASH = {"PYTHONFAULTHANDLER": "1"}
+DURATIONS = ROOT / "build" / "test_durations.csv"
+SLOWEST = 10
 
 
 @dataclass
@@ -38,6 +47,8 @@ class Tally:
     passed: int = 0
     failed: int = 0
     skips: list[str] = field(default_factory=list)
+    #: Of every test that ran: lane, file or suite, name, seconds.
+    durations: list[tuple[str, str, str, float]] = field(default_factory=list)
 
     def line(self) -> str:
         return f"{self.passed} passed, {self.failed} failed, {len(self.skips)} skipped"
@@ -50,6 +61,7 @@ def main(pytest_arguments: list[str]) -> int:
         core = [str(CORE_TESTS), "--gtest_brief=1", f"--gtest_output=xml:{core_report}"]
         run_suite("core_tests", core, core_report, tally)
         run_lanes(Path(scratch), pytest_arguments, tally)
+    show_durations(tally)
     for skip in tally.skips:
         print("skipped:", skip)
     if not tally.passed and not tally.failed:
@@ -65,7 +77,7 @@ def run_lanes(scratch: Path, pytest_arguments: list[str], tally: Tally) -> None:
     for lane, (prefix, options) in LANES.items():
         report = f"--junitxml={scratch / f'{lane}.xml'}"
         command = [*prefix, sys.executable, "-m", "pytest", "-q", f"--lane={lane}", report, *options, *pytest_arguments]
-        environment = {**os.environ, **(ONE_THREAD if lane == "computing" else {})}
+        environment = {**os.environ, **DUMP_ON_CRASH, **(ONE_THREAD if lane == "computing" else {})}
         log = scratch / f"{lane}.log"
         with log.open("wb") as output:
             stdout = output if running else None
@@ -93,15 +105,16 @@ def count_suite(name: str, status: int, report: Path, tally: Tally) -> None:
     """Adds the report of a suite to `tally`; a suite that ended badly without a failed test counts as one."""
     failed_before = tally.failed
     if report.exists():
-        add_report(report, tally)
+        add_report(name, report, tally)
     if status != 0 and tally.failed == failed_before:
         print(f"{name} ended with status {status}, though no test of it is reported as failed")
         tally.failed += 1
 
 
-def add_report(report: Path, tally: Tally) -> None:
+def add_report(suite: str, report: Path, tally: Tally) -> None:
     """Adds the test cases of a JUnit report, of pytest or of GoogleTest, to `tally`."""
     for case in ElementTree.parse(report).getroot().iter("testcase"):
+        tally.durations.append((suite, case.get("classname", ""), case.get("name", ""), float(case.get("time") or 0.0)))
         name = f"{case.get('classname', '')}.{case.get('name', '')}".lstrip(".")
         skipped = case.find("skipped")
         if case.find("failure") is not None or case.find("error") is not None:
@@ -113,6 +126,24 @@ def add_report(report: Path, tally: Tally) -> None:
             tally.skips.append(f"{name}: disabled in its source")
         else:
             tally.passed += 1
+
+
+def show_durations(tally: Tally) -> None:
+    """Prints the seconds of each lane and of the slowest tests, and writes those of each file."""
+    lanes: defaultdict[str, float] = defaultdict(float)
+    files: defaultdict[str, float] = defaultdict(float)
+    for lane, file, _, duration_s in tally.durations:
+        lanes[lane] += duration_s
+        if lane == "computing":
+            files[file] += duration_s
+    print("== seconds of tests:", ", ".join(f"{lane} {total:.0f}" for lane, total in lanes.items()))
+    for _, file, name, duration_s in sorted(tally.durations, key=lambda row: -row[3])[:SLOWEST]:
+        print(f"{duration_s:7.1f} s  {file}::{name}")
+    DURATIONS.parent.mkdir(exist_ok=True)
+    with DURATIONS.open("w", newline="") as output:
+        writer = csv.writer(output, lineterminator="\n")
+        writer.writerow(["module", "duration_s"])
+        writer.writerows((file, f"{total:.1f}") for file, total in sorted(files.items()) if total >= 1.0)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
 """What tests of every kind share, and the lanes in which `scripts/run_tests.py` runs them side by side."""
 
+import csv
+import shlex
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -38,7 +41,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     kept = [item for item in items if lane_of(item) == lane]
     config.hook.pytest_deselected(items=[item for item in items if lane_of(item) != lane])
+    if lane == "computing":
+        taken_s = durations_s()
+        kept.sort(key=lambda item: -taken_s.get(item.nodeid.split(".py::")[0].replace("/", "."), 0.0))
     items[:] = kept
+
+
+def durations_s() -> dict[str, float]:
+    """Module -> seconds that its tests took when `durations.csv` was written; the longest start first."""
+    with Path(__file__).with_name("durations.csv").open(newline="") as file:
+        return {row["module"]: float(row["duration_s"]) for row in csv.DictReader(file)}
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    failed = {report.nodeid for key in ("failed", "error") for report in terminalreporter.getreports(key)}
+    for nodeid in sorted(failed):
+        terminalreporter.write_line(f"to see it alone: .venv/bin/python -m pytest {shlex.quote(nodeid)}")
 
 
 def lane_of(item: pytest.Item) -> str:

@@ -35,7 +35,7 @@ def test_errors_count_as_failures_and_every_skip_has_its_reason(script: ModuleTy
     report = tmp_path / "report.xml"
     report.write_text(REPORT)
     tally = script.Tally()
-    script.add_report(report, tally)
+    script.add_report("pytest", report, tally)
     assert tally.line() == "1 passed, 2 failed, 2 skipped"
     assert tally.skips == ["Philox.IsDisabled: disabled in its source", "tests.unit.test_probe: no MPI here"]
 
