@@ -6,14 +6,16 @@ DEMO_OUTPUT := demo-output
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # apt, pip and measurements must not run concurrently
-.PHONY: help programs setup demo demo-compare check test fuzz bench validate docs lint format stubs clean distclean
+.PHONY: help programs setup demo demo-compare check test test-long fuzz bench validate docs lint format stubs clean \
+        distclean
 
 help:
 	@echo 'make setup      Debian packages, virtual environment in .venv with the tools of developers, the package, the real HPL'
 	@echo 'make demo       calibrate this machine, predict HPL, run it, compare ($(DEMO_OUTPUT)/)'
 	@echo 'make demo-compare  which of Open MPI and MPICH is faster on this machine, in four minutes ($(DEMO_OUTPUT)/)'
 	@echo 'make check      finds most errors in 80 s on two cores: format, types, quick tests of src/ (after make setup)'
-	@echo 'make test       all tests of the core and of the package; the last line counts them'
+	@echo 'make test       tests of the core and of the package, without the long ones; the last line counts them'
+	@echo 'make test-long  all tests, the long ones too;   make test LONG=2/4: the second quarter of the long ones too'
 	@echo 'make fuzz       damaged inputs to every reader, N=200000 of them (docs/archive.md; 20 minutes on 2 cores)'
 	@echo 'make bench      speed and memory (docs/speed.md; two hours)'
 	@echo 'make validate   compare with published figures (docs/accuracy.md; REFERENCE=DIR: folder of the data)'
@@ -50,7 +52,10 @@ check:
 test: setup
 	@scripts/install_debian.sh test
 	@scripts/build_core_tests.sh
-	@$(PYTHON) scripts/run_tests.py
+	@$(PYTHON) scripts/run_tests.py $(if $(LONG),--long '$(LONG)')
+
+test-long: LONG := all
+test-long: test
 
 fuzz: setup
 	@$(PYTHON) validation/fuzz_readers.py $(or $(N),200000) $(if $(SEED),--seed $(SEED))

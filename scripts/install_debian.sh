@@ -10,10 +10,11 @@ case ${1:-} in
   compare) wanted=(mpich libmpich-dev) ;;
   # Real sshd's and a real Slurm for the tests of experiments, PostgreSQL for those of the store, the tools that describe and warm up a machine, and the
   # `clush` that they are compared with. Tests start daemons of their own: the packages' must not run. A browser for the
-  # pages of reports, with a font. MPICH beside Open MPI, which stays the default of Debian's alternatives.
+  # pages of reports, with a font. MPICH beside Open MPI, which stays the default of Debian's alternatives. The shells that
+  # have completion, and the `module` command of a login shell.
   test) wanted=(openssh-server openssh-client slurmctld slurmd slurm-client munge clustershell git
                 chromium fonts-liberation mpich libmpich-dev stress-ng hwloc-nox pciutils dmidecode kmod util-linux
-                procps libfaketime postgresql) ;;
+                procps libfaketime postgresql zsh fish environment-modules) ;;
   lint) wanted=(clang-format-16 clang-tidy-16) ;;
   *) echo "usage: scripts/install_debian.sh build|compare|test|lint" >&2; exit 2 ;;
 esac

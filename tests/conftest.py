@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytest_plugins = ["farms.fixtures"]
+pytest_plugins = ["farms.fixtures", "long_tests"]
 
 #: Lane -> the mark of its tests; those of no mark need a processor and nothing else.
 LANES = {"machine": "machine", "nodes": "nodes", "computing": None}

@@ -22,10 +22,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="calibration needs two cores"),
 ]
-#: 32 ranks that poll on two cores take all of both for a minute and a half.
-LONG = pytest.mark.skipif(
-    "LEPAUTE_LONG_TESTS" not in os.environ, reason="90 s of both cores; run with LEPAUTE_LONG_TESTS=1"
-)
 #: Ranks that share a core wait for its other ranks at each pivot: small blocks have few of them.
 SMALL_NBS = (32, 64)
 
@@ -63,9 +59,10 @@ def test_every_core_of_one_socket_is_measured_under_half_and_full_load(
     holds_every_core(Archive.open(archive), "1x4", {1, 2, 4})
 
 
+# 32 ranks that poll on two cores take all of both for a minute and a half.
 @pytest.mark.parametrize(
     ("layout", "active", "grid"),
-    [("2x2", {1, 2, 4}, "1x4"), pytest.param("2x16", {1, 2, 16, 32}, "4x8", marks=LONG)],
+    [("2x2", {1, 2, 4}, "1x4"), pytest.param("2x16", {1, 2, 16, 32}, "4x8", marks=pytest.mark.long)],
 )
 def test_every_core_of_two_sockets_is_measured_fitted_and_predicted(
     tmp_path: Path, layout: str, active: set[int], grid: str

@@ -1,6 +1,5 @@
 """Factors of archives that `lepaute run` and `lepaute calibrate` wrote on this machine."""
 
-import os
 from pathlib import Path
 
 import pandas
@@ -79,7 +78,7 @@ def test_a_quick_calibration_gives_rates_messages_and_coefficients(quick_calibra
 
 @pytest.mark.machine
 @pytest.mark.slow
-@pytest.mark.skipif("LEPAUTE_LONG_TESTS" not in os.environ, reason="70 s of both cores; run with LEPAUTE_LONG_TESTS=1")
+@pytest.mark.long  # 70 s of both cores
 def test_two_quick_calibrations_of_a_machine_have_one_stratum(tmp_path: Path) -> None:
     archives = []
     for name in ("a.zip", "b.zip"):

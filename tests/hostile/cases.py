@@ -1,7 +1,7 @@
 """Every option and argument of every command, with each hostile value of its type, on a command line that is cheap."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -169,20 +169,37 @@ def _below(words: str, command: Any) -> dict[str, Any]:
 
 
 def cases_of(command: str, inputs: Path) -> Iterator[Case]:
-    """The base alone, then each parameter with each value of its type."""
+    """The base alone, then each parameter with the values that are tried with this command."""
     base = BASES[command]
     yield Case(command, "", "", _words(command, base, inputs))
-    for parameter in commands()[command].params:
-        name = _name(parameter)
-        if name in base.leave_out or name == "--help":
-            continue
-        if getattr(parameter, "is_flag", False):
+    for parameter in _tried(command):
+        if _is_flag(parameter):
+            name = _name(parameter)
             yield Case(command, name, "", _words(command, base, inputs, {name: ""}))
-            continue
-        for value in values_with(command, parameter):
-            text = _placed(value) if _is_path(parameter) else value
-            given = {name: text if name.startswith("-") else (text,)}
-            yield Case(command, name, value, _words(command, base, inputs, given))
+        else:
+            yield from _cases_with(command, parameter, values_with(command, parameter), inputs)
+
+
+def further_cases_of(command: str, inputs: Path) -> Iterator[Case]:
+    """Each parameter with the values of its type that are left to other commands."""
+    for parameter in _tried(command):
+        if not _is_flag(parameter):
+            here = values_with(command, parameter)
+            others = [value for value in values_of(parameter) if value not in here]
+            yield from _cases_with(command, parameter, others, inputs)
+
+
+def _tried(command: str) -> list[Any]:
+    left_out = {*BASES[command].leave_out, "--help"}
+    return [parameter for parameter in commands()[command].params if _name(parameter) not in left_out]
+
+
+def _cases_with(command: str, parameter: Any, values: Iterable[str], inputs: Path) -> Iterator[Case]:
+    name = _name(parameter)
+    for value in values:
+        text = _placed(value) if _is_path(parameter) else value
+        given = {name: text if name.startswith("-") else (text,)}
+        yield Case(command, name, value, _words(command, BASES[command], inputs, given))
 
 
 def values_of(parameter: Any) -> tuple[str, ...]:
@@ -198,10 +215,10 @@ def values_with(command: str, parameter: Any) -> tuple[str, ...]:
     """The hostile values that are tried with this command.
 
     All; of an option that three commands or more share, which one piece of code reads and checks, every third, so
-    that each value is tried with one of any three of these commands. LEPAUTE_LONG_TESTS=1 tries all.
+    that each value is tried with one of any three of these commands; `further_cases_of` has the others.
     """
     values, sharing = values_of(parameter), _shared().get(_declaration(parameter), [])
-    if len(sharing) < 3 or _is_path(parameter) or "LEPAUTE_LONG_TESTS" in os.environ:
+    if len(sharing) < 3 or _is_path(parameter):
         return values
     return values[sharing.index(command) % 3 :: 3]
 
@@ -228,6 +245,10 @@ def _type_of(parameter: Any) -> Any:
     return kind
 
 
+def _is_flag(parameter: Any) -> bool:
+    return bool(getattr(parameter, "is_flag", False))
+
+
 def _is_path(parameter: Any) -> bool:
     return _type_of(parameter) is Path
 
@@ -241,7 +262,7 @@ def _words(command: str, base: Base, inputs: Path, given: dict[str, Any] | None 
     given = given or {}
     options = base.options | {name: text for name, text in given.items() if name.startswith("-")}
     arguments = base.arguments | {name: text for name, text in given.items() if not name.startswith("-")}
-    flags = {_name(each) for each in commands()[command].params if getattr(each, "is_flag", False)}
+    flags = {_name(each) for each in commands()[command].params if _is_flag(each)}
     words = [name if name in flags else f"{name}={text}" for name, texts in options.items() for text in _several(texts)]
     rest = [word for each in arguments.values() for word in _several(each)]
     filled = [word.replace("{in}", str(inputs)) for word in (*words, *(["--", *rest] if rest else []))]

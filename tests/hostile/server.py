@@ -1,7 +1,6 @@
 """Runs command lines in processes forked off one that has the package imported already: milliseconds each."""
 
 import contextlib
-import ctypes
 import gc
 import json
 import os
@@ -14,6 +13,8 @@ import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from support_rights import obey_permissions
 
 import lepaute
 
@@ -124,7 +125,7 @@ def run_in_one(cases: list[list[str]], folder: Path, fifo: Path) -> list[dict[st
 def _be_the_commands(cases: list[list[str]], folder: Path) -> None:
     try:
         os.setsid()
-        _obey_permissions()
+        obey_permissions()
         size_bytes = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (size_bytes + RESERVED_BYTES,) * 2)
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT_S, CPU_LIMIT_S + 1))
@@ -167,19 +168,6 @@ def _run_command(words: list[str], place: Path) -> int:
         sys.stderr.flush()
         status = 1
     return status
-
-
-def _obey_permissions() -> None:
-    """Lets root do no more with files than their owner may."""
-    if os.geteuid() != 0:
-        return
-    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
-    data = (ctypes.c_uint32 * 6)()
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.capget(header, data)
-    for at in (0, 1):  # effective and permitted: CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH
-        data[at] &= ~0b110
-    libc.capset(header, data)
 
 
 if __name__ == "__main__":

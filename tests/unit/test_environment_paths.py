@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support_rights import obeying_permissions
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.builds import built_once
@@ -77,11 +78,11 @@ def test_a_temporary_folder_that_is_none_is_told(name: str, tmp_path: Path, monk
         pass
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@obeying_permissions
 def test_a_temporary_folder_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.chmod(0o500)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with pytest.raises(EnvironmentProblem, match="cannot be written"), temporary_folder("x-"):
+    with pytest.raises(EnvironmentProblem, match="which is not writable"), temporary_folder("x-"):
         pass
 
 
