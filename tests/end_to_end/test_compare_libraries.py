@@ -3,15 +3,15 @@
 import os
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from support_run import lepaute_argv, run_lepaute
 
 from lepaute.archive import Archive
 from lepaute.archive.mpi_campaign import calls, facts, mpiruns
+from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.mpi_library import find_library
 from lepaute.measure.comparison.campaign import measure_libraries
@@ -226,18 +226,14 @@ def test_a_library_whose_ranks_always_die_ends_the_campaign_and_the_archive_is_w
     assert runs[runs["block"] >= 0].groupby("block").size().eq(3).all()
 
 
-def _command(folder: Path, *more: str) -> list[str]:
+def _words(folder: Path, *more: str) -> list[str]:
     words = ("compare", "openmpi", "mpich", "--ops", "bcast", "--sizes", "8", "--calls", "20", "--budget", "1")
     numbers = ("--mpiruns", "3", "--clock-method", "SKaMPI", "-o", str(folder / "c.zip"))
-    return [sys.executable, "-m", "lepaute.cli.main", *words, *numbers, *more]
-
-
-def _alive(pattern: str) -> Sequence[str]:
-    return subprocess.run(["pgrep", "-f", pattern], capture_output=True, text=True, check=False).stdout.split()
+    return [*words, *numbers, *more]
 
 
 def test_a_campaign_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
-    process = subprocess.Popen(_command(tmp_path), stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(lepaute_argv(*_words(tmp_path)), stderr=subprocess.PIPE, text=True)
     journal = folder_of(tmp_path / "c.zip") / "mpiruns_begun.jsonl"
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and not (journal.is_file() and journal.read_text().count("\n") >= 5):
@@ -246,7 +242,7 @@ def test_a_campaign_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     ended = (folder_of(tmp_path / "c.zip") / "mpiruns.jsonl").read_text().count("\n")
-    done = subprocess.run(_command(tmp_path, "--resume"), capture_output=True, text=True, check=False)
+    done = run_lepaute(*_words(tmp_path, "--resume"), folder=tmp_path)
     assert done.returncode == 0, done.stderr
     archive = Archive.open(tmp_path / "c.zip")
     runs = mpiruns(archive)
@@ -260,7 +256,7 @@ def test_a_campaign_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert not calls(archive).empty
 
 
-def test_wrong_words_are_one_line_and_status_2(tmp_path: Path) -> None:
+def test_wrong_words_are_one_line_and_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for more, message in (
         (("--resume",), "no interrupted run is there"),
         (("--np", "1"), "--np is 1"),
@@ -269,9 +265,10 @@ def test_wrong_words_are_one_line_and_status_2(tmp_path: Path) -> None:
         (("other=openmpi", "other=mpich"), "2 libraries are called other"),
         (("/nowhere",), "/nowhere: not found"),
     ):
-        done = subprocess.run(_command(tmp_path, *more), capture_output=True, text=True, check=False)
-        assert done.returncode == 2, done.stderr
-        assert done.stderr.startswith("lepaute: ")
-        assert message in done.stderr
-        assert done.stderr.count("\n") == 1
+        status = main(_words(tmp_path, *more))
+        complaint = capsys.readouterr().err
+        assert status == 2, complaint
+        assert complaint.startswith("lepaute: ")
+        assert message in complaint
+        assert complaint.count("\n") == 1
     assert not list(tmp_path.iterdir())

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem
 from lepaute.simulate import Hpl
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat
@@ -171,19 +172,17 @@ def _target(link: Path) -> Path | None:
         ((), "give either -p PLATFORM, or --calibrate"),
     ],
 )
-def test_bad_input_is_one_line_and_status_2(arguments, expected, tmp_path):
-    done = lepaute("verify", "hpl", *arguments, "--output-dir", str(tmp_path / "out"))
-    assert done.returncode == 2
-    assert expected in one_line(done.stderr)
-    assert done.stdout == ""
+def test_bad_input_is_one_line_and_status_2(arguments, expected, tmp_path, capsys):
+    assert main(["verify", "hpl", *arguments, "--output-dir", str(tmp_path / "out")]) == 2
+    printed = capsys.readouterr()
+    assert expected in one_line(printed.err)
+    assert printed.out == ""
 
 
-def test_the_platform_of_another_machine_is_refused_and_says_what_differs(program, tmp_path):
-    done = lepaute(
-        "verify", "hpl", "-p", "dahu", "--n", "64", "--nb", "32", "--grid", "1x1", "--output-dir", str(tmp_path / "out")
-    )
-    assert done.returncode == 2
-    line = one_line(done.stderr)
+def test_the_platform_of_another_machine_is_refused_and_says_what_differs(program, tmp_path, capsys):
+    sizes = ["--n", "64", "--nb", "32", "--grid", "1x1"]
+    assert main(["verify", "hpl", "-p", "dahu", *sizes, "--output-dir", str(tmp_path / "out")]) == 2
+    line = one_line(capsys.readouterr().err)
     assert "is the platform of another machine (cores: 32, on this machine" in line
     assert "--other-machine" in line
     assert not (tmp_path / "out").exists()

@@ -1,4 +1,4 @@
-"""What is fitted does not depend on how many threads BLAS has."""
+"""What is fitted does not depend on how many threads BLAS and OpenMP have."""
 
 import os
 import subprocess
@@ -6,12 +6,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import threadpoolctl
+from sklearn.mixture import GaussianMixture
 from support_fit import kernel_rows, write_calibration
 
 from lepaute.errors import FitError
 from lepaute.fit import fitted_models
+from lepaute.fit.numeric.mixture import standardised_modes
 from lepaute.fit.numeric.threads import one_blas_thread
 
 #: Long sums, which two threads split in the middle.
@@ -32,7 +35,7 @@ print(platform_and_models(Archive.open(sys.argv[1]), "x")[0].sha256)
 
 
 def with_threads(threads: int, code: str, *words: str) -> str:
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": str(threads)}
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
     done = subprocess.run(
         [sys.executable, "-c", code, *words], env=environment, capture_output=True, text=True, check=True, timeout=300
     )
@@ -49,15 +52,15 @@ def test_the_digest_of_a_platform_is_the_same_with_one_thread_and_with_two(tmp_p
     assert with_threads(1, DIGEST, archive) == with_threads(2, DIGEST, archive)
 
 
-def blas_threads() -> set[int]:
-    return {pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"}
+def threads_of(user_api: str) -> set[int]:
+    return {pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == user_api}
 
 
 def test_fits_have_one_thread_and_whoever_calls_them_has_as_many_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[set[int]] = []
 
     def stop(_archives: Any) -> None:
-        seen.append(blas_threads())
+        seen.append(threads_of("blas"))
         raise FitError("seen")
 
     monkeypatch.setattr(fitted_models, "calibrations", stop)
@@ -67,4 +70,19 @@ def test_fits_have_one_thread_and_whoever_calls_them_has_as_many_as_before(monke
         with pytest.raises(FitError, match="seen"):
             fitted_models.models([])
         assert seen == [{1}]
-        assert blas_threads() == {2}
+        assert threads_of("blas") == {2}
+
+
+def test_modes_are_sought_with_one_thread_of_openmp(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[set[int]] = []
+    fit = GaussianMixture.fit
+
+    def watched(self: GaussianMixture, points: Any) -> GaussianMixture:
+        seen.append(threads_of("openmp"))
+        return fit(self, points)
+
+    monkeypatch.setattr(GaussianMixture, "fit", watched)
+    with threadpoolctl.threadpool_limits(limits=2, user_api="openmp"):
+        standardised_modes(np.random.default_rng(1).normal(size=100))
+        assert set().union(*seen) == {1}
+        assert threads_of("openmp") == {2}

@@ -54,9 +54,12 @@ def likeliest_modes(
 
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.mixture import GaussianMixture
+    from threadpoolctl import threadpool_limits
 
     column = points[:, None]
-    with warnings.catch_warnings():
+    # One thread of k-means: several of so few points wait for each other, on a busy machine for most of the time, and
+    # add up in the order in which they end.
+    with warnings.catch_warnings(), threadpool_limits(limits=1, user_api="openmp"):
         warnings.simplefilter("ignore", ConvergenceWarning)
         fits = [
             GaussianMixture(
