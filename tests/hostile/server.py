@@ -38,7 +38,10 @@ def serve() -> None:
             import_module(module.name)
     for name in PRELOADED:
         import_module(name)
-    import_module("lepaute.cli.main")
+    dispatcher = import_module("lepaute.cli.main")
+    # Of a short command line, most of the time: its options are built once, not for each.
+    ready = {command.name: dispatcher.built(command.name, []) for command in dispatcher.COMMANDS}
+    dispatcher.built = lambda name, _arguments: ready[name]
     gc.collect()
     gc.freeze()
     for line in sys.stdin:

@@ -220,13 +220,13 @@ def assert_whole(where: str, days: int) -> None:
 
 @pytest.mark.slow
 def test_a_kill_in_the_middle_of_ingest_or_test_loses_and_doubles_nothing(where: str, tmp_path: Path) -> None:
-    files = day_files(tmp_path, 24)
+    files = day_files(tmp_path, 16)
     began = time.monotonic()
     ingest_and_test(where, files[:4])
     one_s = (time.monotonic() - began) / 4
     moments = random.Random(20261123)
     cut_short = 0
-    for kill in range(20):
+    for kill in range(12):
         writer = PROCESSES.Process(target=ingest_and_test, args=(where, files[: kill + 5]))
         writer.start()
         writer.join(moments.uniform(0.2, (kill + 5) * one_s))
@@ -238,9 +238,9 @@ def test_a_kill_in_the_middle_of_ingest_or_test_loses_and_doubles_nothing(where:
             assert len(held) % 24 == 0, "whole days only"
             verdicts = opened.store.verdicts()
             assert not verdicts.duplicated(list(VERDICTS.key)).any()
-    assert cut_short > 5, "most were at work when they were killed"
+    assert cut_short > 3, "most were at work when they were killed"
     ingest_and_test(where, files)
-    assert_whole(where, 24)
+    assert_whole(where, 16)
 
 
 @pytest.mark.slow

@@ -125,6 +125,7 @@ def built(name: str, arguments: list[str]) -> "tuple[Any, str | None]":
     app = module.app_for(arguments) if hasattr(module, "app_for") else getattr(module, "app", None)
     command = get_group(plain(app)) if app is not None else get_command(app_of(module))
     dress(command, name)
+    _check_values(command)
     return command, getattr(module, "DEFAULT", None)
 
 
@@ -135,7 +136,6 @@ def run_command(name: str, arguments: list[str]) -> int:
     command, default = built(name, arguments)
     if default is not None and arguments and arguments[0] not in (*getattr(command, "commands", ()), *HELP):
         arguments = [default, *arguments]
-    _check_values(command)
     try:
         # Not command.main(): it has its own ideas about interrupts and closed pipes, and those are guarded()'s.
         with command.make_context(f"lepaute {name}", arguments, help_option_names=list(HELP)) as context:
