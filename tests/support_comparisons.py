@@ -31,33 +31,30 @@ class World:
         self, rng: np.random.Generator, rows: int, blocks: int, mpiruns: int, libraries: tuple[str, ...] = ("a", "b")
     ) -> pandas.DataFrame:
         """One value for each mpirun and row; `mpiruns` of each library in a block, in random order."""
-        parts = []
-        number = 0
-        for block in range(blocks):
+        labels, logs = [], []
+        for _ in range(blocks):
             common = rng.normal(0, self.of_block)
             for library in rng.permutation(np.repeat(libraries, mpiruns)):
-                number += 1
-                logs = (
+                labels.append(str(library))
+                logs.append(
                     common
-                    + self.drift * number
+                    + self.drift * len(labels)
                     + rng.normal(0, self.of_mpirun)
                     + self.of_row * rng.standard_t(self.tails, rows)
                     + self.effect * (library == libraries[1])
                 )
-                parts.append(
-                    pandas.DataFrame(
-                        {
-                            "library": library,
-                            "block": block,
-                            "mpirun": number,
-                            "operation": "Bcast",
-                            "form": "blocking",
-                            "size_bytes": 2 ** np.arange(rows),
-                            "median_s": 1e-6 * (1 + np.arange(rows)) * np.exp(logs),
-                        }
-                    )
-                )
-        return pandas.concat(parts, ignore_index=True)
+        number = np.arange(len(labels))
+        return pandas.DataFrame(
+            {
+                "library": np.repeat(labels, rows),
+                "block": np.repeat(number // (len(libraries) * mpiruns), rows),
+                "mpirun": np.repeat(number + 1, rows),
+                "operation": "Bcast",
+                "form": "blocking",
+                "size_bytes": np.tile(2 ** np.arange(rows), len(labels)),
+                "median_s": (1e-6 * (1 + np.arange(rows)) * np.exp(logs)).ravel(),
+            }
+        )
 
 
 BLOCKS, CALLS_EACH, START_NS = 8, 12, 1_700_000_000_000_000_000

@@ -26,6 +26,8 @@ Quantile = Callable[[float], Value]
 #: The input that the seed is.
 SEED = "machine and day"
 RESAMPLES = 1000
+#: Of the table, in all resamples that are computed together: 1 MiB.
+_VALUES_AT_ONCE = 2**17
 #: Rows of the base sample, and no more seeds than this.
 FEWEST, MOST = 8, 2**20
 
@@ -158,25 +160,33 @@ def _indices(table: "Floats", second: "Floats", seed: int) -> tuple[list[Index],
     import numpy as np
     from SALib.analyze.sobol import first_order, total_order
 
-    def estimate(rows: "npt.NDArray[np.int64]") -> "Floats":
-        part, again = table[rows], second[rows]
-        both = np.concatenate([part[:, 0], part[:, -1]])
-        scale = both.std()
-        if scale == 0.0:
-            return np.zeros(2 * (table.shape[1] - 2) + 1)
-        part, again = (part - both.mean()) / scale, (again - both.mean()) / scale
-        noise = float(((part[:, 0] - again) ** 2).mean()) / 2.0
-        a, b = part[:, 0], part[:, -1]
-        firsts = [float(first_order(a, part[:, at], b)) for at in range(1, part.shape[1] - 1)]
-        totals = [float(total_order(a, part[:, at], b)) - noise for at in range(1, part.shape[1] - 1)]
+    count, inputs = len(table), table.shape[1] - 2
+
+    def estimates(rows: "npt.NDArray[np.int64]") -> "Floats":
+        """Of each resample, a line of `rows`: all first indices, all total ones, the noise."""
+        # shape (inputs + 2, count, resamples): SALib takes samples along its first axis, and others beside it
+        part, again = table.T[:, rows.T], second[rows.T]
+        both = np.concatenate([part[0], part[-1]])
+        mean, scale = both.mean(axis=0), both.std(axis=0)
+        varies = scale > 0.0
+        scale[~varies] = 1.0
+        part, again = (part - mean) / scale, (again - mean) / scale
+        noise = ((part[0] - again) ** 2).mean(axis=0) / 2.0
+        firsts = [first_order(part[0], part[at], part[-1]) for at in range(1, inputs + 1)]
+        totals = [total_order(part[0], part[at], part[-1]) - noise for at in range(1, inputs + 1)]
         totals[-1] += noise  # a run's own noise is drawn from the seed as well
-        return np.array([*firsts, *totals, noise])
+        found: Floats = np.where(varies, np.array([*firsts, *totals, noise]), 0.0).T
+        return found
 
     generator = np.random.default_rng(seed)
-    count = len(table)
-    middle = estimate(np.arange(count))
-    drawn = np.array([estimate(generator.integers(count, size=count)) for _ in range(RESAMPLES)])
+    (middle,) = estimates(np.arange(count)[None, :])
+    at_once = max(1, _VALUES_AT_ONCE // table.size)
+    drawn = np.concatenate(
+        [
+            estimates(generator.integers(count, size=(min(at_once, RESAMPLES - begin), count)))
+            for begin in range(0, RESAMPLES, at_once)
+        ]
+    )
     half = 1.959964 * drawn.std(axis=0, ddof=1)
-    inputs = table.shape[1] - 2
     indices = [Index(float(v), float(v - h), float(v + h)) for v, h in zip(middle, half, strict=True)]
     return indices[:inputs], indices[inputs : 2 * inputs], float(middle[-1])
