@@ -82,7 +82,7 @@ def test_a_campaign_measures_both_libraries_and_one_of_them_twice(tmp_path: Path
 
 
 def test_numbers_are_derived_from_trials_and_first_blocks_within_the_budget(tmp_path: Path) -> None:
-    budget_s = 8.0
+    budget_s = 4.0
     path = measure_libraries(
         ["openmpi", "mpich"], tmp_path / "c.zip", ops="bcast", sizes="8:64", budget_s=budget_s, clock_method="SKaMPI"
     )
