@@ -8,6 +8,7 @@ import pkgutil
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from importlib import import_module
@@ -38,10 +39,15 @@ def serve() -> None:
             import_module(module.name)
     for name in PRELOADED:
         import_module(name)
-    dispatcher = import_module("lepaute.cli.main")
+    dispatcher: Any = import_module("lepaute.cli.main")
     # Of a short command line, most of the time: its options are built once, not for each.
     ready = {command.name: dispatcher.built(command.name, []) for command in dispatcher.COMMANDS}
     dispatcher.built = lambda name, _arguments: ready[name]
+    # Bundled in another process: the JavaScript engine that does it has threads, which a fork lacks.
+    print_library = "from lepaute.watch.site.write import plot_library; print(plot_library(), end='')"
+    library = subprocess.check_output([sys.executable, "-c", print_library], text=True)
+    site: Any = import_module("lepaute.watch.site.write")
+    site.plot_library = lambda: library
     gc.collect()
     gc.freeze()
     for line in sys.stdin:

@@ -10,7 +10,7 @@ from lepaute.errors import InputError
 from lepaute.trace import Trace
 from lepaute.trace.smpi import convert
 
-MUTATIONS = 4000
+MUTATIONS = 2000
 PIECES = (
     b"",
     b"0",

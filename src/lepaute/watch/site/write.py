@@ -4,6 +4,7 @@ import secrets
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,11 +109,16 @@ def _put_in_place(beside: Path, folder: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _write_static(folder: Path) -> None:
+@cache
+def plot_library() -> str:
+    """The script of the library that draws the plots; bundling it takes more than a second, so once a process."""
     from vl_convert import javascript_bundle
 
-    bundle = javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    (folder / "vega.js").write_text(bundle, encoding="utf-8")
+    return javascript_bundle("window.vegaEmbed = vegaEmbed;")
+
+
+def _write_static(folder: Path) -> None:
+    (folder / "vega.js").write_text(plot_library(), encoding="utf-8")
     for name in ("site.js", "overview.js", "node.js", "factor.js"):
         (folder / name).write_bytes(files(_PACKAGE).joinpath("static", name).read_bytes())
     tables = files("lepaute.report").joinpath("static", "tables.js").read_bytes()
