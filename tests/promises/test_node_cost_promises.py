@@ -72,11 +72,11 @@ def truths() -> np.ndarray:
     return np.array([b.time_s / a.time_s for a, b in zip(reference.run_list, slow.run_list, strict=True)])
 
 
-def coverage(truths: np.ndarray, before: int, now: int, sd: float, *, known: bool) -> float:
+def coverage(truths: np.ndarray, before: int, now: int, sd: float, *, known: bool, sets: int = SETS) -> float:
     """known : as if the estimated factors were without error."""
     rng = np.random.default_rng(20261123)
     shares = []
-    for number in range(SETS):
+    for number in range(sets):
         state = state_of(rng, before, now, sd)
         covariance = ((0.0, 0.0), (0.0, 0.0)) if known else state.log_covariance
         factors = CpuFactors(state.cpus, state.log_slowdown, covariance, state.degrees_of_freedom)
@@ -100,4 +100,4 @@ def test_the_interval_of_a_cost_holds_95_percent_of_the_true_ratios(
 
 @pytest.mark.slow
 def test_the_interval_of_a_cost_must_hold_the_error_of_the_factors(truths: np.ndarray) -> None:
-    assert coverage(truths, 10, 5, 0.05, known=True) < 0.8
+    assert coverage(truths, 10, 5, 0.05, known=True, sets=60) < 0.8

@@ -1,4 +1,7 @@
-"""What tuning claims holds on machines made up here: probabilities, intervals, the loss that is expected."""
+"""What tuning claims holds on machines made up here: probabilities, intervals, the loss that is expected.
+
+With another seed, a correct program fails a bound of a binomial count once in 10^6 at most.
+"""
 
 from collections.abc import Sequence
 
@@ -11,7 +14,7 @@ from lepaute.study.tune import crossed, halve
 from lepaute.study.tune_real import RUN_SDS, correct
 
 POINTS = [Point({"nb": nb, "grid": grid}) for nb in (64, 128, 192) for grid in ("2x8", "4x4", "8x2", "1x16")]
-STUDIES = 300
+STUDIES = 150
 
 
 def made_up(study: int, own_sd: float = 0.01) -> "tuple[Evaluate, np.ndarray]":
@@ -27,7 +30,8 @@ def made_up(study: int, own_sd: float = 0.01) -> "tuple[Evaluate, np.ndarray]":
 
     def evaluate(trials: Sequence[Trial]) -> list[Outcome]:
         place = {point: at for at, point in enumerate(POINTS)}
-        return [Outcome(t, {"time_s": 100.0 * float(np.exp(machine([study, t.seed])[place[t.point]]))}) for t in trials]
+        times_s = {seed: 100.0 * np.exp(machine([study, seed])) for seed in {t.seed for t in trials}}
+        return [Outcome(t, {"time_s": float(times_s[t.seed][place[t.point]])}) for t in trials]
 
     return evaluate, machine([study, 10**6])
 
@@ -47,9 +51,9 @@ def test_probabilities_and_intervals_hold_on_a_further_machine() -> None:
                 covered.append(one.low <= ratio <= one.high)
     # the chosen one is the best about as often as claimed; the sum of Bernoulli variables of those probabilities
     spread = np.sqrt(np.sum([p * (1 - p) for p in claimed]))
-    assert abs(np.sum(best) - np.sum(claimed)) < 4.0 * spread
+    assert abs(np.sum(best) - np.sum(claimed)) < 4.9 * spread
     # intervals of a study share the best point, so they count as one each
-    assert np.mean(covered) >= binom.ppf(1e-4, STUDIES, 0.95) / STUDIES
+    assert np.mean(covered) >= binom.ppf(1e-6, STUDIES, 0.95) / STUDIES
 
 
 @pytest.mark.slow
@@ -73,7 +77,7 @@ def test_the_interval_after_real_runs_holds_a_further_real_run() -> None:
         covered += found.low_s <= real(found.best) <= found.high_s
         loss.append((truth[POINTS.index(found.best)] - truth.min(), found.expected_loss))
     # not below what is promised; above it where the guessed errors are larger than these
-    assert covered >= binom.ppf(1e-4, STUDIES, 0.95)
+    assert covered >= binom.ppf(1e-6, STUDIES, 0.95)
     # the loss that is expected is about the one that comes about
     actual, expected = np.mean(loss, axis=0)
     assert actual < 2.0 * expected + 0.001
