@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from lepaute.archive import Archive
+from lepaute.cli.main import main
 from lepaute.measure.calibration.campaign import calibrate
 from lepaute.measure.layout import MADE_UP
 from lepaute.platform import load_platform
@@ -24,6 +25,8 @@ pytestmark = [
 ]
 #: Ranks that share a core wait for its other ranks at each pivot: small blocks have few of them.
 SMALL_NBS = (32, 64)
+#: Large messages between them take their turns on the cores, too.
+SMALL_MESSAGE_BYTES = 1 << 20
 
 
 def run(*arguments: str, layout: str = "") -> subprocess.CompletedProcess[str]:
@@ -55,7 +58,7 @@ def test_every_core_of_one_socket_is_measured_under_half_and_full_load(
 ) -> None:
     """Without a fit, which a layout of two sockets gets below."""
     monkeypatch.setenv(MADE_UP, "1x4")
-    archive = calibrate(tmp_path / "calibration.zip", quick=True, nbs=SMALL_NBS)
+    archive = calibrate(tmp_path / "calibration.zip", quick=True, nbs=SMALL_NBS[:1], network_bytes=SMALL_MESSAGE_BYTES)
     holds_every_core(Archive.open(archive), "1x4", {1, 2, 4})
 
 
@@ -69,8 +72,8 @@ def test_every_core_of_two_sockets_is_measured_fitted_and_predicted(
 ) -> None:
     sockets, each = map(int, layout.split("x"))
     platform, archive = tmp_path / "platform.yaml", tmp_path / "calibration.zip"
-    words = ("--nb", ",".join(map(str, SMALL_NBS)), "-o", str(platform), "--archive", str(archive))
-    done = run("calibrate", "--quick", *words, layout=layout)
+    sizes = ("--nb", ",".join(map(str, SMALL_NBS)), "--network-bytes", str(SMALL_MESSAGE_BYTES))
+    done = run("calibrate", "--quick", *sizes, "-o", str(platform), "--archive", str(archive), layout=layout)
     assert done.returncode == 0, done.stderr
     measured = Archive.open(archive)
     assert measured.metadata["nbs"] == list(SMALL_NBS)
@@ -93,10 +96,9 @@ def test_every_core_of_two_sockets_is_measured_fitted_and_predicted(
     ],
 )
 def test_block_sizes_and_threads_that_cannot_be_are_refused(
-    tmp_path: Path, options: tuple[str, str], complaint: str
+    tmp_path: Path, options: tuple[str, str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     outputs = ("-o", str(tmp_path / "p.yaml"), "--archive", str(tmp_path / "c.zip"))
-    done = run("calibrate", "--quick", *options, *outputs)
-    assert done.returncode == 2
-    assert complaint in done.stderr
+    assert main(["calibrate", "--quick", *options, *outputs]) == 2
+    assert complaint in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
