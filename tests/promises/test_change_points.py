@@ -24,7 +24,7 @@ def most(chance: float, count: int) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fleet_in_which_nothing_changes_has_any_change_point_in_at_most_one_run_of_twenty(kind: str) -> None:
-    fleets, days = 20, 120
+    fleets, days = 12, 120
     streams = null_streams(kind, fleets * CPUS, days, seed=20261125).reshape(fleets, CPUS, days)
     # whatever matters: a season to which machines respond differently is no change even so
     found = [find_change_points(fleet_values(z, seed=number), least_change=0.0) for number, z in enumerate(streams)]
