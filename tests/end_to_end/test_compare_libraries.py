@@ -4,11 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from support_limits import wait_until
 
 from lepaute.archive import Archive
 from lepaute.archive.mpi_campaign import calls, facts, mpiruns
@@ -239,10 +239,11 @@ def _alive(pattern: str) -> Sequence[str]:
 def test_a_campaign_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     process = subprocess.Popen(_command(tmp_path), stderr=subprocess.PIPE, text=True)
     journal = folder_of(tmp_path / "c.zip") / "mpiruns_begun.jsonl"
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and not (journal.is_file() and journal.read_text().count("\n") >= 5):
-        assert process.poll() is None, process.communicate()[1]
-        time.sleep(0.02)
+    wait_until(
+        lambda: (journal.is_file() and journal.read_text().count("\n") >= 5) or process.poll() is not None,
+        "the fifth mpirun",
+    )
+    assert process.poll() is None, process.communicate()[1]
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     ended = (folder_of(tmp_path / "c.zip") / "mpiruns.jsonl").read_text().count("\n")
