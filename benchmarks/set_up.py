@@ -4,7 +4,8 @@
 
 exascale-like, NB = 1024. Start: a run of HPL with one column, of which nearly all is set-up (the machine's day, the
 engine, a program for each rank); least of 3. Memory: engine_bytes of a run of 5 steps of a large matrix, and without
-what a run on one rank has (links and flows of 9,408 nodes). No goal but to be linear.
+what a run on one rank has (links and flows of 9,408 nodes). Goal: linear, no grid takes more than 1.25 times the
+bytes a rank of another.
 """
 
 import sys
@@ -19,6 +20,7 @@ from lepaute.simulate.native import Native
 
 GRIDS = [(1, 1), (8, 8), (32, 32), (64, 64), (128, 147), (256, 294)]
 NB = 1024
+MOST_RATIO = 1.25
 
 
 def main() -> int:
@@ -27,7 +29,7 @@ def main() -> int:
     machine_of(platform)
     print(f"Platform and machine: {time.process_time() - began_s:.3f} s.\n")
     print("| ranks | mapping, s | start, s | engine, MB | bytes a rank |\n|---|---|---|---|---|")
-    alone_bytes = 0
+    alone_bytes, rank_bytes = 0, []
     for p, q in GRIDS:
         began_s = time.process_time()
         Mapping().cores(platform, p * q)
@@ -38,8 +40,9 @@ def main() -> int:
         engine_bytes = bytes_of(Hpl(n=20_000 * NB, nb=NB, p=p, q=q), platform)
         alone_bytes = alone_bytes or engine_bytes
         each = (engine_bytes - alone_bytes) / (p * q)
+        rank_bytes += [each] if p * q > 1 else []
         print(f"| {p * q:,} | {mapping_s:.3f} | {start_s:.3f} | {engine_bytes / 1e6:.1f} | {each:.0f} |", flush=True)
-    return 0
+    return 0 if max(rank_bytes) <= MOST_RATIO * min(rank_bytes) else 1
 
 
 def bytes_of(hpl: Hpl, platform) -> int:

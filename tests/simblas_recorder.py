@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from support_limits import HANG_S
+
 from lepaute.simulate.smpi.entries import generate
 from lepaute.simulate.smpi.routines import Block, read_routines
 
@@ -79,7 +81,7 @@ class Library:
         sources = [folder / "entries.cpp", folder / "recorder.cpp", SOURCE / "scalars.cpp"]
         self.path = folder / "libsimblas_recorded.so"
         command = ["g++", *FLAGS, f"-I{SOURCE}", "-shared", "-o", self.path, *sources]
-        subprocess.run(command, check=True, timeout=300)
+        subprocess.run(command, check=True, timeout=HANG_S)
         self.loaded = ctypes.CDLL(str(self.path))
 
     def charges(self) -> list[Charge]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from support_limits import HANG_S
 
 from lepaute.kit.mpi_launcher import Launcher
 from lepaute.kit.mpi_library import MpiLibrary, find_library
@@ -57,5 +58,5 @@ class MpiProbe:
     ) -> subprocess.CompletedProcess[str]:
         """The program when it has ended."""
         process = self.start(ranks, *options, environment=environment, hosts=hosts)
-        output, errors = process.communicate(timeout=120)
+        output, errors = process.communicate(timeout=HANG_S)
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from support_limits import HANG_S
+
 from lepaute.design.table import parse_design
 from lepaute.kit.command import run_command
 from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES, Start
@@ -10,7 +12,6 @@ from lepaute.measure.plan import DGEMM, P2P, RING, STEPS, STEPS_COLUMN, PlannedR
 from lepaute.measure.probes import Probes, probe_words
 
 _NOTHING = parse_design("design_row,kind,m,n,k\n0,dgemm,1,1,1\n", "nothing")
-LIMIT_S = 120.0
 
 
 def run_dgemm(built: Probes, design: Path, out: Path, *cpus: int, threads: int = 1) -> list[Path]:
@@ -56,5 +57,5 @@ def _run(
     words, environment = probe_words(run, cpus, str(built.dgemm.parent), str(design), str(out), None)
     start = Start(()) if probe == DGEMM else MPIRUN_OF_NODES.start(run.ranks, use_scheduler=False)
     added = {**start.environment, **environment}
-    run_command([*start.argv, *words, *options], what=what, timeout_s=LIMIT_S, environment=added)
+    run_command([*start.argv, *words, *options], what=what, timeout_s=HANG_S, environment=added)
     return [Path(f"{out}.r{rank}") for rank in range(run.ranks)]

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support_limits import HANG_S
+
 import lepaute
 
 
@@ -18,7 +20,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def run_lepaute(
-    *arguments: object, folder: Path, limit_s: float = 300.0, **more: str
+    *arguments: object, folder: Path, limit_s: float = HANG_S, **more: str
 ) -> subprocess.CompletedProcess[str]:
     """Runs a command of lepaute in a folder, to its end."""
     return subprocess.run(

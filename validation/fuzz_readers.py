@@ -29,6 +29,7 @@ from mutants.pool import CRASHED, SLOW, Source, read_all
 from mutants.readers import FAILED, KINDS, READ, REFUSED, Outcome, outcomes
 
 ARCHIVE = "archive"
+MOST_CPU_S = 10.0
 BAD = (FAILED, SLOW, CRASHED)
 
 
@@ -40,7 +41,7 @@ def main() -> int:
     began_s = time.monotonic()
     results: Counter[tuple[str, str]] = Counter()
     sources = {kind: source_of(kind, arguments.seed, folder) for kind in kinds}
-    for kind, outcome in read_all(sources, -(-arguments.count // len(kinds)), arguments.processes):
+    for kind, outcome in read_all(sources, -(-arguments.count // len(kinds)), arguments.processes, MOST_CPU_S):
         results[kind, outcome.result] += 1
         if outcome.result in BAD:
             print(f"{kind} {outcome.number} of seed {arguments.seed} ({outcome.way}): {outcome.problem}", flush=True)

@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from support_limits import HANG_S
 
 from lepaute.platform import load_platform
 from lepaute.platform.io import platform_text
@@ -18,7 +19,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
         [sys.executable, "-m", "lepaute.cli.main", *arguments],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=HANG_S,
         env={**os.environ, **environment},
         check=False,
     )

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support_limits import CALIBRATION_HANG_S
 
 from lepaute.archive import Archive
 from lepaute.cli.main import main
@@ -33,7 +34,7 @@ def run(*arguments: str, layout: str = "") -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **({MADE_UP: layout} if layout else {})}
     return subprocess.run(
         [sys.executable, "-m", "lepaute.cli.main", *arguments],
-        capture_output=True, text=True, timeout=1800, env=environment, check=False,
+        capture_output=True, text=True, timeout=CALIBRATION_HANG_S, env=environment, check=False,
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from farms.sshd import SshdFarm
+from support_limits import CALIBRATION_HANG_S
 from support_run import run_lepaute
 
 from lepaute.archive import Archive
@@ -27,7 +28,7 @@ def test_two_hosts_are_calibrated_with_their_links_and_hpl_is_predicted_on_both(
     nodes = ("--nodes", "node[1-2]", "--ssh-config", ssh_nodes.ssh_config)
     done = run_lepaute(
         "calibrate", "--quick", *nodes, "--switches", "node[1-4]", "-o", "two.yaml", "--archive", "c.zip",
-        folder=tmp_path, limit_s=900,
+        folder=tmp_path, limit_s=CALIBRATION_HANG_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     archive = Archive.open(tmp_path / "c.zip")

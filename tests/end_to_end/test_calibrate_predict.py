@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from support_limits import CALIBRATION_HANG_S, HANG_S
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "lepaute.cli.main", *arguments],
-        capture_output=True, text=True, timeout=900, env=os.environ, check=False,
+        capture_output=True, text=True, timeout=CALIBRATION_HANG_S, env=os.environ, check=False,
     )  # fmt: skip
 
 
@@ -101,5 +102,5 @@ def test_predict_loads_no_heavy_package() -> None:
         "heavy = {'numpy', 'pandas', 'scipy', 'matplotlib', 'pyarrow', 'rich'} & set(sys.modules); "
         "sys.exit(f'loaded {heavy}' if heavy else 0)"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_S, check=False)
     assert result.returncode == 0, result.stderr

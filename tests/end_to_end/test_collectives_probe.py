@@ -3,11 +3,11 @@
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pandas
 import pytest
+from support_limits import HANG_S, wait_until
 from support_mpi_probes import CLOCKS, MpiProbe
 
 from lepaute.measure.probe_source import C_FLAGS
@@ -141,15 +141,13 @@ def test_a_rank_that_is_killed_takes_no_finished_batch_along(open_mpi: MpiProbe,
     rows = ("Barrier,blocking,0,20000,MPI_Barrier,0,0", "Barrier,blocking,0,1000000,double,0,0")
     process = open_mpi.start(2, *design(tmp_path, *rows), *QUICK)
     raw = [tmp_path / f"raw.r{rank}" for rank in range(2)]
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not all(
-        path.is_file() and path.read_text().count("\n0,") >= 20001 for path in raw
-    ):
-        time.sleep(0.05)
+    wait_until(
+        lambda: all(path.is_file() and path.read_text().count("\n0,") >= 20001 for path in raw), "the first batch"
+    )
     listed = subprocess.run(["pgrep", "-f", str(open_mpi.path)], capture_output=True, text=True, check=True)
     ranks = [int(pid) for pid in listed.stdout.split() if int(pid) != process.pid]
     os.kill(ranks[-1], signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.communicate(timeout=HANG_S)
     assert process.returncode != 0
     for path in raw:
         assert path.read_text().count("\n0,") == 20001

@@ -3,10 +3,10 @@
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
+from support_limits import wait_until
 from support_run import lepaute_argv, run_lepaute
 
 from lepaute.archive import Archive
@@ -235,10 +235,11 @@ def _words(folder: Path, *more: str) -> list[str]:
 def test_a_campaign_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     process = subprocess.Popen(lepaute_argv(*_words(tmp_path)), stderr=subprocess.PIPE, text=True)
     journal = folder_of(tmp_path / "c.zip") / "mpiruns_begun.jsonl"
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and not (journal.is_file() and journal.read_text().count("\n") >= 5):
-        assert process.poll() is None, process.communicate()[1]
-        time.sleep(0.02)
+    wait_until(
+        lambda: (journal.is_file() and journal.read_text().count("\n") >= 5) or process.poll() is not None,
+        "the fifth mpirun",
+    )
+    assert process.poll() is None, process.communicate()[1]
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     ended = (folder_of(tmp_path / "c.zip") / "mpiruns.jsonl").read_text().count("\n")

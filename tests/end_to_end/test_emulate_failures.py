@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 from oracles.emulated import HEAD, Said, build, command, compiler_folder, emulations, left_behind, tiny_text
+from support_limits import HANG_S, wait_until
 
 from lepaute.simulate.smpi.simgrid import find_simgrid
 
@@ -95,12 +96,12 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     assert left_behind(folder) == []
 
 
-#: Program -> seconds until it is stopped, and without a call of MPI; a busy machine reaches neither of the others.
-LIMITS = {"nan": (60, 1), "endless": (60, 1), "converging": (3, 60)}
+#: Program -> seconds until it is stopped, and without a call of MPI: more than it takes to begin.
+LIMITS = {"nan": (HANG_S, 3), "endless": (HANG_S, 3), "converging": (5, HANG_S)}
 
 
 def emulate(platform: Path, *words: object, ranks: object = 2) -> Said:
-    timeout_s, stall_s = LIMITS.get(str(words[-1]), (60, 60))
+    timeout_s, stall_s = LIMITS.get(str(words[-1]), (HANG_S, HANG_S))
     return command(
         "emulate",
         "-p",
@@ -135,9 +136,9 @@ BOGUS = "results of BLAS are not computed"
     ("how", "said"),
     [
         ("deadlock", ["deadlock: every rank waits for a message that nobody sends", BOGUS]),
-        ("nan", ["stopped, for 1 s it made no MPI call and its simulated date stood still", BOGUS]),
-        ("endless", ["stopped, for 1 s it made no MPI call", BOGUS]),
-        ("converging", ["stopped, it took longer than 3 s; simulated so far: ", BOGUS]),
+        ("nan", ["stopped, for 3 s it made no MPI call and its simulated date stood still", BOGUS]),
+        ("endless", ["stopped, for 3 s it made no MPI call", BOGUS]),
+        ("converging", ["stopped, it took longer than 5 s; simulated so far: ", BOGUS]),
         ("pivot", ["it ended by SIGSEGV", BOGUS]),
         ("stack", ["it ended by SIGSEGV, as where a stack is too small (more: --stack, in KiB)"]),
         ("status", ["rank 1 ended with exit status 3 before it called MPI_Finalize: cannot read input.dat"]),
@@ -165,7 +166,7 @@ def test_a_larger_stack_mends_what_the_message_says_it_mends(bad: Path, platform
 def test_progress_in_a_loop_that_never_converges_is_no_stall(bad: Path, platform: Path, temporary: Path) -> None:
     line = complaint(emulate(platform, "--", bad, "converging"))
     date_s = float(line.partition("simulated so far: ")[2].partition(" s;")[0])
-    assert date_s > 0.001  # it went on to the end of its three seconds
+    assert date_s > 0.001  # it went on to the end of its five seconds
 
 
 def test_an_option_of_the_program_without_two_dashes_is_told_where_it_belongs(platform: Path) -> None:
@@ -207,7 +208,7 @@ def test_a_program_that_is_not_built_for_emulation_is_refused_with_how_to_build_
     if compiler is not None:
         mpi = "#include <mpi.h>\nint main(int c, char **v) { MPI_Init(&c, &v); return MPI_Barrier(MPI_COMM_WORLD); }\n"
         (tmp_path / "other.c").write_text("int main(void) { return 0; }\n" if compiler == "gcc" else mpi)
-        subprocess.run([compiler, "other.c", "-o", "other", *flags], cwd=tmp_path, check=True, timeout=300)
+        subprocess.run([compiler, "other.c", "-o", "other", *flags], cwd=tmp_path, check=True, timeout=HANG_S)
     line = complaint(emulate(platform, "--", program))
     assert said in line
     assert "lepaute emulate compilers" in line
@@ -237,7 +238,7 @@ def test_memory_that_runs_out_is_told_with_what_helps(bad: Path, platform: Path,
     words = ["emulate", "-p", platform, "-np", "4", "--", bad, "memory"]
     python = [sys.executable, "-m", "lepaute.cli.main"]
     shell = ["sh", "-c", 'ulimit -v 1500000; exec "$@"', "sh"]
-    done = subprocess.run([*shell, *python, *words], capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run([*shell, *python, *words], capture_output=True, text=True, timeout=HANG_S, check=False)
     line = complaint(Said(done.returncode, done.stdout, done.stderr))
     assert "there was no memory for 16,777,216 bytes; fold large allocations (--fold 1M)" in line
 
@@ -252,16 +253,12 @@ def test_an_interrupt_ends_the_program_and_leaves_nothing(bad: Path, platform: P
     process = subprocess.Popen(
         [sys.executable, "-m", "lepaute.cli.main", *map(str, words)], stderr=subprocess.PIPE, start_new_session=True
     )
-    deadline_s = time.monotonic() + 300
-    while not (found := emulations(process.pid)) and time.monotonic() < deadline_s:
-        time.sleep(0.05)
-    assert found
-    time.sleep(0.2)
+    wait_until(lambda: emulations(process.pid), "the emulation")
+    time.sleep(0.2)  # it is under way
+    found = emulations(process.pid)
     os.kill(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=300)
+    _, err = process.communicate(timeout=HANG_S)
     assert process.returncode == 130
     assert err.decode().splitlines() == ["lepaute: interrupted"]
-    deadline_s = time.monotonic() + 10  # a killed process takes a moment to be gone
-    while any(psutil.pid_exists(pid) for pid in found) and time.monotonic() < deadline_s:
-        time.sleep(0.05)
-    assert not any(psutil.pid_exists(pid) for pid in found)
+    # A killed process takes a moment to be gone.
+    wait_until(lambda: not any(map(psutil.pid_exists, found)), "end of the emulation")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from oracles.emulated import HEAD, build, compiler_folder, dgemm_s, tiny
+from support_limits import HANG_S
 
 from lepaute.errors import SimulationError
 from lepaute.simulate.smpi.emulate import Options, emulate_run
@@ -84,7 +85,7 @@ def probes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(program: Path, *words: object, ranks: int = 3, sleeping: bool = True) -> EmulatedRun:
-    options = Options(computing="none", sleeping_probes=sleeping, limits=Limits(20, 5))
+    options = Options(computing="none", sleeping_probes=sleeping, limits=Limits(HANG_S, HANG_S))
     return emulate_run(program, [str(word) for word in words], tiny(), ranks, options=options)
 
 
@@ -108,11 +109,12 @@ def test_sleeping_spares_the_probes_in_vain(probes: Path) -> None:
 @pytest.mark.parametrize("sleeping", [True, False], ids=["asleep", "awake"])
 def test_a_loop_of_probes_that_finds_nothing_ends(sleeping: bool, probes: Path) -> None:
     said = "deadlock: every rank waits" if sleeping else "it took longer than"
+    limits = Limits(HANG_S if sleeping else 3, HANG_S)
     with pytest.raises(SimulationError, match=said):
         emulate_run(
             probes,
             ["never", str(EAGER)],
             tiny(),
             2,
-            options=Options(computing="none", sleeping_probes=sleeping, limits=Limits(2, 1.5)),
+            options=Options(computing="none", sleeping_probes=sleeping, limits=limits),
         )

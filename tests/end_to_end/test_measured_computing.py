@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from support_limits import HANG_S
 
 from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem
@@ -107,7 +108,7 @@ def compiled(program: str, folder: Path, source: Path) -> Path:
     """The program, built beside its source by the compilers in `folder`."""
     source.write_text(program)
     built = source.with_suffix("")
-    run_command([folder / "mpicc", "-O1", "-o", built, source, "-lm"], what="the program", timeout_s=60)
+    run_command([folder / "mpicc", "-O1", "-o", built, source, "-lm"], what="the program", timeout_s=HANG_S)
     return built
 
 

@@ -4,13 +4,13 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
 import numpy
 import pytest
 from oracles.recorded_hpl import MPIRUN, lepaute, recorded_hpl
+from support_limits import HANG_S, wait_until
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.mpi_library import find_library
@@ -341,7 +341,7 @@ def test_clocks_that_differ_are_brought_together(ring: Path, tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     trace = read_trace(tmp_path / "trace.parquet")
     error_s = trace.metadata["clock_error_s"]
-    assert 0 < error_s < 0.05
+    assert 0 < error_s < 0.5  # of the second by which neighbours differ
     reductions = trace.where(trace.named(["MPI_Allreduce"]))
     by_rank = [reductions.where(reductions.rank == rank) for rank in range(3)]
     last_in = numpy.max([one.start_s for one in by_rank], axis=0)
@@ -423,11 +423,9 @@ def test_an_interrupted_recording_leaves_no_process_and_no_folder(mpicc: Path, t
     def running() -> bool:
         return subprocess.run(["pgrep", "-f", f"^sleep {mark}"], capture_output=True, check=False).returncode == 0
 
-    deadline = time.monotonic() + 300
-    while not running() and time.monotonic() < deadline:
-        time.sleep(0.1)
+    wait_until(running, "the recorded program")
     process.send_signal(signal.SIGTERM)
-    _, told = process.communicate(timeout=300)
+    _, told = process.communicate(timeout=HANG_S)
     assert process.returncode == 130
     assert told.splitlines()[-1] == "lepaute: interrupted"
     assert not running()

@@ -7,8 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from farms.daemons import wait_until
 from farms.slurm import SlurmFarm, slurm_farm
+from support_limits import HANG_S, wait_until
 from support_run import environment, lepaute_argv, run_lepaute, start_lepaute
 
 from lepaute.archive import Archive
@@ -45,7 +45,7 @@ def rows_of(archive: Archive) -> Counter[str]:
 def wait_for_rows(folder: Path, rows: int) -> None:
     """Until so many rows of the running experiment are on the disk."""
     table = folder / "x.work" / "raw" / "observations.csv"
-    wait_until(lambda: table.is_file() and table.read_text().count("\n") >= rows + 3, "rows", limit_s=300)
+    wait_until(lambda: table.is_file() and table.read_text().count("\n") >= rows + 3, "rows")
 
 
 def test_the_demo_experiment_asks_for_a_job_runs_on_its_nodes_and_gives_it_back(
@@ -77,7 +77,7 @@ def test_inside_of_a_job_the_same_script_uses_its_nodes_and_leaves_it(slurm: Slu
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=HANG_S,
         check=False,
     )
     assert done.stdout.splitlines()[-2:] == ["ended with 0", "RUNNING"], done.stderr
@@ -93,7 +93,7 @@ def test_an_interrupted_experiment_archives_what_there_is_and_leaves_no_job(
     running = start_lepaute("run", slow, "--scheduler", "slurm", "--count", "2", "-o", "x.zip", folder=tmp_path)
     wait_for_rows(tmp_path, 6)
     running.send_signal(number)
-    running.communicate(timeout=300)
+    running.communicate(timeout=HANG_S)
     assert running.returncode == 130
     assert sum(rows_of(Archive.open(tmp_path / "x.partial.zip")).values()) >= 6
     assert slurm.jobs() == []
@@ -103,9 +103,9 @@ def test_a_killed_experiment_leaves_no_job_and_no_process(slurm: SlurmFarm, slow
     running = start_lepaute("run", slow, "--scheduler", "slurm", "--count", "2", "-o", "x.zip", folder=tmp_path)
     wait_for_rows(tmp_path, 6)
     running.kill()
-    running.communicate(timeout=300)
-    wait_until(lambda: slurm.jobs() == [], "end of the job", limit_s=300)
-    wait_until(lambda: not any(map(slurm.processes, slurm.names)), "end of the processes", limit_s=300)
+    running.communicate(timeout=HANG_S)
+    wait_until(lambda: slurm.jobs() == [], "end of the job")
+    wait_until(lambda: not any(map(slurm.processes, slurm.names)), "end of the processes")
 
 
 def test_a_node_that_dies_loses_its_own_further_rows_and_nothing_else(
@@ -117,7 +117,7 @@ def test_a_node_that_dies_loses_its_own_further_rows_and_nothing_else(
         wait_for_rows(tmp_path, 9)
         farm.kill("n2")
         farm.declare_down("n2")
-        _, complaints = running.communicate(timeout=300)
+        _, complaints = running.communicate(timeout=HANG_S)
         assert running.returncode == 0, complaints
         wait_until(lambda: farm.jobs() == [], "end of the job")
     archive = Archive.open(tmp_path / "x.zip")

@@ -4,12 +4,12 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from farms.sshd import SshdFarm, sshd_farm
+from support_limits import HANG_S, wait_until
 from support_run import run_lepaute, start_lepaute
 
 from lepaute.archive import Archive
@@ -57,10 +57,7 @@ def ssh_options(farm: SshdFarm) -> list[str]:
 def wait_for_rows(folder: Path, rows: int) -> None:
     """Until so many rows of the running experiment are on the disk."""
     table = folder / "x.work" / "raw" / "observations.csv"
-    deadline = time.monotonic() + 300
-    while not table.is_file() or table.read_text().count("\n") < rows + 3:
-        assert time.monotonic() < deadline, "no rows came"
-        time.sleep(0.05)
+    wait_until(lambda: table.is_file() and table.read_text().count("\n") >= rows + 3, "rows")
 
 
 def rows_of(archive: Archive) -> Counter[str]:
@@ -94,7 +91,7 @@ def test_a_host_that_fails_loses_its_own_further_rows_and_nothing_else(
     running = start_lepaute("run", slow, *ssh_options(farm), folder=tmp_path)
     wait_for_rows(tmp_path, 12)
     getattr(farm, fault)("node3")
-    out, complaints = running.communicate(timeout=300)
+    out, complaints = running.communicate(timeout=HANG_S)
     assert running.returncode == 0, complaints
     archive = Archive.open(tmp_path / "x.zip")
     rows = rows_of(archive)
@@ -104,10 +101,8 @@ def test_a_host_that_fails_loses_its_own_further_rows_and_nothing_else(
     assert lost["node"] == "node3"
     assert any("node3 was lost" in warning for warning in archive.metadata["warnings"])
     assert "complete" in out
-    deadline = time.monotonic() + 300
-    while farm.processes("node3"):  # also where only the connection was cut: the agent there has cleaned up
-        assert time.monotonic() < deadline, [process.cmdline() for process in farm.processes("node3")]
-        time.sleep(0.1)
+    # Also where only the connection was cut: the agent there has cleaned up.
+    wait_until(lambda: not farm.processes("node3"), "end of the processes of node3")
 
 
 def test_when_every_host_is_gone_what_was_measured_is_archived_and_said(
@@ -117,7 +112,7 @@ def test_when_every_host_is_gone_what_was_measured_is_archived_and_said(
     wait_for_rows(tmp_path, 12)
     for name in farm.names:
         farm.kill(name)
-    _, complaints = running.communicate(timeout=300)
+    _, complaints = running.communicate(timeout=HANG_S)
     assert running.returncode == 1
     assert "no node is left" in complaints
     assert "Traceback" not in complaints
@@ -132,10 +127,7 @@ def test_a_killed_engine_leaves_what_it_had_and_goes_on_from_there(farm: SshdFar
     wait_for_rows(tmp_path, 12)
     running.kill()
     running.communicate()
-    deadline = time.monotonic() + 300
-    while any(farm.processes(name) for name in farm.names):
-        assert time.monotonic() < deadline, "agents outlived their engine"
-        time.sleep(0.1)
+    wait_until(lambda: not any(map(farm.processes, farm.names)), "end of the agents, whose engine is gone")
     closed = run_lepaute("archive", "close", "x.work", folder=tmp_path)
     assert closed.returncode == 0, closed.stderr
     partial = Archive.open(tmp_path / "x.partial.zip")
@@ -158,7 +150,7 @@ def test_an_interrupt_archives_what_there_is_and_leaves_no_process(farm: SshdFar
     running = start_lepaute("run", slow, *ssh_options(farm), folder=tmp_path)
     wait_for_rows(tmp_path, 8)
     os.killpg(running.pid, signal.SIGINT)
-    out, complaints = running.communicate(timeout=300)
+    out, complaints = running.communicate(timeout=HANG_S)
     assert running.returncode == 130
     assert "partial" in out
     assert "--resume" in complaints
@@ -171,7 +163,7 @@ def test_two_jobs_at_once_on_the_same_hosts_do_not_collide(ssh_nodes: SshdFarm, 
     options = ["--nodes", NODES, "--ssh-config", ssh_nodes.ssh_config, "--set", "replications=1"]
     both = [start_lepaute("run", script, *options, folder=tmp_path) for _ in range(2)]
     for running in both:
-        _, complaints = running.communicate(timeout=300)
+        _, complaints = running.communicate(timeout=HANG_S)
         assert running.returncode == 0, complaints
     archives = sorted(tmp_path.glob("memory_copy-*.zip"))
     assert len(archives) == 2
@@ -275,7 +267,7 @@ def test_a_clock_that_is_set_on_one_host_is_noticed_named_and_marked(
     )
     wait_for_rows(tmp_path, 16)
     ahead.write_text("+5")
-    _, complaints = running.communicate(timeout=300)
+    _, complaints = running.communicate(timeout=HANG_S)
     assert running.returncode == 0, complaints
     archive = Archive.open(tmp_path / "x.zip")
     told = [warning for warning in archive.metadata["warnings"] if "clock" in warning]

@@ -8,20 +8,18 @@ import threading
 from pathlib import Path
 
 import pytest
-from farms.daemons import wait_until
 from farms.fixtures import Start
 from farms.slurm import SlurmFarm, slurm_farm
+from support_limits import HANG_S, wait_until
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure.schedulers import Allocation, NodeAddress, Request, scheduler
 
 pytestmark = pytest.mark.nodes
 
-_LIMIT_S = 300
-
 
 def _run(node: NodeAddress, *words: str) -> "subprocess.CompletedProcess[bytes]":
-    return subprocess.run(node.argv(words), capture_output=True, timeout=_LIMIT_S, check=False)
+    return subprocess.run(node.argv(words), capture_output=True, timeout=HANG_S, check=False)
 
 
 def _acquire(request: Request, said: list[str] | None = None) -> Allocation:
@@ -69,7 +67,7 @@ def test_bytes_pass_unharmed_both_ways_and_a_short_message_is_not_held_back(slur
         writer.start()
         assert process.stdout.read() == data
         writer.join()
-        assert process.wait(_LIMIT_S) == 0
+        assert process.wait(HANG_S) == 0
     finally:
         allocation.release()
 
@@ -95,8 +93,8 @@ def test_the_program_on_the_node_ends_with_its_srun(slurm: SlurmFarm, number: si
         remote = Path(f"/proc/{int(process.stdout.readline())}")  # the virtual nodes are this machine
         assert remote.exists()
         process.send_signal(number)
-        wait_until(lambda: not remote.exists(), "end of the program on the node", limit_s=_LIMIT_S)
-        process.wait(_LIMIT_S)
+        wait_until(lambda: not remote.exists(), "end of the program on the node")
+        process.wait(HANG_S)
     finally:
         allocation.release()
 
@@ -109,7 +107,7 @@ def test_several_programs_run_on_a_node_at_once(slurm: SlurmFarm, start: Start) 
             assert process.stdout is not None
             assert process.stdout.readline() == b"up\n"
         for process in processes:
-            process.communicate(timeout=_LIMIT_S)
+            process.communicate(timeout=HANG_S)
     finally:
         allocation.release()
 
@@ -129,7 +127,7 @@ def test_a_node_that_dies_takes_neither_the_job_nor_the_other_nodes_along(
             farm.declare_down("n1")
             assert first.stdout.read() == b""  # its srun ends
             assert farm.jobs() == [allocation.facts["job"]]
-            assert second.communicate(b"alive", timeout=_LIMIT_S)[0] == b"alive"
+            assert second.communicate(b"alive", timeout=HANG_S)[0] == b"alive"
         finally:
             first.kill()
             allocation.release()
@@ -175,7 +173,7 @@ def test_ctrl_c_while_waiting_for_nodes_leaves_no_job(slurm: SlurmFarm) -> None:
         assert "is waiting for nodes" in waiting.stdout.readline()
         assert len(slurm.jobs()) == 2
         waiting.send_signal(signal.SIGINT)
-        _, stderr = waiting.communicate(timeout=_LIMIT_S)
+        _, stderr = waiting.communicate(timeout=HANG_S)
         assert "KeyboardInterrupt" in stderr
         assert slurm.jobs() == [holder.facts["job"]]
     finally:
@@ -192,8 +190,8 @@ def test_a_job_of_ours_ends_when_we_are_killed(slurm: SlurmFarm) -> None:
     assert engine.stdout is not None
     assert "has n" in engine.stdout.readline()
     engine.kill()
-    engine.communicate(timeout=_LIMIT_S)
-    wait_until(lambda: slurm.jobs() == [], "end of the job", limit_s=_LIMIT_S)
+    engine.communicate(timeout=HANG_S)
+    wait_until(lambda: slurm.jobs() == [], "end of the job")
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,14 @@ import threading
 from pathlib import Path
 
 import pytest
-from farms.daemons import wait_until
 from farms.fixtures import Start
 from farms.sshd import SshdFarm, sshd_farm
+from support_limits import HANG_S, wait_until
 
 from lepaute.errors import InputError
 from lepaute.measure.schedulers import NodeAddress, Request, scheduler
 
 pytestmark = pytest.mark.nodes
-
-_LIMIT_S = 300
 
 
 def _quiet(text: str) -> None:
@@ -23,7 +21,7 @@ def _quiet(text: str) -> None:
 
 
 def _run(node: NodeAddress, *words: str) -> "subprocess.CompletedProcess[bytes]":
-    return subprocess.run(node.argv(words), capture_output=True, timeout=_LIMIT_S, check=False)
+    return subprocess.run(node.argv(words), capture_output=True, timeout=HANG_S, check=False)
 
 
 def _nodes(farm: SshdFarm, nodes: str) -> tuple[NodeAddress, ...]:
@@ -55,7 +53,7 @@ def test_bytes_pass_unharmed_both_ways_and_a_short_message_is_not_held_back(ssh_
     writer.start()
     assert process.stdout.read() == data
     writer.join()
-    assert process.wait(_LIMIT_S) == 0
+    assert process.wait(HANG_S) == 0
 
 
 def test_words_arrive_as_they_were_given_and_no_shell_reads_them(ssh_nodes: SshdFarm, tmp_path: Path) -> None:
@@ -103,9 +101,9 @@ def test_a_host_that_dies_ends_its_connection_and_no_other(tmp_path: Path, start
         assert (first.stdout.readline(), second.stdout.readline()) == (b"up\n", b"up\n")
         assert len(farm.processes("node1")) == 1
         farm.kill("node1")
-        assert first.wait(_LIMIT_S) == 255
+        assert first.wait(HANG_S) == 255
         assert farm.processes("node1") == []
-        assert second.communicate(b"alive", timeout=_LIMIT_S)[0] == b"alive"
+        assert second.communicate(b"alive", timeout=HANG_S)[0] == b"alive"
         farm.start("node1")
         (again,) = _nodes(farm, "node1")
         assert _run(again, "true").returncode == 0
@@ -121,7 +119,7 @@ def test_a_cut_connection_closes_standard_input_of_what_runs_there(tmp_path: Pat
         # What begins to run while the connection is cut would be cut as well.
         wait_until(lambda: len(farm.processes("node1")) == 2, "shell and cat")
         farm.cut("node1")
-        assert process.wait(_LIMIT_S) == 255
+        assert process.wait(HANG_S) == 255
         wait_until(mark.exists, "end of input")
 
 
@@ -132,7 +130,7 @@ def test_a_farm_leaves_no_process_behind(tmp_path: Path, start: Start) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == b"up\n"
         wait_until(lambda: len(farm.processes("node3")) == 2, "both processes")
-    process.wait(_LIMIT_S)
+    process.wait(HANG_S)
     assert farm.processes("node3") == []
     assert all(daemon.process.poll() is not None for daemon in farm.daemons)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from support_limits import HANG_S
 
 from lepaute.platform import Platform, load_platform, override
 from lepaute.platform.io import parse_platform
@@ -71,9 +72,9 @@ PLATFORMS = {
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("simgrid")
-    subprocess.run(["smpicc", "-O1", DATA / "messages.c", "-o", folder / "messages"], check=True, timeout=300)
+    subprocess.run(["smpicc", "-O1", DATA / "messages.c", "-o", folder / "messages"], check=True, timeout=HANG_S)
     source = DATA / "routes.cpp"
-    subprocess.run(["g++", "-std=c++17", source, "-o", folder / "routes", "-lsimgrid"], check=True, timeout=300)
+    subprocess.run(["g++", "-std=c++17", source, "-o", folder / "routes", "-lsimgrid"], check=True, timeout=HANG_S)
     return folder
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from oracles.recorded_hpl import MPIRUN, lepaute
+from support_limits import HANG_S
 
 from lepaute.trace import Trace, read_trace
 from lepaute.trace.compare import compare_traces
@@ -92,7 +93,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "program.c").write_text(PROGRAM)
     (made / "platform.xml").write_text(platform())
     (made / "hosts").write_text("".join(f"h{rank}\n" for rank in range(RANKS)))
-    subprocess.run(["smpicc", "-O1", "-o", "emulated", "program.c"], cwd=made, check=True, timeout=300)
+    subprocess.run(["smpicc", "-O1", "-o", "emulated", "program.c"], cwd=made, check=True, timeout=HANG_S)
     return made
 
 
@@ -107,7 +108,7 @@ def emulated(folder: Path) -> Trace:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=HANG_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -145,7 +146,7 @@ def test_a_recording_of_the_same_program_has_the_same_calls_and_sizes(emulated: 
     mpicc = shutil.which("mpicc")
     if mpicc is None or shutil.which("mpirun") is None:
         pytest.skip("no MPI library for a real run")
-    subprocess.run([mpicc, "-O1", "-o", "real", "program.c"], cwd=folder, check=True, timeout=300)
+    subprocess.run([mpicc, "-O1", "-o", "real", "program.c"], cwd=folder, check=True, timeout=HANG_S)
     done = lepaute("record", "-o", "real.parquet", "--", *MPIRUN, str(RANKS), "./real", folder=folder)
     assert done.returncode == 0, done.stderr
     found = compare_traces(read_trace(folder / "real.parquet"), emulated)

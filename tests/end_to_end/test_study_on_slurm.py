@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from farms.slurm import SlurmFarm
+from support_limits import HANG_S
 from support_study import configurations, trials
 
 from lepaute.study.dask_pool import DaskPool
@@ -31,7 +32,7 @@ def test_workers_are_jobs_and_a_cancelled_job_is_no_failure(slurm: SlurmFarm, tm
     seen: list[str] = []
 
     def canceller() -> None:
-        began.wait(300.0)
+        assert began.wait(HANG_S)
         seen.extend(slurm.jobs())
         if seen:
             slurm.run("scancel", seen[0])

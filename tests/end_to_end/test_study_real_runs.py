@@ -4,10 +4,10 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from support_limits import HANG_S, wait_until
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
@@ -15,7 +15,6 @@ from lepaute.verify.real_run import built_program
 
 pytestmark = [pytest.mark.machine, pytest.mark.slow]
 
-LIMIT_S = 300
 STUDY = """format: lepaute-study/1
 question: tune
 base:
@@ -51,7 +50,7 @@ def command(study: Path, *more: str) -> "tuple[list[str], Path]":
 
 def tune(study: Path, *more: str) -> "subprocess.CompletedProcess[str]":
     words, folder = command(study, *more)
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=HANG_S, check=False)
 
 
 def test_real_runs_of_sealed_predictions_choose_and_everything_is_in_the_folder(study: Path) -> None:
@@ -81,12 +80,11 @@ def test_an_interrupt_among_the_real_runs_keeps_them_and_resume_goes_on(study: P
     journal = folder / "study.results" / "real" / "runs.jsonl"
     both = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     begun = subprocess.Popen(words, cwd=folder, text=True, **both)
-    limit_s = time.monotonic() + LIMIT_S
-    while not (journal.is_file() and journal.read_bytes().strip()) and begun.poll() is None:
-        assert time.monotonic() < limit_s
-        time.sleep(0.02)
+    wait_until(
+        lambda: (journal.is_file() and journal.read_bytes().strip()) or begun.poll() is not None, "the first real run"
+    )
     begun.send_signal(signal.SIGINT)
-    _, said = begun.communicate(timeout=LIMIT_S)
+    _, said = begun.communicate(timeout=HANG_S)
     assert begun.returncode == 130, said
     assert "Traceback" not in said
     assert "--resume" in said

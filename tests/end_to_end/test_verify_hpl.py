@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support_limits import HANG_S
 
 from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem
@@ -18,8 +19,6 @@ from lepaute.verify.disturbance import disturbances
 from lepaute.verify.real_run import HplProgram, built_program, real_run
 
 pytestmark = pytest.mark.machine
-
-LIMIT_S = 300
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +36,7 @@ def lepaute(*arguments: str, **environment: str) -> "subprocess.CompletedProcess
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=LIMIT_S,
+        timeout=HANG_S,
         check=False,
     )
 
@@ -124,7 +123,7 @@ def test_a_users_own_xhpl_is_run_and_read(program, tmp_path):
 def test_two_ranks_run_on_two_cores_and_report_both(program):
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs two cores")
-    run = real_run(Hpl(n=1024, p=1, q=2), program, LIMIT_S)
+    run = real_run(Hpl(n=1024, p=1, q=2), program, HANG_S)
     assert sorted(rank.rank for rank in run.ranks) == [0, 1]
     assert len({rank.cpu for rank in run.ranks}) == 2
     assert max(rank.wall_s for rank in run.ranks) == pytest.approx(run.time_s, rel=0.05)
@@ -132,11 +131,11 @@ def test_two_ranks_run_on_two_cores_and_report_both(program):
 
 def test_a_neighbour_that_computes_on_every_core_is_recognised(program):
     # Several on each core, so that the rank loses most of it: 2 x 3 spinning processes against one or two ranks.
-    spin = [sys.executable, "-c", "import time\nend = time.time() + 20\nwhile time.time() < end: pass"]
+    spin = [sys.executable, "-c", f"import time\nend = time.time() + {HANG_S}\nwhile time.time() < end: pass"]
     # Each in a session of its own: the scheduler shares cores between sessions first, and ours would count as one.
     neighbours = [subprocess.Popen(spin, start_new_session=True) for _ in range(3 * (os.cpu_count() or 1))]
     try:
-        run = real_run(Hpl(n=1536), program, LIMIT_S)
+        run = real_run(Hpl(n=1536), program, HANG_S)
     finally:
         for neighbour in neighbours:
             neighbour.kill()

@@ -7,12 +7,12 @@ its node, that nothing is lost, and what is refused is tested.
 import json
 import os
 import threading
-import time
 from pathlib import Path
 
 import pytest
 from farms.slurm import SlurmFarm
 from farms.sshd import SshdFarm, sshd_farm
+from support_limits import wait_until
 from support_run import run_lepaute
 
 from lepaute.errors import EnvironmentProblem
@@ -121,9 +121,7 @@ class LosingNode(NodeSite):
     def _used(self, hpl: Hpl) -> Nodes:
         used = super()._used(hpl)
         self._farm.kill("node2")
-        deadline = time.monotonic() + 60
-        while self._lent.channels[1].lost is None and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: self._lent.channels[1].lost is not None, "the loss of node2")
         return used
 
 
@@ -144,9 +142,7 @@ def test_a_node_that_dies_in_a_run_is_named_and_the_others_runs_are_kept(platfor
         options = ("-p", platform, *ssh(farm), "--grid", "1x2", "--ranks-per-node", "1")
 
         def kill_when_two_have_run() -> None:
-            deadline = time.monotonic() + 120
-            while len(runs(tmp_path)) < 2 and time.monotonic() < deadline:
-                time.sleep(0.05)
+            wait_until(lambda: len(runs(tmp_path)) >= 2, "two runs")
             farm.kill("node2")
 
         killer = threading.Thread(target=kill_when_two_have_run)

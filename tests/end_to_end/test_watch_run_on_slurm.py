@@ -5,8 +5,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from farms.daemons import wait_until
 from farms.slurm import SlurmFarm
+from support_limits import HANG_S, wait_until
 from support_run import run_lepaute, start_lepaute
 
 from lepaute.measure.idle_nodes.batch import JOB_NAME
@@ -55,7 +55,7 @@ def state_of(slurm: SlurmFarm, job: str) -> str:
 def cancel_all(slurm: SlurmFarm) -> None:
     if jobs := slurm.jobs():
         slurm.run("scancel", *jobs)
-    wait_until(lambda: slurm.run("squeue", "--noheader", "--states=RUNNING,COMPLETING") == "", "no jobs", limit_s=120)
+    wait_until(lambda: slurm.run("squeue", "--noheader", "--states=RUNNING,COMPLETING") == "", "no jobs")
 
 
 def test_idle_nodes_are_tested_once_each_and_their_results_are_in_the_store(slurm: SlurmFarm, folder: Path) -> None:
@@ -88,20 +88,20 @@ def test_a_users_job_takes_the_nodes_of_tests_that_run(slurm: SlurmFarm, folder:
     options = ["--store", "store", "--archives", "tests", "--most", "4", "--set", "seconds=300"]
     running = start_lepaute("watch", "run", "quick.py", *options, folder=folder)
     try:
-        wait_until(lambda: len(running_tests(slurm)) == 4, "four tests", limit_s=120)
+        wait_until(lambda: len(running_tests(slurm)) == 4, "four tests")
         job = users_job(slurm, folder, "--nodes=2")
-        wait_until(lambda: state_of(slurm, job) == "RUNNING", "the user's job", limit_s=120)
+        wait_until(lambda: state_of(slurm, job) == "RUNNING", "the user's job")
         # The others' tests go on.
         assert len(running_tests(slurm)) == 2
         third = users_job(slurm, folder, f"--nodelist={min(running_tests(slurm))}")
-        wait_until(lambda: state_of(slurm, third) == "RUNNING", "the second job", limit_s=120)
+        wait_until(lambda: state_of(slurm, third) == "RUNNING", "the second job")
         assert len(running_tests(slurm)) == 1
         reasons = [record.reason for record in submitted_tests(folder / "tests") if record.outcome == "cancelled"]
         assert sorted(reasons) == sorted([f"job {job} waits for nodes"] * 2 + [f"job {third} waits for nodes"])
         # The command ends as cron or systemd end it: no test is left behind.
         running.send_signal(signal.SIGTERM)
-        assert running.wait(60) == 130
-        wait_until(lambda: running_tests(slurm) == {}, "no tests", limit_s=60)
+        assert running.wait(HANG_S) == 130
+        wait_until(lambda: running_tests(slurm) == {}, "no tests")
         assert state_of(slurm, job) == state_of(slurm, third) == "RUNNING"
     finally:
         running.kill()

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from support_limits import HANG_S
 
 ROOT = Path(__file__).parents[2]
 NUMBER = re.compile(r"[0-9][0-9.]*(?:e-?[0-9]+)?")
@@ -52,7 +53,7 @@ def outputs(folder: Path) -> list[tuple[str, str, str]]:
             continue
         words = ["bash", "-c", command]
         run = subprocess.run(
-            words, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
+            words, cwd=folder, env=environment, capture_output=True, text=True, timeout=HANG_S, check=False
         )
         assert not run.stderr, f"{command}: {run.stderr}"
         found.append((command, shown, run.stdout))

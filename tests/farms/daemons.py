@@ -7,11 +7,11 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import psutil
+from support_limits import wait_until
 
 _PR_SET_PDEATHSIG = 1
 
@@ -51,17 +51,6 @@ def start_daemon(argv: Sequence[str], log: Path, environment: Mapping[str, str])
             start_new_session=True,
             preexec_fn=die_with_parent,  # noqa: PLW1509  one system call, no Python lock taken
         )
-
-
-def wait_until(condition: Callable[[], bool], what: str, limit_s: float = 300.0) -> None:
-    """Returns when the condition holds; fails when it does not within the limit."""
-    deadline = time.monotonic() + limit_s
-    pause_s = 0.005
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{what}: not within {limit_s:g} s")
-        time.sleep(pause_s)
-        pause_s = min(2 * pause_s, 0.1)
 
 
 def listens(port: int) -> bool:

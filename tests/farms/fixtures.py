@@ -11,6 +11,7 @@ import pytest
 from farms.postgresql import PostgresqlServer, postgresql_server
 from farms.slurm import SlurmFarm, slurm_farm
 from farms.sshd import SshdFarm, sshd_farm
+from support_limits import CALIBRATION_HANG_S
 from support_run import run_lepaute
 
 from lepaute.measure.schedulers import NodeAddress
@@ -84,6 +85,6 @@ def quick_calibration(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a quick calibration of this machine with 1 and 2 threads: platform.yaml and calibration.zip."""
     folder = tmp_path_factory.mktemp("calibration")
     words = ("--threads", "1,2", "-o", "platform.yaml", "--archive", "calibration.zip")
-    done = run_lepaute("calibrate", *SMALL_CALIBRATION, *words, folder=folder, limit_s=900)
+    done = run_lepaute("calibrate", *SMALL_CALIBRATION, *words, folder=folder, limit_s=CALIBRATION_HANG_S)
     assert done.returncode == 0, done.stderr
     return folder

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from farms.daemons import free_ports, missing_programs, start_daemon, wait_until
+from farms.daemons import free_ports, missing_programs, start_daemon
+from support_limits import HANG_S, wait_until
 
 #: It refuses to run as root; Debian's package makes this user.
 _USER = "postgres"
@@ -116,4 +117,4 @@ def _running(folder: Path, programs: Path, as_user: Sequence[str]) -> Iterator[P
         yield server
     finally:
         daemon.send_signal(signal.SIGQUIT)  # at once, and its children with it
-        daemon.wait(timeout=120)
+        daemon.wait(timeout=HANG_S)

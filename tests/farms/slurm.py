@@ -30,9 +30,9 @@ from farms.daemons import (
     signal_all,
     start_daemon,
     wait_gone,
-    wait_until,
     with_variable,
 )
+from support_limits import HANG_S, wait_until
 
 #: Each pretended; a job of the tests computes nothing.
 CPUS_PER_NODE = 2
@@ -52,7 +52,7 @@ class SlurmFarm:
     def run(self, *argv: str) -> str:
         """Output of a command of Slurm's; fails with what it said."""
         done = subprocess.run(
-            argv, env=dict(self.environment), capture_output=True, text=True, timeout=300, check=False
+            argv, env=dict(self.environment), capture_output=True, text=True, timeout=HANG_S, check=False
         )
         assert done.returncode == 0, f"{argv}: {done.stderr}"
         return done.stdout
@@ -95,7 +95,7 @@ class SlurmFarm:
             env=dict(self.environment),
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=HANG_S,
             check=False,
         )
         return found.stdout.split() == ["idle"] * len(self.names)
@@ -138,7 +138,7 @@ def slurm_farm(folder: Path, nodes: int = 4) -> Iterator[SlurmFarm]:
         wait_until(lambda: listens(controller_port) or controller.poll() is not None, "slurmctld")
         for name in names:
             farm.daemons[name] = start(name, [_program("slurmd"), "-D", "-N", name, "-f", environment["SLURM_CONF"]])
-        wait_until(farm._all_idle, "nodes of Slurm", limit_s=300)
+        wait_until(farm._all_idle, "nodes of Slurm")
         yield farm
     finally:
         children = [process for daemon in started if daemon.poll() is None for process in below(daemon.pid)]

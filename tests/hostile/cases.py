@@ -181,7 +181,8 @@ def cases_of(command: str, inputs: Path) -> Iterator[Case]:
 
 
 def further_cases_of(command: str, inputs: Path) -> Iterator[Case]:
-    """Each parameter with the values of its type that are left to other commands."""
+    """The base alone, then each parameter with the values of its type that are left to other commands."""
+    yield Case(command, "", "", _words(command, BASES[command], inputs))
     for parameter in _tried(command):
         if not _is_flag(parameter):
             here = values_with(command, parameter)

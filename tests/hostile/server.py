@@ -15,13 +15,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from support_limits import HANG_CPU_S, HANG_S
 from support_rights import obey_permissions
 
 import lepaute
 
-WALL_LIMIT_S = 5.0
-CPU_LIMIT_S = 5
-MEMORY_BYTES = 1 << 30
+#: Memory of a command line above that of the command with nothing hostile in it. What a hostile value of these sizes
+#: may need (copies of a text of 100 kB, a table) is far below; what it declares (10^9 nodes) is far above.
+MEMORY_BYTES = 256 << 20
 #: Command lines of a process.
 TOGETHER = 16
 #: Of addresses: libraries reserve more than they use.
@@ -55,36 +56,37 @@ def serve() -> None:
         print(json.dumps(run_all(request["cases"], Path(request["folder"]), Path(request["fifo"]))), flush=True)
 
 
-def run_all(cases: list[list[str]], folder: Path, fifo: Path) -> list[dict[str, object]]:
+def run_all(cases: list[list[str]], folder: Path, fifo: Path) -> list[dict[str, Any]]:
     """What became of each command line; several in one process, which is quicker than a process for each.
 
-    One that the process did not survive, or whose answer is not a plain one, is run again in a process of its own: its
-    answer is that.
+    The first has a process of its own, and the memory of others is compared with what it takes. One that the process
+    did not survive, or whose answer is not a plain one, is run again in a process of its own: its answer is that.
     """
-    answers: list[dict[str, object]] = []
+    answers = run_in_one(cases[:1], folder, fifo)
+    usual_bytes = answers[0]["memory_bytes"]
     while len(answers) < len(cases):
         together = run_in_one(cases[len(answers) : len(answers) + TOGETHER], folder, fifo)
         assert together, "a process that ran no command line"
         for answer in together:
             words = cases[len(answers)]
-            answers.append(answer if _is_plain(answer) else run_in_one([words], folder, fifo)[0])
+            answers.append(answer if _is_plain(answer, usual_bytes) else run_in_one([words], folder, fifo)[0])
     return answers
 
 
-def _is_plain(answer: dict[str, Any]) -> bool:
+def _is_plain(answer: dict[str, Any], usual_bytes: int) -> bool:
     return (
         answer["status"] in (0, 1, 2)
-        and answer["wall_s"] < WALL_LIMIT_S / 2
-        and answer["memory_bytes"] < MEMORY_BYTES / 2
+        and answer["memory_bytes"] < usual_bytes + MEMORY_BYTES / 2
         and "Traceback" not in answer["stderr"]
         and not (answer["left"]["tmp"] or answer["left"]["home"])
     )
 
 
-def run_in_one(cases: list[list[str]], folder: Path, fifo: Path) -> list[dict[str, object]]:
+def run_in_one(cases: list[list[str]], folder: Path, fifo: Path) -> list[dict[str, Any]]:
     """Answers of command lines that one process ran one after the other, up to the one that ended or stopped it.
 
-    An answer: status (negative: signal), output, seconds, bytes at most until then, what is left in the folders.
+    An answer: status (negative: signal; SIGPROF after HANG_CPU_S), whether it waited for HANG_S and was stopped,
+    output, bytes at most until then, what is left in the folders.
     """
     shutil.rmtree(folder, ignore_errors=True)
     for number in range(len(cases)):
@@ -102,7 +104,7 @@ def run_in_one(cases: list[list[str]], folder: Path, fifo: Path) -> list[dict[st
             break
         if (folder / str(done) / "ended").exists():
             done, began_s = done + 1, time.monotonic()
-        if time.monotonic() - began_s > WALL_LIMIT_S + 1.0:
+        if time.monotonic() - began_s > HANG_S:
             timed_out = True
             os.killpg(child, signal.SIGKILL)
         with contextlib.suppress(OSError):
@@ -118,8 +120,7 @@ def run_in_one(cases: list[list[str]], folder: Path, fifo: Path) -> list[dict[st
         if (place / "ended").exists():
             ended = json.loads((place / "ended").read_text())
         else:
-            code = -9999 if timed_out else os.waitstatus_to_exitcode(status)
-            ended = {"status": code, "wall_s": time.monotonic() - began_s, "memory_bytes": 0}
+            ended = {"status": os.waitstatus_to_exitcode(status), "timed_out": timed_out, "memory_bytes": 0}
         answers.append(
             {
                 **ended,
@@ -137,13 +138,14 @@ def _be_the_commands(cases: list[list[str]], folder: Path) -> None:
         obey_permissions()
         size_bytes = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (size_bytes + RESERVED_BYTES,) * 2)
-        resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT_S, CPU_LIMIT_S + 1))
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         for number, words in enumerate(cases):
             place = folder / str(number)
-            began_s, status = time.monotonic(), _run_command(words, place)
+            signal.setitimer(signal.ITIMER_PROF, HANG_CPU_S)
+            status = _run_command(words, place)
             used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-            told = {"status": status, "wall_s": time.monotonic() - began_s, "memory_bytes": used}
+            told = {"status": status, "timed_out": False, "memory_bytes": used}
             (place / "ended.part").write_text(json.dumps(told))
             (place / "ended.part").rename(place / "ended")
     finally:

@@ -91,7 +91,7 @@ def test_given_the_product_the_three_sizes_follow_one_law() -> None:
         assert verdict.pvalue > 1e-4
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seeds)
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(seed: int) -> None:
     for make in (

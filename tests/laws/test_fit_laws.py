@@ -21,7 +21,7 @@ def calls(seed: int, count: int = 120):
     return mnk, mean * (1 + 0.05 * np.abs(rng.normal(size=count))), mean
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seeds)
 def test_a_fit_does_not_depend_on_the_order_of_the_calls(seed):
     (m, n, k), y, _ = calls(seed)
@@ -30,7 +30,7 @@ def test_a_fit_does_not_depend_on_the_order_of_the_calls(seed):
     np.testing.assert_allclose(one.predict(m, n, k), other.predict(m, n, k), rtol=1e-6)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seeds, st.sampled_from([1e-6, 1e-3, 1e3, 1e9]))
 def test_a_fit_in_another_unit_of_time_is_the_same_fit(seed, unit):
     (m, n, k), y, _ = calls(seed)
@@ -39,7 +39,7 @@ def test_a_fit_in_another_unit_of_time_is_the_same_fit(seed, unit):
     np.testing.assert_allclose(one.sd * unit, other.sd, rtol=1e-4, atol=1e-6 * unit * np.abs(one.sd).max())
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seeds)
 def test_the_sum_of_the_durations_is_predicted_but_for_the_noise_of_the_sum(seed):
     (m, n, k), y, mean = calls(seed, 400)
@@ -49,14 +49,14 @@ def test_the_sum_of_the_durations_is_predicted_but_for_the_noise_of_the_sum(seed
     assert abs(fit.predict(m, n, k).sum() - y.sum()) < 5 * noise_of_sum
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seeds)
 def test_durations_without_noise_give_their_coefficients_back(seed):
     (m, n, k), _, mean = calls(seed)
     np.testing.assert_allclose(fit_polynomial(TERMS, m, n, k, mean).predict(m, n, k), mean, rtol=1e-5)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seeds, st.integers(1, 4))
 def test_nonnegative_solution_is_the_free_one_where_that_is_positive_and_never_negative(seed, columns):
     rng = np.random.default_rng(seed)
@@ -95,7 +95,7 @@ def two_regimes(seed: int):
     return x, np.where(x < 1e4, 1 + 1e-4 * x, 10 + 1e-5 * x) * rng.lognormal(0, 0.05, 150)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seeds, OBJECTIVES, st.floats(1e-6, 1e6), st.floats(1e-6, 1e6))
 def test_segments_do_not_depend_on_the_units_of_sizes_and_durations(seed, objective, x_unit, y_unit):
     x, y = two_regimes(seed)
@@ -107,7 +107,7 @@ def test_segments_do_not_depend_on_the_units_of_sizes_and_durations(seed, object
     assert other.predict(x * x_unit) == pytest.approx(one.predict(x) * y_unit, rel=1e-6)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seeds, OBJECTIVES)
 def test_segments_do_not_depend_on_the_order_of_the_rows(seed, objective):
     x, y = two_regimes(seed)
@@ -116,7 +116,7 @@ def test_segments_do_not_depend_on_the_order_of_the_rows(seed, objective):
     assert (one.breakpoints, one.segments, one.gains) == (other.breakpoints, other.segments, other.gains)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seeds, OBJECTIVES)
 def test_measuring_everything_twice_changes_no_line(seed, objective):
     x, y = two_regimes(seed)
@@ -127,7 +127,7 @@ def test_measuring_everything_twice_changes_no_line(seed, objective):
     assert [line.n_points * 2 for line in one.segments] == [line.n_points for line in twice.segments]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seeds, OBJECTIVES)
 def test_a_further_breakpoint_never_leaves_more(seed, objective):
     x, y = two_regimes(seed)

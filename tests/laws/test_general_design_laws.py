@@ -54,7 +54,7 @@ any_factors = st.dictionaries(names, laws(), min_size=1, max_size=5)
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(any_factors, st.integers(1, 12), st.integers(1, 3), st.none() | st.integers(1, 3), seeds)
 def test_what_is_written_is_read_back_with_the_same_types(
     factors: dict[str, Any], count: int, replications: int, number: int | None, seed: int
@@ -121,7 +121,7 @@ def test_draws_stay_below_their_bound(seed: int, bound: int) -> None:
     assert all(0 <= draws.below(bound) < bound for _ in range(5))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 40), seeds, st.integers(1, 7))
 @example(33, 3593, 1)  # log10(y) / 6 is 17.9999994 / 33
 def test_a_latin_hypercube_has_one_row_in_each_stratum_of_each_factor(count: int, seed: int, level_count: int) -> None:
@@ -144,7 +144,7 @@ def test_a_latin_hypercube_has_one_row_in_each_stratum_of_each_factor(count: int
     assert max(counts.values()) - min(counts.get(f"op{i}", 0) for i in range(level_count)) <= 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seeds, st.lists(st.integers(30, 4000), min_size=2, max_size=5), st.booleans(), st.integers(1, 8))
 def test_products_are_spread_and_within_a_tenth_of_their_targets(
     seed: int, most: list[int], logarithmic: bool, count: int
@@ -166,7 +166,7 @@ def test_products_are_spread_and_within_a_tenth_of_their_targets(
         assert bounds[0] * 0.9 * (1 - 1e-9) <= product <= bounds[1] * 1.1 * (1 + 1e-9)  # type: ignore[operator]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(small_factors, small_factors, seeds)
 def test_a_mix_keeps_every_row_of_its_parts_and_leaves_foreign_factors_empty(
     one: dict[str, Any], two: dict[str, Any], seed: int
@@ -182,7 +182,7 @@ def test_a_mix_keeps_every_row_of_its_parts_and_leaves_foreign_factors_empty(
             assert all(value is None for name, value in row.items() if name not in {"kind", *part.columns})
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(3, 7), st.data(), seeds)
 def test_a_regular_fraction_is_orthogonal_and_its_words_multiply_to_one(
     count: int, data: st.DataObject, seed: int
@@ -199,7 +199,7 @@ def test_a_regular_fraction_is_orthogonal_and_its_words_multiply_to_one(
         assert {math.prod(row[c] for c in columns) for row in design} == {1}  # type: ignore[type-var]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.lists(st.integers(2, 4), min_size=1, max_size=3), st.data(), seeds)
 def test_a_balanced_subset_has_every_level_equally_often(sizes: list[int], data: st.DataObject, seed: int) -> None:
     sizes = [*sizes, 3]  # not two levels everywhere, which would be a regular fraction

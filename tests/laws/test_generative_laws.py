@@ -13,7 +13,7 @@ from lepaute.platform.population import Population
 from lepaute.simulate.population import drawn_day, drawn_nodes, drawn_scales, scaled
 from lepaute.stats.cholesky import lower_factor
 
-few = settings(max_examples=8, deadline=None)
+few = settings(max_examples=8)
 ALIKE = [[1.0, 1.0]] * 3
 
 

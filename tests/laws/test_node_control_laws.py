@@ -53,7 +53,7 @@ def run(argv: list[str], limit_s: float) -> Ran:
     return Ran(0, b"")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @example(machines.acpi, [{"frequency": {"fixed_hz": 1.0e9}}, {"frequency": {"fixed_hz": 3.7e9}}])
 @given(nodes, st.lists(wishes, min_size=1, max_size=3))
 def test_after_undo_every_file_is_as_before(node: Any, wanted: list[dict[str, Any]]) -> None:
@@ -69,7 +69,7 @@ def test_after_undo_every_file_is_as_before(node: Any, wanted: list[dict[str, An
         assert machines.tree(files.root) == before
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(nodes, wishes, st.integers(0, 20), st.booleans())
 def test_cut_off_at_any_write_the_next_experiment_finds_its_way_back(
     node: Any, wanted: dict[str, Any], writes: int, written: bool
@@ -109,7 +109,7 @@ _names = st.sampled_from(
 _keys = st.sampled_from("max min_hz max_hz fixed_hz class priority nice policy nodes swappiness duration_s".split())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.dictionaries(_names, _json | st.dictionaries(_keys, _json, max_size=3), max_size=4))
 def test_nonsense_is_answered_by_records_and_never_by_an_exception(wanted: dict[str, Any]) -> None:
     wrong = problems(wanted)

@@ -195,7 +195,7 @@ def pieces(content: dict[str, Any]) -> list[dict[str, Any]]:
     return [piece for model in content["kernels"] for piece in model["pieces"]]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.sampled_from(NAMES), st.integers(0, 2**32))
 def test_no_form_of_a_platform_changes_its_digest_or_its_prediction(name: str, seed: int) -> None:
     content = content_of(platform_of(name), random.Random(seed))
@@ -227,7 +227,7 @@ def moved(content: dict[str, Any], rng: random.Random) -> None:
     rng.shuffle(rng.choice([one for one in lists if len(one) > 1]))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.sampled_from(NAMES), st.integers(0, 2**32))
 def test_what_predicts_differently_has_another_digest(name: str, seed: int) -> None:
     content = platform_of(name).model_dump(mode="json")

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import operation_counts as textbook
 from simblas_recorder import COLUMN_MAJOR, ROW_MAJOR, library, table
+from support_limits import HANG_S
 
 from lepaute.simulate.smpi.entries import Member, members_of
 
@@ -45,7 +46,7 @@ LEFT_OUT = {f"{letter}{stem}_" for letter in "sd" for stem in ("amax", "amin", "
 
 def exported(path: str | Path) -> set[str]:
     listed = subprocess.run(
-        ["nm", "-D", "--defined-only", path], check=True, capture_output=True, text=True, timeout=60
+        ["nm", "-D", "--defined-only", path], check=True, capture_output=True, text=True, timeout=HANG_S
     ).stdout
     return {words[2] for line in listed.splitlines() if len(words := line.split()) == 3 and words[1] in "TWi"}
 
@@ -138,7 +139,7 @@ def counted_calls(m: int, n: int, k: int) -> dict[str, tuple[tuple[Any, ...], tu
 
 
 @pytest.mark.parametrize("name", counted_calls(1, 1, 1))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(m=SIZE, n=SIZE, k=SIZE)
 def test_counts_are_those_of_the_textbook_algorithm(name: str, m: int, n: int, k: int) -> None:
     arguments, (algorithm, *sizes) = counted_calls(m, n, k)[name]

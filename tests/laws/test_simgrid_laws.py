@@ -113,7 +113,7 @@ def test_a_tree_of_one_switch_comes_in_again_without_cables_between_switches():
 
 @pytest.mark.slow
 @given(platforms())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_what_goes_out_comes_in_again_to_the_last_bit(platform):
     imported = import_xml(export_xml(platform).text)
     assert imported.platform == platform
@@ -121,7 +121,7 @@ def test_what_goes_out_comes_in_again_to_the_last_bit(platform):
 
 
 @given(platforms(), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_out_in_and_out_again_is_the_same_file(platform, every_route):
     every_route = every_route and platform.nodes.count <= 20
     links = wiring(platform) if every_route else None
@@ -131,7 +131,7 @@ def test_out_in_and_out_again_is_the_same_file(platform, every_route):
 
 
 @given(st.floats(1e-9, 1e-3), segments(st.just(0.0)), st.sampled_from(["2;4,4;1,2;1,1", "3;2,2,2;1,1,1;1,1,1"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_latencies_of_cables_come_back_where_the_file_holds_them(cable_s, rows, parameters):
     # a link is 1 cable, the segment is the two of the nodes
     base = load_platform("stampede-like")

@@ -45,7 +45,7 @@ def test_theil_and_sens_slope_is_what_all_pairs_give(values: list[float]) -> Non
     assert rising == pairs
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seeds, st.integers(-30, 30))
 def test_the_unit_of_the_values_does_not_matter(seed: int, power: int) -> None:
     dates, values = series(seed)
@@ -53,7 +53,7 @@ def test_the_unit_of_the_values_does_not_matter(seed: int, power: int) -> None:
     assert drift(dates, values * 2.0**power) == drift(dates, values)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seeds, st.integers(-(10**6), 10**6))
 def test_a_shift_of_all_dates_shifts_the_steps(seed: int, shift_s: int) -> None:
     dates, values = series(seed)
@@ -64,7 +64,7 @@ def test_a_shift_of_all_dates_shifts_the_steps(seed: int, shift_s: int) -> None:
     assert drift(dates + shift_s, values) == drift(dates, values)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seeds)
 def test_the_order_in_which_a_series_is_written_does_not_matter_even_of_equal_dates(seed: int) -> None:
     dates, values = series(seed)
@@ -74,7 +74,7 @@ def test_the_order_in_which_a_series_is_written_does_not_matter_even_of_equal_da
     assert drift(dates[order], values[order]) == drift(dates, values)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seeds)
 def test_steps_are_large_enough_significant_and_in_the_order_of_their_dates(seed: int) -> None:
     dates, values = series(seed)

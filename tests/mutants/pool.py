@@ -11,10 +11,10 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from support_limits import HANG_CPU_S, HANG_S
+
 from mutants.readers import Outcome
 
-#: Of one mutant: CPU time, and wall-clock time on a busy machine.
-MOST_CPU_S, MOST_WALL_S = 10.0, 300.0
 #: Above what the process has when it begins.
 MOST_MEMORY_BYTES = 1 << 30
 SLOW, CRASHED = "slow", "crashed"
@@ -26,6 +26,7 @@ Source = Callable[[int, int], Iterator[Outcome]]
 @dataclass
 class _Worker:
     source: Source
+    most_cpu_s: float
     next: int
     end: int
     connection: Connection
@@ -33,15 +34,20 @@ class _Worker:
     since_s: float = field(default_factory=time.monotonic)
 
 
-def read_all(sources: dict[str, Source], count: int, processes: int = 2) -> Iterator[tuple[str, Outcome]]:
-    """The outcome of `count` mutants of each source, in no order; at most so many processes at a time."""
+def read_all(
+    sources: dict[str, Source], count: int, processes: int = 2, most_cpu_s: float = HANG_CPU_S
+) -> Iterator[tuple[str, Outcome]]:
+    """The outcome of `count` mutants of each source, in no order; at most so many processes at a time.
+
+    most_cpu_s: that one mutant may take; one that waits has HANG_S
+    """
     share = -(-count // processes)
     waiting = [(name, first, min(first + share, count)) for name in sources for first in range(0, count, share)]
     running: dict[Connection, tuple[str, _Worker]] = {}
     while waiting or running:
         while waiting and len(running) < processes:
             name, first, end = waiting.pop(0)
-            worker = _started(sources[name], first, end)
+            worker = _started(sources[name], most_cpu_s, first, end)
             running[worker.connection] = (name, worker)
         ready = wait(list(running), timeout=1.0)
         for connection in ready:
@@ -59,41 +65,41 @@ def read_all(sources: dict[str, Source], count: int, processes: int = 2) -> Iter
             worker.next, worker.since_s = outcome.number + 1, time.monotonic()
             yield name, outcome
         for _, worker in running.values():
-            if time.monotonic() - worker.since_s > MOST_WALL_S:
+            if time.monotonic() - worker.since_s > HANG_S:
                 worker.process.kill()
 
 
-def _started(source: Source, first: int, end: int) -> _Worker:
+def _started(source: Source, most_cpu_s: float, first: int, end: int) -> _Worker:
     context = multiprocessing.get_context("fork")
     receiving, sending = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(source, first, end, sending), daemon=True)
+    process = context.Process(target=_work, args=(source, most_cpu_s, first, end, sending), daemon=True)
     process.start()
     sending.close()
-    return _Worker(source, first, end, receiving, process)
+    return _Worker(source, most_cpu_s, first, end, receiving, process)
 
 
 def _ended(worker: _Worker) -> Outcome:
     """Of the mutant during which a process ended."""
     status = worker.process.exitcode or 0
     if status in (-signal.SIGPROF, -signal.SIGKILL):
-        return Outcome(worker.next, "?", SLOW, f"took more than {MOST_CPU_S:g} s")
+        return Outcome(worker.next, "?", SLOW, f"took more than {worker.most_cpu_s:g} s")
     return Outcome(worker.next, "?", CRASHED, f"the process ended with {status}")
 
 
-def _work(source: Source, first: int, end: int, sending: Connection) -> None:
+def _work(source: Source, most_cpu_s: float, first: int, end: int, sending: Connection) -> None:
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    _limit(4 * MOST_MEMORY_BYTES)  # the libraries that the first mutant imports reserve room for themselves
+    _limit(most_cpu_s, 4 * MOST_MEMORY_BYTES)  # the libraries that the first mutant imports reserve room for themselves
     for outcome in source(first, end - first):
         if outcome.number == first:
-            _limit(MOST_MEMORY_BYTES)
-        signal.setitimer(signal.ITIMER_PROF, MOST_CPU_S)
+            _limit(most_cpu_s, MOST_MEMORY_BYTES)
+        signal.setitimer(signal.ITIMER_PROF, most_cpu_s)
         sending.send(outcome)
     signal.setitimer(signal.ITIMER_PROF, 0)
     sending.close()
 
 
-def _limit(more_bytes: int) -> None:
-    """Ends the process after MOST_CPU_S from now; memory beyond what it has now is bounded."""
+def _limit(most_cpu_s: float, more_bytes: int) -> None:
+    """Ends the process after so much CPU time from now; memory beyond what it has now is bounded."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * os.sysconf("SC_PAGE_SIZE") + more_bytes, resource.RLIM_INFINITY))
-    signal.setitimer(signal.ITIMER_PROF, MOST_CPU_S)
+    signal.setitimer(signal.ITIMER_PROF, most_cpu_s)

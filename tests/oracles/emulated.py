@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from support_limits import HANG_S
 
 from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem
@@ -96,7 +97,7 @@ def build(folder: Path, name: str, source: str, *flags: str, compiler: str = "mp
     file.write_text(source)
     program = folder / name
     argv = [compiler_folder() / compiler, "-O1", file, "-o", program, *flags]
-    run_command(argv, what=f"compiling {file.name}", timeout_s=120)
+    run_command(argv, what=f"compiling {file.name}", timeout_s=HANG_S)
     return program
 
 

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support_limits import HANG_S
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "emulation"
 #: Folder of the example: its program.
@@ -19,7 +20,6 @@ ARGUMENTS = {
     "summa_fortran": ("301", "64", "1", "2"),
 }
 COMPILERS = {"real": ("mpicc", "mpif90"), "smpi": ("smpicc", "smpif90")}
-LIMIT_S = 300
 
 #: Two nodes of two cores. The numbers are those of no machine.
 TWO_NODES = """<?xml version='1.0'?>
@@ -43,7 +43,7 @@ def built(example: str, kind: str, folder: Path) -> Path:
     shutil.copytree(EXAMPLES / example, place, ignore=shutil.ignore_patterns(PROGRAMS[example]))
     # The real compilers are what the Makefile takes by itself.
     words = ["make", "-s", "-C", str(place)] + ([] if kind == "real" else [f"CC={cc}", f"FC={fc}"])
-    done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 0, done.stderr
     return place / PROGRAMS[example]
 
@@ -56,7 +56,7 @@ def compiles(compiler: str) -> bool:
     words = ["gfortran" if compiler == "smpif90" else compiler, "--version"]
     if shutil.which(words[0]) is None:
         return False
-    return subprocess.run(words, capture_output=True, timeout=LIMIT_S, check=False).returncode == 0
+    return subprocess.run(words, capture_output=True, timeout=HANG_S, check=False).returncode == 0
 
 
 def run(
@@ -73,11 +73,11 @@ def run(
         words = ["smpirun", "-np", str(ranks), "-platform", str(platform), "-hostfile", str(hosts)]
         words += ["--cfg=smpi/privatization:dlopen", "--log=root.thresh:error", *options]
     return subprocess.run(
-        ["timeout", "-k", "1", str(LIMIT_S), *words, str(program), *arguments],
+        ["timeout", "-k", "1", str(HANG_S), *words, str(program), *arguments],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=LIMIT_S + 5,
+        timeout=HANG_S + 5,
         check=False,
     )
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support_limits import HANG_S
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.mpi_library import find_library
@@ -15,7 +16,6 @@ from lepaute.simulate import Hpl
 from lepaute.trace import Trace, read_trace
 from lepaute.verify.hpl_input import hpl_input_text
 
-LIMIT_S = 300
 MPIRUN = ("mpirun", "--oversubscribe", "-np")
 
 
@@ -27,7 +27,7 @@ def lepaute(*arguments: str | Path, folder: Path, **environment: str) -> "subpro
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=LIMIT_S,
+        timeout=HANG_S,
         check=False,
     )
 

@@ -4,12 +4,12 @@ import contextlib
 import json
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support_limits import HANG_S, wait_until
 
 from lepaute.kit.sessions import kill_session, session_members
 from lepaute.measure.nodes import bootstrap
@@ -55,7 +55,7 @@ def agent() -> Iterator[BareAgent]:
     yield bare
     bare.close()
     try:
-        bare.process.wait(15)
+        bare.process.wait(HANG_S)
     finally:
         bare.process.kill()
 
@@ -66,11 +66,9 @@ def started(folder: Path, agent: BareAgent, script: str) -> int:
     while agent.read().get("id") != 1:  # it is made in a thread of its own
         pass
     agent.tell(do="start", id=2, argv=["sh", "-c", f"echo $$ > pid; {script}"])
-    deadline = time.monotonic() + 10
-    while not (folder / "pid").is_file() or not (text := (folder / "pid").read_text().strip()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return int(text)
+    pid = folder / "pid"
+    wait_until(lambda: pid.is_file() and pid.read_text().strip(), "the script")
+    return int(pid.read_text())
 
 
 def test_an_agent_whose_engine_was_killed_finishes_its_cleaning_up(agent: BareAgent, tmp_path: Path) -> None:
@@ -78,7 +76,7 @@ def test_an_agent_whose_engine_was_killed_finishes_its_cleaning_up(agent: BareAg
     session = started(folder, agent, "trap '' TERM; while :; do sleep 0.1; done")
     # While the program, deaf to SIGTERM, gets its second, the agent finds that nobody reads any more.
     agent.close()
-    agent.process.wait(15)
+    agent.process.wait(HANG_S)
     left = session_members(session)
     kill_session(session)
     assert not left
@@ -89,7 +87,7 @@ def test_an_engine_that_stands_still_does_not_hold_a_node_for_ever(agent: BareAg
     folder = tmp_path / uuid.uuid4().hex
     # Nothing is read from here on, nor sent, and nothing closed: the connection is full of output.
     session = started(folder, agent, "exec yes")
-    agent.process.wait(25)
+    agent.process.wait(HANG_S)
     left = session_members(session)
     kill_session(session)
     assert not left

@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
+from support_limits import HANG_S
 from support_nodes import Remembered
 
 from lepaute.measure.nodes.bootstrap import BESIDE, PACKAGE
@@ -93,10 +94,10 @@ def test_an_agent_works_in_the_python_of_a_node(version: str, python: str) -> No
         assert pool.channels[0].hello.python.startswith(f"{version}.")
         nodes.write("a", "b")
         assert nodes.read("a") == {"n": b"b"}
-        assert nodes.shell("cat a; sleep 0.1", timeout_s=20).stdout == "b"
+        assert nodes.shell("cat a; sleep 0.1", timeout_s=HANG_S).stdout == "b"
         assert nodes.call("monitor", period_s=0.05)["n"]["columns"]
         assert nodes.call("reference")["n"]["compute_s"] > 0
         assert nodes.call("control", wanted={"pinning": [0], "scheduling": {"nice": 1}})["n"]
-        assert pool.channels[0].result(pool.channels[0].ask({"do": "environment"})[1], 60.0)
+        assert pool.channels[0].result(pool.channels[0].ask({"do": "environment"})[1], HANG_S)
         assert nodes.call("undo") == {"n": []}
         assert nodes.call("unmonitor")["n"]["samples"] >= 0

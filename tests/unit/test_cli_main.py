@@ -13,6 +13,7 @@ from types import ModuleType
 
 import pytest
 import typer
+from support_limits import HANG_S
 
 from lepaute.cli import main as dispatcher
 from lepaute.cli.entry import guarded
@@ -277,7 +278,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
         child.stdout.readline()
         child.stdout.close()
         complaints = child.stderr.read()
-        assert child.wait(timeout=30) == 141  # 128 + SIGPIPE, as a shell reports it
+        assert child.wait(timeout=HANG_S) == 141  # 128 + SIGPIPE, as a shell reports it
     assert complaints == b""
 
 

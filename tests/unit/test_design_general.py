@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import qmc
+from support_limits import HANG_S
 
 import lepaute as lp
 from lepaute.design import balanced, two_level
@@ -244,4 +245,4 @@ def test_the_package_is_reached_from_lepaute_and_loads_nothing_heavy_for_a_facto
         "lp.design.full_factorial({'a': [1, 2]}, seed=1).to_csv()\n"
         "assert not {'scipy', 'pandas', 'matplotlib'} & set(sys.modules)\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=HANG_S)

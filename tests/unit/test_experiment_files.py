@@ -4,13 +4,13 @@ import contextlib
 import multiprocessing
 import subprocess
 import sys
-import time
 import types
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support_limits import HANG_S
 
 from lepaute.archive import Archive
 from lepaute.design import full_factorial
@@ -36,7 +36,7 @@ values = st.one_of(st.integers(-(2**60), 2**60), st.floats(allow_nan=False, allo
 
 
 @given(st.lists(st.dictionaries(st.text(max_size=8), values, max_size=4), max_size=6), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_journal_that_is_cut_at_any_byte_holds_every_whole_line(tmp_path_factory, written, data):
     path = tmp_path_factory.mktemp("journal") / "x.jsonl"
     journal = Journal(path)
@@ -107,7 +107,7 @@ def test_columns_may_come_in_another_order(tmp_path: Path) -> None:
 def hold(archive: Path, ready, done) -> None:
     workspace = Workspace.create(archive, RunState(run_id="x"))
     ready.set()
-    done.wait(30)
+    done.wait(HANG_S)
     workspace.close()
 
 
@@ -116,13 +116,13 @@ def test_a_workspace_belongs_to_one_process_at_a_time(tmp_path: Path) -> None:
     ready, done = context.Event(), context.Event()
     other = context.Process(target=hold, args=(tmp_path / "x.zip", ready, done))
     other.start()
-    assert ready.wait(30)
+    assert ready.wait(HANG_S)
     with pytest.raises(InputError, match=f"process {other.pid};"):
         Workspace.reopen(folder_of(tmp_path / "x.zip"))
     with pytest.raises(InputError, match="an interrupted run is there"):
         Workspace.create(tmp_path / "x.zip", RunState())
     done.set()
-    other.join(30)
+    other.join(HANG_S)
     Workspace.reopen(folder_of(tmp_path / "x.zip")).close()
 
 
@@ -203,7 +203,9 @@ def test_a_budget_counts_what_rows_take_and_not_what_they_record(
     workspace.close()
 
 
-def test_a_round_ends_where_its_budget_does(tmp_path: Path) -> None:
+def test_a_round_ends_where_its_budget_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = [100.0]
+    monkeypatch.setattr("lepaute.measure.experiment.rounds.time", types.SimpleNamespace(monotonic=lambda: now_s[0]))
     design = full_factorial({"level": ["a", "b"]}, replications=2, seed=1)
     workspace = Workspace.create(tmp_path / "x.zip", RunState())
     until = Until("gflops", Target(0.02, least=20, most=40), budget_s=0.05)
@@ -212,7 +214,7 @@ def test_a_round_ends_where_its_budget_does(tmp_path: Path) -> None:
         workspace.note(MeasuredRow(number, wall_s=1e-4))  # so that a round of many is planned
     made = 0
     for _ in rounds(workspace, design, until, 7, lambda _text: None):
-        time.sleep(0.1)  # it takes longer than was thought
+        now_s[0] += 0.1  # it takes longer than was thought
         made += 1
     assert made == 1
     assert not any(entry["reached"] for entry in workspace.entries("reached"))
@@ -257,7 +259,7 @@ def test_options_that_cannot_be_are_refused(wrong) -> None:
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_installation_file_is_read_or_refused(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("install") / "i.yaml"
     path.write_text(text, encoding="utf-8", errors="surrogatepass")

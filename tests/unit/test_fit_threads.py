@@ -11,6 +11,7 @@ import pytest
 import threadpoolctl
 from sklearn.mixture import GaussianMixture
 from support_fit import kernel_rows, write_calibration
+from support_limits import HANG_S
 
 from lepaute.errors import FitError
 from lepaute.fit import fitted_models
@@ -37,7 +38,12 @@ print(platform_and_models(Archive.open(sys.argv[1]), "x")[0].sha256)
 def with_threads(threads: int, code: str, *words: str) -> str:
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
     done = subprocess.run(
-        [sys.executable, "-c", code, *words], env=environment, capture_output=True, text=True, check=True, timeout=300
+        [sys.executable, "-c", code, *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=HANG_S,
     )
     return done.stdout
 

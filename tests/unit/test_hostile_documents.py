@@ -1,7 +1,6 @@
-"""Documents of strangers are read or refused in one line, with their place, and in no time."""
+"""Documents of strangers are read or refused in one line, with their place, and without a hang."""
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from support_limits import within_cpu
 
 from lepaute import Hpl
 from lepaute.errors import InputError, LepauteError, PlatformError
@@ -39,9 +39,9 @@ ALIAS_CHAIN = "a0: &a0 []\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in ran
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("- " * 50_000, f"doc:1:{2 * MOST_DEPTH + 1}: is nested deeper than {MOST_DEPTH} levels"),
-        ("[" * 5000, "is nested deeper than"),
-        ("{a: " * 5000, "is nested deeper than"),
+        ("- " * 1_000_000, f"doc:1:{2 * MOST_DEPTH + 1}: is nested deeper than {MOST_DEPTH} levels"),
+        ("[" * 1_000_000, "is nested deeper than"),
+        ("{a: " * 1_000_000, "is nested deeper than"),
         (ALIAS_BOMB, "aliases count as their expansions"),
         (MERGE_BOMB, "aliases count as their expansions"),
         (ALIAS_CHAIN, "is nested deeper than"),
@@ -74,13 +74,10 @@ ALIAS_CHAIN = "a0: &a0 []\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in ran
     ids=lambda value: value[:20],
 )
 def test_a_hostile_yaml_is_refused_in_one_line(text: str, complaint: str) -> None:
-    start_s = time.process_time()
-    with pytest.raises(InputError) as caught:
+    with within_cpu("reading it"), pytest.raises(InputError) as caught:
         read_yaml(text, "doc")
     assert complaint in str(caught.value)
     assert "\n" not in str(caught.value)
-    # Most take a millisecond; half a million values a second, and more on a busy machine.
-    assert time.process_time() - start_s < (0.5 if len(text) < 200_000 else 20.0)
 
 
 @pytest.mark.parametrize(
@@ -128,11 +125,9 @@ def test_a_hostile_json_is_refused_in_one_line(text: str | bytes, complaint: str
 
 def test_a_large_file_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
     path = tmp_path / "large.yaml"
-    path.write_bytes(b"a: 1\n" * (MOST_BYTES // 5 + 1))
-    start_s = time.process_time()
+    path.write_bytes(b"a: [\n" * (MOST_BYTES // 5 + 1))  # no YAML, which nobody finds
     with pytest.raises(PlatformError, match="has more than 8388608 bytes; a platform file must be smaller"):
         load_platform(path)
-    assert time.process_time() - start_s < 0.5
     with pytest.raises(InputError, match="has more than"):
         read_text("/dev/zero", "a text")
 
@@ -140,8 +135,8 @@ def test_a_large_file_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("nodes.count", "100000000"),
-        ("nodes.cores", "1000000000"),
+        ("nodes.count", "99999999999"),
+        ("nodes.cores", "99999999999"),
         ("nodes.cpus", "9999999999999999999999"),
         ("nodes.first_number", "9999999999999999999999"),
         ("topology", "{kind: torus, parameters: '999999999'}"),
@@ -157,14 +152,12 @@ def test_a_large_file_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
         ("source", "0b_"),
     ],
 )
-def test_a_hostile_setting_is_refused_at_once_in_one_line(field: str, value: str) -> None:
+def test_a_hostile_setting_is_refused_in_one_line_before_it_is_spelt_out(field: str, value: str) -> None:
     small = load_platform(SMALL)
-    start_s = time.process_time()
-    with pytest.raises(LepauteError) as caught:
+    with within_cpu("the setting"), pytest.raises(LepauteError) as caught:
         override(small, {field: value})
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 1000
-    assert time.process_time() - start_s < 0.5
 
 
 @pytest.mark.parametrize("runs", [0, -1, 1_000_001, 2147483647])
@@ -276,17 +269,18 @@ def test_metadata_of_the_wrong_type_are_refused_in_one_line(tmp_path: Path, name
     assert name in str(caught.value)
 
 
-def test_a_trace_that_would_not_fit_its_budget_is_refused_before_it_is_read(tmp_path: Path) -> None:
+def test_a_trace_that_would_not_fit_its_budget_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = 12_000_000  # 106 bytes each; the file has a few kilobytes
     same = {name: pa.array(numpy.zeros(rows, dtype)) for name, dtype in (("rank", "int32"), ("start_s", "float64"))}
     texts = pa.DictionaryArray.from_arrays(pa.array(numpy.zeros(rows, "int32")), pa.array(["kernel"]))
     path = written(tmp_path / "t.parquet", {**same, "duration_s": same["start_s"], "kind": texts, "name": texts})
     del same, texts
     assert path.stat().st_size < 1_000_000
-    start_s = time.process_time()
+    monkeypatch.setattr(pq.ParquetFile, "read", lambda *_, **__: pytest.fail("it is read"))
     with pytest.raises(InputError, match="would take 1272000000 bytes as a table; at most 1073741824 are read"):
         read_trace(path)
-    assert time.process_time() - start_s < 0.5
 
 
 def test_one_long_text_in_every_row_costs_nothing(tmp_path: Path) -> None:

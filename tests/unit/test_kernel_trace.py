@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy
 import pytest
 from oracles.traces_by_hand import call, trace
+from support_limits import HANG_S
 
 from lepaute.errors import InputError
 from lepaute.trace import Trace
@@ -165,8 +166,8 @@ def test_what_simblas_writes_is_read(tmp_path: Path) -> None:
     (tmp_path / "main.cpp").write_text(PROGRAM)
     headers = Path(__file__).parents[2] / "simblas"
     flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{headers}"]
-    subprocess.run([compiler, *flags, "-o", tmp_path / "main", tmp_path / "main.cpp"], check=True, timeout=300)
-    subprocess.run([tmp_path / "main", tmp_path / "kernels"], check=True, timeout=300)
+    subprocess.run([compiler, *flags, "-o", tmp_path / "main", tmp_path / "main.cpp"], check=True, timeout=HANG_S)
+    subprocess.run([tmp_path / "main", tmp_path / "kernels"], check=True, timeout=HANG_S)
     found = read_kernels(tmp_path / "kernels")
     i = numpy.arange(40000)
     assert found.names == ("dgemm", "dtrsm_left")
@@ -174,5 +175,5 @@ def test_what_simblas_writes_is_read(tmp_path: Path) -> None:
     assert (found.name == i % 2).all()
     assert (found.start_s == i * 0.5).all()
     assert (found.numbers == numpy.stack((i, i + 1, i + 2), axis=1)).all()
-    assert subprocess.run([tmp_path / "main", "/dev/full"], check=False, timeout=300).returncode == 2
-    assert subprocess.run([tmp_path / "main", tmp_path], check=False, timeout=300).returncode == 1
+    assert subprocess.run([tmp_path / "main", "/dev/full"], check=False, timeout=HANG_S).returncode == 2
+    assert subprocess.run([tmp_path / "main", tmp_path], check=False, timeout=HANG_S).returncode == 1

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support_limits import HANG_S
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.builds import built_once, digests
@@ -38,7 +39,7 @@ def make(folder: Path) -> None:
 
 def test_two_processes_at_once_build_once(tmp_path: Path) -> None:
     both = [start(tmp_path, 1.0), start(tmp_path, 1.0)]
-    printed = [process.communicate(timeout=60)[0].split()[-1] for process in both]
+    printed = [process.communicate(timeout=HANG_S)[0].split()[-1] for process in both]
     assert printed == ["whole", "whole"]
     assert (tmp_path / "log").read_text().split() == ["built"]
 
@@ -49,7 +50,7 @@ def test_what_a_killed_build_left_is_removed_by_the_next(tmp_path: Path) -> None
         assert process.stdout.readline() == "building\n"
         os.kill(process.pid, signal.SIGKILL)
     assert len(list((tmp_path / "cache").glob("*.new"))) == 1
-    assert start(tmp_path, 0.0).communicate(timeout=60)[0].split()[-1] == "whole"
+    assert start(tmp_path, 0.0).communicate(timeout=HANG_S)[0].split()[-1] == "whole"
     assert not list((tmp_path / "cache").glob("*.new"))
 
 

@@ -4,12 +4,14 @@ import os
 import signal
 import sys
 import threading
-import time
+from functools import partial
 from pathlib import Path
 
 import pytest
+from support_limits import wait_until
 
 from lepaute.errors import EnvironmentProblem
+from lepaute.kit import command
 from lepaute.kit.awake import AwakeTime
 from lepaute.kit.command import run_command
 
@@ -33,21 +35,39 @@ def test_a_program_that_runs_longer_than_its_limit_is_stopped() -> None:
 
 
 @pytest.mark.slow
-def test_the_limit_of_a_program_does_not_count_its_suspension() -> None:
+def test_the_limit_of_a_program_does_not_count_its_suspension(monkeypatch: pytest.MonkeyPatch) -> None:
     script = "import os, signal; print(os.getpid(), flush=True); os.kill(os.getpid(), signal.SIGSTOP); print('on')"
-    parent = os.getpid()
+    # By a clock that is quick while the script is suspended, and looked at more often than it is: twice its limit.
+    now_s, quick = [0.0], threading.Event()
+
+    def clock() -> float:
+        now_s[0] += 0.09 if quick.is_set() else 0.001
+        return now_s[0]
+
+    monkeypatch.setattr(command, "_LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(command, "AwakeTime", partial(AwakeTime, clock=clock))
 
     def go_on() -> None:
-        time.sleep(6.0)
-        for folder in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                state, its_parent = Path(f"/proc/{folder}/stat").read_text().rpartition(")")[2].split()[:2]
-            except OSError:
-                continue
-            if state == "T" and int(its_parent) == parent:
-                os.kill(int(folder), signal.SIGCONT)
+        wait_until(suspended_children, "the suspension")
+        quick.set()
+        wait_until(lambda: now_s[0] > 2.0, "twice the limit")
+        quick.clear()
+        for number in suspended_children():
+            os.kill(number, signal.SIGCONT)
 
     threading.Thread(target=go_on).start()
-    record = run_command([sys.executable, "-c", script], what="the script", timeout_s=4.0)
+    record = run_command([sys.executable, "-c", script], what="the script", timeout_s=1.0)
     assert record.stdout.endswith("on\n")
-    assert record.duration_s > 5.0
+    assert now_s[0] > 2.0
+
+
+def suspended_children() -> list[int]:
+    found = []
+    for folder in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            state, parent = Path(f"/proc/{folder}/stat").read_text().rpartition(")")[2].split()[:2]
+        except OSError:
+            continue
+        if state == "T" and int(parent) == os.getpid():
+            found.append(int(folder))
+    return found

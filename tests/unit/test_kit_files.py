@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from support_limits import HANG_S
 from support_rights import obeying_permissions
 
 from lepaute.cli.main import main
@@ -21,7 +22,7 @@ from lepaute.kit.outputs import check_output_folder, check_outputs
 
 def run_python(code: str, *words: str, **options: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", code, *words], text=True, capture_output=True, check=False, timeout=300, **options
+        [sys.executable, "-c", code, *words], text=True, capture_output=True, check=False, timeout=HANG_S, **options
     )  # type: ignore[call-overload,no-any-return]
 
 
@@ -117,7 +118,7 @@ print("before"); write_whole("/dev/stdout", "middle\\n"); write_whole("/dev/fd/1
 """
     assert run_python(code).stdout.split() == ["before", "middle", "more", "after"]
     with (tmp_path / "out").open("w") as out:
-        subprocess.run([sys.executable, "-c", code], stdout=out, check=True, timeout=300)
+        subprocess.run([sys.executable, "-c", code], stdout=out, check=True, timeout=HANG_S)
     assert (tmp_path / "out").read_text().split() == ["before", "middle", "more", "after"]
 
 
@@ -245,7 +246,7 @@ def test_what_a_killed_writer_left_is_removed_and_nothing_else(tmp_path: Path) -
         "with whole_file(Path(sys.argv[1], 'a')) as temporary:\n"
         "    temporary.write_text('half')\n    os.kill(os.getpid(), 9)\n"
     )
-    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False, timeout=300)
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False, timeout=HANG_S)
     (tmp_path / "b.tmp").touch()
     assert len(list(tmp_path.iterdir())) == 2  # the half file under its temporary name, and another's
     remove_leftovers(tmp_path)

@@ -4,6 +4,7 @@ import shutil
 import subprocess
 
 import pytest
+from support_limits import HANG_S
 
 from lepaute.errors import InputError
 from lepaute.measure.layout import Layout, from_hwloc, from_sysfs, layout_of, made_up_layout
@@ -125,7 +126,7 @@ def test_a_made_up_layout_that_makes_no_sense_is_refused_in_one_line(text: str) 
 @pytest.mark.parametrize("description", ["package:2 l3:2 core:4 pu:2", "package:2 numa:2 core:4 pu:1", "pu:4"])
 def test_what_hwloc_itself_prints_is_understood(description: str) -> None:
     argv = ["lstopo-no-graphics", "--of", "xml", "-i", description]
-    xml = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True).stdout
+    xml = subprocess.run(argv, capture_output=True, text=True, timeout=HANG_S, check=True).stdout
     parts = {key: int(count) for key, count in (part.split(":") for part in description.split())}
     cores = parts.get("package", 1) * parts.get("l3", 1) * parts.get("numa", 1) * parts.get("core", parts["pu"])
     layout = from_hwloc(xml, range(xml.count('type="PU"')))

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from support_limits import HANG_S
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit import mpi_library
@@ -89,14 +90,14 @@ def test_a_real_program_runs_on_as_many_ranks_as_asked_each_on_its_core(library:
     assert launcher is not None
     check_program(launcher, tmp_path / "ranks")
     start = launcher.start(2)
-    done = run_command([*start.argv, tmp_path / "ranks"], what="ranks", timeout_s=60, environment=start.environment)
+    done = run_command([*start.argv, tmp_path / "ranks"], what="ranks", timeout_s=HANG_S, environment=start.environment)
     assert sorted(done.stdout.splitlines()) == ["0 of 2", "1 of 2"]
     cores = sorted(os.sched_getaffinity(0), reverse=True)[:2]
     if len(cores) < 2 or not binding_works(launcher):
         return
     start = launcher.start(2, cores=cores)
     show = 'echo "${OMPI_COMM_WORLD_RANK:-$PMI_RANK} $(grep Cpus_allowed_list /proc/self/status)"'
-    done = run_command([*start.argv, "sh", "-c", show], what="cores", timeout_s=60, environment=start.environment)
+    done = run_command([*start.argv, "sh", "-c", show], what="cores", timeout_s=HANG_S, environment=start.environment)
     in_order = sorted(cores) if launcher.family == OPEN_MPI and launcher.version < "5" else cores
     bound = {int(line.split()[0]): int(line.split()[-1]) for line in done.stdout.splitlines()}
     assert bound == dict(enumerate(in_order))
@@ -116,7 +117,7 @@ def test_a_program_of_one_library_is_not_started_by_the_launcher_of_another(tmp_
     assert "\n" not in str(problem.value)
     # Why it is refused: every process takes itself for the only one.
     start = other.start(2)
-    done = run_command([*start.argv, program], what="ranks", timeout_s=60, environment=start.environment)
+    done = run_command([*start.argv, program], what="ranks", timeout_s=HANG_S, environment=start.environment)
     assert done.stdout.splitlines() == ["0 of 1", "0 of 1"]
 
 

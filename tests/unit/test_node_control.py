@@ -1,8 +1,8 @@
 """Machine control on made-up nodes: what is changed, what is told, and that all comes back."""
 
 import json
-import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import fake_machines as machines
@@ -283,12 +283,16 @@ def test_memory_policy_is_tried_and_goes_before_each_command(tmp_path: Path) -> 
     assert record["message"] == "interleave memory takes numactl: numactl is not installed"
 
 
-def test_the_warm_up_runs_in_slices_on_all_cpus_and_a_failure_is_told(tmp_path: Path) -> None:
+def test_the_warm_up_runs_in_slices_on_all_cpus_and_a_failure_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ran: list[list[str]] = []
+    now_s = [100.0]
+    monkeypatch.setattr("lepaute.measure.node_agent.control.time", SimpleNamespace(monotonic=lambda: now_s[0]))
 
     def run(argv: list[str], limit_s: float) -> Ran:
         ran.append(argv)
-        time.sleep(0.06)
+        now_s[0] += 0.06
         return Ran(0, b"")
 
     files = machines.intel(tmp_path / "root")

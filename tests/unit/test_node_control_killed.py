@@ -5,12 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import fake_machines as machines
 import pytest
+from support_limits import HANG_S, wait_until
 
 from lepaute.measure.node_agent.control import Controls
 from lepaute.measure.node_agent.system_files import SystemFiles
@@ -36,13 +35,6 @@ def holder(folder: Path, *more: str) -> subprocess.Popen[str]:
     assert process.stdout is not None
     assert json.loads(process.stdout.readline()) == ["done", "done", "done"]
     return process
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    deadline_s = time.monotonic() + 20
-    while not condition() and time.monotonic() < deadline_s:
-        time.sleep(0.02)
-    return condition()
 
 
 def watchdogs(folder: Path) -> list[int]:
@@ -72,12 +64,12 @@ def test_the_values_come_back_when_the_process_in_control_is_killed(tmp_path: Pa
     with holder(tmp_path) as process:
         assert machines.tree(files.root) != before
         process.send_signal(number)
-        process.wait(20)
+        process.wait(HANG_S)
         assert process.stdout is not None
         assert process.stdout.read() == ""  # at once: the watchdog does not hold the output open
-    assert eventually(lambda: machines.tree(files.root) == before)
-    assert eventually(lambda: not (tmp_path / "journal").exists())
-    assert eventually(lambda: watchdogs(tmp_path) == [])
+    wait_until(lambda: machines.tree(files.root) == before, "the values of before")
+    wait_until(lambda: not (tmp_path / "journal").exists(), "the end of the journal")
+    wait_until(lambda: watchdogs(tmp_path) == [], "the end of the watchdog")
     # The next experiment tells what the watchdog did.
     control = Controls(files, tmp_path / "journal", watchdog=False)
     records = control.apply({"turbo": False})
@@ -92,14 +84,17 @@ def test_the_watchdog_survives_a_signal_to_the_whole_session_and_ends_with_an_or
     with holder(tmp_path, "undo") as process:
         (watchdog,) = set(watchdogs(tmp_path)) - {process.pid}
         assert os.getsid(watchdog) != os.getsid(process.pid)
-        assert eventually(lambda: {signal.SIGTERM, signal.SIGHUP, signal.SIGINT} <= ignored(watchdog))
+        wait_until(
+            lambda: {signal.SIGTERM, signal.SIGHUP, signal.SIGINT} <= ignored(watchdog),
+            "the watchdog to ignore signals",
+        )
         streams = [Path(f"/proc/{watchdog}/fd/{stream}").readlink() for stream in range(3)]
         assert streams == [Path("/dev/null")] * 3
         os.kill(watchdog, signal.SIGTERM)
-        process.communicate("", timeout=20)
+        process.communicate("", timeout=HANG_S)
     assert process.returncode == 0
     assert machines.tree(files.root) == before
-    assert eventually(lambda: watchdogs(tmp_path) == [])
+    wait_until(lambda: watchdogs(tmp_path) == [], "the end of the watchdog")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["journal.lock", "root"]
 
 
@@ -110,7 +105,7 @@ def test_what_is_left_when_the_watchdog_is_killed_too_is_undone_by_the_next_expe
         for pid in set(watchdogs(tmp_path)) - {process.pid}:
             os.kill(pid, signal.SIGKILL)
         process.kill()
-    assert eventually(lambda: watchdogs(tmp_path) == [])
+    wait_until(lambda: watchdogs(tmp_path) == [], "the end of the watchdog")
     assert machines.tree(files.root) != before
     control = Controls(files, tmp_path / "journal", watchdog=False)
     records = control.apply({"turbo": False})
@@ -135,7 +130,7 @@ def test_a_second_experiment_on_a_node_is_refused_and_told_who_has_it(tmp_path: 
         assert pinning["status"] == "done"  # concerns only its own commands
         assert second.undo() == []  # and undoes nothing of the first
         assert files.setting("sys/devices/system/cpu/intel_pstate/no_turbo") == "1"
-        process.communicate("", timeout=20)
+        process.communicate("", timeout=HANG_S)
     assert machines.tree(files.root) == before
     third = Controls(files, tmp_path / "journal", watchdog=False)
     assert third.apply({"turbo": False})[0]["status"] == "done"

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from support_limits import HANG_S
 
 import lepaute.measure.node_agent
 from lepaute.measure.node_agent.control_launch import pinning, scheduling, started_as
@@ -25,7 +26,7 @@ def _status(launch: dict[str, object]) -> tuple[str, str]:
     """(CPUs, nice) of a command started so."""
     argv = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)), os.nice(0))"]
     process = started_as(launch, lambda: subprocess.Popen(argv, stdout=subprocess.PIPE, text=True))
-    out = process.communicate(timeout=20)[0]
+    out = process.communicate(timeout=HANG_S)[0]
     cpus, nice = out.rsplit(maxsplit=1)
     return cpus, nice
 
@@ -77,5 +78,5 @@ def test_importing_the_program_on_the_nodes_does_nothing() -> None:
     program = (
         f"import importlib, threading; [importlib.import_module(n) for n in {names!r}]; print(threading.active_count())"
     )
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=HANG_S)
     assert (result.stdout, result.stderr) == ("1\n", "")

@@ -2,13 +2,13 @@
 
 import os
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import fake_machines as machines
 import pytest
+from support_limits import HANG_S, wait_until
 
 from lepaute.measure.node_agent import monitor as monitor_module
 from lepaute.measure.node_agent import sensors
@@ -125,14 +125,14 @@ def test_a_receiver_that_hangs_does_not_hold_up_the_end(monkeypatch: pytest.Monk
 
     def hangs(row: dict[str, Any]) -> None:
         begun.set()
-        release.wait(20)
+        release.wait(HANG_S)
 
     monitor = Monitor(SystemFiles(), 0.01, hangs)
     monitor.start()
-    begun.wait(20)
+    assert begun.wait(HANG_S)
     assert monitor.stop()["problem"] == "monitoring does not end: its last row is not taken"
     release.set()
-    monkeypatch.setattr(monitor_module, "_PATIENCE_S", 20.0)
+    monkeypatch.setattr(monitor_module, "_PATIENCE_S", HANG_S)
     assert monitor.stop()["problem"] == ""
 
 
@@ -212,7 +212,7 @@ def watch(files: SystemFiles, rows: int, emit: Callable[[dict[str, Any]], object
 
     monitor = Monitor(files, 0.02, keep, **more)
     monitor.start()
-    enough.wait(20)
+    assert enough.wait(HANG_S)
     return seen, monitor.stop()
 
 
@@ -226,15 +226,49 @@ def test_on_this_machine_rows_have_all_columns_and_the_cost_is_told() -> None:
     assert summary["monitor_cpu_s_per_sample"] == pytest.approx(summary["monitor_cpu_s"] / len(rows))
 
 
-def test_samples_keep_to_their_schedule_and_those_left_out_are_counted() -> None:
-    def slow(row: dict[str, Any]) -> None:
-        time.sleep(0.07)  # longer than three periods
+class MadeUpTime:
+    """A clock, of which a pause takes nobody's time; stands for the module `time` and for the event of the end."""
 
-    rows, summary = watch(SystemFiles(), 4, slow)
-    assert summary["missed"] >= 3 * (len(rows) - 1)
-    offsets = [(row["monotonic_s"] - rows[0]["monotonic_s"]) / 0.02 for row in rows]
-    # Never before its time: a schedule that drifts would have steps of the sleep, 3.5 periods, and not whole ones.
-    assert all(offset - int(offset + 0.01) >= -0.01 for offset in offsets)
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.stopping = threading.Event()
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    thread_time = monotonic
+
+    def set(self) -> None:
+        self.stopping.set()
+
+    def wait(self, pause_s: float) -> bool:
+        self.now_s += pause_s
+        return self.stopping.is_set()
+
+
+def scheduled(monkeypatch: pytest.MonkeyPatch, takes_s: float) -> tuple[list[float], int]:
+    """Dates of five rows, of which each takes so long, with a period of 0.25 s; and how many were left out."""
+    clock = MadeUpTime()
+    dates: list[float] = []
+
+    def keep(row: dict[str, Any]) -> None:
+        dates.append(row["monotonic_s"])
+        clock.now_s += takes_s
+        if len(dates) == 5:
+            clock.set()
+
+    monkeypatch.setattr(monitor_module, "time", clock)
+    monitor = Monitor(SystemFiles("/nowhere"), 0.25, keep, wall=clock.monotonic)
+    monitor._stopping = clock
+    monitor.start()
+    assert clock.stopping.wait(HANG_S)
+    return dates, monitor.stop()["missed"]
+
+
+def test_samples_keep_to_their_schedule_and_those_left_out_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert scheduled(monkeypatch, 0.0625) == ([0.25, 0.5, 0.75, 1.0, 1.25], 0)
+    # Three periods and a half: every other row comes half a period late, and none a whole one.
+    assert scheduled(monkeypatch, 0.875) == ([0.25, 1.125, 2.0, 2.875, 3.75], 2 + 3 + 2 + 3 + 2)
 
 
 def test_a_step_of_the_wall_clock_changes_the_stamps_and_nothing_else() -> None:
@@ -250,9 +284,7 @@ def test_a_receiver_that_fails_ends_monitoring_and_the_summary_says_so() -> None
 
     monitor = Monitor(SystemFiles(), 0.01, gone)
     monitor.start()
-    deadline_s = time.monotonic() + 20
-    while not monitor.summary().get("problem") and time.monotonic() < deadline_s:
-        time.sleep(0.01)
+    wait_until(lambda: monitor.summary().get("problem"), "the end of monitoring")
     assert monitor.stop()["problem"] == "monitoring ended early: BrokenPipeError: the engine is gone"
 
 

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support_limits import HANG_S
 
 from lepaute.design.table import read_design
 from lepaute.errors import InputError
@@ -89,11 +90,11 @@ def test_sensors_without_a_number_are_absent() -> None:
 
 def test_the_disk_script_writes_and_reads_and_leaves_nothing(tmp_path: Path) -> None:
     words = [sys.executable, disk_script.__file__, str(tmp_path), "2", str(8 << 20), "10"]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=HANG_S)
     rows = rows_of(done.stdout)
     assert [row["operation"] for row in rows] == ["write", "read"] * 2
     assert {row["size_bytes"] for row in rows} == {str(8 << 20)}
     assert all(float(row["duration_s"]) > 0 for row in rows)
     assert list(tmp_path.iterdir()) == []
-    failed = subprocess.run([*words[:2], "/nowhere", *words[3:]], capture_output=True, check=False, timeout=120)
+    failed = subprocess.run([*words[:2], "/nowhere", *words[3:]], capture_output=True, check=False, timeout=HANG_S)
     assert failed.returncode != 0

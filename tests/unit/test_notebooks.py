@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from support_limits import HANG_S
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NOTEBOOKS = sorted(EXAMPLES.rglob("*.ipynb"))
@@ -22,5 +23,5 @@ def test_a_notebook_runs_and_is_kept_without_output(notebook: Path, tmp_path: Pa
     cells = [cell for cell in document.cells if cell.cell_type == "code"]
     assert all(cell.outputs == [] and cell.execution_count is None for cell in cells)
     folder = shutil.copytree(notebook.parent, tmp_path / "example")
-    NotebookClient(document, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
+    NotebookClient(document, timeout=HANG_S, resources={"metadata": {"path": str(folder)}}).execute()
     assert any("image/png" in output.get("data", {}) for cell in cells for output in cell.outputs)

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from support_limits import HANG_S
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "convert_reference_platforms.py"
 
@@ -41,7 +42,7 @@ def loaded(script: Path) -> ModuleType:
 
 def test_it_says_where_the_reference_data_are_missing_and_writes_nothing(tmp_path: Path) -> None:
     argv = [sys.executable, str(SCRIPT), "--reference", str(tmp_path / "none"), "--output", str(tmp_path / "out")]
-    finished = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
+    finished = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert finished.returncode == 2
     assert f"the reference data are not at {tmp_path / 'none'}" in finished.stderr
     assert not (tmp_path / "out").exists()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support_limits import HANG_S
 
 from lepaute.errors import InputError, PlatformError
 from lepaute.platform import Platform, dump_platform, load_platform, override, shipped_names
@@ -261,5 +262,7 @@ def test_loading_a_platform_loads_no_heavy_package() -> None:
     script = (
         f"import sys, lepaute.platform as p; p.load_platform('dahu'); print([m for m in {heavy} if m in sys.modules])"
     )
-    finished = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=300)
+    finished = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=HANG_S
+    )
     assert finished.stdout.strip() == "[]"

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support_limits import HANG_S
 
 import lepaute as lp
 from lepaute.measure.probe_source import C_FLAGS, probe_source
@@ -33,7 +34,7 @@ def compiled(folder: Path, name: str, sources: list[str], libraries: tuple[str, 
     paths = [source if "/" in source else str(probe_source() / source) for source in sources]
     argv = ["gcc", *C_FLAGS, "-Werror", f"-I{probe_source()}", *paths, *libraries, "-lm", "-o", str(program)]
     try:
-        subprocess.run(argv, check=True, capture_output=True, text=True, timeout=300)
+        subprocess.run(argv, check=True, capture_output=True, text=True, timeout=HANG_S)
     except FileNotFoundError:
         pytest.skip("there is no gcc")
     return program
@@ -59,7 +60,7 @@ def fill(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def filled(fill: Path, content: str) -> tuple[float, ...]:
-    result = subprocess.run([str(fill), content], capture_output=True, check=True, timeout=300)
+    result = subprocess.run([str(fill), content], capture_output=True, check=True, timeout=HANG_S)
     return struct.unpack("1000d", result.stdout)
 
 
@@ -70,7 +71,7 @@ def run(program: Path, design: str, folder: Path, *more: str) -> subprocess.Comp
     words += [] if "--cpu" in more else ["--cpu", core]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     return subprocess.run(
-        [str(program), *words], capture_output=True, text=True, timeout=300, check=False, env=environment
+        [str(program), *words], capture_output=True, text=True, timeout=HANG_S, check=False, env=environment
     )
 
 
@@ -107,7 +108,7 @@ def test_constant_and_sequential_content_are_what_they_say(fill: Path) -> None:
 @pytest.mark.parametrize("content", ["", "zeros", "masked", "masked:54", "masked:1.5", "masked:-1", "constant:nan",
                                      "constant:1x", "random:3", "sequential:1", "randomly"])  # fmt: skip
 def test_what_is_no_content_is_refused(fill: Path, content: str) -> None:
-    assert subprocess.run([str(fill), content], capture_output=True, check=False, timeout=300).returncode == 3
+    assert subprocess.run([str(fill), content], capture_output=True, check=False, timeout=HANG_S).returncode == 3
 
 
 def test_dgemm_is_timed_under_each_condition_once_and_in_order(dgemm_probe: Path, tmp_path: Path) -> None:

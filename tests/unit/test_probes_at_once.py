@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support_limits import HANG_S
 from support_probes import run_dgemm, run_steps
 
 from lepaute.errors import EnvironmentProblem
@@ -83,7 +84,7 @@ def test_a_process_that_fails_takes_the_others_along_with_one_line(
     beyond = max(os.sched_getaffinity(0)) + 500
     words = ["--design", str(_dgemm_design(tmp_path, 2)), "--out", str(tmp_path / "raw"), "--seed", "1"]
     argv = [str(built.dgemm), *words, "--cpus", f"{pus[0]},{beyond},{pus[1]}"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith(f"probe-dgemm: cannot be bound to core {beyond} (")
     assert done.stderr.count("\n") == 1
@@ -103,7 +104,7 @@ def test_cores_that_make_no_sense_are_refused(
     built: probes.Probes, tmp_path: Path, more: list[str], complaint: str
 ) -> None:
     words = ["--design", str(_dgemm_design(tmp_path, 1)), "--out", str(tmp_path / "raw"), "--seed", "1", *more]
-    done = subprocess.run([str(built.dgemm), *words], capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run([str(built.dgemm), *words], capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 2
     assert done.stderr == f"probe-dgemm: {complaint}\n"
 

@@ -62,9 +62,9 @@ def _refuses(_path: Path) -> None:
     raise InputError("no")
 
 
-def test_a_crash_and_a_hang_and_a_glutton_are_counted_and_survived(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "MOST_CPU_S", 0.5)
-    results = {outcome.number: outcome.result for _, outcome in pool.read_all({"x": misbehaving}, 6, processes=1)}
+def test_a_crash_and_a_hang_and_a_glutton_are_counted_and_survived() -> None:
+    read = pool.read_all({"x": misbehaving}, 6, processes=1, most_cpu_s=1.0)
+    results = {outcome.number: outcome.result for _, outcome in read}
     assert results == {0: REFUSED, 1: pool.CRASHED, 2: pool.SLOW, 3: FAILED, 4: FAILED, 5: REFUSED}
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support_limits import HANG_S
 from support_nodes import local_nodes
 
 from lepaute.measure.experiment.job import Job
@@ -68,12 +69,16 @@ def test_a_sample_that_the_disk_refuses_does_not_cost_the_node(record: Record) -
     with local_nodes(["n"], f"lepaute-test-{os.urandom(4).hex()}", lost) as nodes:
         machine = Machine(nodes, record, 0.0)
 
+        refused = threading.Event()
+
         def refuse(_row: object) -> None:
+            refused.set()
             raise OSError(errno.ENOSPC, "No space left on device")
 
         record.workspace.journal("monitoring/n").add = refuse
         machine.start_monitoring(0.05)
-        nodes.run("sleep", "0.5")
+        assert refused.wait(HANG_S)
+        nodes.run("true")
         machine.stop_monitoring()
     assert not lost
     assert "No space left" in record.workspace.state.warnings[0]

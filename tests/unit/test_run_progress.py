@@ -1,9 +1,9 @@
 """How far a run has come, told within the run, and its end where nobody wants it any longer."""
 
 import threading
-import time
 
 import pytest
+from support_limits import HANG_S
 
 from lepaute.errors import SimulationError
 from lepaute.platform import load_platform
@@ -80,15 +80,13 @@ def test_an_interrupt_cancels_what_runs() -> None:
     ended = threading.Event()
 
     def work() -> None:
-        endless.cancelled.wait(60.0)
-        ended.set()
+        if endless.cancelled.wait(HANG_S):
+            ended.set()
 
     def interrupt(share: float) -> None:
         assert share == 0.5
         raise KeyboardInterrupt
 
-    began_s = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         run_tasks([Task("endless", 1.0, work, endless)], interrupt)
-    assert ended.wait(30.0)
-    assert time.monotonic() - began_s < 30.0
+    assert ended.wait(HANG_S)

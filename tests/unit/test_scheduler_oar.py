@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from farms.daemons import wait_until
+from support_limits import HANG_S, wait_until
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure.schedulers import Request, scheduler
@@ -107,7 +107,7 @@ def test_programs_reach_the_node_through_oarsh_with_their_words_unharmed(oar: Pa
     words = ["a b", "", "'", f"$(touch {oar}/mark)", f"; touch {oar}/mark", "line\nbreak"]
     for node in allocation.nodes:
         done = subprocess.run(
-            node.argv(["printf", "%s\\0", *words]), capture_output=True, text=True, timeout=30, check=False
+            node.argv(["printf", "%s\\0", *words]), capture_output=True, text=True, timeout=HANG_S, check=False
         )
         assert done.stdout.split("\0")[:-1] == words
     assert not (oar / "mark").exists()
@@ -179,7 +179,7 @@ def test_ctrl_c_while_waiting_deletes_the_job(oar: Path) -> None:
     assert b"is waiting" in waiting.stdout.readline()
     assert b"Waiting" in waiting.stdout.readline()
     waiting.send_signal(signal.SIGINT)
-    _, stderr = waiting.communicate(timeout=30)
+    _, stderr = waiting.communicate(timeout=HANG_S)
     assert b"KeyboardInterrupt" in stderr
     assert _words(oar, "oardel") == ["36627"]
 
@@ -195,7 +195,7 @@ def test_ctrl_c_before_oarsub_told_the_number_deletes_the_job_by_its_name(oar: P
     waiting = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait_until(lambda: '"77"' in (oar / "answers" / "0").read_text(), "submission")
     waiting.send_signal(signal.SIGINT)
-    waiting.communicate(timeout=30)
+    waiting.communicate(timeout=HANG_S)
     assert _words(oar, "oardel") == ["77"]
 
 

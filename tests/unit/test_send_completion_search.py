@@ -41,7 +41,7 @@ def search(answer: Library) -> tuple[list[Row], int]:
 sizes = st.integers(0, MOST).map(float) | st.sampled_from([math.inf, 4040.0, 65480.0, float(MOST)])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(copied=sizes, further=st.integers(0, 1 << 20))
 def test_the_limits_of_a_library_are_found_to_the_byte(copied: float, further: int) -> None:
     rows, rounds = search(library(copied, copied + further))

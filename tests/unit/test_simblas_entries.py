@@ -25,6 +25,7 @@ from simblas_recorder import (
     integers,
     library,
 )
+from support_limits import HANG_S
 
 pytestmark = [
     pytest.mark.machine,
@@ -307,8 +308,8 @@ def run_linked(folder: Path, compiler: str, source: str, libraries: list[str]) -
     file = folder / ("caller.c" if "gcc" in compiler else "caller.f90")
     file.write_text(source)
     program = folder / "caller"
-    subprocess.run([compiler, "-O1", "-o", program, file, *libraries, "-lm"], check=True, timeout=300)
-    return subprocess.run([program], check=True, timeout=300, capture_output=True, text=True).stdout
+    subprocess.run([compiler, "-O1", "-o", program, file, *libraries, "-lm"], check=True, timeout=HANG_S)
+    return subprocess.run([program], check=True, timeout=HANG_S, capture_output=True, text=True).stdout
 
 
 def ours() -> list[str]:
@@ -319,12 +320,12 @@ def ours() -> list[str]:
 def has_real_blas(folder: Path, compiler: str, flag: str) -> bool:
     (folder / "empty.c").write_text("int main(void) { return 0; }\n")
     command = [compiler, folder / "empty.c", flag, "-o", folder / "empty"]
-    return subprocess.run(command, check=False, timeout=300, capture_output=True).returncode == 0
+    return subprocess.run(command, check=False, timeout=HANG_S, capture_output=True).returncode == 0
 
 
 def test_a_c_program_sees_the_types_of_the_real_cblas(tmp_path: Path) -> None:
     probe = subprocess.run(
-        ["gcc", "-E", "-"], input="#include <cblas.h>\n", text=True, capture_output=True, timeout=300, check=False
+        ["gcc", "-E", "-"], input="#include <cblas.h>\n", text=True, capture_output=True, timeout=HANG_S, check=False
     )
     if probe.returncode:
         pytest.skip("no cblas.h here")
@@ -353,7 +354,7 @@ def test_preloaded_it_wins_over_the_blas_that_a_program_is_linked_with(tmp_path:
         [tmp_path / "caller"],
         env={**os.environ, "LD_PRELOAD": str(library().path)},
         check=True,
-        timeout=300,
+        timeout=HANG_S,
         capture_output=True,
         text=True,
     )

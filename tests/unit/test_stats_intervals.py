@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from support_limits import HANG_S
 
 from lepaute.errors import InputError
 from lepaute.stats.intervals import prediction_interval
@@ -89,5 +90,7 @@ def test_no_scientific_package_is_loaded_for_it() -> None:
         "import sys; from lepaute.stats.intervals import prediction_interval as i; i([1.0, 2.0]);"
         "print([m for m in ('numpy', 'scipy') if m in sys.modules])"
     )
-    finished = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=300)
+    finished = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=HANG_S
+    )
     assert finished.stdout.strip() == "[]"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas
 import pytest
 from support_archive import failed_archive
+from support_limits import HANG_S
 from support_store import (
     FACTORS,
     PROCESSES,
@@ -261,7 +262,7 @@ def test_four_concurrent_writers_lose_and_double_nothing(where: str, tmp_path: P
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join(300)
+        writer.join(HANG_S)
         assert writer.exitcode == 0
     with open_store(where) as store:
         assert len(store.archives()) == 12
@@ -282,7 +283,7 @@ def test_a_kill_at_any_moment_leaves_whole_archives_only(where: str, tmp_path: P
         writer.start()
         writer.join(moments.uniform(0.0, 5 * one_s))
         writer.kill()
-        writer.join(60)
+        writer.join(HANG_S)
         cut_short += writer.exitcode != 0
         with open_store(where) as store:
             whole = len(store.archives())

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support_limits import HANG_S
 from support_study import Murderous, configurations, trials
 
 from lepaute.errors import InputError
@@ -51,7 +52,7 @@ def test_a_killed_worker_is_replaced_and_its_trials_run_again() -> None:
     began, over = threading.Event(), threading.Event()
 
     def killer() -> None:
-        began.wait(300.0)
+        assert began.wait(HANG_S)
         for worker in workers_below_us():
             if over.is_set():
                 return
@@ -126,7 +127,7 @@ def test_jobs_of_oar_are_submitted_as_its_manual_says_and_give_the_same_results(
     assert "--lifetime 50m" in worker
     jobs = [psutil.Process(pid) for pid in map(int, (each.read_text() for each in farm.glob("*.pid")))
             if psutil.pid_exists(pid)]  # fmt: skip
-    _, alive = psutil.wait_procs(jobs, timeout=60)
+    _, alive = psutil.wait_procs(jobs, timeout=HANG_S)
     assert not alive, "jobs end with the study"
 
 
@@ -143,5 +144,5 @@ def test_no_worker_outlives_its_session() -> None:
         session(trials(1))
         workers = workers_below_us()
         assert workers
-    _, alive = psutil.wait_procs(workers, timeout=120)
+    _, alive = psutil.wait_procs(workers, timeout=HANG_S)
     assert not alive, f"{os.getpid()}: {alive}"

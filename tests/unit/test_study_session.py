@@ -5,13 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pandas
 import pytest
 import support_study
+from support_limits import wait_until
 from support_study import configurations, evaluated, trials
 
 import lepaute as lp
@@ -87,6 +87,15 @@ def test_results_come_back_from_the_store_bit_for_bit(where: str) -> None:
         assert session.simulated == 0
 
 
+def wait_for_more(process: "subprocess.Popen[bytes]", store: Path, than: int) -> None:
+    """Until the store has more results, or the process has ended."""
+
+    def has_more() -> bool:
+        return (store / "store.json").exists() and count(store) > than
+
+    wait_until(lambda: process.poll() is not None or has_more(), "a further result")
+
+
 @pytest.mark.slow
 def test_a_killed_study_loses_only_what_was_not_written_and_continues_to_the_same_results(tmp_path: Path) -> None:
     runs, order = 60, "3k"
@@ -95,11 +104,7 @@ def test_a_killed_study_loses_only_what_was_not_written_and_continues_to_the_sam
     kept = 0
     for _ in range(2):
         process = subprocess.Popen(argv)
-        deadline_s = time.monotonic() + 300.0
-        while process.poll() is None and time.monotonic() < deadline_s:
-            if (store / "store.json").exists() and count(store) > kept:
-                break
-            time.sleep(0.02)
+        wait_for_more(process, store, kept)
         process.send_signal(signal.SIGKILL)
         process.wait()
         kept = count(store)

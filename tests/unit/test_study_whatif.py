@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import support_study
+from support_limits import HANG_S, wait_until
 
 import lepaute as lp
 from lepaute.cli.main import main
@@ -171,8 +172,7 @@ def test_a_study_on_workers_that_is_killed_and_continued_gives_the_files_of_one_
     argv = [sys.executable, "-m", "lepaute.cli.main", "study", "whatif", "net.yaml", "--runs", "40", "--resume"]
     process = subprocess.Popen([*argv, "--workers", "2"], cwd=tmp_path, stderr=subprocess.DEVNULL)
     store = tmp_path / "net.results" / "store"
-    while process.poll() is None and not written(store):
-        pass
+    wait_until(lambda: process.poll() is not None or written(store), "a first result")
     process.send_signal(signal.SIGKILL)
     process.wait()
     kept = written(store)
@@ -184,9 +184,6 @@ def test_a_study_on_workers_that_is_killed_and_continued_gives_the_files_of_one_
 
 
 def written(store: Path) -> int:
-    import time
-
-    time.sleep(0.1)
     if not (store / "store.json").exists():
         return 0
     with open_store(store) as opened:
@@ -199,10 +196,9 @@ def test_an_interrupt_is_one_line_and_what_was_finished_is_kept(tmp_path: Path) 
     argv = [sys.executable, "-m", "lepaute.cli.main", "study", "whatif", "net.yaml", "--runs", "10000"]
     process = subprocess.Popen([*argv, "--scheduler", "threads"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     store = tmp_path / "net.results" / "store"
-    while process.poll() is None and not written(store):
-        pass
+    wait_until(lambda: process.poll() is not None or written(store), "a first result")
     process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=300)
+    _, error = process.communicate(timeout=HANG_S)
     assert process.returncode == 130
     assert error.splitlines()[-1] == "lepaute: interrupted; --resume continues"
     assert "Traceback" not in error

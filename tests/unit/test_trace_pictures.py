@@ -73,7 +73,7 @@ def test_a_window_with_nothing_in_it_is_refused(tmp_path: Path, arguments: dict[
     assert not (tmp_path / "g.png").exists()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.lists(st.tuples(st.floats(0, 10), st.lists(st.floats(0, 3), min_size=3, max_size=3)), min_size=1, max_size=20),
     st.integers(1, 50),

@@ -14,6 +14,7 @@ sys.path.insert(0, str(VALIDATION))
 import factorial  # noqa: E402
 from support.goals import at_most, status  # noqa: E402
 from support.page import replace_section  # noqa: E402
+from support_limits import HANG_S  # noqa: E402
 from what_if.effects import effect_goals, same_order  # noqa: E402
 from what_if.synthetic import synthetic_platform  # noqa: E402
 
@@ -97,7 +98,7 @@ def test_the_synthetic_platform_has_the_nodes_of_the_table_in_their_order() -> N
 @pytest.mark.parametrize("script", ["matrix_size", "factorial", "geometry", "sensitivity"])
 def test_a_script_says_in_one_line_where_the_reference_data_are_missing(script: str, tmp_path: Path) -> None:
     argv = [sys.executable, str(VALIDATION / f"{script}.py"), "--reference", str(tmp_path), "--output", str(tmp_path)]
-    finished = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
+    finished = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert finished.returncode == 2
     assert finished.stderr.startswith(f"{script}.py: no reference data: {tmp_path}")
     assert len(finished.stderr.splitlines()) == 1

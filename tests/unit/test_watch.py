@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 from support_archive import failed_archive
+from support_limits import HANG_S
 from support_store import PROCESSES
 from support_watch import day_files, ingest_and_test
 
@@ -231,7 +232,7 @@ def test_a_kill_in_the_middle_of_ingest_or_test_loses_and_doubles_nothing(where:
         writer.start()
         writer.join(moments.uniform(0.2, (kill + 5) * one_s))
         writer.kill()
-        writer.join(60)
+        writer.join(HANG_S)
         cut_short += writer.exitcode != 0
         with lp.watch.open(where) as opened:
             held = opened.store.values()
@@ -250,7 +251,7 @@ def test_four_that_ingest_and_test_at_once_lose_and_double_nothing(where: str, t
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join(300)
+        writer.join(HANG_S)
         assert writer.exitcode == 0
     assert_whole(where, 12)
     with lp.watch.open(where) as opened:

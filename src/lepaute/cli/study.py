@@ -151,7 +151,9 @@ def ready(
     ] = None,
     nb: Annotated[int | None, typer.Option("--nb", help="block size; 128 unless given")] = None,
     grid: Annotated[str | None, typer.Option("--grid", help="as 8x8; all cores unless given")] = None,
-    threads: Annotated[int | None, typer.Option("--threads-per-rank", help="cores that each rank computes on")] = None,
+    threads: Annotated[
+        int | None, typer.Option("--threads-per-rank", help="cores that each rank computes on", min=1)
+    ] = None,
     *,
     options: StudyOptions,
     show: Annotated[bool, typer.Option("--print", help="print the study file instead, to be edited")] = False,
