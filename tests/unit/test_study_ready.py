@@ -73,6 +73,11 @@ def test_the_command_lists_prints_and_runs_them(
     assert "no ready study 'component' (did you mean components?)" in capsys.readouterr().err
 
 
+def test_a_rank_without_a_core_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "ready", "scaling", "--threads-per-rank", "0"]) == 2
+    assert "'--threads-per-rank': Input should be greater than or equal to 1" in capsys.readouterr().err
+
+
 def test_a_tree_of_other_levels_is_refused() -> None:
     with pytest.raises(InputError, match="is not one of two levels"):
         top_switches(Subject("dahu", DAHU, SMALL), "3;2,2,2;1,1,1;1,1,1")
