@@ -3,12 +3,13 @@
 import csv
 import shlex
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from support_limits import HANG_S
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -63,6 +64,17 @@ def lane_of(item: pytest.Item) -> str:
     return next((lane for lane, mark in LANES.items() if mark and item.get_closest_marker(mark)), "computing")
 
 
+def patient(opened: Callable[..., Any]) -> Callable[..., Any]:
+    """Opens the same, which waits for HANG_S for what happens on a page."""
+
+    def opened_patiently(**options: object) -> Any:
+        found = opened(**options)
+        found.set_default_timeout(1000 * HANG_S)
+        return found
+
+    return opened_patiently
+
+
 @pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
     """Opens pages, without a window."""
@@ -70,6 +82,9 @@ def browser() -> "Iterator[Browser]":
 
     with sync_playwright() as playwright:
         # Debian's browser; in a container there is no sandbox to be had.
-        running = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        running = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium", args=["--no-sandbox"], timeout=1000 * HANG_S
+        )
+        running.new_context, running.new_page = patient(running.new_context), patient(running.new_page)
         yield running
         running.close()

@@ -93,7 +93,7 @@ def simulated_s(
     (work / "hosts").write_text("".join(f"{host_name(platform, node)}\n" for node in nodes))
     run = ["smpirun", "-no-privatize", "-np", str(len(nodes)), "-platform", "platform.xml", "-hostfile", "hosts"]
     options = ["--cfg=surf/precision:1e-12", "--log=root.thresh:error"]  # smpirun itself says 1e-9
-    command = ["timeout", "-k", "1", "60", *run, *options, str(folder / "messages"), *messages]
+    command = ["timeout", "-k", "1", str(HANG_S), *run, *options, str(folder / "messages"), *messages]
     done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return [float(line.split()[3]) for line in done.stdout.splitlines()]
@@ -238,7 +238,7 @@ def test_routes_are_ours_link_by_link(name: str, programs: Path, tmp_path: Path)
     topology, count = ROUTED[name]
     platform = small(topology, count, 1e-6)
     (tmp_path / "platform.xml").write_text(export_xml(platform, wiring(platform)).text)
-    command = ["timeout", "-k", "1", "60", str(programs / "routes"), "platform.xml", "--log=root.thresh:error"]
+    command = ["timeout", "-k", "1", str(HANG_S), str(programs / "routes"), "platform.xml", "--log=root.thresh:error"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     theirs = {tuple(line.split("\t")[:2]): line.split("\t")[3:] for line in done.stdout.splitlines()}
     ours = core_topology(platform)
@@ -256,7 +256,7 @@ def test_routes_are_ours_link_by_link(name: str, programs: Path, tmp_path: Path)
 
 def test_each_host_has_the_speed_of_its_node(programs: Path, tmp_path: Path) -> None:
     (tmp_path / "platform.xml").write_text(export_xml(load_platform("dahu-2019-04")).text)
-    command = ["timeout", "-k", "1", "60", str(programs / "routes"), "platform.xml", "--log=root.thresh:error"]
+    command = ["timeout", "-k", "1", str(HANG_S), str(programs / "routes"), "platform.xml", "--log=root.thresh:error"]
     done = subprocess.run([*command, "speeds"], cwd=tmp_path, capture_output=True, text=True, check=True)
     speeds = {line.split("\t")[0]: float(line.split("\t")[1]) for line in done.stdout.splitlines()}
     slow = [speeds[f"dahu-2019-04-{number}"] for number in (13, 14, 15, 16)]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from farms.slurm import SlurmFarm
 from farms.sshd import SshdFarm, sshd_farm
-from support_limits import wait_until
+from support_limits import HANG_S, wait_until
 from support_run import run_lepaute
 
 from lepaute.errors import EnvironmentProblem
@@ -130,11 +130,11 @@ def test_a_users_own_xhpl_is_read_on_nodes_and_a_node_that_dies_before_its_ranks
         request = Request(nodes="node[1-2]", ssh_config=farm.ssh_config)
         with lent_nodes("ssh", request, None, lambda _text: None) as lent:
             hpl = Hpl(n=96, nb=32, p=1, q=2)
-            own = NodeSite(lent, user_program(built_program().path), 1).run(hpl, 60.0)
+            own = NodeSite(lent, user_program(built_program().path), 1).run(hpl, HANG_S)
             assert own.time_s > 0
             assert own.ranks == ()
             with pytest.raises(NodeLost, match=r"^node2 was lost in a real run: "):
-                LosingNode(farm, lent).run(hpl, 60.0)
+                LosingNode(farm, lent).run(hpl, HANG_S)
 
 
 def test_a_node_that_dies_in_a_run_is_named_and_the_others_runs_are_kept(platform: Path, tmp_path: Path) -> None:
