@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from support_fit import write_calibration
 from support_limits import within
+from threadpoolctl import threadpool_limits
 
 from lepaute.kit.journal import entries
 
@@ -84,6 +85,7 @@ def start(
         os.dup2(stream, 2)
         sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        threadpool_limits(1)  # OpenMP that this process has used would hang in its forks
         if file_bytes:
             resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
         from lepaute.cli.main import main
@@ -99,7 +101,8 @@ def start(
 
 def ended(child: int) -> int:
     """Its exit status, or minus the signal that ended it."""
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    with within("the end of the command"):
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def finished_runs(folder: Path) -> list[dict[str, object]]:
