@@ -55,9 +55,10 @@ def durations_s() -> dict[str, float]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    failed = {report.nodeid for key in ("failed", "error") for report in terminalreporter.getreports(key)}
-    for nodeid in sorted(failed):
-        terminalreporter.write_line(f"to see it alone: .venv/bin/python -m pytest {shlex.quote(nodeid)}")
+    reports = (report for key in ("failed", "error") for report in terminalreporter.getreports(key))
+    failed = {report.nodeid: "--long all " if "long" in report.keywords else "" for report in reports}
+    for nodeid, option in sorted(failed.items()):
+        terminalreporter.write_line(f"to see it alone: .venv/bin/python -m pytest {option}{shlex.quote(nodeid)}")
 
 
 def lane_of(item: pytest.Item) -> str:
