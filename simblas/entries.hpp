@@ -78,9 +78,10 @@ bool vector_copies(double n, double increment) {
     return lepaute_copies((1.0 + (n - 1.0) * std::max(increment, -increment)) * sizeof(T)) != 0;
 }
 
+/// Not with a negative leading dimension, which no matrix has: the columns would lie before its first element.
 template <typename T>
 bool matrix_copies(double m, double n, double leading_dimension) {
-    return lepaute_copies((m + (n - 1.0) * leading_dimension) * sizeof(T)) != 0;
+    return leading_dimension >= 0.0 && lepaute_copies((m + (n - 1.0) * leading_dimension) * sizeof(T)) != 0;
 }
 
 template <typename T>

@@ -180,6 +180,14 @@ def test_dlacpy_moves_the_part_that_it_is_told_in_either_order(blas: Library) ->
     assert [charge.kernel for charge in blas.charges()] == ["dlacpy", "dlacpy"]
 
 
+def test_nothing_is_written_before_a_matrix_whose_leading_dimension_is_negative(blas: Library) -> None:
+    given, around = doubles(*[1.0] * 12), doubles(*[0.0] * 12)
+    middle = ctypes.byref(around, 6 * ctypes.sizeof(ctypes.c_double))
+    blas.fortran("dlacpy", "A", 1, 3, given, 1, middle, -3)
+    blas.fortran("dlaset", "A", 1, 3, 0.5, 2.0, middle, -3)
+    assert list(around) == [0.0] * 12
+
+
 def test_dlaset_sets_off_and_on_the_diagonal(blas: Library) -> None:
     a = doubles(*[9.0] * 6)
     blas.fortran("dlaset", "A", 2, 3, 0.5, 2.0, a, 2)
