@@ -2,10 +2,23 @@
 
 import argparse
 import zlib
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
 QUARTERS = tuple(f"{k}/4" for k in range(1, 5))
+
+
+def long_but(values: Iterable[Any], *kept: Any) -> list[Any]:
+    """Values of a parameter of which those that are kept are tried at each change, and the others in long tests."""
+    values = list(values)
+    assert all(one in values for one in kept), f"{kept} of {values}"
+    return [one if one in kept else _long(one) for one in values]
+
+
+def _long(value: Any) -> Any:
+    return pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.long)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from long_tests import long_but
 from support_limits import CALIBRATION_HANG_S
 
 from lepaute.archive import Archive
@@ -66,7 +67,7 @@ def test_every_core_of_one_socket_is_measured_under_half_and_full_load(
 # 32 ranks that poll on two cores take all of both for a minute and a half.
 @pytest.mark.parametrize(
     ("layout", "active", "grid"),
-    [("2x2", {1, 2, 4}, "1x4"), pytest.param("2x16", {1, 2, 16, 32}, "4x8", marks=pytest.mark.long)],
+    long_but([("2x2", {1, 2, 4}, "1x4"), ("2x16", {1, 2, 16, 32}, "4x8")]),
 )
 def test_every_core_of_two_sockets_is_measured_fitted_and_predicted(
     tmp_path: Path, layout: str, active: set[int], grid: str

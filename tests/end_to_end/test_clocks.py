@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pandas
 import pytest
+from long_tests import long_but
 from support_mpi_probes import CLOCKS, MpiProbe
 
 pytestmark = pytest.mark.machine
@@ -36,7 +37,7 @@ def open_mpi(tmp_path_factory: pytest.TempPathFactory) -> Program:
 FEW = ("--points", "5", "--exchanges-a-point", "3", "--exchanges", "10", "--spacing-s", "0.001")
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 6, 7])
+@pytest.mark.parametrize("ranks", long_but([1, 2, 3, 6, 7], 2, 3, 7))
 def test_every_method_finds_clocks_a_second_apart_on_any_number_of_ranks(
     open_mpi: Program, ranks: int, tmp_path: Path
 ) -> None:

@@ -192,7 +192,7 @@ _MANY = {**QUICK, "ops": "scan", "sizes": "8", "calls": 200, "mpiruns": 1}
     ("library", "what", "limit_s", "message"),
     [
         ("openmpi", "raise(SIGKILL);", None, "signal 9"),
-        ("mpich", "sleep(600);", 12.0, "did not end within 12 s and was ended"),
+        pytest.param("mpich", "sleep(600);", 12.0, "did not end within 12 s and was ended", marks=pytest.mark.long),
     ],
 )
 def test_an_mpirun_with_a_dead_or_a_stuck_rank_is_kept_and_made_again(

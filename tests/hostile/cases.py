@@ -213,29 +213,17 @@ def values_of(parameter: Any) -> tuple[str, ...]:
 
 
 def values_with(command: str, parameter: Any) -> tuple[str, ...]:
-    """The hostile values that are tried with this command.
-
-    All; of an option that three commands or more share, which one piece of code reads and checks, every third, so
-    that each value is tried with one of any three of these commands; `further_cases_of` has the others.
-    """
-    values, sharing = values_of(parameter), _shared().get(_declaration(parameter), [])
-    if len(sharing) < 3 or _is_path(parameter):
-        return values
-    return values[sharing.index(command) % 3 :: 3]
+    """The hostile values that are tried with this command: every third, so that each is tried by one of any three
+    parameters of a type, which one piece of code reads and checks; `further_cases_of` has the others."""
+    return values_of(parameter)[_places()[command, _name(parameter)] % 3 :: 3]
 
 
 @cache
-def _shared() -> dict[tuple[str, object, str], list[str]]:
-    """The commands that have an option, by its declaration."""
-    found: dict[tuple[str, object, str], list[str]] = {}
-    for name, command in sorted(commands().items()):
-        for parameter in command.params:
-            found.setdefault(_declaration(parameter), []).append(name)
-    return found
-
-
-def _declaration(parameter: Any) -> tuple[str, object, str]:
-    return _name(parameter), _type_of(parameter), getattr(parameter, "help", None) or ""
+def _places() -> dict[tuple[str, str], int]:
+    """Number of each parameter of each command among those of its type; those that commands share stand together."""
+    every = [(name, each) for name, command in commands().items() for each in command.params]
+    every.sort(key=lambda one: (str(_type_of(one[1])), _name(one[1]), getattr(one[1], "help", None) or "", one[0]))
+    return {(name, _name(each)): place for place, (name, each) in enumerate(every)}
 
 
 def _type_of(parameter: Any) -> Any:

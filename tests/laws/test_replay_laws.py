@@ -72,7 +72,7 @@ ORDER = ["factor", "r", *JOB]
 def test_a_replay_is_what_a_watch_concludes_that_judges_anew_each_day(pooled: bool) -> None:
     unlike_hindsight = tests = 0
 
-    @settings(max_examples=12)
+    @settings(max_examples=6, derandomize=True)
     @given(histories(MANY_NODES if pooled else NODES), LOGS)
     def compare(history: tuple[pd.DataFrame, np.ndarray], log: Changelog) -> None:
         nonlocal unlike_hindsight, tests
@@ -93,7 +93,7 @@ def test_a_replay_is_what_a_watch_concludes_that_judges_anew_each_day(pooled: bo
 
 
 @given(histories(NODES), LOGS, st.integers(0, DAYS), st.integers(0, DAYS))
-@settings(max_examples=6)
+@settings(max_examples=4)
 @pytest.mark.slow
 def test_the_verdicts_between_two_dates_are_those_of_the_whole_replay(
     history: tuple[pd.DataFrame, np.ndarray], log: Changelog, since: int, until: int

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from long_tests import long_but
 from scipy import stats
 
 from lepaute.errors import InputError
@@ -29,7 +30,7 @@ def most(chance: float, count: int) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", long_but(KINDS, "season", "AR(1) 0.6 of t, 4 df"))
 def test_a_year_without_a_change_gives_an_alarm_in_at_most_one_watch_of_twenty(kind: str) -> None:
     # where nothing changes every alarm is false, and the false-discovery rate is the chance of any alarm
     fleet = CPUS if kind in FLEETS else 0
@@ -76,7 +77,7 @@ def test_the_share_of_false_alarms_is_small_where_a_quarter_of_the_machines_chan
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["AR(1) 0.6", *FLEETS])
+@pytest.mark.parametrize("kind", long_but(["AR(1) 0.6", *FLEETS], "season"))
 def test_pooled_fleets_hold_the_level_too(kind: str) -> None:
     found = evidence(null_streams(kind, 30 * CPUS, seed=20261125), CPUS, pooled=True)
     machines = found.machines.reshape(30, CPUS, -1).max(axis=(1, 2))

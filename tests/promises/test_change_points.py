@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from long_tests import long_but
 from scipy import stats
 
 from lepaute.watch.judging.judge import judge
@@ -22,7 +23,7 @@ def most(chance: float, count: int) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", long_but(KINDS, "season", "AR(1) 0.6 of t, 4 df"))
 def test_a_fleet_in_which_nothing_changes_has_any_change_point_in_at_most_one_run_of_twenty(kind: str) -> None:
     fleets, days = 12, 120
     streams = null_streams(kind, fleets * CPUS, days, seed=20261125).reshape(fleets, CPUS, days)
@@ -32,7 +33,7 @@ def test_a_fleet_in_which_nothing_changes_has_any_change_point_in_at_most_one_ru
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rho", [0.0, 0.6])
+@pytest.mark.parametrize("rho", long_but([0.0, 0.6], 0.6))
 def test_few_machines_without_peers_have_no_more_false_change_points(rho: float) -> None:
     runs, machines, days = 60, 4, 90
     z = autoregressive(np.random.default_rng(8).normal(size=(runs, machines, days)), rho)
@@ -40,7 +41,7 @@ def test_few_machines_without_peers_have_no_more_false_change_points(rho: float)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("rho", "size"), [(0.0, 4.0), (0.6, 8.0)])
+@pytest.mark.parametrize(("rho", "size"), long_but([(0.0, 4.0), (0.6, 8.0)], (0.6, 8.0)))
 def test_sizes_and_dates_of_planted_changes_lie_in_their_intervals(rho: float, size: float) -> None:
     fleets, days, day = 12, 120, 70
     sized, dated, found, planted, false = 0, 0, 0, 0, 0
@@ -67,7 +68,9 @@ def test_sizes_and_dates_of_planted_changes_lie_in_their_intervals(rho: float, s
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["independent", "Student t, 4 df", "AR(1) 0.6 of t, 4 df"])
+@pytest.mark.parametrize(
+    "kind", long_but(["independent", "Student t, 4 df", "AR(1) 0.6 of t, 4 df"], "Student t, 4 df")
+)
 def test_alarms_of_machines_that_have_nothing_in_common_are_no_platform_event(kind: str) -> None:
     # heavy tails: the raw tests have dozens of times as many alarms as their level says
     fleets, days = 12, 120

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from long_tests import long_but
 from scipy.stats import binom
 from support_comparisons import World
 
@@ -26,7 +27,7 @@ def at_most(count: int, share: float) -> int:
     return int(binom.ppf(1 - 1e-6, count, share))
 
 
-@pytest.mark.parametrize("name", UNPLEASANT)
+@pytest.mark.parametrize("name", long_but(UNPLEASANT, "outliers", "mpiruns that differ by far"))
 @pytest.mark.parametrize(("blocks", "mpiruns"), [(10, 1)])
 def test_a_library_against_itself_is_declared_faster_in_at_most_one_comparison_of_twenty(
     name: str, blocks: int, mpiruns: int
@@ -55,7 +56,7 @@ def test_p_values_of_a_library_against_itself_are_uniform() -> None:
         assert below >= binom.ppf(1e-6, 800, 0.9 * level)  # an exact test of so many arrangements wastes little
 
 
-@pytest.mark.parametrize("name", UNPLEASANT)
+@pytest.mark.parametrize("name", long_but(UNPLEASANT, "outliers", "mpiruns that differ by far"))
 @pytest.mark.parametrize("effect", [0.05])
 def test_intervals_hold_the_true_ratio(name: str, effect: float) -> None:
     rng = np.random.default_rng((9, len(name)))
@@ -82,6 +83,7 @@ def test_five_per_cent_are_shown_by_ten_blocks_and_one_per_cent_by_none() -> Non
     assert shown[0.002] <= 3
 
 
+@pytest.mark.long
 def test_a_forecast_holds_what_it_takes_in_the_share_it_says() -> None:
     """The middle four fifths of a forecast hold the mpiruns that decide in at least six of ten rows."""
     rng = np.random.default_rng(11)

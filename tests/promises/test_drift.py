@@ -8,6 +8,7 @@ from math import inf
 
 import numpy as np
 import pytest
+from long_tests import long_but
 from scipy import stats
 
 from lepaute.platform.drift import Drift
@@ -98,7 +99,7 @@ def inside(error: np.ndarray, sd: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sd_in_span", [0.005, 0.01, 0.03])
+@pytest.mark.parametrize("sd_in_span", long_but([0.005, 0.01, 0.03], 0.01))
 def test_runs_on_a_machine_that_walks_are_inside_at_the_nominal_rate(sd_in_span):
     plain, grown, errors, _ = calibrations_and_runs(walk(sd_in_span), seed=1)
     # Nominal are 95 %; at each lag at least 90 % are wanted, which fails, for a correct program, once in 10^6 seeds.
@@ -136,7 +137,7 @@ def test_what_two_minutes_do_not_show_is_covered_by_a_part_only():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("machine", "seed"), [(steps(300.0), 6), (sinusoid, 7)])
+@pytest.mark.parametrize(("machine", "seed"), [(steps(300.0), 6), pytest.param(sinusoid, 7, marks=pytest.mark.long)])
 def test_calibrations_over_some_hours_show_it(machine, seed):
     starts_s = (0.0, 1500.0, 4000.0, 5500.0, 9000.0)
     _, grown, errors, models = calibrations_and_runs(machine, seed, starts_s)

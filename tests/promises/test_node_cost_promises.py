@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from long_tests import long_but
 
 from lepaute.platform import load_platform, override
 from lepaute.platform.cpu_factors import with_cpu_factors
@@ -53,7 +54,7 @@ def state_of(rng: np.random.Generator, before: int, now: int, sd: float) -> Node
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("before", "now"), [(3, 1), (10, 5)])
+@pytest.mark.parametrize(("before", "now"), long_but([(3, 1), (10, 5)], (3, 1)))
 def test_the_interval_of_a_slowdown_holds_95_percent_of_the_true_ones(before: int, now: int) -> None:
     rng = np.random.default_rng(20261123)
     held = 0
@@ -89,7 +90,7 @@ def coverage(truths: np.ndarray, before: int, now: int, sd: float, *, known: boo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("before", "now", "sd"), [(10, 5, 0.02), (30, 5, 0.004)])
+@pytest.mark.parametrize(("before", "now", "sd"), long_but([(10, 5, 0.02), (30, 5, 0.004)], (10, 5, 0.02)))
 def test_the_interval_of_a_cost_holds_95_percent_of_the_true_ratios(
     truths: np.ndarray, before: int, now: int, sd: float
 ) -> None:

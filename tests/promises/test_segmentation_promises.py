@@ -2,9 +2,13 @@
 
 import numpy as np
 import pytest
+from long_tests import long_but
 from scipy.stats import binom
 
 from lepaute.fit import segment
+
+#: Below and above a breakpoint.
+NOISES = [(0.05, 0.3), (0.3, 0.05), (0.02, 0.2), (0.2, 0.02)]
 
 CUTS = (4096.0, 1048576.0)
 LINES = ((1e-6, 1e-9), (9e-6, 3e-10), (6e-4, 1.5e-10))
@@ -88,8 +92,8 @@ def test_intervals_of_breakpoints_hold_the_jump_at_least_as_often_as_they_say():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("noise", [(0.05, 0.3), (0.3, 0.05), (0.02, 0.2), (0.2, 0.02)])
-@pytest.mark.parametrize("points", [30, 150])
+@pytest.mark.parametrize("noise", long_but(NOISES, *NOISES[:2]))
+@pytest.mark.parametrize("points", long_but([30, 150], 30))
 def test_intervals_of_breakpoints_hold_where_the_noise_differs_on_the_two_sides(points, noise):
     # With one variance for both sides they held 60 to 90 % of 150 points.
     rng = np.random.default_rng(20261122)

@@ -220,14 +220,17 @@ def assert_whole(where: str, days: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_kill_in_the_middle_of_ingest_or_test_loses_and_doubles_nothing(where: str, tmp_path: Path) -> None:
-    files = day_files(tmp_path, 16)
+@pytest.mark.parametrize("kills", [4, pytest.param(12, marks=pytest.mark.long)])
+def test_a_kill_in_the_middle_of_ingest_or_test_loses_and_doubles_nothing(
+    where: str, kills: int, tmp_path: Path
+) -> None:
+    files = day_files(tmp_path, kills + 4)
     began = time.monotonic()
     ingest_and_test(where, files[:4])
     one_s = (time.monotonic() - began) / 4
     moments = random.Random(20261123)
     cut_short = 0
-    for kill in range(12):
+    for kill in range(kills):
         writer = PROCESSES.Process(target=ingest_and_test, args=(where, files[: kill + 5]))
         writer.start()
         writer.join(moments.uniform(0.2, (kill + 5) * one_s))
@@ -239,20 +242,20 @@ def test_a_kill_in_the_middle_of_ingest_or_test_loses_and_doubles_nothing(where:
             assert len(held) % 24 == 0, "whole days only"
             verdicts = opened.store.verdicts()
             assert not verdicts.duplicated(list(VERDICTS.key)).any()
-    assert cut_short > 3, "most were at work when they were killed"
+    assert cut_short >= kills // 4, "some were at work when they were killed"
     ingest_and_test(where, files)
-    assert_whole(where, 16)
+    assert_whole(where, len(files))
 
 
 @pytest.mark.slow
 def test_four_that_ingest_and_test_at_once_lose_and_double_nothing(where: str, tmp_path: Path) -> None:
-    files = day_files(tmp_path, 12)
-    writers = [PROCESSES.Process(target=ingest_and_test, args=(where, files[n:] + files[:n])) for n in range(0, 12, 3)]
+    files = day_files(tmp_path, 8)
+    writers = [PROCESSES.Process(target=ingest_and_test, args=(where, files[n:] + files[:n])) for n in range(0, 8, 2)]
     for writer in writers:
         writer.start()
     for writer in writers:
         writer.join(HANG_S)
         assert writer.exitcode == 0
-    assert_whole(where, 12)
+    assert_whole(where, 8)
     with lp.watch.open(where) as opened:
         assert not opened.store.verdicts().duplicated(list(VERDICTS.key)).any()

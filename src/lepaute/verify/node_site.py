@@ -43,8 +43,8 @@ from lepaute.verify.sentinels import LIMIT_S as SENTINEL_LIMIT_S
 if TYPE_CHECKING:
     from lepaute.simulate import Hpl
 
-_TRIAL_S = 60.0
-_LOOK_S = 10.0
+_TRIAL_S = 300.0
+_LOOK_S = 60.0
 #: Of a launcher that fails by itself, before any rank has begun.
 _MOST_STARTS = 4
 

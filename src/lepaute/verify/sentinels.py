@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lepaute.measure.sentinel import Guard
 
 #: A sentinel takes half a second; one that takes this long hangs.
-LIMIT_S = 60.0
+LIMIT_S = 300.0
 
 
 def watch_here(guard: "Guard") -> float:
