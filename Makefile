@@ -35,6 +35,8 @@ setup: programs
 	@scripts/install_package.sh dev
 
 demo: programs
+	@echo 'The demo, five to nine minutes: what is installed (10 s); this machine measured and fitted (two to four minutes);'
+	@echo 'nine predictions (20 s); 36 real runs of HPL (two to four minutes). Close other programs meanwhile.'
 	-@$(LEPAUTE) doctor
 	@$(LEPAUTE) verify hpl --calibrate --output-dir $(DEMO_OUTPUT)/$$(date +%Y%m%d-%H%M%S)
 

@@ -56,7 +56,7 @@ def durations_s() -> dict[str, float]:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = (report for key in ("failed", "error") for report in terminalreporter.getreports(key))
-    failed = {report.nodeid: "--long all " if "long" in report.keywords else "" for report in reports}
+    failed = {report.nodeid: "--long all " if "long" in getattr(report, "keywords", ()) else "" for report in reports}
     for nodeid, option in sorted(failed.items()):
         terminalreporter.write_line(f"to see it alone: .venv/bin/python -m pytest {option}{shlex.quote(nodeid)}")
 

@@ -193,6 +193,8 @@ def hpl(
             verification.save(output_dir, f"HPL on {place}{block_size(cases)}: predicted and measured")
     if not as_json:
         print_files(verification, output_dir)
+        if calibrate:
+            print_what_it_is_good_for(verification, output_dir)
     if tolerance is not None and exceeds(verification.table, tolerance):
         raise typer.Exit(1)
 
@@ -315,6 +317,17 @@ def print_files(verification: "Verification", folder: Path) -> None:
     from lepaute.verify.verification import PLOT_FILE
 
     print(f"Picture: {folder / PLOT_FILE}; predictions sealed as {verification.seal.sha256[:16]} before the runs.")
+
+
+def print_what_it_is_good_for(verification: "Verification", folder: Path) -> None:
+    """The longest case in one sentence, and how to predict others with the platform that was measured for it."""
+    longest = verification.table.loc[verification.table["measured_time_s"].idxmax()]
+    grid = f"{longest['p']}x{longest['q']}"
+    print(
+        f"\nHPL of order {longest['n']} on {grid}: predicted {longest['predicted_time_s']:.3g} s, then measured "
+        f"{longest['measured_time_s']:.3g} s.\nAny other run is predicted in seconds: "
+        f"lepaute predict hpl -p {folder / PLATFORM_FILE} --n {2 * longest['n']} --grid {grid}"
+    )
 
 
 def beyond(sizes: "Collection[int]", measured: "Sequence[int]") -> list[int]:
