@@ -4,11 +4,12 @@ import math
 import random
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from scipy import stats
 
 from lepaute.stats.day_effects import day_effects
-from lepaute.stats.intervals import prediction_interval
+from lepaute.stats.intervals import interval_of_mean, prediction_interval
 
 TRIALS = 4000
 SEED = 20260611
@@ -124,3 +125,25 @@ def test_planted_day_effects_are_found() -> None:
     # 1.5 times the square of common. Five sd: common² within 1 ± 0.53. The own part has 2793: 1 ± 0.13 of its square.
     assert 0.47 < (effects.common_relative_sd / common_sd) ** 2 < 1.53
     assert 0.87 < (effects.unit_relative_sd / own_sd) ** 2 < 1.13
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("runs", [10, 100])
+@pytest.mark.parametrize(("of_day", "of_run"), [(0.03, 0.03), (0.0, 0.03), (0.03, 0.0), (0.01, 0.05)])
+def test_the_interval_of_a_mean_holds_the_mean_of_four_further_runs_of_one_day(
+    of_day: float, of_run: float, runs: int
+) -> None:
+    """The days of the simulated runs are known by 20 pairs of runs of one day each."""
+    generator = np.random.default_rng(SEED)
+    trials, held = 1000, 0
+    for _ in range(trials):
+        values = np.exp(np.hypot(of_day, of_run) * generator.normal(size=runs))
+        pairs = of_run * generator.normal(size=(2, 20))
+        sd_on_one_day = float(np.sqrt(np.mean((pairs[0] - pairs[1]) ** 2) / 2))
+        low, high = interval_of_mean(values.tolist(), sd_on_one_day, 4)
+        assert low is not None
+        assert high is not None
+        truth = np.exp(of_day * generator.normal() + of_run * generator.normal(size=4)).mean()
+        held += low <= truth <= high
+    # What stands for it errs by that of two estimated standard deviations.
+    assert stats.binom.ppf(1e-6, trials, 0.93) <= held <= stats.binom.ppf(1 - 1e-6, trials, 0.97)

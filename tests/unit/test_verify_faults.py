@@ -121,7 +121,7 @@ def whole(folder: Path, text: str) -> list[dict[str, object]]:
     assert {run["predictions_sha256"] for run in runs} == {sealed}
     for name in ("predictions.sha256", "results.sha256"):
         subprocess.run(["sha256sum", "--check", "--strict", "--quiet", name], cwd=folder, check=True)
-    assert "Measured inside" in text
+    assert "inside the 95 % prediction interval" in text
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
     return runs
 
@@ -192,7 +192,7 @@ def test_a_campaign_that_dies_loses_no_finished_run_and_can_be_resumed(
         done = len((machine / "ended").read_text().splitlines())
         assert done - missing <= len(before) <= done
         if missing == 0:
-            assert len(before) < RUNS or "Measured inside" in output.read_text()
+            assert len(before) < RUNS or "inside the 95 % prediction" in output.read_text()
             assert "--resume" in output.read_text()
         if before:  # nothing that was measured is written over
             assert ended(start(machine, output, *where)) == 2

@@ -8,7 +8,7 @@ between two real runs.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import fsum, hypot
+from math import fsum, hypot, sqrt
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
@@ -102,6 +102,18 @@ def may_be_as_fast(best: "Prediction", other: "Prediction") -> bool:
     ratios = [of_other / of_best for of_other, of_best in zip(_speeds(other), _speeds(best), strict=True)]
     low, high = prediction_interval(ratios, hypot(best.sampling_sd, other.sampling_sd))
     return low is None or high is None or low <= 1.0 <= high
+
+
+def sd_on_one_day(one: "Prediction", again: "Prediction") -> float:
+    """Standard deviation of the logarithm of a run's time among runs on the same machine and day.
+
+    again : the same prediction as `one` with another `repeat`; of any number of runs, the first of which are compared
+    """
+    from lepaute import _core
+
+    pairs = list(zip(one.run_list, again.run_list, strict=False))
+    squares = [_core.natural_log(a.time_s / b.time_s) ** 2 for a, b in pairs if min(a.time_s, b.time_s) > 0.0]
+    return sqrt(fsum(squares) / 2.0 / len(squares)) if squares else 0.0
 
 
 def _speeds(prediction: "Prediction") -> list[float]:

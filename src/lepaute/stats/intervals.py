@@ -56,6 +56,25 @@ def prediction_interval(values: Sequence[float], common_sd: float = 0.0) -> Inte
     return Interval(exp(max(low, -_LARGEST_LOG)), exp(min(high, _LARGEST_LOG)))
 
 
+def interval_of_mean(values: Sequence[float], sd_on_one_day: float, count: int, common_sd: float = 0.0) -> Interval:
+    """The 95 % prediction interval for the mean of `count` further values of one day on one machine.
+
+    values, common_sd : as of `prediction_interval`, each value of another day and machine
+    sd_on_one_day : standard deviation of the logarithms of values of the same day and machine. It is that part of the
+        values' own that a mean of `count` lessens, so that the logarithms of the bounds lie as much closer to the mean.
+    Raises InputError as `prediction_interval`.
+    """
+    low, high = prediction_interval(values, common_sd)
+    if low is None or high is None or low <= 0.0 or low == high:
+        return Interval(low, high)
+    log, exp = _logarithm()
+    logs = [log(value) for value in values]
+    variance = standard_deviation(logs) ** 2 + common_sd**2
+    lessened = min(sd_on_one_day**2, variance) * (1.0 - 1.0 / count)
+    factor, mean = sqrt(1.0 - lessened / variance), fsum(logs) / len(logs)
+    return Interval(exp(mean - factor * (mean - log(low))), exp(mean + factor * (log(high) - mean)))
+
+
 def _bounds(values: Sequence[float]) -> tuple[float, float]:
     """Low and high of R >= 2 values, on their own scale."""
     count = len(values)

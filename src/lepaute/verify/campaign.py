@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.measure.nodes.channel import NodeLost
+from lepaute.stats.intervals import Interval, interval_of_mean
 from lepaute.verify.disturbance import MOST_SENTINEL_CHANGE, disturbances, sentinel_disturbances
 from lepaute.verify.real_run import RealRun
 
@@ -30,6 +31,13 @@ class Case:
 
     hpl: "Hpl"
     prediction: "Prediction"
+    #: Standard deviation of the logarithm of the time of runs on one machine and day.
+    sd_on_one_day: float = 0.0
+
+    def interval_of_mean(self, count: int) -> "Interval":
+        """The 95 % prediction interval for the mean of `count` real runs, in seconds."""
+        times_s = [run.time_s for run in self.prediction.run_list]
+        return interval_of_mean(times_s, self.sd_on_one_day, count, self.prediction.sampling_sd)
 
     @property
     def label(self) -> str:
@@ -72,18 +80,23 @@ def predict_cases(
     check: Callable[["Hpl"], None],
     predict: Callable[["Hpl"], "Prediction"],
     progress: Callable[[str, float], None],
+    again: Callable[["Hpl"], "Prediction"] | None = None,
 ) -> list[Case]:
     """Predictions of all cases, after `check` of each, which raises InputError where it cannot be run for real.
 
+    again: the first runs of `predict` once more, on the same machines and days (see `sd_on_one_day`)
     progress(what, fraction done) is called before each prediction.
     """
+    from lepaute.simulate.comparing import sd_on_one_day
+
     requested = list(hpls)
     for hpl in requested:
         check(hpl)
     cases = []
     for index, hpl in enumerate(requested):
         progress(f"N = {hpl.n}, {hpl.p}x{hpl.q}", index / len(requested))
-        cases.append(Case(hpl, predict(hpl)))
+        prediction = predict(hpl)
+        cases.append(Case(hpl, prediction, 0.0 if again is None else sd_on_one_day(prediction, again(hpl))))
     return cases
 
 

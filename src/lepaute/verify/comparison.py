@@ -1,5 +1,6 @@
 """Predictions and real runs as one table: a row a case."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from lepaute.verify.campaign import Case, RecordedRun, run_record
 from lepaute.verify.drift import compute_share, time_without_drift
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas
 
     from lepaute.platform.schema import Sentinel
@@ -43,7 +45,7 @@ def run_table(cases: list[Case], runs: list[RecordedRun], sentinel: "Sentinel | 
     return pandas.DataFrame(rows)
 
 
-def predicted_table(cases: list[Case]) -> "pandas.DataFrame":
+def _predicted(cases: list[Case]) -> "pandas.DataFrame":
     """What was predicted: case, n, nb, p, q, variant (HPL's code), flop_count, predicted_time_s, low_s, high_s.
 
     The last two are NaN where the prediction has one run only, hence no interval.
@@ -69,18 +71,21 @@ def predicted_table(cases: list[Case]) -> "pandas.DataFrame":
     ).astype({"low_s": float, "high_s": float})
 
 
-def compare(predicted: "pandas.DataFrame", runs: "pandas.DataFrame") -> "pandas.DataFrame":
+def compare(cases: list[Case], runs: "pandas.DataFrame") -> "pandas.DataFrame":
     """One row a case: prediction, runs, error.
 
-    predicted: as of predicted_table; runs: case, time_s, disturbed.
-    Added columns: measured_time_s and measured_sd_s over the runs that count (undisturbed ones; all where every run
-    of a case was disturbed, which only_disturbed says), n_runs and n_disturbed (of all runs made), half_width_percent
-    (of the predicted mean), error_percent = 100 (predicted - measured) / measured, inside_interval (low <= measured
-    mean <= high; None without an interval), and the three last once more with `_all` over all runs. Where the machine's
-    drift is known, drift_percent (mean over the runs that count), and measured, error and inside once more
-    with `without_drift`, what the machine drifted by since its calibration being taken out of each run; else NaN, None.
+    runs: case, time_s, disturbed.
+    Columns besides the prediction's: measured_time_s and measured_sd_s over the runs that count (undisturbed ones; all
+    where every run of a case was disturbed, which only_disturbed says), n_runs and n_disturbed (of all runs made),
+    n_counting and n_inside (of these, how many lie in low_s to high_s, the interval of one run; NaN without one),
+    mean_low_s and mean_high_s (interval of the mean of as many runs) and inside_interval (whether the measured mean
+    lies in that; None without one), half_width_percent (of the predicted mean), error_percent =
+    100 (predicted - measured) / measured. Measured mean, error and inside once more with `_all` over all runs. Where
+    the machine's drift is known, drift_percent (mean over the runs that count), and mean, error, inside and n_inside
+    once more with `without_drift`, what the machine drifted by since its calibration being taken out of each run; else
+    NaN, None.
     """
-    table = predicted.copy()
+    table = _predicted(cases)
     disturbed = runs["disturbed"].astype(bool)
     every = runs.groupby("case")["time_s"]
     counting = runs[~disturbed].groupby("case")["time_s"]
@@ -91,36 +96,74 @@ def compare(predicted: "pandas.DataFrame", runs: "pandas.DataFrame") -> "pandas.
     table["measured_time_s"] = key.map(counting.mean()).fillna(key.map(every.mean()))
     table["measured_sd_s"] = key.map(counting.std()).fillna(key.map(every.std()).where(table["only_disturbed"]))
     table["measured_all_time_s"] = key.map(every.mean())
+    counts = _counting(table, runs)
+    table["n_counting"] = key.map(counts.groupby(runs["case"]).sum()).astype(int)
+    table["n_inside"] = _inside_each(table, runs, "time_s", counts)
+    of_means = _bounds_of_means(cases, table["n_counting"])
+    table[["mean_low_s", "mean_high_s"]] = of_means
     table["half_width_percent"] = 50 * (table["high_s"] - table["low_s"]) / table["predicted_time_s"]
-    for suffix in ("", "_all"):
+    for suffix, bounds in (("", of_means), ("_all", _bounds_of_means(cases, table["n_runs"]))):
         measured = table[f"measured{suffix}_time_s"]
         table[f"error{suffix}_percent"] = 100 * (table["predicted_time_s"] - measured) / measured
-        inside = (measured >= table["low_s"]) & (measured <= table["high_s"])
-        table[f"inside_interval{suffix}"] = inside.astype(object).where(table["low_s"].notna(), None)
-    _without_drift(table, runs)
+        table[f"inside_interval{suffix}"] = _inside_mean(measured, bounds)
+    _without_drift(table, runs, counts)
     return table
 
 
-def _without_drift(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> None:
+def _counting(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> "pandas.Series[Any]":
+    """Of each run, whether it counts."""
+    only_disturbed = runs["case"].map(table.set_index("case")["only_disturbed"])
+    return ~runs["disturbed"].astype(bool) | only_disturbed
+
+
+def _inside_each(
+    table: "pandas.DataFrame", runs: "pandas.DataFrame", column: str, counts: "pandas.Series[Any]"
+) -> "pandas.Series[Any]":
+    """Of each case, how many of the runs that count lie in the interval of one run; NaN where one is not known."""
+    bounds = table.set_index("case")
+    low, high = runs["case"].map(bounds["low_s"]), runs["case"].map(bounds["high_s"])
+    inside = ((runs[column] >= low) & (runs[column] <= high) & counts).groupby(runs["case"]).sum()
+    known = (runs[column].notna() & low.notna()) | ~counts
+    return table["case"].map(inside.where(known.groupby(runs["case"]).all()))
+
+
+def _bounds_of_means(cases: list[Case], counts: "pandas.Series[int]") -> "np.ndarray[Any, np.dtype[np.float64]]":
+    """Of each case, the interval of the mean of so many runs; NaN without one. Shape (cases, 2), in seconds."""
+    import numpy as np
+
+    bounds = [case.interval_of_mean(count) for case, count in zip(cases, counts, strict=True)]
+    return np.array(bounds, dtype=np.float64).reshape(-1, 2)
+
+
+def _inside_mean(mean: "pandas.Series[Any]", bounds: "np.ndarray[Any, np.dtype[np.float64]]") -> "pandas.Series[Any]":
+    """Whether a mean of the runs lies in the interval of such means; None where one is not known."""
+    import numpy as np
+
+    inside = (mean >= bounds[:, 0]) & (mean <= bounds[:, 1])
+    return inside.astype(object).where(~np.isnan(bounds[:, 0]) & mean.notna(), None)
+
+
+def _without_drift(table: "pandas.DataFrame", runs: "pandas.DataFrame", counts: "pandas.Series[Any]") -> None:
     """Adds the columns of the machine's drift."""
-    counts = ~runs["disturbed"].astype(bool)
-    found = {}
-    for column in ("drift_percent", "time_without_drift_s"):
-        values = runs[column] if column in runs.columns else runs["time_s"] * float("nan")
-        means = [each.groupby(runs["case"]).mean() for each in (values.where(counts), values)]
-        found[column] = table["case"].map(means[0]).fillna(table["case"].map(means[1]))
-    table["drift_percent"] = found["drift_percent"]
-    measured = table["measured_without_drift_s"] = found["time_without_drift_s"]
+    known = runs.reindex(columns=[*runs.columns.union(["drift_percent", "time_without_drift_s"])])
+    means = known[counts].groupby("case")[["drift_percent", "time_without_drift_s"]].mean()
+    table["drift_percent"] = table["case"].map(means["drift_percent"])
+    measured = table["measured_without_drift_s"] = table["case"].map(means["time_without_drift_s"])
     table["error_without_drift_percent"] = 100 * (table["predicted_time_s"] - measured) / measured
-    inside = (measured >= table["low_s"]) & (measured <= table["high_s"])
-    known = table["low_s"].notna() & measured.notna()
-    table["inside_without_drift"] = inside.astype(object).where(known, None)
+    table["n_inside_without_drift"] = _inside_each(table, known, "time_without_drift_s", counts)
+    bounds = table[["mean_low_s", "mean_high_s"]].to_numpy()
+    table["inside_without_drift"] = _inside_mean(measured, bounds)
 
 
 def comparison_record(row: dict[Any, Any]) -> dict[str, Any]:
     """How a case compares, as JSON shows it; row: of compare."""
     keys = ("measured_time_s", "error_percent", "inside_interval")
-    return {key: row[key] for key in keys}
+    return {
+        **{key: row[key] for key in keys},
+        "runs_counting": int(row["n_counting"]),
+        "runs_inside": None if math.isnan(row["n_inside"]) else int(row["n_inside"]),
+        "interval_of_mean_s": None if math.isnan(row["mean_low_s"]) else [row["mean_low_s"], row["mean_high_s"]],
+    }
 
 
 def sentence(table: "pandas.DataFrame", causes: str = CAUSES) -> str:
@@ -129,10 +172,7 @@ def sentence(table: "pandas.DataFrame", causes: str = CAUSES) -> str:
     causes: what errors of one sign may share
     """
     judged = table[table["inside_interval"].notna()]
-    if judged.empty:
-        inside = "No interval: a single simulated run has none (use --runs 10)"
-    else:
-        inside = f"Measured inside the 95 % prediction interval in {_counted(judged['inside_interval'])}"
+    inside = "No interval: a single simulated run has none (use --runs 10)" if judged.empty else _inside(judged)
     found = one_sided(table["error_percent"].tolist())
     lines = [
         f"{inside}; {_errors(table, 'error_percent')}.{_wide(judged)}",
@@ -159,7 +199,7 @@ def _without_disturbed(table: "pandas.DataFrame") -> list[str]:
         return ["Every run of every case was disturbed, so nothing is verified: close other programs and run it again."]
     rest = table[~spoilt]
     judged = rest[rest["inside_interval"].notna()]
-    inside = "" if judged.empty else f"inside in {_counted(judged['inside_interval'])}; "
+    inside = "" if judged.empty else f"{_inside(judged)}; "
     number = int(spoilt.sum())
     return [
         f"Every run of {number} {'case' if number == 1 else 'cases'} was disturbed by other load. "
@@ -214,7 +254,7 @@ def sentence_without_drift(table: "pandas.DataFrame") -> str:
     if known.empty:
         return ""
     judged = known[known["inside_without_drift"].notna()]
-    inside = "" if judged.empty else f"inside in {_counted(judged['inside_without_drift'])}; "
+    inside = "" if judged.empty else f"{_inside(judged, '_without_drift', 'inside_without_drift')}; "
     found = one_sided(known["error_without_drift_percent"].tolist())
     shared = "" if found is None else "\n" + found.text("the platform, or other load", " with the drift taken out")
     return (
@@ -223,9 +263,16 @@ def sentence_without_drift(table: "pandas.DataFrame") -> str:
     )
 
 
-def _counted(inside: "pandas.Series[Any]") -> str:
-    cases = "case" if len(inside) == 1 else "cases"
-    return f"{int(inside.astype(bool).sum())} of {len(inside)} {cases}"
+def _inside(judged: "pandas.DataFrame", suffix: str = "", means: str = "inside_interval") -> str:
+    """How many single runs lie in the interval of one run, and how many means in theirs where there are others."""
+    inside, count = int(judged[f"n_inside{suffix}"].sum()), int(judged["n_counting"].sum())
+    text = f"{inside} of {count} {'run' if count == 1 else 'runs'} inside the 95 % prediction interval"
+    several = judged[judged["n_counting"] > 1]
+    if several.empty:
+        return text
+    cases = "case" if len(several) == 1 else "cases"
+    of_means = f"{int(several[means].astype(bool).sum())} of {len(several)} {cases}"
+    return f"{text}; the mean of a case's runs inside that of such means in {of_means}"
 
 
 def _errors(table: "pandas.DataFrame", column: str) -> str:

@@ -10,7 +10,7 @@ from lepaute.kit.files import write_whole
 from lepaute.simulate.apps.hpl.hpl_results import HplResult, default_of, read_hpl_results
 from lepaute.simulate.sweep import Sweep
 from lepaute.verify.campaign import Case
-from lepaute.verify.comparison import compare, comparison_record, predicted_table
+from lepaute.verify.comparison import compare, comparison_record
 from lepaute.verify.verification import JSON_FILE, PLOT_FILE, RESULTS_FILE, joint_record
 
 if TYPE_CHECKING:
@@ -125,4 +125,4 @@ def known_results(
     index = {hpl: case for case, hpl in enumerate(hpls)}
     rows = [{"case": index[each.hpl], "time_s": each.time_s, "disturbed": False, "causes": ""} for each in results]
     runs = pandas.DataFrame(rows)
-    return KnownResults(path.name, cases, results, compare(predicted_table(cases), runs), runs)
+    return KnownResults(path.name, cases, results, compare(cases, runs), runs)

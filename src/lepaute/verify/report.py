@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from lepaute.verify.drift import MachineDrift
 
 #: With the machine's drift since its calibration taken out.
-DRIFT_HEADER = ("drift", "error", "inside")
-HEADER = ("predicted s", "95 % interval", "measured s", "± sd", "Gflop/s", "error", "inside")
+DRIFT_HEADER = ("drift", "error", "mean")
+HEADER = ("predicted s", "95 % of runs", "inside", "measured s", "95 % of means", "error", "mean")
 
 MOST_CAUSES = 5  # of disturbed runs that are told on the screen
 MOST_WARNINGS = 5
@@ -99,27 +99,33 @@ def run_lines(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> str:
 
 
 def _cells(row: dict[Any, Any]) -> tuple[str, ...]:
-    low, high, measured, sd = (row[key] for key in ("low_s", "high_s", "measured_time_s", "measured_sd_s"))
-    inside = row["inside_interval"]
+    number = row["n_inside"]
     return (
-        f"{row['predicted_time_s']:.4f}",
-        "-" if math.isnan(low) else f"{low:.4f} to {high:.4f}",
-        f"{measured:.4f}",
-        "-" if math.isnan(sd) else f"{sd:.4f}",
-        f"{row['flop_count'] / measured / 1e9:.1f}",
+        f"{row['predicted_time_s']:.4g}",
+        _interval(row["low_s"], row["high_s"]),
+        "-" if math.isnan(number) else f"{number:.0f} of {row['n_counting']}",
+        f"{row['measured_time_s']:.4g}",
+        _interval(row["mean_low_s"], row["mean_high_s"]),
         f"{row['error_percent']:+.1f} %",
-        "-" if inside is None else "yes" if inside else "NO",
+        _verdict(row["inside_interval"]),
     )
 
 
+def _interval(low: float, high: float) -> str:
+    return "-" if math.isnan(low) else f"{low:.3g} to {high:.3g}"
+
+
+def _verdict(inside: bool | None) -> str:
+    return "-" if inside is None else "inside" if inside else "OUTSIDE"
+
+
 def _drift_cells(row: dict[Any, Any]) -> tuple[str, ...]:
-    inside = row["inside_without_drift"]
     if math.isnan(row["drift_percent"]):
         return "-", "-", "-"
     return (
         f"{row['drift_percent']:+.1f} %",
         f"{row['error_without_drift_percent']:+.1f} %",
-        "-" if inside is None else "yes" if inside else "NO",
+        _verdict(row["inside_without_drift"]),
     )
 
 
@@ -131,7 +137,7 @@ def _show_rich(header: tuple[str, ...], rows: list[tuple[str, ...]], stream: Tex
     table = Table(header_style="bold", box=None, padding=(0, 1), collapse_padding=True, pad_edge=False)
     for name in header:
         table.add_column(name, justify="right", no_wrap=True)
-    inside = header.index("inside")
+    inside = header.index("mean")
     for row in rows:
-        table.add_row(*row, style="yellow" if row[inside] == "NO" else None)
+        table.add_row(*row, style="yellow" if row[inside] == "OUTSIDE" else None)
     Console(file=stream).print(table)

@@ -17,7 +17,7 @@ from lepaute.verify.real_run import HplProgram
 
 PREDICTIONS_FILE = "predictions.json"
 SEAL_FILE = "predictions.sha256"
-FORMAT = "lepaute-predictions/2"
+FORMAT = "lepaute-predictions/3"
 REMEDY = "give the original options, or another --output-dir"
 
 
@@ -95,7 +95,7 @@ def _content(cases: Sequence[Case], plan: Plan, program: HplProgram) -> dict[str
             "is_driver": program.is_driver,
             "coretype": program.coretype,
         },
-        "predictions": [case.prediction.to_dict() for case in cases],
+        "predictions": [{**case.prediction.to_dict(), "sd_on_one_day": case.sd_on_one_day} for case in cases],
     }
 
 

@@ -16,7 +16,6 @@ from lepaute.verify.comparison import (
     compare,
     comparison_record,
     one_sided,
-    predicted_table,
     run_table,
     sentence,
 )
@@ -109,7 +108,9 @@ class Verification:
         write_whole(folder / RESULTS_FILE, self.table.to_csv(index=False))
         write_whole(folder / RUNS_FILE, self.run_table.to_csv(index=False))
         write_whole(folder / JSON_FILE, json.dumps(self.to_dict(), indent=1) + "\n")
-        plot(self.table, self.run_table, folder / PLOT_FILE, title)
+        told = self.drift is not None and self.drift.significant
+        drawn = self.table if told else self.table.assign(measured_without_drift_s=math.nan)
+        plot(drawn, self.run_table, folder / PLOT_FILE, title)
         write_whole(folder / HPL_OUT_FILE, self.hpl_out())
         checked = (PREDICTIONS_FILE, JOURNAL_FILE, RESULTS_FILE, RUNS_FILE, JSON_FILE, PLOT_FILE, HPL_OUT_FILE)
         digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in checked}
@@ -162,6 +163,7 @@ def verify(
     site: Site | None = None,
     sentinel: "Sentinel | None" = None,
     guard: "Guard | None" = None,
+    again: Callable[["Hpl"], "Prediction"] | None = None,
     resume: bool = False,
 ) -> Verification:
     """Predict all, seal, run all for real, compare; each run is in the folder's journal before the next one starts.
@@ -170,6 +172,7 @@ def verify(
     them, after the predictions are on disk and before the first real run.
     site  : where the real runs are made, this machine unless given
     sentinel, guard: of the platform, and how it is run again around the real runs; None: it is not
+    again : as of `predict_cases`
     resume: go on with the campaign of the folder: what it has run is not run again
     Raises InputError where a case does not fit there, or the folder holds another campaign (without `resume`
     any), EnvironmentProblem where a real run fails. What is raised among the real runs has a note where they are kept.
@@ -177,7 +180,7 @@ def verify(
     if not resume:
         check_unused(folder)
     site = Here(program) if site is None else site
-    cases = predict_cases(hpls, site.check, predict, progress)
+    cases = predict_cases(hpls, site.check, predict, progress, again)
     before = sealed_before(cases, plan, program, folder) if resume else None
     cases, seal = before or (cases, seal_predictions(cases, plan, program, folder))
     journal = RunJournal(folder, seal)
@@ -199,4 +202,4 @@ def verify(
         journal.close()
     runs_frame = run_table(cases, runs, sentinel)
     drift = None if sentinel is None else machine_drift(readings_of(runs_frame), sentinel)
-    return Verification(cases, seal, runs, compare(predicted_table(cases), runs_frame), runs_frame, drift)
+    return Verification(cases, seal, runs, compare(cases, runs_frame), runs_frame, drift)
