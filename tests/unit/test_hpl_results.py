@@ -5,6 +5,7 @@ a minute.
 """
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -142,8 +143,9 @@ def test_the_command_shows_prediction_and_result_of_each_case_and_runs_nothing(c
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split()[:4] == ["N", "NB", "T/V", "grid"]  # the cases differ in NB and in the broadcast
     assert lines[1].split()[:4] == ["1000", "64", "WR10R2C4", "1x2"]
-    assert len(lines) == 1 + 16 + 2 + 2  # a row a case, the sentence, and the fastest of each of two N
-    assert "inside the 95 % prediction interval" in lines[-3]
+    # A row a case, the sentence, the one furthest off, and the fastest of each of two N.
+    assert len(lines) == 1 + 16 + 2 + 4 + 2
+    assert "inside the 95 % prediction interval" in lines[-7]
 
 
 def test_the_command_gives_json_and_files_and_an_exit_status(tmp_path, capsys):
@@ -216,3 +218,30 @@ def test_the_fastest_of_each_n_is_named_as_measured_and_as_predicted(capsys):
         line for n in several for line in told if line.startswith(f"Fastest for N = {n}, measured: N = {n}  NB = ")
     )
     assert len(told) == len(several)
+
+
+def test_a_run_that_took_longer_is_told_so_with_the_predicted_times_and_where_to_look(tmp_path, capsys):
+    file = tmp_path / "slow.out"
+    file.write_text(_result(n=4000, time_s=4.0))
+    assert main(["verify", "hpl", "--results", str(file), "-p", "dahu", "--runs", "10"]) == 0
+    out = capsys.readouterr().out
+    predicted_s = float(re.search(r"not ([0-9.e+]+) s\)", out)[1])
+    assert f"the real run took {100 * (4.0 / predicted_s - 1):.0f} % longer than predicted (4 s" in out
+    assert "look at, in this order: the clock frequency; the BLAS library and its threads" in out
+    assert "  where   computing" in out
+
+
+def test_a_core_that_did_more_than_any_core_can_is_asked_for_its_threads(tmp_path, capsys):
+    file = tmp_path / "fast.out"
+    file.write_text(_result(n=137472, time_s=690.0, nb=384))
+    assert main(["verify", "hpl", "--results", str(file), "-p", "dahu", "--runs", "2"]) == 0
+    told = capsys.readouterr()
+    assert "2510 Gflop/s on each core, of which a rank has 1 here, is more than any core does" in told.err
+    assert "longer than predicted" not in told.out
+    assert "shorter than predicted" not in told.out
+
+
+def _result(n: int, time_s: float, nb: int = 128) -> str:
+    """A line of HPL's, of a run on one process."""
+    rate = (2 / 3 * n**3 + 3 / 2 * n**2) / time_s / 1e9
+    return f"WC00C2R2 {n:12d} {nb:5d}     1     1 {time_s:18.2f} {rate:22.4e}\n"

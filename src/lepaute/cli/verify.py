@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from lepaute.cli.verify_site import Where
     from lepaute.measure.sentinel import Guard
     from lepaute.platform import Platform
-    from lepaute.simulate import Prediction
     from lepaute.verify.seal import Seal
     from lepaute.verify.verification import Verification
 
@@ -104,6 +103,7 @@ def hpl(
     import signal
     import sys
     from contextlib import ExitStack
+    from functools import partial
 
     from lepaute.cli.notes import notes_printed
     from lepaute.cli.progress import progress_bar
@@ -168,45 +168,39 @@ def hpl(
         guard = watching(machine, program.coretype, other_machine=where.other_machine)
         lag_s = lag_of_runs(machine, cases, repeats, output_dir, resume=resume)
         number = _RUNS if runs is None else runs
-
-        def predicted(case: "Hpl", runs: int = number, repeat: int = 0) -> "Prediction":
-            return predict(
-                case,
-                machine,
-                runs=runs,
-                seed=seed,
-                repeat=repeat,
-                settings=overrides,
-                mapping=mapping,
-                lag_s=lag_s,
-            )
-
+        predicted = partial(predict, platform=machine, seed=seed, settings=overrides, mapping=mapping, lag_s=lag_s)
         with progress_bar() as tell:
             verification = verify(
                 cases,
                 program,
                 plan,
-                predicted,
+                partial(predicted, runs=number),
                 output_dir,
                 tell,
                 tell_sealed,
                 site=site,
                 sentinel=None if guard is None else machine.sentinel,
                 guard=guard,
-                again=lambda case: predicted(case, min(number, _RUNS_AGAIN), repeat=1),
+                again=partial(predicted, runs=min(number, _RUNS_AGAIN), repeat=1),
                 resume=resume,
             )
-        try:
-            print_results(verification, as_json)
-        finally:  # whoever does not read the results to their end has them in the folder
-            place = "this machine" if where.is_here else "the nodes"
-            verification.save(output_dir, f"HPL on {place}{block_size(cases)}: predicted and measured")
-    if not as_json:
-        print_files(verification, output_dir)
-        if calibrate:
-            print_what_it_is_good_for(verification, output_dir)
+        tell_and_save(verification, output_dir, "this machine" if where.is_here else "the nodes", cases, as_json)
+    if calibrate and not as_json:
+        print_what_it_is_good_for(verification, output_dir)
     if tolerance is not None and exceeds(verification.table, tolerance):
         raise typer.Exit(1)
+
+
+def tell_and_save(
+    verification: "Verification", output_dir: Path, place: str, cases: "Sequence[Hpl]", as_json: bool
+) -> None:
+    """Prints the results, and writes all files."""
+    try:
+        print_results(verification, as_json)
+    finally:  # whoever does not read the results to their end has them in the folder
+        verification.save(output_dir, f"HPL on {place}{block_size(cases)}: predicted and measured")
+    if not as_json:
+        print_files(verification, output_dir)
 
 
 def cases_of(context: typer.Context, values: dict[str, Any], orders: str, grids: str, dat: Path | None) -> "list[Hpl]":

@@ -11,7 +11,9 @@ import typer
 from lepaute.cli.simulation_options import is_given, platform_of
 
 if TYPE_CHECKING:
+    from lepaute.platform import Platform
     from lepaute.simulate import Hpl, Prediction
+    from lepaute.verify.known_results import KnownResults
 
 #: Arguments of the command that --results goes with, besides those of Hpl that no line of results says.
 ALLOWED = frozenset(
@@ -79,7 +81,7 @@ def compare_results(
             )
 
     known = known_results(results, given, predict)
-    for line in known.warnings():
+    for line in (*known.warnings(), *doubts(known, machine)):
         print(f"warning: {line}", file=sys.stderr)
     try:
         if as_json:
@@ -89,6 +91,7 @@ def compare_results(
             for line in warning_lines(known.cases, JSON_FILE if saved else "--json"):
                 print(line, file=sys.stderr)
             show(known.table, known.run_table, sys.stdout, causes=CAUSES)
+            print("".join(f"{line}\n" for line in gap_lines(known, machine)), end="")
             print("".join(f"{line}\n" for line in known.bests()), end="")
         sys.stdout.flush()
     finally:  # whoever does not read the results to their end has them in the folder
@@ -98,6 +101,23 @@ def compare_results(
         print(f"Picture: {output_dir / PLOT_FILE}.")
     if tolerance is not None and exceeds(known.table, tolerance):
         raise typer.Exit(1)
+
+
+def doubts(known: "KnownResults", machine: "Platform") -> list[str]:
+    """Readings that no machine has."""
+    from lepaute.verify.gap import impossible
+
+    measured = zip(known.cases, known.table["measured_time_s"], strict=True)
+    return [doubt for case, time_s in measured if (doubt := impossible(case, time_s, machine))]
+
+
+def gap_lines(known: "KnownResults", machine: "Platform") -> list[str]:
+    """The case furthest off its prediction, where to look for the cause, and where its predicted time goes."""
+    from lepaute.cli.predict_text import where_the_time_goes
+    from lepaute.verify.gap import largest_gap
+
+    gap = largest_gap(known.cases, known.table.to_dict("records"), machine)
+    return [] if gap is None else [*gap[1], *where_the_time_goes(gap[0].prediction)]
 
 
 def known_otherwise(context: typer.Context, values: dict[str, Any], dat: Path | None) -> dict[str, Any]:
