@@ -307,8 +307,9 @@ def test_a_breakdown_tells_own_code_and_waiting_for_a_rank_that_comes_late(mpicc
         parts[trace.named([name]) & (trace.rank == 1)] for name in ("MPI_Waitall", "MPI_Allreduce")
     )
     late_at = CATEGORIES.index("late")
-    assert 0.15 < of_waits[:, late_at].sum() < 0.5
-    assert 0.25 < of_reductions[:, late_at].sum() < 0.6
+    for times, slept_s in ((of_waits, 0.2), (of_reductions, 0.3)):
+        assert times[:, late_at].sum() > slept_s / 4  # rank 1 may be held up itself
+        assert times[:, late_at].sum() > times.sum() / 2
     assert transfer[1] < late[1] / 2
     assert set(trace.comm[trace.named(["MPI_Allreduce"])].tolist()) == {1, 2}
     assert found.unknown == ()
