@@ -34,8 +34,8 @@ LANES = {
 NO_TESTS_COLLECTED = 5
 #: A worker has one processor; a BLAS that takes all of them slows the others and gains little on small matrices.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-#: An interpreter that dies says where.
-DUMP_ON_CRASH = {"PYTHONFAULTHANDLER": "1"}
+#: An interpreter that dies says where; none compiles again what another has compiled.
+OF_INTERPRETERS = {"PYTHONFAULTHANDLER": "1", "PYTHONDONTWRITEBYTECODE": ""}
 DURATIONS = ROOT / "build" / "test_durations.csv"
 SLOWEST = 10
 
@@ -77,7 +77,7 @@ def run_lanes(scratch: Path, pytest_arguments: list[str], tally: Tally) -> None:
     for lane, (prefix, options) in LANES.items():
         report = f"--junitxml={scratch / f'{lane}.xml'}"
         command = [*prefix, sys.executable, "-m", "pytest", "-q", f"--lane={lane}", report, *options, *pytest_arguments]
-        environment = {**os.environ, **DUMP_ON_CRASH, **(ONE_THREAD if lane == "computing" else {})}
+        environment = {**os.environ, **OF_INTERPRETERS, **(ONE_THREAD if lane == "computing" else {})}
         log = scratch / f"{lane}.log"
         with log.open("wb") as output:
             stdout = output if running else None
