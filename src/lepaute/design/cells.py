@@ -1,11 +1,9 @@
 """Cells of a design's file: how a value is written, and what may stand there at all."""
 
 import math
-import operator
 import re
 import unicodedata
 from collections.abc import Sequence
-from typing import Any
 
 #: None is the empty cell: a factor that this kind of measurement does not have.
 Value = int | float | str | None
@@ -39,19 +37,6 @@ def is_text(value: object) -> bool:
 def is_one_line(text: str) -> bool:
     """Whether `text` has no line break, no other control character, and nothing that UTF-8 cannot hold."""
     return text.isprintable() or not any(unicodedata.category(c) in _CONTROL_SURROGATE_OR_LINE_BREAK for c in text)
-
-
-def plain(value: Any) -> Any:
-    """The numbers and texts of NumPy as Python's own; anything else as it is, to be refused by what comes next."""
-    if isinstance(value, bool):
-        return value
-    for python_type in (int, float, str):
-        if isinstance(value, python_type):
-            return python_type(value)
-    try:
-        return operator.index(value)
-    except TypeError:
-        return value
 
 
 def cell_of(value: Value) -> str:

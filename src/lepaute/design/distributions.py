@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from lepaute.design.cells import MOST_INTEGER, Value, is_integer, is_real, plain, shortened
+from lepaute.design.cells import MOST_INTEGER, Value, is_integer, is_real, shortened
 from lepaute.design.draws import Draws
 from lepaute.errors import DesignError
+from lepaute.kit.numbers import plain
 
 Level = tuple[Value, ...]
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from lepaute.design.cells import Value, is_integer, is_real, is_text, plain, shortened
+from lepaute.design.cells import Value, is_integer, is_real, is_text, shortened
 from lepaute.design.columns import MOST_COLUMNS, DeclaredColumn
 from lepaute.design.distributions import MOST_LEVELS, Factor, Level, LogUniform, Product, Uniform
 from lepaute.design.draws import Draws
 from lepaute.errors import DesignError
+from lepaute.kit.numbers import plain
 
 Names = tuple[str, ...]
 

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from lepaute.errors import InputError
+from lepaute.kit.numbers import plain
 
 _KEY = "option"
 #: No time, rate or size is larger; products of a few such numbers stay finite.
@@ -66,7 +67,7 @@ def options_of(described: type) -> Mapping[str, Option]:
 
 
 def check_fields(value: object, *, largest: int) -> None:
-    """Raises InputError where a field of a dataclass instance is not what its option allows.
+    """Raises InputError where a field of a dataclass instance is not what its option allows; numbers become Python's.
 
     Checked are choices and bounds; numbers are finite and at most 1e18, those of fields of type int whole and at most
     `largest`.
@@ -77,6 +78,9 @@ def check_fields(value: object, *, largest: int) -> None:
         given = getattr(value, name)
         if given is None and default is None:
             continue
+        if type(plain(given)) is not type(given):  # NumPy's become Python's
+            given = plain(given)
+            object.__setattr__(value, name, given)
         if described.choices:
             if given not in described.choices:
                 raise InputError(f"{name} is {given!r}; it must be one of {', '.join(described.choices)}")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Self
 
 from lepaute.errors import InputError
+from lepaute.kit.numbers import texts
 
 if TYPE_CHECKING:
     from lepaute import _core
@@ -33,19 +34,24 @@ class Layers:
 
     @classmethod
     def only(cls, *names: str) -> Self:
-        """The layers of these names, all others switched off; without a name, none is on."""
-        return cls(**{name: name in names for name in cls.names()})
+        """The layers of these names, all others switched off; without a name, none is on. Raises as `without`."""
+        on = cls._named(names)
+        return cls(**{name: name in on for name in cls.names()})
 
     @classmethod
     def without(cls, names: Iterable[str]) -> Self:
         """All layers but those of these names; "all" stands for each. Raises InputError for any other name."""
+        return cls(**dict.fromkeys(cls._named(names), False))
+
+    @classmethod
+    def _named(cls, names: Iterable[str]) -> set[str]:
         known = cls.names()
-        off = set()
-        for name in names:
+        chosen = set()
+        for name in texts(names, "the layers", "['noise']"):
             if name not in (*known, "all"):
                 raise InputError(f"there is no layer {name[:80]!r}; layers are {', '.join(known)}, or all of them: all")
-            off |= set(known) if name == "all" else {name}
-        return cls(**dict.fromkeys(off, False))
+            chosen |= set(known) if name == "all" else {name}
+        return chosen
 
     @classmethod
     def names(cls) -> tuple[str, ...]:

@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from lepaute.errors import InputError
+from lepaute.kit.numbers import whole
 from lepaute.kit.text import ranks_text
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
 
 MASK = 2**64 - 1
+MappingKind = Literal["sequential", "random", "rankfile"]
 #: Of a simulation: each takes some hundred bytes before the first event.
 MOST_RANKS = 1 << 22
 
@@ -33,14 +35,17 @@ class Mapping:
     source : name of the file of the slots, for messages
     """
 
-    kind: Literal["sequential", "random", "rankfile"] = "sequential"
+    kind: MappingKind = "sequential"
     seed: int = 1
     slots: tuple[Slot, ...] | None = None
     source: str | None = None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.seed <= MASK:
-            raise InputError(f"the seed of the mapping is {self.seed}; it is a whole number from 0 to 2^64 - 1")
+        kinds = get_args(MappingKind)
+        if self.kind not in kinds:
+            raise InputError(f"the mapping is {self.kind!r:.80}; it must be one of {', '.join(kinds)}")
+        seed = whole(self.seed, "the seed of the mapping", 0, MASK + 1, "0 to 2^64 - 1")
+        object.__setattr__(self, "seed", seed)
 
     def cores(self, platform: "Platform", ranks: int, threads: int = 1) -> list[int]:
         """Global core (node index * cores per node + core) of each rank, the first of its `threads` cores.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
+from lepaute.kit.numbers import plain, whole
 from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.energy import energy_of_run
 from lepaute.simulate.estimate import available_cores
@@ -119,11 +120,10 @@ def predict_all(
     run_s : seconds that a run of each is expected to take: the longest start first, and progress counts them; without,
         the number of events stands for them
     """
+    runs = plain(runs)
     check_runs(applications, runs)
-    if not 0 <= seed < 2**63:
-        raise InputError(f"seed is {seed}; it is a whole number from 0 to 2^63 - 1")
-    if not 0 <= repeat < 2**31:
-        raise InputError(f"repeat is {repeat}; it is a whole number from 0 to 2^31 - 1")
+    seed = whole(seed, "seed", 0, 2**63, "0 to 2^63 - 1")
+    repeat = whole(repeat, "repeat", 0, 2**31, "0 to 2^31 - 1")
     for name, value, kind in (
         ("layers", layers, Layers),
         ("mapping", mapping, Mapping),
@@ -182,8 +182,8 @@ def task_of(
 
 def check_runs(applications: "Sequence[Application]", runs: int) -> None:
     """Raises InputError where the number of runs of each application cannot be."""
-    if runs < 1:
-        raise InputError(f"runs is {runs}; at least one run is simulated")
+    if type(runs) is not int or runs < 1:
+        raise InputError(f"runs is {runs!r:.80}; at least one run is simulated")
     if runs * len(applications) > MOST_RUNS:
         raise InputError(f"runs is {runs} of {len(applications)} combination(s); together they are at most {MOST_RUNS}")
 

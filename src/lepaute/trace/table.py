@@ -125,11 +125,11 @@ class Trace:
         """Whether a real program ran."""
         return self.metadata.get("source") == "recording"
 
-    def named(self, names: Iterable[str]) -> "NDArray[Any]":
-        """Which rows have one of these names; shape (rows,), bool."""
+    def named(self, names: Iterable[str] | str) -> "NDArray[Any]":
+        """Which rows have one of these names, or this name; shape (rows,), bool."""
         import numpy
 
-        chosen = set(names)
+        chosen = {names} if isinstance(names, str) else set(names)
         is_wanted = numpy.array([name in chosen for name in self.names] or [False])
         return is_wanted[self.name] if len(self) else numpy.zeros(0, dtype=bool)
 

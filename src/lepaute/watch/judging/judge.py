@@ -67,8 +67,9 @@ def judge(
 
 
 def vectors_asked(factors: "Sequence[str | Sequence[str]]") -> list[tuple[str, ...]]:
-    """Each a vector of factors; raises InputError for one that is none."""
-    wanted = [(each,) if isinstance(each, str) else tuple(each) for each in factors]
+    """Each a vector of factors, or one factor; raises InputError for one that is none."""
+    every = (factors,) if isinstance(factors, str) else factors
+    wanted = [(each,) if isinstance(each, str) else tuple(each) for each in every]
     for names in wanted:
         if not names or len(set(names)) < len(names):
             raise InputError(f"the factors {names!r} cannot be tested as one vector; give each once")

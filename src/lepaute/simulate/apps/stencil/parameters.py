@@ -1,13 +1,14 @@
 """A 3D halo-exchange stencil with an all-reduction in each iteration: its parameters, each described once."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lepaute.errors import InputError
 from lepaute.kit.notebook import changed_fields
+from lepaute.kit.numbers import plain
 from lepaute.kit.options import check_fields, option
 from lepaute.kit.quantities import box_of, whole_of
 from lepaute.simulate import estimate
@@ -73,6 +74,12 @@ class Stencil(Application):
 
     def __post_init__(self) -> None:
         check_fields(self, largest=MOST)
+        for name in ("cells", "grid"):
+            given = getattr(self, name)
+            box = tuple(map(plain, given)) if isinstance(given, Iterable) else ()
+            if [type(each) for each in box] != [int] * 3:
+                raise InputError(f"{name} is {given!r:.80}; it must be three whole numbers, such as (64, 64, 64)")
+            object.__setattr__(self, name, box)
         for axis, processes, cells in zip("xyz", self.grid, self.cells, strict=True):
             if not (1 <= processes <= cells <= MOST):
                 raise InputError(f"{cells} cells along {axis} cannot be shared by {processes} processes; both are >= 1")
