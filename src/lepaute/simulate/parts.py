@@ -81,7 +81,8 @@ def simulators_of_parts(
     conditions = replace(conditions, fidelity="sampled" if sampled else conditions.fidelity, trace=None)
     simulators = {}
     for name in part_names(application, conditions.platform, conditions.layers):
-        simulator = engine.on(replace(conditions, layers=Layers.only(name)))
+        layers = Layers.only(*({name} & set(Layers.names())))  # none for what an application draws by itself
+        simulator = engine.on(replace(conditions, layers=layers))
         simulator.prepare(application)
         simulators[name] = simulator
     return simulators
