@@ -92,8 +92,8 @@ def test_a_hostile_yaml_is_refused_in_one_line(text: str, complaint: str) -> Non
         ("", None),
         ("~: 1", {None: 1}),
         (f"a: {'9' * 5000}", {"a": "9" * 5000}),
-        ("[yes, No, on, 0x1F, 017, 0b11, 1_000, 1:30, -.inf, 1e3, 1.5e+3, -0, +7]",
-         [True, False, True, 31, 15, 3, 1000, 90, float("-inf"), "1e3", 1500.0, 0, 7]),
+        ("[yes, No, on, 0x1F, 017, 0b11, 1_000, 1:30, -.inf, 1e3, 1.5e+3, -1e-9, '1e-9', -0, +7]",
+         [True, False, True, 31, 15, 3, 1000, 90, float("-inf"), "1e3", 1500.0, -1e-9, "1e-9", 0, 7]),
     ],
 )  # fmt: skip
 def test_what_is_unusual_is_read_all_the_same(text: str, value: object) -> None:

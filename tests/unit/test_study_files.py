@@ -68,6 +68,7 @@ def test_the_json_schema_names_every_field_of_the_file() -> None:
     [
         (("question: whatif", "question: why"), r":1: question is 'why'; it must be 'whatif', "),
         (("name: hpl", "name: hp"), r":3: base.application.name is 'hp'; applications are hpl, stencil"),
+        (("name: hpl", "name: [hpl]"), r":3: base.application.name is \['hpl'\]; applications are hpl, stencil"),
         (("n: 1k, grid", "order: 1k, grid"), r":8: scenarios.base cannot be: application.order is no field of hpl"),
         (("n: 1k, ", ""), r":8: scenarios.base cannot be: application.n is missing"),
         (("path: application.nb", "path: nb"), r":6: factors.nb.path is 'nb'; a path begins with application"),

@@ -27,7 +27,8 @@ _LONGEST_NUMBER = 100
 #: Declarations of tags, of which libyaml compares each with all before.
 _MOST_DIRECTIVES = 8
 _BOOLEANS = {"yes": True, "no": False, "true": True, "false": False, "on": True, "off": False}
-_DECIMAL = re.compile(r"-?[0-9]+\.[0-9]*(?:[eE][-+][0-9]+)?")
+#: 1.5e-9, and 1e-9, which YAML 1.1 takes for a text and nobody means as one.
+_DECIMAL = re.compile(r"-?[0-9]+(?:\.[0-9]*(?:[eE][-+][0-9]+)?|[eE][-+][0-9]+)")
 
 
 def read_text(path: str | Path, kind: str, most_bytes: int = MOST_BYTES) -> str:

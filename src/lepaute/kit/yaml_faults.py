@@ -53,7 +53,7 @@ def shown(value: object) -> str:
     """A value as a message quotes it."""
     if isinstance(value, str):
         try:
-            return f"{float(value)!r}"  # PyYAML reads -1e-06, for want of a dot, as a text
+            return f"{float(value)!r}"  # YAML 1.1 reads 1e6, for want of a dot and a sign, as a text
         except ValueError:
             pass
     text = repr(value)

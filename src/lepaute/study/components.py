@@ -131,7 +131,7 @@ def slowest_nodes(platform: "Platform", count: int) -> list[int]:
 
 def _number(path: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"{path} is {value!r:.60}; it is a number")
+        raise InputError(f"{path} is {value!r:.60}; it must be a number, in at most 100 characters")
     return float(value)
 
 

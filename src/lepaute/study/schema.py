@@ -190,8 +190,8 @@ class Base(Value):
     def _names_an_application(self) -> Self:
         from lepaute.simulate.apps import APPLICATIONS
 
-        if self.application.get("name") not in APPLICATIONS:
-            given = self.application.get("name")
+        given = self.application.get("name")
+        if not isinstance(given, str) or given not in APPLICATIONS:
             said = "is missing" if given is None else f"is {given!r:.60}"
             raise fault(f"{said}; applications are {', '.join(APPLICATIONS)}", "application", "name")
         return self
