@@ -370,7 +370,8 @@ def _hpl_output() -> list[bytes]:
     start = b"\nHPL_pdgesv() start time Fri Sep  5 01:31:45 2025\n"
     line = b"WR11C2R4       82432   224    16    20              73.92             5.0515e+03"
     short = b"SWAP   : Mix (threshold = 64)\n" + b"\n".join([line + start, line.replace(b"11C2", b"12R2") + start] * 2)
-    return [short, short, files[1], files[0].replace(b"\n---", start + b"---")]
+    others = [(DATA / "hpl_out" / name).read_bytes() + start for name in ("amd_swp_column.out", "nvidia_no_date.out")]
+    return [short, short, files[1], files[0].replace(b"\n---", start + b"---"), *others]
 
 
 def _read_foreign(path: Path) -> None:

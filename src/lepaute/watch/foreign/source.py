@@ -15,10 +15,14 @@ _SQLITE = b"SQLite format 3\0"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """name: of the file, for messages;  data: its content, unpacked; of a database only its first bytes."""
+    """name: of the file, for messages;  data: its content, unpacked; of a database only its first bytes.
+
+    date_s: of what has no date in the file, where somebody has given one
+    """
 
     path: Path
     data: bytes
+    date_s: float | None = None
 
     @property
     def name(self) -> str:
