@@ -3,6 +3,7 @@
 Of tests/data/hpl_out, which says where its files are from.
 """
 
+import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -110,6 +111,11 @@ def test_what_cannot_be_a_result_is_refused_with_its_line(text: str, complaint: 
     with pytest.raises(InputError) as refusal:
         parse_hpl_results(text, "HPL.out", {"equil": True})
     assert str(refusal.value).startswith(complaint)
+
+
+def test_a_compressed_file_is_read(tmp_path):
+    (tmp_path / "HPL.out.gz").write_bytes(gzip.compress(FILE.read_bytes()))
+    assert read_hpl_results(tmp_path / "HPL.out.gz", {}) == read_hpl_results(FILE, {})
 
 
 def test_results_in_mixed_precision_are_refused_by_name(capsys):
