@@ -75,9 +75,9 @@ def _old_case(line: str, where: str) -> Case:
     said: dict[str, str] = {}
     others = []
     for each in fields:
-        key, _, value = each.partition("=")
-        if key in ("jobid", *WHAT_RAN) and " " not in value:
-            said[key] = value
+        key, _, given = each.partition("=")
+        if key in ("jobid", *WHAT_RAN) and " " not in given:
+            said[key] = given
         elif match is not None and each != match["date"] and not _VERSION.fullmatch(each):
             others.append(each)
     name, system, partition, environ = _test(separator.join(others))
