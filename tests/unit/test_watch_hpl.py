@@ -114,6 +114,11 @@ def test_results_without_a_date_take_the_one_given_or_the_file_s(
     ):
         assert main([*words, str(tmp_path / "none"), *options]) == 2
         assert problem in capsys.readouterr().err
+    (tmp_path / "night.zip").touch()
+    assert main([*words, str(tmp_path / "none"), "--date", "2026-01-31", str(tmp_path / "night.zip")]) == 2
+    assert (
+        "night.zip: a date is given for results of HPL without one; an archive has its own" in capsys.readouterr().err
+    )
     assert not (tmp_path / "none").exists()
     file.write_text(f"{LINE}\n{START}")
     dated = read_foreign(file, node="n", date_s=1e9)
@@ -142,6 +147,7 @@ def test_runs_of_other_sizes_or_parameters_are_other_strata_and_a_file_that_grew
 
 
 def test_hpl_is_recognised_and_needs_its_node(tmp_path: Path) -> None:
+    assert len(read_foreign(DATA / "watch/foreign/hpccoutf.txt", "HPL", node="n1")) == 1
     (tmp_path / "log").write_text(f"mpirun ...\n[1,0]<stdout>:{LINE}\n[1,0]<stdout>:{START}")
     assert len(read_foreign(tmp_path / "log", node="n[1-4]")) == 1
     with pytest.raises(InputError, match="HPL does not say on which node it ran; give the node"):

@@ -13,6 +13,7 @@ PREDICTED = "HPL, predicted by Lepaute"
 
 #: What a line of results must have; HPL's own has no other column, and these in this order.
 _COLUMNS = ("N", "NB", "P", "Q", "Time", "Gflops")
+_LONGEST_ROW = 500
 _WHOLE = re.compile(r"\d{1,10}")
 _NUMBER = r"\d{1,15}(?:\.\d{1,15})?(?:[eE][+-]?\d{1,2})?"
 # "WR12R2C2        2000   128     1     2               0.09              5.998e+01", behind a launcher's prefix too;
@@ -96,7 +97,7 @@ class ResultLines:
             self._mixed = mixed["name"]
         if line.lstrip().startswith("==="):
             self._below_heading = False
-        if self._below_heading and (row := _ANY_ROW.search(line)) is not None:
+        if self._below_heading and (row := _ANY_ROW.search(line[:_LONGEST_ROW])) is not None:
             raise InputError(
                 f"{where}: {row['code'][:60]!r} stands where HPL has its code of the algorithms, WR... or WC...; this "
                 "program's results are not known"
