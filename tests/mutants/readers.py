@@ -130,6 +130,7 @@ def _hostfiles() -> list[bytes]:
     return [
         b"# nodes\ndahu-1 slots=4\ndahu-2 slots=32 max_slots=32\ndahu-3:8\ndahu-4\n",
         b"node1.site slots = 2\nnode2.site slots = 2\nnode1.site\n",
+        b"root@dahu-3 2\ndahu-4 cpu=1 user=x\ndahu-5 max_slots=2\n",
     ]
 
 
@@ -370,7 +371,8 @@ def _hpl_output() -> list[bytes]:
     start = b"\nHPL_pdgesv() start time Fri Sep  5 01:31:45 2025\n"
     line = b"WR11C2R4       82432   224    16    20              73.92             5.0515e+03"
     short = b"SWAP   : Mix (threshold = 64)\n" + b"\n".join([line + start, line.replace(b"11C2", b"12R2") + start] * 2)
-    return [short, short, files[1], files[0].replace(b"\n---", start + b"---")]
+    others = [(DATA / "hpl_out" / name).read_bytes() + start for name in ("amd_swp_column.out", "nvidia_no_date.out")]
+    return [short, short, files[1], files[0].replace(b"\n---", start + b"---"), *others]
 
 
 def _read_foreign(path: Path) -> None:

@@ -1,5 +1,6 @@
 """Two libraries by what the OSU and Intel MPI benchmarks print: rows, repeated runs, and what cannot be told."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -181,6 +182,18 @@ def test_damaged_outputs_end_with_the_line_that_is_wrong(
         read_output(bad)
     assert main(["compare", str(good), str(bad)]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_log_lines_among_the_rows_are_skipped_and_said_and_a_compressed_output_is_read(tmp_path: Path) -> None:
+    left, right = repeated(tmp_path / "a.txt", 1, 8, 1), repeated(tmp_path / "b.txt", 1.5, 8, 2)
+    plain = outputs(left, right)
+    row = next(line for line in left.read_text().splitlines() if line[:1].isdigit())
+    logged = left.read_text().replace(row, f"{row}\n2024-01-05 10:00:01 node1 kernel: create_qp failed", 1)
+    number = logged.splitlines().index(row) + 2
+    left.write_bytes(gzip.compress(logged.encode()))
+    found = outputs(left, right)
+    assert found.verdicts == plain.verdicts
+    assert found.warnings[0] == f"a.txt: line {number} skipped: no row of numbers, something else wrote there"
 
 
 def test_the_command_takes_outputs_and_refuses_what_does_not_go_together(

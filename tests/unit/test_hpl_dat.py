@@ -1,9 +1,11 @@
 """HPL.dat: read as HPL reads it, refused where HPL silently takes something else, combinations in its order."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.simulate import Hpl
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat, parse_hpl_dat, read_hpl_dat
@@ -57,6 +59,12 @@ def test_every_line_of_the_file_is_read():
     [
         (3, "", "output_file", "HPL.out"),
         (4, "8 file", "device", 8),
+        (4, "HPL.out", "device", 6),  # what no prediction needs is not refused
+        (4, "", "device", 6),
+        (13, "strict", "threshold", 16.0),
+        (13, "nan", "threshold", 16.0),
+        (27, "-64", "swap_threshold", (0,)),  # with SWAP 0
+        (27, "none", "swap_threshold", (64,)),
         (6, "29 30\tNs", "n", (29, 30)),
         (9, "1", "pmap", ("column",)),
         (13, "-1.0e0", "threshold", -1.0),
@@ -90,7 +98,6 @@ def test_hpcc_s_file_and_lines_that_end_as_on_windows_say_the_same():
 @pytest.mark.parametrize(
     ("line", "text", "words"),
     [
-        (4, "HPL.out", "device out is 'HPL.out'; write a whole number"),
         (5, "0", "number of values of N is 0; HPL takes 1 to 20"),
         (5, "21", "number of values of N is 21; HPL takes 1 to 20"),
         (5, "two", "number of values of N is 'two'"),
@@ -112,7 +119,6 @@ def test_hpcc_s_file_and_lines_that_end_as_on_windows_say_the_same():
         (10, "3", "P has 2 value(s) where 3 were announced"),
         (11, "0 1", "P is 0"),
         (12, "2", "Q has 1 value(s) where 2 were announced"),
-        (13, "strict", "threshold is 'strict'; write a number"),
         (15, "1 3", "PFACT is 3; the codes are 0 left, 1 crout, 2 right"),
         (17, "0", "NBMIN is 0; it is at least 1"),
         (19, "1", "NDIV is 1; it is at least 2"),
@@ -120,7 +126,6 @@ def test_hpcc_s_file_and_lines_that_end_as_on_windows_say_the_same():
         (23, "1 6", "BCAST is 6; the codes are 0 1ring"),
         (25, "-1", "DEPTH is -1; it is at least 0"),
         (26, "3", "SWAP is 3; the codes are 0 binary-exchange"),
-        (27, "-64", "swapping threshold is -64"),
         (28, "2", "L1 is 2; the codes are 0 transposed"),
         (29, "2", "U is 2; the codes are 0 transposed"),
         (30, "2", "equilibration is 2; the codes are 0 no, 1 yes"),
@@ -136,6 +141,47 @@ def test_what_hpl_would_not_or_not_so_read_is_refused_with_its_line(line, text, 
     assert words in str(refusal.value)
 
 
+def test_a_swapping_threshold_is_checked_where_it_is_used():
+    text = with_line(26, "2").replace("64           swapping", "-64          swapping")
+    with pytest.raises(InputError, match=r"HPL.dat:27: swapping threshold is -64; it is at least 0"):
+        parse_hpl_dat(text)
+
+
+@pytest.mark.parametrize(
+    ("removed", "complaint"),
+    [
+        ((18, 19), "HPL.dat:18: '# of recursive panel fact.' belongs to line 20, and HPL takes this line for the "
+                   "number of values of NDIV; add the 2 lines missing before it"),
+        ((13,), "HPL.dat:13: '# of panel fact' belongs to line 14, and HPL takes this line for the threshold; add the "
+                "1 line missing"),
+        ((8,), "HPL.dat:8: 'PMAP process mapping (0=Row-,1=Column-major)' belongs to line 9, and HPL takes this line "
+               "for NB;"),
+        ((2,), "HPL.dat:5: 'Ns' belongs to line 6"),
+    ],
+)  # fmt: skip
+def test_a_missing_line_is_named_where_it_is_missing(removed, complaint):
+    for lines in (LINES, parse_hpl_dat("\n".join(LINES)).text().splitlines()):
+        left = [line for number, line in enumerate(lines, start=1) if number not in removed]
+        with pytest.raises(InputError) as refusal:
+            parse_hpl_dat("\n".join(left))
+        if lines is LINES:
+            assert str(refusal.value).startswith(complaint)
+        assert str(refusal.value)[: len("HPL.dat:18:")] == complaint[: len("HPL.dat:18:")]
+
+
+def test_a_line_too_many_is_named():
+    with pytest.raises(
+        InputError, match=r"HPL.dat:18: 'NBMINs .>= 1.' belongs to line 17, .*; remove the 1 line too many"
+    ):
+        parse_hpl_dat("\n".join([*LINES[:16], LINES[16], *LINES[16:]]))
+
+
+def test_labels_that_are_none_hide_no_other_message():
+    text = "\n".join(line.split("  ")[0] + "  any text" if number > 4 else line for number, line in enumerate(LINES))
+    with pytest.raises(InputError, match=r"HPL.dat: ends after line 30"):
+        parse_hpl_dat("\n".join(text.splitlines()[:30]))
+
+
 def test_a_file_that_ends_too_early_says_what_is_missing():
     for length in range(1, 31):
         with pytest.raises(InputError, match=f"HPL.dat: ends after line {length}, where .* should follow"):
@@ -146,6 +192,24 @@ def test_a_file_that_ends_too_early_says_what_is_missing():
 def test_what_is_no_hpl_dat_at_all_is_told(text, words):
     with pytest.raises(InputError, match=words):
         parse_hpl_dat(text)
+
+
+@pytest.mark.parametrize(
+    ("option", "given", "word"),
+    [
+        *(("bcast", each, "1ring-modified") for each in ("1ringM", "1RINGM", "1rM", "1Ring-Modified", "1")),
+        *(("bcast", each, "long-modified") for each in ("BlongM", "LnM")),
+        *(("swap", each, "spread-roll") for each in ("long", "Spread-roll (long)", "SPREAD-ROLL")),
+        *(("swap", "Mix", "mix"), ("swap", "bin-exch", "binary-exchange"), ("pfact", "Crout", "crout")),
+        *(("pmap", "Column-major", "column"), ("l1", "No-Transposed", "no-transposed"), ("equil", "Yes", True)),
+    ],
+)
+def test_options_take_hpl_s_own_names_in_any_case(option, given, word, capsys):
+    words = ["predict", "hpl", "-p", "dahu", "--n", "300", "--runs", "1", "--json", f"--{option}", given]
+    assert main(words) == 0
+    assert json.loads(capsys.readouterr().out)["parameters"][option] == word
+    assert main([*words[:-1], "magic"]) == 2
+    assert f"{option} is 'magic'; it must be one of " in capsys.readouterr().err
 
 
 def test_the_combinations_come_in_the_order_of_hpl_s_own_loops():

@@ -1,9 +1,9 @@
 """Results that the real HPL printed: read, predicted, and shown beside the predictions, without running anything.
 
-tests/data/hpl_out/HPL.out is what HPL 2.0 (Debian's hpcc 1.5.0) printed on two busy cores; its last run was stopped for
-a minute.
+Of tests/data/hpl_out, which says where its files are from.
 """
 
+import gzip
 import json
 import re
 from dataclasses import replace
@@ -93,7 +93,13 @@ def test_a_failed_residual_check_is_kept_with_its_result():
     [
         ("", "HPL.out: has no line of results of HPL"),
         (LINE.replace("0.09", "9.00"), "HPL.out:1: 9.00 s and 5.998e+01 Gflop/s are not of one run with N = 2000"),
-        (LINE.replace("e+01", "e+999"), "HPL.out: has no line of results of HPL"),
+        (
+            LINE.replace("e+01", "e+999"),
+            "HPL.out:1: Gflops is '5.998e+999', no such number; the columns are T/V, N, NB,",
+        ),
+        (LINE.replace("0.09              5.998e+01", "-nan inf"), "HPL.out:1: Time is '-nan', no such number"),
+        (LINE[:60], "HPL.out:1: Gflops is '', no such number"),
+        (LINE.replace("WR12R2C2", "WC0"), "HPL.out:1: 'WC0' is no code of HPL's own algorithms, as WR11C2R4 is"),
         (LINE.replace("WR12", "WR17"), "HPL.out:1: broadcast 7 is none of HPL's, 0 to 5"),
         (LINE.replace(" 128 ", "   0 "), "HPL.out:1: nb is 0"),
         (LINE.replace("0.09", "0.00").replace("5.998", "0.000"), "HPL.out:1: time and rate are zero"),
@@ -106,6 +112,17 @@ def test_what_cannot_be_a_result_is_refused_with_its_line(text: str, complaint: 
     with pytest.raises(InputError) as refusal:
         parse_hpl_results(text, "HPL.out", {"equil": True})
     assert str(refusal.value).startswith(complaint)
+
+
+def test_a_compressed_file_is_read(tmp_path):
+    (tmp_path / "HPL.out.gz").write_bytes(gzip.compress(FILE.read_bytes()))
+    assert read_hpl_results(tmp_path / "HPL.out.gz", {}) == read_hpl_results(FILE, {})
+
+
+def test_results_in_mixed_precision_are_refused_by_name(capsys):
+    words = ["verify", "hpl", "--results", str(FILE.with_name("nvidia_hpl_ai.out")), "-p", "dahu"]
+    assert main(words) == 2
+    assert "nvidia_hpl_ai.out:6: is a result of HPL_AI, which computes in mixed precision" in capsys.readouterr().err
 
 
 def test_predictions_in_the_form_of_hpl_are_no_results():

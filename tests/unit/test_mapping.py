@@ -1,9 +1,11 @@
 """Where ranks go: sequential, random, hostfile, rankfile."""
 
+import json
 from collections import Counter
 
 import pytest
 
+from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, Mapping, predict
@@ -66,6 +68,8 @@ def test_a_mapping_seed_outside_its_range_is_refused():
         ("dahu-1\ndahu-2\ndahu-1\n", [(0, 0), (1, 0), (0, 1)]),
         ("# a comment\n\n  dahu-32.grenoble.example.org  slots = 1 max_slots=4  # the last\n", [(31, 0)]),
         ("1 slots=2", [(0, 0), (0, 1)]),
+        ("root@dahu-3 2\ndahu-3 cpu=1 user=x", [(2, 0), (2, 1), (2, 2)]),
+        ("dahu-1 max_slots=2\ndahu-2 count=1 max-slots=2", [(0, 0), (0, 1), (1, 0)]),
     ],
 )
 def test_a_hostfile_gives_slots_in_the_order_of_its_lines(dahu, text, slots):
@@ -89,6 +93,7 @@ def test_a_slot_of_several_threads_takes_as_many_cores(dahu):
         ("dahu-1 slots=33", "hosts:1: host dahu-1 has now 33 slots, and a node"),
         ("dahu-1:20\ndahu-2\ndahu-1:13", "hosts:3: host dahu-1 has now 33 slots"),
         ("dahu-1 slots=many", "hosts:1: slots is 'many'"),
+        ("dahu-1 slots=3 max_slots=2", "hosts:1: has 3 slots, and at most 2"),
         ("dahu-1 slots=0", "hosts:1: host dahu-1 has 0 slots"),
         ("dahu-1 cores=4", "hosts:1: cores is no key"),
         ("dahu-1 dahu-2", "hosts:1: 'dahu-1 dahu-2' is no host"),
@@ -100,6 +105,43 @@ def test_a_bad_hostfile_is_refused_with_its_line(dahu, text, words):
     with pytest.raises(InputError) as refusal:
         hostfile_slots(text, "hosts", dahu)
     assert str(refusal.value).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("text", "slots"),
+    [
+        ("user@192.168.7.1\nuser@192.168.7.2", [(0, 0), (1, 0)]),
+        ("10.0.0.9:2\nfe80::1 slots=2\n10.0.0.9\n", [(0, 0), (0, 1), (1, 0), (1, 1), (0, 2)]),
+        ("2001:db8:0:0:0:0:0:7\nfrontend\ndahu-700\ndahu-700.site", [(0, 0), (1, 0), (2, 0), (2, 1)]),
+    ],
+)
+def test_hosts_are_nodes_in_their_order_where_that_is_asked_for(dahu, text, slots):
+    assert hostfile_slots(text, "hosts", dahu, hosts="in-order") == slots_of(slots)
+    with pytest.raises(InputError, match="--map-hosts in-order takes hosts as nodes in the order of the file"):
+        hostfile_slots(text, "hosts", dahu)
+
+
+def test_in_order_there_are_no_more_hosts_than_nodes(dahu):
+    text = "".join(f"10.0.0.{host}\n" for host in range(1, 34))
+    with pytest.raises(InputError, match=r"hosts:33: 10.0.0.33 is host 33, and platform dahu-2020-01 has 32 node"):
+        hostfile_slots(text, "hosts", dahu, hosts="in-order")
+    ranks = "rank 1=b slot=0\nrank 0=a slot=1\n"
+    assert rankfile_slots(ranks, "ranks", dahu, hosts="in-order") == slots_of([(1, 1), (0, 0)])
+
+
+def test_the_command_maps_hosts_as_asked(tmp_path, capsys):
+    (tmp_path / "hosts").write_text("user@192.168.7.1\nuser@192.168.7.2\n")
+    words = ["predict", "hpl", "-p", "dahu", "--n", "500", "--grid", "1x2", "--runs", "1", "--json"]
+    given = ["--hostfile", str(tmp_path / "hosts")]
+    assert main([*words, *given, "--map-hosts", "In-Order"]) == 0
+    assert json.loads(capsys.readouterr().out)["parameters"]["mapping_slots"] == "1:0 2:0"
+    for more, problem in (
+        (given, "hosts:1: 192.168.7.1 is an address, and a name that ends in the number of its node is needed"),
+        ([*given, "--map-hosts", "random"], "--map-hosts is 'random'; it must be one of by-number, in-order"),
+        (["--map-hosts", "in-order"], "--map-hosts goes with --hostfile or --rankfile, and there is neither"),
+    ):
+        assert main([*words, *more]) == 2
+        assert problem in capsys.readouterr().err
 
 
 def test_any_name_without_a_number_is_the_only_node_of_a_platform_with_one():

@@ -1,5 +1,6 @@
 """`lepaute segment`: tables of OSU and Intel benchmarks and CSV, and what is said of them."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -162,6 +163,37 @@ def test_the_command_says_where_the_line_changes_and_what_each_line_is(capsys):
     )
     assert "<- chosen" in printed
     assert "6.32 GB/s" in printed  # made with 1 / 0.16 ns = 6.25
+
+
+def test_a_log_line_among_the_rows_is_skipped_and_said(capsys):
+    path = DATA / "osu_log_line.txt"
+    (table,) = read_durations(path)
+    assert list(table.x[6:9]) == [32, 64, 128]
+    assert main(["segment", str(path)]) == 0
+    assert "line 10 skipped: no row of numbers, something else wrote there\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("line", ["10:00:01 node1 create_qp failed", "2 of 4 ranks wait", "05/01/2024 12 3"])
+def test_other_log_lines_are_skipped_and_a_damaged_row_is_refused(tmp_path, line):
+    text = (DATA / "osu_log_line.txt").read_text().splitlines()
+    text[9] = line
+    (tmp_path / "t.txt").write_text("\n".join(text))
+    assert read_durations(tmp_path / "t.txt")[0].notes
+    text[9] = "6x4 1.78"
+    (tmp_path / "t.txt").write_text("\n".join(text))
+    with pytest.raises(InputError, match=r":10: the size is '6x4'"):
+        read_durations(tmp_path / "t.txt")
+
+
+def test_compressed_tables_are_read_by_their_content(tmp_path):
+    for name in ("osu_latency.txt", "two_operations.csv"):
+        (tmp_path / name).write_bytes(gzip.compress((DATA / name).read_bytes()))
+        only = {"operation": "send"} if name.endswith("csv") else None
+        packed, plain = (read_durations(folder / name, only=only) for folder in (tmp_path, DATA))
+        assert [list(one.duration_s) for one in packed] == [list(one.duration_s) for one in plain]
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(bytes(65 << 20)))
+    with pytest.raises(InputError, match=r"bomb\.gz: unpacks to more than 67108864 bytes; split it"):
+        read_durations(tmp_path / "bomb.gz")
 
 
 def test_what_the_sizes_were_too_few_for_is_said(tmp_path, capsys):

@@ -29,13 +29,18 @@ def test_the_duration_comes_from_the_rate_where_the_printed_time_is_coarser():
 
 
 def test_the_duration_comes_from_the_time_where_that_has_more_digits():
-    output = HPL_OUTPUT.replace("   0.09", "54321.98")
+    output = HPL_OUTPUT.replace("   0.09", "54321.98").replace("6.098e+01", "9.829e-05")
     assert parse_hpl_output(output, Hpl(n=2000, q=2)) == 54321.98
 
 
 def test_a_column_major_result_line_is_read_as_well():
     output = HPL_OUTPUT.replace("WR12R2C2", "WC12R2C2")
     assert parse_hpl_output(output, Hpl(n=2000, q=2)) == pytest.approx(0.08756, rel=1e-3)
+
+
+def test_a_time_and_a_rate_of_two_runs_are_an_error():
+    with pytest.raises(EnvironmentProblem, match=r"HPL:4: 5\.09 s and 6\.098e\+01 Gflop/s are not of one run"):
+        parse_hpl_output(HPL_OUTPUT.replace("0.09", "5.09"), Hpl(n=2000, q=2))
 
 
 def test_a_run_of_other_parameters_than_asked_is_refused():

@@ -92,7 +92,7 @@ def test_a_new_entry_changes_the_nodes_that_it_touches_and_no_other() -> None:
         ("2020-12-01,dahu,,platform,x", "events.csv:2: .*is not a set of nodes"),
         ("2020-12-01,dahu,13-/,platform,x", "events.csv:2: .*not a"),
         ("2020-12-01,dahu,13,platform,a, b", "events.csv:2: there are more cells than columns; put a description"),
-        ('2020-12-01,dahu,13,platform,"a', "events.csv is not a CSV file in UTF-8: unexpected end of data"),
+        ('2020-12-01,dahu,13,platform,"a', "events.csv is not a CSV file: unexpected end of data"),
     ],
 )
 def test_a_faulty_line_is_named(tmp_path: Path, line: str, message: str) -> None:
@@ -106,7 +106,7 @@ def test_a_file_without_a_column_or_that_is_not_there_is_refused(tmp_path: Path)
     (tmp_path / "outliers.csv").write_text("date,cluster,node,description\n")
     with pytest.raises(InputError, match=r"outliers.csv:1: there is no column jobid"):
         read_changelog(outliers=tmp_path / "outliers.csv")
-    with pytest.raises(InputError, match="cannot be read: No such file"):
+    with pytest.raises(InputError, match=r"cannot be read \(No such file"):
         read_changelog(tmp_path / "none.csv")
 
 

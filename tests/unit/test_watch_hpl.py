@@ -1,16 +1,20 @@
 """HPL's output as values to watch: a real hpccoutf.txt (HPCC 1.5.0), and lines as HPL 2.3 and NVIDIA print them."""
 
 import datetime as dt
+import os
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from lepaute.cli.main import main
 from lepaute.errors import InputError
+from lepaute.watch import open as open_watch
 from lepaute.watch.foreign import read_foreign
 
 DATA = Path(__file__).parents[1] / "data"
 LINE = "WR12R2C2        2000   128     1     2               0.09              5.998e+01"
+DEFAULT_HEADING = "T/V                N    NB     P     Q               Time                 Gflops"
 START = "HPL_pdgesv() start time Mon Sep  7 07:24:05 2026\n\nHPL_pdgesv() end time   Mon Sep  7 07:24:06 2026\n"
 PASSED = "||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=   1.14792654e-03 ...... PASSED"
 
@@ -46,6 +50,83 @@ def test_nvidias_code_of_the_algorithms_is_read(tmp_path: Path) -> None:
     assert list(read(tmp_path, f"{line}\n\n{START}")["value"]) == [pytest.approx(1.268e15, rel=1e-3)]
 
 
+def test_a_column_more_before_n_does_not_shift_the_others(tmp_path: Path) -> None:
+    """AMD's SWP: 1915.7 Gflop/s in 628.07 s; by position the rate would be the time."""
+    published = (DATA / "hpl_out/amd_swp_column.out").read_text()
+    for text in (published, published.replace("WRC06R3C38 ", "WRC06R3C38c")):
+        assert list(read(tmp_path, text)["value"]) == [pytest.approx(1.9157e12, rel=1e-4)]
+    other = published.replace(" 211 ", " 212 ")
+    assert set(read(tmp_path, other)["stratum"]) != set(read(tmp_path, published)["stratum"])
+    without_heading = "".join(line for line in published.splitlines(keepends=True) if "SWP" not in line)
+    assert ":5: 1 s and 628.07 Gflop/s are not of one run with N = 211" in refusal(tmp_path, without_heading)
+    no_rate = published.replace("Gflops", "Tflops")
+    assert ":6: the heading above the result has 'Gflops' not exactly once" in refusal(tmp_path, no_rate)
+
+
+@pytest.mark.parametrize(
+    "prefix", ["", "0: ", "[1,0]<stdout>:", "HPL.out:47:", "2026-01-02T03:04:05Z ", "n1 | ", "  47\t"]
+)
+def test_what_launchers_grep_and_loggers_put_before_a_line_does_not_matter(tmp_path: Path, prefix: str) -> None:
+    lines = f"{DEFAULT_HEADING}\n{LINE}\n{START}".splitlines()
+    assert len(read(tmp_path, "\n".join(prefix + line for line in lines))) == 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        (f"HPL_AI   {LINE}", ":1: is a result of HPL_AI, which computes in mixed precision and is not comparable"),
+        (f"a.out:HPL_AI   {LINE}", ":1: is a result of HPL_AI"),
+        (f"HPL-MxP-NVIDIA 24.9.0  -- NVIDIA accelerated\n{LINE}", ":2: is a result of HPL-MxP"),
+        (f"rocHPL-MxP 1.0\n{LINE}", ":2: is a result of rocHPL-MxP"),
+        (f"HPL_XY   {LINE}", ":1: 'HPL_XY' stands before the result; that program's results are not known"),
+        ("{0}\n" + LINE.replace("WR12R2C2", "XR12R2C2"), ":2: 'XR12R2C2' stands where HPL has its code"),
+        ("{0}\n" + LINE.replace("WR12R2C2", "HPL_XY WQ3 "), ":2: 'WQ3' stands where HPL has its code"),
+        (LINE.replace("0.09", "0.19"), ":1: 0.19 s and 5.998e+01 Gflop/s are not of one run with N = 2000"),
+    ],
+)
+def test_results_of_programs_that_are_not_known_are_refused_by_name(tmp_path: Path, lines: str, problem: str) -> None:
+    assert problem in refusal(tmp_path, lines.format(DEFAULT_HEADING) + f"\n{START}")
+
+
+def test_other_tables_behind_the_results_are_no_results(tmp_path: Path) -> None:
+    """HPCC's PTRANS has lines of as many numbers."""
+    ptrans = "WALL    2000  2000  120  120     2     2      0.01 PASSED     2.345  0.00"
+    assert len(read(tmp_path, f"{DEFAULT_HEADING}\n{LINE}\n{START}{'=' * 80}\n{ptrans}\n")) == 1
+
+
+def test_results_without_a_date_take_the_one_given_or_the_file_s(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (DATA / "hpl_out/nvidia_no_date.out").read_text()
+    assert "HPL.out:5: the result has no date" in refusal(tmp_path, text)
+    file = tmp_path / "HPL.out"
+    os.utime(file, (1e9, 1e9))
+    words = ["watch", "ingest", str(file), "--node", "n", "--cluster", "c", "--json", "--store"]
+    for option, date_s in ((["--date", "2026-01-31T07:24"], 1769844240.0), (["--file-date"], 1e9)):
+        assert main([*words, str(tmp_path / option[0]), *option]) == 0
+        with open_watch(tmp_path / option[0]) as watch:
+            assert list(watch.store.values()["started_s"]) == [date_s]
+    capsys.readouterr()
+    for options, problem in (
+        (["--date", "31.1.2026"], "--date: the date is '31.1.2026'; it must be written as"),
+        (["--date", "2026-01-31", "--file-date"], "a date is given, and the file's is asked for, too"),
+        (["--date", "2999-01-31"], "which is not of the years 1970 to 2199"),
+    ):
+        assert main([*words, str(tmp_path / "none"), *options]) == 2
+        assert problem in capsys.readouterr().err
+    (tmp_path / "night.zip").touch()
+    assert main([*words, str(tmp_path / "none"), "--date", "2026-01-31", str(tmp_path / "night.zip")]) == 2
+    assert (
+        "night.zip: a date is given for results of HPL without one; an archive has its own" in capsys.readouterr().err
+    )
+    assert not (tmp_path / "none").exists()
+    file.write_text(f"{LINE}\n{START}")
+    dated = read_foreign(file, node="n", date_s=1e9)
+    assert list(dated["started_s"]) != [1e9]  # a date in the file is the right one
+    with pytest.raises(InputError, match="a date is given for results of HPL without one, and the format is google"):
+        read_foreign(DATA / "watch/foreign/google_benchmark_plain.json", file_date=True)
+
+
 def test_a_failed_residual_check_is_a_failed_job(tmp_path: Path) -> None:
     second = START.replace("07:24:05", "08:00:00")
     values = read(tmp_path, f"{LINE}\n{START}\n{PASSED.replace('PASSED', 'FAILED')}\n{LINE}\n{second}\n{PASSED}\n")
@@ -66,6 +147,7 @@ def test_runs_of_other_sizes_or_parameters_are_other_strata_and_a_file_that_grew
 
 
 def test_hpl_is_recognised_and_needs_its_node(tmp_path: Path) -> None:
+    assert len(read_foreign(DATA / "watch/foreign/hpccoutf.txt", "HPL", node="n1")) == 1
     (tmp_path / "log").write_text(f"mpirun ...\n[1,0]<stdout>:{LINE}\n[1,0]<stdout>:{START}")
     assert len(read_foreign(tmp_path / "log", node="n[1-4]")) == 1
     with pytest.raises(InputError, match="HPL does not say on which node it ran; give the node"):
@@ -73,13 +155,13 @@ def test_hpl_is_recognised_and_needs_its_node(tmp_path: Path) -> None:
 
 
 def test_what_is_no_dated_result_of_a_run_is_refused_with_its_line(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"HPL\.out:47: the result has no date: HPL prints one from version 2\.1 on"):
+    with pytest.raises(InputError, match=r"HPL\.out:47: the result has no date, which HPL prints from version 2"):
         read_foreign(DATA / "hpl_out/HPL.out", node="n1")  # HPL 2.0
     assert refusal(tmp_path, "") == "/HPL.out: has no value of any factor; give results of benchmarks that ran"
     assert refusal(tmp_path, f"HPL, predicted by Lepaute 0.1\n{LINE}\n").startswith("/HPL.out:1: holds predictions")
     zero = LINE.replace("5.998e+01", "0.000e+00").replace("0.09", "0.00")
-    assert refusal(tmp_path, f"\n{zero}\n{START}") == "/HPL.out:2: 0.00 s and 0.000e+00 Gflop/s are no result of a run"
+    assert refusal(tmp_path, f"\n{zero}\n{START}").startswith("/HPL.out:2: time and rate are zero")
     huge = LINE.replace("5.998e+01", "5.998e+999").replace("0.09", "0.00")
-    assert "has no value of any factor" in refusal(tmp_path, f"{huge}\n{START}")
+    assert ":1: Gflops is '5.998e+999', no such number" in refusal(tmp_path, f"{huge}\n{START}")
     assert ":1: the result has no date" in refusal(tmp_path, f"{LINE}\n{START.replace('Sep  7', 'Feb 31')}")
     assert ":1: the result has no date" in refusal(tmp_path, f"{LINE}\n{LINE}\n{START}")

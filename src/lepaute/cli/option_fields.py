@@ -120,7 +120,11 @@ class Flag(NamedTuple):
             return dict(zip(names, product_of(given, self.option.name, form), strict=True))
         if self.option.parse is not None:
             return {names[0]: self.option.parse(given)}
-        return {names[0]: word_of(given, self.option.choices, names[0]) if self.option.choices else given}
+        return {
+            names[0]: word_of(given, self.option.choices, names[0], self.option.aliases)
+            if self.option.choices
+            else given
+        }
 
     def parameter(self, hints: dict[str, Any], may_lack: bool) -> inspect.Parameter:
         """The parameter of a command, as Typer takes it."""

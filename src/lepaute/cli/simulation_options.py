@@ -46,6 +46,13 @@ class Placement:
     mapping_seed: int | None = field(default=None, metadata=option("of a random mapping; 1 if not given"))
     hostfile: Path | None = field(default=None, metadata=option("slots for ranks: lines as host slots=N or host:N"))
     rankfile: Path | None = field(default=None, metadata=option("a place for each rank: rank 0=host slot=0:1"))
+    map_hosts: str | None = field(
+        default=None,
+        metadata=option(
+            "which node a host of a file is: by-number, that at the end of its name, unless given; in-order, the next",
+            metavar="by-number|in-order",
+        ),
+    )
 
     @property
     def inputs(self) -> list[Path | None]:
@@ -55,23 +62,27 @@ class Placement:
     def on(self, platform: "Platform", threads: int) -> "Mapping":
         """The mapping that is meant; raises InputError for options that contradict each other."""
         from lepaute.errors import InputError
-        from lepaute.simulate.hostfile import read_hostfile, read_rankfile
+        from lepaute.kit.options import word_of
+        from lepaute.simulate.hostfile import BY_NUMBER, IN_ORDER, read_hostfile, read_rankfile
         from lepaute.simulate.mapping import Mapping
 
-        if self.mapping not in ("sequential", "random"):
+        if self.mapping.casefold() not in ("sequential", "random"):
             raise InputError(
                 f"mapping is {self.mapping!r}; it is sequential or random, or give --hostfile or --rankfile"
             )
-        is_random = self.mapping == "random"
+        if self.map_hosts is not None and self.hostfile is None and self.rankfile is None:
+            raise InputError("--map-hosts goes with --hostfile or --rankfile, and there is neither")
+        hosts = BY_NUMBER if self.map_hosts is None else word_of(self.map_hosts, (BY_NUMBER, IN_ORDER), "--map-hosts")
+        is_random = self.mapping.casefold() == "random"
         if self.mapping_seed is not None and not is_random:
             raise InputError("--mapping-seed goes with --mapping random, which is not asked for")
         if self.rankfile is not None:
             if self.hostfile is not None or is_random:
                 raise InputError("a rankfile places every rank; give no --hostfile and no --mapping beside it")
-            return read_rankfile(self.rankfile, platform, threads)
+            return read_rankfile(self.rankfile, platform, threads, hosts=hosts)
         seed = (1 if self.mapping_seed is None else self.mapping_seed) if is_random else None
         if self.hostfile is not None:
-            return read_hostfile(self.hostfile, platform, threads, seed=seed)
+            return read_hostfile(self.hostfile, platform, threads, seed=seed, hosts=hosts)
         return Mapping() if seed is None else Mapping("random", seed)
 
 

@@ -29,6 +29,15 @@ def ingest(
     mapping: Annotated[
         Path | None, typer.Option("--mapping", help="YAML that describes the columns of a CSV file")
     ] = None,
+    date: Annotated[
+        str | None,
+        typer.Option(
+            "--date", metavar="DATE", help="date of HPL results without one: 2026-01-31 or 2026-01-31T07:24, UTC"
+        ),
+    ] = None,
+    file_date: Annotated[
+        bool, typer.Option("--file-date", help="take the date of the file's last change for HPL results without one")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Adds measurements from files to the store, which is created if missing.
@@ -39,7 +48,9 @@ def ingest(
     check_text(cluster, "--cluster")
     check_text(node, "--node")
     _check_there(files)
-    done = ingested(place_of(store), files, cluster=cluster, format=file_format, node=node, mapping=mapping)
+    given = {"cluster": cluster, "format": file_format, "node": node, "mapping": mapping}
+    dates = {"date_s": None if date is None else _seconds_of(date), "file_date": file_date}
+    done = ingested(place_of(store), files, **given, **dates)
     if as_json:
         found = {"added": list(done.added), "known": list(done.known), "values": done.values}
         print(json.dumps(found, indent=2))
@@ -82,6 +93,17 @@ def _ingested_first(folder: Path, files: list[Path], given: dict[str, Any]) -> "
             return _ingested(folder, files, given)
         sync(parent)
     return done
+
+
+def _seconds_of(date: str) -> float:
+    """Since the epoch; raises InputError where it is no date."""
+    from lepaute.errors import InputError
+    from lepaute.watch.foreign.dates import ISO, date_reader
+
+    try:
+        return date_reader(ISO)(date)
+    except InputError as problem:
+        raise InputError(f"--date: {problem}") from None
 
 
 def _check_there(files: list[Path]) -> None:

@@ -15,6 +15,7 @@ from lepaute.compare.comparison import Comparison
 from lepaute.compare.sources import Source
 from lepaute.compare.verdicts import MARGIN, verdicts
 from lepaute.errors import InputError
+from lepaute.fit.duration_tables.benchmarks import skipped_note
 
 if TYPE_CHECKING:
     import pandas
@@ -142,7 +143,7 @@ def _name(mean: Mean, several: bool) -> str:
 
 
 def _warnings(both: tuple[BenchmarkOutput, ...], runs: int) -> tuple[str, ...]:
-    lines = []
+    lines = [f"{one.path.name}: {skipped_note(one.skipped)}" for one in both if one.skipped]
     if runs < FEW_RUNS:
         few = "there is one run" if runs == 1 else f"there are {runs} runs"
         lines.append(

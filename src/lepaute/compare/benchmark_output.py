@@ -14,6 +14,8 @@ from math import isfinite
 from pathlib import Path
 
 from lepaute.errors import InputError
+from lepaute.fit.duration_tables.benchmarks import is_log_line
+from lepaute.kit.documents import read_bytes
 
 OSU, INTEL = "OSU micro-benchmarks", "Intel MPI Benchmarks"
 MOST_BYTES = 32 << 20
@@ -57,12 +59,16 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkOutput:
-    """The rows of a file; suite: OSU or INTEL; version: as its titles say, empty where they do not."""
+    """The rows of a file; suite: OSU or INTEL; version: as its titles say, empty where they do not.
+
+    skipped: numbers of lines among the rows that something else wrote
+    """
 
     path: Path
     suite: str
     version: str
     means: tuple[Mean, ...]
+    skipped: tuple[int, ...] = ()
 
 
 @dataclass
@@ -92,22 +98,18 @@ def read_output(path: str | Path) -> BenchmarkOutput:
     Raises InputError where it is damaged, with the line, where it is of neither suite or of both, and without times.
     """
     path = Path(path)
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise InputError(f"{path}: has more than {MOST_BYTES >> 20} MiB; give the output of the benchmark alone")
-        text = path.read_bytes().decode("utf-8", "replace")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    text = read_bytes(path, "the output of one of the benchmarks", MOST_BYTES).decode("utf-8", "replace")
     titles = [title for line in text.splitlines() if (title := _title(line)) is not None]
     suites = {suite for suite, _ in titles}
     if len(suites) != 1:
         what = "is no output" if not suites else "has output of both"
         raise InputError(f"{path}: {what} of the {OSU} or the {INTEL}; give a file with what one of them printed")
-    means = tuple(_means(path, text.splitlines()))
+    skipped: list[int] = []
+    means = tuple(_means(path, text.splitlines(), skipped))
     if not means:
         raise InputError(f"{path}: has no times; bandwidths cannot be compared, give a benchmark of latency")
     versions = dict.fromkeys(version for _, version in titles if version)
-    return BenchmarkOutput(path, suites.pop(), ", ".join(versions), means)
+    return BenchmarkOutput(path, suites.pop(), ", ".join(versions), means, tuple(skipped))
 
 
 def _title(line: str) -> tuple[str, str] | None:
@@ -120,7 +122,8 @@ def _title(line: str) -> tuple[str, str] | None:
     return None
 
 
-def _means(path: Path, lines: list[str]) -> Iterator[Mean]:
+def _means(path: Path, lines: list[str], skipped: list[int]) -> Iterator[Mean]:
+    """The rows; the numbers of lines among them that are none go to `skipped`."""
     block = _Block()
     runs: Counter[tuple[str, str, int | None]] = Counter()
     for number, line in enumerate(lines, start=1):
@@ -136,7 +139,9 @@ def _means(path: Path, lines: list[str]) -> Iterator[Mean]:
             block.columns, block.run = _columns(text), runs[key]
             runs[key] += 1
         elif block.columns and re.match(r"[-+]?\.?\d", text):
-            if (mean := _row(path, number, text.split(), block)) is not None:
+            if is_log_line(text):
+                skipped.append(number)
+            elif (mean := _row(path, number, text.split(), block)) is not None:
                 yield mean
         elif not text and block.columns and block.ranks is not None:
             block.columns = []  # an empty line ends a table of Intel's

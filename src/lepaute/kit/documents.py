@@ -7,6 +7,7 @@ text; what no platform needs is refused: keys that are collections, tags of othe
 
 import json
 import re
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Never
@@ -21,6 +22,7 @@ MOST_DEPTH = 50
 #: Brackets and commas of JSON: each can cost a Python object of some 70 bytes from one or two bytes of text.
 MOST_JSON_MARKS = 4_000_000
 
+_GZIP = b"\x1f\x8b"
 _TAGS = "tag:yaml.org,2002:"
 #: No number of a document is written with more characters; what is longer is text.
 _LONGEST_NUMBER = 100
@@ -46,7 +48,7 @@ def read_text(path: str | Path, kind: str, most_bytes: int = MOST_BYTES) -> str:
 
 
 def read_bytes(path: str | Path, kind: str, most_bytes: int = MOST_BYTES) -> bytes:
-    """The content of a file; raises as `read_text`."""
+    """The content of a file, unpacked where it is gzip by its content; raises as `read_text`, and for damaged gzip."""
     try:
         with Path(path).open("rb") as stream:
             data = stream.read(most_bytes + 1)
@@ -56,7 +58,25 @@ def read_bytes(path: str | Path, kind: str, most_bytes: int = MOST_BYTES) -> byt
         raise InputError(f"{str(path)!r}: is not a file name; give {kind}") from None
     if len(data) > most_bytes:
         raise InputError(f"{path}: has more than {most_bytes} bytes; {kind} must be smaller")
-    return data
+    return _unpacked(data, str(path), most_bytes) if data.startswith(_GZIP) else data
+
+
+def _unpacked(data: bytes, name: str, most_bytes: int) -> bytes:
+    """All members of a gzip file."""
+    pieces, size = [], 0
+    while data:
+        unpacker = zlib.decompressobj(wbits=31)
+        try:
+            pieces.append(unpacker.decompress(data, most_bytes + 1 - size))
+        except zlib.error:
+            raise InputError(f"{name}: is a damaged gzip file; copy it again") from None
+        size += len(pieces[-1])
+        if size > most_bytes:
+            raise InputError(f"{name}: unpacks to more than {most_bytes} bytes; split it")
+        if not unpacker.eof:
+            raise InputError(f"{name}: ends in the middle of its gzip data; copy it again")
+        data = unpacker.unused_data.lstrip(b"\0")
+    return b"".join(pieces)
 
 
 def read_json(data: bytes | str, origin: str, *, most_bytes: int = MOST_BYTES) -> Any:

@@ -4,21 +4,32 @@ HPL rounds: it gives the time two decimals and the rate four or five digits. The
 """
 
 import re
+from dataclasses import dataclass
+
+from lepaute.errors import InputError
 
 #: Of our own tables, which have the form of HPL's.
 PREDICTED = "HPL, predicted by Lepaute"
 
-_COLUMNS = (
-    r"\s+(?P<n>\d{1,10})\s+(?P<nb>\d{1,10})\s+(?P<p>\d{1,10})\s+(?P<q>\d{1,10})"
-    r"\s+(?P<time>\d{1,15}(?:\.\d{1,15})?)\s+(?P<rate>\d{1,15}(?:\.\d{1,15})?(?:[eE][+-]?\d{1,2})?)(?!\S)"
+#: What a line of results must have; HPL's own has no other column, and these in this order.
+_COLUMNS = ("N", "NB", "P", "Q", "Time", "Gflops")
+_LONGEST_ROW = 500
+_WHOLE = re.compile(r"\d{1,10}")
+_NUMBER = r"\d{1,15}(?:\.\d{1,15})?(?:[eE][+-]?\d{1,2})?"
+# "WR12R2C2        2000   128     1     2               0.09              5.998e+01", behind a launcher's prefix too;
+# also of programs with other algorithms: NVIDIA's "WC0 ...", AMD's "WRC07R8C48c 211 ..." with a column more.
+_RESULT = re.compile(
+    rf"(?<![\w/.-])(?P<code>W[RC][A-Z]?\d[0-9A-Za-z]{{0,30}})(?=(?:[ \t]+{_NUMBER}(?!\S)){{2}})(?P<cells>.{{0,2000}})"
 )
-# "WR12R2C2        2000   128     1     1               0.40              1.351e+01", behind a launcher's prefix too.
-RESULT_LINE = re.compile(
-    r"(?<![\w/.-])W(?P<pmap>[RC])(?P<depth>\d{1,6})(?P<bcast>\d)(?P<rfact>[LCR])(?P<ndiv>\d{1,6})(?P<pfact>[LCR])"
-    rf"(?P<nbmin>\d{{1,6}}){_COLUMNS}"
+_ANY_ROW = re.compile(rf"(?P<code>\S{{0,60}}[A-Za-z]\S{{0,60}})(?:[ \t]+{_NUMBER}(?!\S)){{6}}")
+_COLUMN_NAMES = re.compile(r"(?<![\w/.-])T/V(?P<others>(?:[ \t]+\S{1,60}){1,40})")
+_MIXED_PRECISION = re.compile(r"\s{0,20}(?P<name>(?:roc)?HPL[-_ ]?(?:AI|MxP))(?![a-z])", re.IGNORECASE)
+#: Time and rate of a line are of one run: within their rounding they agree up to this.
+_MOST_DISAGREEMENT = 0.02
+#: HPL's own code of the algorithms; others have other codes.
+ALGORITHMS = re.compile(
+    r"W(?P<pmap>[RC])(?P<depth>\d{1,6})(?P<bcast>\d)(?P<rfact>[LCR])(?P<ndiv>\d{1,6})(?P<pfact>[LCR])(?P<nbmin>\d{1,6})"
 )
-#: Also those of programs with other algorithms, such as NVIDIA's: "WC0     571392  1024   4   8    98.05   1.268e+06".
-ANY_RESULT_LINE = re.compile(rf"(?<![\w/.-])(?P<variant>W[RC][0-9A-Z]{{1,30}}){_COLUMNS}")
 PARAMETER_LINE = re.compile(r"(?<![\w/.-])(?P<name>SWAP|L1|U|EQUIL|ALIGN)\s*: +(?P<text>\S.{0,200}?)\s*$")
 HEADING = re.compile(r"^HPLinpack \d[\d.]* +-- +High-Performance Linpack benchmark", re.MULTILINE)
 FAILED = re.compile(r"\|\|Ax-b\|\|[^=]{0,200}=\s{0,60}\S{1,60} \.{1,60} FAILED")
@@ -30,17 +41,118 @@ HPCC_TIME = re.compile(r"^Current time \((?P<epoch_s>\d{1,12})\) is ")
 
 def is_hpl_output(text: str) -> bool:
     """Whether HPL, or a table in its form, printed this: its heading, or a line of results."""
-    return HEADING.search(text) is not None or RESULT_LINE.search(text) is not None
+    return HEADING.search(text) is not None or any(_ANY_ROW.match(match[0]) for match in _RESULT.finditer(text))
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedResult:
+    """One line of results.
+
+    code: of the algorithms, with all that stands before N, such as AMD's SWP;  time, rate: as printed, s and Gflop/s
+    time_s: the finer of both
+    """
+
+    code: str
+    n: int
+    nb: int
+    p: int
+    q: int
+    time: str
+    rate: str
+    time_s: float
+
+
+class ResultLines:
+    """The results among the lines of a file, given one after the other; the heading above says which column is which.
+
+    Where there is none, as among lines that somebody cut out, the columns are HPL's own.
+    """
+
+    def __init__(self, name: str) -> None:
+        """name: of the file, for messages."""
+        self._name = name
+        self._columns = list(_COLUMNS)
+        self._below_heading = False
+        self._mixed = ""
+
+    def result(self, line: str, number: int) -> PrintedResult | None:
+        """What line `number` says, None where it is no line of results.
+
+        Raises InputError, with file and line, for predictions, for results in mixed precision, for a line where the
+        first result is due that is of no known form, and where time and rate are not of one run of that size.
+        """
+        where = f"{self._name}:{number}"
+        if PREDICTED in line:
+            raise InputError(f"{where}: holds predictions of Lepaute, nothing that ran; give the real HPL's output")
+        if (names := _COLUMN_NAMES.search(line)) is not None and {"N", "Time"} <= set(
+            columns := names["others"].split()
+        ):
+            self._columns, self._below_heading = columns, True
+            return None
+        if (match := _RESULT.search(line)) is not None:
+            self._below_heading = False
+            self._check_program(line[: match.start()], where)
+            return self._read(match["code"], match["cells"].split(), where)
+        if (mixed := _MIXED_PRECISION.match(line)) is not None:
+            self._mixed = mixed["name"]
+        if line.lstrip().startswith("==="):
+            self._below_heading = False
+        if self._below_heading and (row := _ANY_ROW.search(line[:_LONGEST_ROW])) is not None:
+            raise InputError(
+                f"{where}: {row['code'][:60]!r} stands where HPL has its code of the algorithms, WR... or WC...; this "
+                "program's results are not known"
+            )
+        return None
+
+    def _check_program(self, before: str, where: str) -> None:
+        """Raises InputError where something but a launcher's or grep's prefix says that it is no result of HPL."""
+        word = re.split(r"[:>\]|)\s]", before.rstrip())[-1][-60:]
+        program = self._mixed or (word if re.search(r"[A-Za-z]", word.removesuffix("Z")) else "")
+        if re.fullmatch(r"(?i)(?:roc)?HPL[-_ ]?(?:AI|MxP)", program):
+            raise InputError(
+                f"{where}: is a result of {program}, which computes in mixed precision and is not comparable with HPL; "
+                "leave it out, or give a CSV file with dates and rates as a factor of its own"
+            )
+        if program:
+            raise InputError(f"{where}: {program!r} stands before the result; that program's results are not known")
+
+    def _read(self, code: str, cells: list[str], where: str) -> PrintedResult:
+        text = {}
+        for name in _COLUMNS:
+            if self._columns.count(name) != 1:
+                raise InputError(f"{where}: the heading above the result has {name!r} not exactly once")
+            at = self._columns.index(name)
+            text[name] = cells[at] if at < len(cells) else ""
+            if not (re.compile(_NUMBER) if name in ("Time", "Gflops") else _WHOLE).fullmatch(text[name]):
+                raise InputError(
+                    f"{where}: {name} is {text[name][:40]!r}, no such number; the columns are T/V, "
+                    f"{', '.join(self._columns)[:200]}"
+                )
+        n, nb, p, q = (int(text[name]) for name in _COLUMNS[:4])
+        time, rate = text["Time"], text["Gflops"]
+        code = " ".join([code, *cells[: self._columns.index("N")]])
+        return PrintedResult(code, n, nb, p, q, time, rate, _time_s(n, time, rate, where))
+
+
+def _time_s(n: int, time: str, rate: str, where: str) -> float:
+    """The finer of time and rate; raises InputError where they are not of one run."""
+    if float(time) == 0.0 and float(rate) == 0.0:
+        raise InputError(f"{where}: time and rate are zero; a run of that size has no result that could be compared")
+    # A run of 5 ms is printed as 0.01 s: what was rounded lies anywhere within half a digit, for both.
+    (shortest_s, longest_s), (lowest, highest) = rounded_from(time), rounded_from(rate)
+    flop = flop_count(n)
+    least, most = (
+        lowest * 1e9 * shortest_s * (1 - _MOST_DISAGREEMENT),
+        highest * 1e9 * longest_s * (1 + _MOST_DISAGREEMENT),
+    )
+    if not (flop > 0.0 and least <= flop <= most):
+        raise InputError(f"{where}: {time} s and {rate} Gflop/s are not of one run with N = {n}")
+    return flop / (float(rate) * 1e9) if half_digit(rate) < half_digit(time) else float(time)
 
 
 def flop_count(n: int) -> float:
     """Operations that HPL counts: 2/3 n^3 + 3/2 n^2."""
     return (2.0 / 3.0) * n**3 + 1.5 * n**2
-
-
-def finer_time_s(flop: float, time: str, rate: str) -> float:
-    """Duration of a run of so many operations as printed: the finer of time and rate is taken."""
-    return flop / (float(rate) * 1e9) if half_digit(rate) < half_digit(time) else float(time)
 
 
 def rounded_from(number: str) -> tuple[float, float]:

@@ -6,7 +6,7 @@ class Request:
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, fields
 from functools import cache
 from typing import Any, NamedTuple
@@ -27,6 +27,7 @@ class Option(NamedTuple):
     short   : the same with one letter: -o
     metavar : what stands for the value in the help text; its type where it is empty
     choices : the values that the field takes; () where it is no choice
+    aliases : (word, value): other words for the choices on the command line
     unit    : of a number
     minimum, maximum: of a number; both are allowed
     parse   : from the text given to the field's value; raises InputError; None: Typer converts to the field's type
@@ -41,6 +42,7 @@ class Option(NamedTuple):
     short: str = ""
     metavar: str = ""
     choices: tuple[str, ...] = ()
+    aliases: tuple[tuple[str, str], ...] = ()
     unit: str = ""
     minimum: float | None = None
     maximum: float | None = None
@@ -98,12 +100,13 @@ def check_fields(value: object, *, largest: int) -> None:
             raise InputError(f"{name} is {given:g}; it must be at most {most:g}")
 
 
-def word_of(given: str, choices: Sequence[str], name: str) -> str:
-    """The choice that a word or its number stands for; raises InputError for anything else."""
+def word_of(given: str, choices: Sequence[str], name: str, aliases: Iterable[tuple[str, str]] = ()) -> str:
+    """The choice that a word, in any case, an alias or its number stands for; raises InputError for anything else."""
     if given.isascii() and given.isdigit() and len(given) < 4 and int(given) < len(choices):
         return choices[int(given)]
-    if given in choices:
-        return given
+    words = {word.casefold(): choice for word, choice in (*aliases, *zip(choices, choices, strict=True))}
+    if given.casefold() in words:
+        return words[given.casefold()]
     raise InputError(f"{name} is {given[:80]!r}; it must be one of {', '.join(choices)} (or 0 to {len(choices) - 1})")
 
 

@@ -13,35 +13,55 @@ from lepaute.simulate.mapping import MOST_RANKS, Mapping, Slot
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
 
-HOST_LINE = re.compile(r"(?P<host>[^\s:=]{1,255})(?::(?P<count>[0-9]+))?(?P<keys>(?:\s+[\w-]+\s*=\s*\S+)*)")
+_IPV6 = r"(?:[0-9a-fA-F]{1,4}:){7}[0-9a-fA-F]{1,4}|[0-9a-fA-F:]{0,40}::[0-9a-fA-F:]{0,40}"
+HOST_LINE = re.compile(
+    rf"(?P<host>(?:[^\s:=@]{{1,64}}@)?(?:{_IPV6}|[^\s:=@]{{1,255}}))(?:(?::|\s+)(?P<count>[0-9]+))?"
+    r"(?P<keys>(?:\s+[\w-]+\s*=\s*\S+)*)"
+)
 HOST_KEY = re.compile(r"([\w-]+)\s*=\s*(\S+)")
+#: Keys of a hostfile with the number of slots, with a bound of it, and of how to log in, as Open MPI and LAM have them.
+_SLOTS, _MOST_SLOTS, _LOGIN = (
+    ("slots", "cpu", "cpus", "count"),
+    ("max_slots", "slots_max"),
+    ("user", "username", "port"),
+)
 RANK_LINE = re.compile(r"rank\s+(?P<rank>[0-9]+)\s*=\s*(?P<host>\S{1,255})\s+slots?\s*=\s*(?P<cores>\S{1,1000})")
 CORES = re.compile(r"(?:(?P<cpu>[0-9]+):)?(?:(?P<first>[0-9]+)(?:-(?P<last>[0-9]+))?|(?P<all>\*))")
 TRAILING_NUMBER = re.compile(r"([0-9]+)$")
-ADDRESS = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+|[0-9a-fA-F:]*::[0-9a-fA-F:]*")
+ADDRESS = re.compile(rf"[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+|{_IPV6}")
+#: Which node of the platform a host is: the one of the number at the end of its name, or one after the other.
+BY_NUMBER, IN_ORDER = "by-number", "in-order"
 
 
-def read_hostfile(path: Path, platform: "Platform", threads: int = 1, *, seed: int | None = None) -> Mapping:
+def read_hostfile(
+    path: Path, platform: "Platform", threads: int = 1, *, seed: int | None = None, hosts: str = BY_NUMBER
+) -> Mapping:
     """Ranks on the slots of the hostfile, in the order of its lines, or at random where a seed is given."""
-    slots = hostfile_slots(read_bytes(path, "a hostfile").decode(errors="replace"), path.name, platform, threads)
+    text = read_bytes(path, "a hostfile").decode(errors="replace")
+    slots = hostfile_slots(text, path.name, platform, threads, hosts=hosts)
     if seed is not None:
         return Mapping("random", seed, slots, path.name)
     return Mapping(slots=slots, source=path.name)
 
 
-def read_rankfile(path: Path, platform: "Platform", threads: int = 1) -> Mapping:
+def read_rankfile(path: Path, platform: "Platform", threads: int = 1, *, hosts: str = BY_NUMBER) -> Mapping:
     """Each rank on the cores that the rankfile gives it."""
-    slots = rankfile_slots(read_bytes(path, "a rankfile").decode(errors="replace"), path.name, platform, threads)
+    text = read_bytes(path, "a rankfile").decode(errors="replace")
+    slots = rankfile_slots(text, path.name, platform, threads, hosts=hosts)
     return Mapping("rankfile", slots=slots, source=path.name)
 
 
-def hostfile_slots(text: str, name: str, platform: "Platform", threads: int = 1) -> tuple[Slot, ...]:
+def hostfile_slots(
+    text: str, name: str, platform: "Platform", threads: int = 1, *, hosts: str = BY_NUMBER
+) -> tuple[Slot, ...]:
     """The slots of a hostfile in the order of its lines; a host that comes again goes on where it had stopped.
 
-    A line is `host`, `host slots=N`, `host:N`; a host alone is one slot, as in the node files of batch systems.
+    hosts: which node each host is, BY_NUMBER or IN_ORDER
+    A line is `host`, `host slots=N`, `host:N`, `host N`, also of user@host; a host alone is one slot, as in the node
+    files of batch systems, and one with max_slots alone has as many.
     Raises InputError, naming the line, for hosts that the platform does not have and for more slots than cores.
     """
-    hosts = Hosts(platform, name)
+    nodes = Hosts(platform, name, hosts)
     per_node = platform.nodes.cores // threads
     used: dict[int, int] = {}
     slots: list[Slot] = []
@@ -49,16 +69,10 @@ def hostfile_slots(text: str, name: str, platform: "Platform", threads: int = 1)
         match = HOST_LINE.fullmatch(line)
         if match is None:
             refuse(name, number, f"{line[:80]!r} is no host; write a host, host slots=N or host:N")
-        count = count_of(match["count"] or "1", f"{name}:{number}: the number of slots")
-        for key, value in HOST_KEY.findall(match["keys"]):
-            if key not in ("slots", "max_slots", "max-slots"):
-                refuse(name, number, f"{key[:80]} is no key of a hostfile; write host slots=N")
-            given = count_of(value, f"{name}:{number}: {key}")
-            if key == "slots":
-                count = given
+        count = _slots(match, f"{name}:{number}")
         if count < 1:
             refuse(name, number, f"host {match['host']} has {count} slots; leave it out or give it at least one")
-        node = hosts.node(match["host"], number)
+        node = nodes.node(match["host"], number)
         first = used.get(node, 0)
         used[node] = first + count
         if used[node] > per_node:
@@ -76,14 +90,33 @@ def hostfile_slots(text: str, name: str, platform: "Platform", threads: int = 1)
     return tuple(slots)
 
 
-def rankfile_slots(text: str, name: str, platform: "Platform", threads: int = 1) -> tuple[Slot, ...]:
+def _slots(match: re.Match[str], where: str) -> int:
+    """The number of slots that a line of a hostfile gives its host."""
+    count = None if match["count"] is None else count_of(match["count"], f"{where}: the number of slots")
+    most: int | None = None
+    for key, value in HOST_KEY.findall(match["keys"]):
+        name = key.lower().replace("-", "_")
+        if name in _SLOTS:
+            count = count_of(value, f"{where}: {key}")
+        elif name in _MOST_SLOTS:
+            most = count_of(value, f"{where}: {key}")
+        elif name not in _LOGIN:
+            raise InputError(f"{where}: {key[:80]} is no key of a hostfile; write host slots=N")
+    if count is not None and most is not None and count > most:
+        raise InputError(f"{where}: has {count} slots, and at most {most}; correct one of the numbers")
+    return next((each for each in (count, most) if each is not None), 1)
+
+
+def rankfile_slots(
+    text: str, name: str, platform: "Platform", threads: int = 1, *, hosts: str = BY_NUMBER
+) -> tuple[Slot, ...]:
     """The slot of each rank, from lines such as `rank 0=host slot=0:1` (cpu and core) or `slot=3` (core of the node).
 
     A rank may be given several cores (`slot=0-3`, `0:1,2`, `0:*`): it takes the first free ones, as many as it has
     threads; given one core only, it takes that and those behind it.
     Raises InputError, naming the line, for what the platform does not have, and for ranks or cores given twice.
     """
-    hosts = Hosts(platform, name)
+    nodes = Hosts(platform, name, hosts)
     taken: dict[tuple[int, int], int] = {}
     slots: dict[int, Slot] = {}
     for number, line in content(text):
@@ -93,7 +126,7 @@ def rankfile_slots(text: str, name: str, platform: "Platform", threads: int = 1)
         rank = count_of(match["rank"], f"{name}:{number}: the rank", high=MOST_RANKS)
         if rank in slots:
             refuse(name, number, f"rank {rank} is given a second place; remove one of its lines")
-        node = hosts.node(match["host"], number)
+        node = nodes.node(match["host"], number)
         cores = cores_of(match["cores"], name, number, platform)
         if len(cores) == 1 and threads > 1:
             cores = list(range(cores[0], min(cores[0] + threads, platform.nodes.cores)))
@@ -150,35 +183,53 @@ def cores_of(text: str, name: str, number: int, platform: "Platform") -> list[in
 
 
 class Hosts:
-    """Host names as nodes of a platform: by the number at the end of the name, dahu-3 is node number 3."""
+    """Host names as nodes of a platform: by the number at the end of the name, or in the order of the file."""
 
-    def __init__(self, platform: "Platform", source: str) -> None:
+    def __init__(self, platform: "Platform", source: str, kind: str) -> None:
         self._platform = platform
         self._source = source
+        self._kind = kind
         self._name_of: dict[int, str] = {}
+        self._in_order: dict[str, int] = {}
 
     def node(self, host: str, line: int) -> int:
         """The index of the node; raises InputError for a host the platform does not have, and for two that are one."""
+        host = host.rpartition("@")[2]
+        is_address = ADDRESS.fullmatch(host) is not None
+        short = host if is_address else host.partition(".")[0]
+        if self._kind == IN_ORDER:
+            return self._next(short, line)
+        if is_address:
+            self._refuse(line, f"{host} is an address, and a name that ends in the number of its node is needed")
         nodes = self._platform.nodes
-        short = host.partition(".")[0]
         match = TRAILING_NUMBER.search(short)
-        if ADDRESS.fullmatch(host):
-            refuse(self._source, line, f"{host} is an address; write host names that end in the number of the node")
         if match is None and nodes.count > 1:
-            refuse(
-                self._source, line, f"host {host} has no number at its end, so it is no node of {self._platform.name}"
-            )
+            self._refuse(line, f"host {host} has no number at its end, so it is no node of {self._platform.name}")
         index = int(match[1]) - nodes.first_number if match else 0
         if not 0 <= index < nodes.count:
-            refuse(
-                self._source,
+            self._refuse(
                 line,
                 f"host {host} is no node of platform {self._platform.name}, whose nodes have the numbers "
                 f"{nodes.first_number} to {nodes.first_number + nodes.count - 1}",
             )
         if self._name_of.setdefault(index, short) != short:
-            refuse(self._source, line, f"hosts {self._name_of[index]} and {host} are both node {match and match[1]}")
+            self._refuse(line, f"hosts {self._name_of[index]} and {host} are both node {match and match[1]}")
         return index
+
+    def _next(self, host: str, line: int) -> int:
+        """The node of a host, the first one that no host has where it is new."""
+        index = self._in_order.setdefault(host, len(self._in_order))
+        if index >= self._platform.nodes.count:
+            count = self._platform.nodes.count
+            refuse(
+                self._source,
+                line,
+                f"{host} is host {index + 1}, and platform {self._platform.name} has {count} node(s)",
+            )
+        return index
+
+    def _refuse(self, line: int, problem: str) -> NoReturn:
+        refuse(self._source, line, f"{problem}; --map-hosts in-order takes hosts as nodes in the order of the file")
 
 
 def content(text: str) -> Iterator[tuple[int, str]]:

@@ -63,7 +63,7 @@ def _values(name: str, members: tuple[str, ...], value: Any, described: type) ->
     option = option_of(field)
     if isinstance(value, str) and option is not None:
         if option.choices:
-            return {members[0]: word_of(value, option.choices, name)}
+            return {members[0]: word_of(value, option.choices, name, option.aliases)}
         if option.parse is not None:
             return {members[0]: option.parse(value)}
     if isinstance(value, str) and field.type in (int, int | None):

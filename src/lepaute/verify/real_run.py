@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import run_command
-from lepaute.kit.hpl_output import RESULT_LINE, finer_time_s
+from lepaute.kit.hpl_output import ResultLines
 from lepaute.kit.mpi_launcher import find_launcher
 from lepaute.kit.mpi_library import check_program
 from lepaute.kit.temporary import temporary_folder
@@ -172,11 +172,16 @@ def parse_driver_output(output: str, hpl: "Hpl") -> tuple[float, tuple[RankLoad,
 
 def parse_hpl_output(output: str, hpl: "Hpl") -> float:
     """Duration from the result line that HPL prints (WR... for row-major, WC... for column-major)."""
-    match = RESULT_LINE.search(output)
-    if match is None:
+    lines = ResultLines("the output of HPL")
+    try:
+        found = (lines.result(line, number) for number, line in enumerate(output.splitlines(), start=1))
+        result = next((each for each in found if each is not None), None)
+    except InputError as problem:
+        raise EnvironmentProblem(str(problem)) from None
+    if result is None:
         raise EnvironmentProblem(f"HPL printed no result line (WR... or WC...); the end of its output: {_tail(output)}")
-    _check_same_run(tuple(int(match[key]) for key in ("n", "nb", "p", "q")), hpl)
-    return finer_time_s(hpl.flop_count, match["time"], match["rate"])
+    _check_same_run((result.n, result.nb, result.p, result.q), hpl)
+    return result.time_s
 
 
 def _check_same_run(ran: tuple[int, ...], hpl: "Hpl") -> None:

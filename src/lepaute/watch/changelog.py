@@ -19,12 +19,15 @@ from pathlib import Path
 from typing import TypeVar
 
 from lepaute.errors import InputError
+from lepaute.kit.documents import read_text
 from lepaute.kit.files import write_whole
 from lepaute.kit.node_sets import parse_node_set
 
 Entry = TypeVar("Entry")
 
 ALL = "all"
+#: Of a table of events or of groups of nodes.
+MOST_BYTES = 64 << 20
 #: What people write for the two kinds of events; the published log names its testbed.
 KINDS = {"protocol": "protocol", "platform": "platform", "g5k": "platform"}
 _BETWEEN_SETS = re.compile(r"/(?![^\[]*\])")  # not the step of node[1-9/2]
@@ -177,18 +180,14 @@ def _outlier(row: dict[str, str], date: dt.date, nodes: NodeSet) -> Outlier:
 def _entries(path: Path, own: str, entry: Callable[[dict[str, str], dt.date, NodeSet], Entry]) -> tuple[Entry, ...]:
     needed = ("date", "cluster", "node", own, "description")
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file, strict=True, restval="", restkey="")
-            missing = [name for name in needed if name not in (reader.fieldnames or ())]
-            if missing:
-                raise InputError(
-                    f"{path}:1: there is no column {missing[0]}; the first line is {','.join(needed)},author"
-                )
-            return tuple(_entry(path, reader.line_num, row, entry) for row in reader)
-    except OSError as problem:
-        raise InputError(f"{path} cannot be read: {problem.strerror}") from None
-    except (csv.Error, UnicodeDecodeError) as problem:
-        raise InputError(f"{path} is not a CSV file in UTF-8: {problem}") from None
+        text = read_text(path, "a CSV file of events or outliers", MOST_BYTES).removeprefix("\ufeff")
+        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True, restval="", restkey="")
+        missing = [name for name in needed if name not in (reader.fieldnames or ())]
+        if missing:
+            raise InputError(f"{path}:1: there is no column {missing[0]}; the first line is {','.join(needed)},author")
+        return tuple(_entry(path, reader.line_num, row, entry) for row in reader)
+    except csv.Error as problem:
+        raise InputError(f"{path} is not a CSV file: {problem}") from None
 
 
 def _entry(

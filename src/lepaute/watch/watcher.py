@@ -61,12 +61,14 @@ class Watch:
         format: str | None = None,  # noqa: A002 -- the word for it
         node: str = "",
         mapping: str | Path | None = None,
+        date_s: float | None = None,
+        file_date: bool = False,
     ) -> Ingested:
         """Adds archives with their factor values, and the values of files of other programs, all of it in one change.
 
         cluster : with whose name the nodes are told apart
         format  : of the files, if they are none of Lepaute's archives; recognised by default (`foreign.read_foreign`)
-        node, mapping : as in `foreign.read_foreign`
+        node, mapping, date_s, file_date : as in `foreign.read_foreign`
         What is there already changes nothing. Raises ArchiveError or InputError where a file cannot be read, a job
         starts more than a day after now, or files have different values of one job.
         """
@@ -74,7 +76,10 @@ class Watch:
         others: list[Path] = []
         for path in map(Path, paths):
             (archives if format is None and _is_archive(path) else others).append(path)
-        foreign = _foreign_values(others, format, cluster, node, mapping) if others else None
+        if archives and (date_s is not None or file_date):
+            raise InputError(f"{archives[0]}: a date is given for results of HPL without one; an archive has its own")
+        given = {"cluster": cluster, "node": node, "mapping": mapping, "date_s": date_s, "file_date": file_date}
+        foreign = _foreign_values(others, format, given) if others else None
         done = self.store.ingest(
             archives, cluster=cluster, values_of=lambda archive: _factors_of(archive, cluster), values=foreign
         )
@@ -157,9 +162,7 @@ def _factors_of(archive: Any, cluster: str) -> "pandas.DataFrame":
     return values
 
 
-def _foreign_values(
-    paths: Sequence[Path], kind: str | None, cluster: str, node: str, mapping: str | Path | None
-) -> "pandas.DataFrame":
+def _foreign_values(paths: Sequence[Path], kind: str | None, given: dict[str, Any]) -> "pandas.DataFrame":
     import pandas
 
     from lepaute.watch.foreign import read_foreign
@@ -167,7 +170,7 @@ def _foreign_values(
 
     parts = []
     for path in paths:
-        part = read_foreign(path, kind, cluster=cluster, node=node, mapping=mapping)
+        part = read_foreign(path, kind, **given)
         latest = part.iloc[int(part["started_s"].to_numpy().argmax())]
         refuse_future(float(latest["started_s"]), str(latest["job"]), str(path), "correct the date")
         parts.append(part)

@@ -5,6 +5,7 @@ Other lines, such as those of mpirun, are skipped.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lepaute.errors import InputError
@@ -24,11 +25,12 @@ _TOGETHER = {
 
 @dataclass
 class _Block:
-    """The lines under one heading, each with its number."""
+    """The lines under one heading, each with its number; skipped: numbers of those that something else wrote."""
 
     title: str
     columns: list[str]
     rows: list[tuple[int, list[str]]] = field(default_factory=list)
+    skipped: list[int] = field(default_factory=list)
 
 
 def is_benchmark(lines: list[str]) -> bool:
@@ -72,8 +74,27 @@ def _blocks(lines: list[str]) -> list[_Block]:
             elif match := re.search(r"#processes = (\d+)", text):
                 title = f"{title}, {match[1]} processes"
         elif current is not None and re.match(r"[0-9]", text):
-            current.rows.append((number, text.split()))
+            if is_log_line(text):
+                current.skipped.append(number)
+            else:
+                current.rows.append((number, text.split()))
     return found
+
+
+def is_log_line(text: str) -> bool:
+    """Whether something else wrote this among the rows: it begins with a date or a time, or has several words.
+
+    A row with one cell that is no number is none: it is damaged.
+    """
+    first, *others = text.split()
+    words = [one for one in others if one[0].isalpha() and _number(one) is None]
+    return bool(re.match(r"\d+[-:/]\d", first)) or len(words) > 1
+
+
+def skipped_note(numbers: Sequence[int]) -> str:
+    """A sentence on lines that are no rows."""
+    lines = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
+    return f"line{'s' if len(numbers) > 1 else ''} {lines} skipped: no row of numbers, something else wrote there"
 
 
 def _table(block: _Block, where: str, column: str | None) -> DurationTable | None:
@@ -102,6 +123,8 @@ def _table(block: _Block, where: str, column: str | None) -> DurationTable | Non
         else:
             rows.append((number, size, size / (value * rate_Bps) if value and rate_Bps and size else None))
     notes = () if unit else (_of_rate(chosen, name),)
+    if block.skipped:
+        notes = (*notes, skipped_note(block.skipped))
     return table_of(name, rows, where, (block.columns[0].lstrip("#"), chosen), unit or "us", notes=notes)
 
 

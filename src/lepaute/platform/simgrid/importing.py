@@ -34,7 +34,20 @@ _CORRECTIONS = {
     "network/TCP-gamma": ("0", "0.0"),
 }
 _READ_ELEMENTS = {
-    *("platform", "config", "prop", "zone", "AS", "cluster", "host", "link", "host_link", "backbone", "route"),
+    *(
+        "platform",
+        "config",
+        "prop",
+        "zone",
+        "AS",
+        "cluster",
+        "cabinet",
+        "host",
+        "link",
+        "host_link",
+        "backbone",
+        "route",
+    ),
     *("link_ctn", "router"),
 }
 
@@ -258,7 +271,7 @@ def _notes(
         yield f"settings ignored: {', '.join(ignored)}."
     if elements := sorted({element.tag for element in root.everything()} - _READ_ELEMENTS):
         yield f"elements ignored: {', '.join(elements)}."
-    of_hosts = {name for element in root.all("cluster", "host", "link") for name in element.properties()}
+    of_hosts = {name for element in root.all("cluster", "cabinet", "host", "link") for name in element.properties()}
     if of_hosts:
         yield f"properties of hosts and links ignored: {', '.join(sorted(of_hosts))}."
     first, last = machine.numbers[0], machine.numbers[-1]

@@ -1,10 +1,11 @@
 """The hosts of a SimGrid platform and how they are joined: a cluster element, or the links and routes of a switch."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from lepaute.errors import InputError
+from lepaute.kit.quantities import MOST_NUMBERS
 from lepaute.platform.simgrid.quantities import bandwidth_Bps, numbers, time_s, whole_number
 from lepaute.platform.simgrid.reading import Element
 
@@ -36,20 +37,19 @@ class Machine:
 
 
 def machine_of(platform: Element, origin: str) -> Machine:
-    """The hosts of the file with root element `platform`.
+    """The hosts of the file with root element `platform`; clusters or cabinets that are alike are one machine.
 
-    Raises InputError for none, for several clusters, and for routes that are not those of one switch.
+    Raises InputError for none, for clusters that are not alike, and for routes that are not those of one switch.
     """
-    clusters = list(platform.all("cluster"))
+    clusters = list(platform.all("cluster", "cabinet"))
     hosts = list(platform.all("host"))
-    if len(clusters) > 1 or (clusters and hosts):
-        more = clusters[1] if len(clusters) > 1 else hosts[0]
+    if clusters and hosts:
         raise InputError(
-            f"{origin}:{more.line}: is a second cluster, '{more.attributes.get('id', '')}'; a platform has only "
-            "one kind of node. Keep one cluster in the file"
+            f"{origin}:{hosts[0].line}: host '{hosts[0].attributes.get('id', '')}' stands beside a cluster; a platform "
+            "has only one kind of node. Keep the cluster alone in the file"
         )
     if clusters:
-        return _of_cluster(clusters[0], origin)
+        return _of_clusters(platform, clusters, origin)
     if hosts:
         return _of_hosts(platform, hosts, origin)
     raise InputError(f"{origin}: has neither a cluster nor a host; a platform needs one of them")
@@ -83,6 +83,43 @@ def mesh_of(platform: Element, origin: str) -> Machine:
         node_limit_Bps=None,
         switch_limit_Bps=None,
     )
+
+
+def _of_clusters(platform: Element, clusters: list[Element], origin: str) -> Machine:
+    """One machine of them all: nodes of several clusters are around one switch, whatever joins the clusters."""
+    machines: list[Machine] = []
+    for element in clusters:
+        machines.append(_of_cluster(element, origin))
+        if sum(len(each.numbers) for each in machines) > MOST_NUMBERS:
+            raise InputError(f"{origin}:{element.line}: has more than {MOST_NUMBERS} hosts up to here; import fewer")
+    first = machines[0]
+    for element, machine in zip(clusters[1:], machines[1:], strict=True):
+        alike = replace(machine, name=first.name, numbers=first.numbers, notes=first.notes) == first
+        if (
+            first.kind != "switch"
+            or not alike
+            or element.attributes.get("speed") != clusters[0].attributes.get("speed")
+        ):
+            raise InputError(
+                f"{origin}:{element.line}: is a second {element.tag}, '{element.attributes.get('id', '')}', "
+                + ("not like the first" if first.kind == "switch" else f"where each is a {first.kind} of its own")
+                + "; a platform has only one kind of node. Keep one cluster in the file"
+            )
+    if all(element.tag == "cabinet" for element in clusters):  # their switch is the zone's
+        backbones = [_values(_as_link(each), origin) for each in platform.all("backbone")]
+        first = replace(
+            first,
+            backbone_latency_s=sum((latency for _, latency in backbones), Decimal(0)),
+            switch_limit_Bps=min((float(width) for width, _ in backbones), default=None),
+        )
+    if len(machines) == 1:
+        return first
+    names = ", ".join(element.attributes.get("id", "") for element in clusters)
+    notes = (*first.notes, f"{clusters[0].tag}s {names}: alike, and taken as one; all nodes are around one switch.")
+    if first.switch_limit_Bps and clusters[0].tag == "cluster":
+        notes += ("backbone: that of each cluster limits only its own nodes, and is left out.",)
+        first = replace(first, switch_limit_Bps=None)
+    return replace(first, numbers=tuple(number for each in machines for number in each.numbers), notes=notes)
 
 
 def _of_cluster(element: Element, origin: str) -> Machine:

@@ -14,6 +14,8 @@ _MOST_ELEMENTS = 1_000_000
 _LONGEST_NAME = 200
 #: Of other encodings expat asks Python for a table, which for many of them it cannot have.
 _ENCODINGS = ("utf-8", "us-ascii", "ascii", "iso-8859-1", "latin-1")
+#: SimGrid reads a file whose declaration is not at its very beginning; expat does not.
+_LATE_DECLARATION = re.compile(rb"(?P<before>(?:\xef\xbb\xbf)?\s+)(?P<declaration><\?xml\s[^>]{0,200}\?>)")
 _DECLARED = re.compile(rb"""\s*<\?xml[^>]*?\sencoding\s*=\s*["']([^"'>]*)["']""")
 
 
@@ -88,11 +90,17 @@ def parse(text: bytes, origin: str) -> Element:
     parser.ExternalEntityRefHandler = refuse
     parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
     try:
-        parser.Parse(text, True)
+        parser.Parse(_without_late_declaration(text), True)
     except expat.ExpatError as error:
         problem = expat.errors.messages.get(error.code, "damaged")
         raise InputError(f"{origin}:{error.lineno}: is not XML ({problem}); correct the line") from None
     return root.inside[0]
+
+
+def _without_late_declaration(text: bytes) -> bytes:
+    """The text without an XML declaration behind blank lines, on the same lines as before; its encoding is known."""
+    late = _LATE_DECLARATION.match(text)
+    return text if late is None else late["before"] + b"\n" * late["declaration"].count(b"\n") + text[late.end() :]
 
 
 def _encoding(text: bytes, origin: str) -> str:

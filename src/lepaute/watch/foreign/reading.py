@@ -1,6 +1,7 @@
 """`read_foreign`: factor values of files that Lepaute did not write, whatever their format."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,20 +33,29 @@ def read_foreign(
     cluster: str = "",
     node: str = "",
     mapping: "str | Path | Mapping | None" = None,
+    date_s: float | None = None,
+    file_date: bool = False,
 ) -> "pd.DataFrame":
     """The table of factor values (columns of watch.values) that a file of another program holds; .gz is unpacked.
 
     format  : one of FORMATS; None: by the content, or csv where there is a mapping
     cluster : of the nodes; node: what it ran on, in place of what the file says of itself
     mapping : of CSV, the YAML file that says what its columns are
-    The same file gives the same rows, its jobs' ids included, wherever and whenever it is read. Dates that do not say
-    their time zone are taken as UTC, unless the mapping says another.
+    date_s  : of the results of HPL that have no date;  file_date: take the date of the file's last change for it
+    Without file_date the same file gives the same rows, its jobs' ids included, wherever and whenever it is read. Dates
+    that do not say their time zone are taken as UTC, unless the mapping says another.
     Raises InputError, one line with file and place, for what cannot be read.
     """
+    if file_date and date_s is not None:
+        raise InputError("a date is given, and the file's is asked for, too; leave one out")
     source = read_source(path)
-    chosen = format or (CSV if mapping is not None else _recognised(source))
+    chosen = format.lower() if format else CSV if mapping is not None else _recognised(source)
     if chosen not in FORMATS:
         raise InputError(f"the format is {chosen[:40]!r}; it must be one of {', '.join(FORMATS)}")
+    if (date_s is not None or file_date) and chosen != "hpl":
+        raise InputError(
+            f"{path}: a date is given for results of HPL without one, and the format is {chosen}; leave it out"
+        )
     if chosen == CSV:
         if mapping is None:
             raise InputError(f"{path}: a CSV file needs a mapping, which says what its columns are (docs/watch.md)")
@@ -54,6 +64,9 @@ def read_foreign(
 
         columns = mapping if isinstance(mapping, Mapping) else read_mapping(mapping)
         return read_csv_table(source, columns, cluster, node)
+    if file_date:
+        date_s = source.path.stat().st_mtime
+    source = replace(source, date_s=date_s)
     if mapping is not None:
         raise InputError(f"{path}: a mapping is for CSV files, and the format is {chosen}; leave one out")
     return _READERS[chosen][1](source, cluster, node)

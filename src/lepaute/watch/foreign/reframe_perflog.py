@@ -14,11 +14,14 @@ from lepaute.watch.foreign.source import Source
 if TYPE_CHECKING:
     import pandas as pd
 
-#: 2026-11-23T07:28:40|reframe 3.12.0|TEST @SYSTEM:PARTITION+ENVIRON|jobid=19717|rate=2.2|ref=0 (l=null, u=null)|GB/s
-_OLD_LINE = re.compile(
+# 2026-11-23T07:28:40|reframe 3.12.0|TEST @SYSTEM:PARTITION+ENVIRON|jobid=19717|rate=2.2|ref=0 (l=null, u=null)|GB/s
+_DATE_FIELD = re.compile(
+    r"(?:^|(?<=[^\w\s:.+-])|(?<=\t))"
     r"(?P<date>\d{4}-\d\d-\d\d[T ][\d:.]{5,30}(?:Z|[+-]\d\d:?\d\d)?)(?P<separator>[^\w\s:.+-]|\t)"
-    r"reframe [\w.+-]{1,40}(?P=separator)"
 )
+#: Of a git checkout "reframe 3.3.0-dev0 (rev: 0a1b2c3d)".
+_VERSION = re.compile(r"reframe [\w.+-]{1,40}(?: \(rev: [0-9a-f]{1,40}\))?")
+_OLD_HEADING = "perf_var=perf_value"
 _DIGEST = re.compile(r" /[0-9a-f]{8}$")
 #: Columns that hold the name of a test, the best first.
 _NAMES = ("display_name", "name", "unique_name", "short_name")
@@ -30,7 +33,7 @@ _NOTHING = ("", "None", "null", "nan")
 
 def is_reframe_perflog(source: Source) -> bool:
     lines = source.data[:20_000].decode(errors="replace").splitlines()[:2]
-    return any(_OLD_LINE.match(line) or (_DATE in line and _ENDS[0] in line) for line in lines)
+    return any(_is_old(line) or (_DATE in line and _ENDS[0] in line) for line in lines)
 
 
 def read_reframe_perflog(source: Source, cluster: str, node: str) -> "pd.DataFrame":
@@ -40,35 +43,57 @@ def read_reframe_perflog(source: Source, cluster: str, node: str) -> "pd.DataFra
     is of them as a whole. Logs of 3.x have no nodes.
     """
     lines = [(number, line) for number, line in enumerate(source.text.splitlines(), start=1) if line.strip()]
-    if any(_OLD_LINE.match(line) for _, line in lines[:2]):
+    if any(_is_old(line) for _, line in lines[:2]):
         # with a heading where ReFrame 4 writes in the format of 3
-        cases = [_old_case(line, f"{source.name}:{at}") for at, line in lines if not line.startswith(_DATE)]
+        cases = [_old_case(line, f"{source.name}:{at}") for at, line in lines if _OLD_HEADING not in line]
     else:
         cases = _table(lines, source.name)
     return table_of(rows_of(cases, cluster, node), source.name)
 
 
+def _is_old(line: str) -> bool:
+    """Whether it has the fields of 3.x: a table of 4.x may have a version in its second column, too, but no ref=."""
+    match = _DATE_FIELD.search(line)
+    if match is None or f"{match['separator']}ref=" not in line:
+        return False
+    return any(_VERSION.fullmatch(each) for each in line.split(match["separator"]))
+
+
 def _old_case(line: str, where: str) -> Case:
-    match = _OLD_LINE.match(line)
+    """The fields may stand in any order, but for the value, its reference and its unit, which are neighbours."""
+    match = _DATE_FIELD.search(line)
     # by hand: a pattern with so many gaps takes its time where it fails
-    separator = match["separator"] if match is not None else ""
-    info, jobid, rest = line[match.end() if match is not None else 0 :].strip().partition(f"{separator}jobid=")
-    job, _, rest = rest.partition(separator or "|")
-    variable, equals, rest = rest.partition("=")
-    text, reference, rest = rest.partition(f"{separator}ref=")
-    name, system, partition, environ = _test(info)
-    if match is None or not (jobid and equals and reference and environ):
+    separator = match["separator"] if match is not None else "|"
+    before, reference, rest = line.strip().partition(f"{separator}ref=")
+    *fields, assigned = before.split(separator)
+    # separators may also stand in the thresholds, "(l=-0.1, u=null)"
+    behind = rest.partition(")")[2] if "(" in rest.partition(separator)[0] else rest[rest.find(separator) :]
+    unit = f"{behind}{separator}".split(separator)[1]
+    if "=" not in assigned and fields:
+        unit, assigned = assigned, fields.pop()
+    variable, equals, text = assigned.partition("=")
+    said: dict[str, str] = {}
+    others = []
+    for each in fields:
+        key, _, given = each.partition("=")
+        if key in ("jobid", *WHAT_RAN) and " " not in given:
+            said[key] = given
+        elif match is not None and each != match["date"] and not _VERSION.fullmatch(each):
+            others.append(each)
+    name, system, partition, environ = _test(separator.join(others))
+    if match is None or not ("jobid" in said and equals and reference and environ):
         raise InputError(f"{where}: is no line of a performance log of ReFrame, as others of it are; remove it")
     value = _number(text, variable, where)
+    job = said.pop("jobid")
     return Case(
         name=name,
-        variables={variable: (value, rest.rpartition(separator)[2])},
+        variables={variable: (value, unit)},
         result="pass" if value is not None else "fail",
         ended_s=_date_s(match["date"], where),
         job="" if job in _NOTHING else job,
         system=system,
         nodes="",
-        what={"partition": partition, "environ": environ},
+        what={"partition": partition, "environ": environ, **said},
         where=where,
     )
 

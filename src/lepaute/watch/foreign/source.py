@@ -1,6 +1,5 @@
 """A file of another program: its bytes, unpacked where it is compressed."""
 
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,16 +8,19 @@ from lepaute.kit.documents import read_bytes
 
 #: Also after unpacking; a table of a million rows.
 MOST_BYTES = 64 << 20
-_GZIP = b"\x1f\x8b"
 _SQLITE = b"SQLite format 3\0"
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """name: of the file, for messages;  data: its content, unpacked; of a database only its first bytes."""
+    """name: of the file, for messages;  data: its content, unpacked; of a database only its first bytes.
+
+    date_s: of what has no date in the file, where somebody has given one
+    """
 
     path: Path
     data: bytes
+    date_s: float | None = None
 
     @property
     def name(self) -> str:
@@ -48,9 +50,6 @@ def read_source(path: str | Path) -> Source:
         if head == _SQLITE:
             return Source(Path(path), head)
     data = read_bytes(path, "a file of measurements", MOST_BYTES)
-    if data[:2] != _GZIP:
-        return Source(Path(path), data)
-    data = _unpacked(data, str(path))
     if data[: len(_SQLITE)] == _SQLITE:
         raise InputError(f"{path}: is a compressed database; unpack it, with gunzip for example")
     return Source(Path(path), data)
@@ -62,21 +61,3 @@ def _head(path: str | Path) -> bytes:
             return stream.read(len(_SQLITE))
     except OSError:
         return b""  # which read_bytes will refuse
-
-
-def _unpacked(data: bytes, name: str) -> bytes:
-    """All members of a gzip file."""
-    pieces, size = [], 0
-    while data:
-        unpacker = zlib.decompressobj(wbits=31)
-        try:
-            pieces.append(unpacker.decompress(data, MOST_BYTES + 1 - size))
-        except zlib.error:
-            raise InputError(f"{name}: is a damaged gzip file; copy it again") from None
-        size += len(pieces[-1])
-        if size > MOST_BYTES:
-            raise InputError(f"{name}: unpacks to more than {MOST_BYTES} bytes; split it")
-        if not unpacker.eof:
-            raise InputError(f"{name}: ends in the middle of its gzip data; copy it again")
-        data = unpacker.unused_data.lstrip(b"\0")
-    return b"".join(pieces)

@@ -5,12 +5,14 @@ dahu-[29-32],c8,r2,s1
 """
 
 import csv
+import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from lepaute.errors import InputError
-from lepaute.watch.changelog import NodeSet
+from lepaute.kit.documents import read_text
+from lepaute.watch.changelog import MOST_BYTES, NodeSet
 
 #: The chance of saying that a group explains an event where it does not.
 LEVEL = 0.05
@@ -57,21 +59,19 @@ def read_inventory(path: Path) -> Inventory:
     groups: dict[str, dict[str, str]] = {}
     lines: dict[str, int] = {}
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, strict=True, restval=None, restkey="")
-            columns = [name.strip() for name in reader.fieldnames or ()]
-            kinds = [name for name in columns if name and name != "node"]
-            if "node" not in columns or not kinds or len(set(columns)) < len(columns):
-                raise InputError(f"{path}:1: the first line has to be like node,chassis,rack,switch, each column once")
-            reader.fieldnames = columns
-            for kind in kinds:
-                groups[kind] = {}
-            for row in reader:
-                _add(path, reader.line_num, row, groups, lines)
-    except OSError as problem:
-        raise InputError(f"{path} cannot be read: {problem.strerror}") from None
-    except (csv.Error, UnicodeDecodeError) as problem:
-        raise InputError(f"{path} is not a CSV file in UTF-8: {problem}") from None
+        text = read_text(path, "a CSV file of groups of nodes", MOST_BYTES).removeprefix("\ufeff")
+        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True, restval=None, restkey="")
+        columns = [name.strip() for name in reader.fieldnames or ()]
+        kinds = [name for name in columns if name and name != "node"]
+        if "node" not in columns or not kinds or len(set(columns)) < len(columns):
+            raise InputError(f"{path}:1: the first line has to be like node,chassis,rack,switch, each column once")
+        reader.fieldnames = columns
+        for kind in kinds:
+            groups[kind] = {}
+        for row in reader:
+            _add(path, reader.line_num, row, groups, lines)
+    except csv.Error as problem:
+        raise InputError(f"{path} is not a CSV file: {problem}") from None
     if not lines:
         raise InputError(f"{path} names no node; give a line for each, such as node1,c1,r1,s1")
     return Inventory(groups)

@@ -16,12 +16,14 @@ from lepaute.errors import InputError
 from lepaute.kit.documents import read_bytes
 from lepaute.kit.hpl_output import is_hpl_output
 from lepaute.kit.options import options_of
+from lepaute.simulate.apps.hpl.hpl_dat_labels import first_misplaced
 from lepaute.simulate.apps.hpl.hpl_dat_lines import DatLines
 from lepaute.simulate.apps.hpl.parameters import Dat, Hpl, places
 
 TO_STDOUT = 6  # HPL's device numbers: 6 standard output, 7 standard error, anything else its file
 MOST_BYTES = 1 << 20
 MOST_COMBINATIONS = 100_000  # each has at least one simulated run
+DEFAULT_THRESHOLD, DEFAULT_SWAP_THRESHOLD = 16.0, 64
 OUTPUT_LINE, DEVICE_LINE, THRESHOLD_LINE = 3, 4, 13  # the lines that hold no parameter of a run
 
 
@@ -35,12 +37,12 @@ class HplDat:
     """
 
     values: dict[str, tuple[Any, ...]]
-    threshold: float = 16.0
+    threshold: float = DEFAULT_THRESHOLD
     output_file: str = "HPL.out"
     device: int = TO_STDOUT
 
     @classmethod
-    def of(cls, hpl: Hpl, *, threshold: float = 16.0, device: int = TO_STDOUT) -> Self:
+    def of(cls, hpl: Hpl, *, threshold: float = DEFAULT_THRESHOLD, device: int = TO_STDOUT) -> Self:
         """The file of exactly one run."""
         parameters = hpl.parameters()
         return cls({name: (parameters[name],) for name, _ in places()}, threshold=threshold, device=device)
@@ -117,17 +119,44 @@ def read_hpl_dat(path: Path) -> HplDat:
 
 
 def parse_hpl_dat(text: str, name: str = "HPL.dat") -> HplDat:
-    """What `text` says; `name` stands in the messages of the InputError that is raised for what it cannot say."""
+    """What `text` says; `name` stands in the messages of the InputError that is raised for what it cannot say.
+
+    Where a line cannot be read and the text behind the values tells that lines are missing before, that is said. What
+    no prediction needs (device, threshold, swapping threshold without a mix of swaps) has its default where it cannot
+    be read.
+    """
     lines = DatLines(text, name)
+    try:
+        return _parsed(lines)
+    except InputError:
+        found = first_misplaced(lines.taken())
+        if found is None:
+            raise
+    meant = {dat.line: dat.what for _, dat in places()}
+    meant |= {dat.line - 1: f"the number of values of {dat.what}" for _, dat in places() if dat.several}
+    place = meant.get(found.line, "the threshold")
+    shift = abs(found.home - found.line)
+    many = f"{shift} line{'s' if shift > 1 else ''}"
+    remedy = f"add the {many} missing" if found.home > found.line else f"remove the {many} too many"
+    raise InputError(
+        f"{name}:{found.line}: {found.label!r} belongs to line {found.home}, and HPL takes this line for {place}; "
+        f"{remedy} before it"
+    )
+
+
+def _parsed(lines: DatLines) -> HplDat:
     lines.skip(2)
     output_file = lines.word("output file name", default="HPL.out")
-    device = lines.integer("device out")
+    device = lines.unused("device out", TO_STDOUT)
     values: dict[str, tuple[Any, ...]] = {}
     threshold = 0.0
     options = options_of(Hpl)
     for field, dat in places():
         if dat.line > THRESHOLD_LINE > lines.line:
-            threshold = lines.number("threshold")
+            threshold = lines.unused("threshold", DEFAULT_THRESHOLD)
+        if field == "swap_threshold" and values["swap"] != ("mix",):
+            values[field] = (max(0, lines.unused(dat.what, DEFAULT_SWAP_THRESHOLD)),)
+            continue
         count = 1
         if dat.several:
             count = lines.count(f"values of {dat.what}")

@@ -1,10 +1,9 @@
 """The lines of an HPL.dat, taken one after the other as HPL takes them, each value checked."""
 
 import itertools
-import math
 import re
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from lepaute.errors import InputError
 
@@ -16,6 +15,8 @@ LARGEST = 2**31 - 1  # HPL's integers
 WORD = re.compile(r"\S+")
 LIKE_A_NUMBER = re.compile(r"[+-]?\.?[0-9]")
 NUMBER_THEN_TEXT = re.compile(r"([+-]?[0-9]+)(?:[^\w.,].*)?")  # "1" and "1#", not "1e4", "1.5", "1,2" or "1k"
+
+Number = TypeVar("Number", int, float)
 
 
 class DatLines:
@@ -42,20 +43,14 @@ class DatLines:
         """The first word of the next line, `default` where it is blank."""
         return next(iter(self._next(what).split()), default)
 
-    def integer(self, what: str, least: int | None = None) -> int:
-        """The whole number at the start of the next line, at least `least`."""
-        return self._integer(self._first(what), what, least)
-
-    def number(self, what: str) -> float:
-        """The number at the start of the next line."""
-        word = self._first(what)
+    def unused(self, what: str, default: Number) -> Number:
+        """The number at the start of the next line, `default` where there is none: nobody needs it."""
+        word = next(iter(self._next(what).split()), "")
         try:
-            value = float(word)
+            value = type(default)(word)
         except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            self._fail(f"{what} is {word!r}; write a number such as 16.0")
-        return value
+            return default
+        return value if abs(value) <= LARGEST else default  # nor NaN
 
     def count(self, what: str) -> int:
         """The next line as the number of values of what follows."""
@@ -73,6 +68,10 @@ class DatLines:
             return tuple(self._integer(word, what, least) for word in words)
         choices = tuple(codes)
         return tuple(self._choice(word, what, choices) for word in words)
+
+    def taken(self) -> list[str]:
+        """The lines that were read so far."""
+        return self._lines[: self._at]
 
     @property
     def line(self) -> int:

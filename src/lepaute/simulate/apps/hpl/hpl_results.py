@@ -12,15 +12,13 @@ from typing import Any, NoReturn
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_bytes
-from lepaute.kit.hpl_output import FAILED, PARAMETER_LINE, PREDICTED, RESULT_LINE, finer_time_s, rounded_from
+from lepaute.kit.hpl_output import ALGORITHMS, FAILED, PARAMETER_LINE, PrintedResult, ResultLines
 from lepaute.simulate.apps.hpl.parameters import BROADCASTS, FACTORISATIONS, Hpl, places
 
 MOST_BYTES = 64 << 20
 THRESHOLD = re.compile(r"(?P<name>.*?) \(threshold = (?P<threshold>\d{1,9})\)")
 #: Fields of Hpl that each line says.
 SAID_BY_LINES = frozenset({"n", "nb", "p", "q", "pmap", "depth", "bcast", "rfact", "ndiv", "pfact", "nbmin"})
-#: Time and rate of a line are of one run: within their rounding they agree up to this.
-MOST_DISAGREEMENT = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +51,10 @@ def parse_hpl_results(text: str, name: str, given: Mapping[str, Any]) -> list[Hp
     """
     results: list[HplResult] = []
     listed: dict[str, Any] = {}
+    lines = ResultLines(name)
     for number, line in enumerate(text.splitlines(), start=1):
-        if PREDICTED in line:
-            _fail(name, number, "holds predictions of Lepaute, nothing that ran; give the real HPL's output")
-        if (match := RESULT_LINE.search(line)) is not None:
-            results.append(_result(match, {**given, **listed}, name, number))
+        if (printed := lines.result(line, number)) is not None:
+            results.append(_result(printed, {**given, **listed}, name, number))
         elif (match := PARAMETER_LINE.search(line)) is not None:
             said = _parameter(match["name"], match["text"], name, number)
             for field, value in said.items():
@@ -87,12 +84,21 @@ def _that_matter(fields: tuple[str, ...], hpl: Hpl) -> tuple[str, ...]:
     return tuple(field for field in fields if field != "swap_threshold" or hpl.swap == "mix")
 
 
-def _result(match: re.Match[str], known: Mapping[str, Any], name: str, number: int) -> HplResult:
+def _result(printed: PrintedResult, known: Mapping[str, Any], name: str, number: int) -> HplResult:
     letters = {word[0].upper(): word for word in FACTORISATIONS}
+    match = ALGORITHMS.fullmatch(printed.code)
+    if match is None:
+        _fail(
+            name,
+            number,
+            f"{printed.code!r} is no code of HPL's own algorithms, as WR11C2R4 is (W, PMAP, DEPTH, BCAST, RFACT, NDIV, "
+            "PFACT, NBMIN); other algorithms cannot be simulated",
+        )
     if int(match["bcast"]) >= len(BROADCASTS):
         _fail(name, number, f"broadcast {match['bcast']} is none of HPL's, 0 to {len(BROADCASTS) - 1}")
     said: dict[str, Any] = {
-        **{field: int(match[field]) for field in ("n", "nb", "p", "q", "depth", "ndiv", "nbmin")},
+        **{field: getattr(printed, field) for field in ("n", "nb", "p", "q")},
+        **{field: int(match[field]) for field in ("depth", "ndiv", "nbmin")},
         "pmap": "row" if match["pmap"] == "R" else "column",
         "bcast": list(BROADCASTS)[int(match["bcast"])],
         "rfact": letters[match["rfact"]],
@@ -102,16 +108,8 @@ def _result(match: re.Match[str], known: Mapping[str, Any], name: str, number: i
         hpl = Hpl(**said, **known)
     except InputError as error:
         raise InputError(f"{name}:{number}: {error}") from None
-    time, rate = match["time"], match["rate"]
-    if float(time) == 0.0 and float(rate) == 0.0:
-        _fail(name, number, "time and rate are zero; a run of that size has no result that could be compared")
-    # A run of 5 ms is printed as 0.01 s: what was rounded lies anywhere within half a digit, for both.
-    (shortest_s, longest_s), (lowest, highest) = rounded_from(time), rounded_from(rate)
-    flop = hpl.flop_count / 1e9
-    if not lowest * shortest_s * (1 - MOST_DISAGREEMENT) <= flop <= highest * longest_s * (1 + MOST_DISAGREEMENT):
-        _fail(name, number, f"{time} s and {rate} Gflop/s are not of one run with N = {hpl.n}")
     assumed = tuple(field for field, _ in places() if field not in SAID_BY_LINES and field not in known)
-    return HplResult(hpl, finer_time_s(hpl.flop_count, time, rate), number, assumed=_that_matter(assumed, hpl))
+    return HplResult(hpl, printed.time_s, number, assumed=_that_matter(assumed, hpl))
 
 
 def _parameter(name: str, text: str, file: str, number: int) -> dict[str, Any]:

@@ -34,6 +34,13 @@ FACTORISATIONS = {"left": "Left", "crout": "Crout", "right": "Right"}
 FORMS = {"transposed": "transposed form", "no-transposed": "no-transposed form"}
 ORDERS = {"row": "Row-major process mapping", "column": "Column-major process mapping"}
 SWITCH = {"no": "no", "yes": "yes"}
+#: Other words of HPL for its choices: those in the comments of its HPL.dat, and shorter ones for those of its report.
+ALIASES = {
+    "BCAST": {"1rg": "1ring", "1rM": "1ring-modified", "2rg": "2ring", "2rM": "2ring-modified", "Lng": "long",
+              "LnM": "long-modified"},
+    "SWAP": {"bin-exch": "binary-exchange", "long": "spread-roll", "Spread-roll": "spread-roll"},
+    "PMAP": {"Row-major": "row", "Column-major": "column"},
+}  # fmt: skip
 PIVOTS = ("random", "first-row")
 #: HPL keeps its parameters in C's int.
 MOST = 2**31 - 1
@@ -69,6 +76,8 @@ def parameter(text: str, initial: Any = MISSING, dat: Dat | None = None, **more:
     """A field: its help, default (initial), place in HPL.dat, and further attributes of an option."""
     if dat is not None and dat.codes is not None:
         more.setdefault("choices", tuple(dat.codes))
+        printed = {text: word for word, text in dat.codes.items()}
+        more.setdefault("aliases", tuple({**printed, **ALIASES.get(dat.name, {})}.items()))
     return field(default=initial, metadata={**option(text, **more), DAT: dat})
 
 
