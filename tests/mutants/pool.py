@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from mutants.readers import Outcome
 #: Above what the process has when it begins.
 MOST_MEMORY_BYTES = 1 << 30
 SLOW, CRASHED = "slow", "crashed"
+#: What readers import, which reserves room for itself: before the processes are started, whose memory is bounded.
+LIBRARIES = ("pandas", "pyarrow.csv", "pyarrow.parquet", "scipy.stats")
 
 #: (first, count) -> outcomes of these numbers.
 Source = Callable[[int, int], Iterator[Outcome]]
@@ -41,6 +44,8 @@ def read_all(
 
     most_cpu_s: that one mutant may take; one that waits has HANG_S
     """
+    for library in LIBRARIES:
+        import_module(library)
     share = -(-count // processes)
     waiting = [(name, first, min(first + share, count)) for name in sources for first in range(0, count, share)]
     running: dict[Connection, tuple[str, _Worker]] = {}
@@ -88,10 +93,8 @@ def _ended(worker: _Worker) -> Outcome:
 
 def _work(source: Source, most_cpu_s: float, first: int, end: int, sending: Connection) -> None:
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    _limit(most_cpu_s, 4 * MOST_MEMORY_BYTES)  # the libraries that the first mutant imports reserve room for themselves
+    _limit(most_cpu_s, MOST_MEMORY_BYTES)
     for outcome in source(first, end - first):
-        if outcome.number == first:
-            _limit(most_cpu_s, MOST_MEMORY_BYTES)
         signal.setitimer(signal.ITIMER_PROF, most_cpu_s)
         sending.send(outcome)
     signal.setitimer(signal.ITIMER_PROF, 0)

@@ -1,6 +1,7 @@
 """Documents of strangers are read or refused in one line, with their place, and without a hang."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,8 @@ def test_what_is_unusual_is_read_all_the_same(text: str, value: object) -> None:
 @pytest.mark.parametrize("path", PLATFORMS, ids=lambda path: path.stem)
 def test_platforms_are_what_the_safe_loader_of_pyyaml_reads(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert read_yaml(text, path.name) == yaml.safe_load(text)
+    # But for 1e-9, which YAML 1.1 wants to have a dot.
+    assert read_yaml(text, path.name) == yaml.safe_load(re.sub(r"(?<![\w.])(\d+)(e[-+]\d+)\b", r"\1.\2", text))
 
 
 @pytest.mark.parametrize(

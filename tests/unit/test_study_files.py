@@ -85,7 +85,10 @@ def test_the_json_schema_names_every_field_of_the_file() -> None:
             ("scale.bandwidth: 0.5", "scale.width: 0.5"),
             r":9: scenarios.half cannot be: scale.width is no component .*they are computing, bandwidth, latency",
         ),
-        (("scale.bandwidth: 0.5", "scale.bandwidth: wide"), r":9: scenarios.half cannot be: .* is 'wide'; it must be a num"),
+        (
+            ("scale.bandwidth: 0.5", "scale.bandwidth: wide"),
+            r":9: scenarios.half cannot be: .* is 'wide'; it must be a num",
+        ),
         (("responses: [time_s, cost]", "responses: [price]"), r":10: responses has 'price'; responses are time_s, "),
         (("nodes * time_s", "node * time_s"), r":11: derived.cost has the unknown name node \(did you mean nodes"),
         (("nb * p <= 1000", "nb * p <="), r":12: constraints\[0\] is 'nb \* p <=', which is no expression"),
