@@ -107,7 +107,7 @@ def test_all_combinations_of_an_hpl_dat_are_run(program, tmp_path):
 def test_without_json_it_ends_with_table_and_sentence_and_the_tolerance_decides_the_status(program, tmp_path):
     done = verify(tmp_path, "--tolerance", "0.0001")
     assert done.returncode == 1, done.stderr  # a prediction from another machine errs by more than a millionth
-    assert "95 % interval" in done.stdout
+    assert "95 % of runs" in done.stdout
     assert "inside the 95 % prediction interval" in done.stdout
 
 
