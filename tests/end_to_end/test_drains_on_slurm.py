@@ -63,7 +63,8 @@ def later(store: Path, seconds: float, most: int) -> list[NodeHealth]:
     """What a health check does so many seconds from now."""
     states = {name: SchedulerState(node.out_of_service, node.reason) for name, node in slurm_nodes().items()}
     with open_store(store) as opened:
-        return node_health(opened, "farm", REGRESSED, time.time() + seconds, Drains(states, most, drain_slurm_node))
+        named = {node: ("farm", node) for node in REGRESSED}
+        return node_health(opened, named, time.time() + seconds, Drains(states, most, drain_slurm_node))
 
 
 def ours(nodes: dict[str, SlurmNode]) -> set[str]:

@@ -302,16 +302,13 @@ def _check_files(events: Path | None, outliers: Path | None, what: str) -> None:
 
 def _warn_if_unknown(watch: "Watch", nodes: "NodeSet") -> None:
     """Says on standard error that an entry means no node of the store: a slip, or a node that is yet to come."""
-    from lepaute.watch.nodes_text import nodes_text
+    from lepaute.watch.named_nodes import known_text
 
     known = watch.nodes()
     if nodes.among(known):
         return
     of = "" if nodes.cluster == "all" else f" of cluster {nodes.cluster}"
-    clusters = sorted({cluster for cluster, _ in known})
-    has = ", ".join(nodes_text(each, (node for cluster, node in known if cluster == each)) for each in clusters)
-    has = f"it has {has[:200]}" if has else "it has no values yet"
-    print(f"warning: no node of the store is {nodes.text[:80]}{of}; {has}", file=sys.stderr)
+    print(f"warning: no node of the store is {nodes.text[:80]}{of}; {known_text(known)}", file=sys.stderr)
 
 
 def _count(entries: int) -> str:
