@@ -96,7 +96,7 @@ def test_regressed_nodes_are_drained_within_the_limit_and_administrators_are_obe
         assert nodes["n4"].reason == "new disk"
         assert "drained by somebody else" in said[3][1]
         (spared,) = set(REGRESSED) - first - {"n4"}
-        assert "2 nodes are, which is the limit" in dict(zip(REGRESSED, said, strict=True))[spared][1]
+        assert "the limit is 2 nodes, and Lepaute has drained 2" in dict(zip(REGRESSED, said, strict=True))[spared][1]
         assert all("since" in nodes[name].reason for name in first)
         # One is resumed by hand: it is left alone from then on, and another takes its place.
         resumed, kept = sorted(first)

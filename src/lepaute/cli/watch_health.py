@@ -50,6 +50,12 @@ def health(
     text, of_cluster = check_text(nodes, "NODES") or _this_node(), check_text(cluster, "--cluster")
     with opened(store) as watch:
         known = watch.nodes()
+        clusters = sorted({cluster for cluster, _ in known})
+        if drain and of_cluster is None and len(clusters) > 1:
+            raise InputError(
+                f"the store has nodes of {', '.join(each or 'no cluster' for each in clusters)[:200]}; "
+                "--drain needs --cluster, for the nodes of this Slurm are of one"
+            )
         named = nodes_named(known, text, of_cluster)
         meant = {name: the_node(name, each, known) if each else None for name, each in named.items()}
         drains = _slurm_drains(partition, limit) if drain else None

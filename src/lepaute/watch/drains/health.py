@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lepaute.errors import EnvironmentProblem
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.text import counted
 from lepaute.watch.alerts.open_regressions import judged_regressions
+from lepaute.watch.changelog import names_of_node
 from lepaute.watch.drains.decision import (
     CLOSED,
     DRAINED,
@@ -51,6 +53,7 @@ class NodeHealth:
 class Drains:
     """How nodes are drained. states : of all nodes that share the limit, asked just before; most : of them, by us.
 
+    Only these nodes are drained, since only they are counted.
     drain : (node, reason), raises EnvironmentProblem where the scheduler refuses
     """
 
@@ -65,8 +68,14 @@ def node_health(
     """Of each node, in their order; with `drains` what is due is done and recorded, else nothing is changed.
 
     nodes : by the names that were asked for, which are the scheduler's; None where the store has none of the name
-    Raises InputError where nothing was judged yet.
+    Raises InputError where nothing was judged yet, or a node is none of those that share the limit.
     """
+    for name, known in nodes.items():
+        if drains is not None and known is not None and name not in drains.states:
+            raise InputError(
+                f"{name} is none of the {len(drains.states)} nodes that --most counts, which `sinfo --Node` lists; "
+                "nothing was done"
+            )
     found = judged_regressions(store, sorted({node for _, node in filter(None, nodes.values())}))
     values, rows = found.values, found.rows
     health = []
@@ -107,22 +116,24 @@ def _act(
 ) -> NodeHealth:
     cluster, node = known
     verdicts: list[Verdict] = []
-    full: list[bool] = []
+    full: list[int] = []
 
     def decide(actions: "pd.DataFrame") -> "pd.DataFrame":
         verdict = judged(actions)
         verdicts.append(verdict)
         last = (_history(actions, cluster, node) or [(CLOSED, 0.0)])[-1][0]
         action = _next_action(verdict, last)
-        if action == DRAINED and len(_ours(actions, drains, now_s) - {node}) >= drains.most:
-            full.append(True)
-            action = None
+        if action == DRAINED:
+            drained = len(_ours(actions, cluster, drains, now_s) - {name})
+            if drained >= drains.most:
+                full.append(drained)
+                action = None
         return _rows(actions, cluster, node, action, reason, now_s)
 
     store.add_node_actions(decide)
     verdict, problem = verdicts[-1], ""
     if full:
-        problem = f"not drained: {drains.most} nodes are, which is the limit"
+        problem = f"not drained: the limit is {counted(drains.most, 'node')}, and Lepaute has drained {full[-1]}"
     elif verdict is Verdict.DRAIN:
         try:
             drains.drain(name, f"{MARK}{reason}")
@@ -140,12 +151,13 @@ def _next_action(verdict: Verdict, last: str) -> str | None:
     return {Verdict.REQUEST: REQUESTED, Verdict.DRAIN: DRAINED}.get(verdict)
 
 
-def _ours(actions: "pd.DataFrame", drains: Drains, now_s: float) -> set[str]:
-    """Nodes that count against the limit: drained by us as the scheduler says, or recorded a moment ago."""
+def _ours(actions: "pd.DataFrame", cluster: str, drains: Drains, now_s: float) -> set[str]:
+    """Nodes that count against the limit, as the scheduler names them: drained by us, or about to be."""
     ours = {name for name, state in drains.states.items() if state.is_ours}
-    last = actions.sort_values("revision").drop_duplicates(["cluster", "node"], keep="last")
+    mine = actions[actions["cluster"] == cluster]
+    last = mine.sort_values("revision").drop_duplicates("node", keep="last")
     fresh = last[(last["action"] == DRAINED) & (last["recorded_s"] > now_s - SETTLED_S)]
-    return ours | (set(fresh["node"]) & drains.states.keys())
+    return ours.union(*(names_of_node(cluster, node) & drains.states.keys() for node in fresh["node"]))
 
 
 def _history(actions: "pd.DataFrame", cluster: str, node: str) -> list[tuple[str, float]]:
