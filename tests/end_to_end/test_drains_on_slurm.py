@@ -63,7 +63,8 @@ def later(store: Path, seconds: float, most: int) -> list[NodeHealth]:
     """What a health check does so many seconds from now."""
     states = {name: SchedulerState(node.out_of_service, node.reason) for name, node in slurm_nodes().items()}
     with open_store(store) as opened:
-        return node_health(opened, "farm", REGRESSED, time.time() + seconds, Drains(states, most, drain_slurm_node))
+        named = {node: ("farm", node) for node in REGRESSED}
+        return node_health(opened, named, time.time() + seconds, Drains(states, most, drain_slurm_node))
 
 
 def ours(nodes: dict[str, SlurmNode]) -> set[str]:
@@ -95,7 +96,7 @@ def test_regressed_nodes_are_drained_within_the_limit_and_administrators_are_obe
         assert nodes["n4"].reason == "new disk"
         assert "drained by somebody else" in said[3][1]
         (spared,) = set(REGRESSED) - first - {"n4"}
-        assert "2 nodes are, which is the limit" in dict(zip(REGRESSED, said, strict=True))[spared][1]
+        assert "the limit is 2 nodes, and Lepaute has drained 2" in dict(zip(REGRESSED, said, strict=True))[spared][1]
         assert all("since" in nodes[name].reason for name in first)
         # One is resumed by hand: it is left alone from then on, and another takes its place.
         resumed, kept = sorted(first)

@@ -61,6 +61,9 @@ def test_a_regressed_node(
 
 def test_a_node_without_values_is_unknown() -> None:
     assert verdict_of(WELL, values(OLD).iloc[:0], [], FREE, NOW_S) is Verdict.UNKNOWN
+    failed = values(OLD, DENYING).assign(state="failed", value=float("nan"))
+    assert verdict_of(WELL, failed, [], FREE, NOW_S) is Verdict.UNKNOWN
+    assert verdict_of(REGRESSED, failed, [], FREE, NOW_S) is Verdict.REQUEST
 
 
 def test_a_limit_is_a_number_or_a_share_rounded_down() -> None:

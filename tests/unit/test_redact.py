@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from lepaute.measure.node_agent.environment import chosen_variables
 from lepaute.measure.node_agent.redact import REDACTED, Redactor
 from lepaute.measure.node_agent.secret_forms import PROGRAMS, TOKENS
 
@@ -75,6 +76,49 @@ SECRETS = [
     ("machine example.org\n  login bob\n  password hunter2\n", "hunter2"),
     (json.dumps("machine example.org\n\tlogin bob\n\tpassword hunter2\n"), "hunter2"),
     (json.dumps("-----BEGIN PRIVATE KEY-----\nMIIEabc\n-----END PRIVATE KEY-----\n"), "MIIEabc"),
+    ("https://bob:hun/ter2@example.org/x", "ter2"),
+    ("https://bob:hun?ter#2@example.org/x", "ter#2"),
+    ("https://api.telegram.org/bot123456789:" + "aB3_" * 8 + "abc/sendMessage", "aB3_aB3_"),
+    ("https://discord.com/api/v10/webhooks/123456789012345678/" + "a1B2" * 17, "a1B2a1B2"),
+    ("https://hooks.slack-gov.com/services/T00000000/B00000000/abcdefghijklmnopqrstuvwx", "abcdefghijkl"),
+    ("tgram://123456789:" + "aB3_" * 8 + "abc/12345", "aB3_aB3_"),
+    ("--notify slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ", "TIiajkdnl"),
+    ("--notify=discord://123456789012345678/" + "a1B2" * 17, "a1B2a1B2"),
+    ("StoragePass=hunter2", "hunter2"),
+    ("AccountingStoragePass = hunter2", "hunter2"),
+    ("n1 ansible_ssh_pass=hunter2 ansible_user=bob", "hunter2"),
+    ("ansible_become_pass: hunter2", "hunter2"),
+    ("<password>hunter2</password>", "hunter2"),
+    ('<ns:dbPassword type="plain">hunter two</ns:dbPassword>', "hunter two"),
+    ("'password' => 'hunter2',", "hunter2"),
+    ('"db_password"=>"hunter2"', "hunter2"),
+    ("define('DB_PASSWORD', 'hunter2');", "hunter2"),
+    ("define( 'AUTH_KEY', 'a b,c$d' );", "a b,c$d"),
+    ("localhost:5432:lepaute:bob:hunter2\n", "hunter2"),
+    ("*:*:*:bob:hun\\:ter2\n", "ter2"),
+    ("a\ndb.example.org:5432:*:bob:hunter2", "hunter2"),
+    ("bob:$6$abcdefgh$" + "aB3/" * 21 + "ab:19000:0:99999:7:::", "aB3/aB3/"),
+    ("rootpw --iscrypted $6$rounds=5000$salt$" + "aB3." * 21 + "ab", "aB3.aB3."),
+    ("$5$abcdefgh$" + "aB3/" * 10 + "abc", "aB3/aB3/"),
+    ("$1$abcdefgh$" + "aB3/" * 5 + "ab", "aB3/aB3/"),
+    ("bob:$apr1$abcdefgh$" + "aB3/" * 5 + "ab", "aB3/aB3/"),
+    ("$2y$10$" + "aB3/" * 13 + "a", "aB3/aB3/"),
+    ("$y$j9T$" + "aB3/" * 5 + "$" + "aB3/" * 10 + "abc", "aB3/aB3/aB3/aB3/aB3/aB3/"),
+    ("$argon2id$v=19$m=65536,t=3,p=4$c2FsdHNhbHQ$" + "aB3/" * 10, "aB3/aB3/"),
+    ("MUNGE_KEY=hunter2", "hunter2"),
+    ("export MUNGE_KEY='hunter two'", "hunter two"),
+    ("signing_key: hunter2", "hunter2"),
+    ('psk="correct horse"', "correct"),
+    ("wpa_psk=hunter22", "hunter22"),
+    ("PreSharedKey = aHVudGVyMg==", "aHVudGVyMg"),
+    ("wandb login " + "0f" * 20, "0f0f0f"),
+    ("wandb login --relogin " + "0f" * 20, "0f0f0f"),
+    ("wandb login --host https://w.example.org " + "0f" * 20, "0f0f0f"),
+    ('["wandb", "login", "' + "0f" * 20 + '"]', "0f0f0f"),
+    ("wandb login wandb_v1_" + "aB3_" * 10, "aB3_aB3_"),
+    ("Public-Lines: 1\nAAAAB3\nPrivate-Lines: 2\nAAAAgQ\nhunter2=\nPrivate-MAC: 0f\n", "hunter2"),
+    ("Private-Lines: 2\r\nAAAAgQ\r\nhunter2", "hunter2"),
+    (json.dumps("Private-Lines: 2\nAAAAgQ\nhunter2=\nPrivate-MAC: 0f\n"), "hunter2"),
 ]
 
 #: Made by the published form of each token: beginning, alphabet, length.
@@ -139,6 +183,22 @@ INNOCENT = [
     "-----BEGIN CERTIFICATE-----\nMIIEabc\n-----END CERTIFICATE-----",
     "size_bytes,time_s\n1024,1.5e-06\n",
     "secretary: Ann; authored by Bob; bypass=on; compass: north",
+    "http://example.org:8080/a@b https://example.org:443?to=bob@example.org http://[::1]:80/x@y",
+    "git@example.org:group/project.git host:/export/home user@host:/path",
+    "https://api.example.org/bots/123456789 /botany/12:30",
+    "https://discord.com/developers https://hooks.slack.com/ slack://open redis://n1:6379/0 tcp://10.0.0.1:2375",
+    "StorageHost=db StorageType=accounting_storage/slurmdbd LowPass=0.5 HighPass = 12 AllPass=1",
+    "first_pass=12 n_pass: 3 num_pass=3 ansible_user=bob ansible_port=22",
+    "<password/> <password></password> <passwordPolicy>strict</passwordPolicy> <key>value</key> <a>b</a>",
+    "'host' => 'db', 'port' => 3306, 'key' => 'value', x => 12, token => next",
+    "define('WP_DEBUG', 'false'); define('DB_HOST', 'localhost'); #define(KEY, 3)",
+    "00:11:22:33:44:55\nfe80:1234:5678:abcd:ef01:2:3:4\nsrc/a.c:1200:34: warning: unused",
+    "root:x:0:0:root:/root:/bin/sh",
+    "bin:*:19000:0:99999:7:::\n12:30:45:67:89\nn1:5432:ready\nhost:5432:database:user\n2026-01-02T10:1200:30",
+    "$1 $2 $6$ $5$a $1$2$3 awk '{print $1$2$3$4}' US$6$7 $2a $y$x $argon2",
+    "monkey=1 MUNGE_KEY_FILE=/etc/munge/munge.key key_mgmt=WPA-PSK qpsk=12345678 psk: 8",
+    "wandb login; wandb login --relogin; wandb sync run-20260102; commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
+    "Private-Lines: none Public-Lines: 3\nAAAAB3NzaC1lZDI1NTE5AAAAIGzv\nEncryption: none",
 ]
 
 
@@ -199,6 +259,23 @@ def test_words_that_session_and_path_variables_hold_are_left_in_other_texts() ->
     assert Redactor(environ).text(text) == text
 
 
+def test_urls_of_our_own_variables_are_found_wherever_they_are_and_folders_are_none() -> None:
+    own = {
+        "LEPAUTE_NOTIFY": "json://h/hooks/abcdefgh mailto://bob:hunter2@example.org",
+        "LEPAUTE_STORE": "postgresql://bob:hunter3@db/lepaute",
+        "LEPAUTE_HOME": "/home/bob/lepaute",
+    }
+    redactor = Redactor(own)
+    hidden = dict.fromkeys(("LEPAUTE_NOTIFY", "LEPAUTE_STORE"), REDACTED)
+    assert redactor.environment(own) == {**hidden, "LEPAUTE_HOME": "/home/bob/lepaute"}
+    assert chosen_variables(own, redactor)["values"] == {**hidden, "LEPAUTE_HOME": "/home/bob/lepaute"}
+    for secret in ("json://h/hooks/abcdefgh", "hunter2", "postgresql://bob:hunter3@db/lepaute", "hunter3"):
+        assert redactor.text(f"x {secret} y") == f"x {REDACTED} y"
+    assert redactor.text("/home/bob/lepaute json://h/hooks/") == "/home/bob/lepaute json://h/hooks/"
+    folder = {"LEPAUTE_STORE": "/data/fleet-store"}
+    assert Redactor(folder).environment(folder) == folder
+
+
 def test_a_secret_that_is_a_number_is_not_looked_for_inside_measurements() -> None:
     redactor = Redactor({"PIN_TOKEN": "123456"})
     assert redactor.text("71234560 123456") == f"71234560 {REDACTED}"
@@ -226,6 +303,9 @@ def test_in_a_command_line_the_word_after_an_option_is_its_value() -> None:
         (["docker", "login", "-p", "hunter2"], ["docker", "login", "-p", REDACTED]),
         (["docker", "run", "-p", "80:80"], ["docker", "run", "-p", "80:80"]),
         (["mysql", "-p", "base"], ["mysql", "-p", "base"]),
+        (["wandb", "login", "0f" * 20], ["wandb", "login", REDACTED]),
+        (["wandb", "login", "--relogin", "0f" * 20], ["wandb", "login", "--relogin", REDACTED]),
+        (["wandb", "sync", "0f" * 20], ["wandb", "sync", "0f" * 20]),
         (["mysql", "-phunter2", "base"], ["mysql", f"-p{REDACTED}", "base"]),
         (["sh", "-c", "sshpass -p hunter2 ssh h"], ["sh", "-c", f"sshpass -p {REDACTED} ssh h"]),
         (["lepaute", "run", "--set", "db_pwd=hunter2"], ["lepaute", "run", "--set", f"db_pwd={REDACTED}"]),
@@ -283,6 +363,16 @@ HARD = [
         '"curl",\n',
         "machine a login ",
         "a@hooks.slack.com/",
+    ),
+    *("://a:b/", "://a:", "slack://aaaaaaa", "/bot123456", "$6$a", "$y$a$b", "$argon2id$v=1$m$", "</", "<password>a"),
+    *(
+        "\na:5432:a:a:",
+        "\na:",
+        "define('_KEY','",
+        "Private-Lines: 1\n",
+        "Private-Lines: 1\naa\n",
+        "wandb login ",
+        "psk=",
     ),
     *("?sig=", "&sig=aaaaaaa", "hvs.", "a.atlasv1.", "abc8Q~", "pwd", "pw=", "A3-", "SG.", "xapp-1-", "sk-ant-"),
     *("password ", "--password", " --a", "-a", "://a", "://a@", "eyJabcdef.", "-eyJ", "cookie:", "x-x-", "token:'"),

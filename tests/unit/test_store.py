@@ -25,6 +25,7 @@ from support_store import (
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.store import Store, open_store
+from lepaute.store.backend import NoStoreError
 from lepaute.store.folder import MERGED_FILES
 from lepaute.store.tables import VERDICTS
 
@@ -35,6 +36,29 @@ KILLS = 20
 def store(where: str) -> Iterator[Store]:
     with open_store(where) as opened:
         yield opened
+
+
+def test_a_store_that_is_not_there_is_made_only_where_that_is_wanted(where: str) -> None:
+    for _ in range(2):
+        with pytest.raises(NoStoreError, match="there is no store in"):
+            open_store(where, create=False)
+    assert "://" in where or not Path(where).exists()
+    with open_store(where) as made:
+        made.add_values(values())
+    with open_store(where, create=False) as opened:
+        assert len(opened.values()) == len(values())
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["postgressql://bob:hunter2@db/x", "https://bob:hunter2@db", "postgresql:/bob:hunter2@db/x", " postgres://h"],
+)
+def test_a_url_that_is_none_of_a_store_is_refused_without_its_password(place: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="write postgresql://USER@HOST/DATABASE, or a folder") as refused:
+        open_store(place)
+    assert "hunter2" not in str(refused.value)
+    with open_store(tmp_path / "a:b"):
+        assert (tmp_path / "a:b" / "store.json").exists()
 
 
 def events(*reasons: str) -> pandas.DataFrame:

@@ -5,6 +5,8 @@ import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -96,6 +98,30 @@ def test_a_message_that_fails_or_whose_process_died_is_due_again(tmp_path: Path)
         assert len(announce(store, again, [regression("n1")], now_s=1001.0 + STALE_S)) == 1
 
 
+def test_what_joined_a_message_that_failed_is_announced_with_it(tmp_path: Path) -> None:
+    def changed(*factors: str) -> Regression:
+        changes = tuple(regression("n1", factor=factor).changes[0] for factor in factors)
+        return replace(regression("n1"), changes=changes)
+
+    with open_store(tmp_path / "store") as store:
+
+        class Slow(Recorder):
+            """While its message is on its way, another process finds a further factor; then it fails."""
+
+            def send(self, title: str, body: str) -> None:
+                assert body
+                assert announce(store, Recorder(), [changed("dgemm_rate_flops", "mean_frequency_Hz")]) == []
+                raise EnvironmentProblem(title)
+
+        (failed,) = announce(store, Slow(), [changed("dgemm_rate_flops")])
+        assert failed.problem
+        channel = Recorder()
+        for _ in range(2):
+            announce(store, channel, [changed("dgemm_rate_flops", "mean_frequency_Hz")])
+        (title,) = channel.titles
+        assert "and 1 more" in title
+
+
 def test_processes_that_run_at_once_send_one_message(where: str) -> None:
     channel = Recorder()
     with open_store(where):
@@ -136,6 +162,18 @@ def test_a_url_that_is_none_is_refused_and_passwords_are_not_shown() -> None:
     assert first.name != second.name
 
 
+@contextmanager
+def served(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """The address of a server while it runs."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
 @pytest.fixture
 def hook() -> Iterator[tuple[str, list[dict[str, str]]]]:
     """The URL of a webhook, and the messages that it gets."""
@@ -149,13 +187,45 @@ def hook() -> Iterator[tuple[str, list[dict[str, str]]]]:
 
         def log_message(self, *_: object) -> None: ...
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"json://127.0.0.1:{server.server_port}/hook", messages
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with served(Handler) as address:
+        yield f"json://{address}/hook", messages
+
+
+@pytest.fixture
+def moved() -> Iterator[tuple[str, list[str]]]:
+    """The URL of a webhook that answers with a redirect to one that takes all, and what that one is asked."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(int(self.path.strip("/").partition("?")[0]))
+            self.send_header("Location", "/new")
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    with served(Handler) as address:
+        yield address, asked
+
+
+@pytest.mark.parametrize("place", ["301", "302", "303", "307", "308", "302?redirect=yes"])
+def test_a_redirect_is_a_failure_and_the_message_is_due_again(
+    place: str, moved: tuple[str, list[str]], tmp_path: Path
+) -> None:
+    address, asked = moved
+    (channel,) = channels_of([f"json://{address}/{place}"])
+    with open_store(tmp_path / "store") as store:
+        for _ in range(2):
+            (failed,) = announce(store, channel, [regression("n1")])
+            assert f"the answer is a redirect, {place[:3]}, which is not followed" in failed.problem
+        assert "sent" not in set(store.notifications()["state"])
+    assert asked == []
 
 
 def test_the_command_sends_once_and_writes_the_file(

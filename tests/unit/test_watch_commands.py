@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lepaute.cli.main import main
+from lepaute.store import open_store
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "watch"
 FLEET, MAPPING = EXAMPLE / "fleet.csv", EXAMPLE / "mapping.yaml"
@@ -89,9 +90,13 @@ def test_a_file_that_cannot_be_read_makes_no_store_and_changes_none(
     assert (ingested / "store.json").read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "command", [["test"], ["replay"], ["events", "list"], ["cost", "7", "-p", "dahu", "--n", "100"]]
-)
+READING = [
+    ["test"], ["replay"], ["events", "list"], ["cost", "7", "-p", "dahu", "--n", "100"], ["health", "demo-7"],
+    ["alert", "--prometheus", "state.prom"], ["site", "-o", "pages"], ["events", "propose"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", READING)
 def test_a_store_that_is_not_there_is_no_store_in_which_all_is_well(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -99,6 +104,64 @@ def test_a_store_that_is_not_there_is_no_store_in_which_all_is_well(
     assert "no store in" in refusal(capsys, *command, "--store", tmp_path / "slip")
     assert "LEPAUTE_STORE" in refusal(capsys, *command)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", [*READING, ["ingest", FLEET, "--mapping", MAPPING], ["run", "--archives", "tests"]])
+@pytest.mark.parametrize("url", ["postgressql://bob:hunter2@db/lepaute", "postgresql:/bob:hunter2@db/lepaute"])
+def test_a_url_of_no_store_is_refused_without_its_password(
+    command: list[str], url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = refusal(capsys, *command, "--store", url)
+    assert "write postgresql://USER@HOST/DATABASE, or a folder" in said
+    assert "hunter2" not in said
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "command", [["health", "demo-7"], ["alert", "--prometheus", "state.prom"], ["site", "-o", "p"]]
+)
+def test_a_store_without_values_says_nothing_of_health(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with open_store(tmp_path / "store"):
+        pass
+    assert "the store has no factor values" in refusal(capsys, *command, "--store", "store")
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+
+
+@pytest.mark.parametrize("command", [["health", "node7"], ["alert", "--prometheus", "state.prom"]])
+def test_a_store_that_nobody_has_tested_says_nothing_of_health(
+    command: list[str], ingested: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert "nothing in the store has been tested; `lepaute watch test` does it" in refusal(
+        capsys, *command, "--store", ingested
+    )
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_all_commands_find_a_node_by_its_names_and_none_by_another(
+    tested: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = ("--store", tested)
+    for name in ("node7", "demo-node7"):
+        assert [each["node"] for each in found(capsys, "health", name, *at)["nodes"]] == ["node7"]
+        status, text = answer(capsys, "health", name, *at)
+        assert (status, text.partition(" (")[0]) == (1, f"{name}: regressed: a confirmation run is needed")
+        assert found(capsys, "test", "--node", name, *at)["nodes"] == 1
+    status, text = answer(capsys, "health", "node[5-6],node99", *at)
+    assert (status, text) == (
+        2, "node5: no open regression\nnode6: no open regression\nnode99: unknown (the store has no such node)\n"
+    )  # fmt: skip
+    assert answer(capsys, "health", "node[7,99]", *at)[0] == 1
+    cost = ("cost", "node99", "-p", "dahu", "--n", "100")
+    for command in (("test", "--node", "node[7,99]"), ("replay", "--node", "node99"), cost):
+        assert "the store has no node node99; it has demo node[1-12]" in refusal(capsys, *command, *at)
+    assert "the store has no cluster 'dmeo'; it has demo" in refusal(capsys, "health", "7", "--cluster", "dmeo", *at)
 
 
 @pytest.mark.slow
@@ -165,7 +228,7 @@ def test_each_test_goes_into_a_csv_file(tested: Path, tmp_path: Path, capsys: py
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["--node", "node99"], "no node of node99"),
+        (["--node", "node99"], "no node node99"),
         (["--cluster", "other"], "no factor values of cluster other"),
         (["--factor", "speed"], "no row has the factor"),
         (["--factor", "a & "], "as 'a & b'"),
@@ -235,7 +298,7 @@ def test_a_node_without_a_number_needs_one_in_the_platform(
     )
     words = ("cost", "login", "--store", tmp_path / "store", "-p", "dahu", "--n", "100", "--grid", "1x1")
     assert "give --platform-node N" in refusal(capsys, *words)
-    assert "no value of node node99" in refusal(capsys, "cost", "node99", *words[2:])
+    assert "the store has no node node99" in refusal(capsys, "cost", "node99", *words[2:])
 
 
 @pytest.mark.slow

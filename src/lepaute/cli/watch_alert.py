@@ -46,7 +46,7 @@ def alert(
     from lepaute.kit.text import counted
     from lepaute.watch.alerts.announce import announce
     from lepaute.watch.alerts.channels import channels_of
-    from lepaute.watch.alerts.open_regressions import open_regressions
+    from lepaute.watch.alerts.open_regressions import judged_regressions
     from lepaute.watch.alerts.prometheus import write_prometheus
 
     urls = list(notify) if notify is not None else os.environ.get(VARIABLE, "").split()
@@ -55,7 +55,7 @@ def alert(
     check_outputs({"--prometheus": prometheus}, inputs=[])
     channels = channels_of(urls)
     with opened(store) as watch:
-        found = open_regressions(watch.store)
+        found = judged_regressions(watch.store)
         if prometheus is not None:
             try:
                 write_prometheus(found, prometheus, time.time())

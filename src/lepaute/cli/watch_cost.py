@@ -70,7 +70,7 @@ def cost(
     machine, _ = platform_of(platform, settings)
     smaller = None if grid_without is None else grid_of(grid_without)
     with opened(store) as watch:
-        values, of_cluster, name = _values_of_node(watch.store, node, cluster)
+        values, of_cluster, name = _values_of_node(watch, node, cluster)
         changelog = watch.changelog()
         of_speed = check_text(factor, "--factor") or _speed(values, node)
         since_s = start_of(since, "--since")
@@ -172,24 +172,20 @@ def _state_dict(state: "NodeState") -> dict[str, Any]:
     }
 
 
-def _values_of_node(store: Any, node: str, cluster: str | None) -> "tuple[pd.DataFrame, str, str]":
+def _values_of_node(watch: "Watch", node: str, cluster: str | None) -> "tuple[pd.DataFrame, str, str]":
     """The factor values of the node, its cluster and its name there; raises InputError where it is none or several."""
     from lepaute.errors import InputError
     from lepaute.kit.node_sets import check_node_name
-    from lepaute.watch.changelog import ALL, NodeSet
+    from lepaute.watch.named_nodes import nodes_named, the_node
 
     check_text(cluster, "--cluster")
-    names = {check_node_name(node), node.rpartition("-")[2], f"{cluster}-{node}"} - {""}
-    values = store.values(nodes=sorted(names), cluster=cluster)
-    pairs = list(values[["cluster", "node"]].drop_duplicates().itertuples(index=False, name=None))
-    meant = sorted(NodeSet(cluster or ALL, node).among(pairs))
-    if not meant:
-        raise InputError(f"the store has no value of node {node[:80]}{f' of {cluster}' if cluster else ''}")
-    if len(meant) > 1:
-        clusters = ", ".join(each or "none" for each, _ in meant)
-        raise InputError(f"node {node[:80]} is of several clusters: {clusters}; give --cluster")
-    ((of_cluster, name),) = meant
-    return values[(values["cluster"] == of_cluster) & (values["node"] == name)], of_cluster, name
+    known = watch.nodes()
+    found = nodes_named(known, check_node_name(node), cluster)
+    of_cluster, name = the_node(node, found.get(node, ()), known)
+    values = watch.store.values(nodes=[name], cluster=of_cluster)
+    if values.empty:
+        raise InputError(f"the store has no value of node {node[:80]}; `lepaute watch ingest` adds some")
+    return values, of_cluster, name
 
 
 def _standing_since_s(watch: "Watch", values: "pd.DataFrame", factor: str) -> float | None:

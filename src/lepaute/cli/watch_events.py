@@ -61,7 +61,10 @@ def add(
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="what happened")],
     date: Annotated[str, typer.Option("--date", metavar="DATE", help="takes effect at 00:00 UTC on this date")],
     store: Place = None,
-    cluster: Annotated[str, typer.Option("--cluster", metavar="NAME", help="cluster of the nodes, or all")] = "all",
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", metavar="NAME", help="cluster of the nodes, or all; needed where several fit"),
+    ] = None,
     kind: Annotated[str, typer.Option("--type", help="platform (what is measured) or protocol (how)")] = "platform",
     outlier: Annotated[
         str | None,
@@ -73,15 +76,20 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Records an event, which begins a new reference for its nodes, or an outlier."""
-    from lepaute.watch.changelog import Event, NodeSet, Outlier
+    from lepaute.errors import InputError
+    from lepaute.watch.changelog import ALL, Event, NodeSet, Outlier
     from lepaute.watch.changelog_edits import record
 
     for text, option in ((node, "--node"), (reason, "--reason"), (cluster, "--cluster"), (outlier, "--outlier")):
         check_text(text, option)
-    day, nodes, who = date_of(date, "--date"), NodeSet(cluster, node), author_of(author)
+    day, nodes, who = date_of(date, "--date"), NodeSet(ALL if cluster is None else cluster, node), author_of(author)
     assert day is not None
     entry = Event(day, nodes, kind, reason, who) if outlier is None else Outlier(day, nodes, outlier, reason, who)
     with opened(store) as watch:
+        clusters = sorted({of for of, _ in nodes.among(watch.nodes())})
+        if cluster is None and len(clusters) > 1:
+            named = ", ".join(each or "none" for each in clusters)[:200]
+            raise InputError(f"there are such nodes in several clusters: {named}; give --cluster NAME, or all")
         _print_ids(record(watch.store, [entry]), as_json=as_json)
         _warn_if_unknown(watch, nodes)
 
@@ -302,16 +310,13 @@ def _check_files(events: Path | None, outliers: Path | None, what: str) -> None:
 
 def _warn_if_unknown(watch: "Watch", nodes: "NodeSet") -> None:
     """Says on standard error that an entry means no node of the store: a slip, or a node that is yet to come."""
-    from lepaute.watch.nodes_text import nodes_text
+    from lepaute.watch.named_nodes import known_text
 
     known = watch.nodes()
     if nodes.among(known):
         return
     of = "" if nodes.cluster == "all" else f" of cluster {nodes.cluster}"
-    clusters = sorted({cluster for cluster, _ in known})
-    has = ", ".join(nodes_text(each, (node for cluster, node in known if cluster == each)) for each in clusters)
-    has = f"it has {has[:200]}" if has else "it has no values yet"
-    print(f"warning: no node of the store is {nodes.text[:80]}{of}; {has}", file=sys.stderr)
+    print(f"warning: no node of the store is {nodes.text[:80]}{of}; {known_text(known)}", file=sys.stderr)
 
 
 def _count(entries: int) -> str:

@@ -31,7 +31,7 @@ def health(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Says whether nodes have regressed; exit status 1 if one has.
+    """Says whether nodes have regressed; exit status 1 if one has, else 2 if nothing is known of one.
 
     Nothing is tested or judged: the command reads what `lepaute watch test` has recorded, in a few seconds. With
     --drain it asks for a confirmation run first, and never touches a node that somebody else drained or resumed.
@@ -39,25 +39,34 @@ def health(
     import time
 
     from lepaute.errors import InputError
-    from lepaute.kit.node_sets import parse_node_set
     from lepaute.watch.drains.decision import Verdict
     from lepaute.watch.drains.health import node_health
     from lepaute.watch.drains.limit import limit_of
+    from lepaute.watch.named_nodes import nodes_named, the_node
 
     limit = limit_of(most, "--most")
     if partition is not None and not drain:
         raise InputError("--partition goes with --drain")
-    names = parse_node_set(check_text(nodes, "NODES") or _this_node())
+    text, of_cluster = check_text(nodes, "NODES") or _this_node(), check_text(cluster, "--cluster")
     with opened(store) as watch:
+        known = watch.nodes()
+        clusters = sorted({cluster for cluster, _ in known})
+        if drain and of_cluster is None and len(clusters) > 1:
+            raise InputError(
+                f"the store has nodes of {', '.join(each or 'no cluster' for each in clusters)[:200]}; "
+                "--drain needs --cluster, for the nodes of this Slurm are of one"
+            )
+        named = nodes_named(known, text, of_cluster)
+        meant = {name: the_node(name, each, known) if each else None for name, each in named.items()}
         drains = _slurm_drains(partition, limit) if drain else None
-        found = node_health(watch.store, check_text(cluster, "--cluster"), names, time.time(), drains)
+        found = node_health(watch.store, meant, time.time(), drains)
     if as_json:
         print(json.dumps({"nodes": [_plain(each) for each in found]}, indent=2))
     else:
         for each in found:
             print(_line(each, drains))
-    well = {Verdict.HEALTHY, Verdict.UNKNOWN}
-    return 0 if all(each.verdict in well for each in found) else 1
+    verdicts = {each.verdict for each in found}
+    return 1 if verdicts - {Verdict.HEALTHY, Verdict.UNKNOWN} else 2 if Verdict.UNKNOWN in verdicts else 0
 
 
 def _this_node() -> str:
@@ -79,12 +88,12 @@ def _slurm_drains(partition: str | None, limit: "Limit") -> "Drains":
 def _line(each: "NodeHealth", drains: "Drains | None") -> str:
     from lepaute.watch.drains.decision import Verdict
 
-    text = f"{each.node}: {each.verdict.value}"
+    text = f"{each.name}: {each.verdict.value}"
     if drains is not None and each.verdict is Verdict.REQUEST:
-        text = f"{each.node}: regressed: a confirmation run is asked for"
+        text = f"{each.name}: regressed: a confirmation run is asked for"
     elif drains is not None and each.verdict is Verdict.DRAIN:
-        text = f"{each.node}: regressed, and confirmed; {each.problem or 'drained now'}"
-    elif drains is not None and each.verdict is Verdict.HEALTHY and _drained_by_us(each.node, drains):
+        text = f"{each.name}: regressed, and confirmed; {each.problem or 'drained now'}"
+    elif drains is not None and each.verdict is Verdict.HEALTHY and _drained_by_us(each.name, drains):
         text += ", and still drained: resume it by hand"
     return f"{text} ({each.reason})" if each.reason else text
 
@@ -95,6 +104,7 @@ def _drained_by_us(node: str, drains: "Drains") -> bool:
 
 def _plain(each: "NodeHealth") -> dict[str, object]:
     return {
+        "name": each.name,
         "cluster": each.cluster,
         "node": each.node,
         "verdict": each.verdict.name.lower(),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.watch_store import AsJson, Place, check_text, is_there, place_of
+from lepaute.cli.watch_store import AsJson, Place, check_text, place_of
 from lepaute.kit.files import sync
 from lepaute.kit.text import counted
 
@@ -65,7 +65,8 @@ def ingest(
 
 def ingested(where: str, files: list[Path], **given: Any) -> "Ingested":
     """As `Watch.ingest`, into a store that is created if missing, and not if that raises."""
-    return _ingested(where, files, given) if is_there(where) else _ingested_first(Path(where), files, given)
+    is_there = "://" in where or (Path(where) / "store.json").exists()  # a database takes all files or none
+    return _ingested(where, files, given) if is_there else _ingested_first(Path(where), files, given)
 
 
 def _ingested(where: str | Path, files: list[Path], given: dict[str, Any]) -> "Ingested":

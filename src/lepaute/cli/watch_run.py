@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lepaute.cli.watch_store import AsJson, Place, check_text, is_there, opened, place_of
+from lepaute.cli.watch_store import AsJson, Place, check_text, opened, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -96,15 +96,22 @@ def run(
 def _histories(place: str, cluster: str) -> "Mapping[str, NodeHistory]":
     """When each node was last measured, and since when a confirmation run of it is asked for."""
     from lepaute.measure.idle_nodes.order import NodeHistory
+    from lepaute.store.backend import NoStoreError
+    from lepaute.watch.changelog import names_of_node
     from lepaute.watch.drains.requested import requested_runs
 
-    if not is_there(place):
+    try:
+        with opened(place) as watch:
+            jobs = watch.store.job_states(cluster)
+            requested = requested_runs(watch.store.node_actions(), cluster)
+    except NoStoreError:  # the first result makes it
         return {}
-    with opened(place) as watch:
-        jobs = watch.store.job_states(cluster)
-        requested = requested_runs(watch.store.node_actions(), cluster)
     last = jobs[jobs["state"] == "done"].groupby("node")["started_s"].max()
-    return {node: NodeHistory(last.get(node), requested.get(node)) for node in {*last.index, *requested}}
+    return {
+        name: NodeHistory(last.get(node), requested.get(node))
+        for node in sorted({*last.index, *requested})
+        for name in names_of_node(cluster, node)
+    }
 
 
 def _say(event: str) -> None:

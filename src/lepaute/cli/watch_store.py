@@ -23,35 +23,26 @@ AsJson = Annotated[bool, typer.Option("--json", help="one JSON object on standar
 
 
 def place_of(place: str | None) -> str:
-    """The store that is meant; raises InputError where none is named."""
+    """The store that is meant; raises InputError where none is named, or by a URL that is none of a store."""
     from lepaute.errors import InputError
+    from lepaute.store.opening import check_place
 
     where = os.environ.get(VARIABLE, "") if place is None else place
     if not where:
         raise InputError(f"no store is named; give --store FOLDER, or set {VARIABLE}")
+    check_place(where)
     return where
-
-
-def is_there(where: str) -> bool:
-    """Whether a folder is a store; a database is asked only when it is opened."""
-    from pathlib import Path
-
-    return "://" in where or (Path(where) / "store.json").exists()
 
 
 def opened(place: str | None) -> "Watch":
     """The watch over the store that is meant.
 
-    Raises InputError where none is named, or the folder is no store: a slip of the pen would be a new, empty store, in
-    which nothing is ever wrong.
+    Raises InputError where none is named, or it is not there: a slip of the pen would be a new, empty store, in which
+    nothing is ever wrong.
     """
-    from lepaute.errors import InputError
     from lepaute.watch import open as open_watch
 
-    where = place_of(place)
-    if not is_there(where):
-        raise InputError(f"there is no store in {where[:200]}; `lepaute watch ingest --store` makes one")
-    return open_watch(where)
+    return open_watch(place_of(place), create=False)
 
 
 def date_of(text: str | None, option: str) -> "dt.date | None":

@@ -115,11 +115,11 @@ def windows_of(text: str) -> tuple[int, ...]:
 def chosen_values(watch: "Watch", nodes: str | None, cluster: str | None, until_s: float | None) -> "pd.DataFrame":
     """The factor values of the nodes and the cluster that are meant.
 
-    Raises InputError where there are none.
+    Raises InputError where there are none, or none of a node that is named.
     """
     from lepaute.cli.watch_store import check_text
     from lepaute.errors import InputError
-    from lepaute.watch.changelog import ALL, NodeSet
+    from lepaute.watch.named_nodes import known_text, nodes_named
 
     values = watch.store.values(cluster=check_text(cluster, "--cluster"), until_s=until_s)
     if values.empty:
@@ -128,9 +128,10 @@ def chosen_values(watch: "Watch", nodes: str | None, cluster: str | None, until_
     if nodes is None:
         return values
     pairs = list(values[["cluster", "node"]].drop_duplicates().itertuples(index=False, name=None))
-    meant = NodeSet(cluster or ALL, nodes).among(pairs)
-    if not meant:
-        raise InputError(f"no node of {nodes[:80]} is in the store")
+    found = nodes_named(pairs, nodes, cluster)
+    if unknown := [name for name, of in found.items() if not of]:
+        raise InputError(f"the store has no node {', '.join(unknown)[:80]}; {known_text(pairs)}")
+    meant = {node for of in found.values() for node in of}
     keys = values["cluster"] + "\n" + values["node"]
     return values[keys.isin([f"{of}\n{name}" for of, name in meant])].reset_index(drop=True)
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
+from lepaute.errors import InputError
 from lepaute.store.tables import Table
 
 if TYPE_CHECKING:
@@ -12,6 +13,13 @@ if TYPE_CHECKING:
 
 #: Values of the question marks of a query.
 Parameters = Sequence[str | int | float | bool | list[str]]
+
+
+class NoStoreError(InputError):
+    """There is no store at the place, which was to be opened and not made."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(f"there is no store in {place[:200]}; `lepaute watch ingest --store` makes one")
 
 
 class Reader(ABC):

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.files import sync
-from lepaute.store.backend import Backend, Parameters, Writer, parquet_rows
+from lepaute.store.backend import Backend, NoStoreError, Parameters, Writer, parquet_rows
 from lepaute.store.folder_index import DataFile, Index, read_index, write_index
 from lepaute.store.migrations import changed, migrated
 from lepaute.store.tables import TABLES, VERSION, Table
@@ -43,10 +43,13 @@ _SQL_TYPES = {"text": "varchar", "integer": "bigint", "real": "double", "flag": 
 
 
 class FolderBackend(Backend):
-    """The folder is made where there is none; a store of an older version becomes one of this version."""
+    """With `create` the folder is made where there is none; a store of an older version becomes one of this version."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, create: bool) -> None:
         import duckdb
+
+        if not create and not (folder / "store.json").exists():
+            raise NoStoreError(str(folder))
 
         self.folder, self.name = folder, str(folder)
         self._busy = threading.RLock()  # a connection serves one thread at a time

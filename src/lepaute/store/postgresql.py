@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.store.backend import Backend, Parameters, Writer, parquet_rows
+from lepaute.store.backend import Backend, NoStoreError, Parameters, Writer, parquet_rows
 from lepaute.store.migrations import changed, check_version, migrated
 from lepaute.store.tables import TABLES, VERSION, Table
 
@@ -31,9 +31,9 @@ _ROWS_OF_PIECE = 1_000_000
 
 
 class PostgresqlBackend(Backend):
-    """Makes the schema in a database that exists; a store of an older version becomes one of this version."""
+    """With `create` the schema is made in a database that exists; an older store becomes one of this version."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, create: bool) -> None:
         try:
             import psycopg
         except ImportError:
@@ -53,7 +53,7 @@ class PostgresqlBackend(Backend):
             reason = (str(problem).splitlines() or ["no reason given"])[0].strip()
             raise EnvironmentProblem(f"{self.name}: cannot be reached ({_hidden(reason, url)[:200]})") from None
         try:
-            self._prepare()
+            self._prepare(create=create)
         except BaseException:
             self._connection.close()
             raise
@@ -86,7 +86,7 @@ class PostgresqlBackend(Backend):
             self._connection.execute("select pg_advisory_xact_lock(%s)", [_LOCK])
             yield _PostgresqlWriter(self._connection)
 
-    def _prepare(self) -> None:
+    def _prepare(self, *, create: bool) -> None:
         with self._explained(), self._connection.transaction():
             found = self._connection.execute("select to_regclass(%s)", [f"{SCHEMA}.store"]).fetchone()
         if found and found[0]:
@@ -94,6 +94,8 @@ class PostgresqlBackend(Backend):
                 self._connection.execute(f"set search_path to {SCHEMA}")
                 if self._version() == VERSION:
                     return
+        elif not create:
+            raise NoStoreError(self.name)
         with self._explained(), self._connection.transaction():
             self._connection.execute("select pg_advisory_xact_lock(%s)", [_LOCK])
             self._connection.execute(f"create schema if not exists {SCHEMA}")

@@ -33,6 +33,11 @@ KINDS = {"protocol": "protocol", "platform": "platform", "g5k": "platform"}
 _BETWEEN_SETS = re.compile(r"/(?![^\[]*\])")  # not the step of node[1-9/2]
 
 
+def names_of_node(cluster: str, node: str) -> frozenset[str]:
+    """What people and schedulers call a node of a store: 13, dahu-13."""
+    return frozenset((node, f"{cluster}-{node}", node.removeprefix(f"{cluster}-")) if cluster else (node,))
+
+
 @dataclass(frozen=True, slots=True)
 class NodeSet:
     """Nodes of one cluster or of all; `text` as it was written."""
@@ -45,11 +50,11 @@ class NodeSet:
             raise InputError(f"the cluster is empty; give its name, or {ALL}")
         self.names()
 
-    def names(self) -> frozenset[str] | None:
-        """Its nodes as written; None: all."""
+    def names(self) -> tuple[str, ...] | None:
+        """Its nodes as written, each once; None: all."""
         if self.text == ALL:
             return None
-        return frozenset(name for part in _BETWEEN_SETS.split(self.text) for name in parse_node_set(part))
+        return tuple(dict.fromkeys(name for part in _BETWEEN_SETS.split(self.text) for name in parse_node_set(part)))
 
     def among(self, nodes: Iterable[tuple[str, str]]) -> frozenset[tuple[str, str]]:
         """Those of the (cluster, node) that are in the set."""
@@ -57,8 +62,7 @@ class NodeSet:
         return frozenset(
             (cluster, node)
             for cluster, node in nodes
-            if self.cluster in (ALL, cluster)
-            and (names is None or not names.isdisjoint((node, f"{cluster}-{node}", node.removeprefix(f"{cluster}-"))))
+            if self.cluster in (ALL, cluster) and (names is None or not names_of_node(cluster, node).isdisjoint(names))
         )
 
 

@@ -28,12 +28,13 @@ class Ingested:
     values: int
 
 
-def open_watch(place: str | Path) -> "Watch":
-    """The watch of a store: a folder, made where there is none, or a database, postgresql://user@host/database.
+def open_watch(place: str | Path, *, create: bool = True) -> "Watch":
+    """The watch of a store, a folder or a database, postgresql://user@host/database; made where there is none.
 
+    create : unless it is true, nothing is made, and a store that is not there raises InputError
     Raises InputError where the folder holds something else, EnvironmentProblem where the server cannot be reached.
     """
-    return Watch(open_store(place))
+    return Watch(open_store(place, create=create))
 
 
 class Watch:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from .command_run import Run, run_command
-from .redact import REDACTED, SECRET_NAME, Redactor
+from .redact import Redactor
 from .system_files import SystemFiles, why
 
 #: Variables whose values can change a measurement; of all others only the names are kept.
@@ -135,11 +135,7 @@ def collect(files: SystemFiles, run: Run = run_command, environ: Mapping[str, st
 
 def chosen_variables(variables: Mapping[str, str], redactor: Redactor) -> dict[str, object]:
     """{"values": of the relevant variables, "other_names": of the rest}; what looks like a secret is replaced."""
-    values = {
-        name: REDACTED if SECRET_NAME.search(name) else redactor.text(value)
-        for name, value in variables.items()
-        if RELEVANT.search(name)
-    }
+    values = {name: redactor.variable(name, value) for name, value in variables.items() if RELEVANT.search(name)}
     return {"values": values, "other_names": sorted(set(variables) - set(values))}
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from .secret_forms import PROGRAMS, TOKENS, Program, program_pattern
 
@@ -13,9 +14,11 @@ REDACTED = "(redacted)"
 #: Names of variables whose values are secrets.
 SECRET_NAME = re.compile(
     r"TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH|COOKIE|SESSION|PRIVATE|JWT|WEBHOOK|CONNECTION_?STRING"
-    r"|(?<=[A-Z0-9_])(?<!OLD)PWD|_PW(?![A-Z])",
+    r"|(?<=[A-Z0-9_])(?<!OLD)PWD|_PW(?![A-Z])|LEPAUTE_NOTIFY",
     re.IGNORECASE,
 )
+#: Of our own: URLs in them have passwords.
+_OWN_NAME = "LEPAUTE_"
 #: Names that smell and are not: their values are words such as "ubuntu", to be left alone in other texts.
 _INNOCENT_NAME = re.compile(
     r"KEYBOARD|KEYMAP|KEYRING|MONKEY|HOCKEY|TURKEY|COMPASS|BYPASS|PASSIVE|AUTHOR(?!I[ZS])|XAUTHORITY|ASKPASS|AUTH_SOCK"
@@ -31,9 +34,13 @@ _NO_SECRET = re.compile(
 )
 
 _STRONG = (
-    r"password|passwd|passphrase|secret|(?:api|access|private|secret|account|shared)[_-]?key|(?-i:(?<=_)P(?:ASS|WD))"
+    r"password|passwd|passphrase|secret"
+    r"|(?:api|access|private|secret|account|shared|munge|encryption|signing|master)[_-]?key"
+    r"|(?-i:(?<=_)P(?:ASS|WD)|(?:Storage|Dbd?|Database|User|Admin|Auth|Login|Smtp|Proxy)Pass)"
+    # Not the first_pass of a program, nor its high_pass.
+    r"|(?:ssh|sudo|become|db|database|user|admin|root|login|smtp|mail|bmc|ipmi|ldap|bind|vault|proxy|http)_pass"
 )
-_WEAK = r"token|jwt|cookie|auth|credentials?|(?<![\w-])pass"
+_WEAK = r"token|jwt|cookie|auth|credentials?|(?<![\w-])pass|(?<![a-z0-9])psk"
 #: Also a working directory, a pulse width, a plane wave.
 _SHORT = r"(?<![a-z0-9])pwd?(?![\w-])"
 _NO_SHORT_SECRET = re.compile(r"[/~.$].*|[-+]?[0-9.]+(?:e[-+]?[0-9]+)?[a-z]{0,2}[).,;:\]}]*", re.IGNORECASE)
@@ -49,7 +56,7 @@ _OPTION = re.compile(
 )
 _ASSIGNMENT = re.compile(
     rf"(?P<name>(?P<strong>{_STRONG})|{_WEAK}|(?P<short>{_SHORT}))"
-    rf"(?P<between>\\?[\"']?(?P<space>[ \t]{{0,3}})(?P<sign>=(?!=)|:(?![:/]))[ \t]{{0,3}}){_VALUE}",
+    rf"(?P<between>\\?[\"']?(?P<space>[ \t]{{0,3}})(?P<sign>=>|=(?!=)|:(?![:/]))[ \t]{{0,3}}){_VALUE}",
     re.IGNORECASE,
 )
 _HEADER = re.compile(
@@ -85,6 +92,8 @@ class Redactor:
         literals: set[str] = set()
         for name, value in environ.items():
             word = value.isalpha() and not _SURE_NAME.search(name)
+            if name.startswith(_OWN_NAME):
+                literals.update(form for secret in _url_secrets(value) for form in _forms(secret))
             if SECRET_NAME.search(name) and not _INNOCENT_NAME.search(name) and not word:
                 literals.update(_forms(value) | _forms(value.strip()))
         ordered = sorted(literals, key=lambda text: (-len(text), text))  # the longest that fits wins
@@ -106,7 +115,8 @@ class Redactor:
         if any(word in lower for word in ("authorization", "cookie", "x-")):
             text = _HEADER.sub(_header, text)
         if any(
-            word in lower for word in ("pass", "pw", "secret", "key", "token", "jwt", "cookie", "auth", "credential")
+            word in lower
+            for word in ("pass", "pw", "secret", "key", "token", "jwt", "cookie", "auth", "credential", "psk")
         ):
             text = _OPTION.sub(_option, text)
             text = _ASSIGNMENT.sub(_assignment, text)
@@ -131,10 +141,22 @@ class Redactor:
 
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         """All variables; the whole value is replaced where the name sounds like a secret."""
-        return {
-            name: REDACTED if SECRET_NAME.search(name) and value else self.text(value)
-            for name, value in variables.items()
-        }
+        return {name: self.variable(name, value) for name, value in variables.items()}
+
+    def variable(self, name: str, value: str) -> str:
+        """The value of a variable: nothing of it where the name sounds like a secret, or it is a URL of our own."""
+        own = name.startswith(_OWN_NAME) and "://" in value
+        return REDACTED if value and (own or SECRET_NAME.search(name)) else self.text(value)
+
+
+def _url_secrets(value: str) -> set[str]:
+    """The URLs of a value, several with spaces between, and their passwords."""
+    urls = {word for word in value.split() if "://" in word}
+    passwords = set()
+    for url in urls:
+        with contextlib.suppress(ValueError):
+            passwords.add(urlsplit(url).password or "")
+    return urls | passwords
 
 
 def _forms(value: str) -> set[str]:

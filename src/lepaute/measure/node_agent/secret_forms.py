@@ -25,6 +25,12 @@ class Token(NamedTuple):
 #: what it passes over is bounded.
 TOKENS = (
     Token("://", r"(://)[^/\s?#\"'<>]{1,1024}(?=@)", "RFC 3986, section 3.2.1"),
+    # A password may have what should be written as %2F; a port has not.
+    Token(
+        "://",
+        r"(://)[^/\s?#\"'<>:@\[]{1,256}:(?!\d{1,5}[/?#])[^\s\"'<>]{1,1024}(?=@)",
+        "RFC 3986, section 3.2.1, as people write it",
+    ),
     Token("bearer", r"(?i)\b(bearer[ \t]{1,3})[\w.~+/-]{16,8192}={0,2}", "RFC 6750, section 2.1"),
     Token("eyj", r"(?<![\w-])eyJ[\w-]{5,}\.[\w-]{5,}\.[\w-]*", "RFC 7519"),
     # Clouds: keys, and addresses that are signed.
@@ -68,9 +74,18 @@ TOKENS = (
     # Messages and measurements.
     Token("xox", r"(?<![\w-])xox[abeoprs]-[\w-]{10,255}", GITLEAKS),
     Token("xapp-", r"(?<![\w-])xapp-\d-[\w-]{10,255}", GITLEAKS),
-    Token("hooks.slack.com", r"(hooks\.slack\.com/(?:services|workflows|triggers)/)[\w+/-]{20,255}", GITLEAKS),
+    Token("hooks.slack", r"(hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/)[\w+/-]{20,255}", GITLEAKS),
     Token(
-        "/webhooks/", r"(discord(?:app)?\.com/api/webhooks/)\d{5,25}/[\w-]{20,255}", "discord.com/developers: webhooks"
+        "/webhooks/",
+        r"(discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/)\d{5,25}/[\w-]{20,255}",
+        "discord.com/developers: webhooks",
+    ),
+    Token("/bot", r"(/bot)\d{6,12}:[\w-]{30,64}", "core.telegram.org/bots/api: making requests"),
+    Token(
+        "://",
+        r"((?<![\w.+-])(?:slack|discord|tgram|msteams|workflows?|gchat|mmosts?|rockets?|gotifys?|ntfys?|pover|pbul|matrixs?"
+        r"|signals?|zulip|webex|wxteams|pagerduty|opsgenie|ifttt|twilio)://)[^\s\"'<>(]{8,1024}",
+        "github.com/caronc/apprise: URLs of services",
     ),
     Token("webhookb2", r"(webhook\.office\.com/webhookb2/)[\w@/-]{20,512}", GITLEAKS),
     Token("sg.", r"\bSG\.[\w=.-]{66}", GITLEAKS),
@@ -90,6 +105,49 @@ TOKENS = (
     Token("pplx-", r"\bpplx-[A-Za-z0-9]{48}", GITLEAKS),
     Token("hf_", r"\bhf_[A-Za-z0-9]{30,255}", GITLEAKS),
     Token("api_org_", r"\bapi_org_[A-Za-z0-9]{30,255}", GITLEAKS),
+    # Passwords as crypt(3) and others keep them.
+    Token("$1$", r"\$1\$[./\w]{1,8}\$[./\w]{22}(?![./\w])", "crypt(5)"),
+    Token("$apr1$", r"\$apr1\$[./\w]{1,8}\$[./\w]{22}(?![./\w])", "httpd.apache.org: password formats"),
+    Token("$2", r"\$2[abxy]?\$\d\d\$[./\w]{53}", "crypt(5)"),
+    *(
+        Token(f"${kind}$", rf"\${kind}\$(?:rounds=\d{{1,9}}\$)?[./\w]{{1,16}}\${hash_}(?![./\w])", "crypt(5)")
+        for kind, hash_ in (("5", r"[./\w]{43}"), ("6", r"[./\w]{86}"))
+    ),
+    *(
+        Token(f"${kind}$", rf"\${kind}\$[./\w]{{1,16}}\$[./\w]{{1,86}}\$[./\w]{{43}}", "crypt(5)")
+        for kind in ("y", "gy")
+    ),
+    Token(
+        "$argon2",
+        r"\$argon2(?:id|i|d)\$v=\d{1,4}\$[mtp=,\d]{1,60}\$[A-Za-z0-9+/]{8,128}\$[A-Za-z0-9+/]{16,256}",
+        "github.com/P-H-C/phc-winner-argon2",
+    ),
+    # HOST:PORT:DATABASE:USER:PASSWORD; not an address of hardware or of version 6, nor a line of a compiler.
+    Token(
+        ":",
+        r"(?m)(^(?![0-9a-fA-F:]{1,60}(?:\s|$))(?:[\w.*/-]|\\:){1,255}:(?:\d{4,5}|\*):(?:\*|[A-Za-z_][\w.-]{0,62})"
+        r":(?:\*|[A-Za-z_][\w.@-]{0,62}):)[^\s\"']{1,1024}$",
+        "postgresql.org: The Password File",
+    ),
+    # Elements of XML, and settings of PHP.
+    Token(
+        "</",
+        r"(?i)(<(?:[\w.-]{1,40}:)?[\w.-]{0,40}(?:password|passwd|passphrase|secret|api[_-]?key)"
+        r"(?:\s[^<>]{0,200})?>)[^<]{1,4096}(?=</)",
+        "XML 1.0: elements",
+    ),
+    Token(
+        "define(",
+        r"(?i)(\bdefine\(\s{0,5}['\"][\w-]{0,60}(?:PASSWORD|PASSWD|PASS|SECRET|_KEY|_SALT)['\"]\s{0,5},\s{0,5}['\"])"
+        r"[^'\"\r\n]{1,1024}",
+        "php.net: define",
+    ),
+    Token(
+        "private-lines:",
+        r"(?i)(\bPrivate-Lines:[ \t]{0,3}\d{1,4}(?:\s|\\[nr]){1,4})"
+        r"(?:[A-Za-z0-9+/=]{1,80}(?:(?:\s|\\[nr]){1,4}|(?![\w+/=-])))+",
+        "PuTTY: PPK file format",
+    ),
     # A file of passwords: machine HOST login USER password SECRET, words apart by blanks or line ends.
     Token(
         "password",
@@ -120,6 +178,12 @@ class Program(NamedTuple):
 
 PROGRAMS = (
     Program("sshpass", "-p", "sshpass(1)"),
+    Program(
+        "wandb",
+        r"login|--relogin|--cloud|--verify|https?://[^\s\"']{1,200}",
+        "docs.wandb.ai: wandb login",
+        value=r"(?=[0-9a-f]{40}(?!\w)|wandb_v\d)[^\s\"'\\]",
+    ),
     # "-u user" alone asks for the password.
     Program("curl", "-u|-U|--user|--proxy-user", "curl(1), and " + GITLEAKS, value=r"(?=[^\s\"']{0,256}:)[^\s\"'\\]"),
     Program(

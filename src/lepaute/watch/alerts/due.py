@@ -55,17 +55,19 @@ def due(
     notifications : all rows of the store
     """
     last = _last_of(channel, notifications)
+    told = _told(channel, notifications, last, now_s)
     messages, states, covered = [], dict[Pair, tuple[str, str]](), set[Pair]()
     for regression in regressions:
         pairs = pairs_of(regression)
         covered |= set(pairs)
         known = [last[pair] for pair in pairs if pair in last and last[pair].is_open(now_s)]
         event = known[0].event if known else _event(channel, regression, pairs)
-        new = tuple(pair for pair in pairs if pair not in last or not last[pair].is_open(now_s))
+        is_new = not known or event not in told
+        new = tuple(pair for pair in pairs if is_new or pair not in last or not last[pair].is_open(now_s))
         named = {pair[1] for pair, each in last.items() if each.event == event and each.state in (SENT, SENDING)}
-        is_due = not known or len(set(regression.nodes) | named) >= GROWN * max(len(named), 1)
+        is_due = is_new or len(set(regression.nodes) | named) >= GROWN * max(len(named), 1)
         if new and is_due:
-            messages.append(Message(event, regression, len(named) if known else 0, new))
+            messages.append(Message(event, regression, 0 if is_new else len(named), new))
         states |= dict.fromkeys(new, (SENDING if is_due else JOINED, event))
     for pair, each in last.items():
         if pair not in covered and each.state != CLOSED:
@@ -82,6 +84,12 @@ def outcome(channel: str, message: Message, state: str, notifications: "pd.DataF
 def pairs_of(regression: Regression) -> tuple[Pair, ...]:
     factors = dict.fromkeys(change.factor for change in regression.changes)
     return tuple((regression.cluster, node, factor) for node in regression.nodes for factor in factors)
+
+
+def _told(channel: str, notifications: "pd.DataFrame", last: dict[Pair, _Last], now_s: float) -> frozenset[str]:
+    """The events of which a message has arrived, or is on its way: others may join these alone."""
+    sent = notifications[(notifications["channel"] == channel) & (notifications["state"] == SENT)]["event"]
+    return frozenset(sent) | {each.event for each in last.values() if each.state == SENDING and each.is_open(now_s)}
 
 
 def _event(channel: str, regression: Regression, pairs: tuple[Pair, ...]) -> str:

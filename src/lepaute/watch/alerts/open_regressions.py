@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lepaute.errors import InputError
 from lepaute.watch.alarms.standing import standing
 from lepaute.watch.changelog_edits import logged_changelog
 from lepaute.watch.report.summary import Regression, regressions_of
@@ -25,6 +26,16 @@ class OpenRegressions:
     reports: tuple[Regression, ...]
     values: "pd.DataFrame"
     judged: str
+
+
+def judged_regressions(store: "Store", nodes: Collection[str] | None = None) -> OpenRegressions:
+    """As `open_regressions`; raises InputError where nothing was judged yet, in which nothing can be wrong."""
+    found = open_regressions(store, nodes)
+    if not found.judged:
+        if store.factors().empty:
+            raise InputError("the store has no factor values; `lepaute watch ingest` adds some")
+        raise InputError("nothing in the store has been tested; `lepaute watch test` does it")
+    return found
 
 
 def open_regressions(store: "Store", nodes: Collection[str] | None = None) -> OpenRegressions:

@@ -33,7 +33,7 @@ class Verdict(Enum):
     DRAINED = "drained"
     TAKEN = "regressed, and drained by somebody else"
     RESUMED = "regressed, and resumed by somebody: left alone"
-    UNKNOWN = "has no factor values"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +60,8 @@ def verdict_of(
     actions : (action, recorded_s) of the node, the earliest first
     scheduler : None where it was not asked
     """
-    if values.empty:
-        return Verdict.UNKNOWN
     if regressions.empty:
-        return Verdict.HEALTHY
+        return Verdict.HEALTHY if (values["state"] == "done").any() else Verdict.UNKNOWN
     action, recorded_s = actions[-1] if actions else (CLOSED, 0.0)
     if action == RESUMED:
         return Verdict.RESUMED

@@ -1,11 +1,13 @@
 """The health of nodes by a store, and what is done about it: each step recorded, and drains counted, in one change."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lepaute.errors import EnvironmentProblem
-from lepaute.watch.alerts.open_regressions import open_regressions
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.text import counted
+from lepaute.watch.alerts.open_regressions import judged_regressions
+from lepaute.watch.changelog import names_of_node
 from lepaute.watch.drains.decision import (
     CLOSED,
     DRAINED,
@@ -18,6 +20,7 @@ from lepaute.watch.drains.decision import (
     Verdict,
     verdict_of,
 )
+from lepaute.watch.named_nodes import Node
 from lepaute.watch.report.summary import regressions_of
 from lepaute.watch.report.texts import change_text
 
@@ -31,11 +34,14 @@ _COLUMNS = ["cluster", "node", "revision", "action", "reason", "recorded_s"]
 
 @dataclass(frozen=True, slots=True)
 class NodeHealth:
-    """verdict : before anything was done; reason : of a regression, as a scheduler is given it.
+    """name : as it was asked for; cluster, node : of the store, where it has one, else "" and the name.
 
+    verdict : before anything was done
+    reason  : of a regression, as a scheduler is given it; of UNKNOWN, why nothing is known
     problem : why a node that is to be drained was not, "" otherwise
     """
 
+    name: str
     cluster: str
     node: str
     verdict: Verdict
@@ -47,6 +53,7 @@ class NodeHealth:
 class Drains:
     """How nodes are drained. states : of all nodes that share the limit, asked just before; most : of them, by us.
 
+    Only these nodes are drained, since only they are counted.
     drain : (node, reason), raises EnvironmentProblem where the scheduler refuses
     """
 
@@ -56,69 +63,84 @@ class Drains:
 
 
 def node_health(
-    store: "Store", cluster: str | None, nodes: Sequence[str], now_s: float, drains: Drains | None = None
+    store: "Store", nodes: Mapping[str, Node | None], now_s: float, drains: Drains | None = None
 ) -> list[NodeHealth]:
-    """Of each node, in their order; with `drains` what is due is done and recorded, else nothing is changed."""
-    found = open_regressions(store, nodes)
+    """Of each node, in their order; with `drains` what is due is done and recorded, else nothing is changed.
+
+    nodes : by the names that were asked for, which are the scheduler's; None where the store has none of the name
+    Raises InputError where nothing was judged yet, or a node is none of those that share the limit.
+    """
+    for name, known in nodes.items():
+        if drains is not None and known is not None and name not in drains.states:
+            raise InputError(
+                f"{name} is none of the {len(drains.states)} nodes that --most counts, which `sinfo --Node` lists; "
+                "nothing was done"
+            )
+    found = judged_regressions(store, sorted({node for _, node in filter(None, nodes.values())}))
     values, rows = found.values, found.rows
-    if cluster is not None:
-        values, rows = values[values["cluster"] == cluster], rows[rows["cluster"] == cluster]
     health = []
-    for node in nodes:
-        own, regressed = values[values["node"] == node], rows[rows["node"] == node]
-        of = str(own["cluster"].iloc[0]) if len(own) else cluster or ""
-        reason = _reason(regressed)
+    for name, known in nodes.items():
+        if known is None:
+            health.append(NodeHealth(name, "", name, Verdict.UNKNOWN, "the store has no such node"))
+            continue
+        cluster, node = known
+        own = values[(values["cluster"] == cluster) & (values["node"] == node)]
+        regressed = rows[(rows["cluster"] == cluster) & (rows["node"] == node)]
+        reason = _reason(regressed) or ("" if (own["state"] == "done").any() else "no job has left a value")
+        state = None if drains is None else drains.states.get(name)
 
         def judged(
             actions: "pd.DataFrame",
             own: "pd.DataFrame" = own,
             regressed: "pd.DataFrame" = regressed,
-            of: str = of,
-            node: str = node,
+            known: Node = known,
+            state: SchedulerState | None = state,
         ) -> Verdict:
-            state = None if drains is None else drains.states.get(node)
-            return verdict_of(regressed, own, _history(actions, of, node), state, now_s)
+            return verdict_of(regressed, own, _history(actions, *known), state, now_s)
 
         if drains is None:
-            health.append(NodeHealth(of, node, judged(store.node_actions()), reason))
+            health.append(NodeHealth(name, cluster, node, judged(store.node_actions()), reason))
         else:
-            health.append(_act(store, of, node, reason, judged, drains, now_s))
+            health.append(_act(store, name, known, reason, judged, drains, now_s))
     return health
 
 
 def _act(
     store: "Store",
-    cluster: str,
-    node: str,
+    name: str,
+    known: Node,
     reason: str,
     judged: Callable[["pd.DataFrame"], Verdict],
     drains: Drains,
     now_s: float,
 ) -> NodeHealth:
+    cluster, node = known
     verdicts: list[Verdict] = []
-    full: list[bool] = []
+    full: list[int] = []
 
     def decide(actions: "pd.DataFrame") -> "pd.DataFrame":
         verdict = judged(actions)
         verdicts.append(verdict)
         last = (_history(actions, cluster, node) or [(CLOSED, 0.0)])[-1][0]
         action = _next_action(verdict, last)
-        if action == DRAINED and len(_ours(actions, drains, now_s) - {node}) >= drains.most:
-            full.append(True)
-            action = None
+        if action == DRAINED:
+            drained = len(_ours(actions, cluster, drains, now_s) - {name})
+            if drained >= drains.most:
+                full.append(drained)
+                action = None
         return _rows(actions, cluster, node, action, reason, now_s)
 
     store.add_node_actions(decide)
     verdict, problem = verdicts[-1], ""
     if full:
-        problem = f"not drained: {drains.most} nodes are, which is the limit"
+        problem = f"not drained: the limit is {counted(drains.most, 'node')}, and Lepaute has drained {full[-1]}"
     elif verdict is Verdict.DRAIN:
         try:
-            drains.drain(node, f"{MARK}{reason}")
+            drains.drain(name, f"{MARK}{reason}")
         except EnvironmentProblem as error:
             problem = f"not drained: {error}"
             store.add_node_actions(lambda rows: _rows(rows, cluster, node, FAILED, problem[:300], now_s))
-    return NodeHealth(cluster, node, verdict, reason, problem)
+    return NodeHealth(name, cluster, node, verdict, reason, problem)
 
 
 def _next_action(verdict: Verdict, last: str) -> str | None:
@@ -129,12 +151,13 @@ def _next_action(verdict: Verdict, last: str) -> str | None:
     return {Verdict.REQUEST: REQUESTED, Verdict.DRAIN: DRAINED}.get(verdict)
 
 
-def _ours(actions: "pd.DataFrame", drains: Drains, now_s: float) -> set[str]:
-    """Nodes that count against the limit: drained by us as the scheduler says, or recorded a moment ago."""
+def _ours(actions: "pd.DataFrame", cluster: str, drains: Drains, now_s: float) -> set[str]:
+    """Nodes that count against the limit, as the scheduler names them: drained by us, or about to be."""
     ours = {name for name, state in drains.states.items() if state.is_ours}
-    last = actions.sort_values("revision").drop_duplicates(["cluster", "node"], keep="last")
+    mine = actions[actions["cluster"] == cluster]
+    last = mine.sort_values("revision").drop_duplicates("node", keep="last")
     fresh = last[(last["action"] == DRAINED) & (last["recorded_s"] > now_s - SETTLED_S)]
-    return ours | (set(fresh["node"]) & drains.states.keys())
+    return ours.union(*(names_of_node(cluster, node) & drains.states.keys() for node in fresh["node"]))
 
 
 def _history(actions: "pd.DataFrame", cluster: str, node: str) -> list[tuple[str, float]]:

@@ -1,0 +1,58 @@
+"""Nodes of a store by the names that people and schedulers have for them; all commands find their nodes here."""
+
+from collections.abc import Iterable, Sequence
+
+from lepaute.errors import InputError
+from lepaute.watch.changelog import ALL, NodeSet, names_of_node
+from lepaute.watch.nodes_text import nodes_text
+
+#: (cluster, node)
+Node = tuple[str, str]
+
+
+def nodes_named(known: Iterable[Node], text: str, cluster: str | None = None) -> dict[str, tuple[Node, ...]]:
+    """Each name of a set, and the nodes that it means: none, or one of each cluster that has it.
+
+    known   : the nodes of the store
+    cluster : whose nodes are meant; None: of any
+    Raises InputError for what is no set, and where no node is of the cluster.
+    """
+    nodes = sorted(set(known))
+    check_cluster(nodes, cluster)
+    mine = [node for node in nodes if cluster in (None, node[0])]
+    names = NodeSet(ALL, text).names()
+    if names is None:
+        return {name: _of_name(mine, name) for _, name in mine}
+    return {name: _of_name(mine, name) for name in names}
+
+
+def the_node(name: str, found: Sequence[Node], known: Iterable[Node]) -> Node:
+    """The only node that the name means; raises InputError where it means none, or nodes of several clusters."""
+    if not found:
+        raise InputError(f"the store has no node {name[:80]}; {known_text(known)}")
+    if len(found) > 1:
+        clusters = ", ".join(cluster or "none" for cluster, _ in found)
+        raise InputError(f"node {name[:80]} is of several clusters: {clusters}; give --cluster")
+    return found[0]
+
+
+def check_cluster(known: Iterable[Node], cluster: str | None) -> None:
+    """Raises InputError where no node is of the cluster."""
+    clusters = sorted({of for of, _ in known})
+    if cluster is not None and cluster not in clusters:
+        named = ", ".join(of or "nodes of none" for of in clusters)[:200]
+        raise InputError(f"the store has no cluster {cluster[:80]!r}; it has {named or 'no values yet'}")
+
+
+def known_text(known: Iterable[Node]) -> str:
+    """It has dahu-[1-32], gros-[1-124]."""
+    nodes = sorted(set(known))
+    parts = [nodes_text(each, (node for of, node in nodes if of == each)) for each in sorted({of for of, _ in nodes})]
+    return f"it has {', '.join(parts)[:200]}" if parts else "it has no values yet"
+
+
+def _of_name(nodes: Sequence[Node], name: str) -> tuple[Node, ...]:
+    """A node that is called so in the store goes before one of its cluster that is also known by the name."""
+    exact = [node for node in nodes if node[1] == name]
+    others = [node for node in nodes if name in names_of_node(*node) and node[0] not in {of for of, _ in exact}]
+    return tuple(sorted(exact + others))
