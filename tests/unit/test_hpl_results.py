@@ -197,6 +197,10 @@ def test_several_results_of_one_case_are_one_row_with_their_spread(tmp_path, cap
     text = capsys.readouterr().out
     assert "All real runs, s:" in text
     assert len(text.splitlines()) == 2 + 1 + 3 + 1
+    assert main(["verify", "hpl", "--results", str(file), "-p", "dahu", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    low, high = told["interval_of_mean_s"]
+    assert told["time_s"]["low"] < low < high < told["time_s"]["high"]
 
 
 def test_what_no_file_and_no_option_says_of_the_runs_is_told(tmp_path, capsys):

@@ -1,6 +1,7 @@
 """The order of a campaign, the seal of its predictions, and the table that comes of it."""
 
 import hashlib
+import io
 import json
 import math
 from collections import Counter
@@ -434,3 +435,19 @@ def test_many_cases_are_drawn_as_predicted_against_measured(tmp_path, monkeypatc
     assert {"predicted = measured", "grid 1 × 1", "grid 1 × 2", "hollow: outside"} <= set(words)
     assert "grey: every run disturbed by other load" in words
     assert not [word for word in words if word.startswith("1,0")]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_table_fits_on_a_terminal_of_eighty_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    cases = [predicted(Hpl(n=20000, p=8, q=16), [0.08512, 0.09112, 0.0987]) for _ in range(2)]
+    table, frame, _ = whole({0: [0.08888, 0.09234], 1: [0.11111, 0.12345]}, {}, cases)
+    terminal = Terminal()
+    show(table, frame, terminal)
+    assert "…" not in terminal.getvalue()
+    assert "2/2" in terminal.getvalue()

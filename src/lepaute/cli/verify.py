@@ -330,7 +330,7 @@ def print_what_it_is_good_for(verification: "Verification", folder: Path) -> Non
     print(
         f"\nHPL of order {longest['n']} on {grid}: predicted {longest['predicted_time_s']:.3g} s, then measured "
         f"{longest['measured_time_s']:.3g} s.\nAny other run is predicted in seconds: "
-        f"lepaute predict hpl -p {folder / PLATFORM_FILE} --n {2 * longest['n']} --grid {grid}"
+        f"lepaute predict hpl -p {folder / PLATFORM_FILE} --n {3 * longest['n'] // 4} --grid {grid}"
     )
 
 

@@ -59,7 +59,7 @@ def compare_results(
         check_unused(output_dir, FILES)
     machine, overrides = platform_of(platform, settings)
 
-    def predict(cases: "Sequence[Hpl]") -> "Sequence[Prediction]":
+    def predict(cases: "Sequence[Hpl]", repeat: int) -> "Sequence[Prediction]":
         mapping = Mapping()
         if ranks_per_node is not None:
             from lepaute.cli.verify_site import spread
@@ -74,6 +74,7 @@ def compare_results(
                 machine,
                 runs=runs,
                 seed=seed,
+                repeat=repeat,
                 settings=overrides,
                 mapping=mapping,
                 progress=lambda share: tell("simulating", share),

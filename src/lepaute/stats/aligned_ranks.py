@@ -117,9 +117,7 @@ class _Samples:
         length = self.blocks[0].stop
         if length * len(self.blocks) == self.size and all(one.stop - one.start == length for one in self.blocks):
             table = moved.reshape(-1, length)
-            ordered = np.sort(table, axis=1)  # several times as fast as numpy's median
-            medians = (ordered[:, (length - 1) // 2] + ordered[:, length // 2]) / 2
-            return _double_ranks((table - medians[:, np.newaxis]).ravel())
+            return _double_ranks((table - np.median(table, axis=1, keepdims=True)).ravel())
         return _double_ranks(np.concatenate([moved[block] - np.median(moved[block]) for block in self.blocks]))
 
     def excess(self, shift: float) -> float:
@@ -198,7 +196,7 @@ def _distribution(ranks: Sequence[Integers], second: Sequence[Booleans]) -> Floa
         return None
     chances = np.ones(1)
     for one, count, top in zip(ranks, chosen, tops, strict=True):
-        chances = np.convolve(chances, _subset_sums(one, count, top))
+        chances = _convolved(chances, _subset_sums(one, count, top))
     return chances
 
 
@@ -211,6 +209,13 @@ def _subset_sums(ranks: Integers, count: int, top: int) -> Floats:
             ways[size, rank:] += ways[size - 1, : top + 1 - rank]
     shares: Floats = ways[count] / comb(len(ranks), count)
     return shares
+
+
+def _convolved(chances: Floats, block: Floats) -> Floats:
+    result = np.zeros(len(chances) + len(block) - 1)
+    for total in np.flatnonzero(block):
+        result[total : total + len(chances)] += block[total] * chances
+    return result
 
 
 def _normal_test(ranks: Integers, second: Booleans, blocks: Sequence[slice], seen: int) -> RankTest:

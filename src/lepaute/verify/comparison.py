@@ -145,8 +145,9 @@ def _inside_mean(mean: "pandas.Series[Any]", bounds: "np.ndarray[Any, np.dtype[n
 
 def _without_drift(table: "pandas.DataFrame", runs: "pandas.DataFrame", counts: "pandas.Series[Any]") -> None:
     """Adds the columns of the machine's drift."""
-    known = runs.reindex(columns=[*runs.columns.union(["drift_percent", "time_without_drift_s"])])
-    means = known[counts].groupby("case")[["drift_percent", "time_without_drift_s"]].mean()
+    columns = ["drift_percent", "time_without_drift_s"]
+    known = runs.assign(**{column: math.nan for column in columns if column not in runs.columns})
+    means = known[counts].groupby("case")[columns].mean()
     table["drift_percent"] = table["case"].map(means["drift_percent"])
     measured = table["measured_without_drift_s"] = table["case"].map(means["time_without_drift_s"])
     table["error_without_drift_percent"] = 100 * (table["predicted_time_s"] - measured) / measured
@@ -253,7 +254,7 @@ def sentence_without_drift(table: "pandas.DataFrame") -> str:
     known = table[table["error_without_drift_percent"].notna()]
     if known.empty:
         return ""
-    judged = known[known["inside_without_drift"].notna()]
+    judged = known[known["inside_without_drift"].notna() & known["n_inside_without_drift"].notna()]
     inside = "" if judged.empty else f"{_inside(judged, '_without_drift', 'inside_without_drift')}; "
     found = one_sided(known["error_without_drift_percent"].tolist())
     shared = "" if found is None else "\n" + found.text("the platform, or other load", " with the drift taken out")

@@ -15,15 +15,17 @@ MOSTLY = 0.6  # of the predicted time
 def largest_gap(
     cases: "list[Case]", rows: list[dict[Any, Any]], platform: "Platform"
 ) -> "tuple[Case, list[str]] | None":
-    """The case furthest outside of its interval, with lines: the gap, and its likely causes in order; None where all
-    are inside.
+    """The case furthest off, of those that are not inside their interval, with lines: the gap, and its likely causes in
+    order; None where there is none. A case that no machine can have made does not count.
 
     rows: of comparison.compare, in the order of the cases
     """
     off = [
         (case, row["measured_time_s"] / row["predicted_time_s"], row)
         for case, row in zip(cases, rows, strict=True)
-        if row["inside_interval"] is not True and impossible(case, row["measured_time_s"], platform) is None
+        if row["inside_interval"] is not True
+        and row["predicted_time_s"] > 0.0
+        and impossible(case, row["measured_time_s"], platform) is None
     ]
     off = [one for one in off if abs(one[1] - 1.0) >= LEAST_TOLD]
     if not off:
@@ -39,11 +41,10 @@ def impossible(case: "Case", measured_s: float, platform: "Platform") -> str | N
     peak_flops = platform.nodes.peak_flops_per_core
     if flops <= (1.2 * peak_flops if peak_flops else MOST_OF_A_CORE_FLOPS):
         return None
-    predicted_flops = hpl.flop_count / case.prediction.time_s.mean / (hpl.ranks * hpl.threads_per_rank)
-    threads = hpl.threads_per_rank * flops / predicted_flops
+    threads = hpl.threads_per_rank * case.prediction.time_s.mean / measured_s
     return (
         f"{case.label}: {flops / 1e9:.4g} Gflop/s on each core, of which a rank has {hpl.threads_per_rank} here, is "
-        f"more than any core does. Is it about --threads-per-rank {threads:.2g}, or a GPU?"
+        f"more than any core does. Is it about --threads-per-rank {threads:.0f}, or a GPU?"
     )
 
 

@@ -1,6 +1,7 @@
 """Predictions against results of HPL that exist already: an HPL.out, wherever and whenever it was made."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.files import write_whole
 from lepaute.simulate.apps.hpl.hpl_results import HplResult, default_of, read_hpl_results
+from lepaute.simulate.comparing import sd_on_one_day
 from lepaute.simulate.sweep import Sweep
 from lepaute.verify.campaign import Case
 from lepaute.verify.comparison import compare, comparison_record
@@ -111,17 +113,22 @@ class KnownResults:
 
 
 def known_results(
-    path: Path, given: Mapping[str, Any], predict: "Callable[[Sequence[Hpl]], Sequence[Prediction]]"
+    path: Path, given: Mapping[str, Any], predict: "Callable[[Sequence[Hpl], int], Sequence[Prediction]]"
 ) -> KnownResults:
     """The results of the file against the predictions of their cases, one for all results of the same parameters.
 
+    predict(cases, repeat): another `repeat` is another run on the same machines and days; of cases with several results
     given, errors: as in hpl_results.parse_hpl_results
     """
     import pandas
 
     results = read_hpl_results(path, given)
     hpls = list(dict.fromkeys(result.hpl for result in results))
-    cases = [Case(hpl, prediction) for hpl, prediction in zip(hpls, predict(hpls), strict=True)]
+    predictions = dict(zip(hpls, predict(hpls, 0), strict=True))
+    several = [hpl for hpl, count in Counter(result.hpl for result in results).items() if count > 1]
+    again = zip(several, predict(several, 1), strict=True) if several else ()
+    sds = {hpl: sd_on_one_day(predictions[hpl], one) for hpl, one in again}
+    cases = [Case(hpl, prediction, sds.get(hpl, 0.0)) for hpl, prediction in predictions.items()]
     index = {hpl: case for case, hpl in enumerate(hpls)}
     rows = [{"case": index[each.hpl], "time_s": each.time_s, "disturbed": False, "causes": ""} for each in results]
     runs = pandas.DataFrame(rows)

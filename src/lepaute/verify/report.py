@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 #: With the machine's drift since its calibration taken out.
 DRIFT_HEADER = ("drift", "error", "mean")
-HEADER = ("predicted s", "95 % of runs", "inside", "measured s", "95 % of means", "error", "mean")
+#: Predicted, with the interval of one run and how many runs lie in it; measured mean, with the interval of such means
+#: and whether it lies in that.
+HEADER = ("predicted s", "95 % of runs", "in", "real s", "95 % of means", "error", "mean")
 
 MOST_CAUSES = 5  # of disturbed runs that are told on the screen
 MOST_WARNINGS = 5
@@ -103,7 +105,7 @@ def _cells(row: dict[Any, Any]) -> tuple[str, ...]:
     return (
         f"{row['predicted_time_s']:.4g}",
         _interval(row["low_s"], row["high_s"]),
-        "-" if math.isnan(number) else f"{number:.0f} of {row['n_counting']}",
+        "-" if math.isnan(number) else f"{number:.0f}/{row['n_counting']}",
         f"{row['measured_time_s']:.4g}",
         _interval(row["mean_low_s"], row["mean_high_s"]),
         f"{row['error_percent']:+.1f} %",
@@ -116,7 +118,7 @@ def _interval(low: float, high: float) -> str:
 
 
 def _verdict(inside: bool | None) -> str:
-    return "-" if inside is None else "inside" if inside else "OUTSIDE"
+    return "-" if inside is None else "in" if inside else "OUT"
 
 
 def _drift_cells(row: dict[Any, Any]) -> tuple[str, ...]:
@@ -137,7 +139,7 @@ def _show_rich(header: tuple[str, ...], rows: list[tuple[str, ...]], stream: Tex
     table = Table(header_style="bold", box=None, padding=(0, 1), collapse_padding=True, pad_edge=False)
     for name in header:
         table.add_column(name, justify="right", no_wrap=True)
-    inside = header.index("mean")
+    mean = header.index("mean")
     for row in rows:
-        table.add_row(*row, style="yellow" if row[inside] == "OUTSIDE" else None)
+        table.add_row(*row, style="yellow" if row[mean] == "OUT" else None)
     Console(file=stream).print(table)

@@ -1,12 +1,12 @@
 """What one factor was on one machine, and under which conditions it was measured."""
 
 import math
-import operator
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lepaute.errors import InputError
+from lepaute.kit.numbers import plain
 from lepaute.watch.values import WHOLE_NODE
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}")
@@ -37,11 +37,8 @@ class FactorValue:
                 f"{str(self.factor)[:60]!r} is no name of a factor; give letters, digits and underscores, and the unit "
                 "at the end, such as stream_triad_B_per_s"
             )
-        try:
-            cpu = operator.index(self.cpu)  # also of NumPy's
-        except TypeError:
-            cpu = WHOLE_NODE - 1
-        if cpu < WHOLE_NODE:
+        cpu = plain(self.cpu)
+        if type(cpu) is not int or cpu < WHOLE_NODE:
             raise InputError(f"{self.factor}: the cpu is {self.cpu!r}; give its number, or {WHOLE_NODE} for the node")
         if not isinstance(self.node, str) or not self.node:
             raise InputError(f"{self.factor}: the node is {self.node!r}; give its name as the archive has it")
