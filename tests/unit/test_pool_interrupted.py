@@ -1,6 +1,5 @@
 """A Ctrl-C while nodes are being connected to."""
 
-import os
 import signal
 import threading
 from pathlib import Path
@@ -23,7 +22,8 @@ def test_an_interrupt_does_not_wait_for_nodes_that_do_not_answer(
 
     def interrupt() -> None:
         wait_until(lambda: pids.is_file() and pids.read_text().count("\n") == 2, "both connections")
-        os.kill(os.getpid(), signal.SIGINT)
+        # To this thread: what the main thread waits for does not end by itself.
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
 
     threading.Thread(target=interrupt, daemon=True).start()
     with within("the end of the connections"), pytest.raises(KeyboardInterrupt):

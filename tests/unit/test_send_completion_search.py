@@ -9,7 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lepaute.measure.send_completion_search import BACKLOG, LONG_PATIENCE_MS, MOST_ROUNDS, next_tests, silent_tests
-from lepaute.stats.send_completion import MOST_ANSWERS, Row, SemanticLimits, Verdict, bracket, semantic_limits, verdicts
+from lepaute.stats.send_completion import (
+    LEAD,
+    MOST_ANSWERS,
+    Row,
+    SemanticLimits,
+    Verdict,
+    bracket,
+    semantic_limits,
+    verdicts,
+)
 
 MOST = 16 << 20
 #: (test, size_bytes, patience_ms) -> outcome
@@ -89,6 +98,9 @@ def test_one_odd_answer_decides_nothing_and_answers_that_never_agree_are_told() 
     both = ["returned", "blocked"] * MOST_ANSWERS
     assert told(*both) is Verdict.BOTH
     assert semantic_limits([(8, "deadlock", outcome, 20) for outcome in both]).undecided_bytes == (8,)
+    outcomes = {1: "blocked", 4: "returned", 16: "blocked"}
+    busy = [(size, "deadlock", outcome, 20) for size, outcome in outcomes.items() for _ in range(LEAD)]
+    assert semantic_limits(busy).undecided_bytes == (1,)
 
 
 def test_a_test_that_hangs_is_an_answer_though_it_ends_its_round() -> None:

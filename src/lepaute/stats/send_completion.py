@@ -47,7 +47,8 @@ class SemanticLimits:
     detached_up_to_bytes    : MPI_Send returns without a receive; never below the former
     unattended_up_to_bytes  : MPI_Send always returned while the receiver made no call of MPI; None where not tested
     tested_up_to_bytes      : largest size that was tested, 0 where none was
-    undecided_bytes         : sizes whose answers differ however often they are asked
+    undecided_bytes         : sizes whose answers differ however often they are asked, or that
+                              fail though larger ones pass
     Between a limit and the next larger tested size nothing is known. A finished search leaves nothing between; only the
     unattended sends are tested at powers of two.
     """
@@ -79,9 +80,7 @@ def semantic_limits(rows: Iterable[Row]) -> SemanticLimits:
         detached_up_to_bytes=returning,
         unattended_up_to_bytes=bracket(silent)[0] if silent else None,
         tested_up_to_bytes=max((size for size, *_ in answers), default=0),
-        undecided_bytes=tuple(
-            sorted({size for sizes in by_test.values() for size, verdict in sizes.items() if verdict is Verdict.BOTH})
-        ),
+        undecided_bytes=tuple(sorted({size for sizes in by_test.values() for size in _undecided(sizes)})),
     )
 
 
@@ -119,6 +118,16 @@ def bracket(verdicts_by_size: Mapping[int, Verdict]) -> tuple[float, float]:
             return low, size
         low = size
     return (math.inf, math.inf) if known else (0, math.inf)
+
+
+def _undecided(verdicts_by_size: Mapping[int, Verdict]) -> set[int]:
+    """No library takes longer for less: what fails below a size that passes was kept waiting by something else."""
+    largest = max((size for size, verdict in verdicts_by_size.items() if verdict is Verdict.PASSES), default=0)
+    return {
+        size
+        for size, verdict in verdicts_by_size.items()
+        if verdict is Verdict.BOTH or (verdict is Verdict.FAILS and size < largest)
+    }
 
 
 def _verdict(passed: int, failed: int) -> Verdict:

@@ -11,7 +11,7 @@ from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.plan import SEMANTICS, PlannedRun
 from lepaute.measure.send_completion_search import MOST_ROUNDS, next_tests, silent_tests
-from lepaute.stats.send_completion import HUNG, Row
+from lepaute.stats.send_completion import HUNG, Row, semantic_limits
 
 #: Limits are sought up to this size: no library was seen to send more without asking.
 MOST_BYTES = 16 << 20
@@ -40,6 +40,12 @@ def search(
         rows, done, begun = _answers(workspace, site)
         tests = next_tests(rows, MOST_BYTES) or (silent_tests(rows) if silence and not done else [])
         if not tests:
+            if undecided := semantic_limits(rows).undecided_bytes:
+                sizes = ", ".join(map(str, undecided[:5])) + (", ..." if len(undecided) > 5 else "")
+                warn(
+                    f"whether MPI_Send returns before its receive is not known at {sizes} bytes: the machine was busy; "
+                    f"the limit found is below that size"
+                )
             return
         name = f"{SEMANTICS}{begun}_{site.name}_{peers}" if peers else f"{SEMANTICS}{begun}"
         run = PlannedRun(0, name, SEMANTICS, cores, seed, semantics_design(seed + begun, tests))

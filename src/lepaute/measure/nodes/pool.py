@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import Self
 
@@ -12,6 +12,7 @@ from lepaute.measure.schedulers.types import NodeAddress
 #: Connections that are being made at the same time: each is a process here until it is through.
 FAN_OUT = 32
 CONNECT_S = 60.0
+_LOOK_S = 0.2
 
 
 class Pool:
@@ -66,9 +67,14 @@ class Pool:
         """Every connection, or why there is none; a Ctrl-C does not wait for nodes that do not answer."""
         with ThreadPoolExecutor(FAN_OUT) as workers:
             try:
-                return list(workers.map(self._open, self._addresses))
+                opening = [workers.submit(self._open, address) for address in self._addresses]
+                # A signal that comes just before a wait, or to another thread, does not end the wait.
+                while wait(opening, _LOOK_S).not_done:
+                    pass
+                return [one.result() for one in opening]
             except BaseException:
                 self._done.set()
+                workers.shutdown(wait=False, cancel_futures=True)
                 for channel in list(self._opened):
                     threading.Thread(target=channel.abandon, args=("it was not waited for",), daemon=True).start()
                 raise
