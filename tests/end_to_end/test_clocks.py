@@ -24,7 +24,7 @@ class Program(MpiProbe):
         return pandas.read_csv(folder / "errors.csv", comment="#")
 
 
-@pytest.fixture(scope="module", params=["openmpi", "mpich"])
+@pytest.fixture(scope="module", params=long_but(["openmpi", "mpich"], "openmpi"))
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Program:
     return Program(request.param, tmp_path_factory.mktemp("clocks"))
 

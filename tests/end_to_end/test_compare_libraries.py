@@ -130,7 +130,9 @@ def test_an_mpirun_of_another_library_is_refused_before_anything_is_measured(tmp
 def test_an_operation_that_a_library_lacks_is_measured_with_the_others(tmp_path: Path) -> None:
     """Its name is missing from the library: the probe is linked all the same, and only calls of it fail."""
     prefix = prefix_of(tmp_path / "lacking", "mpicc.openmpi -DMPI_Scan=MPI_Scan_that_is_missing")
-    path = measure_libraries([f"few={prefix}", "mpich"], tmp_path / "c.zip", **{**QUICK, "ops": "scan,bcast"})
+    path = measure_libraries(
+        [f"few={prefix}", "mpich"], tmp_path / "c.zip", **{**QUICK, "ops": "scan,bcast", "mpiruns": 1}
+    )
     archive = Archive.open(path)
     few, mpich = facts(archive).libraries
     assert list(few.lacking) == ["Scan (blocking)"]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas
 import pytest
+from long_tests import long_but
 from support_archive import failed_archive
 from support_limits import HANG_S
 from support_store import (
@@ -28,8 +29,6 @@ from lepaute.store import Store, open_store
 from lepaute.store.backend import NoStoreError
 from lepaute.store.folder import MERGED_FILES
 from lepaute.store.tables import VERDICTS
-
-KILLS = 20
 
 
 @pytest.fixture
@@ -295,14 +294,15 @@ def test_four_concurrent_writers_lose_and_double_nothing(where: str, tmp_path: P
 
 
 @pytest.mark.slow
-def test_a_kill_at_any_moment_leaves_whole_archives_only(where: str, tmp_path: Path) -> None:
-    archives = [small_archive(tmp_path / f"{number}.zip", number) for number in range(24)]
+@pytest.mark.parametrize("kills", long_but([6, 20], 6))
+def test_a_kill_at_any_moment_leaves_whole_archives_only(where: str, kills: int, tmp_path: Path) -> None:
+    archives = [small_archive(tmp_path / f"{number}.zip", number) for number in range(kills + 4)]
     began = time.monotonic()
     ingest_one_by_one(where, archives[:2])
     one_s = (time.monotonic() - began) / 2
     moments = random.Random(20261123)
     cut_short = 0
-    for kill in range(KILLS):
+    for kill in range(kills):
         writer = PROCESSES.Process(target=ingest_one_by_one, args=(where, archives[: kill + 4]))
         writer.start()
         writer.join(moments.uniform(0.0, 5 * one_s))
@@ -314,11 +314,11 @@ def test_a_kill_at_any_moment_leaves_whole_archives_only(where: str, tmp_path: P
             assert whole >= 2
             assert len(store.values()) == 12 * whole
             assert len(store.observations("bench")) == 60 * whole
-    assert cut_short > KILLS // 4, "most were at work when they were killed"
+    assert cut_short > kills // 4, "most were at work when they were killed"
     ingest_one_by_one(where, archives)
     with open_store(where) as store:
-        assert len(store.archives()) == 24
-        assert len(store.values()) == 24 * 12
+        assert len(store.archives()) == kills + 4
+        assert len(store.values()) == (kills + 4) * 12
     if not where.startswith("postgresql"):
         referenced = json.loads((Path(where) / "store.json").read_text())
         assert not (Path(where) / "unfinished").exists()

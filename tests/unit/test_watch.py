@@ -249,13 +249,13 @@ def test_a_kill_in_the_middle_of_ingest_or_test_loses_and_doubles_nothing(
 
 @pytest.mark.slow
 def test_four_that_ingest_and_test_at_once_lose_and_double_nothing(where: str, tmp_path: Path) -> None:
-    files = day_files(tmp_path, 8)
-    writers = [PROCESSES.Process(target=ingest_and_test, args=(where, files[n:] + files[:n])) for n in range(0, 8, 2)]
+    files = day_files(tmp_path, 4)
+    writers = [PROCESSES.Process(target=ingest_and_test, args=(where, files[n:] + files[:n])) for n in range(4)]
     for writer in writers:
         writer.start()
     for writer in writers:
         writer.join(HANG_S)
         assert writer.exitcode == 0
-    assert_whole(where, 8)
+    assert_whole(where, 4)
     with lp.watch.open(where) as opened:
         assert not opened.store.verdicts().duplicated(list(VERDICTS.key)).any()
