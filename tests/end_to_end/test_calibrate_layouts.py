@@ -55,6 +55,7 @@ def holds_every_core(measured: Archive, layout: str, active: set[int]) -> None:
     assert machine.layout.source == f"{MADE_UP}={layout}"
 
 
+@pytest.mark.long
 def test_every_core_of_one_socket_is_measured_under_half_and_full_load(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

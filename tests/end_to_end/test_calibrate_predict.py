@@ -75,7 +75,7 @@ def measured_and_predicted_with_two_threads(file: Path, platform: Path) -> None:
 
 @pytest.mark.machine
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="calibration needs two cores")
-def test_a_calibration_of_this_machine_predicts_hpl_on_it(quick_calibration: Path, tmp_path: Path) -> None:
+def test_a_calibration_of_this_machine_predicts_hpl_on_it(quick_calibration: Path) -> None:
     platform, archive = quick_calibration / "platform.yaml", quick_calibration / "calibration.zip"
     verified = run("archive", "verify", str(archive))
     assert verified.returncode == 0, verified.stderr
@@ -90,6 +90,15 @@ def test_a_calibration_of_this_machine_predicts_hpl_on_it(quick_calibration: Pat
     says_with_which_options_the_steps_were_made(archive)
     calls_every_kernel_of_hpl(platform)
     measured_and_predicted_with_two_threads(archive, platform)
+
+
+@pytest.mark.machine
+@pytest.mark.long
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="calibration needs two cores")
+def test_a_fit_of_the_archive_is_the_platform_that_the_calibration_made(
+    quick_calibration: Path, tmp_path: Path
+) -> None:
+    platform, archive = quick_calibration / "platform.yaml", quick_calibration / "calibration.zip"
     again = run("fit", str(archive), "-o", str(tmp_path / "again.yaml"))
     assert again.returncode == 0, again.stderr
     assert (tmp_path / "again.yaml").read_bytes().split(b"\n", 3)[3:] == platform.read_bytes().split(b"\n", 3)[3:]

@@ -96,6 +96,7 @@ def test_numbers_are_derived_from_trials_and_first_blocks_within_the_budget(tmp_
     assert runs["wall_s"].sum() <= max(budget_s, least) + 2 * runs["wall_s"].max()
 
 
+@pytest.mark.long
 def test_ranks_that_share_cores_are_measured_and_announced(tmp_path: Path) -> None:
     ranks = len(os.sched_getaffinity(0)) + 1
     path = measure_libraries(

@@ -12,14 +12,14 @@ ROOT = Path(__file__).parents[2]
 NUMBER = re.compile(r"[0-9][0-9.]*(?:e[+-]?[0-9]+)?")
 BEGIN, END = "<!-- begin tutorial", "<!-- end tutorial"
 
-pytestmark = pytest.mark.slow
-
 
 def tutorial() -> str:
     text = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
     return text[text.index(BEGIN) : text.index(END)]
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_the_commands_of_the_tutorial_print_what_the_document_shows(tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

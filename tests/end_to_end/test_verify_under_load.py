@@ -78,6 +78,7 @@ def verified(guard: Guard, reference_s: float, folder: Path) -> Verification:
     )
 
 
+@pytest.mark.long
 def test_a_neighbours_load_is_told(guard: Guard, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reference_s = median(watch_here(guard) for _ in range(5))
     with neighbour():

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 NUMBER = re.compile(r"[0-9][0-9.]*(?:e-?[0-9]+)?")
 BEGIN, END = "<!-- begin tutorial", "<!-- end tutorial"
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 def steps() -> list[tuple[str, str]]:

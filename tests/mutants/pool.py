@@ -46,6 +46,7 @@ def read_all(
     """
     for library in LIBRARIES:
         import_module(library)
+    import_module("pyarrow").allocate_buffer(1)  # Arrow reserves a gibibyte of addresses with its first byte
     share = -(-count // processes)
     waiting = [(name, first, min(first + share, count)) for name in sources for first in range(0, count, share)]
     running: dict[Connection, tuple[str, _Worker]] = {}

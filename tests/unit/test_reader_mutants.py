@@ -1,4 +1,4 @@
-"""Some thousand damaged inputs to every reader, with a fixed seed; `make fuzz` reads many more."""
+"""A thousand damaged inputs to every reader, with a fixed seed; `make fuzz` reads many more."""
 
 import faulthandler
 import os
@@ -8,34 +8,34 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from long_tests import long_but
 from mutants import pool
 from mutants.readers import FAILED, KINDS, READ, REFUSED, Outcome, outcome_of, outcomes
 
 from lepaute.errors import InputError
 
-COUNT = 200  # of each kind
-
 
 @pytest.mark.slow
-def test_every_mutant_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", long_but([100, 400], 100))
+def test_every_mutant_is_read_or_refused_in_one_line(tmp_path: Path, count: int) -> None:
     """Also says that the mutants are worth something: some of each kind are read, some refused."""
 
     def source(kind: str) -> pool.Source:
-        def started(first: int, count: int) -> Iterator[Outcome]:
+        def started(first: int, some: int) -> Iterator[Outcome]:
             folder = tmp_path / f"{kind}-{first}"
             folder.mkdir()
-            return outcomes(kind, first, count, 20261122, folder)
+            return outcomes(kind, first, some, 20261122, folder)
 
         return started
 
     ends: Counter[tuple[str, str]] = Counter()
-    for kind, outcome in pool.read_all({kind: source(kind) for kind in KINDS}, COUNT):
+    for kind, outcome in pool.read_all({kind: source(kind) for kind in KINDS}, count):
         assert outcome.result in (READ, REFUSED), f"{kind} {outcome.number} ({outcome.way}): {outcome.problem}"
         ends[kind, outcome.result] += 1
     for kind in KINDS:
         assert ends[kind, READ] >= 3, ends
-        assert ends[kind, READ] + ends[kind, REFUSED] == COUNT
-    assert sum(ends[kind, REFUSED] for kind in KINDS) > COUNT * len(KINDS) / 2
+        assert ends[kind, READ] + ends[kind, REFUSED] == count
+    assert sum(ends[kind, REFUSED] for kind in KINDS) > count * len(KINDS) / 2
 
 
 def misbehaving(first: int, count: int) -> Iterator[Outcome]:
