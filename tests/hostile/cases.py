@@ -213,9 +213,9 @@ def values_of(parameter: Any) -> tuple[str, ...]:
 
 
 def values_with(command: str, parameter: Any) -> tuple[str, ...]:
-    """The hostile values that are tried with this command: every third, so that each is tried by one of any three
+    """The hostile values that are tried with this command: every sixth, so that each is tried by one of any six
     parameters of a type, which one piece of code reads and checks; `further_cases_of` has the others."""
-    return values_of(parameter)[_places()[command, _name(parameter)] % 3 :: 3]
+    return values_of(parameter)[_places()[command, _name(parameter)] % 6 :: 6]
 
 
 @cache
