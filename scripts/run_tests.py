@@ -10,26 +10,31 @@ How long each lane and the slowest tests took is printed. The seconds of each fi
 `build/test_durations.csv`; copied to `tests/durations.csv` they decide the order of the files, the longest first.
 """
 
+import contextlib
 import csv
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE_TESTS = ROOT / "build" / "core" / "core_tests"
-#: Lane -> what starts its pytest, and options. What measures or waits goes before what only computes: those tests take
-#: what is left of the processors, a file at a time, the longest first (tests/durations.csv).
 WORKERS = max(2, min(8, os.cpu_count() or 1))
+#: Lane -> options of its pytest. What measures or waits goes before what only computes: these tests take what is left
+#: of the processors, a file at a time, the longest first (tests/durations.csv).
 LANES = {
-    "machine": ((), ()),
-    "nodes": ((), ()),
-    "computing": (("nice", "-n", "10"), ("-n", str(WORKERS), "--dist=loadfile", "--no-loadscope-reorder")),
+    "machine": (),
+    "nodes": (),
+    "computing": ("-n", str(WORKERS), "--dist=loadfile", "--no-loadscope-reorder"),
 }
+BEHIND = "computing"
+NICE = 10
 #: Of pytest, where the arguments select no test of a lane.
 NO_TESTS_COLLECTED = 5
 #: A worker has one processor; a BLAS that takes all of them slows the others and gains little on small matrices.
@@ -74,20 +79,44 @@ def run_lanes(scratch: Path, pytest_arguments: list[str], tally: Tally) -> None:
     """Runs the lanes of the Python tests at once; the first prints as it goes, the others when they have ended."""
     print(f"== pytest, lanes {', '.join(LANES)}", flush=True)
     running: dict[str, tuple[subprocess.Popen[bytes], Path]] = {}
-    for lane, (prefix, options) in LANES.items():
-        report = f"--junitxml={scratch / f'{lane}.xml'}"
-        command = [*prefix, sys.executable, "-m", "pytest", "-q", f"--lane={lane}", report, *options, *pytest_arguments]
-        environment = {**os.environ, **OF_INTERPRETERS, **(ONE_THREAD if lane == "computing" else {})}
-        log = scratch / f"{lane}.log"
-        with log.open("wb") as output:
-            stdout = output if running else None
-            process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=stdout, stderr=subprocess.STDOUT)
-        running[lane] = (process, log)
-    for lane, (process, log) in running.items():
-        status = process.wait()
-        print(f"== lane {lane} ended", flush=True)
-        print(log.read_text(errors="replace"), end="", flush=True)
-        count_suite(lane, 0 if status == NO_TESTS_COLLECTED else status, scratch / f"{lane}.xml", tally)
+    try:
+        for lane, options in LANES.items():
+            log = scratch / f"{lane}.log"
+            with log.open("wb") as output:
+                stdout = output if running else None
+                report = f"--junitxml={scratch / f'{lane}.xml'}"
+                running[lane] = (started(lane, [report, *options, *pytest_arguments], stdout), log)
+        for lane, (process, log) in running.items():
+            status = process.wait()
+            print(f"== lane {lane} ended", flush=True)
+            print(log.read_text(errors="replace"), end="", flush=True)
+            count_suite(lane, 0 if status == NO_TESTS_COLLECTED else status, scratch / f"{lane}.xml", tally)
+    finally:
+        for process, _ in running.values():
+            if process.poll() is None:  # of Ctrl-C, one in a session of its own learns nothing
+                process.send_signal(signal.SIGINT)
+
+
+def started(lane: str, options: list[str], output: IO[bytes] | None) -> "subprocess.Popen[bytes]":
+    """The pytest of a lane."""
+    behind = lane == BEHIND
+    return subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-q", f"--lane={lane}", *options],
+        cwd=ROOT,
+        env={**os.environ, **OF_INTERPRETERS, **(ONE_THREAD if behind else {})},
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=behind,
+        preexec_fn=go_behind if behind else None,  # noqa: PLW1509 - this process has one thread
+    )
+
+
+def go_behind() -> None:
+    """Lets all others go first, also where the kernel shares processors between sessions before it looks at priorities:
+    the ranks that a test starts in a session of their own would get no more than this one."""
+    os.nice(NICE)
+    with contextlib.suppress(OSError):
+        Path("/proc/self/autogroup").write_text(str(NICE))
 
 
 def run_suite(name: str, command: list[str], report: Path, tally: Tally) -> None:
