@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from long_tests import long_but
 from scipy import stats
 
 from lepaute.stats.expanding import expanding_moments
@@ -74,7 +75,7 @@ def test_a_test_against_the_normal_distribution_breaks_the_promise() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("day_sd", [0.0, 3.0])
+@pytest.mark.parametrize("day_sd", long_but([0.0, 3.0], 3.0))
 @pytest.mark.parametrize(("p", "r"), [(1, 1), (1, 5), (3, 1), (8, 5)])
 def test_pooled_p_values_are_uniform_whatever_a_day_does_to_all_machines(p: int, r: int, day_sd: float) -> None:
     """200 clusters of ten machines, of one covariance; with day_sd, each day and a slow wave move all of a cluster."""

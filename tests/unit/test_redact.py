@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from long_tests import long_but
 
 from lepaute.measure.node_agent.environment import chosen_variables
 from lepaute.measure.node_agent.redact import REDACTED, Redactor
@@ -383,7 +384,7 @@ HARD = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("unit", HARD)
+@pytest.mark.parametrize("unit", long_but(HARD, *HARD[::4]))
 def test_a_long_text_made_to_be_hard_takes_time_in_proportion_to_its_length(unit: str) -> None:
     # A pattern that looks at every pair of these places would need a quarter of an hour: that it ends is the test.
     plain.text(unit * (300_000 // len(unit)))

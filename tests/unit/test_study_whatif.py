@@ -169,7 +169,7 @@ def test_options_that_cannot_be_are_one_line(
 def test_a_study_on_workers_that_is_killed_and_continued_gives_the_files_of_one_in_this_process(tmp_path: Path) -> None:
     text = support_study.TEXT.replace("n: 1k", "n: 3k")
     (tmp_path / "net.yaml").write_text(text)
-    argv = [sys.executable, "-m", "lepaute.cli.main", "study", "whatif", "net.yaml", "--runs", "40", "--resume"]
+    argv = [sys.executable, "-m", "lepaute.cli.main", "study", "whatif", "net.yaml", "--runs", "12", "--resume"]
     process = subprocess.Popen([*argv, "--workers", "2"], cwd=tmp_path, stderr=subprocess.DEVNULL)
     store = tmp_path / "net.results" / "store"
     wait_until(lambda: process.poll() is not None or written(store), "a first result")
@@ -178,8 +178,8 @@ def test_a_study_on_workers_that_is_killed_and_continued_gives_the_files_of_one_
     kept = written(store)
     assert kept
     done = subprocess.run([*argv, "--workers", "2"], cwd=tmp_path, capture_output=True, check=True)
-    assert f"{160 - kept} simulations, {kept} known before" in done.stderr.decode()
-    run_study(tmp_path / "net.yaml", folder=tmp_path / "here", runs=40, scheduler="threads")
+    assert f"{48 - kept} simulations, {kept} known before" in done.stderr.decode()
+    run_study(tmp_path / "net.yaml", folder=tmp_path / "here", runs=12, scheduler="threads")
     assert (tmp_path / "here/results.csv").read_bytes() == (tmp_path / "net.results/results.csv").read_bytes()
 
 

@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from long_tests import long_but
 from support_fit import write_calibration
 from support_limits import within
 from threadpoolctl import threadpool_limits
@@ -180,7 +181,7 @@ MOMENTS = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("fault", "moment"), MOMENTS)
+@pytest.mark.parametrize(("fault", "moment"), long_but(MOMENTS, *MOMENTS[::2]))
 def test_a_campaign_that_dies_loses_no_finished_run_and_can_be_resumed(
     fault: str, moment: float, machine: Path, tmp_path: Path
 ) -> None:
