@@ -41,6 +41,10 @@ def test_half_a_round_trip_takes_what_was_measured_whatever_is_eager(eager_bytes
 
 def test_the_largest_jump_is_taken_as_the_end_of_eager_messages():
     assert eager_bytes_of(segment(SIZES, half_round_trips(SIZES)), load_platform("dahu")) == 8192
+    # The largest jump of all: messages of up to 128 bytes go along with their request to the adapter.
+    inline = half_round_trips(SIZES) - np.where(SIZES <= 128, 0.9e-6, 0.0)
+    assert segment(SIZES, inline).breakpoints == (128.0, 8192.0)
+    assert eager_bytes_of(segment(SIZES, inline), load_platform("dahu")) == 8192
     flat = segment(SIZES, 1e-6 + SIZES / 1e9)
     dahu = load_platform("dahu")
     above = next(s.above_bytes for s in dahu.network.remote.segments if s.protocol == "rendezvous")

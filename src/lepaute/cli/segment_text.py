@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lepaute.fit.segmentation.one_line import likeliest_breakpoint
 from lepaute.kit.tables import text_table
 from lepaute.kit.text import seconds, size_text
 
@@ -29,13 +30,27 @@ def sentence(table: "DurationTable", line: "SegmentedLine") -> str:
     off = 100 * float(np.median(np.abs(line.y / line.predict(line.x) - 1)))
     rest = f"; half of the durations lie within {off:.2g} % of the line{'s' if line.breakpoints else ''}."
     if not line.breakpoints:
-        return f"One line holds for all sizes: no breakpoint is proven{rest}"
+        return f"{_without_breakpoint(table, line)}{rest}"
     places = [
         f"{_size(table, place)} (95 %: {_size(table, low)} to {_size(table, high)}; {_jump(line, place)})"
         for place, (low, high) in zip(line.breakpoints, line.breakpoint_intervals, strict=True)
     ]
     listed = places[0] if len(places) == 1 else f"{', '.join(places[:-1])} and {places[-1]}"
     return f"The durations change their line after {listed}{rest}"
+
+
+def _without_breakpoint(table: "DurationTable", line: "SegmentedLine") -> str:
+    """That one line holds, only where whatever breakpoint there may be would change little."""
+    likeliest = likeliest_breakpoint(line)
+    if likeliest is None:
+        return "No breakpoint can be proven with these data"
+    if likeliest.is_negligible:
+        return f"One line holds for all sizes, within {100 * likeliest.at_most:.2g} %"
+    place, differs = _size(table, likeliest.place), 100 * likeliest.differs
+    return (
+        f"No breakpoint can be proven with these data. The likeliest, after {place}, would divide the residual by "
+        f"{likeliest.gain:.3g} and change the line by up to {differs:.2g} %"
+    )
 
 
 def as_object(table: "DurationTable", line: "SegmentedLine") -> dict[str, Any]:
@@ -47,6 +62,7 @@ def as_object(table: "DurationTable", line: "SegmentedLine") -> dict[str, Any]:
         "sizes": len(np.unique(table.x)),
         "durations": len(table.x),
         "objective": line.objective,
+        "likeliest_breakpoint": _likeliest(line),
         "breakpoints": [
             {"size": place, "interval": _finite(interval)}
             for place, interval in zip(line.breakpoints, line.breakpoint_intervals, strict=True)
@@ -66,6 +82,20 @@ def as_object(table: "DurationTable", line: "SegmentedLine") -> dict[str, Any]:
         "candidates": [{"breakpoints": list(one.breakpoints), "residual": one.residual} for one in line.candidates],
         "gains": list(line.gains),
         "notes": [*table.notes, *line.notes],
+    }
+
+
+def _likeliest(line: "SegmentedLine") -> dict[str, Any] | None:
+    """Where none was proven: what the best one would change."""
+    found = None if line.breakpoints else likeliest_breakpoint(line)
+    if found is None:
+        return None
+    return {
+        "size": found.place,
+        "gain": found.gain,
+        "differs": found.differs,
+        "differs_at_most": found.at_most,
+        "one_line_holds": found.is_negligible,
     }
 
 

@@ -26,7 +26,7 @@ def constant_pieces(x: Sequence[float] | Floats, y: Floats, sd: Floats) -> list[
     curves, points = y.shape
     xs = np.asarray(x, dtype=np.float64)
     ones = np.ones(points, dtype=np.int64)
-    parts = [Points("ordinary", xs, at, by**-2.0, ones, 0.0, ones) for at, by in zip(y, sd, strict=True)]
+    parts = [Points("ordinary", xs, at, by**-2.0, ones, ones) for at, by in zip(y, sd, strict=True)]
     partitions = best_cuts(parts, [1.0] * curves, True, LEAST_SIZES, MOST_BREAKPOINTS + 1)
     charge = (curves + BREAKPOINT_PARAMETERS) * math.log(curves * points)
     costs = [left + charge * len(cut) for cut, left in partitions]

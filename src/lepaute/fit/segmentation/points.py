@@ -25,11 +25,11 @@ LEAST = 1e-300
 class Points:
     """Distinct x in increasing order, all vectors of shape (distinct x,).
 
-    value  : mean of y at that x; with the logarithmic objective, mean of log y
+    value  : median of y at that x; with the logarithmic objective, median of log y: a few calls that took far longer
+             than others move no breakpoint
     weight : of the squared residuals: how often x occurs over the mean of that, times x^-2 with the weighted objective
     repeats: how often x occurs
     stands : how many distinct x the point stands for: 1 unless `merged`
-    within : sum of squares of the repetitions about their mean, in the unit of the objective
     """
 
     objective: Objective
@@ -37,7 +37,6 @@ class Points:
     value: Floats
     weight: Floats
     repeats: Integers
-    within: float
     stands: Integers
 
     def __len__(self) -> int:
@@ -82,20 +81,16 @@ def points_of(x: Any, y: Any, objective: Objective) -> Points:
         raise FitError("objective log needs x >= 0; use ordinary")
     if objective == "weighted" and np.any(xs <= 0):
         raise FitError("objective weighted needs x > 0; use log or ordinary, or leave the others out")
-    # Not in the order of the rows, which must not matter: also among equal x sums are in the order of y.
     order = np.lexsort((ys, xs))
     xs, ys = xs[order], ys[order]
     values = np.log(ys) if objective == "log" else ys
     distinct, begin, repeats = np.unique(xs, return_index=True, return_counts=True)
     if len(distinct) < 2:
         raise FitError(f"segment needs more than one size; all {len(xs)} points have x = {distinct[0]:g}")
-    means = np.add.reduceat(values, begin) / repeats
+    medians = (values[begin + (repeats - 1) // 2] + values[begin + repeats // 2]) / 2.0  # each x has its y in order
     factor = distinct**-2.0 if objective == "weighted" else np.ones_like(distinct)
-    spread = np.repeat(factor, repeats) * (values - np.repeat(means, repeats)) ** 2
     weight = repeats / np.mean(repeats) * factor
-    return Points(
-        objective, distinct, means, weight, repeats.astype(np.int64), float(spread.sum()), np.ones_like(begin)
-    )
+    return Points(objective, distinct, medians, weight, repeats.astype(np.int64), np.ones_like(begin))
 
 
 def common_x(parts: Sequence[Points]) -> Floats:
@@ -129,6 +124,5 @@ def merged(part: Points, edges: Floats) -> Points:
         value,
         weight,
         np.add.reduceat(part.repeats, begin),
-        part.within,
         np.add.reduceat(part.stands, begin),
     )

@@ -37,7 +37,7 @@ class Line:
 class Partition:
     """The best cut with one number of breakpoints.
 
-    residual  : the objective: sum of squares, repetitions of a size as their mean with their number as weight
+    residual  : the objective: sum of squares, repetitions of a size as their median with their number as weight
     criterion : what the choice of the number rests on: less is better
     """
 

@@ -32,7 +32,7 @@ def segment(
 ) -> SegmentedLine:
     """Fits affine pieces with jumps to points, the best of all for the number of breakpoints.
 
-    x, y             : shape (n,); repeated x count as their mean with their number as weight
+    x, y             : shape (n,); repeated x count as their median with their number as weight
     objective        : squared errors of y: "ordinary"; "weighted" by x^-2, x > 0; "log" of the logarithm of y > 0, the
                        coefficients at least 0 and x >= 0
     shape            : "line", or "constant" for pieces without slope
