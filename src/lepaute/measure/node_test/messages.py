@@ -41,13 +41,22 @@ def between(
     for node in pair:
         node.write("p2p.csv", design.to_csv())
     first.write(HOSTS, hosts_text(names, 1))
-    one, other = first.channels[0], second.channels[0]
-    same_machine = one.hello.boot == other.hello.boot
-    cores = [layouts[names[0]].cores[0], layouts[names[1]].cores[1 if same_machine else 0]]
+    one = first.channels[0]
+    cores = [layouts[names[0]].cores[0], layouts[names[1]].cores[1 if _are_one_machine(pair) else 0]]
     words = _words(",".join(str(core.pu) for core in cores), seed, one)
     start = start_of_ranks(words, names, 1, None, launch, (), one.folder)
     first.run(*start.argv, environment=start.environment, timeout_s=LIMIT_S)
     return _rows(first)
+
+
+def have_a_core_each(pair: tuple[Nodes, Nodes], layouts: Mapping[str, Layout]) -> bool:
+    """Not where both are names of one machine that lends one core."""
+    return not _are_one_machine(pair) or len(layouts[pair[1].names[0]].cores) > 1
+
+
+def _are_one_machine(pair: tuple[Nodes, Nodes]) -> bool:
+    one, other = (node.channels[0].hello.boot for node in pair)
+    return one == other
 
 
 def neighbours(names: Sequence[str]) -> list[tuple[str, str]]:

@@ -199,8 +199,11 @@ class NodeTest(lp.Job):
         for first, second in messages.neighbours(self.nodes.names):
             if not {first, second} <= set(self.nodes.names):
                 continue
+            pair = (self.nodes[first], self.nodes[second])
+            if not messages.have_a_core_each(pair, self._layouts):
+                self._absent(first, f"messages to {second}", "both are one machine, which lends one core only")
+                continue
             try:
-                pair = (self.nodes[first], self.nodes[second])
                 rows = messages.between(pair, self._layouts, self.options.rank_launch(), design, self.seed)
                 found.append((first, second, "", rows))
             except CommandFailed as problem:
