@@ -16,8 +16,9 @@ from support_rights import obeying_permissions
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.kit.files import check_output, remove_leftovers, whole_file, write_whole
+from lepaute.kit.files import check_output, whole_file, write_whole
 from lepaute.kit.outputs import check_output_folder, check_outputs
+from lepaute.kit.scratch import remove_abandoned, scratch_file, scratch_folder
 
 
 def run_python(code: str, *words: str, **options: object) -> subprocess.CompletedProcess[str]:
@@ -248,6 +249,25 @@ def test_what_a_killed_writer_left_is_removed_and_nothing_else(tmp_path: Path) -
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False, timeout=HANG_S)
     (tmp_path / "b.tmp").touch()
-    assert len(list(tmp_path.iterdir())) == 2  # the half file under its temporary name, and another's
-    remove_leftovers(tmp_path)
+    (half,) = tmp_path.glob(".lepaute-*.tmp")
+    remove_abandoned(tmp_path)
+    assert half.exists(), "its maker may be about to lock it"
+    os.utime(half, (0, 0))
+    abandoned = tmp_path / ".lepaute-folder.tmp"
+    (abandoned / "within").mkdir(parents=True)
+    os.utime(abandoned, (0, 0))
+    with scratch_file(tmp_path) as file, scratch_folder(tmp_path) as folder:
+        for path in (file, folder):
+            os.utime(path, (0, 0))
+        remove_abandoned(tmp_path)  # as another process does
+        assert file.exists()
+        assert folder.exists()
     assert [path.name for path in tmp_path.iterdir()] == ["b.tmp"]
+
+
+def test_the_next_command_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    half = tmp_path / ".lepaute-half.tmp"
+    half.write_text("half")
+    os.utime(half, (0, 0))
+    write_whole(tmp_path / "whole", "whole")
+    assert [path.name for path in tmp_path.iterdir()] == ["whole"]

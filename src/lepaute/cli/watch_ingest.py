@@ -1,7 +1,6 @@
 """`lepaute watch ingest`: archives and files of other programs into the store."""
 
 import json
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +8,7 @@ import typer
 
 from lepaute.cli.watch_store import AsJson, Place, check_text, place_of
 from lepaute.kit.files import sync
+from lepaute.kit.scratch import scratch_folder
 from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ def _ingested_first(folder: Path, files: list[Path], given: dict[str, Any]) -> "
     parent = folder.absolute().parent
     if not parent.is_dir():
         raise InputError(f"there is no folder {parent}; make it first")
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name[:40]}-", dir=parent) as beside:
-        new = Path(beside) / "store"
+    with scratch_folder(parent) as beside:
+        new = beside / "store"
         done = _ingested(new, files, given)
         try:
             new.rename(folder)

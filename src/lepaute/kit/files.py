@@ -10,10 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lepaute.errors import InputError
+from lepaute.kit.scratch import scratch_file
 
 MOST_LINKS = 40
-#: Around the random part of a temporary name.
-_PREFIX, _SUFFIX = ".lepaute-", ".tmp"
 #: What goes wrong while content is written because of the place, and not of the writer.
 _OF_THE_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 
@@ -30,9 +29,9 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     target = check_output(path)
     stream = is_stream(target)
-    with _explained(path):
-        temporary = _created(_scratch_folder() if stream else target.parent)
-    try:
+    with contextlib.ExitStack() as made:
+        with _explained(path):
+            temporary = made.enter_context(scratch_file(_scratch_folder() if stream else target.parent))
         with _explained(path, _OF_THE_DISK):
             yield temporary
         with _explained(path):
@@ -40,22 +39,12 @@ def whole_file(path: str | Path) -> Iterator[Path]:
                 _copy(temporary, target)
             else:
                 _rename(temporary, target)
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
 
 
 def write_whole(path: str | Path, content: str | bytes) -> None:
     """Writes a file whole or not at all, text as UTF-8; raises as `whole_file`."""
     with whole_file(path) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
-
-
-def remove_leftovers(folder: Path) -> None:
-    """Removes what writers that were killed left; for a folder that no other process writes to now."""
-    for temporary in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
-        with contextlib.suppress(OSError):
-            temporary.unlink()
 
 
 def check_output(path: Path, option: str = "") -> Path:
@@ -112,13 +101,6 @@ def _scratch_folder() -> Path:
     import tempfile  # with what it imports it costs more than all the rest of a short command
 
     return Path(tempfile.gettempdir())
-
-
-def _created(folder: Path) -> Path:
-    # Not of tempfile: its files have mode 0600, and what open() would give follows from the umask and the folder.
-    temporary = folder / f"{_PREFIX}{os.urandom(12).hex()}{_SUFFIX}"
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    return temporary
 
 
 def _rename(temporary: Path, target: Path) -> None:

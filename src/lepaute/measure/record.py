@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from lepaute.kit.mpi_library import (
     find_library,
     library_of_launcher,
 )
+from lepaute.kit.scratch import scratch_folder
 from lepaute.kit.temporary import check_room, plain_name, temporary_parent
 from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
 from lepaute.measure.probe_source import C_FLAGS, probe_source
@@ -102,15 +102,15 @@ def record(
         check_program(launcher, program)
     recorder = build_recorder(library, progress)
     check_room(temporary_parent())  # where launchers keep their sessions
-    with tempfile.TemporaryDirectory(prefix=".lepaute-record-", dir=workspace) as temporary:
-        raw = Path(temporary, "ranks").resolve()
+    with scratch_folder(workspace) as temporary:
+        raw = (temporary / "ranks").resolve()
         raw.mkdir()
         folder = None
         if input_text is not None:
-            folder = Path(temporary)
+            folder = temporary
             (folder / "hpccinf.txt").write_text(input_text)
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        with plain_name(recorder, Path(temporary).resolve()) as preloaded:
+        with plain_name(recorder, temporary.resolve()) as preloaded:
             returncode = _run(launcher, command, _variables(preloaded, raw, every_call), folder)
         files = sorted(raw.glob("rank-*.rec"))
         if not files:

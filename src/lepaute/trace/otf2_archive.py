@@ -1,12 +1,12 @@
 """A trace in OTF2, the format of Score-P, which Vampir and other tools open."""
 
 import importlib
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.scratch import scratch_folder
 from lepaute.trace.describe import headline, node_name
 from lepaute.trace.messages import ALL_TO_ALL, ARRIVAL, COLLECTIVES, FROM_ROOT, TO_ROOT, match_messages
 from lepaute.trace.table import Trace
@@ -34,8 +34,8 @@ def write_otf2(trace: Trace, folder: Path) -> int:
     otf2 = _package()
     if folder.exists():
         raise InputError(f"{folder}: exists; name a folder that is to be made")
-    with tempfile.TemporaryDirectory(prefix=".lepaute-otf2-", dir=folder.absolute().parent) as temporary:
-        archive = Path(temporary, "archive")
+    with scratch_folder(folder.absolute().parent) as temporary:
+        archive = temporary / "archive"
         with otf2.writer.open(str(archive), timer_resolution=RESOLUTION) as writer:
             writer.creator = "lepaute"
             writer.description = headline(trace)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.kit.files import remove_leftovers
 from lepaute.kit.journal import Journal, entries
+from lepaute.kit.scratch import remove_abandoned
 from lepaute.measure.machine_load import Load
 from lepaute.verify.campaign import RecordedRun
 from lepaute.verify.disturbance import NodeLoad, RankLoad
@@ -96,7 +96,7 @@ def held(folder: Path) -> Iterator[None]:
             raise InputError(
                 f"{folder}: another verification is running in this folder; wait for it to finish"
             ) from None
-        remove_leftovers(folder)
+        remove_abandoned(folder, young_s=0.0)
         try:
             yield
         finally:

@@ -163,7 +163,7 @@ def frame_of(entries: list[dict[str, Any]]) -> "pandas.DataFrame":
     import pandas
 
     frame = pandas.DataFrame([{key: _cell(value) for key, value in entry.items()} for entry in entries])
-    for name in frame.select_dtypes([object, "str"]):
+    for name in [name for name in frame if not pandas.api.types.is_numeric_dtype(frame[name])]:
         cells = frame[name].where(frame[name].notna(), None)
         if len({type(cell) for cell in cells if cell is not None}) > 1:
             frame[name] = [None if cell is None else str(cell) for cell in cells]
