@@ -38,6 +38,8 @@ FEWEST_CONTROLS = 3
 FEWEST_BEFORE, FEWEST_AFTER = 3, 2
 #: The date of an episode is sought so far from that of its strongest alarm.
 DATE_REACH_S = 10 * DAY_S
+#: Twice the logarithm of how much likelier another date is for a machine that did not change with the others.
+LIKELIER = 14.0
 _PASSES = 5
 
 GROUP = ["cluster", "factor", "stratum"]
@@ -68,11 +70,6 @@ class _Series:
     def can_tell(self, date_s: float) -> bool:
         begin, first, end = self.around(date_s)
         return first - begin >= FEWEST_BEFORE and end - first >= FEWEST_AFTER and bool(np.ptp(self.values[begin:end]))
-
-    def first_from(self, date_s: float) -> float:
-        """When the first value of the new level was measured."""
-        return float(self.times_s[self.around(date_s)[1]])
-
     def days(self) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
         return np.floor(self.times_s / DAY_S).astype(np.int64)
 
@@ -96,7 +93,13 @@ def steps_of(alarms: "pd.DataFrame", changelog: Changelog, values: "pd.DataFrame
             }
         # a second time with the steps that were found as limits, instead of the alarms
         for _ in range(2):
-            steps = [step for n, mine in enumerate(episodes) for step in _episode_steps(n, mine, every)]
+            steps = []
+            for n, mine in enumerate(episodes):  # which grows
+                rows_of, others = _episode_steps(n, mine, every)
+                steps += rows_of
+                if others:
+                    episodes[n] = [row for row in mine if row not in others]
+                    episodes.append(others)
         found += steps
     return sorted(found, key=lambda row: (row["changed_s"], row["factor"], row["node"], row["cpu"]))
 
@@ -123,20 +126,22 @@ def _episodes(alarms: list[Row]) -> list[list[Row]]:
     return sorted(episodes, key=lambda rows: min(row["day"] for row in rows))
 
 
-def _episode_steps(number: int, alarms: list[Row], every: Sequence[_Series]) -> list[Row]:
-    """The rows of one episode; their dates become limits of the levels of their machines."""
+def _episode_steps(number: int, alarms: list[Row], every: Sequence[_Series]) -> tuple[list[Row], list[Row]]:
+    """The rows of one episode, and the alarms that are of another date after all.
+
+    Its date becomes a limit of the levels of its machines.
+    """
     for one in every:  # a step is no limit of itself
         one.steps_s.pop(number, None)
     own = {_machine(row): row for row in sorted(alarms, key=lambda row: row["day"], reverse=True)}
     hit = _hit(own, max(alarms, key=lambda row: row["evidence"]), every)
     first = min(alarms, key=lambda row: (row["day"], -row["evidence"]))
-    dates = {one.machine: one.first_from(hit.date_s) for one in hit.series}
     for one in hit.series:
-        one.steps_s[number] = dates[one.machine]
-    dates[first["cluster"], ALL, WHOLE_NODE] = min(dates.values(), default=hit.date_s)
-    return [
-        _row(machine, change, dates[machine], own.get(machine, first)) for machine, change in sorted(hit.changes.items())
+        one.steps_s[number] = hit.date_s
+    rows = [
+        _row(machine, change, hit.date_s, own.get(machine, first)) for machine, change in sorted(hit.changes.items())
     ]
+    return rows, [row for row in alarms if _machine(row) in hit.others]
 
 
 def _row(machine: Machine, change: Change, changed_s: float, alarm: Row) -> Row:
@@ -156,11 +161,15 @@ def _row(machine: Machine, change: Change, changed_s: float, alarm: Row) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class _Hit:
-    """series : of the machines that changed at date_s; changes : what is said, of each or of node "all"."""
+    """series : of the machines that changed at date_s; changes : what is said, of each or of node "all".
+
+    others : machines that changed, but at another date
+    """
 
     date_s: float
     series: tuple[_Series, ...]
     changes: Mapping[Machine, Change]
+    others: frozenset[Machine] = frozenset()
 
 
 def _hit(own: Mapping[Machine, Row], strongest: Row, every: Sequence[_Series]) -> _Hit:
@@ -194,12 +203,17 @@ def _hit(own: Mapping[Machine, Row], strongest: Row, every: Sequence[_Series]) -
         if now == named:
             break
         named = now
+    others = set()
+    if not of_all:
+        others = {each.machine for each in asked if each.machine in named and not _fits(each, date_s)}
+        others = set() if others >= named & own.keys() else others
+        named -= others
     left = [one for one in asked if one.machine not in named]
     if of_all and (not named or _moved(left, date_s, direction, usual)):
         left = []
     if left or len({one.machine[:2] for one in asked}) < 2:
         hit = tuple(one for one in asked if one.machine in named)
-        return _Hit(date_s, hit, {one.machine: changes[one.machine] for one in hit})
+        return _Hit(date_s, hit, {one.machine: changes[one.machine] for one in hit}, frozenset(others))
     together = _together(asked, date_s)
     raw = _changes(asked, date_s, ())
     apart = _changes(asked, date_s, asked)
@@ -276,13 +290,32 @@ def _best_date(series: Sequence[_Series], date_s: float) -> float:
     for one in series:
         begin, first, end = one.around(date_s)
         x = one.values[begin:end]
-        k = np.clip(np.searchsorted(one.times_s[begin:end], candidates), 0, len(x))
-        inside = (k > 0) & (k < len(x))
-        sums = np.concatenate([[0.0], np.cumsum(x - x.mean())])
         spread = float(np.var(x[: first - begin]) + np.var(x[first - begin :])) or 1.0
-        at = np.where(inside, k, 1)
-        gain += np.where(inside, sums[at] ** 2 * len(x) / (at * (len(x) - at)) / spread, 0.0)
+        gain += _explained(one, date_s, candidates) / spread
     return float(candidates[gain.argmax()]) if len(candidates) and gain.any() else date_s
+
+
+def _explained(one: _Series, date_s: float, candidates: Floats) -> Floats:
+    """The sum of squares that a step at each of these moments takes off, in the levels around the date."""
+    begin, _, end = one.around(date_s)
+    x = one.values[begin:end]
+    k = np.clip(np.searchsorted(one.times_s[begin:end], candidates), 0, len(x))
+    inside = (k > 0) & (k < len(x))
+    sums = np.concatenate([[0.0], np.cumsum(x - x.mean())])
+    at = np.where(inside, k, 1)
+    found: Floats = np.where(inside, sums[at] ** 2 * len(x) / (at * (len(x) - at)), 0.0)
+    return found
+
+
+def _fits(one: _Series, date_s: float) -> bool:
+    """Whether the date explains the machine's step nearly as well as its own best one, by the ratio of likelihoods."""
+    begin, _, end = one.around(date_s)
+    x = one.values[begin:end]
+    total = float(((x - x.mean()) ** 2).sum())
+    at, best = (
+        total - float(_explained(one, date_s, np.array([each]))[0]) for each in (date_s, _best_date([one], date_s))
+    )
+    return at <= best * np.exp(LIKELIER / len(x))
 
 
 def _machine(row: Row) -> Machine:

@@ -80,6 +80,6 @@ def _by_day(rows: "pd.DataFrame") -> "dict[dt.date, pd.DataFrame]":
 
 def _alarms(rows: "pd.DataFrame") -> list[ChangeAlarm]:
     """Of one day, for the worse or for the better."""
-    reports = regressions_of(rows.assign(now_size=rows["size"]))
+    reports = regressions_of(rows)
     worse = bool(rows["worse"].iloc[0])
     return [ChangeAlarm(each.cluster, each.machines, each.since, each.changes, worse) for each in reports]

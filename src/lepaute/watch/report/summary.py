@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lepaute.watch.alike_changes import alike_changes, same_machines
+from lepaute.watch.changelog import ALL
 from lepaute.watch.notices.absences import Absence, absences_of
 from lepaute.watch.notices.notice import ABSENT, Notice
-from lepaute.watch.values import DAY_S, MACHINE, Machine, day_of
+from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Machine, day_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -224,13 +225,17 @@ def _told(suspects: "pd.DataFrame", standing: "pd.DataFrame") -> "np.ndarray":
     """Which of the tests are of a machine and one of its factors that a regression is of, from its change on."""
     from lepaute.watch.judging.judge import AND
 
-    since = {
-        (row["cluster"], row["node"], int(row["cpu"]), row["factor"]): row["changed_s"]
-        for row in standing.to_dict("records")
-    }
+    since: dict[tuple[str, str, int, str], float] = {}
+    for row in standing.to_dict("records"):
+        key = (row["cluster"], row["node"], int(row["cpu"]), row["factor"])
+        since[key] = min(row["changed_s"], since.get(key, np.inf))
     rows = suspects[[*MACHINE, "factor", "started_s"]].itertuples(index=False, name=None)
     told = [
-        any(since.get((cluster, node, cpu, name), np.inf) <= started_s for name in factor.split(AND))
+        any(
+            since.get(machine, np.inf) <= started_s
+            for name in factor.split(AND)
+            for machine in ((cluster, node, cpu, name), (cluster, ALL, WHOLE_NODE, name))
+        )
         for cluster, node, cpu, factor, started_s in rows
     ]
     return np.array(told, dtype=np.bool_)
@@ -262,7 +267,7 @@ def _machines(rows: Iterable[dict[Any, Any]]) -> tuple[Machine, ...]:
 
 
 def _change(rows: list[dict[Any, Any]]) -> Change:
-    size = median(row["now_size"] for row in rows)
+    size = median(row["size"] for row in rows)
     low, high = (median(row[name] for row in rows) for name in ("size_low", "size_high"))
     return Change(rows[0]["factor"], int(np.sign(size)), size, low, high, len(_machines(rows)))
 
