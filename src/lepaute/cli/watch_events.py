@@ -268,7 +268,7 @@ def proposals(
         inventory=shared,
         least_change=least_change,
         since_s=since_s,
-        verdicts=watch.test(windows=(1,), record=False),
+        verdicts=watch.test(windows=(1,), record=False, standing=known.rows),
         standing=known.rows,
     )
     by_id = {}

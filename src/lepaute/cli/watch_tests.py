@@ -74,6 +74,7 @@ def run_tests(
     since_s, until_s = start_of(since, "--since"), end_of(until, "--until")
     with opened(store) as watch:
         values = chosen_values(watch, node, cluster, until_s)
+        judged, new = _judged(watch, level, least_change, until_s)
         verdicts = watch.test(
             nodes=sorted(values["node"].unique()),
             factors=vectors_of(factor),
@@ -82,9 +83,9 @@ def run_tests(
             pooled=pooled,
             until_s=until_s,
             columns=OF_VERDICTS if csv is None else None,
+            standing=judged.rows,
         )
         verdicts = of_machines(verdicts, values)
-        judged, new = _judged(watch, level, least_change, until_s)
     open_here = judged.of_nodes(pairs_of(values))
     said = [*notices(values, judged.changelog), *few_machines(judged.values, judged.changelog)]
     found = summarise(verdicts, values, open_here.rows, said, level=1.0 - confidence, since_s=since_s)

@@ -39,6 +39,7 @@ class Asked:
     since_s: float | None
     until_s: float | None
     record: bool = True
+    standing: "pd.DataFrame | None" = None
 
 
 def recorded_tests(
@@ -59,7 +60,7 @@ def recorded_tests(
     )
     if not len(values) or not set(names) <= set(values["factor"].unique()):
         return []
-    case = compared(vectors(values.assign(state="done"), names), changelog, names, asked.pooled)
+    case = compared(vectors(values.assign(state="done"), names), changelog, names, asked.pooled, asked.standing)
     del values
     chosen = np.flatnonzero(_chosen(case.keys, asked))
     if not len(chosen):
