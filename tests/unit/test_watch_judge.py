@@ -1,5 +1,6 @@
 """Tables of factor values and the tests of all their machines, against the slow twin and on an excerpt of real data."""
 
+import datetime as dt
 import sys
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from scipy import stats
 
 from lepaute.errors import InputError
-from lepaute.watch.changelog import Changelog, read_changelog
+from lepaute.watch.changelog import Changelog, Event, NodeSet, read_changelog
 from lepaute.watch.judging.judge import judge
 from lepaute.watch.values import check_values, vectors
 

@@ -121,35 +121,48 @@ def summarise(
     """verdicts : as Watch.test gives them, with the columns OF_VERDICTS; values : of the same nodes and dates
 
     standing : as watch.alarms.standing; level : a p-value below it is suspicious; since_s : of suspicions
-    noticed : as watch.notices.notice; absences are left to `absences_of`, and what a regression covers to it
+    noticed : as watch.notices.notice, of which the `uncovered` are told
     Tests of a machine and factor that a regression covers are not suspicious on their own, nor are those of several
     jobs that only repeat an earlier job.
     """
     last_s = float(values["started_s"].max()) if len(values) else None
     regressions = regressions_of(standing)
-    tested = verdicts[verdicts["missing"] == 0]
-    suspects = tested[(tested["p_value"] < level) & ~tested["outlier"]]
-    suspects = suspects[~_told(suspects, standing)]
-    suspects = suspects[~_echoes(suspects, tested)]
+    suspects = suspects_of(verdicts, standing, level)
     begin_s = since_s
     if begin_s is None:
-        begin_s = -np.inf if last_s is None else (np.floor(last_s / DAY_S) - RECENT_DAYS + 1) * DAY_S
+        begin_s = -np.inf if last_s is None else recent_s(last_s)
     recent = suspects[suspects["started_s"] >= begin_s]
     return Summary(
         regressions=regressions,
         suspicions=suspicions_of(recent),
         older_suspicions=len(suspects) - len(recent),
         absences=absences_of(values),
-        notices=tuple(each for each in noticed if each.kind != ABSENT and not _covered(each, standing)),
+        notices=uncovered(noticed, standing),
         waiting=waiting_of(verdicts),
         clusters=tuple(sorted(values["cluster"].unique())),
         nodes=len(values[["cluster", "node"]].drop_duplicates()),
         machines=len(values[MACHINE].drop_duplicates()),
         factors=tuple(sorted(values["factor"].unique())),
-        tests=len(tested),
+        tests=int((verdicts["missing"] == 0).sum()),
         first=None if last_s is None else day_of(float(values["started_s"].min())),
         last=None if last_s is None else day_of(last_s),
     )
+
+
+def suspects_of(verdicts: "pd.DataFrame", standing: "pd.DataFrame", level: float) -> "pd.DataFrame":
+    """The tests below the level that no regression explains, and no earlier job of the same window; outliers are none.
+
+    verdicts : of whole series, all windows of a factor together
+    """
+    tested = verdicts[verdicts["missing"] == 0]
+    suspects = tested[(tested["p_value"] < level) & ~tested["outlier"]]
+    suspects = suspects[~_told(suspects, standing)]
+    return suspects[~_echoes(suspects, tested)]
+
+
+def recent_s(last_s: float) -> float:
+    """When the latest days began, of which suspicious tests are shown."""
+    return float((np.floor(last_s / DAY_S) - RECENT_DAYS + 1) * DAY_S)
 
 
 def regressions_of(standing: "pd.DataFrame") -> tuple[Regression, ...]:
@@ -214,6 +227,11 @@ def waiting_of(verdicts: "pd.DataFrame") -> tuple[Waiting, ...]:
         alike[machine[0], max(missing for _, missing in rows), tuple(sorted(f for f, _ in rows))].append(machine)
     reports = [Waiting(c, tuple(machines), missing, factors) for (c, missing, factors), machines in alike.items()]
     return tuple(sorted(reports, key=lambda each: (-len(each.machines), each.missing)))
+
+
+def uncovered(noticed: Iterable[Notice], standing: "pd.DataFrame") -> tuple[Notice, ...]:
+    """Without absences, which are left to `absences_of`, and what a regression covers."""
+    return tuple(each for each in noticed if each.kind != ABSENT and not _covered(each, standing))
 
 
 def _covered(notice: Notice, standing: "pd.DataFrame") -> bool:
