@@ -152,8 +152,10 @@ def pairs_of(values: "pd.DataFrame") -> "list[tuple[str, str]]":
 
 
 def of_machines(rows: "pd.DataFrame", values: "pd.DataFrame") -> "pd.DataFrame":
-    """The rows of nodes that the values have: names alone may be those of another cluster."""
-    kept = set((values["cluster"] + "\n" + values["node"]).unique())
+    """The rows of nodes that the values have, or of all of a cluster: names may be those of another cluster, too."""
+    from lepaute.watch.changelog import ALL
+
+    kept = {f"{cluster}\n{name}" for cluster, node in pairs_of(values) for name in (node, ALL)}
     return rows[(rows["cluster"] + "\n" + rows["node"]).isin(kept)].reset_index(drop=True)
 
 

@@ -170,7 +170,7 @@ def _write_pages(store: "Store", writer: _Writer) -> None:
             for event in mine:
                 if (effect := effect_of(event, factor)) is not None:
                     effects[event].append({"cluster": cluster, "effect": effect, "page": factor_page(cluster, name)})
-        nodes += _write_nodes(store, writer, cluster, series, regressed.reports, mine, marks)
+        nodes += _write_nodes(store, writer, cluster, series, regressed, mine, marks)
     for event, found in effects.items():
         among = event.nodes.among({(each["cluster"], each["node"]) for each in nodes})
         on = [each for each in nodes if (each["cluster"], each["node"]) in among]
@@ -235,7 +235,7 @@ def _write_nodes(
     writer: _Writer,
     cluster: str,
     series: NodeSeries,
-    reports: "tuple[Regression, ...]",
+    found: OpenRegressions,
     events: list[Event],
     marks: list[dict[str, Any]],
 ) -> list[dict[str, Any]]:
@@ -243,12 +243,16 @@ def _write_nodes(
         str(row["node"]): {str(k): v for k, v in row.items()}
         for row in absences(store.job_states(cluster)).to_dict("records")
     }
+    silent: dict[str, list[str]] = {}
+    for absence in absences_of(found.values[found.values["cluster"] == cluster]):
+        for node in dict.fromkeys(node for _, node, _ in absence.machines):
+            silent.setdefault(node, []).append(absence_text(absence))
     actions = store.node_actions()
     actions = actions[actions["cluster"] == cluster].sort_values("revision")
     names = sorted(series.nodes, key=natural)
     listed: list[dict[str, Any]] = []
     for at, node in enumerate(names):
-        mine = [each for each in reports if each.cluster == cluster and (node in each.nodes or ALL in each.nodes)]
+        mine = [each for each in found.reports if each.cluster == cluster and (node in each.nodes or ALL in each.nodes)]
         touching = [event for event in events if event.nodes.among({(cluster, node)})]
         facts = away.get(node, {})
         page = node_page(cluster, node)
@@ -266,6 +270,7 @@ def _write_nodes(
             title=f"{cluster + ' ' if cluster else ''}{node}",
             cluster=cluster,
             regressions=[_regression(each) for each in mine],
+            silent=silent.get(node, []),
             events=[{"event": event, "page": event_page(event)} for event in touching],
             actions=actions[actions["node"] == node].to_dict("records"),
             facts=facts,
