@@ -1,4 +1,4 @@
-"""Whom a planted fault is said to have hit, on fleets of 3 to 12 nodes: the right set, no clean node, sizes as promised."""
+"""Whom a planted fault is said to have hit, on fleets of 3 to 12 nodes: the right set, no clean node, true sizes."""
 
 from dataclasses import dataclass
 

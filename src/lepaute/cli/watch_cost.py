@@ -76,7 +76,7 @@ def cost(
         since_s = start_of(since, "--since")
         before_s = None
         if since_s is None and latest is None:
-            before_s, since_s = _standing_since_s(watch, values, of_speed)
+            before_s, since_s = standing_dates(watch, values, of_speed)
     state = node_state(
         values,
         of_cluster,
@@ -196,7 +196,7 @@ def _values_of_node(watch: "Watch", node: str, cluster: str | None) -> "tuple[pd
     return values, of_cluster, name
 
 
-def _standing_since_s(watch: "Watch", values: "pd.DataFrame", factor: str) -> tuple[float | None, float | None]:
+def standing_dates(watch: "Watch", values: "pd.DataFrame", factor: str) -> tuple[float | None, float | None]:
     """When the first and the latest step of the factor were that stand on the node; None where none does.
 
     That of `lepaute watch test`: of the node, or of all nodes together.

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 MOST_SUSPICIONS = 2
 
 
-def replay_text(
-    days: "Sequence[Day]", left: "Sequence[Regression]", *, tests: int, everything: bool, most: int
-) -> str:
+def replay_text(days: "Sequence[Day]", left: "Sequence[Regression]", *, tests: int, everything: bool, most: int) -> str:
     """The days with an alarm; with `everything` those with a suspicious test, too; and what is open at the end."""
     eventful = [day for day in days if day.alarms or (everything and day.suspicions)]
     shown = eventful if everything else eventful[:most]

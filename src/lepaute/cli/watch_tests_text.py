@@ -22,7 +22,10 @@ def summary_text(found: "Summary", *, everything: bool = False) -> str:
     for title, reports in (
         (_regressions_title(found.regressions), [_regression(each, everything) for each in found.regressions]),
         (_suspicions_title(found), [_suspicion(each, everything) for each in found.suspicions]),
-        (_title(len(found.absences), "machines that fail or do not report"), [f"  {absence_text(a)}" for a in found.absences]),
+        (
+            _title(len(found.absences), "machines that fail or do not report"),
+            [f"  {absence_text(a)}" for a in found.absences],
+        ),
         (_title(len(found.notices), "also worth a look"), [f"  {notice}" for notice in found.notices]),
         (_title(len(found.waiting), "not yet enough jobs to test"), [_waiting(w, everything) for w in found.waiting]),
     ):

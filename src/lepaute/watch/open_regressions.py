@@ -7,6 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from lepaute.errors import InputError
 from lepaute.watch.alarms.procedure import AlarmSettings, Judged, judge_days, known_days, settings_of
 from lepaute.watch.alarms.standing import standing
@@ -40,8 +42,9 @@ class OpenRegressions:
 
         def mine(table: "pd.DataFrame") -> "pd.DataFrame":
             pairs = zip(table["cluster"], table["node"], strict=True)
-            chosen: pd.DataFrame = table[[pair in kept or (pair[1] == ALL and pair[0] in clusters) for pair in pairs]]
-            return chosen.reset_index(drop=True)
+            chosen = [pair in kept or (pair[1] == ALL and pair[0] in clusters) for pair in pairs]
+            found: pd.DataFrame = table[np.array(chosen, np.bool_)].reset_index(drop=True)
+            return found
 
         rows = mine(self.rows)
         judged = Judged(self.judged.days, mine(self.judged.alarms))

@@ -59,7 +59,8 @@ def size_at(values: Floats, first: int, correlation: float) -> Change:
     p = 2 * float(stdtr(free, -abs(difference) / error)) if error > 0 else float(difference == 0)
     scale = base or np.nan
     ends = sorted(((difference - half) / scale, (difference + half) / scale))
-    return Change(first, base, difference / scale, *ends, p)
+    low, high = ends
+    return Change(first, base, difference / scale, low, high, p)
 
 
 def correlation_within(values: Floats, first: int) -> float:

@@ -11,7 +11,7 @@ The size of a step is that of its date: from the step before, or the event, to t
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -70,6 +70,7 @@ class _Series:
     def can_tell(self, date_s: float) -> bool:
         begin, first, end = self.around(date_s)
         return first - begin >= FEWEST_BEFORE and end - first >= FEWEST_AFTER and bool(np.ptp(self.values[begin:end]))
+
     def days(self) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
         return np.floor(self.times_s / DAY_S).astype(np.int64)
 
@@ -89,7 +90,10 @@ def steps_of(alarms: "pd.DataFrame", changelog: Changelog, values: "pd.DataFrame
         episodes = _episodes([{str(k): v for k, v in row.items()} for row in rows.to_dict("records")])
         for one in every:
             one.steps_s = {
-                n: _date(row) for n, mine in enumerate(episodes) for row in mine if _machine(row) in (one.machine, whole)
+                n: _date(row)
+                for n, mine in enumerate(episodes)
+                for row in mine
+                if _machine(row) in (one.machine, whole)
             }
         # a second time with the steps that were found as limits, instead of the alarms
         for _ in range(2):
@@ -108,10 +112,11 @@ def _series_of(values: "pd.DataFrame", changelog: Changelog) -> list[_Series]:
     nodes = list(values[["cluster", "node"]].drop_duplicates().itertuples(index=False, name=None))
     resets, outlying = changelog.resets_s(nodes), changelog.outlying_jobs(nodes)
     found = []
-    for (cluster, node, cpu), rows in values.groupby(["cluster", "node", "cpu"], sort=True):
+    for key, rows in values.groupby(["cluster", "node", "cpu"], sort=True):
+        cluster, node, cpu = cast("Machine", key)
         kept = rows[[(cluster, node, job) not in outlying for job in rows["job"]]].sort_values(["started_s", "job"])
         times, x = kept["started_s"].to_numpy(np.float64), kept["value"].to_numpy(np.float64)
-        found.append(_Series((str(cluster), str(node), int(cpu)), times, x, resets[cluster, node]))
+        found.append(_Series((cluster, node, int(cpu)), times, x, resets[cluster, node]))
     return found
 
 
@@ -315,7 +320,7 @@ def _fits(one: _Series, date_s: float) -> bool:
     at, best = (
         total - float(_explained(one, date_s, np.array([each]))[0]) for each in (date_s, _best_date([one], date_s))
     )
-    return at <= best * np.exp(LIKELIER / len(x))
+    return bool(at <= best * np.exp(LIKELIER / len(x)))
 
 
 def _machine(row: Row) -> Machine:

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lepaute.kit.files import write_whole
-from lepaute.watch.open_regressions import OpenRegressions
 from lepaute.watch.notices.absences import absences_of
+from lepaute.watch.open_regressions import OpenRegressions
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry

@@ -1,7 +1,7 @@
 """Open regressions as proposals, so that a person can accept them: the same machines, dates and sizes as reported.
 
-Alarms are faster than change points, and ask every machine about their date. So where there is one, change points of its
-date say nothing further; nor do the days since on which its machines were unlike before.
+Alarms are faster than change points, and all machines were asked about their date. So where there is one, change points
+of its date say nothing further; nor do the days since on which its machines were unlike before.
 """
 
 from collections import defaultdict

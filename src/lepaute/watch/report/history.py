@@ -73,9 +73,7 @@ def _is_same(one: Row, other: Row) -> bool:
     return all(one[name] == other[name] for name in names) and abs(one["changed_s"] - other["changed_s"]) <= SAME_S
 
 
-def days_of(
-    verdicts: "pd.DataFrame", evenings: "Mapping[dt.date, pd.DataFrame]", *, level: float
-) -> tuple[Day, ...]:
+def days_of(verdicts: "pd.DataFrame", evenings: "Mapping[dt.date, pd.DataFrame]", *, level: float) -> tuple[Day, ...]:
     """verdicts : as `judging.replay` gives them; evenings : as `evenings_of`; level : of suspicious tests"""
     tested = verdicts[verdicts["missing"] == 0]
     suspects = tested[(tested["p_value"] < level) & ~tested["outlier"]]
