@@ -122,7 +122,7 @@ def _check_cost(store: Path, node: str, tested: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("made_up", long_but(FLEETS, "4 all step"))
+@pytest.mark.parametrize("made_up", long_but(FLEETS, SHORT[0]))
 def test_the_order_of_commands_changes_nothing(
     made_up: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -131,10 +131,12 @@ def test_the_order_of_commands_changes_nothing(
     odd = values["node"].str.removeprefix("n").astype(int) % 2 == 1
     orders: list[list[Any]] = [
         ["whole", "test"],
-        ["early", "test", "propose", "refused", "late", "propose", "test"],
+        ["early", "test", "propose", "refused", "late"],
         ["odd", "health", "propose", "even", "test", "health"],
         ["early", "site", "test", "test", "late", "replay", "test"],
     ]
+    if made_up == SHORT[0]:  # what is tried at each change
+        orders = orders[:2]
     parts = {"whole": values, "early": values[early], "late": values[~early], "odd": values[odd], "even": values[~odd]}
     words = {
         "test": ("test",), "propose": ("events", "propose"), "health": ("health", f"n[1-{nodes}]"),
@@ -156,7 +158,7 @@ def test_the_order_of_commands_changes_nothing(
         said[-1].pop("new_alarms")
         # accepted before or after it was tested: the regression is over, and so is the proposal
         copy = shutil.copytree(store, tmp_path / f"{number}-accepted")
-        for one in asked(capsys, copy, "events", "propose")["proposals"]:
+        for one in asked(capsys, copy, "events", "propose")["proposals"][:1]:
             asked(capsys, copy, "events", "accept", one["id"], "--author", "jane")
         with open_store(copy) as opened:
             accepted.append(open_regressions(opened).rows.drop(columns="judged_s"))

@@ -36,8 +36,8 @@ def alert(
 ) -> int:
     """Sends one message for each new regression, and writes a file for Prometheus.
 
-    The regressions are those of `lepaute watch test`, and nothing but messages is recorded. One is announced once on each
-    channel, however many nodes it has, and again when it has spread to twice as many.
+    The regressions are those of `lepaute watch test`, and nothing but messages is recorded. One is announced once on
+    each channel, however many nodes it has, and again when it has spread to twice as many.
     """
     import time
 

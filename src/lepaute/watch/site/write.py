@@ -15,6 +15,7 @@ from lepaute.report.names import anchor
 from lepaute.report.page import render
 from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.notices.absences import absences, absences_of
+from lepaute.watch.notices.few_machines import few_machines
 from lepaute.watch.notices.notice import notices
 from lepaute.watch.open_regressions import OpenRegressions, open_regressions
 from lepaute.watch.report.summary import recent_s, suspicions_of, uncovered
@@ -185,7 +186,10 @@ def _write_pages(store: "Store", writer: _Writer) -> None:
         judged=regressed.last_day,
         suspicions=_suspicions(pd.concat(suspects), regressed),
         absences=[absence_text(each) for each in absences_of(regressed.values)],
-        notices=[str(each) for each in uncovered(notices(regressed.values, log), regressed.rows)],
+        notices=[
+            *(str(each) for each in uncovered(notices(regressed.values, log), regressed.rows)),
+            *(str(each) for each in few_machines(regressed.values, log)),
+        ],
         summaries=summaries,
         pages={(each.cluster, each.factor): factor_page(each.cluster, each.factor) for each in summaries},
         regressions=[_regression(each) for each in regressed.reports],
