@@ -308,7 +308,6 @@ def _write_store(folder: Path) -> None:
     import pandas
 
     from lepaute.watch import open as open_watch
-    from lepaute.watch.alarms.procedure import update_alarms
 
     rows = [
         ("c", str(node), cpu, f"j{day}", 1.7e9 + 86400.0 * day, "s", "dgemm_rate_flops", 1e12 * slow + 1e9 * (day % 3))
@@ -322,7 +321,6 @@ def _write_store(folder: Path) -> None:
     (folder / "written").mkdir()
     with open_watch(folder / "written" / "store") as watch:
         watch.store.add_values(values.assign(state="done", archive=""))
-        update_alarms(watch.store, watch.changelog())
     values[values["cpu"] == 0][["node", "started_s", "value"]].to_csv(folder / "values.csv", index=False)
     mapping = (
         "{node: node, date: {column: started_s, form: epoch_s}, factors: {speed_flops: {column: value, unit: flops}}}"

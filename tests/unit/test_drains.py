@@ -11,8 +11,6 @@ from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.measure.schedulers import slurm_nodes as of_slurm
 from lepaute.store import Store, open_store
-from lepaute.watch.alarms.procedure import update_alarms
-from lepaute.watch.changelog import Changelog
 from lepaute.watch.drains.decision import MARK, SETTLED_S, SchedulerState, Verdict
 from lepaute.watch.drains.health import Drains, NodeHealth, node_health
 
@@ -45,7 +43,6 @@ def tested(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     with open_store(folder) as store:
         store.add_values(pandas.DataFrame(table))
-        update_alarms(store, Changelog())
     return folder
 
 

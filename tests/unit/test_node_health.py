@@ -8,7 +8,7 @@ from lepaute.watch.drains.decision import SETTLED_S, SchedulerState, Verdict, ve
 from lepaute.watch.drains.limit import limit_of
 
 NOW_S = 1e9
-ROW = {"cpu": 0, "factor": "dgemm_rate_flops", "stratum": "", "before": 100.0, "size": -0.1}
+ROW = {"node": "n1", "cpu": 0, "factor": "dgemm_rate_flops", "stratum": "", "before": 100.0, "size": -0.1}
 REGRESSED, WELL = pandas.DataFrame([ROW]), pandas.DataFrame([ROW]).iloc[:0]
 FREE = SchedulerState(out_of_service=False)
 OURS = SchedulerState(out_of_service=True, reason="lepaute: dgemm_rate_flops -10 %")

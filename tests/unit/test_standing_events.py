@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lepaute.watch.alarms.procedure import judge_days
-from lepaute.watch.alarms.standing import standing
+from lepaute.watch.alarms.procedure import AlarmSettings
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.judge import judge
+from lepaute.watch.open_regressions import regressions_in
 from lepaute.watch.proposals.day_events import day_events
 from lepaute.watch.proposals.platform_events import propose
+from lepaute.watch.report.summary import regressions_of
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "validation"))
 from support.fleets import DAY_S, fleet_values
@@ -27,6 +28,10 @@ def quiet(seed: int, days: int = DAYS) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(MACHINES, days))
 
 
+def open_in(values: pd.DataFrame, log: Changelog | None = None) -> pd.DataFrame:
+    return regressions_in(values, log or Changelog(), AlarmSettings()).rows
+
+
 def one_node_down() -> pd.DataFrame:
     z = quiet(31)
     z[4:6, CHANGED:] -= 8
@@ -37,17 +42,18 @@ def one_node_down() -> pd.DataFrame:
 def test_a_regression_that_no_step_has_found_yet_is_a_proposal_whose_event_ends_it() -> None:
     values = one_node_down()
     early = values[values["started_s"] < values["started_s"].min() + (CHANGED + 4) * DAY_S]
-    alarms = judge_days(early).alarms
-    assert len(standing(alarms, Changelog(), early))
+    left = open_in(early)
+    assert len(left)
     assert propose(early) == ()
-    (event,) = propose(early, alarms=alarms)
+    (event,) = propose(early, standing=left)
     assert (event.kind, event.shape, event.date, event.nodes) == ("machine", "step", CHANGED_ON, (("sim", "3"),))
     (factor,) = event.factors
     assert factor.low < -0.04 < factor.high < 0
-    assert standing(alarms, Changelog((event.to_event("jane"),)), early).empty
-    assert propose(early, Changelog((event.to_event("jane"),)), alarms=alarms) == ()
-    assert propose(early, alarms=alarms, least_change=0.2) == ()
-    assert propose(early, alarms=alarms, since_s=event.before_s + DAY_S) == ()
+    accepted = Changelog((event.to_event("jane"),))
+    assert open_in(early, accepted).empty
+    assert propose(early, accepted, standing=open_in(early, accepted)) == ()
+    assert propose(early, standing=left, least_change=0.2) == ()
+    assert propose(early, standing=left, since_s=event.before_s + DAY_S) == ()
 
 
 @pytest.mark.slow
@@ -55,9 +61,12 @@ def test_a_regression_that_a_step_has_as_well_is_one_proposal() -> None:
     z = quiet(32, 80)
     z[:16, CHANGED:] -= 10
     values = fleet_values(z)
-    alarms = judge_days(values).alarms
-    assert len(standing(alarms, Changelog(), values))
-    assert propose(values, alarms=alarms) == propose(values)
+    left = open_in(values)
+    (event,), (step,) = propose(values, standing=left), propose(values)
+    assert (event.machines, event.date) == (step.machines, step.date)
+    (report,) = regressions_of(left)
+    assert (event.nodes, event.date) == (tuple(("sim", node) for node in report.nodes), report.since)
+    assert event.factors[0].size == report.changes[0].size
     assert len(propose(values)) == 1
 
 
@@ -69,7 +78,7 @@ def test_a_regression_of_all_machines_together_is_a_proposal_of_all_nodes() -> N
         "changed_s": float(values["started_s"].min()) + 20 * DAY_S, "before": 2 * values["value"].median(),
         "size": -0.5, "size_low": -0.55, "size_high": -0.45, "worse": True, "archive": "", "judged_s": 0.0,
     }  # fmt: skip
-    (event,) = propose(values, alarms=pd.DataFrame([row]))
+    (event,) = propose(values, standing=pd.DataFrame([row]))
     assert (event.kind, len(event.nodes), len(event.machines)) == ("platform", MACHINES // 2, MACHINES)
 
 
@@ -90,10 +99,10 @@ def test_days_of_what_an_alarm_has_found_are_not_proposed() -> None:
     z[4:6, CHANGED:] -= 8
     z[8:16, CHANGED + 2] -= 12
     values = fleet_values(z)
-    alarms, verdicts = judge_days(values).alarms, judge(values, windows=(1,))
+    left, verdicts = open_in(values), judge(values, windows=(1,))
     (day,) = propose(values, verdicts=verdicts)
     assert (day.shape, {node for _, node in day.nodes}) == ("days", {"3", "5", "6", "7", "8"})
-    found = propose(values, verdicts=verdicts, alarms=alarms)
+    found = propose(values, verdicts=verdicts, standing=left)
     assert [(event.shape, {node for _, node in event.nodes}) for event in found] == [
         ("step", {"3"}),
         ("days", {"5", "6", "7", "8"}),

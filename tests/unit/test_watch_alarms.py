@@ -1,7 +1,6 @@
 """Alarms of a watch: given once, kept as they were, and gone when the machine is back or its change is explained."""
 
 import datetime as dt
-import json
 import time
 from pathlib import Path
 
@@ -12,12 +11,14 @@ from support_store import v2_database, v2_folder
 from support_store import values as stored_values
 
 from lepaute.errors import InputError
-from lepaute.store import open_store
+from lepaute.store import Store, open_store
 from lepaute.store.tables import ALARMS
 from lepaute.watch.alarms.polarity import is_worse, worse_direction
-from lepaute.watch.alarms.procedure import AlarmSettings, judge_days, update_alarms
+from lepaute.watch.alarms.procedure import AlarmSettings, judge_days, record_alarms, settings_of
 from lepaute.watch.alarms.standing import standing
 from lepaute.watch.changelog import Changelog, Event, NodeSet, Outlier
+from lepaute.watch.changelog_edits import add_changelog
+from lepaute.watch.open_regressions import open_regressions
 
 DAYS, NODES, BEGIN = 60, 12, 30
 START = dt.datetime(2026, 1, 1, 6, tzinfo=dt.UTC).timestamp()
@@ -68,54 +69,49 @@ def test_a_lower_frequency_is_an_alarm_that_says_since_when_and_how_much() -> No
     assert alarm["evidence"] >= alarm["enough"] > 1
 
 
-def test_a_year_of_days_judged_one_by_one_gives_the_alarms_of_all_at_once() -> None:
+@pytest.mark.parametrize("days", [33, 40])
+def test_the_alarms_of_a_day_are_the_same_whatever_comes_later(days: int) -> None:
     values = table(change=-0.05)
-    whole = judge_days(values)
-    before = None
-    for day in range(0, DAYS, 7):
-        part = judge_days(values[values["started_s"] < START + 86400 * (day + 7)], before=before)
-        before = (
-            part
-            if before is None
-            else type(part)(
-                pd.concat([before.days, part.days], ignore_index=True),
-                pd.concat([before.alarms, part.alarms], ignore_index=True),
-            )
-        )
-    pd.testing.assert_frame_equal(without_clock(before.alarms), without_clock(whole.alarms), check_exact=True)
-    pd.testing.assert_frame_equal(without_clock(before.days), without_clock(whole.days), check_exact=True)
+    whole, part = judge_days(values), judge_days(values[values["started_s"] < START + 86400 * days])
+    last = part.days["day"].iloc[-1]
+    for name in ("days", "alarms"):
+        early = getattr(whole, name)
+        early = early[early["day"] <= last]
+        pd.testing.assert_frame_equal(without_clock(getattr(part, name)), without_clock(early), check_exact=True)
 
 
-def test_a_store_keeps_its_alarms_and_judging_again_changes_nothing(where: str) -> None:
+def record(store: Store) -> pd.DataFrame:
+    return record_alarms(store, open_regressions(store).judged)
+
+
+def test_a_store_keeps_what_was_said_of_each_day_first_and_its_settings(where: str) -> None:
     values = table(change=-0.05)
     with open_store(where) as store:
         store.add_values(values.assign(archive=""))
-        new = update_alarms(store)
+        new = record(store)
         kept, days = store.alarms(), store.alarm_days()
         pd.testing.assert_frame_equal(kept, new[list(ALARMS.columns)], check_exact=True)
-        assert update_alarms(store).empty
+        assert record(store).empty
         pd.testing.assert_frame_equal(store.alarms(), kept, check_exact=True)
         pd.testing.assert_frame_equal(store.alarm_days(), days, check_exact=True)
-        with pytest.raises(InputError, match=r"least change of 0\.002, since 2026-01-01"):
-            update_alarms(store, settings=AlarmSettings(least_change=0.01))
+        assert settings_of(store) == AlarmSettings()
 
 
-def test_late_data_and_a_corrected_log_change_no_verdict(where: str) -> None:
-    values = table(change=-0.05)
+def test_what_is_open_depends_on_data_and_log_and_not_on_what_was_judged_when(where: str) -> None:
+    values = table(change=-0.05).assign(archive="")
     late = values["job"].isin(["j12", "j40"]) & (values["node"] == "3")
     early = values["started_s"] < START + 86400 * 50
     with open_store(where) as store:
-        values = values.assign(archive="")
-        store.add_values(values[~late & early])
-        update_alarms(store)
-        kept, days = store.alarms(), store.alarm_days()
-        assert len(kept) == 1
-        store.add_values(values[late])
-        assert update_alarms(store, log(20)).empty  # no new day
-        store.add_values(values[~early])
-        assert update_alarms(store, log(20)).empty
-        pd.testing.assert_frame_equal(store.alarms(), kept, check_exact=True)
-        pd.testing.assert_frame_equal(store.alarm_days().iloc[: len(days)], days, check_exact=True)
+        for part in (~late & early, late, ~early):
+            store.add_values(values[part])
+            record(store)
+        add_changelog(store, log(20))
+        rows = open_regressions(store).rows
+        expected = standing(judge_days(values, log(20)).alarms, log(20), values)
+        assert rows["node"].tolist() == ["3"]
+        assert rows["since_s"].tolist() == [START + 86400 * 20 - 6 * 3600]
+        names = ["changed_s", "size", "size_low", "size_high", "day"]
+        pd.testing.assert_frame_equal(rows[names], expected[names], check_exact=True)
 
 
 def test_a_job_of_the_future_does_not_end_the_alarms(where: str) -> None:
@@ -125,24 +121,12 @@ def test_a_job_of_the_future_does_not_end_the_alarms(where: str) -> None:
     tomorrow = values.iloc[1:2].assign(job="tomorrow", started_s=time.time() + 86400.0)
     with open_store(where) as store:
         store.add_values(pd.concat([values[early], ahead]))
-        update_alarms(store)
-        assert store.alarm_days()["day"].iloc[-1] == "2026-01-30"
+        assert open_regressions(store).last_day == "2026-01-30"
         store.add_values(values[~early])
-        assert update_alarms(store)["node"].tolist() == ["3"]
+        assert record(store)["node"].tolist() == ["3"]
         store.add_values(tomorrow)
-        update_alarms(store)
         day = (dt.datetime.now(dt.UTC) + dt.timedelta(days=1)).date().isoformat()
-        assert store.alarm_days()["day"].iloc[-1] == day
-
-
-def test_a_store_of_which_a_day_of_the_future_was_judged_is_refused(tmp_path: Path) -> None:
-    ahead = table(2).assign(archive="", started_s=time.time() + 300 * 86400.0)
-    with open_store(tmp_path / "store") as store:
-        judged = judge_days(ahead[ahead["job"] == "j0"])
-        assert store.add_alarms(judged.days, judged.alarms, after="")
-        store.add_values(table(4).assign(archive=""))
-        with pytest.raises(InputError, match=f"up to {judged.days['day'].item()}, which is in the future"):
-            update_alarms(store)
+        assert open_regressions(store).last_day == day
 
 
 def test_of_two_that_judge_the_same_days_one_is_recorded(where: str) -> None:
@@ -168,7 +152,7 @@ def test_a_store_of_version_2_gets_tables_of_alarms(where: str) -> None:
             pd.testing.assert_frame_equal(found, expected[list(found.columns)], check_exact=True)
             assert store.alarms().empty
     with open_store(where) as store:
-        assert update_alarms(store).empty
+        assert record(store).empty
         assert len(store.alarm_days()) == 4
 
 
@@ -204,14 +188,25 @@ def test_a_regression_stands_until_the_machine_is_back_or_an_event_explains_it()
     assert len(standing(both.iloc[:1], Changelog(), back[not_yet])) == 1
 
 
-def test_a_regression_is_sized_against_the_level_since_an_event_that_was_logged_after_its_alarm() -> None:
+def test_a_regression_is_sized_by_its_step_whatever_all_nodes_did_before_and_after() -> None:
     values = table(change=-0.04)
-    later = values["started_s"] >= START + 86400.0 * 15
-    values.loc[later, "value"] *= 0.95
-    alarms = judge_days(values).alarms
-    found = standing(alarms, log(15, nodes="all"), values)
-    assert found["node"].tolist() == ["3"]
-    assert found["now_size"].iloc[0] == pytest.approx(-0.04, abs=0.01), "without the 5 % of all nodes"
+    for day, factor in ((15, 0.95), (45, 1.03)):
+        values.loc[values["started_s"] >= START + 86400.0 * day, "value"] *= factor
+    for known in (Changelog(), log(15, nodes="all")):
+        found = standing(judge_days(values, known).alarms, known, values)
+        (size,) = found[found["node"] == "3"]["size"]
+        assert size == pytest.approx(-0.04, abs=0.005)
+
+
+def test_two_steps_of_a_node_are_two_regressions_each_with_its_date_and_size() -> None:
+    values = table(change=-0.05)
+    again = (values["node"] == "3") & (values["started_s"] >= START + 86400 * 45)
+    values.loc[again, "value"] *= 0.96
+    found = standing(judge_days(values).alarms, Changelog(), values)
+    assert found["node"].tolist() == ["3", "3"]
+    assert found["changed_s"].tolist() == [START + 86400 * BEGIN, START + 86400 * 45]
+    assert found["size"].tolist() == pytest.approx([-0.05, -0.04], abs=0.005)
+    assert found["now_size"].tolist() == pytest.approx([0.95 * 0.96 - 1] * 2, abs=0.01)
 
 
 def test_a_change_for_the_better_is_an_alarm_but_no_regression() -> None:
@@ -248,12 +243,13 @@ def test_the_unit_of_a_factor_tells_which_side_is_worse(factor: str, direction: 
     assert [is_worse(factor, each) for each in (-1, 1)] == [direction <= 0, direction >= 0]
 
 
-def test_settings_that_cannot_be_are_refused() -> None:
+def test_settings_that_cannot_be_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"least change is -0\.1"):
         AlarmSettings(least_change=-0.1)
     with pytest.raises(InputError, match="level of false discoveries is 2"):
         AlarmSettings(level=2)
-    broken = judge_days(table(5))
-    broken.days["added"] = json.dumps({})
-    with pytest.raises(InputError, match="no stored state of alarms"):
-        judge_days(table(6), before=broken)
+    with open_store(tmp_path / "store") as store:
+        judged = judge_days(table(5))
+        store.add_alarms(judged.days.assign(added="{}"), judged.alarms, after="")
+        with pytest.raises(InputError, match="no stored state of alarms"):
+            settings_of(store)

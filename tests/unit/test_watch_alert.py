@@ -17,11 +17,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.store import open_store
+from lepaute.watch.alarms.procedure import Judged
 from lepaute.watch.alerts.announce import announce
 from lepaute.watch.alerts.channels import channels_of
 from lepaute.watch.alerts.due import STALE_S
-from lepaute.watch.alerts.open_regressions import OpenRegressions
 from lepaute.watch.alerts.prometheus import registry_of
+from lepaute.watch.changelog import Changelog
+from lepaute.watch.open_regressions import OpenRegressions
 from lepaute.watch.report.summary import Change, Regression
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "watch"
@@ -138,12 +140,13 @@ def test_processes_that_run_at_once_send_one_message(where: str) -> None:
 
 def test_names_become_neither_further_labels_nor_lines() -> None:
     hostile = 'a"} 1\nb'
-    rows = pandas.DataFrame([{"cluster": "c", "node": hostile, "cpu": 0, "factor": "x_s", "now_size": 0.5}])
+    rows = pandas.DataFrame([{"cluster": "c", "node": hostile, "cpu": 0, "factor": "x_s", "size": 0.5}])
     values = pandas.DataFrame([{
         "cluster": "c", "node": hostile, "cpu": 0, "job": "1", "started_s": 1e9, "factor": "x_s", "value": 1.0,
         "state": "done",
     }])  # fmt: skip
-    found = OpenRegressions(rows, (regression(hostile),), values, "2026-02-12")
+    judged = Judged(pandas.DataFrame([{"day": "2026-02-12"}]), pandas.DataFrame())
+    found = OpenRegressions(rows, (regression(hostile),), values, judged, Changelog())
     from prometheus_client import generate_latest
 
     text = generate_latest(registry_of(found, 0.0)).decode()

@@ -131,16 +131,13 @@ def test_a_store_without_values_says_nothing_of_health(
     assert [path.name for path in tmp_path.iterdir()] == ["store"]
 
 
-@pytest.mark.parametrize("command", [["health", "node7"], ["alert", "--prometheus", "state.prom"]])
-def test_a_store_that_nobody_has_tested_says_nothing_of_health(
-    command: list[str], ingested: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    monkeypatch.chdir(tmp_path)
-    assert "nothing in the store has been tested; `lepaute watch test` does it" in refusal(
-        capsys, *command, "--store", ingested
-    )
-    assert not list(tmp_path.iterdir())
+@pytest.mark.slow
+def test_health_is_that_of_the_data_whether_or_not_anybody_has_tested(
+    ingested: Path, tested: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = (answer(capsys, "health", "node[5-7]", "--store", store) for store in (ingested, tested))
+    assert one == two
+    assert one[0] == 1
 
 
 @pytest.mark.slow
@@ -155,8 +152,10 @@ def test_all_commands_find_a_node_by_its_names_and_none_by_another(
         assert found(capsys, "test", "--node", name, *at)["nodes"] == 1
     status, text = answer(capsys, "health", "node[5-6],node99", *at)
     assert (status, text) == (
-        2, "node5: no open regression\nnode6: no open regression\nnode99: unknown (the store has no such node)\n"
-    )  # fmt: skip
+        2,
+        "node5: unknown (no value since 2026-02-25; others reported on 3 days since)\nnode6: no open regression\n"
+        "node99: unknown (the store has no such node)\n",
+    )
     assert answer(capsys, "health", "node[7,99]", *at)[0] == 1
     cost = ("cost", "node99", "-p", "dahu", "--n", "100")
     for command in (("test", "--node", "node[7,99]"), ("replay", "--node", "node99"), cost):

@@ -1,5 +1,6 @@
 """Tables of factor values and the tests of all their machines, against the slow twin and on an excerpt of real data."""
 
+import datetime as dt
 import sys
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from scipy import stats
 
 from lepaute.errors import InputError
-from lepaute.watch.changelog import Changelog, read_changelog
+from lepaute.watch.changelog import Changelog, Event, NodeSet, read_changelog
 from lepaute.watch.judging.judge import judge
 from lepaute.watch.values import check_values, vectors
 
@@ -288,3 +289,23 @@ def test_what_cannot_be_judged_is_refused_in_one_line() -> None:
         judge(frame, windows=[0])
     with pytest.raises(InputError, match="nothing to test"):
         judge(frame.iloc[:0])
+
+
+def test_no_reference_contains_an_open_regression_and_an_event_ends_it() -> None:
+    rng = np.random.default_rng(8)
+    good, slow = 100 + rng.normal(size=40), 90 + rng.normal(size=20)
+    table = pd.DataFrame({"value": np.concatenate([good, slow]), "started_s": 86_400.0 * np.arange(60)})
+    table = table.assign(cluster="c", node="n1", cpu=0, stratum="s", factor="f_flops", state="done", archive="")
+    table["job"] = [f"j{day}" for day in range(60)]
+    row = {"cluster": "c", "node": "n1", "cpu": 0, "stratum": "s", "factor": "f_flops", "changed_s": 86_400.0 * 40}
+    standing = pd.DataFrame([row])
+    for r in (1, 5):
+        found = judge(table, windows=(r,), standing=standing)
+        late = found[found["started_s"] >= 86_400.0 * 45]
+        assert (late["n"] == 40).all() if r == 1 else (late["n"] <= 40).all()
+        assert (late["p_value"] < 1e-4).all()
+        widened = judge(table, windows=(r,))
+        pd.testing.assert_frame_equal(found.iloc[:40], widened.iloc[:40])
+    event = Event(dt.date(1970, 2, 20), NodeSet("c", "n1"), "platform", "accepted")
+    after = judge(table, Changelog((event,)), windows=(1,), standing=standing)
+    assert (after["n"].iloc[-5:] == np.arange(5, 10)).all()

@@ -14,6 +14,7 @@ from support_run import run_lepaute
 from lepaute.errors import InputError
 from lepaute.store import open_store
 from lepaute.watch import open as open_watch
+from lepaute.watch.open_regressions import open_regressions
 from lepaute.watch.site.overview import codes_of, natural
 from lepaute.watch.site.read import factor_rows
 from lepaute.watch.site.write import MARKER, write_site
@@ -191,7 +192,7 @@ def test_an_older_site_is_replaced_and_anything_else_is_not(tmp_path: Path) -> N
 
 def test_rows_have_the_latest_verdict_and_the_mean_of_their_window(site: Path) -> None:
     with open_store(site.parent / "store") as store:
-        factor = factor_rows(store, "demo", "dgemm_rate_flops")
+        factor = factor_rows(store, open_regressions(store), "demo", "dgemm_rate_flops")
         known = store.verdicts(factors=["dgemm_rate_flops"], r=5, nodes=["node7"], pooled=False)
     assert factor.window == 5
     own = factor.rows[(factor.rows["node"] == "node7") & (factor.rows["cpu"] == 0)].reset_index(drop=True)
@@ -204,8 +205,14 @@ def test_rows_have_the_latest_verdict_and_the_mean_of_their_window(site: Path) -
         assert row["mean_w"] == pytest.approx(own["value"][int(str(at)) - 4 : int(str(at)) + 1].mean())  # type: ignore[misc]
     codes = np.array(codes_of(factor))
     assert len(codes) == len(factor.rows)
-    # A drop of 10 % is far below the interval on its first day, and nobody else's is.
-    assert set(factor.rows["node"][codes == "D"].astype(str)) == {"node7"}
+    # all jobs since the drop of 10 % are of the regression, however many there are, and nobody else's is
+    regressed = factor.rows[codes == "R"]
+    since_s = regressed["started_s"].min()
+    mine = (factor.rows["node"] == "node7") & (factor.rows["started_s"] >= since_s) & (factor.rows["state"] == "done")
+    assert set(regressed["node"].astype(str)) == {"node7"}
+    assert regressed.index.tolist() == factor.rows.index[mine].tolist()
+    assert (regressed["p_value"] < 1e-4).all()
+    assert (regressed["value"] < regressed["low"]).all()
 
 
 def test_names_with_numbers_are_in_the_order_of_the_numbers() -> None:

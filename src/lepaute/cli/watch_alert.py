@@ -36,7 +36,7 @@ def alert(
 ) -> int:
     """Sends one message for each new regression, and writes a file for Prometheus.
 
-    Nothing is tested here: `lepaute watch test` finds regressions and records them. A regression is announced once on
+    The regressions are those of `lepaute watch test`, and nothing but messages is recorded. One is announced once on
     each channel, however many nodes it has, and again when it has spread to twice as many.
     """
     import time
@@ -46,8 +46,8 @@ def alert(
     from lepaute.kit.text import counted
     from lepaute.watch.alerts.announce import announce
     from lepaute.watch.alerts.channels import channels_of
-    from lepaute.watch.alerts.open_regressions import judged_regressions
     from lepaute.watch.alerts.prometheus import write_prometheus
+    from lepaute.watch.open_regressions import open_regressions
 
     urls = list(notify) if notify is not None else os.environ.get(VARIABLE, "").split()
     if not urls and prometheus is None:
@@ -55,7 +55,7 @@ def alert(
     check_outputs({"--prometheus": prometheus}, inputs=[])
     channels = channels_of(urls)
     with opened(store) as watch:
-        found = judged_regressions(watch.store)
+        found = open_regressions(watch.store)
         if prometheus is not None:
             try:
                 write_prometheus(found, prometheus, time.time())

@@ -74,10 +74,18 @@ def cost(
         changelog = watch.changelog()
         of_speed = check_text(factor, "--factor") or _speed(values, node)
         since_s = start_of(since, "--since")
+        before_s = None
         if since_s is None and latest is None:
-            since_s = _standing_since_s(watch, values, of_speed)
+            before_s, since_s = standing_dates(watch, values, of_speed)
     state = node_state(
-        values, of_cluster, name, of_speed, changelog=changelog, since_s=since_s, latest=latest or LATEST
+        values,
+        of_cluster,
+        name,
+        of_speed,
+        changelog=changelog,
+        since_s=since_s,
+        before_s=before_s,
+        latest=latest or LATEST,
     )
     factors = CpuFactors.of_processors(
         machine.nodes, state.cpus, state.log_slowdown, state.log_covariance, state.degrees_of_freedom
@@ -188,17 +196,17 @@ def _values_of_node(watch: "Watch", node: str, cluster: str | None) -> "tuple[pd
     return values, of_cluster, name
 
 
-def _standing_since_s(watch: "Watch", values: "pd.DataFrame", factor: str) -> float | None:
-    """When the regression of the factor began that stands on the node; None where none does.
+def standing_dates(watch: "Watch", values: "pd.DataFrame", factor: str) -> tuple[float | None, float | None]:
+    """When the first and the latest step of the factor were that stand on the node; None where none does.
 
-    That of `lepaute watch test`, as far as it was run.
+    That of `lepaute watch test`: of the node, or of all nodes together.
     """
-    from lepaute.watch.alarms.standing import standing
+    from lepaute.watch.open_regressions import open_regressions
 
     node = values[["cluster", "node"]].iloc[0]
-    alarms = watch.store.alarms(nodes=[node["node"]], cluster=node["cluster"], factors=[factor])
-    found = standing(alarms, watch.changelog(), values)
-    return None if found.empty else float(found["changed_s"].min())
+    found = open_regressions(watch.store).of_nodes([(str(node["cluster"]), str(node["node"]))]).rows
+    own = found[found["factor"] == factor]
+    return (None, None) if own.empty else (float(own["changed_s"].min()), float(own["changed_s"].max()))
 
 
 def _speed(values: "pd.DataFrame", node: str) -> str:

@@ -157,7 +157,7 @@ def propose(
 ) -> None:
     """Changes in the data that are missing from the changelog, largest first; one report per cause.
 
-    Regressions that were open at the latest `lepaute watch test` are among them; single days come after what lasts.
+    The open regressions of `lepaute watch test` are among them; single days come after what lasts. Nothing is recorded.
 
     Each has an id, by which `lepaute watch events accept` records it.
     """
@@ -256,22 +256,20 @@ def proposals(
     """
     from hashlib import sha256
 
-    from lepaute.errors import InputError
+    from lepaute.watch.open_regressions import open_regressions
     from lepaute.watch.proposals.inventory import read_inventory
     from lepaute.watch.proposals.platform_events import propose as propose_events
 
     shared = None if inventory is None else read_inventory(inventory)
-    values = watch.store.values()
-    if values.empty:
-        raise InputError("the store has no factor values; `lepaute watch ingest` adds some")
+    known = open_regressions(watch.store)
     found = propose_events(
-        values,
-        watch.changelog(),
+        known.values,
+        known.changelog,
         inventory=shared,
         least_change=least_change,
         since_s=since_s,
-        verdicts=watch.test(windows=(1,)),
-        alarms=watch.store.alarms(),
+        verdicts=watch.test(windows=(1,), record=False, standing=known.rows),
+        standing=known.rows,
     )
     by_id = {}
     for each in found:

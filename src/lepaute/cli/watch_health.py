@@ -33,7 +33,7 @@ def health(
 ) -> int:
     """Says whether nodes have regressed; exit status 1 if one has, else 2 if nothing is known of one.
 
-    Nothing is tested or judged: the command reads what `lepaute watch test` has recorded, in a few seconds. With
+    The regressions are those of `lepaute watch test`. With
     --drain it asks for a confirmation run first, and never touches a node that somebody else drained or resumed.
     """
     import time

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.watch_store import AsJson, Cluster, Nodes, Place, date_of, opened
+from lepaute.cli.watch_store import AsJson, Cluster, Nodes, Place, date_of, end_of, opened
 from lepaute.cli.watch_tests import (
     Confidence,
     Csv,
@@ -13,6 +13,8 @@ from lepaute.cli.watch_tests import (
     Pooled,
     Windows,
     chosen_values,
+    of_machines,
+    pairs_of,
     vectors_of,
     windows_of,
     write_csv,
@@ -20,6 +22,7 @@ from lepaute.cli.watch_tests import (
 
 if TYPE_CHECKING:
     from lepaute.watch.report.history import Day
+    from lepaute.watch.report.summary import Regression
 
 #: Days without --all.
 MOST_DAYS = 40
@@ -41,22 +44,22 @@ def replay(
 ) -> None:
     """Replays the store day by day: each day is judged by what was measured and logged up to it.
 
-    Nothing is recorded. The alarms are those of `lepaute watch test` with its usual level, given every evening.
+    Nothing is recorded. The regressions of an evening are those that `lepaute watch test` would have named then.
     """
     from lepaute.cli.watch_replay_text import replay_text
     from lepaute.kit.outputs import check_outputs
-    from lepaute.watch.alarms.procedure import judge_days
     from lepaute.watch.judging.replay import replay as replay_days
-    from lepaute.watch.report.history import days_of
+    from lepaute.watch.open_regressions import open_regressions
+    from lepaute.watch.report.history import days_of, evenings_of
 
     check_outputs({"--csv": csv}, inputs=[])
     first, last = date_of(since, "--since"), date_of(until, "--until")
     with opened(store) as watch:
         values = chosen_values(watch, node, cluster, None)
-        changelog = watch.changelog()
+        known = open_regressions(watch.store, until_s=end_of(until, "--until"))
     verdicts = replay_days(
         values,
-        changelog,
+        known.changelog,
         factors=vectors_of(factor),
         windows=windows_of(window),
         confidence=confidence,
@@ -64,15 +67,25 @@ def replay(
         since=first,
         until=last,
     )
-    alarms = judge_days(values, changelog).alarms
-    found = days_of(verdicts, alarms, level=1.0 - confidence, since=first, until=last)
+    news = {day: of_machines(rows, values) for day, rows in evenings_of(known, first, last).items()}
+    left = known.of_nodes(pairs_of(values)).reports
+    found = days_of(verdicts, news, level=1.0 - confidence)
     if csv is not None:
         write_csv(csv, verdicts)
     if as_json:
-        print(json.dumps(_json(found, len(verdicts)), indent=2))
+        print(json.dumps(_json(found, left, len(verdicts)), indent=2))
     else:
-        print(replay_text(found, tests=int((verdicts["missing"] == 0).sum()), everything=everything, most=MOST_DAYS))
+        tests = int((verdicts["missing"] == 0).sum())
+        print(replay_text(found, left, tests=tests, everything=everything, most=MOST_DAYS))
 
 
-def _json(found: "tuple[Day, ...]", verdicts: int) -> dict[str, Any]:
-    return {"verdicts": verdicts, "days": [day.to_dict() for day in found]}
+def _json(found: "tuple[Day, ...]", left: "tuple[Regression, ...]", verdicts: int) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from lepaute.watch.report.summary import plain
+
+    return {
+        "verdicts": verdicts,
+        "days": [day.to_dict() for day in found],
+        "regressions": [plain(asdict(each)) for each in left],
+    }

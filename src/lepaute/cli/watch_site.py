@@ -18,7 +18,7 @@ def site(
 ) -> None:
     """Writes a folder of pages: all factors, nodes and events, with plots; open its index.html in a browser.
 
-    Nothing is tested here: the pages show what `lepaute watch test` has recorded.
+    The pages show what `lepaute watch test` says of all jobs; nothing is recorded.
     """
     import time
 

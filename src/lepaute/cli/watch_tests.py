@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from lepaute.watch import Watch
+    from lepaute.watch.open_regressions import OpenRegressions
 
 Factors = Annotated[
     list[str] | None,
@@ -22,6 +23,8 @@ Confidence = Annotated[
     float, typer.Option("--confidence", help="of a single test; p-values below 1 minus it are suspicious")
 ]
 Pooled = Annotated[bool, typer.Option("--pooled", help="with a covariance common to all machines of a cluster")]
+#: A test below this is evidence by itself: one of a million by chance.
+STRONG = 1e-6
 Csv = Annotated[Path | None, typer.Option("--csv", help="write every test to this file, one row each")]
 
 
@@ -51,6 +54,9 @@ def run_tests(
     everything: Annotated[bool, typer.Option("--all", help="all reports, in full")] = False,
     csv: Csv = None,
     as_json: AsJson = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="exit status 1 for a recent test of p < 1e-6 as well, confirmed or not")
+    ] = False,
 ) -> int:
     """Tests new jobs and reports the machines that changed; exit status 1 while a regression is open.
 
@@ -60,6 +66,7 @@ def run_tests(
     """
     from lepaute.cli.watch_tests_text import summary_text
     from lepaute.kit.outputs import check_outputs
+    from lepaute.watch.notices.few_machines import few_machines
     from lepaute.watch.notices.notice import notices
     from lepaute.watch.report.summary import OF_VERDICTS, summarise
 
@@ -67,6 +74,7 @@ def run_tests(
     since_s, until_s = start_of(since, "--since"), end_of(until, "--until")
     with opened(store) as watch:
         values = chosen_values(watch, node, cluster, until_s)
+        judged, new = _judged(watch, level, least_change, until_s)
         verdicts = watch.test(
             nodes=sorted(values["node"].unique()),
             factors=vectors_of(factor),
@@ -75,18 +83,20 @@ def run_tests(
             pooled=pooled,
             until_s=until_s,
             columns=OF_VERDICTS if csv is None else None,
+            standing=judged.rows,
         )
-        changelog = watch.changelog()
         verdicts = of_machines(verdicts, values)
-        new, standing = _alarms(watch, level, least_change, values, whole=node is None and until is None)
-    found = summarise(verdicts, values, standing, notices(values, changelog), level=1.0 - confidence, since_s=since_s)
+    open_here = judged.of_nodes(pairs_of(values))
+    said = [*notices(values, judged.changelog), *few_machines(judged.values, judged.changelog)]
+    found = summarise(verdicts, values, open_here.rows, said, level=1.0 - confidence, since_s=since_s)
     if csv is not None:
         write_csv(csv, verdicts)
     if as_json:
         print(json.dumps({**found.to_dict(), "new_alarms": new}, indent=2))
     else:
         print(summary_text(found, everything=everything))
-    return 1 if found.regressions else 0
+    strong = any(each.p_value < STRONG for each in found.suspicions)
+    return 1 if found.regressions or (strict and strong) else 0
 
 
 def vectors_of(texts: list[str] | None) -> list[tuple[str, ...]] | None:
@@ -127,7 +137,7 @@ def chosen_values(watch: "Watch", nodes: str | None, cluster: str | None, until_
         raise InputError(f"the store has no factor values{where}; `lepaute watch ingest` adds some")
     if nodes is None:
         return values
-    pairs = list(values[["cluster", "node"]].drop_duplicates().itertuples(index=False, name=None))
+    pairs = pairs_of(values)
     found = nodes_named(pairs, nodes, cluster)
     if unknown := [name for name, of in found.items() if not of]:
         raise InputError(f"the store has no node {', '.join(unknown)[:80]}; {known_text(pairs)}")
@@ -136,9 +146,16 @@ def chosen_values(watch: "Watch", nodes: str | None, cluster: str | None, until_
     return values[keys.isin([f"{of}\n{name}" for of, name in meant])].reset_index(drop=True)
 
 
+def pairs_of(values: "pd.DataFrame") -> "list[tuple[str, str]]":
+    """The (cluster, node) of a table."""
+    return list(values[["cluster", "node"]].drop_duplicates().itertuples(index=False, name=None))
+
+
 def of_machines(rows: "pd.DataFrame", values: "pd.DataFrame") -> "pd.DataFrame":
-    """The rows of nodes that the values have: names alone may be those of another cluster."""
-    kept = set((values["cluster"] + "\n" + values["node"]).unique())
+    """The rows of nodes that the values have, or of all of a cluster: names may be those of another cluster, too."""
+    from lepaute.watch.changelog import ALL
+
+    kept = {f"{cluster}\n{name}" for cluster, node in pairs_of(values) for name in (node, ALL)}
     return rows[(rows["cluster"] + "\n" + rows["node"]).isin(kept)].reset_index(drop=True)
 
 
@@ -149,25 +166,20 @@ def write_csv(path: Path, rows: "pd.DataFrame") -> None:
     write_whole(path, rows.to_csv(index=False).encode())
 
 
-def _alarms(
-    watch: "Watch", level: float | None, least_change: float | None, values: "pd.DataFrame", *, whole: bool
-) -> "tuple[list[dict[str, Any]], pd.DataFrame]":
-    """The alarms of the days that are judged now, and the regressions that stand among what was chosen."""
-    from lepaute.watch.alarms.procedure import AlarmSettings, update_alarms
-    from lepaute.watch.alarms.standing import standing
-    from lepaute.watch.changelog import ALL
-    from lepaute.watch.values import day_of
+def _judged(
+    watch: "Watch", level: float | None, least_change: float | None, until_s: float | None
+) -> "tuple[OpenRegressions, list[dict[str, Any]]]":
+    """What is open by all nodes, and the alarms of days that are recorded now: of all days, whatever was asked for."""
+    from dataclasses import replace
 
-    changelog = watch.changelog()
+    from lepaute.watch.alarms.procedure import check_settings, record_alarms, settings_of
+    from lepaute.watch.open_regressions import open_regressions
+
     given = {"level": level, "least_change": least_change}
-    asked = {name: value for name, value in given.items() if value is not None}
-    new = update_alarms(watch.store, changelog, AlarmSettings(**asked) if asked else None)
-    alarms = watch.store.alarms()
-    if not whole:
-        kept = set((values["cluster"] + "\n" + values["node"]).unique())
-        last_day = day_of(float(values["started_s"].max())).isoformat()
-        mine = (alarms["cluster"] + "\n" + alarms["node"]).isin(kept)
-        mine |= (alarms["node"] == ALL) & alarms["cluster"].isin(values["cluster"].unique())
-        alarms = alarms[mine & (alarms["day"] <= last_day)]
+    settings = replace(settings_of(watch.store), **{name: value for name, value in given.items() if value is not None})
+    check_settings(watch.store, settings)
+    whole = open_regressions(watch.store, settings=settings)
+    new = record_alarms(watch.store, whole.judged)
+    found = whole if until_s is None else open_regressions(watch.store, settings=settings, until_s=until_s)
     rows: list[dict[str, Any]] = json.loads(new.to_json(orient="records"))
-    return rows, standing(alarms, changelog, values)
+    return found, rows

@@ -5,18 +5,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lepaute.kit.text import counted
-from lepaute.watch.report.texts import change_text, machines_text
+from lepaute.watch.report.texts import absence_text, change_text, machines_text, suspicion_text
 
 if TYPE_CHECKING:
-    from lepaute.watch.notices.absences import Absence
     from lepaute.watch.report.summary import Regression, Summary, Suspicion, Waiting
 
 #: Reports of a kind without --all.
 MOST = 8
 #: Factors of a report without --all.
 MOST_FACTORS = 4
-#: From so many nodes on, one cause is likelier than many.
-MANY_NODES = 3
 
 
 def summary_text(found: "Summary", *, everything: bool = False) -> str:
@@ -25,7 +22,10 @@ def summary_text(found: "Summary", *, everything: bool = False) -> str:
     for title, reports in (
         (_regressions_title(found.regressions), [_regression(each, everything) for each in found.regressions]),
         (_suspicions_title(found), [_suspicion(each, everything) for each in found.suspicions]),
-        (_title(len(found.absences), "machines that fail or do not report"), [_absence(a) for a in found.absences]),
+        (
+            _title(len(found.absences), "machines that fail or do not report"),
+            [f"  {absence_text(a)}" for a in found.absences],
+        ),
         (_title(len(found.notices), "also worth a look"), [f"  {notice}" for notice in found.notices]),
         (_title(len(found.waiting), "not yet enough jobs to test"), [_waiting(w, everything) for w in found.waiting]),
     ):
@@ -75,24 +75,8 @@ def _regression(each: "Regression", everything: bool) -> str:
 
 
 def _suspicion(each: "Suspicion", everything: bool) -> str:
-    days = len(each.dates)
-    when = f"{days} days, {each.dates[0]} to {each.dates[-1]}" if days > 1 else f"{each.dates[0]}"
-    cause = ": many nodes at once, possibly one cause" if len(set(each.nodes)) >= MANY_NODES else ""
-    return (
-        f"  {when}  {machines_text(each.machines)}: "
-        f"{_factors([change_text(change) for change in each.changes], everything)}, p = {each.p_value:.1g}{cause}"
-    )
-
-
-def _absence(each: "Absence") -> str:
-    name = machines_text(each.machines)
-    since = "never had a value" if each.last is None else f"no value since {each.last}"
-    failed = f"; its last {counted(each.jobs, 'job')} {_STATES.get(each.state, each.state)}" if each.jobs else ""
-    others = f"; others reported on {counted(each.days, 'day')} since" if each.days else ""
-    return f"  {name}: {since}{others}{failed}"
-
-
-_STATES = {"failed": "failed", "aborted": "aborted", "missing": "never reported"}
+    shown = each.changes if everything else each.changes[:MOST_FACTORS]
+    return f"  {suspicion_text(each, shown, len(each.changes) - len(shown))}"
 
 
 def _waiting(each: "Waiting", everything: bool) -> str:

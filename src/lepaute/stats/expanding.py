@@ -34,12 +34,15 @@ class ExpandingMoments:
     window: Integers
 
 
-def expanding_moments(values: Floats, series: Integers, kept: Booleans, r: int = 1) -> ExpandingMoments:
+def expanding_moments(
+    values: Floats, series: Integers, kept: Booleans, r: int = 1, most: Integers | None = None
+) -> ExpandingMoments:
     """The window of each value, itself and the r - 1 kept ones before it, and the kept ones before that window.
 
     values : finite, shape (rows, p), in the order of time in each series
     series : its number, shape (rows,)
     kept   : False for what never enters a reference set or the window of another value, shape (rows,)
+    most   : values of each reference set at most, the first ones of its series, shape (rows,); all by default
     Raises InputError for r < 1 and for values that are not finite.
     """
     if r < 1:
@@ -59,7 +62,7 @@ def expanding_moments(values: Floats, series: Integers, kept: Booleans, r: int =
     before: Integers = np.empty(rows, np.int64)
     before[order] = np.cumsum(is_kept) - is_kept - begin[number]
     mean_after, scatter_after = _welford(values[kept_rows], count, begin)
-    n = before - (r - 1)
+    n = before - (r - 1) if most is None else np.minimum(before - (r - 1), most)
     mean, scatter = np.zeros((rows, p)), np.zeros((rows, p, p))
     some = n >= 1
     at = begin[own_series[some]] + n[some] - 1

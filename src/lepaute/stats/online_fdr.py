@@ -96,31 +96,3 @@ class OnlineFdr:
             if need <= before + k:
                 count = k
         return [name for _, name in needed[:count]]
-
-    def as_json(self) -> dict[str, object]:
-        """Text and numbers; `from_json` makes the same state of them."""
-        return {
-            "level": self.level,
-            "first_batch": self.first_batch,
-            "last_day": self.last_day,
-            "order": list(self.order),
-            "alarms": [[a.stream, a.day, a.evidence, a.enough] for a in self.alarms.values()],
-        }
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, object]) -> "OnlineFdr":
-        """Raises InputError where this is no stored state."""
-        try:
-            names, rows = stored["order"], stored["alarms"]
-            assert isinstance(names, list)
-            assert isinstance(rows, list)
-            alarms = [Alarm(str(row[0]), str(row[1]), float(row[2]), float(row[3])) for row in rows]
-            return cls(
-                float(str(stored["level"])),
-                int(str(stored["first_batch"])),
-                str(stored["last_day"]),
-                {str(name): i for i, name in enumerate(names)},
-                {alarm.stream: alarm for alarm in alarms},
-            )
-        except (KeyError, TypeError, ValueError, IndexError, AssertionError) as error:
-            raise InputError(f"this is no stored state of alarms: {error}; judge the observations again") from error

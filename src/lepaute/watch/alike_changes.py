@@ -10,7 +10,7 @@ import numpy as np
 from lepaute.watch.changelog import ALL
 from lepaute.watch.values import DAY_S
 
-#: Changes of several machines are one report if their dates, which are estimates, are no further apart.
+#: Changes in several factors are one report if their dates, which are estimates, are no further apart.
 SAME_S = 3 * DAY_S
 
 
@@ -18,21 +18,10 @@ def alike_changes(standing: Iterable[dict[Any, Any]]) -> list[list[list[dict[Any
     """The rows of each report, of which each list is of one factor and direction."""
     alike: dict[tuple[Any, ...], list[dict[Any, Any]]] = defaultdict(list)
     for row in standing:
-        # what all machines have in common is a report of its own
-        alike[row["cluster"], row["factor"], np.sign(row["now_size"]), row["node"] == ALL].append(row)
-    return same_machines([group for rows in alike.values() for group in _near(rows, "changed_s")], "changed_s")
-
-
-def _near(rows: list[dict[Any, Any]], date: str) -> list[list[dict[Any, Any]]]:
-    """Rows whose dates follow each other closely together."""
-    ordered = sorted(rows, key=lambda row: row[date])
-    groups: list[list[dict[Any, Any]]] = []
-    for row in ordered:
-        if groups and row[date] - groups[-1][-1][date] <= SAME_S:
-            groups[-1].append(row)
-        else:
-            groups.append([row])
-    return groups
+        # what all machines have in common is a report of its own, and so is each step: those of one have one date
+        day = row["changed_s"] // DAY_S
+        alike[row["cluster"], row["factor"], np.sign(row["size"]), row["node"] == ALL, day].append(row)
+    return same_machines(list(alike.values()), "changed_s")
 
 
 def same_machines(

@@ -68,12 +68,14 @@ def node_state(
     *,
     changelog: Changelog | None = None,
     since_s: float | None = None,
+    before_s: float | None = None,
     latest: int = LATEST,
 ) -> NodeState:
     """The state since `since_s`, or of the `latest` jobs, against the jobs before it, back to the last event.
 
     values : as watch.values says, of this node at least; of several strata that of its latest job counts
     An event after `since_s` begins the state now; one on its very date is what is being compared, not a limit.
+    before_s : the jobs before are those before this; since_s by default
     Jobs that are outliers, or lack one of the CPUs, are left out.
     Raises InputError where the factor has no direction, or there are too few jobs.
     """
@@ -98,8 +100,10 @@ def node_state(
     x = wide.to_numpy(np.float64)
     if not (x > 0.0).all():
         raise InputError(f"{factor} of node {node} is not above 0 everywhere, and has no ratio")
-    begin_s, now_s = _limits(started_s, log.resets_s([(cluster, node)])[cluster, node], since_s, latest)
-    before, now = (started_s >= begin_s) & (started_s < (now_s if since_s is None else since_s)), started_s >= now_s
+    resets_s = log.resets_s([(cluster, node)])[cluster, node]
+    begin_s, now_s = _limits(started_s, resets_s, since_s, before_s, latest)
+    ends_s = next(each for each in (before_s, since_s, now_s) if each is not None)
+    before, now = (started_s >= begin_s) & (started_s < ends_s), started_s >= now_s
     _check_enough(int(before.sum()), int(now.sum()), node, begin_s, since_s)
     logs = np.log(x) * (-1.0 if faster else 1.0)
     n, r = int(before.sum()), int(now.sum())
@@ -126,6 +130,7 @@ def _limits(
     started_s: "np.ndarray[tuple[int], np.dtype[np.float64]]",
     resets_s: tuple[float, ...],
     since_s: float | None,
+    before_s: float | None,
     latest: int,
 ) -> tuple[float, float]:
     """Where the reference begins, and where the state now does."""
@@ -133,7 +138,8 @@ def _limits(
         now_s = float(started_s[-latest:].min()) if latest < len(started_s) else -inf
         last = max((each for each in resets_s if each <= started_s[-1]), default=-inf)
         return last, max(now_s, last)
-    begin_s = max((each for each in resets_s if each < since_s), default=-inf)
+    ends_s = since_s if before_s is None else before_s
+    begin_s = max((each for each in resets_s if each < ends_s), default=-inf)
     return begin_s, max([since_s, *(each for each in resets_s if since_s < each <= started_s[-1])])
 
 

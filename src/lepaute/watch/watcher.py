@@ -105,6 +105,8 @@ class Watch:
         since_s: float | None = None,
         until_s: float | None = None,
         columns: Sequence[str] | None = None,
+        record: bool = True,
+        standing: "pandas.DataFrame | None" = None,
     ) -> "pandas.DataFrame":
         """The verdicts of the jobs that started in [since_s, until_s), on these nodes; new ones are recorded.
 
@@ -113,15 +115,20 @@ class Watch:
         and the events and outliers that made it so; where any of these are others now, there is a further verdict,
         and this method returns the one of today's basis.
         A pooled verdict rests on all jobs of its day: give the day whole, as what comes in later makes another verdict.
+        record : unless it is true, nothing is written
+        standing : the rows of `open_regressions(store)`, where the caller has them; no reference contains a regression
         Columns: those of VERDICTS, and log10_p as in `judge`; or, to spare memory, only those of `columns`.
         Raises InputError as `judge` does.
         """
         from lepaute.watch.judging.recorded_tests import Asked, factors_to_test, recorded_tests
+        from lepaute.watch.open_regressions import open_regressions
 
         check_windows(windows)
         wanted = None if factors is None else vectors_asked(factors)
         log = self.changelog()
-        asked = Asked(nodes, windows, confidence, pooled, since_s, until_s)
+        if standing is None:
+            standing = open_regressions(self.store).rows
+        asked = Asked(nodes, windows, confidence, pooled, since_s, until_s, record, standing)
         parts = [
             part if columns is None else part[list(columns)]
             for cluster, vectors in factors_to_test(self.store, wanted)

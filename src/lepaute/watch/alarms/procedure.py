@@ -6,9 +6,9 @@ evidence becomes alarms (`stats.online_fdr`). What all machines of a cluster hav
 node "all". An alarm begins a new reference for its stream on the next day, as an event would: what was found is not
 found again, and a later change or the return to the old level is. `standing` says which alarms are of consequence now.
 
-A day is judged once. Of what was judged, the store keeps the hypotheses in order and the alarms, and never changes
-them; evidence is made anew from values and changelog each time, so a late value or a corrected event counts on later
-days only.
+The alarms are a function of values, changelog and settings, whatever was judged when: what is ingested late, or logged
+late, counts as if it had been known on its day. Those of a day do not depend on later days. A store records what was
+said first of each day, from which nothing is decided, and the settings.
 """
 
 import json
@@ -61,109 +61,76 @@ class Judged:
 
 
 def judge_days(
-    values: "pd.DataFrame",
-    changelog: Changelog | None = None,
-    before: Judged | None = None,
-    settings: AlarmSettings | None = None,
+    values: "pd.DataFrame", changelog: Changelog | None = None, settings: AlarmSettings | None = None
 ) -> Judged:
-    """The days after those of `before` on which something was measured, and their alarms.
+    """The days on which something was measured, and their alarms.
 
-    values   : the whole table of factor values, as watch.values says, those of days that were judged included
-    before   : all that was judged so far; None: nothing
-    settings : those of the first day that was judged, which later ones cannot change; the defaults
+    values : the whole table of factor values, as watch.values says
     Columns of alarms: cluster, node, cpu, factor, stratum; day (ISO date, UTC) of the alarm; stream; since_s, the start
     of the reference; changed_s, when the new level began, as far as can be told; evidence, and enough, the least that
     would have been; direction, 1 or -1; before, the level before; size, the relative change, with its interval of 95 %
     size_low, size_high; worse; archive of the latest value; judged_s.
     """
-    table = check_values(values)
-    known = changelog or Changelog()
-    fdr, chosen = _state(before, settings)
-    streams = streams_of(table, known)
+    chosen = settings or AlarmSettings()
+    streams = streams_of(check_values(values), changelog or Changelog())
     days: list[dict[str, object]] = []
     alarms: list[dict[str, object]] = []
     if streams.values.size:
-        _run(streams, fdr, chosen, before, days, alarms)
+        _run(streams, chosen, days, alarms)
     return _judged(days, alarms)
 
 
-def update_alarms(
-    store: "Store", changelog: Changelog | None = None, settings: AlarmSettings | None = None
-) -> "pd.DataFrame":
-    """Judges the days of a store that were not judged yet, records them, and returns their alarms.
-
-    Safe where several processes do so at once: each day is judged by one of them.
-    Days later than tomorrow (UTC) wait: days are judged in order, and after one of them no day before could be.
-    Raises InputError for settings other than those with which the store's first day was judged, and where a day later
-    than tomorrow was judged.
-    """
-    end = int(time.time() // DAY_S) + 2
-    tomorrow = str(np.datetime64(end - 1, "D"))
-    while True:
-        before = Judged(store.alarm_days(), store.alarms())
-        after = "" if before.days.empty else str(before.days["day"].iloc[-1])
-        if after > tomorrow:
-            raise InputError(
-                f"the alarms of this store were judged up to {after}, which is in the future, so no day until then can "
-                "be; ingest the files into a new store, without the job of that date, or set the clock of this machine"
-            )
-        new = judge_days(store.values(until_s=end * DAY_S), changelog, before, settings)
-        if new.days.empty or store.add_alarms(new.days, new.alarms, after=after):
-            return new.alarms
-
-
-def _state(before: Judged | None, settings: AlarmSettings | None) -> tuple[OnlineFdr, AlarmSettings]:
-    if before is None or before.days.empty:
-        chosen = settings or AlarmSettings()
-        return OnlineFdr(chosen.level), chosen
-    added = [json.loads(text) for text in before.days["added"]]
+def settings_of(store: "Store") -> AlarmSettings:
+    """Those with which the store was first judged, or the defaults; raises InputError where they cannot be read."""
+    days = store.alarm_days()
     try:
-        kept = AlarmSettings(**added[0]["settings"])
-        hypotheses = [name for day in added for name in day["hypotheses"]]
-        first = next((len(day["hypotheses"]) for day in added if day["hypotheses"]), 0)
-    except (KeyError, TypeError) as problem:
+        return AlarmSettings(**json.loads(days["added"].iloc[0])["settings"]) if len(days) else AlarmSettings()
+    except (KeyError, TypeError, ValueError) as problem:
         raise InputError(f"this is no stored state of alarms ({problem}); judge into a new store") from None
-    if settings is not None and settings != kept:
+
+
+def known_days(values: "pd.DataFrame") -> "pd.DataFrame":
+    """The values of days up to tomorrow (UTC): a job of the future is a clock that was wrong."""
+    known: pd.DataFrame = values[values["started_s"] < (time.time() // DAY_S + 2) * DAY_S]
+    return known
+
+
+def record_alarms(store: "Store", judged: Judged) -> "pd.DataFrame":
+    """Records the days after the last one that is recorded, with their alarms, and returns these.
+
+    Safe where several processes do so at once: each day is recorded by one of them.
+    """
+    while True:
+        recorded = store.alarm_days()["day"]
+        after = "" if recorded.empty else str(recorded.iloc[-1])
+        days, alarms = (rows[rows["day"] > after] for rows in (judged.days, judged.alarms))
+        if days.empty or store.add_alarms(days, alarms, after=after):
+            return alarms
+
+
+def check_settings(store: "Store", asked: AlarmSettings) -> None:
+    """Raises InputError for others than those with which the store was first judged: its days would contradict."""
+    days, kept = store.alarm_days()["day"], settings_of(store)
+    if len(days) and asked != kept:
         raise InputError(
             f"the alarms of this store are those of a level of {kept.level:g} and a least change of "
-            f"{kept.least_change:g}, since {before.days['day'].iloc[0]}; that cannot change, judge into a new store"
+            f"{kept.least_change:g}, since {days.iloc[0]}; that cannot change, judge into a new store"
         )
-    rows = before.alarms[["stream", "day", "evidence", "enough"]].sort_values(["day", "stream"])
-    state = {
-        "level": kept.level,
-        "first_batch": first,
-        "last_day": str(before.days["day"].iloc[-1]),
-        "order": hypotheses,
-        "alarms": rows.to_numpy().tolist(),
-    }
-    return OnlineFdr.from_json(state), kept
 
 
 def _run(
-    streams: Streams,
-    fdr: OnlineFdr,
-    settings: AlarmSettings,
-    before: Judged | None,
-    days: list[dict[str, object]],
-    alarms: list[dict[str, object]],
+    streams: Streams, settings: AlarmSettings, days: list[dict[str, object]], alarms: list[dict[str, object]]
 ) -> None:
-    """Takes the values round by round, and judges at the end of each day after the last one that was judged."""
-    stretches = _Stretches(streams, before, settings.least_change)
-    last_judged = fdr.last_day
+    """Takes the values round by round, and judges at the end of each day."""
+    stretches, fdr = _Stretches(streams, settings.least_change), OnlineFdr(settings.level)
     for at, day in enumerate(streams.day):
         date = str(np.datetime64(int(day), "D"))
         stretches.begin(int(day))
         stretches.take(at)
         if at + 1 < len(streams.day) and streams.day[at + 1] == day:
             continue
-        if date <= last_judged:
-            stretches.restart_known(date)
-            continue
-        names = len(fdr.order)
         found = fdr.judge(date, stretches.evidence())
-        added: dict[str, object] = {"hypotheses": list(fdr.order)[names:]}
-        if not days and not last_judged:
-            added["settings"] = asdict(settings)
+        added: dict[str, object] = {} if days else {"settings": asdict(settings)}
         judged_s = time.time()
         days.append({"day": date, "added": json.dumps(added), "judged_s": judged_s})
         for alarm in found:
@@ -180,7 +147,7 @@ class _Stretches:
     Streams are those of the table, then one for each group: what its machines have in common.
     """
 
-    def __init__(self, streams: Streams, before: Judged | None, least_change: float) -> None:
+    def __init__(self, streams: Streams, least_change: float) -> None:
         self.streams, self.least_change = streams, least_change
         self.machines = len(streams.keys)
         first = np.unique(streams.group, return_index=True)[1]
@@ -203,12 +170,6 @@ class _Stretches:
         self.shared = np.zeros((len(streams.day), len(first)))  # the common effect of each round
         self.begun = np.zeros(len(rows), np.int64)  # the round in which the stretch began
         self._new = np.ones(len(rows), np.bool_)  # of which no evidence was given yet
-        self._found: dict[str, list[int]] = {}
-        if before is not None and len(before.alarms):
-            where = {key: number for number, key in enumerate(rows)}
-            for row in before.alarms[[*STREAM, "day"]].itertuples(index=False, name=None):
-                if row[:-1] in where:
-                    self._found.setdefault(row[-1], []).append(where[row[:-1]])
 
     def begin(self, day: int) -> None:
         """Stretches that begin by this day."""
@@ -238,11 +199,6 @@ class _Stretches:
     def restart(self, names: list[str], day: int) -> None:
         """New stretches from this day on, after the alarms of the day before."""
         self._restart([self.number[name] for name in names], day)
-
-    def restart_known(self, date: str) -> None:
-        """As `restart`, after the alarms of a day that was judged before."""
-        day = int(np.datetime64(date, "D").astype(np.int64)) + 1
-        self._restart(self._found.get(date, []), day)
 
     def describe(self, name: str, at: int) -> dict[str, object]:
         """What an alarm says of its stream: columns of the table of alarms."""

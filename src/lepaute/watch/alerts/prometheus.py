@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lepaute.kit.files import write_whole
-from lepaute.watch.alerts.open_regressions import OpenRegressions
 from lepaute.watch.notices.absences import absences_of
+from lepaute.watch.open_regressions import OpenRegressions
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -45,9 +45,9 @@ def registry_of(found: OpenRegressions, now_s: float) -> "CollectorRegistry":
     for cluster, names in quiet.items():
         silent.labels(cluster).set(len(names))
     for row in found.rows.to_dict("records"):
-        change.labels(row["cluster"], row["node"], row["cpu"], row["factor"]).set(row["now_size"])
-    if found.judged:
-        midnight = dt.datetime.combine(dt.date.fromisoformat(found.judged), dt.time(), dt.UTC)
+        change.labels(row["cluster"], row["node"], row["cpu"], row["factor"]).set(row["size"])
+    if found.last_day:
+        midnight = dt.datetime.combine(dt.date.fromisoformat(found.last_day), dt.time(), dt.UTC)
         gauge("judged_day_timestamp_seconds", "The last day that was judged").set(midnight.timestamp())
     gauge("written_timestamp_seconds", "When this file was written").set(now_s)
     return registry

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lepaute.watch.changelog import ALL
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -33,6 +35,7 @@ class Verdict(Enum):
     DRAINED = "drained"
     TAKEN = "regressed, and drained by somebody else"
     RESUMED = "regressed, and resumed by somebody: left alone"
+    SHARED = "regressed, as all nodes of its cluster: nothing to drain it for"
     UNKNOWN = "unknown"
 
 
@@ -55,13 +58,16 @@ def verdict_of(
     scheduler: SchedulerState | None,
     now_s: float,
 ) -> Verdict:
-    """regressions : rows of watch.alarms.standing, of one node; values : its factor values
+    """regressions : rows of watch.alarms.standing, of one node or of all; values : its factor values
 
     actions : (action, recorded_s) of the node, the earliest first
     scheduler : None where it was not asked
     """
     if regressions.empty:
         return Verdict.HEALTHY if (values["state"] == "done").any() else Verdict.UNKNOWN
+    own = regressions[regressions["node"] != ALL]
+    if own.empty:
+        return Verdict.SHARED
     action, recorded_s = actions[-1] if actions else (CLOSED, 0.0)
     if action == RESUMED:
         return Verdict.RESUMED
@@ -74,7 +80,7 @@ def verdict_of(
     requested_s = [at_s for name, at_s in _since_closed(actions) if name == REQUESTED]
     if not requested_s:
         return Verdict.REQUEST
-    confirmed = _confirmed(regressions, values, requested_s[-1])
+    confirmed = _confirmed(own, values, requested_s[-1])
     return Verdict.WAITING if confirmed is None else Verdict.DRAIN if confirmed else Verdict.REQUEST
 
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.text import counted
-from lepaute.watch.alerts.open_regressions import judged_regressions
-from lepaute.watch.changelog import names_of_node
+from lepaute.watch.changelog import ALL, names_of_node
 from lepaute.watch.drains.decision import (
     CLOSED,
     DRAINED,
@@ -21,6 +20,8 @@ from lepaute.watch.drains.decision import (
     verdict_of,
 )
 from lepaute.watch.named_nodes import Node
+from lepaute.watch.notices.absences import LATE_DAYS, absences_of
+from lepaute.watch.open_regressions import open_regressions
 from lepaute.watch.report.summary import regressions_of
 from lepaute.watch.report.texts import change_text
 
@@ -68,7 +69,7 @@ def node_health(
     """Of each node, in their order; with `drains` what is due is done and recorded, else nothing is changed.
 
     nodes : by the names that were asked for, which are the scheduler's; None where the store has none of the name
-    Raises InputError where nothing was judged yet, or a node is none of those that share the limit.
+    Raises InputError where the store has no values, or a node is none of those that share the limit.
     """
     for name, known in nodes.items():
         if drains is not None and known is not None and name not in drains.states:
@@ -76,8 +77,9 @@ def node_health(
                 f"{name} is none of the {len(drains.states)} nodes that --most counts, which `sinfo --Node` lists; "
                 "nothing was done"
             )
-    found = judged_regressions(store, sorted({node for _, node in filter(None, nodes.values())}))
-    values, rows = found.values, found.rows
+    every = open_regressions(store)
+    found = every.of_nodes([node for node in nodes.values() if node is not None])
+    values, rows, silent = found.values, found.rows, _silent(every.values)
     health = []
     for name, known in nodes.items():
         if known is None:
@@ -85,8 +87,10 @@ def node_health(
             continue
         cluster, node = known
         own = values[(values["cluster"] == cluster) & (values["node"] == node)]
-        regressed = rows[(rows["cluster"] == cluster) & (rows["node"] == node)]
-        reason = _reason(regressed) or ("" if (own["state"] == "done").any() else "no job has left a value")
+        regressed = rows[(rows["cluster"] == cluster) & rows["node"].isin([node, ALL])]
+        unknown = "" if (own["state"] == "done").any() else "no job has left a value"
+        unknown = unknown or silent.get(known, "")
+        reason = _reason(regressed) or unknown
         state = None if drains is None else drains.states.get(name)
 
         def judged(
@@ -95,14 +99,26 @@ def node_health(
             regressed: "pd.DataFrame" = regressed,
             known: Node = known,
             state: SchedulerState | None = state,
+            unknown: str = unknown,
         ) -> Verdict:
-            return verdict_of(regressed, own, _history(actions, *known), state, now_s)
+            verdict = verdict_of(regressed, own, _history(actions, *known), state, now_s)
+            return Verdict.UNKNOWN if unknown and verdict is Verdict.HEALTHY else verdict
 
         if drains is None:
             health.append(NodeHealth(name, cluster, node, judged(store.node_actions()), reason))
         else:
             health.append(_act(store, name, known, reason, judged, drains, now_s))
     return health
+
+
+def _silent(values: "pd.DataFrame") -> dict[Node, str]:
+    """The nodes that have been away while others reported, each with a text that says so."""
+    return {
+        (cluster, node): f"no value since {each.last}; others reported on {counted(each.days, 'day')} since"
+        for each in absences_of(values)
+        if each.last is not None and each.days >= LATE_DAYS
+        for cluster, node, _ in each.machines
+    }
 
 
 def _act(
@@ -144,7 +160,7 @@ def _act(
 
 
 def _next_action(verdict: Verdict, last: str) -> str | None:
-    if verdict is Verdict.HEALTHY:
+    if verdict in (Verdict.HEALTHY, Verdict.SHARED):
         return None if last == CLOSED else CLOSED
     if verdict is Verdict.RESUMED:
         return None if last == RESUMED else RESUMED

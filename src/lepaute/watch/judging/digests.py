@@ -49,6 +49,12 @@ def group_digests(observations: "pd.DataFrame", found: References, group: Intege
     return _mixed(digest + _own(each, found))
 
 
+def with_beginnings(digest: Digests, observations: "pd.DataFrame", begun_s: Floats) -> Digests:
+    """The same with when the open regression began that an observation is part of, shape (rows,), inf without."""
+    inside = observations["started_s"].to_numpy(np.float64) >= begun_s
+    return np.where(inside, _mixed(digest + _mixed(_bits(begun_s) + np.uint64(3))), digest)
+
+
 def _own(each: Digests, found: References) -> Digests:
     return np.where(found.outlier, _mixed(each + np.uint64(2)), each)
 

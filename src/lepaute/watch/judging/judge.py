@@ -10,9 +10,9 @@ from lepaute.errors import InputError
 from lepaute.stats.expanding import Booleans, Floats, Integers, expanding_moments
 from lepaute.stats.prediction_region import RegionTests, log10_p_values, region_tests
 from lepaute.watch.changelog import Changelog
-from lepaute.watch.judging.digests import Digests, group_digests, machine_digests
+from lepaute.watch.judging.digests import Digests, group_digests, machine_digests, with_beginnings
 from lepaute.watch.judging.pooling import SharedDays, contrasts, shared_days
-from lepaute.watch.judging.reference import References, references
+from lepaute.watch.judging.reference import Frozen, References, frozen, references
 from lepaute.watch.values import DAY_S, MACHINE, check_values, vectors
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def judge(
     windows: Sequence[int] = WINDOWS,
     confidence: float = CONFIDENCE,
     pooled: bool = False,
+    standing: "pd.DataFrame | None" = None,
 ) -> "pd.DataFrame":
     """Tests each observation of each machine against its reference: one row a test.
 
@@ -44,6 +45,7 @@ def judge(
     confidence : of low and high
     pooled  : the covariance is that within all machines of a cluster and stratum, and what a day did to all of them is
     taken off; see `pooling`
+    standing : rows of `open_regressions`: no reference has values from the beginning of its regression on
 
     Columns: cluster, node, cpu, job, started_s, stratum, archive, factor (names joined by AND), r, p, pooled, outlier
     (logged as one: tested, but no reference), n, degrees_of_freedom (of the covariance), statistic, p_value, direction,
@@ -61,7 +63,7 @@ def judge(
     known = changelog or Changelog()
     parts = []
     for names in wanted:
-        case = compared(vectors(table, names), known, names, pooled)
+        case = compared(vectors(table, names), known, names, pooled, standing)
         parts += [with_log10(case.tests(r, confidence)) for r in dict.fromkeys(windows)]
     return joined(parts)
 
@@ -104,6 +106,7 @@ class Compared:
     """Observations of one vector of factors, in the order of machine and time, with what each is compared with.
 
     keys : their columns but for the values, which are x, shape (rows, p)
+    frozen : references that end where an open regression begins
     shared : what peers say of each day; None where each machine is tested by itself
     digest : tells what a verdict rests on, shape (rows,)
     """
@@ -112,6 +115,7 @@ class Compared:
     names: tuple[str, ...]
     x: Floats
     found: References
+    frozen: Frozen
     shared: SharedDays | None
     digest: Digests
 
@@ -140,8 +144,9 @@ class Compared:
 
     def _tests(self, block: slice, which: Booleans, r: int, confidence: float) -> RegionTests:
         x, series, kept = self.x[block], self.found.series[block], ~self.found.outlier[block]
+        most = self.frozen.most[block]
         if self.shared is None:
-            moments = expanding_moments(x, series, kept, r)
+            moments = expanding_moments(x, series, kept, r, most)
             return region_tests(
                 moments.window_mean[which],
                 moments.mean[which],
@@ -152,7 +157,7 @@ class Compared:
                 confidence,
             )
         shared = self.shared.of(block)
-        moments = expanding_moments(x - shared.effect, series, kept, r)
+        moments = expanding_moments(x - shared.effect, series, kept, r, most)
         against = contrasts(shared, moments, r, which)
         window = moments.window[which]
         new = np.where(window[:, -1:] >= 0, x[window].mean(axis=1), np.nan)
@@ -169,19 +174,28 @@ class Compared:
         )
 
 
-def compared(observations: "pd.DataFrame", changelog: Changelog, names: tuple[str, ...], pooled: bool) -> Compared:
+def compared(
+    observations: "pd.DataFrame",
+    changelog: Changelog,
+    names: tuple[str, ...],
+    pooled: bool,
+    standing: "pd.DataFrame | None" = None,
+) -> Compared:
     """What each of the observations, a table of watch.values.vectors, is compared with."""
     found = references(observations, changelog)
+    ended = frozen(observations, found, names, standing)
     x = observations[list(names)].to_numpy(np.float64)
     keys = observations.drop(columns=list(names))
     if not pooled:
-        return Compared(keys, names, x, found, None, machine_digests(keys, found))
+        digest = with_beginnings(machine_digests(keys, found), keys, ended.begun_s)
+        return Compared(keys, names, x, found, ended, None, digest)
     group: Integers = keys.groupby(["cluster", "stratum"], sort=False).ngroup().to_numpy().astype(np.int64)
     node: Integers = keys.groupby(["cluster", "node"], sort=False).ngroup().to_numpy().astype(np.int64)
     started_s = keys["started_s"].to_numpy(np.float64)
     shared = shared_days(x, found, started_s, group, node)
     day = np.floor(started_s / DAY_S).astype(np.int64)
-    return Compared(keys, names, x, found, shared, group_digests(keys, found, group, day))
+    digest = with_beginnings(group_digests(keys, found, group, day), keys, ended.begun_s)
+    return Compared(keys, names, x, found, ended, shared, digest)
 
 
 def _blocks(keys: "pd.DataFrame", most: int) -> list[slice]:

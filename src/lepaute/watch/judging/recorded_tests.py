@@ -30,7 +30,7 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked for; None: all. The rest as in `judge`."""
+    """What is asked for; None: all. record : whether new verdicts are. The rest as in `judge`."""
 
     nodes: Collection[str] | None
     windows: Sequence[int]
@@ -38,6 +38,8 @@ class Asked:
     pooled: bool
     since_s: float | None
     until_s: float | None
+    record: bool = True
+    standing: "pd.DataFrame | None" = None
 
 
 def recorded_tests(
@@ -58,7 +60,7 @@ def recorded_tests(
     )
     if not len(values) or not set(names) <= set(values["factor"].unique()):
         return []
-    case = compared(vectors(values.assign(state="done"), names), changelog, names, asked.pooled)
+    case = compared(vectors(values.assign(state="done"), names), changelog, names, asked.pooled, asked.standing)
     del values
     chosen = np.flatnonzero(_chosen(case.keys, asked))
     if not len(chosen):
@@ -82,7 +84,7 @@ def recorded_tests(
         which[chosen[new]] = True
         made = case.tests(r, asked.confidence, which).assign(basis=basis[new], judged_s=time.time())
         made = made[list(VERDICTS.columns)].astype(_NUMBERS)
-        if len(made):
+        if len(made) and asked.record:
             store.add_verdicts(made)
         parts.append(_together(made, there, recorded))
         del made, there

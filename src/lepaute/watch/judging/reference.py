@@ -3,6 +3,7 @@
 Outliers are tested, but are never part of a reference.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lepaute.stats.expanding import Booleans, Floats, Integers
-from lepaute.watch.changelog import Changelog
+from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.values import MACHINE
 
 if TYPE_CHECKING:
@@ -30,6 +31,37 @@ class References:
     outlier: Booleans
     begin_s: Floats
     end_s: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """References that end where a regression began, as long as it is open; shape (rows,).
+
+    most : values that the reference of the observation has at most; begun_s : when the regression began, inf without
+    """
+
+    most: Integers
+    begun_s: Floats
+
+
+def frozen(
+    observations: "pd.DataFrame", found: References, factors: Sequence[str], standing: "pd.DataFrame | None"
+) -> Frozen:
+    """standing : rows of `open_regressions`, of which those of the factors count."""
+    rows = len(observations)
+    begun_s = np.full(rows, np.inf)
+    if standing is not None and len(standing):
+        for row in standing[standing["factor"].isin(factors)].to_dict("records"):
+            mine = (observations["cluster"] == row["cluster"]) & (observations["stratum"] == row["stratum"])
+            if row["node"] != ALL:
+                mine &= (observations["node"] == row["node"]) & (observations["cpu"] == row["cpu"])
+            # one that an event ended is not open
+            mine &= found.end_s[found.series] > row["changed_s"]
+            mine &= found.begin_s[found.series] <= row["changed_s"]
+            begun_s[mine.to_numpy()] = np.minimum(begun_s[mine.to_numpy()], row["changed_s"])
+    before = ~found.outlier & (observations["started_s"].to_numpy(np.float64) < begun_s)
+    count = np.bincount(found.series, before, minlength=len(found.begin_s)).astype(np.int64)
+    return Frozen(count[found.series], begun_s)
 
 
 def references(observations: "pd.DataFrame", changelog: Changelog) -> References:

@@ -41,7 +41,8 @@ class Notice:
     text: str
 
     def __str__(self) -> str:
-        return f"{self.cluster} {self.node}: {self.text}".strip()
+        name = " ".join(each for each in (self.cluster, self.node) if each)
+        return f"{name}: {self.text}" if name else self.text
 
     def as_json(self) -> dict[str, Any]:
         """Plain values for JSON."""

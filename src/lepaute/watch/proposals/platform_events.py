@@ -42,7 +42,7 @@ def propose(
     least_change: LeastChange | None = None,
     since_s: float | None = None,
     verdicts: "pd.DataFrame | None" = None,
-    alarms: "pd.DataFrame | None" = None,
+    standing: "pd.DataFrame | None" = None,
     level: float = LEVEL,
 ) -> tuple[ProposedEvent, ...]:
     """The changes that the values show and the changelog does not have, the weightiest first, single days last.
@@ -53,8 +53,9 @@ def propose(
     since_s      : only what happened then or later
     verdicts     : as `judge` returns them, or a store; days on which many nodes leave their usual range at once are
                    then events, too (`day_events`). They are not looked for without
-    alarms       : as `judge_days` returns them, or a store; regressions that stand are then events, too, whatever their
-                   size unless least_change is given, and explain the days after them
+    standing     : rows of `open_regressions`; each report of them is then an event, with its machines, date and sizes,
+                   whatever these are unless least_change is given, and explains the days after it and what change
+                   points say of its machines
     level        : the chance of any step or drift where nothing changes; that of any day is as much again
     Raises InputError for tables that are none, or parameters that cannot be.
     """
@@ -65,16 +66,16 @@ def propose(
         if abs(point.size) >= least_change_of(point.factor, least_change)
         and (since_s is None or point.before_s >= since_s)
     ]
-    events = list(joined(points, least_change))
     log = changelog or Changelog()
     raised: list[dict[str, Any]] = []
-    if alarms is not None and len(alarms):
-        from lepaute.watch.alarms.standing import standing
-        from lepaute.watch.proposals.standing_events import standing_events, with_machines
+    events: list[ProposedEvent] = []
+    if standing is not None and len(standing):
+        from lepaute.watch.proposals.standing_events import standing_events, unexplained_points, with_machines
 
-        left = standing(alarms, log, values)
-        events += standing_events(left, values, events, least_change=least_change, since_s=since_s)
-        raised = with_machines(left, values)
+        events += standing_events(standing, values, least_change=least_change, since_s=since_s)
+        raised = with_machines(standing, values)
+        points = unexplained_points(points, raised)
+    events += joined(points, least_change)
     if verdicts is not None:
         from lepaute.watch.proposals.day_events import day_events
 

@@ -1,17 +1,21 @@
 """The days of a replay: which alarms were given on each, and which tests were suspicious."""
 
 import datetime as dt
-from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lepaute.watch.alarms.steps import Row, steps_of
+from lepaute.watch.alike_changes import SAME_S
 from lepaute.watch.report.summary import Change, Suspicion, plain, regressions_of, suspicions_of
-from lepaute.watch.values import DAY_S, Machine, day_of
+from lepaute.watch.values import DAY_S, Machine, check_values, day_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from lepaute.watch.open_regressions import OpenRegressions
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,35 +45,53 @@ class Day:
         return found
 
 
-def days_of(
-    verdicts: "pd.DataFrame",
-    alarms: "pd.DataFrame",
-    *,
-    level: float,
-    since: dt.date | None = None,
-    until: dt.date | None = None,
-) -> tuple[Day, ...]:
-    """verdicts : as `judging.replay` gives them; level : of suspicious tests
+def evenings_of(
+    found: "OpenRegressions", since: dt.date | None = None, until: dt.date | None = None
+) -> "dict[dt.date, pd.DataFrame]":
+    """The steps that were known first on the evening of each day with an alarm, as they were known then.
 
-    alarms : as `alarms.procedure.judge_days` gives them
+    They are asked of the values up to that day: rows as `steps_of` gives them.
     """
+    import pandas as pd
+
+    alarms, table = found.judged.alarms, check_values(found.values)
+    news: dict[dt.date, pd.DataFrame] = {}
+    before: list[Row] = []
+    for day in sorted(alarms["day"].unique()):
+        date = dt.date.fromisoformat(str(day))
+        end_s = dt.datetime.combine(date, dt.time(), dt.UTC).timestamp() + DAY_S
+        now = steps_of(alarms[alarms["day"] <= day], found.changelog, table[table["started_s"] < end_s])
+        new = [row for row in now if not any(_is_same(row, other) for other in before)]
+        if new and (since is None or date >= since) and (until is None or date <= until):
+            news[date] = pd.DataFrame(new)
+        before = now
+    return news
+
+
+def _is_same(one: Row, other: Row) -> bool:
+    names = ("cluster", "node", "cpu", "factor", "stratum", "direction")
+    return all(one[name] == other[name] for name in names) and abs(one["changed_s"] - other["changed_s"]) <= SAME_S
+
+
+def days_of(verdicts: "pd.DataFrame", evenings: "Mapping[dt.date, pd.DataFrame]", *, level: float) -> tuple[Day, ...]:
+    """verdicts : as `judging.replay` gives them; evenings : as `evenings_of`; level : of suspicious tests"""
     tested = verdicts[verdicts["missing"] == 0]
     suspects = tested[(tested["p_value"] < level) & ~tested["outlier"]]
-    evenings, suspicious = _by_day(tested), _by_day(suspects)
-    found: dict[dt.date, list[ChangeAlarm]] = defaultdict(list)
-    for (day, _), rows in alarms.groupby(["day", "worse"], sort=True):
-        date = dt.date.fromisoformat(str(day))
-        if (since is None or date >= since) and (until is None or date <= until):
-            found[date] += _alarms(rows)
+    days, suspicious = _by_day(tested), _by_day(suspects)
+    found = {
+        date: [alarm for _, part in rows.groupby("worse", sort=True) for alarm in _alarms(part)]
+        for date, rows in evenings.items()
+        if len(rows)
+    }
     return tuple(
         Day(
             date,
-            len(evenings.get(date, ())),
+            len(days.get(date, ())),
             len(suspicious.get(date, ())),
             tuple(found.get(date, ())),
             suspicions_of(suspicious[date]) if date in suspicious else (),
         )
-        for date in sorted({*evenings, *found})
+        for date in sorted({*days, *found})
     )
 
 
@@ -80,6 +102,6 @@ def _by_day(rows: "pd.DataFrame") -> "dict[dt.date, pd.DataFrame]":
 
 def _alarms(rows: "pd.DataFrame") -> list[ChangeAlarm]:
     """Of one day, for the worse or for the better."""
-    reports = regressions_of(rows.assign(now_size=rows["size"]))
+    reports = regressions_of(rows)
     worse = bool(rows["worse"].iloc[0])
     return [ChangeAlarm(each.cluster, each.machines, each.since, each.changes, worse) for each in reports]

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lepaute.watch.alike_changes import alike_changes, same_machines
+from lepaute.watch.changelog import ALL
 from lepaute.watch.notices.absences import Absence, absences_of
 from lepaute.watch.notices.notice import ABSENT, Notice
-from lepaute.watch.values import DAY_S, MACHINE, Machine, day_of
+from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Machine, day_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,35 +121,48 @@ def summarise(
     """verdicts : as Watch.test gives them, with the columns OF_VERDICTS; values : of the same nodes and dates
 
     standing : as watch.alarms.standing; level : a p-value below it is suspicious; since_s : of suspicions
-    noticed : as watch.notices.notice; absences are left to `absences_of`, and what a regression covers to it
+    noticed : as watch.notices.notice, of which the `uncovered` are told
     Tests of a machine and factor that a regression covers are not suspicious on their own, nor are those of several
     jobs that only repeat an earlier job.
     """
     last_s = float(values["started_s"].max()) if len(values) else None
     regressions = regressions_of(standing)
-    tested = verdicts[verdicts["missing"] == 0]
-    suspects = tested[(tested["p_value"] < level) & ~tested["outlier"]]
-    suspects = suspects[~_told(suspects, standing)]
-    suspects = suspects[~_echoes(suspects, tested)]
+    suspects = suspects_of(verdicts, standing, level)
     begin_s = since_s
     if begin_s is None:
-        begin_s = -np.inf if last_s is None else (np.floor(last_s / DAY_S) - RECENT_DAYS + 1) * DAY_S
+        begin_s = -np.inf if last_s is None else recent_s(last_s)
     recent = suspects[suspects["started_s"] >= begin_s]
     return Summary(
         regressions=regressions,
         suspicions=suspicions_of(recent),
         older_suspicions=len(suspects) - len(recent),
         absences=absences_of(values),
-        notices=tuple(each for each in noticed if each.kind != ABSENT and not _covered(each, standing)),
+        notices=uncovered(noticed, standing),
         waiting=waiting_of(verdicts),
         clusters=tuple(sorted(values["cluster"].unique())),
         nodes=len(values[["cluster", "node"]].drop_duplicates()),
         machines=len(values[MACHINE].drop_duplicates()),
         factors=tuple(sorted(values["factor"].unique())),
-        tests=len(tested),
+        tests=int((verdicts["missing"] == 0).sum()),
         first=None if last_s is None else day_of(float(values["started_s"].min())),
         last=None if last_s is None else day_of(last_s),
     )
+
+
+def suspects_of(verdicts: "pd.DataFrame", standing: "pd.DataFrame", level: float) -> "pd.DataFrame":
+    """The tests below the level that no regression explains, and no earlier job of the same window; outliers are none.
+
+    verdicts : of whole series, all windows of a factor together
+    """
+    tested = verdicts[verdicts["missing"] == 0]
+    suspects = tested[(tested["p_value"] < level) & ~tested["outlier"]]
+    suspects = suspects[~_told(suspects, standing)]
+    return suspects[~_echoes(suspects, tested)]
+
+
+def recent_s(last_s: float) -> float:
+    """When the latest days began, of which suspicious tests are shown."""
+    return float((np.floor(last_s / DAY_S) - RECENT_DAYS + 1) * DAY_S)
 
 
 def regressions_of(standing: "pd.DataFrame") -> tuple[Regression, ...]:
@@ -215,6 +229,11 @@ def waiting_of(verdicts: "pd.DataFrame") -> tuple[Waiting, ...]:
     return tuple(sorted(reports, key=lambda each: (-len(each.machines), each.missing)))
 
 
+def uncovered(noticed: Iterable[Notice], standing: "pd.DataFrame") -> tuple[Notice, ...]:
+    """Without absences, which are left to `absences_of`, and what a regression covers."""
+    return tuple(each for each in noticed if each.kind != ABSENT and not _covered(each, standing))
+
+
 def _covered(notice: Notice, standing: "pd.DataFrame") -> bool:
     same = standing[["cluster", "node", "cpu", "factor"]] == [notice.cluster, notice.node, notice.cpu, notice.factor]
     return bool(same.all(axis=1).any())
@@ -224,13 +243,17 @@ def _told(suspects: "pd.DataFrame", standing: "pd.DataFrame") -> "np.ndarray":
     """Which of the tests are of a machine and one of its factors that a regression is of, from its change on."""
     from lepaute.watch.judging.judge import AND
 
-    since = {
-        (row["cluster"], row["node"], int(row["cpu"]), row["factor"]): row["changed_s"]
-        for row in standing.to_dict("records")
-    }
+    since: dict[tuple[str, str, int, str], float] = {}
+    for row in standing.to_dict("records"):
+        key = (row["cluster"], row["node"], int(row["cpu"]), row["factor"])
+        since[key] = min(row["changed_s"], since.get(key, np.inf))
     rows = suspects[[*MACHINE, "factor", "started_s"]].itertuples(index=False, name=None)
     told = [
-        any(since.get((cluster, node, cpu, name), np.inf) <= started_s for name in factor.split(AND))
+        any(
+            since.get(machine, np.inf) <= started_s
+            for name in factor.split(AND)
+            for machine in ((cluster, node, cpu, name), (cluster, ALL, WHOLE_NODE, name))
+        )
         for cluster, node, cpu, factor, started_s in rows
     ]
     return np.array(told, dtype=np.bool_)
@@ -262,7 +285,7 @@ def _machines(rows: Iterable[dict[Any, Any]]) -> tuple[Machine, ...]:
 
 
 def _change(rows: list[dict[Any, Any]]) -> Change:
-    size = median(row["now_size"] for row in rows)
+    size = median(row["size"] for row in rows)
     low, high = (median(row[name] for row in rows) for name in ("size_low", "size_high"))
     return Change(rows[0]["factor"], int(np.sign(size)), size, low, high, len(_machines(rows)))
 

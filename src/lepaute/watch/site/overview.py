@@ -9,27 +9,33 @@ from lepaute.watch.alarms.polarity import worse_direction
 from lepaute.watch.site.numbers import short
 from lepaute.watch.site.read import FactorRows, day_numbers
 
-#: Below these p-values a point is coloured, paler to stronger. "n": above all of them.
-P_LEVELS = (0.05, 0.01, 1e-4, 1e-6)
-#: Not tested yet, did not end well, logged as an outlier.
-UNTESTED, FAILED, OUTLIER, NORMAL = ".", "x", "o", "n"
-_LOWER, _HIGHER = "ABCD", "abcd"
-_UNLIKE = "PQRS"  # of a vector, which has no direction
+#: Below these p-values a point is coloured, paler to stronger; below the last one it is suspicious.
+P_LEVELS = (0.01, 1e-4)
+#: Not tested yet, did not end well, logged as an outlier, part of an open regression, above all levels.
+UNTESTED, FAILED, OUTLIER, REGRESSED, NORMAL = ".", "x", "o", "R", "n"
+#: Worse, better, and of a factor without a better side, or a vector: unlike before.
+_WORSE, _BETTER, _UNLIKE = "wW", "bB", "uU"
 
 
 def codes_of(factor: FactorRows) -> list[str]:
-    """A letter for each row."""
+    """A letter for each row: its state, and whether it is worse or better."""
     rows = factor.rows
     p, direction = rows["p_value"].to_numpy(float), rows["direction"].to_numpy()
     strength = np.searchsorted(-np.array(P_LEVELS), -p, side="right")  # 0: above all; NaN sorts last, replaced below
-    lower, higher = (_UNLIKE, _UNLIKE) if factor.is_vector else (_LOWER, _HIGHER)
-    scales = np.array([list(f"{NORMAL}{lower}"), list(f"{NORMAL}{higher}")])
+    scales = np.array([list(f"{NORMAL}{side}") for side in sides_of(factor)])
     letters = scales[(direction > 0).astype(int), np.minimum(strength, len(P_LEVELS))]
     letters = np.where(np.isnan(p), UNTESTED, letters)
+    letters = np.where(rows["regressed"].to_numpy(), REGRESSED, letters)
     letters = np.where(rows["outlier"].to_numpy(), OUTLIER, letters)
     letters = np.where((rows["state"] != "done").to_numpy(), FAILED, letters)
     found: list[str] = letters.tolist()
     return found
+
+
+def sides_of(factor: FactorRows) -> tuple[str, str]:
+    """The letters of a lower and of a higher value."""
+    worse = 0 if factor.is_vector else worse_direction(factor.name)
+    return {-1: (_WORSE, _BETTER), 0: (_UNLIKE, _UNLIKE), 1: (_BETTER, _WORSE)}[worse]
 
 
 def overview_data(factor: FactorRows, pages: dict[str, str], events: list[dict[str, Any]]) -> dict[str, Any]:

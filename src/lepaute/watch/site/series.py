@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Any, cast
 
 from lepaute.watch.site.numbers import short
-from lepaute.watch.site.overview import codes_of
+from lepaute.watch.site.overview import codes_of, sides_of
 from lepaute.watch.site.read import FactorRows
 
 _NUMBERS = {"value": "value", "low": "low", "high": "high"}
@@ -46,6 +46,7 @@ def _series(factor: FactorRows, codes: str, cpu: int, part: slice) -> dict[str, 
         "window": factor.window,
         "time": rows["started_s"].round().astype("int64").tolist(),
         "code": codes,
+        "sides": sides_of(factor),
         **{name: rows[name].tolist() for name in ("job", "archive", "stratum")},
         "p": short(rows["p_value"].to_numpy(float), 3),
     }

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lepaute.watch.judging.judge import CONFIDENCE
-from lepaute.watch.report.summary import RECENT_DAYS
+from lepaute.watch.changelog import ALL
+from lepaute.watch.report.summary import recent_s
 from lepaute.watch.site.read import FactorRows
-from lepaute.watch.values import DAY_S, day_of
+from lepaute.watch.values import day_of
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FactorSummary:
-    """regressed : machines of open regressions; suspicious : with a test below the level in the latest days
+    """regressed : machines of open regressions; suspicious : with a suspicious test, of any window, in the latest days
 
     tested, machines : of all; least_p : of these days, None: none was tested; change : since when the latest regression
     """
@@ -50,15 +50,17 @@ def summary_of(factor: FactorRows, reports: "Iterable[Regression]") -> FactorSum
         each for each in reports if each.cluster == factor.cluster and factor.name in {c.factor for c in each.changes}
     ]
     last_s = float(rows["started_s"].max())
-    recent = rows[(rows["started_s"] > last_s - RECENT_DAYS * DAY_S) & rows["p_value"].notna() & ~rows["outlier"]]
-    low = recent[recent["p_value"] < 1.0 - CONFIDENCE]
+    recent = rows[(rows["started_s"] >= recent_s(last_s)) & rows["p_value"].notna() & ~rows["outlier"]]
+    low = factor.suspects[factor.suspects["started_s"] >= recent_s(last_s)]
+    every = rows[["node", "cpu"]].drop_duplicates()
+    regressed = {machine[1:] for each in mine for machine in each.machines}
     return FactorSummary(
         factor.cluster,
         factor.name,
-        len({machine for each in mine for machine in each.machines}),
+        len(every) if any(node == ALL for node, _ in regressed) else len(regressed),
         len(low[["node", "cpu"]].drop_duplicates()),
         len(recent[["node", "cpu"]].drop_duplicates()),
-        len(rows[["node", "cpu"]].drop_duplicates()),
+        len(every),
         float(recent["p_value"].min()) if len(recent) else None,
         max((each.since for each in mine), default=None),
         day_of(last_s),

@@ -13,11 +13,13 @@ from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.text import counted
 from lepaute.report.names import anchor
 from lepaute.report.page import render
-from lepaute.watch.alerts.open_regressions import open_regressions
 from lepaute.watch.changelog import ALL, Event
-from lepaute.watch.changelog_edits import logged_changelog
-from lepaute.watch.notices.absences import absences
-from lepaute.watch.report.texts import change_text, machines_text
+from lepaute.watch.notices.absences import absences, absences_of
+from lepaute.watch.notices.few_machines import few_machines
+from lepaute.watch.notices.notice import notices
+from lepaute.watch.open_regressions import OpenRegressions, open_regressions
+from lepaute.watch.report.summary import recent_s, suspicions_of, uncovered
+from lepaute.watch.report.texts import absence_text, change_text, machines_text, suspicion_text
 from lepaute.watch.site.events import effect_of, event_values
 from lepaute.watch.site.numbers import script_of
 from lepaute.watch.site.overview import P_LEVELS, last_values, natural, overview_data
@@ -27,6 +29,8 @@ from lepaute.watch.site.summary import FactorSummary, summary_of
 from lepaute.watch.values import day_of
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from lepaute.store import Store
     from lepaute.watch.report.summary import Regression
 
@@ -141,12 +145,16 @@ def event_page(event: Event) -> str:
 
 
 def _write_pages(store: "Store", writer: _Writer) -> None:
-    log, regressed = logged_changelog(store), open_regressions(store)
+    import pandas as pd
+
+    regressed = open_regressions(store)
+    log = regressed.changelog
     known = store.factors()
     clusters = sorted(known["cluster"].unique())
     summaries: list[FactorSummary] = []
     effects: dict[Event, list[dict[str, Any]]] = {event: [] for event in log.events}
     nodes: list[dict[str, Any]] = []
+    suspects: list[pd.DataFrame] = []
     for cluster in clusters:
         mine = [event for event in log.events if event.nodes.cluster in (ALL, cluster)]
         marks = [event_values(event, cluster) | {"page": event_page(event)} for event in mine]
@@ -154,15 +162,16 @@ def _write_pages(store: "Store", writer: _Writer) -> None:
         pages = {node: node_page(cluster, node) for node in store.nodes(cluster)}
         names = [*known.loc[known["cluster"] == cluster, "factor"], *store.vectors(cluster)]
         for name in names:
-            factor = factor_rows(store, cluster, name)
+            factor = factor_rows(store, regressed, cluster, name)
             series.add(factor)
+            suspects.append(factor.suspects)
             summary = summary_of(factor, regressed.reports)
             summaries.append(summary)
             _write_factor(writer, factor, summary, pages, marks)
             for event in mine:
                 if (effect := effect_of(event, factor)) is not None:
                     effects[event].append({"cluster": cluster, "effect": effect, "page": factor_page(cluster, name)})
-        nodes += _write_nodes(store, writer, cluster, series, regressed.reports, mine, marks)
+        nodes += _write_nodes(store, writer, cluster, series, regressed, mine, marks)
     for event, found in effects.items():
         among = event.nodes.among({(each["cluster"], each["node"]) for each in nodes})
         on = [each for each in nodes if (each["cluster"], each["node"]) in among]
@@ -174,7 +183,13 @@ def _write_pages(store: "Store", writer: _Writer) -> None:
         "index.html",
         "index.html.j2",
         title="Watch",
-        judged=regressed.judged,
+        judged=regressed.last_day,
+        suspicions=_suspicions(pd.concat(suspects), regressed),
+        absences=[absence_text(each) for each in absences_of(regressed.values)],
+        notices=[
+            *(str(each) for each in uncovered(notices(regressed.values, log), regressed.rows)),
+            *(str(each) for each in few_machines(regressed.values, log)),
+        ],
         summaries=summaries,
         pages={(each.cluster, each.factor): factor_page(each.cluster, each.factor) for each in summaries},
         regressions=[_regression(each) for each in regressed.reports],
@@ -184,6 +199,11 @@ def _write_pages(store: "Store", writer: _Writer) -> None:
         nodes=len(nodes),
         clusters=clusters,
     )
+
+
+def _suspicions(suspects: "pd.DataFrame", found: OpenRegressions) -> list[str]:
+    recent = suspects[suspects["started_s"] >= recent_s(float(found.values["started_s"].max()))]
+    return [suspicion_text(each, each.changes) for each in suspicions_of(recent)]
 
 
 def _regression(report: "Regression") -> dict[str, Any]:
@@ -219,7 +239,7 @@ def _write_nodes(
     writer: _Writer,
     cluster: str,
     series: NodeSeries,
-    reports: "tuple[Regression, ...]",
+    found: OpenRegressions,
     events: list[Event],
     marks: list[dict[str, Any]],
 ) -> list[dict[str, Any]]:
@@ -227,12 +247,16 @@ def _write_nodes(
         str(row["node"]): {str(k): v for k, v in row.items()}
         for row in absences(store.job_states(cluster)).to_dict("records")
     }
+    silent: dict[str, list[str]] = {}
+    for absence in absences_of(found.values[found.values["cluster"] == cluster]):
+        for node in dict.fromkeys(node for _, node, _ in absence.machines):
+            silent.setdefault(node, []).append(absence_text(absence))
     actions = store.node_actions()
     actions = actions[actions["cluster"] == cluster].sort_values("revision")
     names = sorted(series.nodes, key=natural)
     listed: list[dict[str, Any]] = []
     for at, node in enumerate(names):
-        mine = [each for each in reports if each.cluster == cluster and (node in each.nodes or ALL in each.nodes)]
+        mine = [each for each in found.reports if each.cluster == cluster and (node in each.nodes or ALL in each.nodes)]
         touching = [event for event in events if event.nodes.among({(cluster, node)})]
         facts = away.get(node, {})
         page = node_page(cluster, node)
@@ -250,6 +274,7 @@ def _write_nodes(
             title=f"{cluster + ' ' if cluster else ''}{node}",
             cluster=cluster,
             regressions=[_regression(each) for each in mine],
+            silent=silent.get(node, []),
             events=[{"event": event, "page": event_page(event)} for event in touching],
             actions=actions[actions["node"] == node].to_dict("records"),
             facts=facts,

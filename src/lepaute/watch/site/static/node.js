@@ -10,17 +10,18 @@ document.addEventListener("DOMContentLoaded", () => {
   let view = "single", rows = [], at = null, running = null;
   for (const name of names) choice.append(new Option(name, name, name === factor, name === factor));
   const EXPLAINED = {
-    single: "Band: where 99.99 % of the next jobs would lie if nothing had changed, from the jobs before; cut off where it is very wide. Shades of the points: how unlikely each is.",
+    single: "Band: where 99.99 % of the next jobs would lie if nothing had changed, from the jobs before, up to the beginning of an open regression; cut off where it is very wide.",
     window: "Means of several jobs in a row, with the band for such a mean: slow and small changes show here first.",
     chance: "p-value of each job. If nothing had changed, 99.99 % of them would lie above the line.",
     raw: "Every value, also of jobs that are logged as outliers and of other ways of measuring (shapes).",
   };
-  // Of a mean: by its own p-value, and the side of its band that it is on.
+  // Of a mean: by its own p-value, and the side of its band that it is on; of an open regression, whatever they are.
   function codeOfMean(series, place) {
+    if (series.mean[place] !== null && series.code[place] === "R") return "R";
     const p = series.pMean[place], middle = (series.lowMean[place] + series.highMean[place]) / 2;
     if (p === null || series.mean[place] === null) return ".";
     const strength = data.levels.filter((level) => p < level).length;
-    return strength ? (series.mean[place] < middle ? "ABCD" : "abcd")[strength - 1] : "n";
+    return strength ? series.sides[series.mean[place] < middle ? 0 : 1][strength - 1] : "n";
   }
   function rowsOf(series) {
     const mean = view === "window", lows = series.low ? (mean ? series.lowMean : series.low) : [];

@@ -4,12 +4,10 @@ const site = (function () {
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const CODES = {
     n: ["as before", "#9aa7b5", "#66727f"],
-    A: ["lower, p < 0.05", "#f3d3a4", "#6b5026"], B: ["lower, p < 0.01", "#eaa94e", "#a0702a"],
-    C: ["lower, p < 0.0001", "#d4730c", "#e08a2c"], D: ["lower, p < 0.000001", "#8f3b00", "#ffb066"],
-    a: ["higher, p < 0.05", "#c2d8f2", "#2c4a6e"], b: ["higher, p < 0.01", "#79abe3", "#3d76b8"],
-    c: ["higher, p < 0.0001", "#2a6fc0", "#67a8f0"], d: ["higher, p < 0.000001", "#0d3d78", "#b5d8ff"],
-    P: ["unlike before, p < 0.05", "#dccbe8", "#4b3a59"], Q: ["unlike before, p < 0.01", "#b48fd0", "#7a569a"],
-    R: ["unlike before, p < 0.0001", "#8450ab", "#b184d6"], S: ["unlike before, p < 0.000001", "#4a1a70", "#dcbcf5"],
+    w: ["worse, p < 0.01", "#eaa94e", "#a0702a"], W: ["worse, p < 0.0001: suspicious", "#d4730c", "#e08a2c"],
+    R: ["regressed", "#8f1d00", "#ff8f66"],
+    b: ["better, p < 0.01", "#79abe3", "#3d76b8"], B: ["better, p < 0.0001", "#2a6fc0", "#67a8f0"],
+    u: ["unlike before, p < 0.01", "#b48fd0", "#7a569a"], U: ["unlike before, p < 0.0001: suspicious", "#8450ab", "#b184d6"],
     ".": ["too few to test", "#d9dee5", "#39424d"], o: ["logged as an outlier", "#4a9c5d", "#74c686"],
     x: ["did not end well", "#b3261e", "#ff6b60"],
   };

@@ -1,0 +1,331 @@
+"""Whom a change hit, since when, and by how much: what alarms say one machine at a time, of all machines at once.
+
+An alarm needs much evidence, since nobody knows when and on which machine there may be a change. Once there is one, the
+date is known, and every machine of its group (cluster, factor, stratum) is asked about that date alone: those that
+changed with it are named, though their own alarms are days away, and the others are what the named ones are compared
+with. If no machine is left that did not change, the change is one of all.
+
+The size of a step is that of its date: from the step before, or the event, to the step after.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from lepaute.stats.expanding import Floats
+from lepaute.watch.alarms.polarity import is_worse
+from lepaute.watch.alarms.sizes import Change, correlation_within, size_at
+from lepaute.watch.alike_changes import SAME_S
+from lepaute.watch.changelog import ALL, Changelog
+from lepaute.watch.values import DAY_S, WHOLE_NODE, Machine
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Values on either side of a step that its size is taken from.
+REACH = 100
+#: The chance that a machine without an alarm is named for a date on which it did not change; of one with an alarm, that
+#: it is named although another step explains the alarm.
+NAMED, ALARMED = 1e-4, 1e-2
+#: A machine changed with others if its change is at least this share of theirs.
+LEAST_SHARE = 1 / 3
+#: Machines that did not change tell what a day did to all from so many on.
+FEWEST_CONTROLS = 3
+#: Values before and after a date without which nothing is said about a machine.
+FEWEST_BEFORE, FEWEST_AFTER = 3, 2
+#: The date of an episode is sought so far from that of its strongest alarm.
+DATE_REACH_S = 10 * DAY_S
+#: Twice the logarithm of how much likelier another date is for a machine that did not change with the others.
+LIKELIER = 14.0
+_PASSES = 5
+
+GROUP = ["cluster", "factor", "stratum"]
+Row = dict[str, Any]
+
+
+@dataclass(slots=True)
+class _Series:
+    """A machine's values in order of time, without outliers; resets_s : when an event begins its reference anew.
+
+    steps_s : dates that limit a level, by the number of the episode that they are of
+    """
+
+    machine: Machine
+    times_s: Floats
+    values: Floats
+    resets_s: tuple[float, ...]
+    steps_s: dict[int, float] = field(default_factory=dict)
+
+    def around(self, date_s: float) -> tuple[int, int, int]:
+        """Positions: where the level before the date begins, the first value from the date on, where its level ends."""
+        known = [*self.resets_s, *self.steps_s.values()]
+        begin_s = max((each for each in known if each < date_s), default=-np.inf)
+        end_s = min((each for each in known if each > date_s), default=np.inf)
+        begin, first, end = (int(each) for each in np.searchsorted(self.times_s, [begin_s, date_s, end_s]))
+        return max(begin, first - REACH), first, min(end, first + REACH)
+
+    def can_tell(self, date_s: float) -> bool:
+        begin, first, end = self.around(date_s)
+        return first - begin >= FEWEST_BEFORE and end - first >= FEWEST_AFTER and bool(np.ptp(self.values[begin:end]))
+
+    def days(self) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+        return np.floor(self.times_s / DAY_S).astype(np.int64)
+
+
+def steps_of(alarms: "pd.DataFrame", changelog: Changelog, values: "pd.DataFrame") -> "list[Row]":
+    """The steps that alarms have found: a row a machine and date, or node "all" for all machines of a group together.
+
+    alarms : as judge_days gives them; values : as check_values returns it, of all machines of their groups
+    Columns: those of alarms; day, evidence, enough and archive are of the alarm of the machine, or of the first one.
+    In order of date.
+    """
+    done = values[values["state"] == "done"]
+    found: list[Row] = []
+    for group, rows in alarms.groupby(GROUP, sort=True):
+        whole: Machine = (str(group[0]), ALL, WHOLE_NODE)
+        every = _series_of(done[(done[GROUP] == list(group)).all(axis=1)], changelog)
+        episodes = _episodes([{str(k): v for k, v in row.items()} for row in rows.to_dict("records")])
+        for one in every:
+            one.steps_s = {
+                n: _date(row)
+                for n, mine in enumerate(episodes)
+                for row in mine
+                if _machine(row) in (one.machine, whole)
+            }
+        # a second time with the steps that were found as limits, instead of the alarms
+        for _ in range(2):
+            steps = []
+            for n, mine in enumerate(episodes):  # which grows
+                rows_of, others = _episode_steps(n, mine, every)
+                steps += rows_of
+                if others:
+                    episodes[n] = [row for row in mine if row not in others]
+                    episodes.append(others)
+        found += steps
+    return sorted(found, key=lambda row: (row["changed_s"], row["factor"], row["node"], row["cpu"]))
+
+
+def _series_of(values: "pd.DataFrame", changelog: Changelog) -> list[_Series]:
+    nodes = list(values[["cluster", "node"]].drop_duplicates().itertuples(index=False, name=None))
+    resets, outlying = changelog.resets_s(nodes), changelog.outlying_jobs(nodes)
+    found = []
+    for key, rows in values.groupby(["cluster", "node", "cpu"], sort=True):
+        cluster, node, cpu = cast("Machine", key)
+        kept = rows[[(cluster, node, job) not in outlying for job in rows["job"]]].sort_values(["started_s", "job"])
+        times, x = kept["started_s"].to_numpy(np.float64), kept["value"].to_numpy(np.float64)
+        found.append(_Series((cluster, node, int(cpu)), times, x, resets[cluster, node]))
+    return found
+
+
+def _episodes(alarms: list[Row]) -> list[list[Row]]:
+    """Alarms whose dates follow each other closely, together, in the order in which there was a first one."""
+    episodes: list[list[Row]] = []
+    for row in sorted(alarms, key=_date):
+        if episodes and _date(row) - _date(episodes[-1][-1]) <= SAME_S:
+            episodes[-1].append(row)
+        else:
+            episodes.append([row])
+    return sorted(episodes, key=lambda rows: min(row["day"] for row in rows))
+
+
+def _episode_steps(number: int, alarms: list[Row], every: Sequence[_Series]) -> tuple[list[Row], list[Row]]:
+    """The rows of one episode, and the alarms that are of another date after all.
+
+    Its date becomes a limit of the levels of its machines.
+    """
+    for one in every:  # a step is no limit of itself
+        one.steps_s.pop(number, None)
+    own = {_machine(row): row for row in sorted(alarms, key=lambda row: row["day"], reverse=True)}
+    hit = _hit(own, max(alarms, key=lambda row: row["evidence"]), every)
+    first = min(alarms, key=lambda row: (row["day"], -row["evidence"]))
+    for one in hit.series:
+        one.steps_s[number] = hit.date_s
+    rows = [
+        _row(machine, change, hit.date_s, own.get(machine, first)) for machine, change in sorted(hit.changes.items())
+    ]
+    return rows, [row for row in alarms if _machine(row) in hit.others]
+
+
+def _row(machine: Machine, change: Change, changed_s: float, alarm: Row) -> Row:
+    direction = 1 if change.size > 0 else -1
+    return {
+        **alarm,
+        **dict(zip(("cluster", "node", "cpu"), machine, strict=True)),
+        "changed_s": changed_s,
+        "direction": direction,
+        "before": change.before,
+        "size": change.size,
+        "size_low": change.low,
+        "size_high": change.high,
+        "worse": is_worse(str(alarm["factor"]), direction),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Hit:
+    """series : of the machines that changed at date_s; changes : what is said, of each or of node "all".
+
+    others : machines that changed, but at another date
+    """
+
+    date_s: float
+    series: tuple[_Series, ...]
+    changes: Mapping[Machine, Change]
+    others: frozenset[Machine] = frozenset()
+
+
+def _hit(own: Mapping[Machine, Row], strongest: Row, every: Sequence[_Series]) -> _Hit:
+    cluster = str(strongest["cluster"])
+    whole: Machine = (cluster, ALL, WHOLE_NODE)
+    date_s = _date(strongest)
+    asked = [one for one in every if one.can_tell(date_s)]
+    if not asked:
+        return _Hit(date_s, (), {})
+    raw = _changes(asked, date_s, ())
+    direction, of_all = int(own.get(whole, strongest)["direction"]), whole in own
+    middle = median(change.size for change in raw.values())
+    if not of_all and middle * direction < -LEAST_SHARE * abs(strongest["size"]):
+        # what all have in common is a median: where most changed, the others seem to have, the other way
+        of_all, direction = True, -direction
+    if of_all:
+        named = {machine for machine, each in raw.items() if each.p_value < NAMED and each.size * direction > 0}
+    else:
+        named = {one.machine for one in asked if one.machine in own}
+    for _ in range(_PASSES):
+        date_s = _best_date([one for one in asked if one.machine in named] or asked, date_s)
+        asked = [one for one in every if one.can_tell(date_s)]
+        changes = _changes(asked, date_s, _controls(asked, named))
+        usual = median([abs(changes[each].size) for each in named & changes.keys()] or [0.0])
+        now = {
+            machine
+            for machine, each in changes.items()
+            if (machine in own and each.p_value < (NAMED if of_all else ALARMED))
+            or (each.p_value < NAMED and each.size * direction > 0 and abs(each.size) >= LEAST_SHARE * usual)
+        }
+        if now == named:
+            break
+        named = now
+    others = set()
+    if not of_all:
+        others = {each.machine for each in asked if each.machine in named and not _fits(each, date_s)}
+        others = set() if others >= named & own.keys() else others
+        named -= others
+    left = [one for one in asked if one.machine not in named]
+    if of_all and (not named or _moved(left, date_s, direction, usual)):
+        left = []
+    if left or len({one.machine[:2] for one in asked}) < 2:
+        hit = tuple(one for one in asked if one.machine in named)
+        return _Hit(date_s, hit, {one.machine: changes[one.machine] for one in hit}, frozenset(others))
+    together = _together(asked, date_s)
+    raw = _changes(asked, date_s, ())
+    apart = _changes(asked, date_s, asked)
+    said = {whole: together}
+    said |= {each: raw[each] for each in own if each in apart and apart[each].p_value < NAMED}
+    return _Hit(date_s, tuple(asked), said)
+
+
+def _controls(asked: Sequence[_Series], named: Iterable[Machine]) -> Sequence[_Series]:
+    """The machines that tell what a day did to all, if they are enough."""
+    left = [one for one in asked if one.machine not in set(named)]
+    return left if len(left) >= FEWEST_CONTROLS else ()
+
+
+def _moved(left: Sequence[_Series], date_s: float, direction: int, usual: float) -> bool:
+    """Whether those that are not named changed as well, together, though it is not clear of each."""
+    if not left:
+        return True
+    change = _together(left, date_s)
+    return change.p_value < NAMED and change.size * direction > 0 and abs(change.size) >= LEAST_SHARE * usual
+
+
+def _changes(asked: Sequence[_Series], date_s: float, controls: Sequence[_Series]) -> dict[Machine, Change]:
+    """The change of each at the date, apart from what the controls have in common; neighbours are alike in all."""
+    day, effect = _common(controls, date_s) if controls else (np.zeros(1, np.int64), np.zeros(1))
+    parts: dict[Machine, tuple[Floats, int]] = {}
+    for one in asked:
+        begin, first, end = one.around(date_s)
+        level = float(one.values[begin:first].mean())
+        shared = level * np.interp(one.days()[begin:end], day, effect)
+        parts[one.machine] = one.values[begin:end] - shared, first - begin
+    correlation = _correlation(parts.values())
+    return {machine: size_at(x, first, correlation) for machine, (x, first) in parts.items()}
+
+
+def _together(series: Sequence[_Series], date_s: float) -> Change:
+    """The change of what they have in common."""
+    day, effect = _common(series, date_s)
+    level = median(float(one.values[slice(*one.around(date_s)[:2])].mean()) for one in series)
+    first = int(np.searchsorted(day, np.floor(date_s / DAY_S)))
+    first = min(max(first, 1), len(day) - 1)
+    x = level * (1 + effect)
+    return size_at(x, first, _correlation([(x, first)]))
+
+
+def _common(series: Sequence[_Series], date_s: float) -> "tuple[np.ndarray[Any, np.dtype[np.int64]], Floats]":
+    """Days around the date, ascending, and the median relative deviation of the machines from their level before."""
+    days, deviations = [], []
+    for one in series:
+        begin, first, end = one.around(date_s)
+        level = float(one.values[begin:first].mean())
+        days.append(one.days()[begin:end])
+        deviations.append(one.values[begin:end] / (level or np.nan) - 1)
+    number = np.concatenate(days)
+    every, at = np.unique(number, return_inverse=True)
+    order = np.argsort(at, kind="stable")
+    parts = np.split(np.concatenate(deviations)[order], np.cumsum(np.bincount(at))[:-1])
+    return every, np.array([np.median(part) for part in parts])
+
+
+def _correlation(parts: "Iterable[tuple[Floats, int]]") -> float:
+    """Of neighbours within levels, over all series, without the bias of means that were taken off (Kendall's)."""
+    found = [(correlation_within(x, first) + 2 / len(x), len(x)) for x, first in parts]
+    count = sum(n for _, n in found)
+    estimate = sum(each * n for each, n in found) / count
+    return estimate if estimate > 2 / np.sqrt(count) else 0.0
+
+
+def _best_date(series: Sequence[_Series], date_s: float) -> float:
+    """The moment, near the date, at which a step of all of them leaves the least sum of squares within levels."""
+    candidates = np.unique(np.concatenate([one.times_s for one in series]))
+    candidates = candidates[np.abs(candidates - date_s) <= DATE_REACH_S]
+    gain = np.zeros(len(candidates))
+    for one in series:
+        begin, first, end = one.around(date_s)
+        x = one.values[begin:end]
+        spread = float(np.var(x[: first - begin]) + np.var(x[first - begin :])) or 1.0
+        gain += _explained(one, date_s, candidates) / spread
+    return float(candidates[gain.argmax()]) if len(candidates) and gain.any() else date_s
+
+
+def _explained(one: _Series, date_s: float, candidates: Floats) -> Floats:
+    """The sum of squares that a step at each of these moments takes off, in the levels around the date."""
+    begin, _, end = one.around(date_s)
+    x = one.values[begin:end]
+    k = np.clip(np.searchsorted(one.times_s[begin:end], candidates), 0, len(x))
+    inside = (k > 0) & (k < len(x))
+    sums = np.concatenate([[0.0], np.cumsum(x - x.mean())])
+    at = np.where(inside, k, 1)
+    found: Floats = np.where(inside, sums[at] ** 2 * len(x) / (at * (len(x) - at)), 0.0)
+    return found
+
+
+def _fits(one: _Series, date_s: float) -> bool:
+    """Whether the date explains the machine's step nearly as well as its own best one, by the ratio of likelihoods."""
+    begin, _, end = one.around(date_s)
+    x = one.values[begin:end]
+    total = float(((x - x.mean()) ** 2).sum())
+    at, best = (
+        total - float(_explained(one, date_s, np.array([each]))[0]) for each in (date_s, _best_date([one], date_s))
+    )
+    return bool(at <= best * np.exp(LIKELIER / len(x)))
+
+
+def _machine(row: Row) -> Machine:
+    return str(row["cluster"]), str(row["node"]), int(row["cpu"])
+
+
+def _date(row: Row) -> float:
+    return float(row["changed_s"])

@@ -1,0 +1,76 @@
+"""The regressions that are open: every command asks here, so that all of them name the same machines, dates and sizes.
+
+They are a function of values, changelog and settings; what was tested, proposed or recorded before does not matter.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lepaute.errors import InputError
+from lepaute.watch.alarms.procedure import AlarmSettings, Judged, judge_days, known_days, settings_of
+from lepaute.watch.alarms.standing import standing
+from lepaute.watch.changelog import ALL, Changelog
+from lepaute.watch.changelog_edits import logged_changelog
+from lepaute.watch.named_nodes import Node
+from lepaute.watch.report.summary import Regression, regressions_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from lepaute.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRegressions:
+    """rows : as watch.alarms.standing gives them; reports : the same for people; values : the factor values judged.
+
+    judged : all days and alarms; changelog : that they were judged with
+    """
+
+    rows: "pd.DataFrame"
+    reports: tuple[Regression, ...]
+    values: "pd.DataFrame"
+    judged: Judged
+    changelog: Changelog
+
+    def of_nodes(self, nodes: Collection[Node]) -> "OpenRegressions":
+        """What concerns these (cluster, node): their own, and those of all nodes of their clusters."""
+        kept, clusters = set(nodes), {cluster for cluster, _ in nodes}
+
+        def mine(table: "pd.DataFrame") -> "pd.DataFrame":
+            pairs = zip(table["cluster"], table["node"], strict=True)
+            chosen = [pair in kept or (pair[1] == ALL and pair[0] in clusters) for pair in pairs]
+            found: pd.DataFrame = table[np.array(chosen, np.bool_)].reset_index(drop=True)
+            return found
+
+        rows = mine(self.rows)
+        judged = Judged(self.judged.days, mine(self.judged.alarms))
+        return OpenRegressions(rows, regressions_of(rows), mine(self.values), judged, self.changelog)
+
+    @property
+    def last_day(self) -> str:
+        """ISO date of the last day on which something was measured, "" without any."""
+        return str(self.judged.days["day"].iloc[-1]) if len(self.judged.days) else ""
+
+
+def open_regressions(
+    store: "Store", *, settings: AlarmSettings | None = None, until_s: float | None = None
+) -> OpenRegressions:
+    """Of all nodes, by the values of jobs before until_s.
+
+    settings : of the alarms; those of the store by default. Raises InputError where the store has no values.
+    """
+    values = known_days(store.values(until_s=until_s))
+    if values.empty:
+        raise InputError("the store has no factor values; `lepaute watch ingest` adds some")
+    return regressions_in(values, logged_changelog(store), settings or settings_of(store))
+
+
+def regressions_in(values: "pd.DataFrame", changelog: Changelog, settings: AlarmSettings) -> OpenRegressions:
+    """By a table of factor values and a changelog."""
+    judged = judge_days(values, changelog, settings)
+    rows = standing(judged.alarms, changelog, values)
+    return OpenRegressions(rows, regressions_of(rows), values, judged, changelog)
