@@ -1,7 +1,5 @@
 """The site as a folder: whole, or as it was before."""
 
-import secrets
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -10,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.scratch import scratch_folder
 from lepaute.kit.text import counted
 from lepaute.report.names import anchor
 from lepaute.report.page import render
@@ -76,18 +75,17 @@ def write_site(store: "Store", folder: Path, now_s: float) -> Site:
     _check_folder(folder)
     if store.factors().empty:
         raise InputError("the store has no factor values; `lepaute watch ingest` adds some")
-    beside = folder.absolute().parent / f".{folder.name[:60]}-{secrets.token_hex(4)}"
     try:
-        (beside / "data").mkdir(parents=True)
-        writer = _Writer(beside, "Watch", day_of(now_s).isoformat())
-        _write_pages(store, writer)
-        _write_static(beside)
-        (beside / MARKER).write_text("Made by lepaute watch site, which replaces this folder.\n")
-        _put_in_place(beside, folder)
+        with scratch_folder(folder.absolute().parent) as beside:
+            new = beside / "new"
+            (new / "data").mkdir(parents=True)
+            writer = _Writer(new, "Watch", day_of(now_s).isoformat())
+            _write_pages(store, writer)
+            _write_static(new)
+            (new / MARKER).write_text("Made by lepaute watch site, which replaces this folder.\n")
+            _put_in_place(new, folder)
     except OSError as problem:
         raise EnvironmentProblem(f"{folder} cannot be written: {problem.strerror}") from None
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
     total = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return Site(folder, len(writer.sizes), total, max(writer.sizes.values()))
 
@@ -99,18 +97,17 @@ def _check_folder(folder: Path) -> None:
         raise InputError(f"there is no folder {folder.absolute().parent}; make it first")
 
 
-def _put_in_place(beside: Path, folder: Path) -> None:
+def _put_in_place(new: Path, folder: Path) -> None:
     """Renames; a reader sees the old site or the new one, and for a moment between the two none."""
-    old = beside.with_name(f"{beside.name}-old")
+    old = new.with_name("old")
     if folder.exists():
         folder.rename(old)
     try:
-        beside.rename(folder)
+        new.rename(folder)
     except OSError:
         if old.exists():
             old.rename(folder)
         raise
-    shutil.rmtree(old, ignore_errors=True)
 
 
 @cache
