@@ -1,6 +1,9 @@
 """Entries of the changelog in a store: recorded, withdrawn, exchanged with the two CSV files; nothing is lost."""
 
 import datetime as dt
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,6 +42,27 @@ def proposal(shape: str) -> ProposedEvent:
         days=(day,) if shape == DAYS else (),
         jobs=(("dahu", "13", "77", day), ("dahu", "14", "77", day)) if shape == DAYS else (),
     )
+
+
+def test_a_group_of_nodes_is_recorded_as_the_nodes_that_it_holds(tmp_path: Path) -> None:
+    """What a group holds changes, and a store is read where it is not known."""
+    (tmp_path / "groups.conf").write_text("[Main]\ndefault: here\n[here]\nmap: echo n[1-3]\n")
+    program = (
+        "import sys, datetime as dt\nfrom lepaute.store import open_store\n"
+        "from lepaute.watch.changelog import Event, NodeSet\nfrom lepaute.watch.changelog_edits import record\n"
+        "with open_store(sys.argv[1]) as store:\n"
+        "    record(store, [Event(dt.date(2020, 4, 1), NodeSet('c', '@batch,n9'), 'platform', 'BIOS', 'jane')])\n"
+    )
+    environment = {**os.environ, "CLUSTERSHELL_CFGDIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "store")], env=environment, check=True)
+    with open_store(tmp_path / "store") as store:
+        (entry,) = logged_changelog(store).events
+    assert entry.nodes == NodeSet("c", "n[1-3,9]")
+
+
+def test_groups_of_the_example_that_comes_with_clustershell_are_refused() -> None:
+    with pytest.raises(InputError, match="names a group of the example that comes with ClusterShell"):
+        NodeSet("c", "@compute")
 
 
 def test_what_is_recorded_is_in_force_until_it_is_withdrawn_and_stays_in_the_history(tmp_path: Path) -> None:

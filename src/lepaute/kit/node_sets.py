@@ -17,6 +17,8 @@ _NAMES = rf"(?:[A-Za-z0-9._-]|{_RANGES})+"
 _GROUP = rf"@(?:[A-Za-z0-9_][A-Za-z0-9_.-]*:)?(?:\*|[A-Za-z0-9_](?:[A-Za-z0-9_.-]|{_RANGES})*)"
 _NODE_SET = re.compile(rf"(?:{_NAMES}|{_GROUP})(?:[,!&^](?:{_NAMES}|{_GROUP}))*")
 _MOST_CHARACTERS = 10_000
+#: Nodes of the groups in the file that ClusterShell's packages install, compute and gpu among them.
+_OF_AN_EXAMPLE = re.compile(r"example[0-9]+")
 
 
 def parse_node_set(text: str) -> tuple[str, ...]:
@@ -41,6 +43,11 @@ def parse_node_set(text: str) -> tuple[str, ...]:
         raise InputError(f"{text[:60]!r} is not a set of nodes: {' '.join(str(problem).split())[:200]}") from None
     if not names:
         raise InputError(f"{text[:60]!r} is an empty set of nodes")
+    if "@" in text and all(_OF_AN_EXAMPLE.fullmatch(name) for name in names):
+        raise InputError(
+            f"{text[:60]!r} names a group of the example that comes with ClusterShell; define it in "
+            "/etc/clustershell/groups.d, or give the nodes"
+        )
     return tuple(check_node_name(name) for name in names)
 
 

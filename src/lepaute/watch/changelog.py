@@ -21,7 +21,7 @@ from typing import TypeVar
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_text
 from lepaute.kit.files import write_whole
-from lepaute.kit.node_sets import parse_node_set
+from lepaute.kit.node_sets import fold_node_set, parse_node_set
 
 Entry = TypeVar("Entry")
 
@@ -55,6 +55,12 @@ class NodeSet:
         if self.text == ALL:
             return None
         return tuple(dict.fromkeys(name for part in _BETWEEN_SETS.split(self.text) for name in parse_node_set(part)))
+
+    def expanded(self) -> "NodeSet":
+        """The same with nodes in the place of groups: what a group holds may change, or be known elsewhere only."""
+        if "@" not in self.text:
+            return self
+        return NodeSet(self.cluster, fold_node_set(self.names() or ()))
 
     def among(self, nodes: Iterable[tuple[str, str]]) -> frozenset[tuple[str, str]]:
         """Those of the (cluster, node) that are in the set."""

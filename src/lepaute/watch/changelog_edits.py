@@ -53,6 +53,7 @@ def logged_changelog(store: "Store") -> Changelog:
 def record(store: "Store", entries: Iterable[Event | Outlier]) -> tuple[str, ...]:
     """Records entries and returns their ids, in the same order; one that is in force stays as it is.
 
+    Groups of nodes are recorded as the nodes that they hold now.
     Raises InputError where one has no author or no reason: who reads it in a year has nobody else to ask.
     """
     every = tuple(entries)
@@ -137,7 +138,7 @@ def _content(entry: Event | Outlier) -> dict[str, Any]:
     return {
         "date_s": dt.datetime.combine(entry.date, dt.time(), dt.UTC).timestamp(),
         "cluster": entry.nodes.cluster,
-        "nodes": entry.nodes.text,
+        "nodes": entry.nodes.expanded().text,
         "author": entry.author,
         "reason": entry.reason,
     }
