@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
+from support_store import small_archive
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure.idle_nodes.batch import BatchSystem, JobState, WaitingJob
@@ -175,6 +176,62 @@ def test_a_refused_submission_is_recorded_and_the_next_node_is_not_stopped_by_it
     assert "invalid account" in said[0]
 
 
+def test_an_archive_that_the_store_cannot_take_is_kept_and_offered_again(tmp_path: Path) -> None:
+    """By a store that is away, then by one whose disk is full; the next run takes it."""
+    batch = MadeUp()
+    tests, said = made(tmp_path, batch)
+    problems: list[Exception] = [EnvironmentProblem("no connection"), OSError(28, "No space left on device")]
+    taken: list[Path] = []
+
+    def take(archive: Path) -> None:
+        if problems:
+            raise problems[0]
+        taken.append(archive)
+
+    tests.on_archive = take
+    tests.round(NOW_S)
+    (first,) = tests.open()
+    small_archive(first.archive, 1)
+    batch.end(first.job)
+    tests.round(NOW_S + 1)
+    assert [(one.outcome, one.reason) for one in tests.kept()] == [("not stored", "no connection")]
+    assert first.node not in tests.due(batch.idle(), NOW_S + 2)
+    problems.pop(0)
+    tests.round(NOW_S + 2)
+    assert "No space left" in tests.kept()[0].reason
+    problems.pop(0)
+    later, _ = made(tmp_path, batch)
+    later.on_archive, later.records = take, submitted_tests(tmp_path)
+    assert [one.node for one in later.kept()] == [first.node]
+    later.round(NOW_S + 3, submit=False)
+    assert taken == [first.archive]
+    assert next(one for one in submitted_tests(tmp_path) if one.name == first.name).outcome == "done"
+    assert later.touched >= {first.name}
+    assert any("not stored" in line for line in said)
+
+
+def test_a_test_that_has_ended_when_the_command_does_is_not_cancelled(tmp_path: Path) -> None:
+    batch = MadeUp()
+    tests, _ = made(tmp_path, batch)
+    tests.round(NOW_S)
+    (only,) = tests.open()
+    small_archive(only.archive, 1)
+    tests.cancel_all("the end", NOW_S + 1)
+    assert [one.outcome for one in submitted_tests(tmp_path)] == ["not stored"]
+
+
+def test_a_clock_that_is_set_back_overwrites_no_record(tmp_path: Path) -> None:
+    batch = MadeUp()
+    batch.free = {"n1": True}
+    tests, _ = made(tmp_path, batch)
+    for _ in range(2):
+        tests.round(NOW_S)
+        (only,) = tests.open()
+        tests._replace(only.ended("cancelled", "a user's job", NOW_S))
+        batch.jobs.clear()
+    assert len(submitted_tests(tmp_path)) == len(tests.touched) == 2
+
+
 def test_the_end_of_the_command_cancels_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     batch = MadeUp()
     tests, _ = made(tmp_path, batch, at_a_time=2)
@@ -184,7 +241,7 @@ def test_the_end_of_the_command_cancels_what_runs(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr("time.sleep", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        tests.run(until_s=NOW_S * 2)
+        tests.run(lasting_s=60.0)
     assert batch.jobs == {}
     assert {each.outcome for each in submitted_tests(tmp_path)} == {"cancelled"}
 

@@ -50,7 +50,6 @@ def run(
     result for too long.
     """
     import signal
-    import time
 
     from lepaute.errors import InputError
     from lepaute.kit.node_sets import parse_node_set
@@ -74,7 +73,6 @@ def run(
     )
     if walltime_s < 1.0:
         raise InputError(f"--walltime is {walltime}; give at least a second")
-    started_s = time.time()
     with records_held(archives.absolute()) as records:
         settings = Settings(
             archives.absolute(),
@@ -89,8 +87,8 @@ def run(
         )
         idle = tests.idle()
         if not dry_run:
-            tests.run(started_s + lasting_s)
-        return _report(tests, idle, started_s, dry_run=dry_run, as_json=as_json)
+            tests.run(lasting_s)
+        return _report(tests, idle, dry_run=dry_run, as_json=as_json)
 
 
 def _histories(place: str, cluster: str) -> "Mapping[str, NodeHistory]":
@@ -129,12 +127,12 @@ def _ingest_into(place: str, cluster: str) -> "Callable[[Path], None]":
     return take
 
 
-def _report(tests: "NodeTests", nodes: "Mapping[str, bool]", started_s: float, *, dry_run: bool, as_json: bool) -> int:
+def _report(tests: "NodeTests", nodes: "Mapping[str, bool]", *, dry_run: bool, as_json: bool) -> int:
     import time
 
     now_s = time.time()
-    tried = [record for record in tests.records if record.submitted_s >= started_s or (record.ended_s or 0) > started_s]
-    failed = [record for record in tried if record.outcome == "failed"]
+    tried = [record for record in tests.records if record.name in tests.touched or record in tests.kept()]
+    failed = [record for record in tried if record.outcome in ("failed", "not stored")]
     due, late = tests.due(nodes, now_s), tests.late(nodes, _LATE_INTERVALS * tests.settings.every_s, now_s)
     if as_json:
         plain = {

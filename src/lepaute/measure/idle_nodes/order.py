@@ -43,7 +43,7 @@ def due_nodes(
                 continue
             if record.outcome == "failed" and now_s < (record.ended_s or 0.0) + RETRY_S:
                 continue
-            if record.outcome == "done":  # not in the store, perhaps
+            if record.outcome in ("done", "not stored"):
                 last_s = max(last_s or 0.0, record.submitted_s)
         requested_s = history.requested_s
         if requested_s is not None and (last_s is None or last_s < requested_s):

@@ -13,9 +13,9 @@ from lepaute.kit.documents import read_json, read_text
 from lepaute.kit.files import write_whole
 from lepaute.kit.node_sets import check_node_name
 
-#: done: its archive is complete; failed: it ended without one; cancelled: by us, since the node was wanted, or on
-#: request; not started: the node was taken before it began.
-Outcome = Literal["submitted", "done", "failed", "cancelled", "not started"]
+#: done: its archive is complete and in the store; not stored: it is not in the store yet; failed: it ended without a
+#: complete one; cancelled: by us, since the node was wanted, or on request; not started: the node was taken before.
+Outcome = Literal["submitted", "done", "not stored", "failed", "cancelled", "not started"]
 SUFFIX = ".test.json"
 _MOST_BYTES = 65_536
 

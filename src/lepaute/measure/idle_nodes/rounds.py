@@ -13,7 +13,7 @@ from lepaute.archive.metadata import COMPLETE
 from lepaute.errors import ArchiveError, EnvironmentProblem, InputError, LepauteError
 from lepaute.measure.idle_nodes.batch import BatchSystem, WaitingJob
 from lepaute.measure.idle_nodes.order import NodeHistory, due_nodes
-from lepaute.measure.idle_nodes.records import SubmittedTest, name_of_test, submitted_tests
+from lepaute.measure.idle_nodes.records import Outcome, SubmittedTest, name_of_test, submitted_tests
 
 #: A test that has not started after so long, on a node that was idle, has lost it to somebody.
 START_S = 60.0
@@ -40,6 +40,9 @@ class NodeTests:
 
     say: called with each event in words
     on_archive raises InputError or ArchiveError where the archive cannot be taken; the test counts as failed then.
+    Where the store is away or full, it raises EnvironmentProblem or OSError; the archive is offered again in each
+    round, of this run and of later ones.
+    touched: names of the tests that were submitted or ended in this run, whatever the clock does
     """
 
     batch: BatchSystem
@@ -48,16 +51,19 @@ class NodeTests:
     on_archive: Callable[[Path], None]
     say: Callable[[str], None]
     records: list[SubmittedTest] = field(default_factory=list)
+    touched: set[str] = field(default_factory=set)
     _known: Mapping[str, NodeHistory] | None = None
+    _outdated: bool = False
 
-    def run(self, until_s: float, poll_s: float = _POLL_S) -> None:
-        """Rounds until no node is due, or until `until_s`; then waits for the tests that run.
+    def run(self, lasting_s: float, poll_s: float = _POLL_S) -> None:
+        """Rounds until no node is due, or for so long; then waits for the tests that run.
 
         Raises EnvironmentProblem where the batch system stops to answer. However it ends, no test is left behind that
         nobody would cancel for others.
         """
+        deadline_s = time.monotonic() + lasting_s
         try:
-            while self.round(time.time(), submit=time.time() < until_s):
+            while self.round(time.time(), submit=time.monotonic() < deadline_s):
                 time.sleep(poll_s)
         except BaseException:
             self.cancel_all("lepaute watch run was ended", time.time())
@@ -66,6 +72,8 @@ class NodeTests:
     def round(self, now_s: float, *, submit: bool = True) -> bool:
         """One look; whether there is anything left to do or to wait for."""
         self._close_ended(now_s)
+        for record in self.kept():
+            self._judge(record, now_s)
         waiting = self.batch.waiting()
         self._make_way(waiting, now_s)
         due: list[str] = []
@@ -77,7 +85,7 @@ class NodeTests:
                 free = [node for node in due if idle[node] and node not in taken]
                 for node in free[: max(0, self.settings.at_a_time - len(self.open()))]:
                     self._submit(node, now_s)
-        return bool(self.open() or due)
+        return bool(self.open() or due or (submit and self.kept()))
 
     def due(self, nodes: Collection[str], now_s: float) -> list[str]:
         """Those of the nodes that are to be tested, in their order."""
@@ -95,6 +103,10 @@ class NodeTests:
     def open(self) -> list[SubmittedTest]:
         """The tests that have not ended, as far as we know."""
         return [record for record in self.records if record.outcome == "submitted"]
+
+    def kept(self) -> list[SubmittedTest]:
+        """The complete tests that the store could not take yet."""
+        return [record for record in self.records if record.outcome == "not stored"]
 
     def cancel_all(self, reason: str, now_s: float) -> None:
         """Cancels all tests, also where that cannot be written down."""
@@ -114,8 +126,12 @@ class NodeTests:
         return {node: idle[node] for node in wanted}
 
     def _stored(self) -> Mapping[str, NodeHistory]:
-        if self._known is None:
-            self._known = self.histories()
+        if self._known is None or self._outdated:
+            try:
+                self._known, self._outdated = self.histories(), False
+            except (EnvironmentProblem, InputError) as problem:
+                if self._known is None or not _is_passing(problem):
+                    raise
         return self._known
 
     def _close_ended(self, now_s: float) -> None:
@@ -123,24 +139,39 @@ class NodeTests:
         for record in self.open():
             state = states.get(record.job)
             if state is None:
-                self._replace(self._judged(record, now_s))
+                self._judge(record, now_s)
             elif state == "pending" and now_s > record.submitted_s + START_S:
                 self._cancel(record, "its node was not idle any more", now_s, started=False)
 
-    def _judged(self, record: SubmittedTest, now_s: float) -> SubmittedTest:
-        """What became of a test whose job has ended."""
+    def _judge(self, record: SubmittedTest, now_s: float) -> None:
+        """Writes down what became of a test whose job has ended."""
         if not record.archive.exists():
             text = _last_line(record.log) if record.log.exists() else "its job ended before it began"
-            return record.ended("failed", text or "it left no archive, and its log is empty", now_s)
+            self._replace(record.ended("failed", text or "it left no archive, and its log is empty", now_s))
+            return
         try:
             about = Archive.open(record.archive).about
-            if about.outcome != COMPLETE:
-                return record.ended("failed", (about.cause or about.outcome)[:_MOST_REASON], now_s)
-            self.on_archive(record.archive)
         except (ArchiveError, InputError) as problem:
-            return record.ended("failed", str(problem)[:_MOST_REASON], now_s)
-        self._known = None
-        return record.ended("done", "", now_s)
+            self._replace(record.ended("failed", str(problem)[:_MOST_REASON], now_s))
+            return
+        if about.outcome != COMPLETE:
+            self._replace(record.ended("failed", (about.cause or about.outcome)[:_MOST_REASON], now_s))
+            return
+        self._take(record, now_s)
+
+    def _take(self, record: SubmittedTest, now_s: float) -> None:
+        """Gives a complete archive to the store, or keeps it for the next round."""
+        try:
+            self.on_archive(record.archive)
+        except (ArchiveError, InputError, EnvironmentProblem, OSError) as problem:
+            reason = str(problem)[:_MOST_REASON]
+            if not _is_passing(problem):
+                self._replace(record.ended("failed", reason, now_s))
+            elif (record.outcome, record.reason) != ("not stored", reason):
+                self._replace(record.ended("not stored", reason, now_s))
+            return
+        self._outdated = True
+        self._replace(record.ended("done", "", now_s))
 
     def _make_way(self, waiting: Sequence[WaitingJob], now_s: float) -> None:
         """Cancels the tests in the way of others' jobs: those on the nodes that a job names, or the youngest ones."""
@@ -150,9 +181,11 @@ class NodeTests:
                 self._cancel(record, f"job {job.job} waits for nodes", now_s)
 
     def _cancel(self, record: SubmittedTest, reason: str, now_s: float, *, started: bool = True) -> None:
-        # Written down first: a job that is cancelled and not recorded would count as failed.
+        # Written down first: a job that is cancelled and not recorded would count as failed. What it has archived by
+        # now is for the next run to take.
+        outcome: Outcome = "not stored" if record.archive.exists() else "cancelled" if started else "not started"
         try:
-            self._replace(record.ended("cancelled" if started else "not started", reason, now_s))
+            self._replace(record.ended(outcome, reason, now_s))
         finally:
             try:
                 self.batch.cancel(record.job)
@@ -161,7 +194,10 @@ class NodeTests:
 
     def _submit(self, node: str, now_s: float) -> None:
         folder, name = self.settings.folder, name_of_test(node, now_s)
+        while any(one.name == name for one in self.records):  # a clock that was set back
+            name += "-again"
         record = SubmittedTest(node, "", self.batch.scheduler, now_s, folder, name)
+        self.touched.add(name)
         words = [sys.executable, "-m", "lepaute.cli.main", "run", *self.settings.words]
         words += [f"--scheduler={self.batch.scheduler}", f"--output={record.archive}", "--quiet"]
         try:
@@ -184,6 +220,7 @@ class NodeTests:
     def _replace(self, record: SubmittedTest) -> None:
         place = next(at for at, one in enumerate(self.records) if one.name == record.name)
         self.records[place] = record
+        self.touched.add(record.name)
         record.save()
         self.say(f"{record.node}: {record.outcome}{f': {record.reason}' if record.reason else ''}")
 
@@ -205,6 +242,11 @@ def records_held(folder: Path) -> Iterator[list[SubmittedTest]]:
         except OSError:
             raise InputError(f"{folder}: another `lepaute watch run` is at work there; wait until it ends") from None
         yield submitted_tests(folder)
+
+
+def _is_passing(problem: Exception) -> bool:
+    """Whether a store is away, or its disk full: what is refused for what it is has no OSError behind it."""
+    return isinstance(problem, EnvironmentProblem | OSError) or isinstance(problem.__context__, OSError)
 
 
 def _last_line(log: Path) -> str:
