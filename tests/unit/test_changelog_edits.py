@@ -60,6 +60,19 @@ def test_a_group_of_nodes_is_recorded_as_the_nodes_that_it_holds(tmp_path: Path)
     assert entry.nodes == NodeSet("c", "n[1-3,9]")
 
 
+@pytest.mark.parametrize("shape", [STEP, DAYS])
+def test_a_proposal_that_several_accept_is_recorded_once(shape: str, tmp_path: Path) -> None:
+    with open_store(tmp_path / "store") as store:
+        first = accept(store, proposal(shape), "jane", "a new BIOS")
+        assert accept(store, proposal(shape), "joe", "a fan") == first
+        log = logged_changelog(store)
+        assert {entry.author for entry in (*log.events, *log.outliers)} == {"jane"}
+        withdraw(store, first, "jane", "no")
+        accept(store, proposal(shape), "joe", "a fan")
+        log = logged_changelog(store)
+        assert {entry.author for entry in (*log.events, *log.outliers)} == {"joe"}
+
+
 def test_groups_of_the_example_that_comes_with_clustershell_are_refused() -> None:
     with pytest.raises(InputError, match="names a group of the example that comes with ClusterShell"):
         NodeSet("c", "@compute")

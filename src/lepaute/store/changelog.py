@@ -3,8 +3,8 @@
 import hashlib
 import json
 import time
-from collections.abc import Collection
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.store.backend import Backend, Reader
@@ -19,12 +19,21 @@ if TYPE_CHECKING:
 _OWN = ("id", "revision", "withdrawn", "recorded_s")
 
 
-def add_entries(backend: Backend, table: Table, frame: "pandas.DataFrame") -> tuple[str, ...]:
-    """Records those that are not in force; returns the ids of all, which tell their content."""
+def add_entries(backend: Backend, table: Table, frame: "pandas.DataFrame", *, once: bool = False) -> tuple[str, ...]:
+    """Records those that are not in force; returns the ids of all, which tell their content.
+
+    once: those that somebody has recorded for another reason are in force too, and theirs are the ids
+    """
     content = [name for name in table.columns if name not in _OWN]
-    ids = [entry_id(table, row) for row in _content(table, frame).to_pylist()]
-    new = frame[content].assign(id=ids, revision=1, withdrawn=False, recorded_s=time.time()).drop_duplicates("id")
+    rows = _content(table, frame).to_pylist()
+    ids = [entry_id(table, row) for row in rows]
     with backend.writing() as writer:
+        if once:
+            known = {
+                _what(row): str(row["id"]) for row in current_entries(writer, table, history=False).to_dict("records")
+            }
+            ids = [known.get(_what(row), own) for row, own in zip(rows, ids, strict=True)]
+        new = frame[content].assign(id=ids, revision=1, withdrawn=False, recorded_s=time.time()).drop_duplicates("id")
         last = _last_revisions(writer, table)
         new = new[[last.get(each, (0, True))[1] for each in new["id"]]]
         revisions = [last.get(each, (0, True))[0] + 1 for each in new["id"]]
@@ -69,6 +78,11 @@ def entry_id(table: Table, content: dict[str, object]) -> str:
     """The same for the same content."""
     text = json.dumps([table.name, content], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _what(row: Mapping[Any, Any]) -> tuple[Any, ...]:
+    """An entry without who says so, and why."""
+    return tuple(value for name, value in sorted(row.items()) if name not in (*_OWN, "author", "reason"))
 
 
 def _content(table: Table, frame: "pandas.DataFrame") -> "pyarrow.Table":

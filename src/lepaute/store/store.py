@@ -145,16 +145,17 @@ class Store:
             writer.append(VERDICTS, rows)
         return len(rows)
 
-    def add_events(self, events: "pandas.DataFrame") -> tuple[str, ...]:
+    def add_events(self, events: "pandas.DataFrame", *, once: bool = False) -> tuple[str, ...]:
         """Records events (columns date_s, cluster, nodes, kind, author, reason); returns their ids.
 
         One that is recorded stays as it is; one that was withdrawn is recorded again.
+        once: also one that somebody else has recorded, or for another reason, stays as it is
         """
-        return add_entries(self._backend, EVENTS, events)
+        return add_entries(self._backend, EVENTS, events, once=once)
 
-    def add_outliers(self, outliers: "pandas.DataFrame") -> tuple[str, ...]:
+    def add_outliers(self, outliers: "pandas.DataFrame", *, once: bool = False) -> tuple[str, ...]:
         """Records outliers (columns date_s, cluster, nodes, job, author, reason), as `add_events`."""
-        return add_entries(self._backend, OUTLIERS, outliers)
+        return add_entries(self._backend, OUTLIERS, outliers, once=once)
 
     def withdraw_events(self, ids: Collection[str], author: str, reason: str = "") -> int:
         """Withdraws events; they stay in the history with who withdrew them and why. Returns how many were in force."""

@@ -50,9 +50,10 @@ def logged_changelog(store: "Store") -> Changelog:
     )
 
 
-def record(store: "Store", entries: Iterable[Event | Outlier]) -> tuple[str, ...]:
+def record(store: "Store", entries: Iterable[Event | Outlier], *, once: bool = False) -> tuple[str, ...]:
     """Records entries and returns their ids, in the same order; one that is in force stays as it is.
 
+    once: so does one that somebody else has recorded, or for another reason; its id is returned
     Groups of nodes are recorded as the nodes that they hold now.
     Raises InputError where one has no author or no reason: who reads it in a year has nobody else to ask.
     """
@@ -61,7 +62,7 @@ def record(store: "Store", entries: Iterable[Event | Outlier]) -> tuple[str, ...
         if not entry.author.strip() or not entry.reason.strip():
             lacks = "reason" if entry.author.strip() else "author"
             raise InputError(f"the entry of {entry.date} on {entry.nodes.text} has no {lacks}; give author and reason")
-    return _add(store, every)
+    return _add(store, every, once=once)
 
 
 def accept(store: "Store", proposal: ProposedEvent, author: str, reason: str = "") -> tuple[str, ...]:
@@ -74,7 +75,7 @@ def accept(store: "Store", proposal: ProposedEvent, author: str, reason: str = "
     )
     if reason.strip():
         entries = tuple(_with_reason(entry, f"{reason.strip()} ({entry.reason})") for entry in entries)
-    return record(store, entries)
+    return record(store, entries, once=True)  # whoever accepts it first
 
 
 def withdraw(store: "Store", ids: Iterable[str], author: str, reason: str) -> int:
@@ -119,7 +120,7 @@ def export_changelog(store: "Store", events: Path | None = None, outliers: Path 
         write_outliers(outliers, log.outliers)
 
 
-def _add(store: "Store", entries: tuple[Event | Outlier, ...]) -> tuple[str, ...]:
+def _add(store: "Store", entries: tuple[Event | Outlier, ...], *, once: bool = False) -> tuple[str, ...]:
     import pandas
 
     events = [entry for entry in entries if isinstance(entry, Event)]
@@ -127,10 +128,10 @@ def _add(store: "Store", entries: tuple[Event | Outlier, ...]) -> tuple[str, ...
     ids: dict[int, str] = {}
     if events:
         rows = [{**_content(entry), "kind": entry.kind} for entry in events]
-        ids |= zip(map(id, events), store.add_events(pandas.DataFrame(rows)), strict=True)
+        ids |= zip(map(id, events), store.add_events(pandas.DataFrame(rows), once=once), strict=True)
     if outliers:
         rows = [{**_content(entry), "job": entry.job} for entry in outliers]
-        ids |= zip(map(id, outliers), store.add_outliers(pandas.DataFrame(rows)), strict=True)
+        ids |= zip(map(id, outliers), store.add_outliers(pandas.DataFrame(rows), once=once), strict=True)
     return tuple(ids[id(entry)] for entry in entries)
 
 
