@@ -94,12 +94,13 @@ class Compared:
     def _not_comparable(self) -> str:
         if self.comparable:
             return ""
-        share = 100.0 * max(one.extrapolated_share or 0.0 for one in (self.prediction, self.reference))
-        return f"; not comparable, {share:.0f} % of the time of one is extrapolated"
+        which = next(one for one in (self.prediction, self.reference) if not one.comparable)
+        what = self.alternative.value if which is self.prediction else self.alternative.before
+        return f"; not comparable, at {what} {'; '.join(which.trust.reasons)}"
 
     @property
     def comparable(self) -> bool:
-        """Whether neither of the two is mostly extrapolated."""
+        """Whether both are."""
         return self.prediction.comparable and self.reference.comparable
 
     def to_dict(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from math import fsum, hypot, sqrt
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.kit.text import two_digits
 from lepaute.stats.intervals import prediction_interval
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Difference:
     def text(self) -> str:
         """In words: 1.031 (95 %: 1.012 to 1.050), 3.1 % slower."""
         percent = 100.0 * (self.ratio - 1.0)
-        how = f"{abs(percent):.2g} % {'slower' if percent > 0 else 'faster'}" if percent else "equally fast"
+        how = f"{two_digits(abs(percent))} % {'slower' if percent > 0 else 'faster'}" if percent else "equally fast"
         if self.low is None or self.high is None:
             return f"{_decimal(self.ratio)} (one run: no interval), {how}"
         either = "" if self.is_told_apart else ", but either may be the faster one"
@@ -97,11 +98,24 @@ def may_be_as_fast(best: "Prediction", other: "Prediction") -> bool:
     Runs of equal seeds are of one machine on one day: 1 is inside the 95 % interval of the ratios of their speeds,
     which holds errors of models that the two do not share, noise, and the error of sampling. True for a single run.
     """
-    if min(run.time_s for both in (best, other) for run in both.run_list) <= 0.0:
-        return True
-    ratios = [of_other / of_best for of_other, of_best in zip(_speeds(other), _speeds(best), strict=True)]
-    low, high = prediction_interval(ratios, hypot(best.sampling_sd, other.sampling_sd))
+    low, high = _ends_of_speeds(best, other)
     return low is None or high is None or low <= 1.0 <= high
+
+
+def is_certainly_faster(one: "Prediction", other: "Prediction") -> bool:
+    """Whether the 95 % interval of the ratio of their speeds, as above, is above 1 as a whole; False for one run."""
+    low, _ = _ends_of_speeds(other, one)
+    return low is not None and low > 1.0
+
+
+def _ends_of_speeds(reference: "Prediction", other: "Prediction") -> tuple[float | None, float | None]:
+    """The 95 % interval of speed / speed of the reference, run by run; None where there is none."""
+    if min(run.time_s for both in (reference, other) for run in both.run_list) <= 0.0:
+        return None, None
+    ratios = [
+        of_other / of_reference for of_other, of_reference in zip(_speeds(other), _speeds(reference), strict=True)
+    ]
+    return prediction_interval(ratios, hypot(reference.sampling_sd, other.sampling_sd))
 
 
 def sd_on_one_day(one: "Prediction", again: "Prediction") -> float:

@@ -39,7 +39,7 @@ def report(dat: "HplDat", predictions: Sequence["Prediction"]) -> str:
     """The report on all combinations of an HPL.dat: parameters, then the table of results, a line a prediction.
 
     The columns of HPL hold the means; the ends of the 95 % prediction intervals stand to the right of them, where what
-    reads HPL's seven columns does not look, and so do the words "not comparable".
+    reads HPL's seven columns does not look, and so do the words "not comparable". The caveats follow the table.
     """
     first = predictions[0]
     runs = len(first.run_list)
