@@ -10,13 +10,14 @@ import pytest
 from matplotlib.figure import Figure
 
 from lepaute.cli.main import main
-from lepaute.cli.predict_text import joint_warnings, summary
+from lepaute.cli.predict_text import summary
 from lepaute.platform import load_platform
 from lepaute.platform.data_sheet import DataSheet, platform_from
 from lepaute.simulate import Difference, Hpl, Layers, Prediction, difference, predict, predict_all
 from lepaute.simulate.comparing import may_be_as_fast
 from lepaute.simulate.plot import plot_sweep, quantity_axis
 from lepaute.simulate.sweep import Sweep, calibration_of, speed
+from lepaute.simulate.warnings import caveats
 
 #: dgemm of `dahu` was fitted for k = 128, 256 and 512.
 BLOCK_SIZES = (16, 32, 64, 128, 256, 512)
@@ -200,7 +201,7 @@ def test_a_calibration_has_at_most_six_block_sizes_the_smallest_and_the_largest_
 
 
 def test_warnings_that_differ_in_their_numbers_are_one_line_with_a_count(sweep: list[Prediction]) -> None:
-    ranges = [line for line in joint_warnings(sweep) if "of dgemm time is outside the fitted ranges" in line]
+    ranges = [line for line in caveats(sweep) if "of dgemm time is outside the fitted ranges" in line]
     assert len(ranges) == 1
     assert ranges[0].endswith(" (and 5 more like it)")
 
@@ -211,11 +212,11 @@ def test_warnings_that_differ_in_the_kernel_are_one_line_that_names_the_kernels(
         replace(one, warnings=[outside.format(number, kernel, number, 9) for kernel in ("dscal", "idamax", "dtrsm")])
         for number, one in enumerate(sweep, start=10)
     ]
-    (line,) = joint_warnings(made)
+    (line,) = caveats(made)
     # The worst stands for all.
     assert line == f"{outside.format(15, 'dscal', 15, 9)} (and 17 more like it, of idamax, dtrsm)"
     common = [replace(one, warnings=["the same", *(["of one"] if one is sweep[0] else [])]) for one in sweep]
-    assert joint_warnings(common) == ["the same", f"of one (1 of {len(sweep)})"]
+    assert caveats(common) == ["the same", f"of one (1 of {len(sweep)})"]
 
 
 def test_the_command_says_not_comparable_in_text_json_and_picture(

@@ -7,6 +7,7 @@ from lepaute.cli.effects_text import effect_lines
 from lepaute.kit.text import four_digits, quantity, scaled_unit, time_unit, two_digits
 from lepaute.simulate.application import GFLOPS
 from lepaute.simulate.sweep import Sweep
+from lepaute.simulate.warnings import caveats
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
@@ -88,28 +89,7 @@ def summary(predictions: Sequence["Prediction"]) -> str:
             text += f"; another {_span(unknown)} of computing has no fitted ranges in the platform"
         lines.append(f"  ranges  {text}")
     lines.append(f"  from    {sum(len(one.run_list) for one in predictions)} simulated runs")
-    warnings = [*joint_warnings(predictions), *block_size_warnings(predictions)]
-    return "\n".join([*lines, *(f"  warning: {warning}" for warning in warnings)])
-
-
-def block_size_warnings(predictions: Sequence["Prediction"]) -> list[str]:
-    """Block sizes that are compared by a dgemm of which nobody says at which sizes it was measured."""
-    sizes = {getattr(one.application, "nb", None) for one in predictions}
-    if len(sizes) < 2 or not any(map(_has_dgemm_of_unknown_sizes, predictions)):
-        return []
-    return [
-        "block sizes are compared by a model of dgemm without fitted ranges: how it depends on NB on this machine is "
-        "not known, so that their order may be another one; a calibration at these sizes tells"
-    ]
-
-
-def _has_dgemm_of_unknown_sizes(prediction: "Prediction") -> bool:
-    """Whether more of the time has no fitted ranges than all other kernels take."""
-    if prediction.outside is None or prediction.first is None:
-        return False
-    computing_s = max(prediction.first.computing_s, 1e-300)
-    others_s = sum(time_s for name, time_s in prediction.kernel_time_s.items() if name not in ("dgemm", "dgemm_nn"))
-    return prediction.outside.unknown_share > others_s / computing_s + 0.01
+    return "\n".join([*lines, *(f"  warning: {caveat}" for caveat in caveats(predictions))])
 
 
 def _span(percents: Sequence[float]) -> str:
@@ -179,13 +159,6 @@ def apart(sweep: Sweep) -> list[str]:
 
 def _are(some: Sequence["Prediction"]) -> str:
     return "is" if len(some) == 1 else "are"
-
-
-def joint_warnings(predictions: Sequence["Prediction"]) -> list[str]:
-    """The warnings of all, those that differ in numbers or kernels alone as one with its count."""
-    from lepaute.simulate.warnings import alike_warnings
-
-    return [alike.line(len(predictions)) for alike in alike_warnings(predictions)]
 
 
 def in_short(prediction: "Prediction") -> str:

@@ -53,6 +53,8 @@ class Difference:
         how = f"{two_digits(abs(percent))} % {'slower' if percent > 0 else 'faster'}" if percent else "equally fast"
         if self.low is None or self.high is None:
             return f"{_decimal(self.ratio)} (one run: no interval), {how}"
+        if self.low == self.high == 1.0:
+            return "1.000, no difference"
         either = "" if self.is_told_apart else ", but either may be the faster one"
         return f"{_decimal(self.ratio)} (95 %: {_decimal(self.low)} to {_decimal(self.high)}), {how}{either}"
 

@@ -24,7 +24,7 @@ from lepaute.simulate.population import on_its_day
 from lepaute.simulate.prediction import Prediction, Run, SimulationFigures
 from lepaute.simulate.tasks import Task, run_tasks
 from lepaute.simulate.tracing import TraceRequest
-from lepaute.simulate.trust import SEEDS, is_worth_drawing, relative_sd_of_runs, simulators_of_draws, trust_of
+from lepaute.simulate.trust import DRAWN, SEEDS, is_worth_drawing, relative_sd_of_runs, simulator_of_draws, trust_of
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
@@ -201,7 +201,8 @@ def tasks_of_draws(
     return [
         task_of(simulator, application, (at, name, seed), cost, seed)
         for at, (application, cost) in doubtful.items()
-        for name, simulator in simulators_of_draws(application, engine, conditions).items()
+        for name in DRAWN
+        for simulator in [simulator_of_draws(name, application, engine, conditions)]
         for seed in SEEDS
     ]
 

@@ -106,17 +106,22 @@ def cost_in_runs(application: "Application", platform: "Platform") -> float:
     return len(DRAWN) * len(SEEDS) * share
 
 
-def simulators_of_draws(
-    application: "Application", engine: "Engine", conditions: "Conditions"
-) -> "dict[str, Simulator]":
-    """What simulates the runs of each seed, by their name in DRAWN; sampled where that is possible."""
+def simulator_of_draws(
+    name: str, application: "Application", engine: "Engine", conditions: "Conditions"
+) -> "Simulator":
+    """What simulates the runs of a name in DRAWN; sampled where that is possible."""
     sampled = "sampled" in application.fidelities
-    conditions = replace(conditions, fidelity="sampled" if sampled else conditions.fidelity, trace=None, repeat=0)
-    simulators = {}
-    for name, layers in DRAWN.items():
-        simulators[name] = engine.on(replace(conditions, layers=Layers.only(*layers)))
-        simulators[name].prepare(application)
-    return simulators
+    simulator = engine.on(
+        replace(
+            conditions,
+            layers=Layers.only(*DRAWN[name]),
+            fidelity="sampled" if sampled else conditions.fidelity,
+            trace=None,
+            repeat=0,
+        )
+    )
+    simulator.prepare(application)
+    return simulator
 
 
 def relative_sd(extrapolated_s: Sequence[float], as_fitted_s: Sequence[float]) -> float:

@@ -67,7 +67,8 @@ class Configuration:
 
     def key(self, trial: Trial) -> str:
         """Of a simulation: the same one has the same key, whichever study asks for it."""
-        return hashlib.sha256(f"{self.digest} {trial.seed} {trial.repeat}".encode()).hexdigest()
+        drawn = f" {trial.drawn}" if trial.drawn else ""
+        return hashlib.sha256(f"{self.digest} {trial.seed} {trial.repeat}{drawn}".encode()).hexdigest()
 
     def repeated(self, repeat: int) -> Conditions:
         """The conditions of another run on the same machines and days."""

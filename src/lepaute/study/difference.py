@@ -17,6 +17,9 @@ from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point
 #: Factors, by the last word of their path, that decide which rank computes what on which CPU.
 GEOMETRY = frozenset({"grid", "p", "q", "pmap", "mapping", "hostfile", "nodes", "count", "ranks", "threads_per_rank"})
 
+#: A ratio this near to 1 in all runs is one of equal runs, but for rounding.
+NO_DIFFERENCE = 1e-9
+
 
 @dataclass(frozen=True, slots=True)
 class PairDifference:
@@ -57,6 +60,8 @@ class PairDifference:
         """In words: 3.1 % less (95 %: 5 % to 1.2 % less)."""
         if self.low is None or self.high is None:
             return f"{_percent(self.ratio)} (one run: no interval)"
+        if max(abs(end - 1.0) for end in (self.ratio, self.low, self.high)) < NO_DIFFERENCE:
+            return "no difference"
         note = "" if self.same_geometry else "; ranks on other CPUs, so that errors of single CPUs do not cancel"
         bounds = f"95 %: {_percent(self.low)} to {_percent(self.high)}"
         if self.is_told_apart:
