@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.text import two_digits
+from lepaute.simulate.shared_errors import own_relative_sd, share_errors, what_narrows
 from lepaute.stats.intervals import prediction_interval
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Difference:
     shared    : whether errors of the models cancel; not where the two have other kernels or days: then each ratio is of
                 two machines that have nothing to do with each other
     run_noise : whether the interval holds what differs between two runs of one day
+    narrower  : what would make the interval narrower, in words
     """
 
     ratio: float
@@ -37,6 +39,7 @@ class Difference:
     high: float | None
     shared: bool
     run_noise: bool
+    narrower: str = ""
 
     def __repr__(self) -> str:
         return f"<Difference {self.text}>"
@@ -56,6 +59,8 @@ class Difference:
         if self.low == self.high == 1.0:
             return "1.000, no difference"
         either = "" if self.is_told_apart else ", but either may be the faster one"
+        if either and self.narrower:
+            either += f" ({self.narrower})"
         return f"{_decimal(self.ratio)} (95 %: {_decimal(self.low)} to {_decimal(self.high)}), {how}{either}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -90,8 +95,16 @@ def difference(reference: "Prediction", other: "Prediction", *, one_machine: boo
         [time_s / run.time_s for time_s, run in zip(times_s, reference.run_list, strict=True)],
         shared=shared,
         run_noise=run_noise,
-        sampling_sd=hypot(reference.sampling_sd, other.sampling_sd),
+        sampling_sd=hypot(reference.sampling_sd, other.sampling_sd, _own_sd(before, after) if shared else 0.0),
+        narrower=what_narrows(
+            len(times_s), assumed=any(bool(each.platform.assumed) for each in (before, after) if not one_machine)
+        ),
     )
+
+
+def _own_sd(before: "Conditions", after: "Conditions") -> float:
+    """What the layer of days adds to a ratio of two machines, where it is on."""
+    return own_relative_sd(before.platform, after.platform) if before.layers.days else 0.0
 
 
 def may_be_as_fast(best: "Prediction", other: "Prediction") -> bool:
@@ -141,12 +154,14 @@ def _decimal(ratio: float) -> str:
     return f"{ratio:.3f}" if 0.1 <= ratio < 10.0 else f"{ratio:.4g}"
 
 
-def _of_ratios(ratios: Sequence[float], *, shared: bool, run_noise: bool, sampling_sd: float) -> Difference:
+def _of_ratios(
+    ratios: Sequence[float], *, shared: bool, run_noise: bool, sampling_sd: float, narrower: str
+) -> Difference:
     from lepaute import _core  # its log and exp have the same bits on every processor
 
     mean = fsum(_core.natural_log(ratio) for ratio in ratios) / len(ratios)
     low, high = prediction_interval(ratios, sampling_sd)
-    return Difference(_core.exponential(mean), low, high, shared, run_noise)
+    return Difference(_core.exponential(mean), low, high, shared, run_noise, narrower)
 
 
 def _comparable(one: "Prediction", other: "Prediction") -> "tuple[Conditions, Conditions]":
@@ -184,10 +199,7 @@ def _layers(conditions: "Conditions") -> str:
 
 
 def _share_errors(one: "Prediction", other: "Prediction") -> bool:
-    """Whether the same draws mean the same errors: one set of kernels, fitted once, and one layer of days."""
+    """Whether the same draws mean the same errors."""
     assert one.conditions is not None
     assert other.conditions is not None
-    threads = {one.application.threads_per_rank, other.application.threads_per_rank}
-    a, b = one.conditions.platform, other.conditions.platform
-    same_models = a is b or (a.kernels == b.kernels and a.days == b.days and a.population == b.population)
-    return same_models and (len(threads) == 1 or not one.application.kernel_models)
+    return share_errors(one.conditions.platform, other.conditions.platform, one.application, other.application)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import InputError
 from lepaute.kit.text import counted
 from lepaute.report.tables import number
+from lepaute.simulate.shared_errors import what_narrows
 from lepaute.simulate.trust import Trust
 from lepaute.study.difference import PairDifference, difference
 from lepaute.study.evaluation import LESS_IS_BETTER, SCENARIO, Evaluate, Outcome, Point, Trial, trials_of
@@ -294,14 +295,18 @@ def _compared(
 ) -> Comparison:
     if reference.refusal or other.refusal:
         return Comparison(setting, reference, other, {}, shared=True)
-    shared = configurations.at(reference.point).shares_errors(configurations.at(other.point))
+    before, changed = configurations.at(reference.point), configurations.at(other.point)
+    shared = before.shares_errors(changed)
+    own_sd = before.own_relative_sd(changed) if shared else 0.0
     after = of_point[other.point]
     if not shared:  # the next seed: nothing in common
         after = [replace(b, trial=a.trial) for a, b in zip(after, [*after[1:], *after[:1]], strict=True)]
     if study.compared.same_noise:
         after = [replace(each, trial=replace(each.trial, repeat=1)) for each in after]
+    assumed = before.models is not changed.models and bool(before.models.assumed or changed.models.assumed)
+    narrower = what_narrows(len(after), assumed=assumed)
     differences = {
-        name: difference(of_point[reference.point], after, name)
+        name: difference(of_point[reference.point], after, name, own_sd=own_sd, narrower=narrower)
         for name in study.responses
         if name in reference.means and name in other.means and min(reference.means[name], other.means[name]) > 0.0
     }
