@@ -9,6 +9,7 @@ import typer
 
 from lepaute.cli.option_fields import Flag, flags_of
 from lepaute.cli.simulation_options import Placement, platform_of
+from lepaute.simulate.warnings import BLOCK_SIZES_GUESSED, caveats
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
@@ -83,12 +84,15 @@ class Compared:
         alternative = self.alternative
         apart = "" if self.difference.shared else "; models fitted apart, so that no errors cancel"
         lines = [f"  {alternative.name}: {self.difference.text}{apart}{self._not_comparable}"]
-        lines += [
-            f"  warning: {alternative.field} {alternative.value}: {warning}"
-            for warning in self.prediction.warnings
-            if warning not in self.warned
-        ]
+        lines += [f"  warning: {alternative.field} {alternative.value}: {each}" for each in self.caveats]
         return "\n".join(lines)
+
+    @property
+    def caveats(self) -> list[str]:
+        """What a reader of the difference must know besides the warnings of the reference."""
+        joint = caveats([self.reference, self.prediction])
+        own = [each for each in self.prediction.warnings if each not in self.warned]
+        return own + [each for each in joint if each == BLOCK_SIZES_GUESSED]
 
     @property
     def _not_comparable(self) -> str:
@@ -108,7 +112,14 @@ class Compared:
         alternative = self.alternative
         of = {"field": alternative.field, "value": alternative.value, "against": alternative.before}
         return (
-            of | self.difference.to_dict() | {"comparable": self.comparable, "time_s": self.prediction.time_s.to_dict()}
+            of
+            | self.difference.to_dict()
+            | {
+                "comparable": self.comparable,
+                "trust": self.prediction.trust.to_dict(),
+                "caveats": self.caveats,
+                "time_s": self.prediction.time_s.to_dict(),
+            }
         )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.simulate.comparing import is_certainly_faster, may_be_as_fast
 from lepaute.simulate.effects import effects
+from lepaute.simulate.warnings import caveats
 
 if TYPE_CHECKING:
     from lepaute.simulate.application import Application
@@ -98,10 +99,12 @@ class Sweep:
         return [places[id(one)] for each in self.problems for one in each.bests]
 
     def to_dict(self) -> dict[str, Any]:
-        """Entries of the JSON: the places of all that may be the best; the same, and the parameters, by problem."""
+        """Entries of the JSON: the places of all that may be the best, and the caveats; by problem these places, those
+        of what is ahead of the best or may be as fast, and the parameters."""
         places = {id(one): place for place, one in enumerate(self.predictions)}
         return {
             "best": self.best_places,
+            "caveats": caveats(self.predictions),
             "problems": [
                 {
                     "problem": each.problem,

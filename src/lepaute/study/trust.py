@@ -48,11 +48,13 @@ class Judge:
 
 
 def by_share(outcomes: Iterable[Outcome]) -> Trust:
-    """The statement on a point that the shares of its runs give, as on a prediction of a single run."""
+    """The statement on a point that the shares of its first run give, as on a prediction of a single run."""
     usual = [one for one in outcomes if one.refusal is None]
-    share = max((one.extrapolated for one in usual), default=0.0)
-    messages = max((one.messages_outside for one in usual), default=0.0)
-    return Trust(share, messages, None if share >= LEAST_OUTSIDE else 0.0)
+    first = min(usual, key=lambda one: one.trial.seed, default=None)
+    if first is None:
+        return Trust(0.0)
+    share = first.extrapolated
+    return Trust(share, first.messages_outside, None if share >= LEAST_OUTSIDE else 0.0)
 
 
 def caveats(
