@@ -18,7 +18,8 @@ from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point
 GEOMETRY = frozenset({"grid", "p", "q", "pmap", "mapping", "hostfile", "nodes", "count", "ranks", "threads_per_rank"})
 
 #: A ratio this near to 1 in all runs is one of equal runs, but for rounding.
-NO_DIFFERENCE = 1e-9
+ROUNDING = 1e-9
+NO_DIFFERENCE = "no difference"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,8 @@ class PairDifference:
         """In words: 3.1 % less (95 %: 5 % to 1.2 % less)."""
         if self.low is None or self.high is None:
             return f"{_percent(self.ratio)} (one run: no interval)"
-        if max(abs(end - 1.0) for end in (self.ratio, self.low, self.high)) < NO_DIFFERENCE:
-            return "no difference"
+        if max(abs(end - 1.0) for end in (self.ratio, self.low, self.high)) < ROUNDING:
+            return NO_DIFFERENCE
         note = "" if self.same_geometry else "; ranks on other CPUs, so that errors of single CPUs do not cancel"
         bounds = f"95 %: {_percent(self.low)} to {_percent(self.high)}"
         if self.is_told_apart:

@@ -7,6 +7,7 @@ from lepaute.simulate.trust import DRAWN, LEAST_OUTSIDE, SEEDS, Trust, relative_
 from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial
 
 if TYPE_CHECKING:
+    from lepaute.platform.schema import Platform
     from lepaute.study.configuration import Configurations
 
 
@@ -57,6 +58,31 @@ def by_share(outcomes: Iterable[Outcome]) -> Trust:
     return Trust(share, first.messages_outside, None if share >= LEAST_OUTSIDE else 0.0)
 
 
+def _of_cables(platforms: "Sequence[Platform]") -> list[str]:
+    """Which cables of a fat tree carry messages, where trees with other switches are compared: the order of such trees
+    depends on it."""
+    trees = {
+        (each.topology.parameters or "", each.topology.cables or "all")
+        for each in platforms
+        if each.topology.kind == "fat-tree"
+    }
+    parallel = [
+        rule for parameters, rule in trees if any(int(each) > 1 for each in parameters.split(";")[-1].split(","))
+    ]
+    if len({parameters for parameters, _ in trees}) < 2 or not parallel:
+        return []
+    if "first" in parallel:
+        return [
+            "of parallel cables between two switches the first carries all messages (cables: first), as in SimGrid "
+            "before 3.32: a switch that is removed takes the one cable of each leaf switch that is used"
+        ]
+    return [
+        "messages are spread evenly over all parallel cables between two switches: a switch that is removed takes all "
+        "its cables of each leaf switch; published studies with SimGrid before 3.32 used the first of them alone "
+        "(platform.topology.cables: first), by which a removed switch costs more"
+    ]
+
+
 def caveats(
     outcomes: Iterable[Outcome], configurations: "Configurations", trusts: Mapping[Point, Trust]
 ) -> tuple[str, ...]:
@@ -76,5 +102,6 @@ def caveats(
     return (
         *joined([one.caveats for one in first.values()]),
         *([BLOCK_SIZES_GUESSED] if guessed else []),
+        *_of_cables([configurations.at(point).conditions.platform for point in first]),
         *joined(apart),
     )

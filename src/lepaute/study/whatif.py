@@ -11,7 +11,7 @@ from lepaute.kit.text import counted
 from lepaute.report.tables import number
 from lepaute.simulate.shared_errors import what_narrows
 from lepaute.simulate.trust import Trust
-from lepaute.study.difference import PairDifference, difference
+from lepaute.study.difference import NO_DIFFERENCE, PairDifference, difference
 from lepaute.study.evaluation import LESS_IS_BETTER, SCENARIO, Evaluate, Outcome, Point, Trial, trials_of
 from lepaute.study.trust import Judge, by_share
 from lepaute.study.wording import begun, called, noun
@@ -112,6 +112,8 @@ class WhatIfAnswer:
         if len(self.comparisons) == 1:
             each, found = known[0]
             return f"{begun(noun(found.response))} with {self.name_of(each)}: {self.change_of(each)}."
+        if all(found.text == NO_DIFFERENCE for _, found in known):
+            return f"None of {len(self.comparisons)} makes any difference to {noun(self.responses[0])}."
         far = max(known, key=lambda pair: (not pair[0].reasons, abs(_log(pair[1].ratio))))
         certain = ""
         if self.runs > 1:
