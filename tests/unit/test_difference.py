@@ -9,8 +9,10 @@ import lepaute as lp
 from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.platform import Platform, load_platform, override
+from lepaute.platform.data_sheet import DataSheet, platform_from
 from lepaute.simulate import Layers
 from lepaute.simulate.comparing import Difference
+from lepaute.simulate.shared_errors import what_narrows
 
 SMALL = load_platform(Path(__file__).parent.parent / "data" / "platforms" / "small.yaml")
 HPL = lp.Hpl(n=600, nb=64, p=2, q=2)
@@ -100,7 +102,7 @@ def test_a_difference_in_words() -> None:
     assert Difference(1.0312, 1.012, 1.05, True, True).text == "1.031 (95 %: 1.012 to 1.050), 3.1 % slower"
     told = "0.990 (95 %: 0.980 to 1.001), 1 % faster, but either may be the faster one"
     assert Difference(0.99, 0.98, 1.001, True, True).text == told
-    assert Difference(2.0, None, None, True, True).text == "2.000 (one run: no interval), 1e+02 % slower"
+    assert Difference(2.0, None, None, True, True).text == "2.000 (one run: no interval), 100 % slower"
 
 
 def test_the_command_tells_each_difference(capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,3 +155,32 @@ def test_a_field_or_value_that_cannot_be_is_refused_in_one_line(
     assert captured.err.startswith(f"lepaute: {told}")
     assert captured.err.count("\n") == 1
     assert captured.out == ""
+
+
+def sheet(name: str, **given: float) -> Platform:
+    return platform_from(DataSheet(2, 2, 4, link_Bps=12.5e9, name=name, **given), load_platform("dahu"))  # type: ignore[arg-type]
+
+
+def compared(one: Platform, other: Platform) -> Difference:
+    return lp.difference(lp.predict(LARGER, one, runs=4), lp.predict(LARGER, other, runs=4, repeat=1))
+
+
+def test_guesses_that_two_data_sheets_share_are_drawn_in_common() -> None:
+    fast, slow = sheet("fast", dgemm_flops=45e9), sheet("slow", dgemm_flops=40e9)
+    found, apart = compared(fast, slow), compared(sheet("a", peak_flops=60e9), sheet("b", peak_flops=50e9))
+    assert found.shared
+    assert found.low is not None
+    assert found.high is not None
+    assert found.high / found.low > 1.04  # the days of two machines are not one: 1 % each
+    assert not compared(load_platform("dahu"), slow).shared  # one of them was measured
+    assert not apart.shared  # which share of a nominal peak dgemm reaches differs from core to core
+
+
+def test_what_would_narrow_a_difference_is_said() -> None:
+    close = compared(sheet("fast", dgemm_flops=45e9), sheet("slow", dgemm_flops=44.9e9))
+    assert not close.is_told_apart
+    assert close.text.endswith(
+        ", but either may be the faster one (--runs 30 would narrow this by 41.6 %; a calibration in the place of what "
+        "is assumed would narrow it further)"
+    )
+    assert what_narrows(30, assumed=False) == what_narrows(1, assumed=False) == ""

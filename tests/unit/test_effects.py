@@ -15,6 +15,7 @@ from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, Prediction, predict
 from lepaute.simulate.effects import effects
 from lepaute.simulate.sweep import Sweep
+from lepaute.simulate.trust import Trust
 
 #: Of each run, what the machine of its seed does to all times.
 DAYS = (0.9, 1.0, 1.1, 1.05, 0.95)
@@ -35,10 +36,8 @@ def of(one: Prediction) -> Callable[..., Prediction]:
         runs = tuple(
             replace(run, time_s=each, rate=hpl.rate_of(each)) for run, each in zip(one.run_list, times_s, strict=True)
         )
-        assert one.outside is not None
-        share = replace(one.outside.kernels[0], share=0.5 if extrapolated else 0.0) if one.outside.kernels else None
-        outside = replace(one.outside, kernels=(share,) if share else (), messages=())
-        return replace(one, application=hpl, run_list=runs, outside=outside)
+        trust = Trust(1.0, time_relative_sd=0.2 if extrapolated else 0.01)
+        return replace(one, application=hpl, run_list=runs, trust=trust)
 
     return made
 

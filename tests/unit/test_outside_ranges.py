@@ -42,14 +42,15 @@ def narrowed(low: int, high: int):
     return platform.model_copy(update={"kernels": tuple(kernels)})
 
 
-def test_the_share_is_that_of_the_calls_of_the_trace_over_the_time_of_all_ranks():
+def test_the_share_is_that_of_the_calls_of_the_trace_over_all_computing():
     low, high = 100, 400
     prediction = predict(HPL, narrowed(low, high), runs=1, trace=TraceRequest())
     trace = prediction.trace
     assert trace is not None
     dgemm = (trace.kind == 0) & np.array([trace.names[name] == "dgemm" for name in trace.name])
     outside = dgemm & ((trace.m < low / 1.1) | (trace.m > 1.1 * high))  # within 10 % is as good as fitted
-    expected = trace.duration_s[outside].sum() / (HPL.ranks * prediction.run_list[0].time_s)
+    assert prediction.first is not None
+    expected = trace.duration_s[outside].sum() / prediction.first.computing_s
     told = prediction.to_dict()["outside_ranges"]
     assert 0.05 < expected < 0.9  # or the test would show nothing
     assert told["share"] == pytest.approx(expected, rel=1e-6)
@@ -64,18 +65,16 @@ def test_nothing_is_outside_where_the_ranges_hold_every_call():
     prediction = predict(HPL, narrowed(0, 10**6), runs=1)
     assert prediction.outside is not None
     assert prediction.outside.share == 0.0
-    assert "none of the simulated time was outside the fitted ranges" in readable(prediction, narrowed(0, 10**6))
+    assert "no computing was outside the fitted ranges" in readable(prediction, narrowed(0, 10**6))
 
 
-def test_the_text_tells_the_share_of_all_time():
+def test_the_text_tells_the_share_of_computing():
     machine = narrowed(100, 400)
     prediction = predict(HPL, machine, runs=1)
     assert prediction.outside is not None
     (line,) = [line for line in readable(prediction, machine).splitlines() if line.startswith("  ranges")]
     share = 100 * prediction.outside.share
-    assert line == (
-        f"  ranges  {share:.2g} % of the simulated time was outside the fitted ranges (dgemm {share:.2g} %)"
-    )
+    assert line == (f"  ranges  {share:.2g} % of computing (dgemm {share:.2g} %) was outside the fitted ranges")
     assert "  ranges  0 to" in summary([prediction, predict(HPL, narrowed(0, 10**6), runs=1)])
 
 
@@ -89,7 +88,8 @@ def test_kernels_whose_ranges_the_platform_does_not_say_are_counted_apart():
     )
     prediction = predict(HPL, machine.model_copy(update={"kernels": kernels}), runs=1)
     assert prediction.outside is not None
-    expected = prediction.kernel_time_s["dtrsm"] / (HPL.ranks * prediction.run_list[0].time_s)
+    assert prediction.first is not None
+    expected = prediction.kernel_time_s["dtrsm"] / prediction.first.computing_s
     assert prediction.outside.unknown_share == pytest.approx(expected)
     assert "has no fitted ranges in the platform" in prediction.outside.text()
 
@@ -97,7 +97,7 @@ def test_kernels_whose_ranges_the_platform_does_not_say_are_counted_apart():
 def test_an_emulated_program_has_the_same():
     use = KernelUse(10, 2.0, 0, 0, 0.5, Sizes(1, 1, 9000), Sizes(1, 1, 9500))
     found = outside_ranges({"dgemm": use}, tiny(), 4.0)
-    assert found.share == 0.125  # half a second of four
+    assert found.share == 0.125  # half a second of four in all kernels
     assert found.kernels[0].share_of_own == 0.25
     assert found.messages is None  # not told by that engine
     assert found.to_dict()["messages"] is None
@@ -115,15 +115,18 @@ def test_messages_of_sizes_that_were_not_fitted_are_counted_in_hpl_and_in_the_st
     assert prediction.breakdown is not None
     parts = {part.name: part.share for part in prediction.outside.messages or ()}
     assert list(parts) == ["loopback", "loopback_noncontiguous"]  # four ranks, one node
-    shares = prediction.breakdown.shares
-    moving = shares["overhead"] + shares["transfer"] + shares["contention"]
     all_s = sum(use.time_s for use in prediction.message_use)
     for use in prediction.message_use:
-        assert parts[use.link] == pytest.approx(moving * use.outside_time_s / all_s)
-    assert 0 < prediction.outside.share < 1
+        assert parts[use.link] == pytest.approx(use.outside_time_s / all_s)
+    shares = prediction.breakdown.shares
+    moving = shares["overhead"] + shares["transfer"] + shares["contention"]
+    assert prediction.outside.messages_of_work == pytest.approx(
+        sum(parts.values()) * moving / (moving + shares["compute"])
+    )
+    assert prediction.outside.share == 0.0  # of computing
     stencil = predict(Stencil(cells=(64, 64, 64), grid=(2, 1, 1), iterations=3, cell_time_s=1e-9), small, runs=1)
     told = stencil.to_dict()["outside_ranges"]
-    assert 0 < told["share"] < 1
+    assert 0 < told["messages_share"] < 1
     assert list(told["messages"]) == ["loopback"]
     assert "messages inside nodes" in stencil.outside.text()
 
@@ -136,13 +139,15 @@ def test_messages_have_the_part_of_the_moving_time_that_their_sizes_have_of_all_
     known = tiny().network.model_copy(
         update={"remote": tiny().network.remote.model_copy(update={"range_bytes": (1, 9)})}
     )
-    found = outside_ranges({}, tiny().model_copy(update={"network": known}), 10.0, messages=sent, moving=0.2)
+    found = outside_ranges({}, tiny().model_copy(update={"network": known}), 10.0, messages=sent, moving_s=2.5)
     assert outside_ranges({}, tiny(), 10.0, messages=[]).messages is None  # a platform that does not say the sizes
-    # 1.5 s of 4 s of messages, which take a fifth of the time of all ranks
-    assert found.share == pytest.approx(0.2 * 1.5 / 4.0)
+    # 1.5 s of 4 s of messages, which take 2.5 s beside 10 s of computing
+    assert found.messages_share == pytest.approx(1.5 / 4.0)
+    assert found.messages_of_work == pytest.approx(0.2 * 1.5 / 4.0)
+    assert found.share == 0.0
     assert [part.name for part in found.messages or ()] == ["remote"]
     assert found.to_dict()["messages"]["remote"]["sizes"] == "2000 to 9000 bytes, fitted in 1 to 1000"
-    assert "messages between nodes 7.5 %" in found.text()
+    assert "38 % of moving messages (messages between nodes 38 %)" in found.text()
     assert replace(found, messages=()).share == 0.0
 
 

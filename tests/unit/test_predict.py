@@ -33,6 +33,7 @@ def test_the_json_has_the_keys_of_the_contract(dahu):
         "outside_ranges",
         "extrapolated_share",
         "comparable",
+        "trust",
         "simulation",
         "version",
     }

@@ -24,7 +24,8 @@ def test_the_json_has_the_keys_of_a_prediction(dahu, tmp_path):
     result = prediction.to_dict()
     assert set(result) == {
         *("application", "platform", "platform_sha256", "parameters", "seed", "time_s", "rate_cells_per_s", "runs"),
-        *("fidelity", "warnings", "outside_ranges", "extrapolated_share", "comparable", "simulation", "version"),
+        *("fidelity", "warnings", "outside_ranges", "extrapolated_share", "comparable", "trust"),
+        *("simulation", "version"),
     }
     assert result["application"] == "stencil"
     assert set(result["time_s"]) == {"mean", "low", "high"}

@@ -71,13 +71,17 @@ def test_what_is_mostly_extrapolated_is_never_the_best_by_itself(
     )
     assert main(["study", "tune", "ask.yaml"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("nb=96 comes first")
-    assert "not comparable, since" in said
-    assert "of those that are, nb=192 is the best" in said
-    assert "`lepaute calibrate --nb 96,192`, or --real-runs N" in said
-    for name, nb in (("HPL.dat", 96), ("HPL_within_ranges.dat", 192)):
-        assert [hpl.nb for hpl in read_hpl_dat(tmp_path / "ask.results" / name).combinations()] == [nb]
+    assert said.startswith("nb=192: time 4.")
+    assert "; 1 more may be as good but cannot be compared: extrapolation alone makes its time uncertain by" in said
+    assert "to decide: `lepaute calibrate --nb 96,192`, or --real-runs N" in said
+    assert [hpl.nb for hpl in read_hpl_dat(tmp_path / "ask.results" / "HPL.dat").combinations()] == [192]
+    assert "warning: not comparable, extrapolation alone makes its time uncertain by +- 16.6 %: nb=96 (1 of 2)" in said
+    assert "warning: not modelled by the platform, so taken to cost nothing: dlocswp" in said
     answer = json.loads(Path("ask.results/answer.json").read_text())
     first, second = answer["standings"]
     assert second["value"] / first["value"] == pytest.approx(second["ratio"]["mean"])
-    assert answer["best_within_ranges"] == {"nb": 192}
+    assert [one["comparable"] for one in (first, second)] == [True, False]
+    assert answer["ahead"] == []
+    assert len(answer["caveats"]) == sum(line.startswith("warning: ") for line in said.splitlines())
+    page = Path("ask.results/report.html").read_text()
+    assert "not comparable, extrapolation alone makes its time uncertain by +- 16.6 %: nb=96" in page

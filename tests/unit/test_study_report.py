@@ -70,7 +70,7 @@ def test_the_page_of_tuning_says_question_answer_certainty_ranges_and_command() 
     assert Pictures(page).pictures == 2
     assert Pictures(page).loaded == []
     for words in ("Which &amp; why?", "tune &#39;a &lt;b&gt;.yaml&#39;", "does &lt;not&gt; fit", "Real runs",
-                  "compete with wider intervals", "NB &lt;and&gt; grid"):  # fmt: skip
+                  "1 % of their computing", "NB &lt;and&gt; grid"):  # fmt: skip
         assert words in page
     assert "<8x2>" not in page
 

@@ -126,3 +126,13 @@ def test_rows_with_a_refusal_are_left_out() -> None:
     assert 0 < sobol({"x": lambda u: u}, evaluate, 64).refused < 32
     with pytest.raises(InputError, match="only 0 of 64 rows could be simulated: too large"):
         sobol({"x": lambda _: 1.0}, evaluate, 64)
+
+
+def test_the_best_level_and_the_direction_are_said() -> None:
+    found = effects(outcomes())
+    (line,) = [line for line in found.text.splitlines() if line.startswith(f"  {found.terms[0].factors[0]}: ")]
+    best, worst = found.best_of(found.terms[0])
+    assert line.startswith(f"  {found.terms[0].factors[0]}: {best.level} is the best level (")
+    assert f", {worst.level} the worst (" in line
+    assert best.effect < 1.0 < worst.effect
+    assert found.to_dict()["best_levels"][found.terms[0].factors[0]] == best.level

@@ -73,28 +73,70 @@ def test_all_points_crossed_with_all_seeds_agree() -> None:
     assert crossed(POINTS, machine(), 8).best == halve(POINTS, machine(), 60).best
 
 
-def test_extrapolated_points_compete_and_are_flagged_and_refused_ones_are_listed() -> None:
-    def evaluate(trials: "list[Trial]") -> list[Outcome]:
-        return [
-            Outcome(one.trial, refusal="does not fit")
-            if one.trial.point["depth"] == 1
-            else Outcome(one.trial, one.responses, 0.5 if one.trial.point["nb"] in extrapolated else 0.0)
-            for one in machine(own_sd=0.001)(trials)
-        ]
+def doubtful(extrapolated: tuple[int, ...], effect: float = 1.2, asked: list[Trial] | None = None) -> Evaluate:
+    """The machine, of which these block sizes are extrapolated, with that effect on the time; depth 1 does not fit."""
 
-    extrapolated: tuple[int, ...] = (192,)
-    found = halve(POINTS, evaluate, 60)  # type: ignore[arg-type]
-    assert found.best["nb"] == 192
-    assert found.ranking.best.flagged
-    assert found.ranking.within is not None
-    assert found.ranking.within.point["nb"] in (128, 256)
+    def evaluate(trials: "list[Trial]") -> list[Outcome]:
+        if asked is not None:
+            asked.extend(trials)
+        found = []
+        for one in machine(own_sd=0.001)(trials):
+            trial, outside = one.trial, one.trial.point["nb"] in extrapolated
+            factor = effect if outside and trial.drawn == "extrapolated" else 1.0
+            times = {"time_s": one["time_s"] * factor}
+            refusal = "does not fit" if trial.point["depth"] == 1 else None
+            found.append(Outcome(trial, {} if refusal else times, 0.6 if outside else 0.0, refusal))
+        return found
+
+    return evaluate  # type: ignore[return-value]
+
+
+def test_what_is_not_comparable_comes_first_where_it_is_certainly_better_and_is_never_the_best() -> None:
+    found = halve(POINTS, doubtful((192,)), 60)
+    assert found.best["nb"] in (128, 256)
+    assert not found.ranking.best.flagged
+    assert {one.point["nb"] for one in found.ranking.ahead} == {192}
     assert set(found.ranking.refused.values()) == {"does not fit"}
-    assert "comes first" in found.text
-    assert "not comparable, since 50 % of its time is extrapolated; of those that are, depth=" in found.text
-    extrapolated = (64, 128, 192, 256)
-    assert "the others are not either" in halve(POINTS, evaluate, 60).text  # type: ignore[arg-type]
-    extrapolated = (64,)
-    assert "comparable" not in halve(POINTS, evaluate, 60).text  # type: ignore[arg-type]
+    assert found.sentence.startswith("depth=")
+    assert "nb=192 comes first" in found.sentence
+    assert "not comparable, since extrapolation alone makes its time uncertain by +- 35.7 %" in found.sentence
+    assert "; of those that are, depth=" in found.sentence
+    assert found.candidates()[1] == found.ranking.ahead[0].point
+    assert "neither it nor any other is comparable" in halve(POINTS, doubtful((64, 128, 192, 256)), 60).sentence
+    assert "comparable" not in halve(POINTS, doubtful((64,)), 60).sentence
+
+
+def test_extrapolation_that_does_nothing_to_the_time_is_no_reason_to_leave_a_point_out() -> None:
+    found = halve(POINTS, doubtful((192,), effect=1.01), 60)
+    assert found.best["nb"] == 192
+    assert not any(one.flagged for one in found.ranking.near)
+
+
+def test_simulations_are_not_spent_on_what_may_not_be_named() -> None:
+    asked: list[Trial] = []
+    found = halve(POINTS, doubtful((64, 192), asked=asked), 100, tolerance=0.0)
+    runs = Counter(trial.point for trial in asked if not trial.drawn)
+    aside = sum(count for point, count in runs.items() if point["nb"] in (64, 192))
+    assert found.simulations == sum(runs.values()) <= 100  # judging costs no budget
+    assert runs[found.best] == max(runs.values()) > 8
+    assert aside < 0.5 * found.simulations  # one that is ahead of all is followed, and no other
+
+
+def test_how_many_runs_would_tell_the_best_from_the_others_is_said() -> None:
+    alike = [Point({"nb": nb, "depth": 0}) for nb in (128, 256)]
+    found = crossed(alike, machine(lambda point: 100.0 + 0.015 * float(str(point["nb"])), own_sd=0.01), 4)
+    assert len(found.near) == 2
+    (other,) = found.near[1:]
+    assert "these 2 cannot be told apart; " in found.sentence
+    if other.enough is None:
+        assert "no number of simulated runs would" in found.sentence
+    else:
+        assert f"{other.enough} runs of each would" in found.sentence
+    same = crossed(alike, machine(lambda _: 100.0, own_sd=0.02), 6)
+    assert "no number of simulated runs would: which is faster differs from machine to machine" in same.sentence
+    single = crossed(alike, machine(), 1)
+    assert "one run of each tells these 2 not apart" in single.sentence
+    assert "against the best" in found.text  # the table
 
 
 def test_a_choice_rests_on_two_machines_where_the_budget_is_one_simulation_a_point() -> None:

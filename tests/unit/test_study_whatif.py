@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -127,7 +128,8 @@ def test_the_command_answers_keeps_everything_and_continues(file: Path, capsys: 
     assert len(rows) == 12
     assert {row["scenario"] for row in rows} == {"base", "half"}
     with open_store("net.results/store") as store:
-        assert len(store.simulations()) == 12
+        rows_of_trials = [row for row in store.simulations()["about"] if "drawn" not in json.loads(row)]
+        assert len(rows_of_trials) == 12  # and those that judge the points
     again = lp.study.run(Path("net.results/study.yaml"), folder=None, scheduler="threads")
     assert again.to_dict() == answer | {"simulated": 12, "reused": 0}
 
@@ -203,3 +205,46 @@ def test_an_interrupt_is_one_line_and_what_was_finished_is_kept(tmp_path: Path) 
     assert error.splitlines()[-1] == "lepaute: interrupted; --resume continues"
     assert "Traceback" not in error
     assert written(store) > 0
+
+
+def test_equal_runs_are_no_difference() -> None:
+    answer = answer_of(study(), lambda trial: float(trial.seed))
+    assert answer.sentence == "The time with half: no difference."
+    three = study(scenarios={"base": {}, "half": {"scale.bandwidth": 0.5}, "third": {"scale.bandwidth": 0.3}})
+    assert answer_of(three, lambda _: 1.0).sentence == "None of 2 makes any difference to the time."
+    assert "equal" not in answer.text
+
+
+def test_what_is_not_comparable_is_not_told_apart_by_a_study_either() -> None:
+    asked = study(scenarios={"base": {}, "small": {"application.nb": 32}})
+
+    def evaluated(trials: Sequence[Trial], effect: float) -> list[Outcome]:
+        found = []
+        for trial in trials:
+            small = trial.point["scenario"] == "small"
+            time_s = (2.0 if small else 1.0) * (effect if trial.drawn == "extrapolated" else 1.0)
+            found.append(Outcome(trial, {"time_s": time_s}, 0.9 if small else 0.0))
+        return found
+
+    usual, doubtful = (
+        whatif(asked, Configurations(asked), partial(evaluated, effect=effect)) for effect in (1.01, 1.5)
+    )
+    assert usual.told_apart == 1
+    (comparison,) = doubtful.comparisons
+    assert comparison.differences["time_s"].is_told_apart
+    assert doubtful.told_apart == 0
+    assert "not comparable, at small extrapolation alone makes its time uncertain by +- 79.5 %" in doubtful.sentence
+    assert doubtful.to_dict()["comparisons"][0]["comparable"] is False
+
+
+def test_a_study_of_top_switches_says_which_cables_are_lost() -> None:
+    small = {"name": "hpl", "n": 500, "nb": 128, "grid": "4x4"}
+    trees = {
+        f"{top} top": {"platform.topology": {"kind": "fat-tree", "parameters": f"2;8,4;1,{top};1,2"}} for top in (2, 1)
+    }
+    run = run_study(study(base={"application": small, "platform": "dahu"}, scenarios=trees), runs=2)
+    assert any("spread evenly over all parallel cables" in each for each in run.caveats)
+    for tree in trees.values():
+        tree["platform.topology"]["cables"] = "first"
+    run = run_study(study(base={"application": small, "platform": "dahu"}, scenarios=trees), runs=2)
+    assert any("the first carries all messages (cables: first)" in each for each in run.caveats)

@@ -86,6 +86,8 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         simulated = "full" if request and fidelity == "auto" else fidelity
         parts = asked_parts(parts, applications, machine, layers, runs, simulated)
         extra_runs = runs_of_parts(applications, machine, layers, simulated) if parts else 0.0
+        if runs > 1:
+            extra_runs += runs_of_trust(applications, machine, simulated)
         run_s = announced(applications, machine, runs, mapping, simulated, extra_runs)
         try:
             with progress_bar(BAR_AFTER_S) as tell:
@@ -229,6 +231,13 @@ def runs_of_parts(applications: "Sequence[Application]", machine: "Platform", la
     return max(cost_in_runs(each, machine, layers) / each.simulated_share(fidelity) for each in applications)
 
 
+def runs_of_trust(applications: "Sequence[Application]", machine: "Platform", fidelity: str) -> float:
+    """What it costs to judge what extrapolation does to each, at most, in runs of the prediction."""
+    from lepaute.simulate.trust import cost_in_runs
+
+    return max(cost_in_runs(each, machine) / each.simulated_share(fidelity) for each in applications)
+
+
 def announced(
     applications: "Sequence[Application]",
     machine: "Platform",
@@ -239,7 +248,7 @@ def announced(
 ) -> list[float] | None:
     """Seconds that a run of each will take, where it matters; a long prediction is announced on standard error.
 
-    extra_runs : that tell the parts of the interval
+    extra_runs : that tell the parts of the interval, and what extrapolation does to it
     """
     from lepaute.kit.text import duration
     from lepaute.simulate.estimate import WORTH_TELLING_S, available_cores, estimated_wall_s
@@ -253,7 +262,7 @@ def announced(
     if wall_s > WORTH_TELLING_S:
         count = len(applications)
         what = f"{count} combination(s) x {runs} run(s)" if count > 1 else f"{runs} run(s)"
-        besides = ", and those that tell the parts of the interval" if extra_runs else ""
+        besides = ", and those that tell what the interval is made of" if extra_runs else ""
         note(f"lepaute: this will take about {duration(wall_s)}: {what} on {cores} core(s){besides}")
     return run_s
 

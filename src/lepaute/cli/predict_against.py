@@ -9,6 +9,7 @@ import typer
 
 from lepaute.cli.option_fields import Flag, flags_of
 from lepaute.cli.simulation_options import Placement, platform_of
+from lepaute.simulate.warnings import BLOCK_SIZES_GUESSED, caveats
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
@@ -83,23 +84,27 @@ class Compared:
         alternative = self.alternative
         apart = "" if self.difference.shared else "; models fitted apart, so that no errors cancel"
         lines = [f"  {alternative.name}: {self.difference.text}{apart}{self._not_comparable}"]
-        lines += [
-            f"  warning: {alternative.field} {alternative.value}: {warning}"
-            for warning in self.prediction.warnings
-            if warning not in self.warned
-        ]
+        lines += [f"  warning: {alternative.field} {alternative.value}: {each}" for each in self.caveats]
         return "\n".join(lines)
+
+    @property
+    def caveats(self) -> list[str]:
+        """What a reader of the difference must know besides the warnings of the reference."""
+        joint = caveats([self.reference, self.prediction])
+        own = [each for each in self.prediction.warnings if each not in self.warned]
+        return own + [each for each in joint if each == BLOCK_SIZES_GUESSED]
 
     @property
     def _not_comparable(self) -> str:
         if self.comparable:
             return ""
-        share = 100.0 * max(one.extrapolated_share or 0.0 for one in (self.prediction, self.reference))
-        return f"; not comparable, {share:.0f} % of the time of one is extrapolated"
+        which = next(one for one in (self.prediction, self.reference) if not one.comparable)
+        what = self.alternative.value if which is self.prediction else self.alternative.before
+        return f"; not comparable, at {what} {'; '.join(which.trust.reasons)}"
 
     @property
     def comparable(self) -> bool:
-        """Whether neither of the two is mostly extrapolated."""
+        """Whether both are."""
         return self.prediction.comparable and self.reference.comparable
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,7 +112,14 @@ class Compared:
         alternative = self.alternative
         of = {"field": alternative.field, "value": alternative.value, "against": alternative.before}
         return (
-            of | self.difference.to_dict() | {"comparable": self.comparable, "time_s": self.prediction.time_s.to_dict()}
+            of
+            | self.difference.to_dict()
+            | {
+                "comparable": self.comparable,
+                "trust": self.prediction.trust.to_dict(),
+                "caveats": self.caveats,
+                "time_s": self.prediction.time_s.to_dict(),
+            }
         )
 
 

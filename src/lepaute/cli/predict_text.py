@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lepaute.cli.effects_text import effect_lines
-from lepaute.kit.text import four_digits, quantity, scaled_unit, time_unit
+from lepaute.kit.text import four_digits, quantity, scaled_unit, time_unit, two_digits
 from lepaute.simulate.application import GFLOPS
-from lepaute.simulate.prediction import MOST_EXTRAPOLATED
 from lepaute.simulate.sweep import Sweep
+from lepaute.simulate.warnings import caveats
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
@@ -73,7 +73,7 @@ def summary(predictions: Sequence["Prediction"]) -> str:
     """Several predictions: for each problem the best, those that cannot be told from it, the worst, and what each
     parameter changes; those that are not comparable, warnings with their counts."""
     sweep = Sweep(tuple(predictions))
-    outside = [100.0 * one.outside.share for one in predictions if one.outside is not None]
+    outside = [one.outside for one in predictions if one.outside is not None]
     lines = [f"{len(predictions)} combinations on {predictions[0].platform_name}"]
     problems = sweep.problems
     for each in problems:
@@ -81,39 +81,20 @@ def summary(predictions: Sequence["Prediction"]) -> str:
         lines += [*ranking(each), *effect_lines(each.predictions)]
     lines += apart(sweep)
     if outside:
-        unknown = [100.0 * one.outside.unknown_share for one in predictions if one.outside is not None]
-        text = f"{_span(outside)} of the simulated time was outside the fitted ranges"
+        unknown = [100.0 * one.unknown_share for one in outside]
+        text = f"{_span([100.0 * one.share for one in outside])} of computing was outside the fitted ranges"
+        if max(one.messages_share for one in outside) >= 0.001:
+            text += f", and {_span([100.0 * one.messages_share for one in outside])} of moving messages"
         if max(unknown) >= 0.1:
-            text += f"; another {_span(unknown)} has no fitted ranges in the platform"
+            text += f"; another {_span(unknown)} of computing has no fitted ranges in the platform"
         lines.append(f"  ranges  {text}")
     lines.append(f"  from    {sum(len(one.run_list) for one in predictions)} simulated runs")
-    warnings = [*joint_warnings(predictions), *block_size_warnings(predictions)]
-    return "\n".join([*lines, *(f"  warning: {warning}" for warning in warnings)])
-
-
-def block_size_warnings(predictions: Sequence["Prediction"]) -> list[str]:
-    """Block sizes that are compared by a dgemm of which nobody says at which sizes it was measured."""
-    sizes = {getattr(one.application, "nb", None) for one in predictions}
-    if len(sizes) < 2 or not any(map(_has_dgemm_of_unknown_sizes, predictions)):
-        return []
-    return [
-        "block sizes are compared by a model of dgemm without fitted ranges: how it depends on NB on this machine is "
-        "not known, so that their order may be another one; a calibration at these sizes tells"
-    ]
-
-
-def _has_dgemm_of_unknown_sizes(prediction: "Prediction") -> bool:
-    """Whether more of the time has no fitted ranges than all other kernels take."""
-    if prediction.outside is None or prediction.breakdown is None:
-        return False
-    whole_s = prediction.breakdown.time_s * prediction.breakdown.ranks
-    others_s = sum(time_s for name, time_s in prediction.kernel_time_s.items() if name not in ("dgemm", "dgemm_nn"))
-    return prediction.outside.unknown_share > others_s / whole_s + 0.01
+    return "\n".join([*lines, *(f"  warning: {caveat}" for caveat in caveats(predictions))])
 
 
 def _span(percents: Sequence[float]) -> str:
     """The least and the most of some shares: 84 to 88 %, 3 %, none."""
-    low, high = (f"{end:.2g}" for end in (min(percents), max(percents)))
+    low, high = (two_digits(end) for end in (min(percents), max(percents)))
     if max(percents) < 0.05:
         return "none"
     return f"{low} %" if low == high else f"{low} to {high} %"
@@ -123,23 +104,34 @@ MOST_LISTED = 8
 
 
 def ranking(sweep: Sweep) -> list[str]:
-    """The best, with all that cannot be told from it, and the worst of those that are comparable and none of these;
-    of a sweep of one problem. A single prediction is not ranked."""
+    """What is ahead of all that are comparable; the best of these, with all that cannot be told from it, and the worst
+    that is none of them; of a sweep of one problem. A single prediction is not ranked."""
     best, worst = sweep.best, sweep.worst
     if len(sweep.predictions) == 1:
         (only,) = sweep.predictions
         return [f"  run     {in_short(only)}, {four_digits(only.time_s.mean)} s"]
+    lines = [f"  first   {in_short(one)}, {four_digits(one.time_s.mean)} s" for one in sweep.ahead[:MOST_LISTED]]
+    if lines:
+        lines.append(
+            f"          certainly faster than all that are comparable{'' if best else ', which none is'}; how much "
+            "faster is not known:"
+        )
+        lines.append(f"          {'; '.join(sweep.ahead[0].trust.reasons)}")
     if best is None or worst is None:
-        return [f"  best    none: more than {100.0 * MOST_EXTRAPOLATED:.0f} % of the time of each is extrapolated"]
+        return [*lines, "  best    none: none is comparable"]
     bests = sweep.bests
     if len(bests) == 1:
-        lines = [f"  best    {in_short(best)}, {four_digits(best.time_s.mean)} s"]
+        lines.append(f"  best    {in_short(best)}, {four_digits(best.time_s.mean)} s")
+        if sweep.ahead:
+            lines[-1] += ", of those that are comparable"
     else:
         runs = len(best.run_list)
         why = "one run of each tells nothing apart; give --runs 10" if runs == 1 else "which cannot be told apart"
-        lines = [f"  best    one of these {len(bests)}, {why}:"]
+        lines.append(f"  best    one of these {len(bests)}, {why}:")
         lines += [f"    {in_short(one)}, {four_digits(one.time_s.mean)} s" for one in bests[:MOST_LISTED]]
         lines += [f"    and {len(bests) - MOST_LISTED} more"] if len(bests) > MOST_LISTED else []
+    if sweep.rivals:
+        lines.append(f"          {len(sweep.rivals)} that {_are(sweep.rivals)} not comparable may be as fast")
     lines += parts_line(best) if best.parts else []
     if any(one is worst for one in bests):
         return lines
@@ -152,10 +144,10 @@ def apart(sweep: Sweep) -> list[str]:
         return []
     lines = [
         f"  not comparable  {len(sweep.apart)} of {len(sweep.predictions)}: "
-        f"more than {100.0 * MOST_EXTRAPOLATED:.0f} % of their time is extrapolated"
+        "too much depends on what is outside the fitted ranges"
     ]
     lines += [
-        f"    {one.application.label}: {interval(one.time_s, 's')}, {100.0 * (one.extrapolated_share or 0.0):.0f} %"
+        f"    {one.application.label}: {interval(one.time_s, 's')}; {'; '.join(one.trust.reasons)}"
         for one in sweep.apart[:MOST_LISTED]
     ]
     if len(sweep.apart) > MOST_LISTED:
@@ -165,11 +157,8 @@ def apart(sweep: Sweep) -> list[str]:
     return lines
 
 
-def joint_warnings(predictions: Sequence["Prediction"]) -> list[str]:
-    """The warnings of all, those that differ in numbers or kernels alone as one with its count."""
-    from lepaute.simulate.warnings import alike_warnings
-
-    return [alike.line(len(predictions)) for alike in alike_warnings(predictions)]
+def _are(some: Sequence["Prediction"]) -> str:
+    return "is" if len(some) == 1 else "are"
 
 
 def in_short(prediction: "Prediction") -> str:

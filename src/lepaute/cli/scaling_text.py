@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lepaute.cli.predict_text import apart, joint_warnings
+from lepaute.cli.predict_text import apart
 from lepaute.kit.tables import text_table
 from lepaute.kit.text import four_digits, ranks_text
 from lepaute.simulate.sweep import Sweep
+from lepaute.simulate.warnings import caveats
 
 if TYPE_CHECKING:
     from lepaute.simulate.prediction import Spread
@@ -40,7 +41,7 @@ def scaling_text(points: "Sequence[ScalingPoint]") -> str:
         f"efficiency relative to {points[0].ranks} rank(s)",
         text_table(titles, rows, left=(1,) if titles is TITLES else ()),
         *apart(Sweep(tuple(predictions))),
-        *(f"  warning: {warning}" for warning in joint_warnings(predictions)),
+        *(f"  warning: {caveat}" for caveat in caveats(predictions)),
     ]
     return "\n".join(lines)
 

@@ -83,6 +83,11 @@ def percent(share: float) -> str:
     return "-" if math.isnan(share) else f"{100 * share:.1f} %"
 
 
+def two_digits(value: float) -> str:
+    """With two digits; from 100 on, whole."""
+    return f"{value:.2g}" if abs(value) < 99.5 else f"{value:.0f}"
+
+
 def axis_unit(largest_s: float, seconds_from: float = 1.0) -> tuple[str, float]:
     """Unit of an axis of times that reaches so far, and how many of it make a second."""
     if largest_s >= seconds_from:

@@ -12,6 +12,8 @@ from math import fsum, hypot, sqrt
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.kit.text import two_digits
+from lepaute.simulate.shared_errors import own_relative_sd, share_errors, what_narrows
 from lepaute.stats.intervals import prediction_interval
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ class Difference:
     shared    : whether errors of the models cancel; not where the two have other kernels or days: then each ratio is of
                 two machines that have nothing to do with each other
     run_noise : whether the interval holds what differs between two runs of one day
+    narrower  : what would make the interval narrower, in words
     """
 
     ratio: float
@@ -36,6 +39,7 @@ class Difference:
     high: float | None
     shared: bool
     run_noise: bool
+    narrower: str = ""
 
     def __repr__(self) -> str:
         return f"<Difference {self.text}>"
@@ -49,10 +53,14 @@ class Difference:
     def text(self) -> str:
         """In words: 1.031 (95 %: 1.012 to 1.050), 3.1 % slower."""
         percent = 100.0 * (self.ratio - 1.0)
-        how = f"{abs(percent):.2g} % {'slower' if percent > 0 else 'faster'}" if percent else "equally fast"
+        how = f"{two_digits(abs(percent))} % {'slower' if percent > 0 else 'faster'}" if percent else "equally fast"
         if self.low is None or self.high is None:
             return f"{_decimal(self.ratio)} (one run: no interval), {how}"
+        if self.low == self.high == 1.0:
+            return "1.000, no difference"
         either = "" if self.is_told_apart else ", but either may be the faster one"
+        if either and self.narrower:
+            either += f" ({self.narrower})"
         return f"{_decimal(self.ratio)} (95 %: {_decimal(self.low)} to {_decimal(self.high)}), {how}{either}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -87,8 +95,16 @@ def difference(reference: "Prediction", other: "Prediction", *, one_machine: boo
         [time_s / run.time_s for time_s, run in zip(times_s, reference.run_list, strict=True)],
         shared=shared,
         run_noise=run_noise,
-        sampling_sd=hypot(reference.sampling_sd, other.sampling_sd),
+        sampling_sd=hypot(reference.sampling_sd, other.sampling_sd, _own_sd(before, after) if shared else 0.0),
+        narrower=what_narrows(
+            len(times_s), assumed=any(bool(each.platform.assumed) for each in (before, after) if not one_machine)
+        ),
     )
+
+
+def _own_sd(before: "Conditions", after: "Conditions") -> float:
+    """What the layer of days adds to a ratio of two machines, where it is on."""
+    return own_relative_sd(before.platform, after.platform) if before.layers.days else 0.0
 
 
 def may_be_as_fast(best: "Prediction", other: "Prediction") -> bool:
@@ -97,11 +113,24 @@ def may_be_as_fast(best: "Prediction", other: "Prediction") -> bool:
     Runs of equal seeds are of one machine on one day: 1 is inside the 95 % interval of the ratios of their speeds,
     which holds errors of models that the two do not share, noise, and the error of sampling. True for a single run.
     """
-    if min(run.time_s for both in (best, other) for run in both.run_list) <= 0.0:
-        return True
-    ratios = [of_other / of_best for of_other, of_best in zip(_speeds(other), _speeds(best), strict=True)]
-    low, high = prediction_interval(ratios, hypot(best.sampling_sd, other.sampling_sd))
+    low, high = _ends_of_speeds(best, other)
     return low is None or high is None or low <= 1.0 <= high
+
+
+def is_certainly_faster(one: "Prediction", other: "Prediction") -> bool:
+    """Whether the 95 % interval of the ratio of their speeds, as above, is above 1 as a whole; False for one run."""
+    low, _ = _ends_of_speeds(other, one)
+    return low is not None and low > 1.0
+
+
+def _ends_of_speeds(reference: "Prediction", other: "Prediction") -> tuple[float | None, float | None]:
+    """The 95 % interval of speed / speed of the reference, run by run; None where there is none."""
+    if min(run.time_s for both in (reference, other) for run in both.run_list) <= 0.0:
+        return None, None
+    ratios = [
+        of_other / of_reference for of_other, of_reference in zip(_speeds(other), _speeds(reference), strict=True)
+    ]
+    return prediction_interval(ratios, hypot(reference.sampling_sd, other.sampling_sd))
 
 
 def sd_on_one_day(one: "Prediction", again: "Prediction") -> float:
@@ -125,12 +154,14 @@ def _decimal(ratio: float) -> str:
     return f"{ratio:.3f}" if 0.1 <= ratio < 10.0 else f"{ratio:.4g}"
 
 
-def _of_ratios(ratios: Sequence[float], *, shared: bool, run_noise: bool, sampling_sd: float) -> Difference:
+def _of_ratios(
+    ratios: Sequence[float], *, shared: bool, run_noise: bool, sampling_sd: float, narrower: str
+) -> Difference:
     from lepaute import _core  # its log and exp have the same bits on every processor
 
     mean = fsum(_core.natural_log(ratio) for ratio in ratios) / len(ratios)
     low, high = prediction_interval(ratios, sampling_sd)
-    return Difference(_core.exponential(mean), low, high, shared, run_noise)
+    return Difference(_core.exponential(mean), low, high, shared, run_noise, narrower)
 
 
 def _comparable(one: "Prediction", other: "Prediction") -> "tuple[Conditions, Conditions]":
@@ -168,10 +199,7 @@ def _layers(conditions: "Conditions") -> str:
 
 
 def _share_errors(one: "Prediction", other: "Prediction") -> bool:
-    """Whether the same draws mean the same errors: one set of kernels, fitted once, and one layer of days."""
+    """Whether the same draws mean the same errors."""
     assert one.conditions is not None
     assert other.conditions is not None
-    threads = {one.application.threads_per_rank, other.application.threads_per_rank}
-    a, b = one.conditions.platform, other.conditions.platform
-    same_models = a is b or (a.kernels == b.kernels and a.days == b.days and a.population == b.population)
-    return same_models and (len(threads) == 1 or not one.application.kernel_models)
+    return share_errors(one.conditions.platform, other.conditions.platform, one.application, other.application)

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import fsum
 from typing import TYPE_CHECKING, Any
 
+from lepaute.kit.text import two_digits
 from lepaute.simulate.warnings import outside
 
 if TYPE_CHECKING:
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
     from lepaute.simulate.message_use import MessageUse
     from lepaute.simulate.run import KernelUse
 
-#: Of the whole time; a kernel with less is left out of the text.
+#: Of computing, or of moving messages; what has less is left out of the text.
 LEAST_SHARE = 0.0005
 WHERE = {
     "loopback": "messages inside nodes",
@@ -25,7 +27,8 @@ WHERE = {
 class Part:
     """One kernel, or one class of messages, outside its ranges.
 
-    share        : of the time of all ranks; share_of_own: of the time of this kernel, or of these messages
+    share        : of the computing time of all ranks, or of their time in moving messages; share_of_own: of the time of
+                   this kernel, or of these messages
     met_and_fitted : in words: "k = 64..64, fitted in 128..2048"
     """
 
@@ -37,23 +40,36 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class OutsideRanges:
-    """Shares of the time of all ranks (ranks x duration of the run) of one run.
+    """Shares of what one run computes, and of its time in moving messages (overheads, transfer, contention).
+
+    Waiting for others is neither.
 
     kernels, messages : those with any time outside, largest first; messages None where the engine does not tell
                         them, or the platform not the sizes
-    unknown_share     : of kernels whose model does not say in which ranges it was fitted
-    The time of messages is estimated: ranks spend `moving` of their time in moving messages (overheads, transfer,
-    contention), and of that the part that these sizes have of the time of all messages, each as if alone.
+    unknown_share     : of kernels whose model does not say in which ranges it was fitted, of computing
+    moving_of_work    : what moving messages has of computing and moving messages
+    The time of messages is estimated: the part that these sizes have of the time of all messages, each as if alone.
     """
 
     kernels: tuple[Part, ...]
     messages: tuple[Part, ...] | None
     unknown_share: float
+    moving_of_work: float = 0.0
 
     @property
     def share(self) -> float:
-        """Of all kernels and messages outside their ranges."""
-        return sum(part.share for part in (*self.kernels, *(self.messages or ())))
+        """Of computing: all kernels outside their ranges."""
+        return sum(part.share for part in self.kernels)
+
+    @property
+    def messages_share(self) -> float:
+        """Of moving messages: those of sizes outside."""
+        return sum(part.share for part in self.messages or ())
+
+    @property
+    def messages_of_work(self) -> float:
+        """Of computing and moving messages: messages of sizes outside."""
+        return self.messages_share * self.moving_of_work
 
     def to_dict(self) -> dict[str, Any]:
         """The value of `outside_ranges` in the JSON of a prediction."""
@@ -66,6 +82,7 @@ class OutsideRanges:
 
         return {
             "share": self.share,
+            "messages_share": self.messages_share,
             "kernels": of(self.kernels),
             "messages": None if self.messages is None else of(self.messages),
             "unknown_share": self.unknown_share,
@@ -73,34 +90,40 @@ class OutsideRanges:
 
     def text(self) -> str:
         """In words, for a person: one sentence."""
-        parts = [part for part in (*self.kernels, *(self.messages or ())) if part.share >= LEAST_SHARE]
-        if self.share < LEAST_SHARE:
-            text = "none of the simulated time was outside the fitted ranges"
-        else:
-            named = ", ".join(f"{WHERE.get(part.name, part.name)} {100.0 * part.share:.2g} %" for part in parts[:4])
-            text = f"{100.0 * self.share:.2g} % of the simulated time was outside the fitted ranges ({named})"
+        said = [
+            f"{two_digits(100.0 * share)} % of {what} ({_named(parts)})"
+            for share, what, parts in (
+                (self.share, "computing", self.kernels),
+                (self.messages_share, "moving messages", self.messages or ()),
+            )
+            if share >= LEAST_SHARE
+        ]
+        text = f"{' and '.join(said) or 'no computing'} was outside the fitted ranges"
         if self.unknown_share >= LEAST_SHARE:
-            text += f"; another {100.0 * self.unknown_share:.2g} % has no fitted ranges in the platform"
+            other = "another " if self.share >= LEAST_SHARE else ""
+            text += (
+                f"; {other}{two_digits(100.0 * self.unknown_share)} % of computing has no fitted ranges in the platform"
+            )
         return text
 
 
 def outside_ranges(
     kernels: "Mapping[str, KernelUse]",
     platform: "Platform",
-    all_ranks_s: float,
+    computing_s: float,
     *,
     messages: "Sequence[MessageUse] | None" = None,
     messages_s: float | None = None,
-    moving: float = 0.0,
+    moving_s: float = 0.0,
 ) -> OutsideRanges:
     """What one run spent outside ranges.
 
-    kernels     : use of each kernel, over all ranks; all_ranks_s: duration of the run times its ranks
+    kernels     : use of each kernel, over all ranks; computing_s: in all kernels, over all ranks
     messages    : use of each class of links whose ranges are known, None where the engine does not tell
     messages_s  : time of the messages of all classes, each as if alone; None: those of `messages` are all
-    moving      : share of the time of all ranks in moving messages
+    moving_s    : time of all ranks in moving messages
     """
-    whole_s = max(all_ranks_s, 1e-300)
+    whole_s = max(computing_s, fsum(use.time_s for use in kernels.values()), 1e-300)
     parts = [
         Part(
             name, use.extrapolated_time_s / whole_s, use.extrapolated_time_s / use.time_s, outside(name, use, platform)
@@ -114,11 +137,17 @@ def outside_ranges(
     if messages is not None and any(platform.network.fitted_sizes.values()):
         alone_s = max(sum(use.time_s for use in messages) if messages_s is None else messages_s, 1e-300)
         sent = _largest_first(
-            Part(use.link, moving * use.outside_time_s / alone_s, use.outside_time_s / use.time_s, _sizes(use))
+            Part(use.link, use.outside_time_s / alone_s, use.outside_time_s / use.time_s, _sizes(use))
             for use in messages
             if use.outside_time_s > 0.0
         )
-    return OutsideRanges(_largest_first(parts), sent, unknown_s / whole_s)
+    return OutsideRanges(_largest_first(parts), sent, unknown_s / whole_s, moving_s / (moving_s + whole_s))
+
+
+def _named(parts: Sequence[Part]) -> str:
+    """The largest four."""
+    shown = [part for part in parts if part.share >= LEAST_SHARE][:4]
+    return ", ".join(f"{WHERE.get(part.name, part.name)} {two_digits(100.0 * part.share)} %" for part in shown)
 
 
 def _largest_first(parts: Any) -> tuple[Part, ...]:

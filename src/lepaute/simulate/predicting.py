@@ -3,6 +3,7 @@
 import resource
 from collections import Counter
 from collections.abc import Callable, Sequence
+from collections.abc import Mapping as MappingOf
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,12 +24,14 @@ from lepaute.simulate.population import on_its_day
 from lepaute.simulate.prediction import Prediction, Run, SimulationFigures
 from lepaute.simulate.tasks import Task, run_tasks
 from lepaute.simulate.tracing import TraceRequest
+from lepaute.simulate.trust import DRAWN, SEEDS, is_worth_drawing, relative_sd_of_runs, simulator_of_draws, trust_of
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
     from lepaute.simulate.engine import Engine, Simulator
+    from lepaute.simulate.outside_ranges import OutsideRanges
     from lepaute.simulate.run import SimulatedRun
     from lepaute.simulate.tracing import TraceRequest
     from lepaute.simulate.transfer import Transfer
@@ -162,12 +165,45 @@ def predict_all(
         finished = run_tasks(tasks, progress, clocked=run_s is not None)
     else:
         finished = {task.key: task.work() for task in tasks}
-    runs_of: list[dict[str, list[SimulatedRun]]] = [{} for _ in applications]
+    runs_of = by_application(finished, len(applications))
+    doubtful = {
+        at: (application, cost)
+        for at, (application, cost) in enumerate(zip(applications, costs, strict=True))
+        if runs > 1
+        and is_worth_drawing(application, engine, outside_of(application, runs_of[at][WHOLE][0], conditions).share)
+    }
+    drawn = by_application(run_tasks(tasks_of_draws(doubtful, engine, conditions)), len(applications))
+    return [
+        prediction_of(
+            application,
+            conditions,
+            simulator,
+            runs_of[at].pop(WHOLE),
+            runs_of[at] if parts else None,
+            relative_sd_of_runs(drawn[at]) if at in doubtful else None,
+        )
+        for at, application in enumerate(applications)
+    ]
+
+
+def by_application(finished: "MappingOf[Key, SimulatedRun]", count: int) -> "list[dict[str, list[SimulatedRun]]]":
+    """The runs of each application by name, in the order of their numbers."""
+    runs_of: list[dict[str, list[SimulatedRun]]] = [{} for _ in range(count)]
     for at, name, run in sorted(finished):
         runs_of[at].setdefault(name, []).append(finished[at, name, run])
+    return runs_of
+
+
+def tasks_of_draws(
+    doubtful: "MappingOf[int, tuple[Application, float]]", engine: "Engine", conditions: Conditions
+) -> "list[Task[Key, SimulatedRun]]":
+    """The runs that tell what extrapolation does to the times of applications, by their place, with their costs."""
     return [
-        prediction_of(application, conditions, simulator, runs_of[at].pop(WHOLE), runs_of[at] if parts else None)
-        for at, application in enumerate(applications)
+        task_of(simulator, application, (at, name, seed), cost, seed)
+        for at, (application, cost) in doubtful.items()
+        for name in DRAWN
+        for simulator in [simulator_of_draws(name, application, engine, conditions)]
+        for seed in SEEDS
     ]
 
 
@@ -242,15 +278,18 @@ def prediction_of(
     simulator: "Simulator",
     runs: "Sequence[SimulatedRun]",
     runs_of_parts: "dict[str, list[SimulatedRun]] | None",
+    extrapolation_sd: float | None = None,
 ) -> Prediction:
-    """The prediction that the runs of one application make together; runs_of_parts : that draw one layer alone each."""
+    """The prediction that the runs of one application make together.
+
+    runs_of_parts : that draw one layer alone each
+    extrapolation_sd : relative standard deviation of the time by errors of extrapolated kernels; None: not known
+    """
     platform, first = conditions.platform, runs[0]
     place = (platform, application.ranks, application.threads_per_rank)
     ranks_on_node = Counter(core // platform.nodes.cores for core in conditions.mapping.cores(*place))
-    # Models that are drawn anew have no fitted ranges.
-    draws = application.kernel_models
-    first_day = on_its_day(platform, first.seed, days=conditions.layers.days) if draws else platform
-    whole_s = application.ranks * first.whole_s
+    outside = outside_of(application, first, conditions)
+    trust = trust_of(outside, extrapolation_sd)
     mapping = conditions.mapping.to_dict(*place)
     factors = [
         1.0 if conditions.transfer is None else conditions.transfer.factor(run.seed, application) for run in runs
@@ -286,6 +325,7 @@ def prediction_of(
             *(conditions.lag.warnings if conditions.lag is not None and application.kernel_models else []),
             *simulator.warnings(first),
             *sampling_warnings(runs),
+            *trust.warnings,
         ),
         simulation=figures_of(runs),
         settings=dict(conditions.settings),
@@ -293,19 +333,26 @@ def prediction_of(
         mapping={} if mapping == USUAL_MAPPING and not application.names_mapping else mapping,
         nodes=len(ranks_on_node),
         sampling_sd=sampling_sd(runs),
-        outside=outside_ranges(
-            first.kernels,
-            first_day,
-            whole_s,
-            messages=first.message_use,
-            messages_s=first.messages_s,
-            moving=first.moving,
-        ),
+        outside=outside,
+        trust=trust,
         parts=None
         if runs_of_parts is None
         else parts_of(application, conditions, simulator, runs_of_parts, sampling_sd(runs)),
         first=first,
         conditions=conditions,
+    )
+
+
+def outside_of(application: "Application", run: "SimulatedRun", conditions: Conditions) -> "OutsideRanges":
+    """What a run computed outside of the fitted ranges; models that were drawn anew for it have none."""
+    platform = conditions.platform
+    return outside_ranges(
+        run.kernels,
+        on_its_day(platform, run.seed, days=conditions.layers.days) if application.kernel_models else platform,
+        run.computing_s,
+        messages=run.message_use,
+        messages_s=run.messages_s,
+        moving_s=run.moving * application.ranks * run.whole_s,
     )
 
 

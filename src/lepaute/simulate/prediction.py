@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.simulate.application import GFLOPS
+from lepaute.simulate.trust import Trust
 from lepaute.stats.intervals import prediction_interval
 
 if TYPE_CHECKING:
@@ -123,10 +124,6 @@ class SimulationFigures:
         return {name: value for name, value in figures.items() if value is not None}
 
 
-#: A prediction of which a larger share of the time is extrapolated is compared with no other.
-MOST_EXTRAPOLATED = 0.2
-
-
 @dataclass(frozen=True)
 class Prediction:
     """What an application will do on a platform, with its uncertainty. Keys of the JSON as in the design, section 5.
@@ -134,7 +131,7 @@ class Prediction:
     mapping : ranks to cores, as the parameters show it
     nodes   : number of nodes that hold ranks
     sampling_sd : relative standard deviation of what windows of steps are off from all; 0 where all were simulated
-    outside : what the first run spent outside the ranges of the models
+    outside : what the first run computed outside the ranges of the models;  trust : what follows from that
     parts   : what the half-widths of its intervals are made of; None where that was not asked for
     first   : all that is known of the first run
     conditions : under which it was simulated
@@ -154,6 +151,7 @@ class Prediction:
     nodes: int = 1
     sampling_sd: float = 0.0
     outside: "OutsideRanges | None" = None
+    trust: Trust = Trust(0.0)  # noqa: RUF009 - immutable
     parts: "Parts | None" = None
     first: "SimulatedRun | None" = field(default=None, compare=False, repr=False)
     conditions: "Conditions | None" = field(default=None, compare=False, repr=False)
@@ -182,13 +180,13 @@ class Prediction:
 
     @property
     def extrapolated_share(self) -> float | None:
-        """Share of the time of all ranks spent outside the ranges of the models, of the first run; None: unknown."""
+        """Share of computing that is outside the ranges of the models, of the first run; None: unknown."""
         return None if self.outside is None else self.outside.share
 
     @property
     def comparable(self) -> bool:
-        """Whether so little is extrapolated that the prediction may be called better or worse than another one."""
-        return (self.extrapolated_share or 0.0) <= MOST_EXTRAPOLATED
+        """Whether the prediction may be called better or worse than another one: `trust` says why not."""
+        return self.trust.comparable
 
     @property
     def runs(self) -> "pd.DataFrame":
@@ -289,6 +287,7 @@ class Prediction:
             **({"outside_ranges": self.outside.to_dict()} if self.outside else {}),
             "extrapolated_share": self.extrapolated_share,
             "comparable": self.comparable,
+            "trust": self.trust.to_dict(),
             **(self.application.details(self.first) if self.first else {}),
             "simulation": self.simulation.to_dict(),
             "version": self.version,

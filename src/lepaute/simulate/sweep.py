@@ -1,11 +1,13 @@
-"""Several predictions side by side: which are comparable, the best of these, what to calibrate for the others."""
+"""Several predictions side by side: which are comparable, the best of these, what is ahead of it or may be, and what
+to calibrate for the others."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lepaute.simulate.comparing import may_be_as_fast
+from lepaute.simulate.comparing import is_certainly_faster, may_be_as_fast
 from lepaute.simulate.effects import effects
+from lepaute.simulate.warnings import caveats
 
 if TYPE_CHECKING:
     from lepaute.simulate.application import Application
@@ -29,7 +31,7 @@ LARGER = "lepaute calibrate, without --quick, which measures small matrices only
 class Sweep:
     """Predictions of combinations on one platform, in the order asked for.
 
-    comparable : those of which at most a fifth of the time is extrapolated;  apart : the others
+    comparable : those whose time extrapolation does not decide (simulate/trust.py);  apart : the others
     """
 
     predictions: tuple["Prediction", ...]
@@ -70,20 +72,45 @@ class Sweep:
         return best, *(one for one in near if may_be_as_fast(best, one))
 
     @property
+    def ahead(self) -> tuple["Prediction", ...]:
+        """Those that are not comparable and yet certainly faster than all that are, the fastest first.
+
+        Where none is comparable, the one that is certainly faster than each other one, if there is such a one.
+        """
+        fastest = sorted(self.apart, key=speed, reverse=True)
+        if self.best is not None:
+            best = self.best
+            return tuple(one for one in fastest if is_certainly_faster(one, best))
+        first, *others = fastest
+        return (first,) if others and all(is_certainly_faster(first, one) for one in others) else ()
+
+    @property
+    def rivals(self) -> tuple["Prediction", ...]:
+        """Those that are not comparable and may be as fast as the best, the fastest first."""
+        best = self.best
+        if best is None:
+            return ()
+        return tuple(one for one in sorted(self.apart, key=speed, reverse=True) if may_be_as_fast(best, one))
+
+    @property
     def best_places(self) -> list[int]:
         """Where the `bests` of each problem stand among the predictions, from 0."""
         places = {id(one): place for place, one in enumerate(self.predictions)}
         return [places[id(one)] for each in self.problems for one in each.bests]
 
     def to_dict(self) -> dict[str, Any]:
-        """Entries of the JSON: the places of all that may be the best; the same, and the parameters, by problem."""
+        """Entries of the JSON: the places of all that may be the best, and the caveats; by problem these places, those
+        of what is ahead of the best or may be as fast, and the parameters."""
         places = {id(one): place for place, one in enumerate(self.predictions)}
         return {
             "best": self.best_places,
+            "caveats": caveats(self.predictions),
             "problems": [
                 {
                     "problem": each.problem,
                     "best": [places[id(one)] for one in each.bests],
+                    "ahead": [places[id(one)] for one in each.ahead],
+                    "rivals": [places[id(one)] for one in each.rivals],
                     "parameters": [parameter.to_dict() for parameter in effects(each.predictions)],
                 }
                 for each in self.problems

@@ -7,7 +7,7 @@ from lepaute.kit.text import quantity
 from lepaute.simulate.layers import layers_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
@@ -18,12 +18,47 @@ CLIPPED_SHARE = 0.1  # of a kernel's calls; above it, the kernel as a whole cost
 SMALL_SHARE = 0.005  # of a kernel's time; below it, an extrapolation is not worth a sentence
 
 
+#: Where block sizes are compared, and a prediction guesses_block_size().
+BLOCK_SIZES_GUESSED = (
+    "block sizes are compared by a model of dgemm without fitted ranges: how it depends on NB on this machine is "
+    "not known, so that their order may be another one; a calibration at these sizes tells"
+)
+
+
+def caveats(predictions: "Sequence[Prediction]") -> list[str]:
+    """What a reader of several predictions must know: the warnings of all, alike ones as one with its count, and that
+    of comparing them."""
+    sizes = {getattr(one.application, "nb", None) for one in predictions}
+    guessed = len(sizes) > 1 and any(map(guesses_block_size, predictions))
+    names = {name for one in predictions for name in one.kernel_time_s}
+    return joined([one.warnings for one in predictions], names) + ([BLOCK_SIZES_GUESSED] if guessed else [])
+
+
+def joined(warnings: "Sequence[Sequence[str]]", names: "Collection[str]" = ()) -> list[str]:
+    """The warnings of several predictions, those that differ in numbers or kernels alone as one with its count."""
+    return [alike.line(len(warnings)) for alike in _alike([text for each in warnings for text in each], names)]
+
+
 def alike_warnings(predictions: "Sequence[Prediction]") -> list[Alike]:
     """The warnings of all, those that differ in numbers or kernels alone as one."""
+    texts = [warning for one in predictions for warning in one.warnings]
+    return _alike(texts, {name for one in predictions for name in one.kernel_time_s})
+
+
+def _alike(texts: "Sequence[str]", names: "Collection[str]") -> list[Alike]:
     from lepaute import _core
 
-    texts = [warning for one in predictions for warning in one.warnings]
-    return one_for_all(texts, [*_core.kernel_names(), *{name for one in predictions for name in one.kernel_time_s}])
+    return one_for_all(texts, [*_core.kernel_names(), *names])
+
+
+def guesses_block_size(prediction: "Prediction") -> bool:
+    """Whether its dgemm is one of which nobody says at which sizes it was measured: more of computing has no fitted
+    ranges than all other kernels take."""
+    if prediction.outside is None or prediction.first is None:
+        return False
+    computing_s = max(prediction.first.computing_s, 1e-300)
+    others_s = sum(time_s for name, time_s in prediction.kernel_time_s.items() if name not in ("dgemm", "dgemm_nn"))
+    return prediction.outside.unknown_share > others_s / computing_s + 0.01
 
 
 def model_warnings(

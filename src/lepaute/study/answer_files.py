@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from lepaute.study.questions import Answer
     from lepaute.study.schema import Study
 
-#: The input file of the best run within the calibrated ranges, where HPL.dat is of one outside.
-COMPARABLE = "HPL_within_ranges.dat"
+#: The input file of the run that is certainly faster than the best one, but not comparable with it.
+AHEAD = "HPL_not_comparable.dat"
 
 
 def write_answer_files(
@@ -22,31 +22,38 @@ def write_answer_files(
     configurations: "Configurations",
     answer: "Answer",
     outcomes: Sequence["Outcome"],
+    caveats: Sequence[str] = (),
     command: str | None = None,
 ) -> list[str]:
-    """Writes report.html, and where HPL was tuned HPL.dat and perhaps HPL_within_ranges.dat; returns their names.
+    """Writes report.html, and where HPL was tuned HPL.dat and perhaps HPL_not_comparable.dat; returns their names.
 
-    command : that was given, if any
+    caveats : of the answer;  command : that was given, if any
     """
     from lepaute.kit.files import write_whole
     from lepaute.study.tune import Tuned, write_hpl_dat
 
-    write_whole(folder / "report.html", page_of(study, answer, outcomes, command))
+    write_whole(folder / "report.html", page_of(study, answer, outcomes, caveats, command))
     names = ["report.html"]
     if isinstance(answer, Tuned):
         application = configurations.at(answer.best).application
         if application.name == "hpl":
             write_hpl_dat(folder / "HPL.dat", application)
             names.append("HPL.dat")
-            within = answer.ranking.within
-            (folder / COMPARABLE).unlink(missing_ok=True)  # of the simulation, where real runs have decided meanwhile
-            if answer.real is None and answer.ranking.best.flagged and within is not None:
-                write_hpl_dat(folder / COMPARABLE, configurations.at(within.point).application)
-                names.append(COMPARABLE)
+            ahead = answer.ranking.ahead
+            (folder / AHEAD).unlink(missing_ok=True)  # of the simulation, where real runs have decided meanwhile
+            if answer.real is None and ahead:
+                write_hpl_dat(folder / AHEAD, configurations.at(ahead[0].point).application)
+                names.append(AHEAD)
     return names
 
 
-def page_of(study: "Study", answer: "Answer", outcomes: Sequence["Outcome"], command: str | None = None) -> str:
+def page_of(
+    study: "Study",
+    answer: "Answer",
+    outcomes: Sequence["Outcome"],
+    caveats: Sequence[str] = (),
+    command: str | None = None,
+) -> str:
     """The page of an answer."""
     from lepaute.study import report_page
     from lepaute.study.pareto import Front
@@ -67,6 +74,7 @@ def page_of(study: "Study", answer: "Answer", outcomes: Sequence["Outcome"], com
         question_in_words(study),
         (*([command] if command else []), f"lepaute study {study.question} study.yaml"),
         f"{base} on {study.base.platform}; seeds from {study.seed}; lepaute {__version__}",
+        tuple(caveats),
     )
     if isinstance(answer, WhatIfAnswer):
         return report_page.whatif_page(asked, answer, outcomes)

@@ -1,11 +1,13 @@
 """The question capacity of a study file: which machine, of the parts of a catalogue."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
 from lepaute.study.capacity import Machine, answered, load_catalogue, machines, with_machines
-from lepaute.study.evaluation import Evaluate, trials_of
+from lepaute.study.evaluation import Evaluate, by_point, trials_of
+from lepaute.study.trust import Judge
 
 if TYPE_CHECKING:
     from lepaute.study.configuration import Configurations
@@ -33,4 +35,7 @@ def study_of_machines(study: "Study", folder: Path | None = None) -> "Study":
 def capacity(study: "Study", configurations: "Configurations", evaluate: Evaluate) -> "Front":
     """The machines on the Pareto front of time, cost and energy; `study` has them as its scenarios."""
     outcomes = evaluate(trials_of(configurations.points(), study.runs, study.seed))
-    return answered(outcomes, machines_of(study, configurations.folder), seed=study.seed)
+    found = answered(outcomes, machines_of(study, configurations.folder), seed=study.seed)
+    groups, judge = by_point(outcomes), Judge(evaluate)
+    chosen = {one.point: groups[one.point] for one in found.members}
+    return replace(found, trusts=judge(chosen) if study.runs > 1 else {})

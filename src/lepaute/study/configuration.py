@@ -67,7 +67,8 @@ class Configuration:
 
     def key(self, trial: Trial) -> str:
         """Of a simulation: the same one has the same key, whichever study asks for it."""
-        return hashlib.sha256(f"{self.digest} {trial.seed} {trial.repeat}".encode()).hexdigest()
+        drawn = f" {trial.drawn}" if trial.drawn else ""
+        return hashlib.sha256(f"{self.digest} {trial.seed} {trial.repeat}{drawn}".encode()).hexdigest()
 
     def repeated(self, repeat: int) -> Conditions:
         """The conditions of another run on the same machines and days."""
@@ -83,12 +84,15 @@ class Configuration:
 
     def shares_errors(self, other: "Configuration") -> bool:
         """Whether the same draws mean the same errors of models, so that they cancel in a comparison."""
-        from lepaute.simulate.population import drawn_alike
+        from lepaute.simulate.shared_errors import share_errors
 
-        a, b = self.models, other.models
-        same = a is b or (a.kernels == b.kernels and a.days == b.days and drawn_alike(a.population, b.population))
-        threads = {self.application.threads_per_rank, other.application.threads_per_rank}
-        return same and (len(threads) == 1 or not self.application.kernel_models)
+        return share_errors(self.models, other.models, self.application, other.application)
+
+    def own_relative_sd(self, other: "Configuration") -> float:
+        """Of the ratio of both, by what differs between two machines that share their guesses."""
+        from lepaute.simulate.shared_errors import own_relative_sd
+
+        return own_relative_sd(self.models, other.models) if self.conditions.layers.days else 0.0
 
 
 class Configurations:

@@ -17,6 +17,10 @@ from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point
 #: Factors, by the last word of their path, that decide which rank computes what on which CPU.
 GEOMETRY = frozenset({"grid", "p", "q", "pmap", "mapping", "hostfile", "nodes", "count", "ranks", "threads_per_rank"})
 
+#: A ratio this near to 1 in all runs is one of equal runs, but for rounding.
+ROUNDING = 1e-9
+NO_DIFFERENCE = "no difference"
+
 
 @dataclass(frozen=True, slots=True)
 class PairDifference:
@@ -28,6 +32,7 @@ class PairDifference:
     shared_variance : share of the variance of both logarithms that cancels, 0 to 1; below 0 it would be better to
         compare runs that have nothing in common
     same_geometry : whether ranks compute for the same parts of the problem on the same CPUs
+    narrower  : what would make the interval narrower, in words
     """
 
     reference: Point
@@ -39,6 +44,7 @@ class PairDifference:
     pairs: int
     shared_variance: float
     same_geometry: bool
+    narrower: str = ""
 
     @property
     def is_told_apart(self) -> bool:
@@ -57,11 +63,14 @@ class PairDifference:
         """In words: 3.1 % less (95 %: 5 % to 1.2 % less)."""
         if self.low is None or self.high is None:
             return f"{_percent(self.ratio)} (one run: no interval)"
+        if max(abs(end - 1.0) for end in (self.ratio, self.low, self.high)) < ROUNDING:
+            return NO_DIFFERENCE
         note = "" if self.same_geometry else "; ranks on other CPUs, so that errors of single CPUs do not cancel"
         bounds = f"95 %: {_percent(self.low)} to {_percent(self.high)}"
         if self.is_told_apart:
             return f"{_percent(self.ratio)} ({bounds}){note}"
-        return f"cannot be told apart ({bounds}){note}"
+        narrower = f"; {self.narrower}" if self.narrower else ""
+        return f"cannot be told apart ({bounds}){note}{narrower}"
 
     def to_dict(self) -> dict[str, Any]:
         """An entry of the JSON."""
@@ -77,9 +86,18 @@ class PairDifference:
         }
 
 
-def difference(reference: Sequence[Outcome], other: Sequence[Outcome], response: str = "time_s") -> PairDifference:
+def difference(
+    reference: Sequence[Outcome],
+    other: Sequence[Outcome],
+    response: str = "time_s",
+    *,
+    own_sd: float = 0.0,
+    narrower: str = "",
+) -> PairDifference:
     """The difference of two points from the outcomes of each, paired by seed: those that both have, none refused.
 
+    own_sd : relative standard deviation of the ratio by what the paired runs wrongly share
+    narrower : what would make the interval narrower, in words
     Raises InputError where no seed is common, where a response is not above 0, or where runs of one seed have the same
     repeat: they would share the effect of the run, and two real runs do not.
     """
@@ -97,7 +115,7 @@ def difference(reference: Sequence[Outcome], other: Sequence[Outcome], response:
     if min(min(pair) for pair in pairs) <= 0.0:
         raise InputError(f"{response} is 0 in a run, and nothing is a multiple of it")
     ratios = [after / before for before, after in pairs]
-    sampling_sd = hypot(*(max(each[seed].sampling_sd for seed in seeds) for each in (one, two)))
+    sampling_sd = hypot(own_sd, *(max(each[seed].sampling_sd for seed in seeds) for each in (one, two)))
     low, high = prediction_interval(ratios, sampling_sd)
     logs = [_core.natural_log(ratio) for ratio in ratios]
     points = reference[0].trial.point, other[0].trial.point
@@ -110,6 +128,7 @@ def difference(reference: Sequence[Outcome], other: Sequence[Outcome], response:
         len(seeds),
         _shared_variance(pairs),
         same_geometry(*points),
+        narrower,
     )
 
 

@@ -17,8 +17,6 @@ Value = str | int | float | bool | None
 SCENARIO = "scenario"
 #: Whole numbers above are not exact as floating-point numbers.
 _EXACT = 2**53
-#: What has a larger share of its time extrapolated is flagged; it competes with its wider interval.
-MOST_EXTRAPOLATED = 0.2
 #: Responses of which less is better; of any other (rates, rates per watt), more is.
 LESS_IS_BETTER = frozenset({"time_s", "energy_j", "cost"})
 
@@ -80,11 +78,13 @@ class Trial:
     """One run. Trials of equal seeds see the same machine on the same day, at whatever point: common random numbers.
 
     repeat : which of several runs on that machine and day; they differ in their noise alone
+    drawn  : of a run that judges the point: what it draws (`DRAWN` in simulate/trust.py); empty: all that it should
     """
 
     point: Point
     seed: int
     repeat: int = 0
+    drawn: str = ""
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 2**63:
@@ -98,9 +98,12 @@ class Outcome:
     """What came of a trial.
 
     responses    : such as time_s, rate_gflops, energy_j, gflops_per_watt, cost; those that are known
-    extrapolated : share of the time of all ranks that rests on models outside of their fitted ranges
+    extrapolated : share of computing that is outside of the fitted ranges of models;  messages_outside : share that
+        messages of sizes outside have of computing and moving messages
     refusal      : why there are no responses; None where there are
     sampling_sd  : relative standard deviation of the error of sampling in the times; 0 of full simulations
+    caveats      : the warnings of the prediction, but for that it is not comparable (study/trust.py)
+    guesses_block_size : whether most of it rests on a dgemm of which nobody says at which sizes it was measured
     """
 
     trial: Trial
@@ -108,6 +111,9 @@ class Outcome:
     extrapolated: float = 0.0
     refusal: str | None = None
     sampling_sd: float = 0.0
+    messages_outside: float = 0.0
+    caveats: tuple[str, ...] = ()
+    guesses_block_size: bool = False
 
     def __getitem__(self, response: str) -> float:
         """A response; raises InputError where it is not known."""

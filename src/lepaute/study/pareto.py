@@ -4,11 +4,12 @@ Equal seeds are one machine at all points, so a front is drawn whole, with all p
 mean and the covariance of what was simulated, since seeds are few.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.simulate.trust import Trust
 from lepaute.stats.intervals import prediction_interval
 from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point, by_point
 from lepaute.study.wording import RESPONSES, amount, called, listed, noun
@@ -53,11 +54,15 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """All points, those on the front with the largest probability first; refused: points that cannot be."""
+    """All points, those on the front with the largest probability first; refused: points that cannot be.
+
+    trusts : of the points that were judged
+    """
 
     responses: tuple[str, ...]
     members: tuple[Member, ...]
     refused: dict[Point, str]
+    trusts: Mapping[Point, Trust] = field(default_factory=dict)
 
     @property
     def likely(self) -> tuple[Member, ...]:
@@ -65,11 +70,16 @@ class Front:
         found = [one for one in self.members if one.probability >= 0.5]
         return tuple(sorted(found, key=lambda one: one.spreads[self.responses[0]].middle))
 
+    def comparable(self, member: Member) -> bool:
+        """Whether it may be called better or worse than others."""
+        return member.point not in self.trusts or self.trusts[member.point].comparable
+
     @property
     def text(self) -> str:
         """The answer in one sentence."""
         parts = [
-            f"{called(one.point)} ({', '.join(_said(name, one.spreads[name].middle) for name in self.responses)})"
+            f"{called(one.point)} ({', '.join(_said(name, one.spreads[name].middle) for name in self.responses)}"
+            f"{'' if self.comparable(one) else '; not comparable'})"
             for one in self.likely[:6]
         ]
         rest = len(self.likely) - len(parts)
@@ -83,7 +93,7 @@ class Front:
         """The JSON object."""
         return {
             "responses": list(self.responses),
-            "points": [one.to_dict() for one in self.members],
+            "points": [one.to_dict() | {"comparable": self.comparable(one)} for one in self.members],
             "refused": [{"point": dict(point), "reason": reason} for point, reason in self.refused.items()],
         }
 

@@ -76,7 +76,7 @@ def ranking(found: Ranking) -> Drawing:
     low, high = max(min(ends), 2.0 - 1.5 * worst, 0.5), min(max(ends), 1.0 + 2.0 * max(worst - 1.0, 0.02))
     rest = len(found.standings) - len(rows)
     names = [f"{one.point}{' *' if one.flagged else ''}" for one in rows]
-    starred = "; *: not comparable, since more than a fifth of its time is extrapolated"
+    starred = "; *: not comparable, since too much depends on what is outside the fitted ranges"
     more = starred if any(one.flagged for one in rows) else ""
     more += f"; {rest} more are worse still" if rest > 0 else ""
     picture, place = named_rows(

@@ -5,16 +5,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from lepaute.simulate.trust import Trust
     from lepaute.study.configuration import Configurations
-    from lepaute.study.evaluation import Evaluate
+    from lepaute.study.evaluation import Evaluate, Point
     from lepaute.study.schema import Study
 
 
 class Answer(Protocol):
-    """What a question gives: for a person, and as a JSON object."""
+    """What a question gives: for a person, and as a JSON object; trusts : of the points that it judged."""
 
     @property
     def text(self) -> str: ...
+
+    @property
+    def trusts(self) -> "Mapping[Point, Trust]": ...
 
     def to_dict(self) -> dict[str, Any]: ...
 

@@ -11,8 +11,10 @@ from math import exp, hypot, inf, nan, sqrt
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.simulate.trust import Trust
 from lepaute.stats.student import student_quantile
-from lepaute.study.evaluation import LESS_IS_BETTER, MOST_EXTRAPOLATED, Outcome, Point
+from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point
+from lepaute.study.trust import by_share
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 #: degrees of freedom as this.
 FEW_RUNS, WORTH_OF_OTHERS = 4, 6.0
 DRAWS = 4000
+#: More runs of each point than these are not advised.
+MOST_ADVISED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +36,12 @@ class Standing:
 
     value       : the response: of the best its geometric mean over its runs, of another one that mean and the ratio, so
         that points with fewer seeds are seen on the same machines
-    ratio       : to the best, at the seeds of both: above 1 is worse, for rates too; 1 for the best
+    ratio       : to the best, at the seeds of both: above 1 is worse, for rates too; below 1, it is not comparable
     low, high   : 95 % prediction interval of that ratio for one further machine and day; None where there is too little
-    probability : that it is the best one on the machine; of all together 1; NaN where that was not wanted
+    probability : that it is the best one on the machine of those that are comparable, of all of them together 1; NaN
+        where that was not wanted
     near        : whether it cannot be told from the best
+    enough      : runs of each that would tell it from the best; None where no number would, or there are too few to say
     """
 
     point: Point
@@ -46,12 +52,13 @@ class Standing:
     high: float | None
     probability: float
     near: bool
-    extrapolated: float
+    trust: Trust
+    enough: int | None = None
 
     @property
     def flagged(self) -> bool:
-        """Whether more of its time rests on models outside of their fitted ranges than usual for a comparison."""
-        return self.extrapolated > MOST_EXTRAPOLATED
+        """Whether it is not comparable."""
+        return not self.trust.comparable
 
     def to_dict(self) -> dict[str, Any]:
         """An entry of the JSON."""
@@ -62,14 +69,14 @@ class Standing:
             "ratio": {"mean": self.ratio, "low": self.low, "high": self.high},
             "probability_best": self.probability,
             "near_best": self.near,
-            "extrapolated": self.extrapolated,
-            "flagged": self.flagged,
+            "comparable": self.trust.comparable,
+            "trust": self.trust.to_dict(),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """All points, the best first.
+    """All points: the best of those that are comparable first (of all where none is), the others by their ratio to it.
 
     expected_loss : how much worse than the best the first one is expected to be, as far as further simulations could
         tell: relative, an upper bound; infinite while every point has one run
@@ -87,13 +94,18 @@ class Ranking:
 
     @property
     def near(self) -> tuple[Standing, ...]:
-        """The best and all that cannot be told from it."""
-        return tuple(one for one in self.standings if one.near)
+        """The best and all comparable ones that cannot be told from it; where none is comparable, all of these."""
+        return tuple(one for one in self.standings if one.near and (not one.flagged or self.best.flagged))
 
     @property
-    def within(self) -> Standing | None:
-        """The best of those that are not flagged; None where all are."""
-        return next((one for one in self.standings if not one.flagged), None)
+    def ahead(self) -> tuple[Standing, ...]:
+        """Those that are not comparable and yet certainly better than the best, the best of them first."""
+        return tuple(one for one in self.standings if one.flagged and one.high is not None and one.high < 1.0)
+
+    @property
+    def rivals(self) -> tuple[Standing, ...]:
+        """Those that are not comparable and cannot be told from the best, which is."""
+        return tuple(one for one in self.standings if one.near and one.flagged and not self.best.flagged)
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON."""
@@ -101,7 +113,7 @@ class Ranking:
             "response": self.response,
             "expected_loss": self.expected_loss if self.expected_loss < inf else None,
             "standings": [one.to_dict() for one in self.standings],
-            "best_within_ranges": None if self.within is None else dict(self.within.point),
+            "ahead": [dict(one.point) for one in self.ahead],
             "refused": [{"point": dict(point), "reason": reason} for point, reason in self.refused.items()],
         }
 
@@ -113,7 +125,7 @@ class _Runs:
     point: Point
     logs: Mapping[int, float]
     sampling_sd: float
-    extrapolated: float
+    trust: Trust
 
     @property
     def mean(self) -> float:
@@ -140,6 +152,18 @@ class _Gap:
         """Of a further difference about this mean."""
         return hypot(self.sd * sqrt(1.0 + 1.0 / self.count), self.sampling_sd)
 
+    @property
+    def enough(self) -> int | None:
+        """Runs of each with which 0 would be outside the 95 % interval of a further difference, if mean and standard
+        deviation are what they seem; None where no number would do."""
+        if self.degrees == 0.0 or abs(self.mean) <= 1.96 * hypot(self.sd, self.sampling_sd):
+            return None
+        for runs in range(max(self.count, 2), MOST_ADVISED + 1):
+            reach = student_quantile(0.975, runs - 1) * hypot(self.sd * sqrt(1.0 + 1.0 / runs), self.sampling_sd)
+            if reach < abs(self.mean):
+                return runs
+        return None
+
 
 def rank(
     outcomes: Iterable[Outcome],
@@ -147,28 +171,33 @@ def rank(
     *,
     seed: int = 1,
     probabilities: bool = True,
+    trusts: Mapping[Point, Trust] | None = None,
 ) -> Ranking:
     """The ranking of the points of these outcomes.
 
+    trusts : of points that were judged; of others by their shares
     seed : of the draws behind the probabilities;  probabilities : whether they are wanted, which takes longest
     Raises InputError where no point competes, or a response is not above 0.
     """
-    runs, refused = _runs_of(outcomes, response)
+    runs, refused = _runs_of(outcomes, response, trusts or {})
     if not runs:
         why = next(iter(refused.values()), "there is none")
         raise InputError(f"no point can be compared: {why}")
-    most = max(len(one.logs) for one in runs)
-    best = min((one for one in runs if len(one.logs) == most), key=lambda one: one.mean)
+    competing = [one for one in runs if one.trust.comparable] or runs
+    most = max(len(one.logs) for one in competing)
+    best = min((one for one in competing if len(one.logs) == most), key=lambda one: one.mean)
     gaps = _gaps(runs, best)
-    chances = _probabilities(runs, best, gaps, seed) if probabilities else dict.fromkeys(gaps, nan)
+    chances = _probabilities(competing, best, gaps, seed) if probabilities else dict.fromkeys(gaps, nan)
     sign = 1.0 if response in LESS_IS_BETTER else -1.0
-    standings = [_standing(one, gaps[one.point], chances[one.point], best, sign) for one in runs]
+    standings = [_standing(one, gaps[one.point], chances.get(one.point, 0.0), best, sign) for one in runs]
     standings.sort(key=lambda one: (one.point != best.point, one.ratio))
-    loss = sum(_loss(gaps[one.point]) for one in runs if one is not best)
+    loss = sum(_loss(gaps[one.point]) for one in competing if one is not best)
     return Ranking(response, tuple(standings), loss, refused)
 
 
-def _runs_of(outcomes: Iterable[Outcome], response: str) -> tuple[list[_Runs], dict[Point, str]]:
+def _runs_of(
+    outcomes: Iterable[Outcome], response: str, trusts: Mapping[Point, Trust]
+) -> tuple[list[_Runs], dict[Point, str]]:
     from lepaute import _core
 
     sign = 1.0 if response in LESS_IS_BETTER else -1.0
@@ -186,7 +215,8 @@ def _runs_of(outcomes: Iterable[Outcome], response: str) -> tuple[list[_Runs], d
         if min(one[response] for one in each) <= 0.0:
             raise InputError(f"{response} is 0 at {point}, and nothing is a multiple of it")
         logs = {one.trial.seed: sign * _core.natural_log(one[response]) for one in each}
-        runs.append(_Runs(point, logs, max(one.sampling_sd for one in each), max(one.extrapolated for one in each)))
+        trust = trusts.get(point) or by_share(each)
+        runs.append(_Runs(point, logs, max(one.sampling_sd for one in each), trust))
     return runs, refused
 
 
@@ -228,9 +258,9 @@ def _standing(one: _Runs, gap: _Gap, probability: float, best: _Runs, sign: floa
     if gap.degrees > 0.0 and not is_best:
         reach = student_quantile(0.975, gap.degrees) * gap.prediction_sd
         low, high = exp(max(gap.mean - reach, -700.0)), exp(min(gap.mean + reach, 700.0))
-    near = is_best or low is None or low <= 1.0
+    near = is_best or low is None or high is None or low <= 1.0 <= high
     value = exp(sign * (best.mean + gap.mean))
-    return Standing(one.point, len(one.logs), value, exp(gap.mean), low, high, probability, near, one.extrapolated)
+    return Standing(one.point, len(one.logs), value, exp(gap.mean), low, high, probability, near, one.trust, gap.enough)
 
 
 def _loss(gap: _Gap) -> float:
@@ -256,7 +286,7 @@ def _probabilities(runs: Sequence[_Runs], best: _Runs, gaps: Mapping[Point, _Gap
     """
     import numpy as np
 
-    if all(gap.degrees == 0.0 for gap in gaps.values()):
+    if all(gaps[one.point].degrees == 0.0 for one in runs):
         return {one.point: 1.0 / len(runs) for one in runs}
     generator = np.random.default_rng(seed)
     seeds, count = list(best.logs), len(best.logs)

@@ -11,7 +11,7 @@ from lepaute.report.tables import number, records_table
 from lepaute.study import plot
 from lepaute.study.difference import PairDifference
 from lepaute.study.drawing import Drawing
-from lepaute.study.evaluation import LESS_IS_BETTER, MOST_EXTRAPOLATED, Outcome, Point, by_point
+from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point, by_point
 from lepaute.study.pareto import Bounds, Front
 from lepaute.study.ranking import Ranking, Standing
 from lepaute.study.sensitivity import Effects
@@ -26,10 +26,9 @@ if TYPE_CHECKING:
 
 #: An option of a command.
 _OPTION = re.compile(r"--[a-z-]+")
-#: Shares of the time below this are not spoken of.
+#: Shares of computing below this are not spoken of.
 LEAST_EXTRAPOLATED = 0.01
 MOST_TABLE_ROWS = 200
-BEWARE = "calibrate their sizes before you believe them"
 
 
 @dataclass(frozen=True)
@@ -37,6 +36,7 @@ class Asked:
     """What a page says of the study itself.
 
     title, question : in words;  facts : application, platform, seeds, version
+    caveats : of the answer
     commands : each repeats it: the one that was given, where there was one, and that of study.yaml beside the page
     """
 
@@ -44,6 +44,7 @@ class Asked:
     question: str
     commands: tuple[str, ...]
     facts: str
+    caveats: tuple[str, ...] = ()
 
 
 def whatif_page(asked: Asked, found: WhatIfAnswer, outcomes: Sequence[Outcome] = ()) -> str:
@@ -86,9 +87,9 @@ def tuned_page(asked: Asked, found: Tuned, real: Corrected | None = None) -> str
         rows = [{"point": str(point), "real time, s": seconds} for point, seconds in real.runs]
         tables.insert(0, records_table("Real runs", rows))
     tables += _refusals(ranking.refused)
-    answer = found.text if real is None else real.text
+    answer = found.sentence if real is None else real.text
     doubtful = len(found.near) > max(1, len(ranking.standings) // 4)
-    return page(asked, answer, doubtful, sure, outside(found.outcomes, ranking), pictures, tables)
+    return page(asked, answer, doubtful, sure, outside(found.outcomes), pictures, tables)
 
 
 def effects_page(asked: Asked, found: Effects, outcomes: Sequence[Outcome] = ()) -> str:
@@ -118,9 +119,14 @@ def effects_page(asked: Asked, found: Effects, outcomes: Sequence[Outcome] = ())
         }
         for term in found.terms
     ]
-    tables = [records_table("Analysis of variance", rows)]
+    levels = [
+        {"factor": term.name, "levels": found.direction_of(term)}
+        for term in found.terms
+        if len(term.factors) == 1 and len(term.levels) > 1
+    ]
+    tables = [records_table("Levels", levels), records_table("Analysis of variance", rows)]
     doubtful = not any(term.is_significant for term in found.terms)
-    return page(asked, found.text, doubtful, sure, outside(outcomes), pictures, tables)
+    return page(asked, found.sentence, doubtful, sure, outside(outcomes), pictures, tables)
 
 
 def sobol_page(asked: Asked, found: SobolIndices, outcomes: Sequence[Outcome] = ()) -> str:
@@ -182,7 +188,8 @@ def page(
         facts=asked.facts,
         commands=asked.commands,
         answer=_unbroken(answer),
-        doubtful=doubtful or any(line.endswith(BEWARE) for line in outside),
+        doubtful=doubtful or any(line.startswith("not comparable") for line in asked.caveats),
+        caveats=asked.caveats,
         sure=sure,
         outside=outside,
         pictures=shown,
@@ -212,7 +219,7 @@ def _comparisons(found: WhatIfAnswer) -> list[dict[str, Any]]:
                 change = f"change of {noun(name)} (95 %)"
                 difference = each.differences.get(name)
                 row[change] = "the base" if is_base else "" if difference is None else _change(difference)
-            row["extrapolated, %"] = 100.0 * side.extrapolated
+            row["comparable"] = "yes" if side.trust.comparable else "no"
             if side.refusal:
                 row["refused"] = side.refusal
             rows.append(row)
@@ -272,7 +279,8 @@ def _standings(title: str, standings: Sequence[Standing]) -> dict[str, Any] | No
             if one.low is None or one.high is None
             else f"{100.0 * (one.low - 1.0):+.1f} to {100.0 * (one.high - 1.0):+.1f} %",
             "best, %": 100.0 * one.probability,
-            "extrapolated, %": 100.0 * one.extrapolated,
+            "extrapolated, %": 100.0 * one.trust.computing,
+            "comparable": "no" if one.flagged else "yes",
         }
         for one in standings[:MOST_TABLE_ROWS]
     ]
@@ -284,8 +292,8 @@ def _refusals(refused: Mapping[Point, str]) -> list[dict[str, Any] | None]:
     return [records_table("Refused", rows)] if rows else []
 
 
-def outside(outcomes: Sequence[Outcome], ranking: Ranking | None = None) -> list[str]:
-    """What was extrapolated, in words."""
+def outside(outcomes: Sequence[Outcome]) -> list[str]:
+    """What was extrapolated, in words; what that does to the answer is among its caveats."""
     worst = {
         point: max((one.extrapolated for one in each if one.refusal is None), default=0.0)
         for point, each in by_point(outcomes).items()
@@ -293,20 +301,11 @@ def outside(outcomes: Sequence[Outcome], ranking: Ranking | None = None) -> list
     some = {point: share for point, share in worst.items() if share >= LEAST_EXTRAPOLATED}
     if not some:
         return []
-    far = sum(share > MOST_EXTRAPOLATED for share in some.values())
     most = max(some, key=some.__getitem__)
-    lines = [
-        f"{len(some)} of {counted(len(worst), 'configuration')} spend 1 % of their time or more outside of the ranges "
-        f"that models were fitted in; the most is {100.0 * some[most]:.0f} %, at {called(most)}"
+    return [
+        f"{len(some)} of {counted(len(worst), 'configuration')} do 1 % of their computing or more outside of the "
+        f"ranges that models were fitted in; the most is {100.0 * some[most]:.0f} %, at {called(most)}"
     ]
-    if far and ranking is not None:
-        lines.append(
-            f"{far} of them spend more than a fifth of it there and are flagged: they compete with wider intervals; "
-            "calibrate their sizes to be sure"
-        )
-    elif far:
-        lines.append(f"{far} of them spend more than a fifth of it there: {BEWARE}")
-    return lines
 
 
 def _sd(value: float, logarithm: bool) -> str:

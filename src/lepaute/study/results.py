@@ -81,8 +81,15 @@ class Results:
 
 def _row(configuration: "Configuration", trial: Trial, simulated: Simulated) -> dict[str, object]:
     return {
-        **{name: getattr(simulated, name) for name in Simulated.__slots__},
-        "about": json.dumps(configuration.about, sort_keys=True, separators=(",", ":"), default=str),
+        **{name: getattr(simulated, name) for name in Simulated.__slots__ if name != "notes"},
+        "about": json.dumps(
+            configuration.about
+            | ({"drawn": trial.drawn} if trial.drawn else {})
+            | ({"notes": dict(simulated.notes)} if simulated.notes else {}),
+            sort_keys=True,
+            separators=(",", ":"),
+            default=str,
+        ),
         "platform_sha256": configuration.conditions.platform_sha256,
         "seed": trial.seed,
         "repeat": trial.repeat,

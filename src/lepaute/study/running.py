@@ -25,6 +25,7 @@ from lepaute.study.questions import Answer, question_of
 from lepaute.study.results import Results
 from lepaute.study.schema import Study, load_study, parse_study, study_of, study_text
 from lepaute.study.session import Session
+from lepaute.study.trust import caveats
 
 if TYPE_CHECKING:
     from lepaute.store import Store
@@ -38,7 +39,10 @@ MOST_WORKERS = 4096
 
 @dataclass(frozen=True)
 class StudyRun:
-    """A study that was run: its answer, all outcomes that were asked for, and how many simulations it took."""
+    """A study that was run: its answer, all outcomes that were asked for, and how many simulations it took.
+
+    caveats : what a reader of the answer must know
+    """
 
     study: Study
     answer: Answer
@@ -46,11 +50,12 @@ class StudyRun:
     simulated: int
     reused: int
     folder: Path | None = None
+    caveats: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
-        """The answer, for a person."""
-        return self.answer.text
+        """The answer with its caveats, for a person."""
+        return "\n".join([self.answer.text, *(f"warning: {each}" for each in self.caveats)])
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
@@ -60,6 +65,7 @@ class StudyRun:
             "seed": self.study.seed,
             "simulated": self.simulated,
             "reused": self.reused,
+            "caveats": list(self.caveats),
         }
 
     def to_frame(self) -> Any:
@@ -110,7 +116,9 @@ def run_study(
             if place is not None:
                 _write(place / "study.yaml", study_text(_seen_from(place, asked, configurations.folder)))
             answer = question_of(asked)(configurations.study, configurations, seen.seeing(session))
-        run = StudyRun(asked, answer, tuple(seen.outcomes.values()), session.simulated, session.reused, place)
+        outcomes = tuple(seen.outcomes.values())
+        said = caveats(outcomes, configurations, answer.trusts)
+        run = StudyRun(asked, answer, outcomes, session.simulated, session.reused, place, said)
     except LepauteError:
         if place is not None and is_new and not results.any:
             shutil.rmtree(place, ignore_errors=True)
@@ -121,7 +129,7 @@ def run_study(
     if place is not None:
         _write(place / "results.csv", csv_text(run.outcomes))
         _write(place / "answer.json", json.dumps(run.to_dict(), indent=2) + "\n")
-        write_answer_files(place, asked, configurations, answer, run.outcomes, command)
+        write_answer_files(place, asked, configurations, answer, run.outcomes, run.caveats, command)
     return run
 
 
@@ -191,7 +199,7 @@ class _Seen:
     def seeing(self, evaluate: Evaluate) -> Evaluate:
         def seen(trials: Sequence[Trial]) -> list[Outcome]:
             outcomes = evaluate(trials)
-            self.outcomes |= dict(zip(trials, outcomes, strict=True))
+            self.outcomes |= {trial: one for trial, one in zip(trials, outcomes, strict=True) if not trial.drawn}
             return outcomes
 
         return seen

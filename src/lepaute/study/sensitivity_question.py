@@ -1,13 +1,15 @@
 """The question sensitivity of a study file: analysis of variance of levels, Sobol indices of ranges."""
 
+from dataclasses import replace
 from math import exp, floor, log, log1p, sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
-from lepaute.study.evaluation import Evaluate, Value, trials_of
+from lepaute.study.evaluation import Evaluate, Value, by_point, trials_of
 from lepaute.study.sensitivity import Effects, effects
 from lepaute.study.sensitivity_sobol import FEWEST, Quantile, SobolIndices, simulations_of, sobol
+from lepaute.study.trust import Judge
 
 if TYPE_CHECKING:
     from lepaute.study.configuration import Configurations
@@ -25,7 +27,9 @@ def sensitivity(study: "Study", configurations: "Configurations", evaluate: Eval
     """
     response = study.responses[0]
     if all(factor.levels is not None for factor in study.factors.values()):
-        return effects(evaluate(trials_of(configurations.points(), study.runs, study.seed)), response)
+        outcomes = evaluate(trials_of(configurations.points(), study.runs, study.seed))
+        found = effects(outcomes, response)
+        return replace(found, trusts=Judge(evaluate)(by_point(outcomes))) if study.runs > 1 else found
     if study.constraints:
         raise InputError("Sobol indices need factors that vary independently: constraints do not go with ranges")
     quantiles = {name: quantile_of(factor) for name, factor in study.factors.items()}

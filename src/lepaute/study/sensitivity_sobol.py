@@ -8,10 +8,11 @@ taken off. Every run of a row is another repeat on its machine and day.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.simulate.trust import Trust
 from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial, Value
 from lepaute.study.wording import noun
 
@@ -56,6 +57,7 @@ class SobolIndices:
     first : what the factor explains by itself;  total : with all its interactions
     machine_first, machine : what machines and days differ by, by itself and with its interactions
     noise : share of a run's own noise
+    trusts : none: points of one run each are not judged
     rows  : of the base sample;  refused : rows that were left out since one of their runs was refused
     """
 
@@ -68,6 +70,7 @@ class SobolIndices:
     rows: int
     refused: int
     simulations: int
+    trusts: Mapping[Point, Trust] = field(default_factory=dict)
 
     def is_null(self, name: str) -> bool:
         """Whether nothing shows that the factor has an effect."""

@@ -25,8 +25,9 @@ class Session:
 
     results : where results are kept;  pool : what simulates, threads of this process unless given
     progress: called with a sentence and the share of the work of a call that is behind
-    most    : simulations that all calls together may run
-    simulated, reused : trials that were simulated here, and those whose result was known;  cpu_s : of the former
+    most    : simulations that all calls together may run; those that judge a point do not count
+    simulated, reused : trials that were simulated here, and those whose result was known, without those that judge a
+        point;  cpu_s : that simulating took
     """
 
     def __init__(
@@ -76,12 +77,13 @@ class Session:
         for trial, (key, _) in configured.items():
             if key in known:
                 found[trial] = known[key]
-                self.reused += 1
+                self.reused += not trial.drawn
             else:
                 first.setdefault(key, trial)
-        if self._most is not None and self.simulated + len(first) > self._most:
+        needed = self.simulated + sum(not trial.drawn for trial in first.values())
+        if self._most is not None and needed > self._most:
             raise InputError(
-                f"{self.simulated + len(first)} simulations are needed and the budget is {self._most}; "
+                f"{needed} simulations are needed and the budget is {self._most}; "
                 "raise it, or ask for fewer runs or levels"
             )
         by_key = self._simulate({trial: configured[trial][1] for trial in first.values()})
@@ -113,7 +115,7 @@ class Session:
             for group, results in self.pool.run(self._groups(list(missing), events)):
                 for trial, simulated in zip(group, results, strict=True):
                     done[trial] = simulated
-                    self.simulated += 1
+                    self.simulated += not trial.drawn
                     self.cpu_s += simulated.cpu_s
                     self._events += events[trial]
                     behind += events[trial]

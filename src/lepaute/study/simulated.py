@@ -3,10 +3,11 @@
 Simulators are kept between the runs of a process: those of one configuration share what is made of the platform.
 """
 
+import json
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isnan
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,10 @@ _MOST_KEPT = 64
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """The result of a simulation; refusal : "" where there is one;  cpu_s : that it took, about."""
+    """The result of a simulation; refusal : "" where there is one;  cpu_s : that it took, about.
+
+    notes : what else a reader must know of it, by name, as JSON has it: caveats, messages_outside, guesses_block_size
+    """
 
     key: str
     time_s: float | None = None
@@ -33,13 +37,14 @@ class Simulated:
     sampling_sd: float = 0.0
     refusal: str = ""
     cpu_s: float = 0.0
+    notes: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> "Simulated":
         """Of a row of the store's table."""
-        values: dict[str, Any] = {name: row[name] for name in cls.__slots__}
+        values: dict[str, Any] = {name: row[name] for name in cls.__slots__ if name != "notes"}
         absent = {name: None for name, value in values.items() if isinstance(value, float) and isnan(value)}
-        return cls(**(values | absent))
+        return cls(**(values | absent), notes=json.loads(row["about"]).get("notes", {}))
 
     def outcome(self, trial: Trial, configurations: "Configurations") -> Outcome:
         """With the responses that follow from these."""
@@ -56,7 +61,16 @@ class Simulated:
             responses |= configurations.derived(trial.point, responses)
         except LepauteError as error:
             return Outcome(trial, refusal=str(error))
-        return Outcome(trial, responses, self.extrapolated, None, self.sampling_sd)
+        return Outcome(
+            trial,
+            responses,
+            self.extrapolated,
+            None,
+            self.sampling_sd,
+            self.notes.get("messages_outside", 0.0),
+            tuple(self.notes.get("caveats", ())),
+            self.notes.get("guesses_block_size", False),
+        )
 
 
 def simulate(configurations: "Configurations", trials: Sequence[Trial]) -> list[Simulated]:
@@ -67,6 +81,7 @@ def simulate(configurations: "Configurations", trials: Sequence[Trial]) -> list[
 def _simulated(configurations: "Configurations", trial: Trial) -> Simulated:
     from lepaute.simulate.application import GFLOPS
     from lepaute.simulate.predicting import prediction_of
+    from lepaute.simulate.warnings import guesses_block_size
 
     try:
         configuration = configurations.at(trial.point)
@@ -75,7 +90,7 @@ def _simulated(configurations: "Configurations", trial: Trial) -> Simulated:
     key, application = configuration.key(trial), configuration.application
     began_s = time.thread_time()
     try:
-        simulator = _SIMULATORS.of(configuration, trial.repeat)
+        simulator = _SIMULATORS.of(configuration, trial)
         run = simulator.run(application, trial.seed, first=False)
         prediction = prediction_of(application, configuration.repeated(trial.repeat), simulator, [run], None)
     except LepauteError as error:
@@ -90,6 +105,11 @@ def _simulated(configurations: "Configurations", trial: Trial) -> Simulated:
         prediction.sampling_sd,
         "",
         time.thread_time() - began_s,
+        {
+            "caveats": [each for each in prediction.warnings if each not in prediction.trust.warnings],
+            "messages_outside": prediction.trust.messages,
+            "guesses_block_size": guesses_block_size(prediction),
+        },
     )
 
 
@@ -97,20 +117,26 @@ class _Simulators:
     """Those of the latest configurations."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, int], Simulator] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, int, str], Simulator] = OrderedDict()
         self._lock = Lock()
 
-    def of(self, configuration: "Configuration", repeat: int) -> "Simulator":
+    def of(self, configuration: "Configuration", trial: Trial) -> "Simulator":
         from lepaute.simulate.predicting import usual_engine
+        from lepaute.simulate.trust import simulator_of_draws
 
-        place = (configuration.digest, repeat)
+        place = (configuration.digest, trial.repeat, trial.drawn)
         with self._lock:
             known = self._kept.get(place)
             if known is not None:
                 self._kept.move_to_end(place)
                 return known
-        made = usual_engine(configuration.application).on(configuration.repeated(repeat))
-        made.prepare(configuration.application)
+        application = configuration.application
+        engine = usual_engine(application)
+        if trial.drawn:
+            made = simulator_of_draws(trial.drawn, application, engine, configuration.conditions)
+        else:
+            made = engine.on(configuration.repeated(trial.repeat))
+            made.prepare(application)
         with self._lock:
             self._kept[place] = made
             if len(self._kept) > _MOST_KEPT:

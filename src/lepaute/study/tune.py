@@ -7,20 +7,22 @@ seeds at all points are common random numbers: what the points share of a machin
 `crossed` is the check: all points with all seeds.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from lepaute.errors import InputError
+from lepaute.kit.tables import text_table
+from lepaute.report.tables import number
+from lepaute.simulate.trust import Trust
 from lepaute.study.evaluation import Evaluate, Once, Outcome, Point, by_point, trials_of
 from lepaute.study.ranking import Ranking, Standing, rank
+from lepaute.study.trust import Judge
 from lepaute.study.tune_real import Corrected
-from lepaute.study.wording import amount, noun
+from lepaute.study.wording import amount, label, noun
 
 #: Enough: the chosen point is expected to be worse by at most this share than the best, as far as simulations can tell.
 TOLERANCE = 0.001
-#: Why a point is not comparable.
-TOO_MUCH = "more than a fifth of their time is extrapolated"
 #: Survivors below which no point is dropped any more: further seeds go to all of them.
 FEWEST = 2
 #: An early stop needs as many runs of the survivors.
@@ -28,6 +30,8 @@ LEAST_RUNS = 4
 MOST_RUNS = 256
 #: Points that real runs choose among.
 MOST_CANDIDATES = 60
+#: Points that the text shows.
+MOST_ROWS = 12
 #: Share of the budget that goes into finding points of a large space; the rest chooses among them.
 EXPLORING_SHARE, EXPLORING_RUNS = 0.6, 1
 
@@ -42,6 +46,7 @@ class Tuned:
     method      : halving, exploring or crossed
     real        : what real runs made of it, where there were some
     remedy      : the calibration after which fewer points are extrapolated, where one is known
+    trusts      : of the points that were judged
     """
 
     ranking: Ranking
@@ -53,10 +58,11 @@ class Tuned:
     outcomes: tuple[Outcome, ...] = field(repr=False, default=())
     real: Corrected | None = None
     remedy: str | None = None
+    trusts: Mapping[Point, Trust] = field(default_factory=dict)
 
     @property
     def best(self) -> Point:
-        """The point to take."""
+        """The point to take: of those that are comparable, where any is."""
         return self.ranking.best.point if self.real is None else self.real.best
 
     @property
@@ -66,30 +72,81 @@ class Tuned:
 
     @property
     def text(self) -> str:
+        """The sentence, and a table of the first points."""
+        return f"{self.sentence}\n\n{self._table()}"
+
+    @property
+    def sentence(self) -> str:
         """The answer in one sentence."""
         if self.real is not None:
             return self.real.text
-        best, others = self.ranking.best, len(self.near) - 1
-        chance = f"the best one with a probability of {100.0 * best.probability:.0f} %"
+        ranking = self.ranking
+        best, ahead, rivals = ranking.best, ranking.ahead, ranking.rivals
+        parts = [f"{best.point}: {self._value_of(best)}"]
+        if ahead:
+            first = ahead[0]
+            why = "; ".join(first.trust.reasons)
+            parts = [
+                f"{first.point} comes first ({self._value_of(first)}, certainly better) but is not comparable, "
+                f"since {why}",
+                f"of those that are, {best.point} is the best ({self._value_of(best)})",
+            ]
         if best.flagged:
-            return self._not_comparable(chance)
-        flagged = sum(one.flagged for one in self.near)
-        some = f" ({flagged} of them not comparable: {TOO_MUCH})" if flagged else ""
-        rest = f"{others} more cannot be told from it{some}" if others else "no other comes near"
-        return f"{best.point}: {self._value_of(best)}, {chance}; {rest}"
+            parts[-1] += f", but neither it nor any other is comparable: {'; '.join(best.trust.reasons)}"
+        parts.append(self._near_words())
+        if rivals:
+            parts.append(
+                f"{len(rivals)} more may be as good but cannot be compared: {'; '.join(rivals[0].trust.reasons)}"
+            )
+        if ahead or rivals or best.flagged:
+            means = [*([f"`{self.remedy}`"] if self.remedy else []), "--real-runs N"]
+            parts.append(f"to decide: {', or '.join(means)}")
+        return "; ".join(parts)
 
-    def _not_comparable(self, chance: str) -> str:
-        """Of a first one of which too much is extrapolated: never as the best alone, and with what decides."""
-        best, within, others = self.ranking.best, self.ranking.within, len(self.near) - 1
-        share = f"{100.0 * best.extrapolated:.0f} % of its time is extrapolated"
-        first = f"{best.point} comes first ({self._value_of(best)}, {chance}) but is not comparable, since {share}"
-        if within is None:
-            safe = "the others are not either"
+    def _near_words(self) -> str:
+        """How sure the choice is: what cannot be told from the best, and how many runs would."""
+        near = len(self.near)
+        chance = f"the best one with a probability of {100.0 * self.ranking.best.probability:.0f} %"
+        if near == 1:
+            return f"{chance}, and no other comes near" if len(self.ranking.standings) > 1 else "there is no other"
+        if self.ranking.best.runs < 2:
+            return f"one run of each tells these {near} not apart; raise budget.simulations"
+        enough = [one.enough for one in self.near[1:]]
+        more = max((each for each in enough if each is not None), default=None)
+        never = sum(each is None for each in enough)
+        if never == 0:
+            would = f"{more} runs of each would"
+        elif more is None:
+            would = "no number of simulated runs would: which is faster differs from machine to machine"
         else:
-            safe = f"of those that are, {within.point} is the best ({self._value_of(within)})"
-        rest = f"{others} cannot be told from the first" if others else "none comes near the first"
-        means = [*([f"`{self.remedy}`"] if self.remedy else []), "--real-runs N"]
-        return f"{first}; {safe}; {rest}; to decide: {', or '.join(means)}"
+            would = f"{more} runs of each would tell {near - 1 - never} of them apart, and no number the others"
+        return f"{chance}, but these {near} cannot be told apart; {would}"
+
+    def _table(self) -> str:
+        """The first points: runs, response, against the best, and what is to be said of each."""
+        titles = (*self.ranking.best.point, "runs", label(self.ranking.response), "against the best", "95 %", "")
+        rows = [
+            (
+                *(str(value) for value in one.point.values()),
+                one.runs,
+                number(one.value, 4),
+                "" if one is self.ranking.best else f"{100.0 * (one.ratio - 1.0):+.2f} %",
+                ""
+                if one.low is None or one.high is None
+                else f"{100.0 * (one.low - 1.0):+.1f} to {100.0 * (one.high - 1.0):+.1f} %",
+                self._note(one),
+            )
+            for one in self.ranking.standings[:MOST_ROWS]
+        ]
+        rest = len(self.ranking.standings) - len(rows)
+        return text_table(titles, rows, left=(len(titles) - 1,)) + (f"\nand {rest} more" if rest > 0 else "")
+
+    def _note(self, one: Standing) -> str:
+        if one.flagged:
+            return f"not comparable: {'; '.join(one.trust.reasons)}"
+        if one is self.ranking.best:
+            return "the best"
+        return "cannot be told from the best" if one.near else ""
 
     def _value_of(self, one: Standing) -> str:
         response = self.ranking.response
@@ -110,9 +167,12 @@ class Tuned:
         }
 
     def candidates(self, most: int = MOST_CANDIDATES) -> list[Point]:
-        """What real runs may still be worth: the best and what cannot be told from it, the likeliest first."""
-        likely = sorted(self.near, key=lambda one: (one.point != self.ranking.best.point, -one.probability, one.ratio))
-        return [one.point for one in likely[:most]]
+        """What real runs may still be worth: the best, what is ahead of it or cannot be told from it, and what is not
+        comparable and may be as good."""
+        ranking = self.ranking
+        near = sorted(ranking.near[1:], key=lambda one: (-one.probability, one.ratio))
+        likely = dict.fromkeys(one.point for one in (ranking.best, *ranking.ahead, *near, *ranking.rivals))
+        return list(likely)[:most]
 
 
 def halve(
@@ -124,6 +184,7 @@ def halve(
     seed: int = 1,
     tolerance: float = TOLERANCE,
     known: Sequence[Outcome] = (),
+    judge: Judge | None = None,
 ) -> Tuned:
     """The likely best of finitely many points.
 
@@ -132,12 +193,13 @@ def halve(
     seed   : of the runs, run i has seed + i at all points
     tolerance : ends where the expected loss is below this; 0 spends the budget
     known  : outcomes of some of these points, with seeds from `seed` on, which cost nothing
+    judge  : of the points that come first; judging costs nothing of the budget
     Raises InputError without points or budget, or where no point can be compared.
     """
     distinct = list(dict.fromkeys(points))
     if not distinct or budget < 1:
         raise InputError(f"{len(distinct)} points and {budget} simulations; tuning needs one of each at least")
-    once = Once(evaluate)
+    once, judge = Once(evaluate), judge or Judge(evaluate)
     spent_before = len(known)
     if spent_before:
         once = Once(_with_known(evaluate, known))
@@ -150,8 +212,16 @@ def halve(
         if missing > left:
             alive, runs = _affordable(once, alive, runs, left, seed)
         once(trials_of(alive, runs, seed))
-        ranking = rank(once.outcomes, response, probabilities=False)
-        alive = [one.point for one in ranking.standings if one.point in set(alive)]
+        count = max(FEWEST, -(-len(alive) // 2))
+        ranking = _judged(once, response, judge, set(alive), count)
+        # What may not be named gets no further runs, but for one that is better than all that may be.
+        leading = ranking.standings[1:2] if not ranking.best.flagged and ranking.standings[1:2] else ()
+        leader = {one.point for one in leading if one.flagged and one.ratio < 1.0 and one.point in set(alive)}
+        alive = [
+            one.point
+            for one in ranking.standings
+            if one.point in set(alive) and (not one.flagged or ranking.best.flagged or one.point in leader)
+        ]
         if not alive or len(distinct) == 1:
             ended = "all points simulated"
             break
@@ -163,21 +233,39 @@ def halve(
         if runs >= MOST_RUNS:
             ended = "all points simulated"
             break
-        alive = alive[: max(FEWEST, -(-len(alive) // 2))]
+        alive = alive[: max(count, FEWEST + len(leader))]
         runs = 2 * runs
     spent = once.asked - spent_before
-    ranking = rank(once.outcomes, response, seed=seed)
-    return Tuned(ranking, spent, budget, ended, len(distinct), "halving", tuple(once.outcomes))
+    judge({one.point: by_point(once.outcomes)[one.point] for one in ranking.near})
+    ranking = rank(once.outcomes, response, seed=seed, trusts=judge.known)
+    return Tuned(
+        ranking, spent, budget, ended, len(distinct), "halving", tuple(once.outcomes), trusts=dict(judge.known)
+    )
+
+
+def _judged(once: Once, response: str, judge: Judge, alive: set[Point], count: int) -> Ranking:
+    """The ranking after so many of those alive are known to be comparable, or all of them are judged."""
+    groups = by_point(once.outcomes)
+    while True:
+        ranking = rank(once.outcomes, response, probabilities=False, trusts=judge.known)
+        order = sorted((one for one in ranking.standings if one.point in alive), key=lambda one: one.ratio)
+        left = [one.point for one in order if one.point not in judge.known]
+        comparable = sum(not one.flagged and one.point in judge.known for one in order)
+        if not left or comparable >= count:
+            return ranking
+        judge({point: groups[point] for point in left[: max(1, count - comparable)]})
 
 
 def crossed(
     points: Sequence[Point], evaluate: Evaluate, runs: int, *, response: str = "time_s", seed: int = 1
 ) -> Tuned:
     """All points with all seeds: what the other ways are checked against."""
-    outcomes = evaluate(trials_of(points, runs, seed))
-    ranking = rank(outcomes, response, seed=seed)
+    outcomes, judge = evaluate(trials_of(points, runs, seed)), Judge(evaluate)
+    ranking = rank(outcomes, response, seed=seed, trusts=judge(by_point(outcomes)))
     count = len(outcomes)
-    return Tuned(ranking, count, count, "all points simulated", len(points), "crossed", tuple(outcomes))
+    return Tuned(
+        ranking, count, count, "all points simulated", len(points), "crossed", tuple(outcomes), trusts=judge.known
+    )
 
 
 def explore(
@@ -194,7 +282,7 @@ def explore(
     propose : takes the points so far with what each came to (the smaller the better, infinite: refused), returns
         another point; None where there is none left (study/tune_space.py)
     """
-    once = Once(evaluate)
+    once, judge = Once(evaluate), Judge(evaluate)
     seen: list[tuple[Point, float]] = []
     exploring = max(1, int(EXPLORING_SHARE * budget)) if budget > FEWEST else budget
     while len(seen) < exploring:
@@ -212,11 +300,14 @@ def explore(
         return Tuned(ranking, once.asked, budget, "budget spent", len(seen), "exploring", tuple(once.outcomes))
     contenders = chosen[: max(FEWEST, left // 4)]
     known = [outcome for point in contenders for outcome in by_point(once.outcomes)[point]]
-    found = halve(contenders, evaluate, left, response=response, seed=seed, tolerance=tolerance, known=known)
+    found = halve(
+        contenders, evaluate, left, response=response, seed=seed, tolerance=tolerance, known=known, judge=judge
+    )
     rest = [outcome for outcome in once.outcomes if outcome.trial.point not in set(contenders)]
     outcomes = (*found.outcomes, *rest)
-    ranking = rank(outcomes, response, seed=seed)
-    return Tuned(ranking, once.asked + found.simulations, budget, found.ended, len(seen), "exploring", outcomes)
+    ranking = rank(outcomes, response, seed=seed, trusts=judge.known)
+    spent = once.asked + found.simulations
+    return Tuned(ranking, spent, budget, found.ended, len(seen), "exploring", outcomes, trusts=judge.known)
 
 
 def write_hpl_dat(path: Any, application: Any) -> None:

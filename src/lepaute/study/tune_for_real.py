@@ -66,7 +66,8 @@ def corrected(
 ) -> StudyRun:
     """The study with the answer that at most so many real runs give; simulated, real : as `correct` takes them."""
     assert isinstance(run.answer, Tuned)
-    return replace(run, answer=replace(run.answer, real=correct(simulated, real, runs, seed=seed)))
+    found = correct(simulated, real, runs, seed=seed, trusts=run.answer.trusts)
+    return replace(run, answer=replace(run.answer, real=found))
 
 
 def write_corrected(run: StudyRun, configurations: "Configurations", real_runs: str, command: str) -> None:
@@ -77,4 +78,4 @@ def write_corrected(run: StudyRun, configurations: "Configurations", real_runs: 
     assert run.folder is not None
     write_whole(run.folder / "real_runs.csv", real_runs)
     write_whole(run.folder / "answer.json", json.dumps(run.to_dict(), indent=2) + "\n")
-    write_answer_files(run.folder, run.study, configurations, run.answer, run.outcomes, command)
+    write_answer_files(run.folder, run.study, configurations, run.answer, run.outcomes, run.caveats, command)

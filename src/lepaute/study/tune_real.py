@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.text import counted
-from lepaute.study.evaluation import MOST_EXTRAPOLATED, Outcome, Point, by_point
+from lepaute.simulate.trust import Trust
+from lepaute.study.evaluation import Outcome, Point, by_point
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,7 +53,7 @@ class Corrected:
     runs        : the real runs in their order: point and seconds
     bias        : what real runs take longer by than simulated ones, relative, on the average of the points
     ended       : "known well enough" or "all real runs made"
-    flagged     : points that it chose among of which too much is extrapolated: what is simulated of them says less
+    flagged     : points that it chose among that are not comparable: what is simulated of them says less
     """
 
     best: Point
@@ -81,7 +82,7 @@ class Corrected:
         if not self.flagged:
             return ""
         chosen = ", the chosen one among them" if self.best in self.flagged else ""
-        return f"; {len(self.flagged)} of {len(self.probability)} lie outside of the calibrated ranges{chosen}"
+        return f"; {len(self.flagged)} of {len(self.probability)} are not comparable by simulation alone{chosen}"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
@@ -212,12 +213,14 @@ def correct(
     *,
     seed: int = 1,
     tolerance: float = TOLERANCE,
+    trusts: Mapping[Point, Trust] | None = None,
 ) -> Corrected:
     """The best point by simulations and at most `runs` real runs, each where it is expected to improve the choice most.
 
     simulated : time_s of all points that may be run, with equal seeds
     real      : runs a point and returns its seconds
     tolerance : ends where the expected loss of the choice is below this; 0 makes all runs
+    trusts    : of the points that were judged
     """
     import numpy as np
 
@@ -247,13 +250,8 @@ def correct(
         tuple(model.runs),
         float(np.expm1(model.bias)),
         ended,
-        _flagged(simulated, model.points),
+        tuple(point for point in model.points if point in (trusts or {}) and not (trusts or {})[point].comparable),
     )
-
-
-def _flagged(simulated: Sequence[Outcome], points: Sequence[Point]) -> tuple[Point, ...]:
-    far = {one.trial.point for one in simulated if one.extrapolated > MOST_EXTRAPOLATED}
-    return tuple(point for point in points if point in far)
 
 
 def _loss(drawn: "Floats", choice: int) -> float:

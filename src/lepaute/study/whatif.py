@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import InputError
 from lepaute.kit.text import counted
 from lepaute.report.tables import number
-from lepaute.study.difference import PairDifference, difference
+from lepaute.simulate.shared_errors import what_narrows
+from lepaute.simulate.trust import Trust
+from lepaute.study.difference import NO_DIFFERENCE, PairDifference, difference
 from lepaute.study.evaluation import LESS_IS_BETTER, SCENARIO, Evaluate, Outcome, Point, Trial, trials_of
+from lepaute.study.trust import Judge, by_share
 from lepaute.study.wording import begun, called, noun
 
 if TYPE_CHECKING:
     from lepaute.study.configuration import Configurations
     from lepaute.study.schema import Study
-
-#: Of the time that rests on models outside of their fitted ranges: from there on it is said.
-WORTH_TELLING = 0.2
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,13 @@ class Side:
 
     level    : of the factor that is compared;  point : where it was simulated, the best of those of the level
     means    : of each response, over the runs; empty where all were refused
-    refusal  : why, then;  extrapolated : share of the time outside of fitted ranges, the mean of the runs
+    refusal  : why, then;  trust : whether it is comparable
     """
 
     level: Any
     point: Point
     means: dict[str, float]
-    extrapolated: float = 0.0
+    trust: Trust = Trust(0.0)  # noqa: RUF009 - immutable
     refusal: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -42,7 +42,9 @@ class Side:
             "level": self.level,
             "point": dict(self.point),
             "means": self.means,
-            "extrapolated_share": self.extrapolated,
+            "extrapolated_share": self.trust.computing,
+            "comparable": self.trust.comparable,
+            "trust": self.trust.to_dict(),
             **({"refusal": self.refusal} if self.refusal else {}),
         }
 
@@ -60,6 +62,12 @@ class Comparison:
     differences: dict[str, PairDifference]
     shared: bool
 
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the two are not comparable, in words, of one that is why; none where they are."""
+        apart = next((side for side in (self.other, self.reference) if side.trust.reasons), None)
+        return () if apart is None else (f"at {apart.level} {'; '.join(apart.trust.reasons)}",)
+
     def to_dict(self) -> dict[str, Any]:
         """An entry of the JSON."""
         return {
@@ -67,6 +75,7 @@ class Comparison:
             "reference": self.reference.to_dict(),
             "other": self.other.to_dict(),
             "differences": {name: each.to_dict() for name, each in self.differences.items()},
+            "comparable": not self.reasons,
             "shared_errors": self.shared,
         }
 
@@ -85,8 +94,14 @@ class WhatIfAnswer:
 
     @property
     def told_apart(self) -> int:
-        """Comparisons of which the first response differs by more than their interval."""
-        return sum(self._of(each) is not None and self._of(each).is_told_apart for each in self.comparisons)  # type: ignore[union-attr]
+        """Comparable ones of which the first response differs by more than their interval."""
+        found = [self._of(each) for each in self.comparisons if not each.reasons]
+        return sum(each is not None and each.is_told_apart for each in found)
+
+    @property
+    def trusts(self) -> dict[Point, Trust]:
+        """Of all points that were compared."""
+        return {side.point: side.trust for each in self.comparisons for side in (each.reference, each.other)}
 
     @property
     def sentence(self) -> str:
@@ -96,12 +111,15 @@ class WhatIfAnswer:
             return "Nothing could be compared: every configuration was refused."
         if len(self.comparisons) == 1:
             each, found = known[0]
-            return f"{begun(noun(found.response))} with {self.name_of(each)}: {found.text}."
-        far = max(known, key=lambda pair: abs(_log(pair[1].ratio)))
+            return f"{begun(noun(found.response))} with {self.name_of(each)}: {self.change_of(each)}."
+        if all(found.text == NO_DIFFERENCE for _, found in known):
+            return f"None of {len(self.comparisons)} makes any difference to {noun(self.responses[0])}."
+        far = max(known, key=lambda pair: (not pair[0].reasons, abs(_log(pair[1].ratio))))
         certain = ""
         if self.runs > 1:
             certain = f"{self.told_apart or 'None'} of {len(self.comparisons)} can be told from the base; "
-        changed = f"the largest change of {noun(far[1].response)} is that of {self.name_of(far[0])}: {far[1].text}."
+        largest = f"{self.name_of(far[0])}: {self.change_of(far[0])}"
+        changed = f"the largest change of {noun(far[1].response)} is that of {largest}."
         return f"{certain}{changed if certain else begun(changed)}"
 
     @property
@@ -113,11 +131,8 @@ class WhatIfAnswer:
             if each.setting not in base_of:
                 base_of[each.setting] = each.reference
                 rows.append(self._row(each.setting, each.reference, each.reference.refusal or "the base"))
-            found = self._of(each)
-            said = each.other.refusal or each.reference.refusal or ("" if found is None else found.text)
+            said = each.other.refusal or each.reference.refusal or self.change_of(each)
             notes = [] if each.shared else ["no errors in common"]
-            if each.other.extrapolated > WORTH_TELLING:
-                notes.append(f"{100.0 * each.other.extrapolated:.0f} % of the time outside of fitted ranges")
             rows.append(self._row(each.setting, each.other, "; ".join([said, *notes])))
         heads = (*self._heads(), self.responses[0], f"against {self.base}")
         return f"{self.sentence}\n\n{_table([heads, *rows])}\n({self.pairing})"
@@ -142,6 +157,12 @@ class WhatIfAnswer:
         where = f" at {called(comparison.setting)}" if comparison.setting else ""
         what = "" if self.factor == SCENARIO else f"{self.factor} "
         return f"{what}{comparison.other.level}{where}"
+
+    def change_of(self, comparison: Comparison) -> str:
+        """The change of the first response in words, and why it is not to be relied on."""
+        found = self._of(comparison)
+        words = [] if found is None else [found.text]
+        return "; ".join([*words, *(f"not comparable, {each}" for each in comparison.reasons)])
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
@@ -193,7 +214,7 @@ def whatif(study: "Study", configurations: "Configurations", evaluate: Evaluate)
     With a wanted precision, runs are doubled until all intervals of the first response are as narrow, or the budget of
     simulations would not suffice. Raises InputError where the budget does not suffice for the first runs.
     """
-    runs, budget = study.runs, study.budget
+    runs, budget, judge = study.runs, study.budget, Judge(evaluate)
     while True:
         trials = whatif_trials(study, configurations, runs)
         if budget.simulations is not None and len(trials) > budget.simulations:
@@ -201,20 +222,22 @@ def whatif(study: "Study", configurations: "Configurations", evaluate: Evaluate)
                 f"{len(trials)} simulations are needed ({runs} runs of {len(trials) // runs} configurations) and the "
                 f"budget is {budget.simulations}; raise it, or ask for fewer runs or levels"
             )
-        answer = _answer(study, configurations, evaluate(trials), runs)
+        answer = _answer(study, configurations, evaluate(trials), runs, judge)
         most = budget.simulations or 64 * len(trials) * study.runs // runs
         if budget.precision is None or _width_percent(answer) <= budget.precision or 2 * len(trials) > most:
             return answer
         runs *= 2
 
 
-def _answer(study: "Study", configurations: "Configurations", outcomes: Sequence[Outcome], runs: int) -> WhatIfAnswer:
+def _answer(
+    study: "Study", configurations: "Configurations", outcomes: Sequence[Outcome], runs: int, judge: Judge
+) -> WhatIfAnswer:
     asked, levels = study.compared, study.levels
     of_point: dict[Point, list[Outcome]] = {}
     for outcome in outcomes:
         of_point.setdefault(outcome.trial.point, []).append(outcome)
     others = [name for name in levels if name != asked.factor and name not in asked.best_of]
-    comparisons = []
+    compared: list[tuple[Point, Side, Side]] = []
     for values in product(*(levels[name] for name in others)):
         setting = Point(dict(zip(others, values, strict=True)))
         sides = {}
@@ -228,9 +251,22 @@ def _answer(study: "Study", configurations: "Configurations", outcomes: Sequence
             continue
         for level, side in sides.items():
             if level != base:
-                comparisons.append(_compared(setting, sides[base], side, of_point, configurations, study))
-    if not comparisons:
+                compared.append((setting, sides[base], side))
+    if not compared:
         raise InputError("nothing can be compared: the constraints leave no level beside the base")
+    chosen = {side.point: of_point[side.point] for _, *sides_of in compared for side in sides_of}
+    trusts = judge(chosen) if runs > 1 else {point: by_share(each) for point, each in chosen.items()}
+    comparisons = [
+        _compared(
+            setting,
+            replace(reference, trust=trusts[reference.point]),
+            replace(other, trust=trusts[other.point]),
+            of_point,
+            configurations,
+            study,
+        )
+        for setting, reference, other in compared
+    ]
     return WhatIfAnswer(
         asked.factor, asked.base, runs, study.responses, tuple(comparisons), asked.same_noise, tuple(outcomes)
     )
@@ -248,7 +284,7 @@ def _side(
     best = min(known, key=lambda point: sign * _mean(of_point[point], judged))
     runs = of_point[best]
     means = {name: _mean(runs, name) for name in responses if all(name in each.responses for each in runs)}
-    return Side(level, best, means, fsum(each.extrapolated for each in runs) / len(runs))
+    return Side(level, best, means)
 
 
 def _compared(
@@ -261,14 +297,18 @@ def _compared(
 ) -> Comparison:
     if reference.refusal or other.refusal:
         return Comparison(setting, reference, other, {}, shared=True)
-    shared = configurations.at(reference.point).shares_errors(configurations.at(other.point))
+    before, changed = configurations.at(reference.point), configurations.at(other.point)
+    shared = before.shares_errors(changed)
+    own_sd = before.own_relative_sd(changed) if shared else 0.0
     after = of_point[other.point]
     if not shared:  # the next seed: nothing in common
         after = [replace(b, trial=a.trial) for a, b in zip(after, [*after[1:], *after[:1]], strict=True)]
     if study.compared.same_noise:
         after = [replace(each, trial=replace(each.trial, repeat=1)) for each in after]
+    assumed = before.models is not changed.models and bool(before.models.assumed or changed.models.assumed)
+    narrower = what_narrows(len(after), assumed=assumed)
     differences = {
-        name: difference(of_point[reference.point], after, name)
+        name: difference(of_point[reference.point], after, name, own_sd=own_sd, narrower=narrower)
         for name in study.responses
         if name in reference.means and name in other.means and min(reference.means[name], other.means[name]) > 0.0
     }

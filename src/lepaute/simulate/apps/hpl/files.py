@@ -71,6 +71,7 @@ class HplFiles(Files):
 
     def write(self, predictions: "Sequence[Prediction]") -> None:
         from lepaute.kit.files import write_whole
+        from lepaute.simulate.apps.hpl.hpl_out import caveat_lines
 
         if self.output is not None:
-            write_whole(self.output, self.report(predictions) or "")
+            write_whole(self.output, f"{self.report(predictions) or ''}{caveat_lines(predictions)}")

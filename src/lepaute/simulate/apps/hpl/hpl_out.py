@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, cast
 
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat, of_whole_file
 from lepaute.simulate.apps.hpl.parameters import BROADCASTS, SWAPS, Hpl, places
+from lepaute.simulate.warnings import caveats
 
 if TYPE_CHECKING:
     from lepaute.simulate.prediction import Prediction, Spread
@@ -39,7 +40,7 @@ def report(dat: "HplDat", predictions: Sequence["Prediction"]) -> str:
     """The report on all combinations of an HPL.dat: parameters, then the table of results, a line a prediction.
 
     The columns of HPL hold the means; the ends of the 95 % prediction intervals stand to the right of them, where what
-    reads HPL's seven columns does not look, and so do the words "not comparable".
+    reads HPL's seven columns does not look, and so do the words "not comparable". `caveat_lines` go below it in a file.
     """
     first = predictions[0]
     runs = len(first.run_list)
@@ -64,6 +65,11 @@ def report(dat: "HplDat", predictions: Sequence["Prediction"]) -> str:
         lines.append((line + ends + ("" if prediction.comparable else "   not comparable")).rstrip())
     lines += ["=" * WIDTH, "", f"{len(predictions)} combination(s) predicted."]
     return "\n".join(lines) + "\n"
+
+
+def caveat_lines(predictions: Sequence["Prediction"]) -> str:
+    """What a reader of the report must know, a line each."""
+    return "".join(f"Caveat: {each}\n" for each in caveats(predictions))
 
 
 def real_report(title: str, runs: "Sequence[tuple[Hpl, float]]") -> str:

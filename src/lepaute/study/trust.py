@@ -1,0 +1,107 @@
+"""How far the points of a study may be trusted: the statement of a prediction (simulate/trust.py), from trials."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from lepaute.simulate.trust import DRAWN, LEAST_OUTSIDE, SEEDS, Trust, relative_sd
+from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial
+
+if TYPE_CHECKING:
+    from lepaute.platform.schema import Platform
+    from lepaute.study.configuration import Configurations
+
+
+class Judge:
+    """Judges points by their outcomes, and by further trials where something is extrapolated; each point once.
+
+    The trials draw the errors of extrapolation alone. They cost no budget, and are no outcomes of the study.
+    """
+
+    def __init__(self, evaluate: Evaluate) -> None:
+        self._evaluate = evaluate
+        self._known: dict[Point, Trust] = {}
+
+    @property
+    def known(self) -> Mapping[Point, Trust]:
+        """Of all points that were judged."""
+        return self._known
+
+    def __call__(self, outcomes_of: Mapping[Point, Sequence[Outcome]]) -> Mapping[Point, Trust]:
+        """The statement on each of these points; on those that were refused, by what is known of their other runs."""
+        new = {point: by_share(each) for point, each in outcomes_of.items() if point not in self._known}
+        doubtful = [
+            point
+            for point, trust in new.items()
+            if trust.computing >= LEAST_OUTSIDE and all(one.refusal is None for one in outcomes_of[point])
+        ]
+        trials = [Trial(point, seed, drawn=name) for point in doubtful for name in DRAWN for seed in SEEDS]
+        times_s = {
+            outcome.trial: outcome["time_s"] for outcome in self._evaluate(trials) if outcome.refusal is None
+        } if trials else {}  # fmt: skip
+        for point in doubtful:
+            of_name = [[times_s.get(Trial(point, seed, drawn=name)) for seed in SEEDS] for name in DRAWN]
+            pairs = [(one, other) for one, other in zip(*of_name, strict=True) if one is not None and other is not None]
+            if pairs:
+                sd = relative_sd(*zip(*pairs, strict=True))
+                new[point] = Trust(new[point].computing, new[point].messages, sd)
+        self._known |= new
+        return {point: self._known[point] for point in outcomes_of}
+
+
+def by_share(outcomes: Iterable[Outcome]) -> Trust:
+    """The statement on a point that the shares of its first run give, as on a prediction of a single run."""
+    usual = [one for one in outcomes if one.refusal is None]
+    first = min(usual, key=lambda one: one.trial.seed, default=None)
+    if first is None:
+        return Trust(0.0)
+    share = first.extrapolated
+    return Trust(share, first.messages_outside, None if share >= LEAST_OUTSIDE else 0.0)
+
+
+def _of_cables(platforms: "Sequence[Platform]") -> list[str]:
+    """Which cables of a fat tree carry messages, where trees with other switches are compared: the order of such trees
+    depends on it."""
+    trees = {
+        (each.topology.parameters or "", each.topology.cables or "all")
+        for each in platforms
+        if each.topology.kind == "fat-tree"
+    }
+    parallel = [
+        rule for parameters, rule in trees if any(int(each) > 1 for each in parameters.split(";")[-1].split(","))
+    ]
+    if len({parameters for parameters, _ in trees}) < 2 or not parallel:
+        return []
+    if "first" in parallel:
+        return [
+            "of parallel cables between two switches the first carries all messages (cables: first), as in SimGrid "
+            "before 3.32: a switch that is removed takes the one cable of each leaf switch that is used"
+        ]
+    return [
+        "messages are spread evenly over all parallel cables between two switches: a switch that is removed takes all "
+        "its cables of each leaf switch; published studies with SimGrid before 3.32 used the first of them alone "
+        "(platform.topology.cables: first), by which a removed switch costs more"
+    ]
+
+
+def caveats(
+    outcomes: Iterable[Outcome], configurations: "Configurations", trusts: Mapping[Point, Trust]
+) -> tuple[str, ...]:
+    """What a reader of a study's answer must know: the warnings of its points, those that are alike as one; trusts : of
+    the points that were judged."""
+    from lepaute.simulate.warnings import BLOCK_SIZES_GUESSED, joined
+    from lepaute.study.wording import called
+
+    first: dict[Point, Outcome] = {}
+    for outcome in outcomes:
+        if outcome.refusal is None:
+            first.setdefault(outcome.trial.point, outcome)
+    sizes = {getattr(configurations.at(point).application, "nb", None) for point in first}
+    guessed = len(sizes) > 1 and any(one.guesses_block_size for one in first.values())
+    apart = [(f"not comparable, {'; '.join(one.reasons)}: {called(point)}",) if one.reasons else ()
+             for point, one in trusts.items()]  # fmt: skip
+    return (
+        *joined([one.caveats for one in first.values()]),
+        *([BLOCK_SIZES_GUESSED] if guessed else []),
+        *_of_cables([configurations.at(point).conditions.platform for point in first]),
+        *joined(apart),
+    )

@@ -1,0 +1,142 @@
+"""One statement of trust: predict, sweep, --against, study whatif and study tune agree on what they say of a run."""
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lepaute.cli.main import main
+from lepaute.platform import load_platform
+from lepaute.platform.data_sheet import DataSheet, platform_from
+from lepaute.platform.io import dump_platform
+from lepaute.simulate import Hpl, predict_all
+from lepaute.simulate.sweep import Sweep
+
+SMALL = Path(__file__).parent.parent / "data" / "platforms" / "small.yaml"
+N, RUNS = 3000, 5
+#: Configurations: on Dahu one of a block size far below the calibrated ones, of narrow panels, and usual ones.
+CASES: dict[str, list[dict[str, Any]]] = {
+    "dahu": [
+        {"nb": 32, "grid": "2x4"},
+        {"nb": 192, "grid": "1x8"},
+        {"nb": 192, "grid": "2x4"},
+        {"nb": 256, "grid": "2x4"},
+    ],
+    "data sheet": [{"nb": 64, "grid": "2x4"}, {"nb": 128, "grid": "2x4"}, {"nb": 128, "grid": "8x1"}],
+    "calibrated": [{"nb": 64, "grid": "2x2"}, {"nb": 128, "grid": "2x2"}, {"nb": 128, "grid": "1x4"}],
+}
+
+
+@pytest.fixture
+def platform(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    if request.param == "dahu":
+        return "dahu"
+    if request.param == "calibrated":
+        return str(SMALL)
+    sheet = DataSheet(1, 2, 4, dgemm_flops=45e9, link_Bps=12.5e9)
+    dump_platform(platform_from(sheet, load_platform("dahu")), "sheet.yaml")
+    return "sheet.yaml"
+
+
+def told(capsys: pytest.CaptureFixture[str], *argv: str) -> dict[str, Any]:
+    capsys.readouterr()
+    assert main([*argv, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def predicted(capsys: pytest.CaptureFixture[str], platform: str, case: dict[str, Any], *more: str) -> dict[str, Any]:
+    words = [word for name, value in case.items() for word in (f"--{name}", str(value))]
+    return told(capsys, "predict", "hpl", "-p", platform, "--n", str(N), *words, "--runs", str(RUNS), *more)
+
+
+def study(question: str, platform: str, cases: list[dict[str, Any]], **more: Any) -> str:
+    """The cases as scenarios; the first is the base."""
+    fields = [{f"application.{name}": value for name, value in case.items()} for case in cases]
+    content = {
+        "question": question,
+        "base": {"application": {"name": "hpl", "n": N, **cases[0]}, "platform": platform},
+        "scenarios": {f"case {at}": each for at, each in enumerate(fields)},
+        "runs": RUNS,
+        **more,
+    }
+    Path(f"{question}.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+    return f"{question}.yaml"
+
+
+def assert_same(theirs: dict[str, Any], trust: dict[str, Any]) -> None:
+    """The same statement; the shares are of a first run, which has other noise where it is compared."""
+    for key in ("comparable", "extrapolation_relative_sd", "reasons"):
+        assert theirs[key] == trust[key]
+    assert theirs["extrapolated_share"] == pytest.approx(trust["extrapolated_share"], abs=0.05)
+
+
+def without_counts(caveats: list[str]) -> set[str]:
+    """What the caveats are about: their beginnings, without figures and names of kernels."""
+    heads = [re.sub(r"of \S+ time", "of its time", each.partition(":")[0]) for each in caveats]
+    return {" ".join(word for word in each.split() if word.isalpha()) for each in heads}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("platform", CASES, indirect=True)
+def test_all_commands_say_the_same_of_a_run(
+    platform: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = CASES[request.node.callspec.params["platform"]]
+    alone = [predicted(capsys, platform, case) for case in cases]
+    whatif = told(capsys, "study", "whatif", study("whatif", platform, cases))
+    tuned = told(capsys, "study", "tune", study("tune", platform, cases, budget={"simulations": 12 * len(cases)}))
+
+    # comparable, and why not
+    trusts = [one["trust"] for one in alone]
+    assert [one["comparable"] for one in alone] == [trust["comparable"] for trust in trusts]
+    in_whatif = [whatif["comparisons"][0]["reference"], *(each["other"] for each in whatif["comparisons"])]
+    for side, trust in zip(in_whatif, trusts, strict=True):
+        assert_same(side["trust"], trust)
+    of_tune = {one["point"]["scenario"]: one for one in tuned["standings"]}
+    judged = {f"case {at}": trust for at, trust in enumerate(trusts)}
+    for name, one in of_tune.items():
+        if one["trust"]["extrapolation_relative_sd"] is not None:  # those that come last are not judged
+            assert_same(one["trust"], judged[name])
+    assert [each["comparable"] for each in whatif["comparisons"]] == [
+        trusts[0]["comparable"] and trust["comparable"] for trust in trusts[1:]
+    ]
+
+    # the difference and its interval, by --against and by whatif
+    for at, (before, after) in enumerate(pairwise(cases), start=1):
+        changed = [name for name in after if after[name] != before[name]]
+        if at > 1 or len(changed) > 1:
+            continue  # whatif compares with the first
+        (name,) = changed
+        (found,) = predicted(capsys, platform, before, "--against", f"{name}={after[name]}")["differences"]
+        theirs = whatif["comparisons"][at - 1]
+        assert found["ratio"] == pytest.approx(theirs["differences"]["time_s"]["ratio"], rel=1e-9)
+        assert found["comparable"] == theirs["comparable"]
+        assert_same(theirs["other"]["trust"], found["trust"])
+
+    # the best: never what is not comparable where something is, and the same for a sweep and for tuning
+    best = of_tune[tuned["best"]["scenario"]]
+    assert best["comparable"] or not any(trust["comparable"] for trust in trusts)
+    grids = [[int(part) for part in case["grid"].split("x")] for case in cases]
+    runs_of = [Hpl(n=N, nb=case["nb"], p=p, q=q) for case, (p, q) in zip(cases, grids, strict=True)]
+    sweep = Sweep(tuple(predict_all(runs_of, platform, runs=RUNS)))
+    assert [one.trust.to_dict() for one in sweep.predictions] == trusts
+    assert [one.time_s.to_dict() for one in sweep.predictions] == [one["time_s"] for one in alone]
+    near = {one["point"]["scenario"] for one in tuned["standings"] if one["near_best"]}
+    bests = [f"case {at}" for at, one in enumerate(sweep.predictions) if any(one is each for each in sweep.bests)]
+    assert tuned["best"]["scenario"] in bests
+    assert f"case {sweep.predictions.index(sweep.bests[0])}" in near
+
+    # caveats: what predict warns of, each study does
+    warned = {sentence for one in alone for sentence in without_counts(one["warnings"])}
+    warned = {sentence for sentence in warned if not sentence.startswith("not comparable")}
+    for answer in (whatif, tuned):
+        assert warned <= without_counts(answer["caveats"])
+        assert any(each.startswith("not comparable") for each in answer["caveats"]) == any(
+            not one["comparable"] for one in (in_whatif if answer is whatif else of_tune.values())
+        )
