@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support_planted import Fault, planted
 
 from lepaute.cli.main import main
 from lepaute.store import open_store
@@ -438,3 +439,24 @@ def test_an_unknown_proposal_is_refused(ingested: Path, capsys: pytest.CaptureFi
     assert "is the id of no event" in refusal(
         capsys, "events", "withdraw", "zzzz", "--reason", "why", "--store", ingested
     )
+
+
+@pytest.mark.slow
+def test_of_three_nodes_it_is_said_how_many_jobs_an_alarm_takes_and_strict_tells_strong_evidence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open_store(tmp_path / "store") as store:
+        store.add_values(planted(3, 31, (Fault((2,), -0.1, 30),), 5))
+    status, text = answer(capsys, "test", "--store", tmp_path / "store")
+    assert status == 0
+    assert "c: 3 machines, fewer than 5: a change of 5 % is confirmed after about " in text
+    assert "2026-01-31  c n2: dgemm_rate_flops lower" in text
+    assert answer(capsys, "test", "--strict", "--store", tmp_path / "store")[0] == 1
+    assert answer(capsys, "test", "--strict", "--node", "n3", "--store", tmp_path / "store")[0] == 0
+
+
+@pytest.mark.slow
+def test_what_is_proposed_and_no_alarm_has_confirmed_is_told(tested: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = found(capsys, "test", "--store", tested)["notices"]
+    (proposed,) = (each for each in shown if each["kind"] == "unconfirmed change")
+    assert proposed["text"].startswith("demo node[1-12], since 2026-01-31: mean_frequency_Hz -1.5 % on 24 processors")

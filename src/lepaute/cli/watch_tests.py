@@ -68,6 +68,7 @@ def run_tests(
     from lepaute.kit.outputs import check_outputs
     from lepaute.watch.notices.few_machines import few_machines
     from lepaute.watch.notices.notice import notices
+    from lepaute.watch.notices.unconfirmed import unconfirmed_changes
     from lepaute.watch.report.summary import OF_VERDICTS, summarise
 
     check_outputs({"--csv": csv}, inputs=[])
@@ -87,7 +88,11 @@ def run_tests(
         )
         verdicts = of_machines(verdicts, values)
     open_here = judged.of_nodes(pairs_of(values))
-    said = [*notices(values, judged.changelog), *few_machines(judged.values, judged.changelog)]
+    said = [
+        *notices(values, judged.changelog),
+        *unconfirmed_changes(judged, pairs_of(values)),
+        *few_machines(open_here.values, judged.changelog),
+    ]
     found = summarise(verdicts, values, open_here.rows, said, level=1.0 - confidence, since_s=since_s)
     if csv is not None:
         write_csv(csv, verdicts)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: Kinds.
 UNLIKE_PEERS, ABSENT, DATES = "unlike its peers", "absent", "dates"
+#: Of which nodes, the text says itself.
+UNCONFIRMED = "unconfirmed change"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Notice:
 
     def __str__(self) -> str:
         name = " ".join(each for each in (self.cluster, self.node) if each)
-        return f"{name}: {self.text}" if name else self.text
+        return self.text if self.kind == UNCONFIRMED or not name else f"{name}: {self.text}"
 
     def as_json(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -96,7 +96,7 @@ class ProposedEvent:
         """
         if self.shape == DAYS:
             raise InputError(
-                f"{self._nodes_text()} differed on {counted(len(self.days), 'day')} from {self.date} on, "
+                f"{self.nodes_text} differed on {counted(len(self.days), 'day')} from {self.date} on, "
                 "and not in between: "
                 "that is no new level; record its jobs as outliers"
             )
@@ -105,7 +105,7 @@ class ProposedEvent:
     def to_outliers(self, author: str) -> tuple[Outlier, ...]:
         """One entry a job of its days; raises InputError for other shapes."""
         if self.shape != DAYS:
-            raise InputError(f"the change of {self.date} on {self._nodes_text()} lasts: record it as an event")
+            raise InputError(f"the change of {self.date} on {self.nodes_text} lasts: record it as an event")
         by_job: dict[tuple[str, str, dt.date], list[str]] = {}
         for cluster, node, job, day in self.jobs:
             by_job.setdefault((cluster, job, day), []).append(node)
@@ -163,14 +163,16 @@ class ProposedEvent:
 
     def __str__(self) -> str:
         when = f"{_day(self.after_s)} to {_day(self.before_s)}"
-        return f"{self.kind} event, {when}, {self._nodes_text()}: {self.reason} (records {self._entries_text()})"
+        return f"{self.kind} event, {when}, {self.nodes_text}: {self.reason} (records {self._entries_text()})"
 
     def _entries_text(self) -> str:
         """What accepting it records."""
         count = len({(cluster, job, day) for cluster, _, job, day in self.jobs})
         return f"outliers for {counted(count, 'job')}" if self.shape == DAYS else "an event"
 
-    def _nodes_text(self) -> str:
+    @property
+    def nodes_text(self) -> str:
+        """Its nodes, each cluster with its name."""
         clusters = sorted({cluster for cluster, _ in self.nodes})
         return ", ".join(nodes_text(each, [n for c, n in self.nodes if c == each]) for each in clusters)
 

@@ -16,6 +16,7 @@ from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.notices.absences import absences, absences_of
 from lepaute.watch.notices.few_machines import few_machines
 from lepaute.watch.notices.notice import notices
+from lepaute.watch.notices.unconfirmed import unconfirmed_changes
 from lepaute.watch.open_regressions import OpenRegressions, open_regressions
 from lepaute.watch.report.summary import recent_s, suspicions_of, uncovered
 from lepaute.watch.report.texts import absence_text, change_text, machines_text, suspicion_text
@@ -185,6 +186,7 @@ def _write_pages(store: "Store", writer: _Writer) -> None:
         absences=[absence_text(each) for each in absences_of(regressed.values)],
         notices=[
             *(str(each) for each in uncovered(notices(regressed.values, log), regressed.rows)),
+            *(str(each) for each in unconfirmed_changes(regressed)),
             *(str(each) for each in few_machines(regressed.values, log)),
         ],
         summaries=summaries,
