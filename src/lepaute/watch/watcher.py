@@ -125,13 +125,13 @@ class Watch:
 
         check_windows(windows)
         wanted = None if factors is None else vectors_asked(factors)
-        log = self.changelog()
+        log, testable = self.changelog(), factors_to_test(self.store, wanted)
         if standing is None:
             standing = open_regressions(self.store).rows
         asked = Asked(nodes, windows, confidence, pooled, since_s, until_s, record, standing)
         parts = [
             part if columns is None else part[list(columns)]
-            for cluster, vectors in factors_to_test(self.store, wanted)
+            for cluster, vectors in testable
             for names in vectors
             for part in recorded_tests(self.store, log, cluster, names, asked)
         ]
