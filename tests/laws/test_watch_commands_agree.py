@@ -29,7 +29,7 @@ FLEETS = [
     for who in ("one", "rack", "all")
     for kind in ("step", "drift", "back")
 ]
-SHORT = ("3 all step", "12 rack step", "5 one back")
+SHORT = ("3 all step", "5 one back")
 
 
 def fleet(made_up: str) -> tuple[int, str, pd.DataFrame]:
