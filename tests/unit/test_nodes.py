@@ -405,6 +405,44 @@ def test_a_node_that_sends_more_than_it_was_asked_for_is_given_up(monkeypatch):
     assert "more than the 10 bytes" in lost[0][1]
 
 
+@pytest.mark.parametrize(
+    ("honest", "dishonest", "ask", "told"),
+    [
+        (b": time.time(), ", b": [1.0], ", lambda nodes: clock_offset(nodes.channels[0]), "no time of its clock"),
+        (
+            b"followed, emit, facts) - began_s",
+            b"followed, emit, facts),",
+            lambda nodes: nodes.run("true"),
+            "no result of true",
+        ),
+    ],
+)
+def test_a_node_that_answers_with_other_types_is_given_up(honest, dishonest, ask, told, monkeypatch):
+    ours = channels.agent_program
+
+    def hostile(nonce: str, root: str = "/") -> bytes:
+        program = ours(nonce, root).partition(b"\n")[2]
+        assert honest in program
+        program = program.replace(honest, dishonest)
+        return str(len(program)).encode() + b"\n" + program
+
+    monkeypatch.setattr(channels, "agent_program", hostile)
+    lost: list[tuple[str, str]] = []
+    with local_nodes(["n"], unique(), lost) as nodes, pytest.raises(NodeLost):
+        ask(nodes)
+    assert told in lost[0][1]
+
+
+def test_a_node_that_does_not_answer_in_time_is_given_up():
+    lost: list[tuple[str, str]] = []
+    with local_nodes(["n"], unique(), lost) as nodes:
+        channel = nodes.channels[0]
+        answer = channel.ask({"do": "start", "argv": ["sleep", "3600"], "folder": None})[1]
+        with pytest.raises(NodeLost, match=r"no answer within 0\.01 s"):
+            channel.result(answer, 0.01)
+    assert "no answer" in lost[0][1]
+
+
 def test_clocks_of_names_of_one_machine_agree(nodes):
     offset = clock_offset(nodes.channels[0])
     assert abs(offset.offset_s) <= offset.error_s + 1e-4

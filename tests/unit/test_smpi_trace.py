@@ -59,6 +59,15 @@ def test_what_the_caller_knows_stands_above_what_the_file_says(file: Path) -> No
     assert (told["application"], told["platform"], told["warnings"]) == ("hpl", "dahu", ["a first one"])
 
 
+@pytest.mark.parametrize(
+    "comment", ["# written with SimGrid-", "#", "# [", "# []", "# [ --cfg=a:b ]", "# SimGrid- of 2026"]
+)
+def test_a_comment_that_says_nothing_is_passed_over(comment: str, file: Path) -> None:
+    lines = [line for line in exchange().text().splitlines() if not line.startswith("#")]
+    file.write_text("\n".join([comment, *lines, ""]))
+    assert "engine" not in convert(file).metadata
+
+
 def test_receives_that_were_posted_get_what_the_waits_for_them_received(file: Path) -> None:
     made = PajeByHand(2, "PMPI_Irecv", "PMPI_Isend", "PMPI_Send", "PMPI_Wait", "PMPI_Waitall")
     made.state(0.0, 0.0, 0, "PMPI_Irecv", "10")

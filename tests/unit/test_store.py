@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -242,6 +243,29 @@ def test_a_store_of_a_later_version_is_refused(tmp_path: Path) -> None:
     (tmp_path / "store.json").write_text(json.dumps({"version": 99}))
     with pytest.raises(InputError, match=r"is a store of version 99, .* upgrade"):
         open_store(tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["cut", "zeros", "another table"])
+def test_a_damaged_file_of_a_store_is_named(damage: str, tmp_path: Path) -> None:
+    with open_store(tmp_path / "store") as store:
+        store.add_values(values())
+        store.ingest([small_archive(tmp_path / "a.zip", 1)])
+    (path,) = (tmp_path / "store" / "data").rglob("factor_values-*.parquet")
+    whole = path.read_bytes()
+    (other,) = (tmp_path / "store" / "data").rglob("archives-*.parquet")
+    path.write_bytes(
+        {"cut": whole[:-9], "zeros": whole[:50] + bytes(200) + whole[250:], "another table": other.read_bytes()}[damage]
+    )
+    told = f"{re.escape(str(path))}: .*; the store is damaged: restore the file"
+    with open_store(tmp_path / "store") as store:
+        with pytest.raises(InputError, match=told):
+            store.values()
+        if damage != "zeros":  # of a column that a writer does not compare
+            with pytest.raises(InputError, match=told):
+                store.add_values(values(first_job=50))
+    path.write_bytes(whole)
+    with open_store(tmp_path / "store") as store:
+        assert len(store.values()) == len(values()), "what failed has changed nothing"
 
 
 def test_a_folder_of_something_else_is_no_store(tmp_path: Path) -> None:

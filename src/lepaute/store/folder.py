@@ -12,6 +12,7 @@ keeps nothing itself: a database of its own could be open in one writing process
 
 import contextlib
 import fcntl
+import json
 import os
 import shutil
 import threading
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.files import sync
+from lepaute.kit.parquet import open_parquet, reading_table
 from lepaute.store.backend import Backend, NoStoreError, Parameters, Writer, parquet_rows
 from lepaute.store.folder_index import DataFile, Index, read_index, write_index
 from lepaute.store.migrations import changed, migrated
@@ -39,6 +41,9 @@ MERGED_FILES = 16
 _ROWS_OF_GROUP = 32_768
 #: A reader may be overtaken by that many pairs of changes, the second of which removes what the first replaced.
 _READ_TRIES = 20
+#: What a table may take in memory while it is searched for damage.
+_MOST_TABLE_BYTES = 4 << 30
+_DAMAGED = "the store is damaged: restore the file, or make the store again from the archives"
 _SQL_TYPES = {"text": "varchar", "integer": "bigint", "real": "double", "flag": "boolean"}
 
 
@@ -80,7 +85,9 @@ class FolderBackend(Backend):
                     lost = problem
                     if read_index(self.folder) == index:
                         break
-        raise InputError(f"{self.name}: a file of the store cannot be read ({str(lost).splitlines()[0][:200]})")
+                except (duckdb.Error, ValueError, MemoryError) as problem:  # ValueError: texts that are no UTF-8
+                    raise _unreadable(self.folder, index, problem) from None
+        raise InputError(f"{self.name}: a file of the store cannot be read ({_told(lost)})")
 
     def raw(
         self, place: str, node_column: str, nodes: Collection[str] | None, columns: Collection[str] | None
@@ -89,28 +96,35 @@ class FolderBackend(Backend):
 
         try:
             return parquet_rows(str(self.folder / place), columns, None if nodes is None else (node_column, nodes))
-        except (OSError, pyarrow.ArrowException) as problem:
-            raise InputError(f"{self.folder / place}: cannot be read ({str(problem).splitlines()[0][:200]})") from None
+        except (OSError, ValueError, pyarrow.ArrowException) as problem:
+            raise InputError(f"{self.folder / place}: cannot be read ({_told(problem)}); {_DAMAGED}") from None
 
     @contextmanager
     def writing(self) -> Iterator["_FolderWriter"]:
+        import duckdb
+        import pyarrow
+
         with self._busy, self._locked():
             index = read_index(self.folder)
             self._finish_unfinished(index)
-            self._show(index)
             writer = _FolderWriter(self.folder, index, self._connection)
             try:
+                self._show(index)
                 yield writer
                 writer.commit()
-            except BaseException:
+            except BaseException as problem:
                 with contextlib.suppress(OSError):
                     self._finish_unfinished(read_index(self.folder))
+                if isinstance(problem, duckdb.Error | pyarrow.ArrowException):
+                    raise _unreadable(self.folder, index, problem) from None
                 raise
             finally:
                 self._connection.unregister("staged")
 
     def _prepare(self) -> None:
         """Makes the store, or brings it to this version."""
+        import duckdb
+
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
@@ -127,8 +141,11 @@ class FolderBackend(Backend):
             if index.version != VERSION:
                 self._finish_unfinished(index)
                 writer = _FolderWriter(self.folder, index, self._connection)
-                writer.migrate()
-                writer.commit()
+                try:
+                    writer.migrate()
+                    writer.commit()
+                except duckdb.Error as problem:
+                    raise _unreadable(self.folder, index, problem) from None
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -265,7 +282,7 @@ class _FolderWriter(Writer):
                 f"(format parquet, compression zstd, row_group_size {_ROWS_OF_GROUP})"
             )
         except duckdb.IOException as problem:
-            raise EnvironmentProblem(f"{self._folder}: cannot be written ({str(problem).splitlines()[0]})") from None
+            raise EnvironmentProblem(f"{self._folder}: cannot be written ({_told(problem)})") from None
         with _disk(self._folder):
             sync(self._folder / place)
         self._files.setdefault(table.name, []).append(DataFile(place, rows))
@@ -313,6 +330,34 @@ def _result(connection: "duckdb.DuckDBPyConnection", query: str, parameters: Par
     # A statement by itself, such as those of `execute`, would copy its result once more.
     found: pyarrow.Table = connection.sql(query, params=list(parameters)).to_arrow_table()
     return found
+
+
+def _unreadable(folder: Path, index: Index, problem: Exception) -> Exception:
+    """What to raise for a problem of a query: an InputError that names the damaged file; the problem if it is ours."""
+    import duckdb
+
+    for table in TABLES:
+        for file in index.files.get(table.name, ()):
+            name = str(folder / file.place)
+            try:
+                opened = open_parquet(folder / file.place, name, most_bytes=_MOST_TABLE_BYTES)
+                if missing := [column for column in table.columns if column not in opened.schema_arrow.names]:
+                    return InputError(f"{name}: has no column {missing[0]}; {_DAMAGED}")
+                with reading_table(name):
+                    opened.read().validate(full=True)
+            except InputError as damage:
+                return InputError(f"{damage}; {_DAMAGED}")
+    if isinstance(problem, duckdb.BinderException | duckdb.CatalogException | duckdb.ParserException):
+        return problem
+    return InputError(f"{folder}: a file of it cannot be read ({_told(problem)}); {_DAMAGED}")
+
+
+def _told(problem: Exception) -> str:
+    """What DuckDB says, in one line; some of its messages are JSON."""
+    text = str(problem).strip()
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        text = str(json.loads(text)["exception_message"])
+    return (text.splitlines() or [type(problem).__name__])[0][:200]
 
 
 @contextmanager

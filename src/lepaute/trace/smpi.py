@@ -12,6 +12,7 @@ What SMPI 3.32 writes, and what becomes of it:
 - MPI_Init and MPI_Finalize are left out, as in a recording.
 """
 
+import re
 from array import array
 from collections.abc import Mapping
 from pathlib import Path
@@ -253,8 +254,8 @@ class _Calls:
     ) -> dict[str, Any]:
         known: dict[str, Any] = {"source": "simulation", "whole": True, "ranks": int(rows.rank.max()) + 1}
         for comment in self.reader.comments:
-            if "SimGrid-" in comment:
-                known["engine"] = "SimGrid " + comment.partition("SimGrid-")[2].split()[0]
+            if version := re.search(r"SimGrid-(\S{1,40})", comment):
+                known["engine"] = f"SimGrid {version[1]}"
             elif comment.startswith("["):
                 words = [word for word in comment.strip("[] ").split() if not word.startswith("--cfg=")]
                 known["command"] = " ".join(words)

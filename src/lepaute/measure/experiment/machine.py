@@ -96,7 +96,11 @@ class Machine:
 
     def _note_controls(self, records: Mapping[str, Any]) -> frozenset[str]:
         refused: dict[str, list[str]] = {}
-        for node, entries in records.items():
+        for channel in self._nodes.channels:
+            node, entries = channel.name, records.get(channel.name, [])
+            if not _are_controls(entries):
+                channel.give_up("its agent sent no records of its settings")
+                continue
             for entry in entries:
                 self._record.workspace.journal("controls").add({"node": node, "date": now(), **entry})
                 if entry["status"] == "warning":
@@ -157,3 +161,14 @@ class Machine:
                 continue
             self._record.workspace.note(ReferenceRun(channel.name, time.time(), compute_s, memory_s))
         self._checked = time.monotonic()
+
+
+def _are_controls(entries: object) -> bool:
+    """Whether an agent's answer is a list of records of its settings."""
+    return isinstance(entries, list) and all(
+        isinstance(entry, dict)
+        and all(isinstance(entry.get(name), str) for name in ("control", "status"))
+        and isinstance(entry.get("message", ""), str)
+        and not {"node", "date"} & entry.keys()
+        for entry in entries
+    )

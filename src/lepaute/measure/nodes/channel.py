@@ -190,11 +190,14 @@ class Channel:
         return self.result(self.ask({"do": "call", "what": what, "arguments": arguments})[1], timeout_s)
 
     def result(self, future: "Future[dict[str, Any]]", timeout_s: float) -> Any:
-        """The result in an answer's last message; raises NodeRefused for an error in it."""
+        """The result in an answer's last message; raises NodeRefused for an error in it.
+
+        A node that does not answer in time is given up, and NodeLost raised.
+        """
         try:
             fields = future.result(timeout_s)
         except TimeoutError:
-            raise NodeRefused(f"{self.name}: no answer within {timeout_s:g} s") from None
+            raise self.give_up(f"no answer within {timeout_s:g} s") from None
         if "error" in fields:
             raise NodeRefused(f"{self.name}: {fields['error']}")
         return fields.get("result")
@@ -268,6 +271,11 @@ class Channel:
         """Gives the node up: ends the connection, from which the agent, if it lives, learns to clean up."""
         self._lose(why)
         self._end()
+
+    def give_up(self, why: str) -> NodeLost:
+        """Abandons the node; what to raise to whoever waits for it."""
+        self.abandon(why)
+        return NodeLost(f"{self.name}: {self.lost}")
 
     def leave(self) -> None:
         """Asks the agent to clean up and go, and waits until it has."""

@@ -1,5 +1,6 @@
 """Clock offsets between nodes and the controller."""
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,5 +36,9 @@ def best_offset(node: str, probes: Sequence[tuple[float, float, float]]) -> Cloc
 
 def _probe(channel: Channel) -> tuple[float, float, float]:
     sent = time.time()
-    node_s = channel.result(channel.ask({"do": "clock"})[1], 30.0)["time_s"]
-    return sent, float(node_s), time.time()
+    answer = channel.result(channel.ask({"do": "clock"})[1], 30.0)
+    received = time.time()
+    node_s = answer.get("time_s") if isinstance(answer, dict) else None
+    if not isinstance(node_s, float) or not math.isfinite(node_s):
+        raise channel.give_up("its agent sent no time of its clock")
+    return sent, node_s, received

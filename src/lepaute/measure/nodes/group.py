@@ -173,7 +173,10 @@ class Nodes:
         def collect(pending: Pending, timeout_s: float | None) -> None:
             with contextlib.suppress(NodeLost):
                 fields = pending.done.result(timeout_s)
-                result = result_of(pending, fields, argv, environment)
+                try:
+                    result = result_of(pending, fields, argv, environment)
+                except (TypeError, ValueError, OverflowError):
+                    raise pending.channel.give_up(f"its agent sent no result of {argv[0]}") from None
                 results[result.node] = result
                 self._recorder.command(result)
 
@@ -321,7 +324,7 @@ def result_of(
         start=str(fields.get("start", "")),
         duration_s=float(fields.get("duration_s", 0.0)),
         environment=environment,
-        error=fields.get("error"),
+        error=None if fields.get("error") is None else str(fields["error"]),
         timed_out=bool(fields.get("timed_out")),
         left_behind=int(fields.get("left_behind", 0)),
     )
