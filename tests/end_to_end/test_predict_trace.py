@@ -63,7 +63,7 @@ def test_a_prediction_says_where_the_time_goes(capsys: pytest.CaptureFixture[str
     where, after = (
         line.split(None, 1)
         for line in capsys.readouterr().out.splitlines()
-        if "computing" in line or "communication" in line
+        if line.startswith(("  where", "          communication"))
     )
     assert where[0] == "where"
     assert where[1].startswith("computing ")

@@ -120,7 +120,7 @@ def test_the_json_of_the_command_is_that_of_python(capsys: pytest.CaptureFixture
     reference = lp.predict(HPL, SMALL, runs=3)
     changed = lp.predict(lp.Hpl(n=600, nb=64, p=2, q=2, depth=0), SMALL, runs=3, repeat=1)
     expected = lp.difference(reference, changed)
-    assert found == {
+    assert {name: value for name, value in found.items() if name not in ("caveats", "trust")} == {
         "field": "depth",
         "value": "0",
         "against": "1",

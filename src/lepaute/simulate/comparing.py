@@ -91,11 +91,13 @@ def difference(reference: "Prediction", other: "Prediction", *, one_machine: boo
             f"both predictions are run {before.repeat} of each day, with the same noise, and two real runs are not; "
             "predict one of them with repeat=1"
         )
+    # On one machine the day is the same, also where its coefficients are others.
+    own_sd = _own_sd(before, after) if shared and not one_machine else 0.0
     return _of_ratios(
         [time_s / run.time_s for time_s, run in zip(times_s, reference.run_list, strict=True)],
         shared=shared,
         run_noise=run_noise,
-        sampling_sd=hypot(reference.sampling_sd, other.sampling_sd, _own_sd(before, after) if shared else 0.0),
+        sampling_sd=hypot(reference.sampling_sd, other.sampling_sd, own_sd),
         narrower=what_narrows(
             len(times_s), assumed=any(bool(each.platform.assumed) for each in (before, after) if not one_machine)
         ),
