@@ -92,9 +92,8 @@ def run_lanes(scratch: Path, pytest_arguments: list[str], tally: Tally) -> None:
             print(log.read_text(errors="replace"), end="", flush=True)
             count_suite(lane, 0 if status == NO_TESTS_COLLECTED else status, scratch / f"{lane}.xml", tally)
     finally:
-        for process, _ in running.values():
-            if process.poll() is None:  # of Ctrl-C, one in a session of its own learns nothing
-                process.send_signal(signal.SIGINT)
+        if BEHIND in running and (process := running[BEHIND][0]).poll() is None:
+            process.send_signal(signal.SIGINT)  # a Ctrl-C reaches the others, but no session of its own
 
 
 def started(lane: str, options: list[str], output: IO[bytes] | None) -> "subprocess.Popen[bytes]":

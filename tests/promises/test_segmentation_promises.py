@@ -33,7 +33,7 @@ def test_the_true_breakpoints_and_no_others_are_found_in_nine_of_ten_models():
 
 
 def test_calls_that_took_far_longer_than_others_move_no_breakpoint():
-    """20 calls of each of 48 sizes, 2 % of which took 5 to 50 times as long: nine of ten; by means a quarter."""
+    """20 calls of each of 48 sizes, 2 % of which took 5 to 50 times as long: nine of ten."""
     sizes = np.unique(np.round(2 ** np.arange(0, 24, 0.5)))
     places = tuple(float(sizes[sizes <= cut].max()) for cut in CUTS)
     found = 0

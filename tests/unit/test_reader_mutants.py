@@ -1,4 +1,4 @@
-"""A thousand damaged inputs to every reader, with a fixed seed; `make fuzz` reads many more."""
+"""Damaged inputs to every reader, a hundred of each kind, with a fixed seed; `make fuzz` reads many more."""
 
 import faulthandler
 import os

@@ -131,7 +131,7 @@ def _report(tests: "NodeTests", nodes: "Mapping[str, bool]", *, dry_run: bool, a
     import time
 
     now_s = time.time()
-    tried = [record for record in tests.records if record.name in tests.touched or record in tests.kept()]
+    tried = [record for record in tests.records if record.name in tests.touched or record.outcome == "not stored"]
     failed = [record for record in tried if record.outcome in ("failed", "not stored")]
     due, late = tests.due(nodes, now_s), tests.late(nodes, _LATE_INTERVALS * tests.settings.every_s, now_s)
     if as_json:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lepaute.fit.segmentation.points import points_of
 from lepaute.fit.segmentation.search import segment
 
 if TYPE_CHECKING:
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 #: Two lines whose values differ by less are one for whoever asks for breakpoints.
 EQUIVALENT = 0.05
 _NORMAL_975 = 1.96
+#: Of two lines and their breakpoint.
+_PARAMETERS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +43,15 @@ def likeliest_breakpoint(line: "SegmentedLine") -> LikeliestBreakpoint | None:
     if len(line.candidates) < 2:
         return None
     (place,) = line.candidates[1].breakpoints
-    two = segment(line.x, line.y, objective=line.objective, breakpoints=[place])  # type: ignore[arg-type]
-    x = np.unique(line.x)
-    one = line.predict(x)
-    differs = np.abs(two.predict(x) / one - 1.0)
+    points = points_of(line.x, line.y, line.objective)
+    two = segment(line.x, line.y, objective=points.objective, breakpoints=[place])
+    x, fitted = points.x, two.predict(points.x)
+    differs = np.abs(fitted / line.predict(x) - 1.0)
     below = x <= place
     count = np.where(below, np.count_nonzero(below), np.count_nonzero(~below))
     # Of a line of n points at its end, 2 / sqrt(n) of the scatter; of two points the scatter itself.
-    typical = np.array([np.median(line.y[line.x == each]) for each in x])
-    freedom = max(len(x) - 5, 1)
-    scatter = float(np.sqrt(np.sum((typical / two.predict(x) - 1.0) ** 2) / freedom))
+    typical = np.exp(points.value) if points.logarithmic else points.value
+    scatter = float(np.sqrt(np.sum((typical / fitted - 1.0) ** 2) / max(len(points) - _PARAMETERS, 1)))
     error = scatter * np.minimum(1.0, 2.0 / np.sqrt(count))
     return LikeliestBreakpoint(
         place, line.gains[0], float(np.max(differs)), float(np.max(differs + _NORMAL_975 * error))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lepaute.fit.numeric.arrays import Floats
+from lepaute.fit.segmentation.points import Objective
 from lepaute.kit.notebook import table_html
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class SegmentedLine:
     gains: tuple[float, ...]
     breakpoint_intervals: tuple[Interval, ...] = ()
     candidates: tuple[Partition, ...] = ()
-    objective: str = "log"
+    objective: Objective = "log"
     x: Floats = field(default_factory=lambda: np.zeros(0), compare=False, repr=False)
     y: Floats = field(default_factory=lambda: np.zeros(0), compare=False, repr=False)
     notes: tuple[str, ...] = ()

@@ -43,8 +43,8 @@ def search(
             if undecided := semantic_limits(rows).undecided_bytes:
                 sizes = ", ".join(map(str, undecided[:5])) + (", ..." if len(undecided) > 5 else "")
                 warn(
-                    f"whether MPI_Send returns before its receive is not known at {sizes} bytes: the machine was busy; "
-                    f"the limit found is below that size"
+                    f"the send-completion semantics are not known at {sizes} bytes, since the machine was busy; "
+                    "the limit is taken to be below"
                 )
             return
         name = f"{SEMANTICS}{begun}_{site.name}_{peers}" if peers else f"{SEMANTICS}{begun}"
