@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from long_tests import long_but
 
 from lepaute.watch.changelog import Changelog, Event, NodeSet, Outlier
 from lepaute.watch.judging.judge import judge
@@ -67,7 +68,7 @@ FACTORS = ["f_Hz", ("f_Hz", "p_W")]
 ORDER = ["factor", "r", *JOB]
 
 
-@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("pooled", long_but([False, True], True))
 @pytest.mark.slow
 def test_a_replay_is_what_a_watch_concludes_that_judges_anew_each_day(pooled: bool) -> None:
     unlike_hindsight = tests = 0

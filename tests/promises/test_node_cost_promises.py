@@ -31,7 +31,7 @@ PLATFORM = override(
 #: Long enough for dgemm to decide.
 HPL = Hpl(n=800, nb=64, p=2, q=2)
 FACTOR = "dgemm_rate_flops"
-SETS, TRUTHS, RUNS = 200, 400, 10
+SETS, TRUTHS, RUNS = 100, 400, 10
 TRUE = 1.08
 
 
@@ -95,11 +95,11 @@ def coverage(truths: np.ndarray, before: int, now: int, sd: float, *, known: boo
 def test_the_interval_of_a_cost_holds_95_percent_of_the_true_ratios(
     truths: np.ndarray, before: int, now: int, sd: float
 ) -> None:
-    # Of 200 worlds the share is known to 1.5 %, were each interval's coverage 0 or 1; and an interval of 10 draws
+    # Of 100 worlds the share is known to 2.2 %, were each interval's coverage 0 or 1; and an interval of 10 draws
     # around an estimate that is off is somewhat wider than it need be.
-    assert 0.92 <= coverage(truths, before, now, sd, known=False) <= 0.985
+    assert 0.90 <= coverage(truths, before, now, sd, known=False) <= 0.985
 
 
 @pytest.mark.slow
 def test_the_interval_of_a_cost_must_hold_the_error_of_the_factors(truths: np.ndarray) -> None:
-    assert coverage(truths, 10, 5, 0.05, known=True, sets=60) < 0.8
+    assert coverage(truths, 10, 5, 0.05, known=True, sets=40) < 0.8

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from long_tests import long_but
 from scipy import stats
 
 from lepaute.watch.notices.notice import ABSENT, UNLIKE_PEERS, notices
@@ -16,7 +17,7 @@ from support.null_streams import autoregressive
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("machines", [16, 64])
+@pytest.mark.parametrize("machines", long_but([16, 64], 16))
 def test_levels_that_are_normal_and_nodes_that_come_and_go_rarely_give_a_notice(machines: int) -> None:
     fleets, days = 60, 40
     count = {ABSENT: 0, UNLIKE_PEERS: 0}

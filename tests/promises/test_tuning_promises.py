@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from long_tests import long_but
 from scipy.stats import binom
 
 from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial
@@ -14,7 +15,7 @@ from lepaute.study.tune import crossed, halve
 from lepaute.study.tune_real import RUN_SDS, correct
 
 POINTS = [Point({"nb": nb, "grid": grid}) for nb in (64, 128, 192) for grid in ("2x8", "4x4", "8x2", "1x16")]
-STUDIES = 150
+STUDIES = long_but([60, 300], 60)
 
 
 def made_up(study: int, own_sd: float = 0.01) -> "tuple[Evaluate, np.ndarray]":
@@ -37,9 +38,10 @@ def made_up(study: int, own_sd: float = 0.01) -> "tuple[Evaluate, np.ndarray]":
 
 
 @pytest.mark.slow
-def test_probabilities_and_intervals_hold_on_a_further_machine() -> None:
+@pytest.mark.parametrize("studies", STUDIES)
+def test_probabilities_and_intervals_hold_on_a_further_machine(studies: int) -> None:
     claimed, best, covered = [], [], []
-    for study in range(STUDIES):
+    for study in range(studies):
         evaluate, truth = made_up(study)
         found = halve(POINTS, evaluate, 60, tolerance=0.0)
         place = POINTS.index(found.best)
@@ -53,13 +55,14 @@ def test_probabilities_and_intervals_hold_on_a_further_machine() -> None:
     spread = np.sqrt(np.sum([p * (1 - p) for p in claimed]))
     assert abs(np.sum(best) - np.sum(claimed)) < 4.9 * spread
     # intervals of a study share the best point, so they count as one each
-    assert np.mean(covered) >= binom.ppf(1e-6, STUDIES, 0.95) / STUDIES
+    assert np.mean(covered) >= binom.ppf(1e-6, studies, 0.95) / studies
 
 
 @pytest.mark.slow
-def test_the_interval_after_real_runs_holds_a_further_real_run() -> None:
+@pytest.mark.parametrize("studies", STUDIES)
+def test_the_interval_after_real_runs_holds_a_further_real_run(studies: int) -> None:
     covered, loss = 0, []
-    for study in range(STUDIES):
+    for study in range(studies):
         evaluate, _ = made_up(study)
         simulated = crossed(POINTS, evaluate, 8).outcomes
         generator = np.random.default_rng([study, 1])
@@ -77,7 +80,7 @@ def test_the_interval_after_real_runs_holds_a_further_real_run() -> None:
         covered += found.low_s <= real(found.best) <= found.high_s
         loss.append((truth[POINTS.index(found.best)] - truth.min(), found.expected_loss))
     # not below what is promised; above it where the guessed errors are larger than these
-    assert covered >= binom.ppf(1e-6, STUDIES, 0.95)
+    assert covered >= binom.ppf(1e-6, studies, 0.95)
     # the loss that is expected is about the one that comes about
     actual, expected = np.mean(loss, axis=0)
     assert actual < 2.0 * expected + 0.001

@@ -181,7 +181,7 @@ MOMENTS = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("fault", "moment"), long_but(MOMENTS, *MOMENTS[::2]))
+@pytest.mark.parametrize(("fault", "moment"), long_but(MOMENTS, *MOMENTS[::3]))
 def test_a_campaign_that_dies_loses_no_finished_run_and_can_be_resumed(
     fault: str, moment: float, machine: Path, tmp_path: Path
 ) -> None:

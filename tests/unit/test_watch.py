@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from long_tests import long_but
 from scipy import stats
 from support_archive import failed_archive
 from support_limits import HANG_S
@@ -90,7 +91,7 @@ def test_the_tests_of_a_watch_are_those_of_judge(watch: Watch, pooled: bool) -> 
     )
 
 
-@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("pooled", long_but([False, True], True))
 def test_day_by_day_or_at_once_and_again_the_verdicts_are_the_same(watch: Watch, pooled: bool) -> None:
     data = values(nodes=7, jobs=10)
     watch.add_changelog(LOG)
@@ -220,7 +221,7 @@ def assert_whole(where: str, days: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kills", [4, pytest.param(12, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", long_but([2, 12], 2))
 def test_a_kill_in_the_middle_of_ingest_or_test_loses_and_doubles_nothing(
     where: str, kills: int, tmp_path: Path
 ) -> None:
