@@ -163,7 +163,7 @@ def rows(table: pandas.DataFrame) -> list[dict[str, object]]:
             "campaign": campaign,
             "family": family,
             "p_value": one.p_value,
-            "decided": one.p_holm <= LEVEL,
+            "decided": one.p_corrected <= LEVEL,
             "usual_p_value": usual(table, kind, one.operation, one.size_bytes),
         }
         for one in judged(table, "first", "second")

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lepaute.stats.permutation import holm, permutation_test
+from lepaute.stats.multiple_tests import holm
+from lepaute.stats.permutation import permutation_test
 
 LEVELS = ("random", "constant", "masked:40")
 

@@ -24,7 +24,7 @@ def test_a_campaign_says_which_library_is_faster_and_what_it_left_out(tmp_path: 
     equal, slower = found.verdicts
     assert slower.outcome == "left faster"
     assert slower.low < np.exp(0.3) < slower.high
-    assert slower.p_holm == pytest.approx(2 * 2 / 2**7)  # the clearest of 2^7 arrangements, two rows
+    assert slower.p_corrected == pytest.approx(2 * 2 / 2**7)  # the clearest of 2^7 arrangements, two rows
     assert slower.stars == "*"
     assert sentence(slower, "openmpi", "mpich").startswith("openmpi is faster by 2")
     assert equal.outcome != "left faster"

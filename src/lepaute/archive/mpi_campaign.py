@@ -32,7 +32,7 @@ _COLUMNS = {
         *("mpirun", "rank", "before_batch", "x0_ns", "y0_ns", "drift"),
         *("variance_ns2", "drift_variance", "covariance_ns", "bound_ns"),
     ),
-    MPIRUNS: ("mpirun", "library", "block", "trial", "attempt", "outcome", "disturbed", "started_s"),
+    MPIRUNS: ("mpirun", "library", "block", "place", "trial", "attempt", "outcome", "disturbed", "started_s"),
 }
 
 
@@ -85,8 +85,12 @@ class CampaignFacts:
     """What a campaign compared, and how.
 
     precision: wanted half-width of the 95 % interval of a library's mean over mpiruns, a share; budget_s: most seconds
-    mpiruns  : of each library, trials and repetitions of disturbed ones not counted; capped: the budget allowed no more
+    blocks   : inside which the mpiruns of all libraries are in random order
+    mpiruns  : of each library, trials and repetitions of disturbed ones not counted; 0 in archives with one a block
+    planned_s: of all starts of mpirun, the trials and the first stage, by the trials; spent_s: of all that were made
+    capped   : the budget allowed no more
     factors  : name and level of every experimental factor (table VI of the paper)
+    primary  : rows (operation, form, size) whose p-values were to be corrected apart from those of the others
     derivation: how the numbers of calls and of mpiruns came about, sentences
     """
 
@@ -97,9 +101,13 @@ class CampaignFacts:
     precision: float = 0.0
     budget_s: float = 0.0
     blocks: int = 0
+    mpiruns: int = 0
+    planned_s: float = 0.0
+    spent_s: float = 0.0
     capped: bool = False
     factors: Mapping[str, str] = field(default_factory=dict)
     derivation: tuple[str, ...] = ()
+    primary: tuple[tuple[str, str, int], ...] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -135,7 +143,7 @@ def mpiruns(archive: Archive) -> "pandas.DataFrame":
 def calls(archive: Archive, *, warm_up: bool = False) -> "pandas.DataFrame":
     """A row a call, in the order in which they were made, from every mpirun.
 
-    library, block, mpirun, attempt, trial, failed, disturbed: of the mpirun, see `mpiruns`
+    library, block, place, mpirun, attempt, trial, failed, disturbed: of the mpirun, see `mpiruns`
     batch     : place in the shuffled order of the mpirun; call: from 0 in the batch, below 0 for calls to warm up,
                 which are there where `warm_up` is true
     operation, form, size_bytes, synchronisation: of the call; form: blocking or nonblocking; the operation `none` does
@@ -214,11 +222,11 @@ def call_table(
     )
     begin_ns = pandas.Series(start_ns[first] + begun.astype(np.int64))
     frame["since_start_s"] = (begin_ns - begin_ns.groupby(frame["mpirun"]).transform("min")).to_numpy() * 1e-9
-    about = runs[["mpirun", "library", "block", "attempt", "trial", "disturbed"]].assign(
+    about = runs[["mpirun", "library", "block", "place", "attempt", "trial", "disturbed"]].assign(
         failed=runs["outcome"] != "complete"
     )
     joined = frame.merge(about, on="mpirun", how="left", validate="many_to_one")
-    front = ["library", "block", "mpirun", "attempt", "trial", "failed", "disturbed", "batch"]
+    front = ["library", "block", "place", "mpirun", "attempt", "trial", "failed", "disturbed", "batch"]
     return joined[[*front, *(name for name in joined if name not in front)]]
 
 

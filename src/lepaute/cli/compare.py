@@ -65,6 +65,21 @@ def command(
     margin: Annotated[
         str, typer.Option(help="A difference that is certainly smaller counts as none.", metavar="SHARE")
     ] = "2%",
+    correction: Annotated[
+        str,
+        typer.Option(
+            help="Of the p-values of all rows: fdr bounds the share of false ones among the decided (Benjamini and "
+            "Hochberg), holm the chance of any.",
+            metavar="fdr|holm",
+        ),
+    ] = "fdr",
+    primary: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="OP:SIZE",
+            help="A row that counts most; the campaign is planned for these, corrected by themselves.",
+        ),
+    ] = None,
     left: Annotated[
         str | None, typer.Option(metavar="LABEL", help="The library to compare, where archives hold more than two.")
     ] = None,
@@ -103,9 +118,20 @@ def command(
     from lepaute.cli.notes import notes_printed
     from lepaute.cli.progress import progress_bar
     from lepaute.kit.quantities import share_of, time_of
+    from lepaute.kit.text import counted, seconds
     from lepaute.measure.comparison.campaign import measure_libraries
 
-    wanted = Wanted(left, right, share_of(margin, "--margin"), report or (), tune, measure_only, as_json)
+    wanted = Wanted(
+        left,
+        right,
+        share_of(margin, "--margin"),
+        report or (),
+        tune,
+        measure_only,
+        as_json,
+        correction,
+        tuple(primary or ()),
+    )
     if wanted.made_of_files(libraries):
         return
     wanted.check_measuring(libraries, output)
@@ -131,6 +157,7 @@ def command(
             calls=calls,
             mpiruns=mpiruns,
             limit_s=None if limit is None else time_of(limit, "--limit"),
+            primary=primary or (),
             seed=seed,
             progress=tell,
             resume=resume,
@@ -142,6 +169,9 @@ def command(
     if not as_json:
         for library in about.libraries:
             print(f"{library.label}: {library.family} {library.version} ({library.mpirun})")
-        print(f"{len(about.cases)} cases, {about.blocks} mpiruns of each library")
+        print(
+            f"{counted(len(about.cases), 'case')}, {counted(about.mpiruns, 'mpirun')} of each library in "
+            f"{seconds(about.spent_s)}; planned at least {seconds(about.planned_s)}"
+        )
         print(f"{path}: archive {measured.id[:12]}, {len(measured.members())} members")
     wanted.make_of_measured(measured)

@@ -1,19 +1,17 @@
 """`lepaute compare` of files: archives of campaigns, or what other benchmarks printed."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
 from lepaute.kit.outputs import check_outputs
 
 if TYPE_CHECKING:
+    from lepaute.cli.compare_wanted import Wanted
     from lepaute.compare.comparison import Comparison
 
 
-def compared_files(
-    words: Sequence[str], left: str | None, right: str | None, margin: float, reports: Sequence[Path]
-) -> "Comparison | None":
+def compared_files(words: Sequence[str], wanted: "Wanted") -> "Comparison | None":
     """The comparison of the files that the words name; None where they name libraries.
 
     Raises InputError for a mixture, for files that cannot be compared, and where a report cannot be written.
@@ -30,10 +28,17 @@ def compared_files(
         raise InputError(
             f"{' '.join(words)}: archives, outputs of benchmarks and libraries cannot be mixed; give one kind"
         )
-    check_outputs({"--report": reports}, inputs=[*campaigns, *(path for _, path in printed)])
+    check_outputs({"--report": list(wanted.reports)}, inputs=[*campaigns, *(path for _, path in printed)])
     if campaigns:
-        return archives(*(Archive.open(name) for name in campaigns), left=left, right=right, margin=margin)
-    if len(printed) != 2 or left or right:
+        return archives(*(Archive.open(name) for name in campaigns), **wanted.of_campaigns())
+    if len(printed) != 2 or wanted.left or wanted.right:
         raise InputError("two outputs of benchmarks are compared, in the order in which they are given: LEFT RIGHT")
     (left_label, left_file), (right_label, right_file) = printed
-    return outputs(left_file, right_file, left_label=left_label, right_label=right_label, margin=margin)
+    return outputs(
+        left_file,
+        right_file,
+        left_label=left_label,
+        right_label=right_label,
+        margin=wanted.margin,
+        correction="holm" if wanted.correction == "holm" else "fdr",
+    )

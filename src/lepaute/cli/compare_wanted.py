@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.outputs import check_outputs
@@ -24,12 +24,17 @@ class Wanted:
     tune: Path | None
     measure_only: bool
     as_json: bool
+    correction: str
+    primary: Sequence[str]
 
     def __post_init__(self) -> None:
+        from lepaute.compare.verdicts import CORRECTIONS
         from lepaute.report.files import check_report_name
 
         if not self.margin > 0:
             raise InputError(f"--margin is {100 * self.margin:g} %; it must be above 0, such as 2%")
+        if self.correction not in CORRECTIONS:
+            raise InputError(f"--correction is {self.correction[:40]!r}; it must be one of {', '.join(CORRECTIONS)}")
         for path in self.reports:
             check_report_name(path)
 
@@ -50,7 +55,7 @@ class Wanted:
             check_outputs({"--tune": self.tune}, inputs=words)
             write_tuning(Archive.open(words[0]), self.tune)
             return True
-        compared = compared_files(words, self.left, self.right, self.margin, self.reports)
+        compared = compared_files(words, self)
         if compared is not None:
             print_comparison(compared, self.reports, as_json=self.as_json)
         return compared is not None
@@ -62,6 +67,18 @@ class Wanted:
         if self.reports and len(libraries) != 2 and not (self.left and self.right):
             raise InputError("--report is of two libraries; name them with --left and --right")
         check_outputs({"--output": output, "--report": list(self.reports), "--tune": self.tune})
+
+    def of_campaigns(self) -> dict[str, Any]:
+        """Arguments of `compare.comparison.archives`."""
+        from lepaute.measure.comparison.cases import rows_of
+
+        return {
+            "left": self.left,
+            "right": self.right,
+            "margin": self.margin,
+            "correction": self.correction,
+            "primary": rows_of(self.primary) or None,
+        }
 
     def _check_tuning(self, libraries: Sequence[str]) -> None:
         if len(libraries) > 1:
@@ -85,7 +102,7 @@ class Wanted:
         if self.tune is not None:
             write_tuning(campaign, self.tune)
         elif len(labels) == 2 or (self.left and self.right):
-            found = archives(campaign, left=self.left, right=self.right, margin=self.margin)
+            found = archives(campaign, **self.of_campaigns())
             print_comparison(found, self.reports, as_json=self.as_json)
         else:
             words = f"lepaute compare {campaign.path} --left LABEL --right LABEL"

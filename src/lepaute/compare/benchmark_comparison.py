@@ -13,7 +13,7 @@ from lepaute.archive.mpi_campaign import LibraryFacts
 from lepaute.compare.benchmark_output import INTEL, OSU, BenchmarkOutput, Mean, is_benchmark_output, read_output
 from lepaute.compare.comparison import Comparison
 from lepaute.compare.sources import Source
-from lepaute.compare.verdicts import MARGIN, verdicts
+from lepaute.compare.verdicts import MARGIN, Correction, verdicts
 from lepaute.errors import InputError
 from lepaute.fit.duration_tables.benchmarks import skipped_note
 
@@ -54,6 +54,7 @@ def outputs(
     left_label: str | None = None,
     right_label: str | None = None,
     margin: float = MARGIN,
+    correction: Correction = "fdr",
 ) -> Comparison:
     """Compares what one benchmark printed with two libraries; labels are the names of the files unless given.
 
@@ -71,7 +72,7 @@ def outputs(
         raise InputError(f"{left} and {right} are the same output; give one of each library")
     labels = _labels(both, left_label, right_label)
     summaries = _summaries(both, labels)
-    found = verdicts(summaries, *labels, margin=margin, value=VALUE)
+    found = verdicts(summaries, *labels, margin=margin, value=VALUE, correction=correction)
     if not found:
         raise InputError(f"{left} and {right} have no benchmark and size in common; run the same with both libraries")
     ranks = {one.ranks for each in both for one in each.means}
@@ -99,6 +100,7 @@ def outputs(
             for one, digest, label in zip(both, digests, labels, strict=True)
         ),
         value=VALUE,
+        correction=correction,
     )
 
 

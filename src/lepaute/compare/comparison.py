@@ -1,6 +1,6 @@
 """The comparison of two MPI libraries from archives: from raw calls to verdicts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
@@ -12,7 +12,7 @@ from lepaute.compare.guidelines import Violation, check_guidelines
 from lepaute.compare.sample_means import SampleMeans, normality_sentence, sample_means
 from lepaute.compare.sources import Source, source
 from lepaute.compare.summaries import mpirun_summaries
-from lepaute.compare.verdicts import MARGIN, Verdict, verdicts
+from lepaute.compare.verdicts import MARGIN, Correction, Verdict, verdicts
 from lepaute.compare.wording import answer, operation_name, sentence, size_text
 from lepaute.errors import InputError
 from lepaute.kit.text import counted
@@ -44,6 +44,7 @@ class Comparison:
     ranks       : 0 where the measurements do not say
     run_time    : of a call, a RunTime, or other words where another benchmark took it
     value       : column of the summaries that stands for an mpirun
+    correction, primary: of the p-values of all rows, see `verdicts`
     """
 
     left: str
@@ -61,6 +62,8 @@ class Comparison:
     warnings: tuple[str, ...]
     archives: tuple[Source, ...]
     value: str = "median_s"
+    correction: Correction = "fdr"
+    primary: tuple[tuple[str, str, int], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON takes it: infinite and missing values are null."""
@@ -71,6 +74,8 @@ class Comparison:
             "ranks": self.ranks or None,
             "run_time": self.run_time,
             "margin": self.margin,
+            "correction": self.correction,
+            "primary": list(self.primary),
             "archives": [_plain(asdict(one)) for one in self.archives],
             "answer": self.answer,
             "warnings": list(self.warnings),
@@ -125,6 +130,7 @@ class Comparison:
                 **_plain(asdict(one)),
                 "outcome": one.outcome,
                 "stars": one.stars,
+                "slow_calls": one.slow_calls,
                 "sentence": self.sentence(one),
             }
             for one in self.verdicts
@@ -142,6 +148,8 @@ def archives(
     right: str | None = None,
     run_time: RunTime = "global",
     margin: float = MARGIN,
+    correction: Correction = "fdr",
+    primary: Collection[tuple[str, str, int]] | None = None,
 ) -> Comparison:
     """Compares two libraries of one campaign, or the library of one campaign with that of another.
 
@@ -149,6 +157,7 @@ def archives(
     left, right : labels of the libraries; without them the two that there are
     run_time    : of a call: global, from the first start to the last end by one clock; local, the slowest rank's
     margin      : a difference that is certainly below this share counts as none
+    correction, primary: as of `verdicts`; primary rows are those that the campaign was planned with, unless given
     Raises ArchiveError for archives of another kind, InputError where the libraries are not two, where the campaigns
     have different numbers of ranks, or where a value is out of range.
     """
@@ -168,8 +177,11 @@ def archives(
     calls = calls[calls["library"].isin(chosen) & (calls["operation"] != NO_SUBJECT)]
     duration = f"{run_time}_s"
     subject, left_out, weakened = _subjects(calls)
+    if len(opened) > 1:  # nothing was measured in turns: all mpiruns are one block
+        subject = subject.assign(block=0)
     summaries = mpirun_summaries(subject, duration)
     found = flags(subject, summaries, duration)
+    rows_first = [row for one in facts for row in one.primary] if primary is None else primary
     rules = tuple(
         one for label in chosen if (summaries["library"] == label).any() and _blocking(summaries, label)
         for one in check_guidelines(summaries, label, facts[0].ranks)
@@ -181,7 +193,9 @@ def archives(
         ranks=facts[0].ranks,
         run_time=run_time,
         margin=margin,
-        verdicts=verdicts(summaries, *chosen, margin=margin),
+        verdicts=verdicts(summaries, *chosen, margin=margin, correction=correction, primary=rows_first),
+        correction=correction,
+        primary=tuple(rows_first),
         guidelines=rules,
         summaries=summaries,
         flags=found,
@@ -194,7 +208,7 @@ def archives(
 
 def campaign_summaries(campaign: "Archive", run_time: RunTime = "global") -> "pandas.DataFrame":
     """`mpirun_summaries` of every library of a campaign, from the calls that count."""
-    calls = mpi_campaign.calls(campaign)
+    calls = mpi_campaign.calls(campaign).assign(campaign=0)
     subject, _, _ = _subjects(calls[calls["operation"] != NO_SUBJECT])
     return mpirun_summaries(subject, f"{run_time}_s")
 
@@ -216,20 +230,22 @@ def _joined(
 
     if len(campaigns) == 1:
         labels = list(facts[0].labels)
-        return labels, mpi_campaign.calls(campaigns[0]), {one.label: one for one in facts[0].libraries}
+        return (
+            labels,
+            mpi_campaign.calls(campaigns[0]).assign(campaign=0),
+            {one.label: one for one in facts[0].libraries},
+        )
     shared = set(facts[0].labels) & set(facts[1].labels)
     every: list[str] = []
     stems = [one.path.stem for one in campaigns]
     sides = stems if stems[0] != stems[1] else ["left", "right"]
     tables, mpiruns = [], 0
     libraries: dict[str, LibraryFacts] = {}
-    for campaign, about, side in zip(campaigns, facts, sides, strict=True):
+    for number, (campaign, about, side) in enumerate(zip(campaigns, facts, sides, strict=True)):
         names = {label: f"{label} ({side})" if label in shared else label for label in about.labels}
         table = mpi_campaign.calls(campaign)
-        # Nothing was measured in turns: all mpiruns are one block.
-        table = table.assign(
-            library=table["library"].map(names).fillna(table["library"]), mpirun=table["mpirun"] + mpiruns, block=0
-        )
+        labelled = table["library"].map(names).fillna(table["library"])
+        table = table.assign(library=labelled, mpirun=table["mpirun"] + mpiruns, campaign=number)
         mpiruns = int(table["mpirun"].max() + 1) if len(table) else mpiruns
         every += list(names.values())
         tables.append(table)
@@ -256,7 +272,7 @@ def _two_of(labels: Sequence[str], left: str | None, right: str | None) -> tuple
 def _subjects(calls: "pandas.DataFrame") -> tuple["pandas.DataFrame", dict[str, int], tuple[str, ...]]:
     """The calls that count, how many do not, by reason, and what that weakens.
 
-    Of a library in a block undisturbed mpiruns count; where there is none, the last attempt.
+    Of the attempts at one place of a block the undisturbed ones count; where there is none, the last one.
     """
     left_out = {}
 
@@ -268,7 +284,7 @@ def _subjects(calls: "pandas.DataFrame") -> tuple["pandas.DataFrame", dict[str, 
     calls = without(calls, calls["trial"].astype(bool), "of trials")
     calls = without(calls, calls["failed"].astype(bool), "of mpiruns that failed")
     calls = without(calls, calls["started_late"].astype(bool), "started late on some rank")
-    places = [calls[name] for name in ("library", "block")]
+    places = [calls[name] for name in ("campaign", "block", "place")]
     disturbed = calls["disturbed"].astype(bool)
     always = disturbed.groupby(places).transform("all")
     earlier = calls["attempt"] < calls["attempt"].groupby(places).transform("max")

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from lepaute.compare.summaries import MPIRUN
 from lepaute.errors import InputError
 from lepaute.stats.aligned_ranks import aligned_rank_test, aligned_shift
-from lepaute.stats.permutation import holm
+from lepaute.stats.multiple_tests import holm
 
 if TYPE_CHECKING:
     import pandas

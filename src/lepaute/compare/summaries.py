@@ -16,6 +16,8 @@ ROW = ("operation", "form", "size_bytes")
 MPIRUN = ("library", "block", "mpirun")
 #: Tukey's fences lie so many interquartile ranges outside the quartiles.
 FENCE = 1.5
+#: A call that takes more than so many medians of its mpirun is slow: what a median does not show.
+SLOW = 3.0
 
 
 def mpirun_summaries(calls: "pandas.DataFrame", duration: str = "duration_s") -> "pandas.DataFrame":
@@ -24,7 +26,7 @@ def mpirun_summaries(calls: "pandas.DataFrame", duration: str = "duration_s") ->
     calls    : columns MPIRUN, ROW and `duration`; one row a call, those to warm up left out
     duration : the column that holds a call's run-time, seconds; calls without one (NaN) are left out
     Columns of the result: MPIRUN, ROW, calls, calls_inside (the fences), median_s, mean_s of those inside, and
-    median_all_s, mean_all_s of all calls.
+    median_all_s, mean_all_s, p90_s, p99_s of all calls, slow_share of those that take more than SLOW medians.
     """
     keys = [*MPIRUN, *ROW]
     known = calls.loc[calls[duration].notna(), [*keys, duration]]
@@ -35,7 +37,14 @@ def mpirun_summaries(calls: "pandas.DataFrame", duration: str = "duration_s") ->
     kept.columns = ["calls_inside", "median_s", "mean_s"]
     every.columns = ["calls", "median_all_s", "mean_all_s"]
     table = kept.join(every)
-    columns = ["calls", "calls_inside", "median_s", "mean_s", "median_all_s", "mean_all_s"]
+    groups = known.groupby(keys, observed=True)[duration]
+    table["p90_s"], table["p99_s"] = groups.quantile(0.9), groups.quantile(0.99)
+    slow = known[duration] > SLOW * groups.transform("median")
+    table["slow_share"] = slow.groupby([known[key] for key in keys], observed=True).mean()
+    columns = [
+        *("calls", "calls_inside", "median_s", "mean_s"),
+        *("median_all_s", "mean_all_s", "p90_s", "p99_s", "slow_share"),
+    ]
     return table[columns].reset_index()
 
 

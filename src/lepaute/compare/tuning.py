@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from lepaute.compare.verdicts import SIGNIFICANT, verdicts
 from lepaute.errors import InputError
-from lepaute.stats.permutation import holm
+from lepaute.stats.multiple_tests import holm
 
 if TYPE_CHECKING:
     import pandas

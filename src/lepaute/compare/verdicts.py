@@ -1,14 +1,16 @@
 """The verdict of each row: which library is faster, by how much, how sure, and what it would take to decide the rest.
 
 A row's values are the logarithms of one value for each mpirun (`summaries`), its blocks the blocks of the campaign, in
-which mpiruns of both libraries took turns. Test and interval: `stats.aligned_ranks`; the p-values of all rows are
-corrected together (Holm). Source of the scheme: Hunold & Carpen-Amarie, "MPI Benchmarking Revisited", section 6, which
-takes the test without blocks or correction.
+which mpiruns of both libraries came in random order. Test and interval: `stats.aligned_ranks`; the p-values of all rows
+are corrected together, for the share of false ones among the decided (Benjamini & Hochberg) or for the chance of any
+(Holm). Source of the scheme: Hunold & Carpen-Amarie, "MPI Benchmarking Revisited", section 6, which takes the test
+without blocks or correction; validation/comparison_candidates.py compares both, and others.
 """
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from math import exp, isfinite, log
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +19,15 @@ from lepaute.compare.forecast import Forecast, mpiruns_to_decide
 from lepaute.compare.summaries import ROW
 from lepaute.errors import InputError
 from lepaute.stats.aligned_ranks import Shift, aligned_rank_test, aligned_shift
-from lepaute.stats.permutation import holm
+from lepaute.stats.multiple_tests import benjamini_hochberg, holm
 
 if TYPE_CHECKING:
     import pandas
 
 Outcome = Literal["left faster", "right faster", "no difference above the margin", "undecided"]
+#: What the correction for many rows bounds: the share of false ones among the decided, or the chance of any.
+Correction = Literal["fdr", "holm"]
+CORRECTIONS = {"fdr": benjamini_hochberg, "holm": holm}
 
 SIGNIFICANT = 0.05
 CONFIDENCE = 0.95
@@ -37,8 +42,10 @@ class Verdict:
 
     left_s, right_s : medians over mpiruns of each library, seconds
     ratio           : time of the right library over that of the left one (Hodges-Lehmann), with its 95 % interval
-    p_value, p_holm : two-sided, before and after the correction for all rows
+    p_value, p_corrected: two-sided, before and after the correction for all rows
     p_lower, p_higher : one-sided: that the right library takes less, more time
+    left_slow, right_slow: share of calls that take more than SLOW medians of their mpirun, mean over mpiruns
+    p_slow          : that this share is the same, two-sided, corrected for all rows; 1 where single calls are not known
     forecast        : mpiruns of each library that would decide; None where it is decided, or nothing can be said
     """
 
@@ -53,40 +60,62 @@ class Verdict:
     low: float
     high: float
     p_value: float
-    p_holm: float
+    p_corrected: float
     p_lower: float
     p_higher: float
     margin: float
+    left_slow: float
+    right_slow: float
+    p_slow: float
     forecast: Forecast | None
 
     @property
     def outcome(self) -> Outcome:
-        if self.p_holm <= SIGNIFICANT:
+        if self.p_corrected <= SIGNIFICANT:
             return "left faster" if self.ratio > 1 else "right faster"
         if 1 / (1 + self.margin) <= self.low and self.high <= 1 + self.margin:
             return "no difference above the margin"
         return "undecided"
 
     @property
+    def slow_calls(self) -> Literal["left", "right"] | None:
+        """The library that is shown to have more slow calls."""
+        if self.p_slow > SIGNIFICANT or self.left_slow == self.right_slow:
+            return None
+        return "left" if self.left_slow > self.right_slow else "right"
+
+    @property
     def stars(self) -> str:
         """* for a corrected p-value of at most 0.05, ** of 0.01, *** of 0.001."""
-        return "*" * sum(self.p_holm <= level for level in (0.05, 0.01, 0.001))
+        return "*" * sum(self.p_corrected <= level for level in (0.05, 0.01, 0.001))
 
 
 def verdicts(
-    summaries: "pandas.DataFrame", left: str, right: str, *, margin: float = MARGIN, value: str = "median_s"
+    summaries: "pandas.DataFrame",
+    left: str,
+    right: str,
+    *,
+    margin: float = MARGIN,
+    value: str = "median_s",
+    correction: Correction = "fdr",
+    primary: Collection[tuple[str, str, int]] = (),
 ) -> tuple[Verdict, ...]:
     """The verdicts of all rows that both libraries have, in the order of operation, form and size.
 
     summaries : as `mpirun_summaries` gives
     margin    : relative difference below which none is worth a decision, 0.02 for 2 %
     value     : column that stands for an mpirun
-    Raises InputError for a library without mpiruns, two names for one, and a margin that is not above 0.
+    primary   : rows (operation, form, size) that are corrected among themselves, and the others among themselves: the
+                questions that the campaign was made for are not drowned by the rest
+    Raises InputError for a library without mpiruns, two names for one, a margin that is not above 0, or an unknown
+    correction.
     """
     if left == right:
         raise InputError(f"{left} cannot be compared with itself under one name; give one of them another label")
     if not margin > 0:
         raise InputError(f"the margin is {margin!r}; it must be above 0, such as 0.02")
+    if correction not in CORRECTIONS:
+        raise InputError(f"the correction is {correction!r}; it must be one of {', '.join(get_args(Correction))}")
     for library in (left, right):
         if not (summaries["library"] == library).any():
             names = ", ".join(sorted(set(summaries["library"])))
@@ -97,10 +126,12 @@ def verdicts(
     ]
     both = [row for row in rows if row.second.any() and not row.second.all()]
     tests = [aligned_rank_test(row.values, row.second, row.blocks) for row in both]
-    corrected = holm([test.two_sided for test in tests])
-    undecided = sum(p > SIGNIFICANT for p in corrected)
+    first = [row.name in primary for row in both]
+    corrected = corrected_apart([test.two_sided for test in tests], first, correction)
+    of_slow = [aligned_rank_test(row.slow, row.second, row.blocks).two_sided for row in both]
+    slow_corrected = corrected_apart(of_slow, first, correction)
     result = []
-    for row, test, p_holm in zip(both, tests, corrected, strict=True):
+    for row, test, p_corrected, p_slow in zip(both, tests, corrected, slow_corrected, strict=True):
         shift = aligned_shift(row.values, row.second, row.blocks, CONFIDENCE)
         one = Verdict(
             *row.name,
@@ -112,14 +143,29 @@ def verdicts(
             low=exp(shift.low),
             high=exp(min(shift.high, 700.0)) if isfinite(shift.high) else float("inf"),
             p_value=test.two_sided,
-            p_holm=p_holm,
+            p_corrected=p_corrected,
             p_lower=test.lower,
             p_higher=test.higher,
             margin=margin,
+            left_slow=float(row.slow[~row.second].mean()),
+            right_slow=float(row.slow[row.second].mean()),
+            p_slow=p_slow,
             forecast=None,
         )
-        result.append(one if one.outcome != "undecided" else _with_forecast(one, row, shift, undecided))
+        # A row alone among others that do not differ has to be as clear as this.
+        level = SIGNIFICANT / sum(each == (row.name in primary) for each in first)
+        result.append(one if one.outcome != "undecided" else _with_forecast(one, row, shift, level))
     return tuple(result)
+
+
+def corrected_apart(p_values: Sequence[float], primary: Sequence[bool], correction: Correction) -> list[float]:
+    """Corrected p-values in the same order, of those that are primary and of the others each by themselves."""
+    corrected = [1.0] * len(p_values)
+    for family in (True, False):
+        places = [place for place, each in enumerate(primary) if each is family]
+        for place, p_value in zip(places, CORRECTIONS[correction]([p_values[at] for at in places]), strict=True):
+            corrected[place] = p_value
+    return corrected
 
 
 class _Row:
@@ -131,14 +177,14 @@ class _Row:
         self.values: npt.NDArray[np.float64] = np.log(table[value].to_numpy(dtype=np.float64))
         self.second: npt.NDArray[np.bool_] = (table["library"] == right).to_numpy(dtype=np.bool_)
         self.blocks = table["block"].to_numpy()
+        # Another benchmark does not tell single calls.
+        slow = table["slow_share"].to_numpy(dtype=np.float64) if "slow_share" in table else np.zeros(len(table))
+        self.slow: npt.NDArray[np.float64] = slow
 
 
-def _with_forecast(verdict: Verdict, row: "_Row", shift: Shift, undecided: int) -> Verdict:
+def _with_forecast(verdict: Verdict, row: "_Row", shift: Shift, level: float) -> Verdict:
     mpiruns = min(verdict.left_mpiruns, verdict.right_mpiruns)
-    # Holm: the smallest of m p-values has to be at most 0.05 / m.
-    forecast = mpiruns_to_decide(
-        shift.estimate, _standard_error(row, shift), mpiruns, SIGNIFICANT / max(1, undecided), log(1 + verdict.margin)
-    )
+    forecast = mpiruns_to_decide(shift.estimate, _standard_error(row, shift), mpiruns, level, log(1 + verdict.margin))
     return replace(verdict, forecast=forecast)
 
 

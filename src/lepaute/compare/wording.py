@@ -4,12 +4,27 @@ from collections.abc import Sequence
 from math import inf, isfinite
 
 from lepaute.compare.guidelines import Violation
-from lepaute.compare.verdicts import Verdict
+from lepaute.compare.summaries import SLOW
+from lepaute.compare.verdicts import Correction, Verdict
 from lepaute.kit.text import counted, seconds, three_digits
 
 
 def sentence(verdict: Verdict, left: str, right: str) -> str:
-    """Such as "Open MPI is faster by 12 % [9, 15]": the share of the slower one's time that is saved."""
+    """Such as "Open MPI is faster by 12 % [9, 15]": the share of the slower one's time that is saved; and who has more
+    slow calls, where that is shown."""
+    return f"{_of_medians(verdict, left, right)}{_of_slow_calls(verdict, left, right)}"
+
+
+def _of_slow_calls(verdict: Verdict, left: str, right: str) -> str:
+    if verdict.slow_calls is None:
+        return ""
+    names = {"left": left, "right": right}
+    shares = sorted((verdict.left_slow, verdict.right_slow))
+    more, less = (three_digits(100 * share) for share in reversed(shares))
+    return f"; {names[verdict.slow_calls]} has more slow calls: {more} % against {less} % beyond {SLOW:g} medians"
+
+
+def _of_medians(verdict: Verdict, left: str, right: str) -> str:
     outcome = verdict.outcome
     if outcome == "left faster":
         return f"{left} is faster by {_saved(1 / verdict.ratio, 1 / verdict.low, 1 / verdict.high)}"
@@ -35,8 +50,19 @@ def answer(verdicts: Sequence[Verdict], left: str, right: str) -> str:
         f"{right} in {outcomes.count('right faster')}",
         f"no difference above {100 * verdicts[0].margin:g} % in {outcomes.count('no difference above the margin')}",
         f"{outcomes.count('undecided')} undecided",
+        *(
+            f"{name} has more slow calls in {count}"
+            for name, side in ((left, "left"), (right, "right"))
+            if (count := sum(one.slow_calls == side for one in verdicts))
+        ),
     ]
     return f"of {counted(len(verdicts), 'row')}, {', '.join(parts)}"
+
+
+def correction_sentence(correction: Correction) -> str:
+    """What was done to the p-values of many rows."""
+    how = "Benjamini and Hochberg: at most 5 % of the decided are false" if correction == "fdr" else "Holm"
+    return f"corrected for all rows together ({how})"
 
 
 def change(verdict: Verdict) -> str:

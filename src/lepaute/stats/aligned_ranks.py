@@ -12,9 +12,10 @@ The interval of the shift holds all shifts that the two-sided test does not reje
 which the sum of the ranks equals its expectation (Hodges & Lehmann, ibid. 34, 1963).
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import comb, erfc, inf, sqrt
+from math import comb, erfc, inf, prod, sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,9 @@ Condition = Callable[[float], bool]
 #: Where its exact distribution takes more additions, the rank sum is taken as normal, with its exact mean and variance.
 MOST_ADDITIONS = 20_000_000
 _HALVINGS, _HALVINGS_NEARBY = 40, 14
+#: Values of either sample in a block. One of each would be nearest in time, but n pairs have no p-value below 2^(1 - n)
+#: (validation/comparison_candidates.py compares both, and others).
+BLOCK = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,27 @@ class Shift:
     estimate: float
     low: float
     high: float
+
+
+def block_sizes(values: int) -> tuple[int, ...]:
+    """How many of so many values of either sample are in each block: BLOCK, or evenly a few more."""
+    blocks = max(1, values // BLOCK)
+    return tuple(values // blocks + (number < values % blocks) for number in range(blocks))
+
+
+def least_p(values: int) -> float:
+    """The two-sided p-value of the clearest difference between so many values of either sample, in these blocks."""
+    return min(1.0, 2 / prod(comb(2 * size, size) for size in block_sizes(values)))
+
+
+def values_to_decide(level: float) -> int:
+    """The least number of values of either sample whose clearest difference has a two-sided p-value of `level`.
+
+    Raises InputError for a level that is not between 0 and 1.
+    """
+    if not 0 < level < 1:
+        raise InputError(f"the level is {level!r}; it must lie between 0 and 1, such as 0.05")
+    return next(values for values in itertools.count(1) if least_p(values) <= level)
 
 
 def aligned_rank_test(values: npt.ArrayLike, second: npt.ArrayLike, blocks: npt.ArrayLike) -> RankTest:

@@ -133,17 +133,6 @@ def permutation_test(
     )
 
 
-def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """The p-values corrected for their number, in the same order: Holm, Scandinavian Journal of Statistics 6 (1979)."""
-    order = sorted(range(len(p_values)), key=p_values.__getitem__)
-    corrected = [1.0] * len(p_values)
-    highest = 0.0
-    for position, index in enumerate(order):
-        highest = max(highest, min(1.0, (len(p_values) - position) * p_values[index]))
-        corrected[index] = highest
-    return tuple(corrected)
-
-
 def _informative(codes: Integers, groups: Integers) -> npt.NDArray[np.bool_]:
     """Which values lie in a stratum with more than one level."""
     low = np.full(int(groups.max()) + 1 if len(groups) else 0, np.iinfo(np.int64).max)

@@ -13,7 +13,7 @@ from lepaute.compare.report.ways import changed_rows, other_ways, ways_rows
 from lepaute.compare.sample_means import normality_sentence
 from lepaute.compare.sources import Source
 from lepaute.compare.verdicts import MARGIN, Verdict
-from lepaute.compare.wording import change, operation_name, sentence, size_text, violation_sentence
+from lepaute.compare.wording import change, correction_sentence, operation_name, sentence, size_text, violation_sentence
 from lepaute.kit.text import seconds
 from lepaute.report.names import anchor
 from lepaute.report.page import picture_values, render
@@ -38,6 +38,7 @@ def page(found: "Comparison") -> str:
         "comparison.html.j2",
         title=f"{found.left} and {found.right}",
         answer=found.answer,
+        correction=correction_sentence(found.correction),
         doubtful=undecided > len(found.verdicts) / 2 or not found.verdicts,
         facts=_facts(found),
         warnings=[line for line in found.warnings if line not in doubts],
@@ -86,7 +87,7 @@ def _row(one: Verdict, found: "Comparison") -> dict[str, str]:
         "stars": one.stars,
         "state": _STATES.get(one.outcome, "fine"),
         "change": change(one),
-        "p": f"{one.p_holm:.2g}",
+        "p": f"{one.p_corrected:.2g}",
         "mpiruns": f"{one.left_mpiruns}, {one.right_mpiruns}",
     }
 

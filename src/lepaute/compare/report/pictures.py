@@ -83,7 +83,7 @@ def ratios(rows: Sequence[Verdict], left: str, right: str) -> Picture:
     high = np.minimum(100.0 * (np.array([one.high if isfinite(one.high) else 1e9 for one in rows]) - 1.0), FARTHEST)
     high = np.maximum(high, change)
     horizontal = _size_axis(sizes)
-    shown = np.array([one.p_holm <= SIGNIFICANT for one in rows])
+    shown = np.array([one.p_corrected <= SIGNIFICANT for one in rows])
     return Picture(
         f"Difference of {operation_name(rows[0])} by size, {right} against {left}: "
         + ", ".join(
@@ -91,7 +91,7 @@ def ratios(rows: Sequence[Verdict], left: str, right: str) -> Picture:
         )
         + ".",
         f"Difference of {right} against {left} with 95 % intervals. Above 0: {left} is faster. Dark points: shown "
-        f"after Holm's correction.",
+        f"after the correction for all rows.",
         horizontal,
         axis("difference, %", np.concatenate([change, low, high]), include=(0.0,)),
         [

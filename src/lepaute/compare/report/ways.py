@@ -20,7 +20,13 @@ WAYS = {
 def other_ways(found: "Comparison") -> dict[str, tuple[Verdict, ...]]:
     """The verdicts by each summary that there is, by the names of WAYS, that of the comparison first."""
     others = {
-        name: verdicts(found.summaries, found.left, found.right, margin=found.margin, value=value)
+        name: verdicts(
+            *(found.summaries, found.left, found.right),
+            margin=found.margin,
+            value=value,
+            correction=found.correction,
+            primary=found.primary,
+        )
         for value, name in WAYS.items()
         if value != found.value and value in found.summaries
     }

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from lepaute.errors import FitError
-from lepaute.stats.permutation import holm
+from lepaute.stats.multiple_tests import holm
 
 #: Chance that a calibration of which all is well gets a flag from any test.
 ALPHA = 0.01

@@ -17,7 +17,8 @@ from lepaute.fit.numeric.arrays import Floats
 from lepaute.fit.observations.columns import BY_NAME, factors_of, names_of
 from lepaute.fit.observations.stretches import Stretches, stretches_of
 from lepaute.kit.ordering import level_order
-from lepaute.stats.permutation import PERMUTATIONS, PermutationTest, holm, permutation_test
+from lepaute.stats.multiple_tests import holm
+from lepaute.stats.permutation import PERMUTATIONS, PermutationTest, permutation_test
 
 if TYPE_CHECKING:
     import pandas

@@ -9,11 +9,11 @@ from lepaute.measure.comparison.asked import Asked
 from lepaute.measure.comparison.entries import (
     COMPLETE,
     AlgorithmSeen,
-    BlocksChosen,
     CaseNumbers,
     FirstStage,
     Lacking,
     MpirunEnded,
+    MpirunsChosen,
 )
 from lepaute.measure.comparison.factors import factors_of
 from lepaute.measure.comparison.mpirun import Setting
@@ -36,8 +36,10 @@ def facts_of(
     libraries: as far as they are known by themselves
     environment: the folder with what the node is and runs; cores: that the ranks may use
     """
-    chosen, stage = workspace.noted(BlocksChosen), workspace.noted(FirstStage)
-    made = len({each.block for each in workspace.noted(MpirunEnded) if each.block >= 0 and each.outcome == COMPLETE})
+    chosen, stage = workspace.noted(MpirunsChosen), workspace.noted(FirstStage)
+    complete = [each for each in workspace.noted(MpirunEnded) if each.block >= 0 and each.outcome == COMPLETE]
+    made = {(each.library, each.block, each.place) for each in complete}
+    mpiruns = min((sum(label == each.label for label, _, _ in made) for each in libraries), default=0)
     libraries = tuple(_completed(workspace, library) for library in libraries)
     labels = [library.label for library in libraries]
     return CampaignFacts(
@@ -47,10 +49,14 @@ def facts_of(
         cases=_case_facts(workspace, asked, labels, chosen[0].needed if chosen else {}),
         precision=asked.precision,
         budget_s=asked.budget_s,
-        blocks=made,
+        blocks=len({block for _, block, _ in made}),
+        mpiruns=mpiruns,
+        planned_s=stage[0].planned_s if stage else 0.0,
+        spent_s=sum(each.wall_s for each in workspace.noted(MpirunEnded)),
         capped=bool(chosen and chosen[0].capped),
-        factors=factors_of(asked, setting, libraries, environment, cores, made, seed),
+        factors=factors_of(asked, setting, libraries, environment, cores, mpiruns, seed),
         derivation=(*(stage[0].derivation if stage else ()), *(chosen[0].derivation if chosen else ())),
+        primary=tuple((each.operation, each.form, each.size_bytes) for each in asked.primary_cases),
         more={"asked": asked.to_json()},
     )
 

@@ -26,6 +26,7 @@ class Asked:
                 takes their cores away
     cold      : the private last-level cache is overwritten before each call
     calls, mpiruns: fixed numbers in the place of derived ones
+    primary   : rows (operation, form, size) that the campaign is planned for: p-values are corrected among these alone
     limit_s   : after which an mpirun is ended; None: in proportion to what the trial took
     """
 
@@ -43,6 +44,7 @@ class Asked:
     calls: int | None = None
     mpiruns: int | None = None
     limit_s: float | None = None
+    primary: tuple[tuple[str, str, int], ...] = ()
 
     def __post_init__(self) -> None:
         whole: tuple[tuple[str, int | None, int, int], ...] = (
@@ -68,12 +70,23 @@ class Asked:
                 raise InputError(f"{option} is {chosen[:40]!r}; choose one of {', '.join(choices)}")
         if not self.operations or not self.sizes_bytes:
             raise InputError("a campaign needs operations (--ops) and sizes (--sizes)")
-        self.cases  # noqa: B018 - checks that they fit
+        self.primary_cases  # noqa: B018 - checks that they fit
 
     @property
     def cases(self) -> tuple[Case, ...]:
         """All that is measured, for every library."""
         return cases_of([(operation, form) for operation, form in self.operations], self.sizes_bytes, self.ranks)
+
+    @property
+    def primary_cases(self) -> tuple[Case, ...]:
+        """Those of `primary`. Raises InputError for one that is not measured."""
+        chosen = tuple(Case(*row) for row in self.primary)
+        for case in chosen:
+            if case not in self.cases:
+                raise InputError(
+                    f"--primary {case}: is not measured; choose among {', '.join(map(str, self.cases[:6]))}, ..."
+                )
+        return chosen
 
     def to_json(self) -> dict[str, Any]:
         document: dict[str, Any] = to_json(self)

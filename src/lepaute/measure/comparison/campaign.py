@@ -7,7 +7,7 @@ from pathlib import Path
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.files import check_output
 from lepaute.measure.comparison.asked import Asked
-from lepaute.measure.comparison.cases import operations_of, sizes_of
+from lepaute.measure.comparison.cases import operations_of, rows_of, sizes_of
 from lepaute.measure.comparison.job import Comparison, Progress
 from lepaute.measure.comparison.libraries import named_libraries, ready_library
 from lepaute.measure.experiment.closing import partial_name
@@ -36,6 +36,7 @@ def measure_libraries(
     calls: int | None = None,
     mpiruns: int | None = None,
     limit_s: float | None = None,
+    primary: Sequence[str] = (),
     seed: int = 1,
     progress: Progress | None = None,
     resume: bool = False,
@@ -45,11 +46,12 @@ def measure_libraries(
     libraries : SPEC or LABEL=SPEC each: openmpi, mpich, a prefix, a compiler wrapper, module:NAME
     ops, sizes: lists as `operations_of` and `sizes_of` read them
     precision .. limit_s: see `Asked`
+    primary   : OP:SIZE each; the campaign is planned for these rows, see `Asked`
     progress  : called with what is being done and the share of the work that is done
     resume    : go on with a campaign of that archive that did not end
-    Raises InputError for what makes no sense and for an mpirun that is not its library's, EnvironmentProblem where a
-    library is missing or cannot be measured, KeyboardInterrupt. When measurements had begun they are archived beside as
-    NAME.partial.zip, and the exception has a note that says so.
+    Raises InputError for what makes no sense, for a budget in which nothing could be decided, and for an mpirun that is
+    not its library's, EnvironmentProblem where a library is missing or cannot be measured, KeyboardInterrupt. When
+    measurements had begun they are archived beside as NAME.partial.zip, and the exception has a note that says so.
     """
     out_archive = Path(out_archive)
     tell = progress if progress is not None else _silent
@@ -71,6 +73,7 @@ def measure_libraries(
         calls=calls,
         mpiruns=mpiruns,
         limit_s=limit_s,
+        primary=rows_of(primary),
     )
     ready = [ready_library(each, lambda message: tell(message, 0.0)) for each in named]
     options = Options(

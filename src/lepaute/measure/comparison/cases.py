@@ -60,6 +60,21 @@ def operations_of(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(dict.fromkeys(chosen))
 
 
+def rows_of(texts: Sequence[str]) -> tuple[tuple[str, str, int], ...]:
+    """(operation, form, size) of each OP:SIZE such as bcast:8K; of an operation without sizes OP alone.
+
+    Raises InputError for anything else.
+    """
+    rows = []
+    for text in texts:
+        name, _, size = text.partition(":")
+        for operation, form in operations_of(name):
+            if bool(size) == (operation in UNSIZED):
+                raise InputError(f"--primary is {text[:60]!r}; write OP:SIZE, such as bcast:8K")
+            rows.append((operation, form, _size(size) if size else 0))
+    return tuple(dict.fromkeys(rows))
+
+
 def sizes_of(text: str, seed: int) -> tuple[int, ...]:
     """Sizes in bytes, increasing: those of a list such as 8,64K; of a range 1:1M the powers of two in it, its ends, and
     BETWEEN sizes 10^U, U uniform in strata, since libraries change their algorithms at powers of two and close to them.

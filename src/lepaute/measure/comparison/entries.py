@@ -14,7 +14,7 @@ class MpirunBegun(Entry):
     """A start of mpirun; its files are raw/mpirunNNNN.r<rank>.csv and raw/mpirunNNNN.clocks.r<rank>.csv.
 
     block  : -1 for trials, -2 for starts that try one operation alone
-    place  : in the order of the block; attempt: at this library in this block
+    place  : in the order of the block; attempt: at this place
     """
 
     JOURNAL: ClassVar[str] = "mpiruns_begun"
@@ -36,6 +36,7 @@ class MpirunBegun(Entry):
 class MpirunEnded(Entry):
     """How it ended; one that has no such entry was interrupted.
 
+    library, block, place, attempt: as it was begun
     outcome: complete or failed; failure: why, in one line; started_s: since the epoch; wall_s: how long it took
     disturbed, causes: other programs used the machine; load: what it did meanwhile
     """
@@ -44,6 +45,7 @@ class MpirunEnded(Entry):
     mpirun: int
     library: str
     block: int
+    place: int
     attempt: int
     outcome: str
     failure: str
@@ -72,19 +74,23 @@ class CaseNumbers(Entry):
 
 @dataclass(frozen=True, slots=True)
 class FirstStage(Entry):
-    """How many blocks come before their number is decided, and what was decided by the trials, as sentences."""
+    """How many mpiruns of each library come before their number is decided, and what the trials decided, as sentences.
+
+    planned_s: what the trials and these take together
+    """
 
     JOURNAL: ClassVar[str] = "first_stage"
-    blocks: int
+    mpiruns: int
+    planned_s: float
     derivation: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class BlocksChosen(Entry):
-    """How many blocks the campaign has, decided once; needed: mpiruns that each case takes, None: more than counts."""
+class MpirunsChosen(Entry):
+    """How many mpiruns of each library there are, decided once; needed: by each case, None: more than counts."""
 
-    JOURNAL: ClassVar[str] = "blocks_chosen"
-    blocks: int
+    JOURNAL: ClassVar[str] = "mpiruns_chosen"
+    mpiruns: int
     capped: bool
     derivation: tuple[str, ...]
     needed: dict[str, float | None] = field(default_factory=dict)

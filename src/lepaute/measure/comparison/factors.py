@@ -19,12 +19,12 @@ def factors_of(
     libraries: Sequence[LibraryFacts],
     environment: Path,
     cores: int,
-    blocks: int,
+    mpiruns: int,
     seed: int,
 ) -> dict[str, str]:
     """Name and level of each factor.
 
-    environment: the folder with what the node is and runs; cores: that the ranks may use; blocks: mpiruns of a library
+    environment: the folder with what the node is and runs; cores: that the ranks may use; mpiruns: of each library
     """
 
     def read(name: str) -> str:
@@ -49,7 +49,7 @@ def factors_of(
         "clock synchronization": setting.clock_method,
         "clock source": f"{setting.clock} (kernel: {read('clocksource.txt') or UNKNOWN})",
         "window size": "of each case, in the facts and in each row; adapted after the calls to warm up",
-        "mpirun": f"{blocks} distinct calls for each library, in blocks, libraries in shuffled order; seed {seed}",
+        "mpirun": f"{mpiruns} distinct calls for each library, shuffled in blocks of several of each; seed {seed}",
         "calls": "of each case, in the facts; in batches of all cases in shuffled order",
         "warm-up": f"{setting.warm_up} calls before each batch, kept with negative numbers",
         "DVFS level": "; ".join(rates) or "unknown: this machine has no cpufreq",

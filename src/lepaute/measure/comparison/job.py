@@ -1,8 +1,10 @@
 """A campaign as a job of the controller: mpirun of each library in turn, in the place of a script's commands."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import isfinite
+from statistics import median
 from typing import Any, ClassVar
 
 from lepaute.archive.manifest import MOST_MEMBERS
@@ -23,11 +25,11 @@ from lepaute.measure.comparison.entries import (
     COMPLETE,
     FAILED,
     AlgorithmSeen,
-    BlocksChosen,
     CaseNumbers,
     FirstStage,
     MpirunBegun,
     MpirunEnded,
+    MpirunsChosen,
 )
 from lepaute.measure.comparison.libraries import ReadyLibrary
 from lepaute.measure.comparison.mpirun import Mpiruns, Setting, check_start
@@ -39,12 +41,15 @@ from lepaute.measure.experiment.content import Content
 from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.node_agent.system_files import SystemFiles
+from lepaute.stats.aligned_ranks import block_sizes, values_to_decide
 
 #: Called with what is being done and the share of the work that is done, from 0 to 1.
 Progress = Callable[[str, float], None]
 
-#: Repetitions of a start that failed, before its block goes without it; after so many such blocks in a row it ends.
-MOST_RETRIES, MOST_LOST_BLOCKS = 2, 2
+#: Repetitions of a start that failed, before its block goes without it; after so many such places in a row it ends.
+MOST_RETRIES, MOST_LOST = 2, 2
+#: Of the budget, what the mpiruns may take without which nothing could be decided.
+MOST_OVERRUN = 1.5
 #: A start is ended after this much more than the trial took: far beyond any disturbance, so that only a hang is cut.
 LIMIT_BASE_S, LIMIT_FACTOR = 60.0, 10.0
 #: Of the raw files and designs, among all members of an archive.
@@ -52,7 +57,7 @@ MOST_FILES = 4 * MOST_MEMBERS // 5
 
 
 class Comparison(Job):
-    """Trials of each library, the first blocks, and as many more as these say; in each block every library once."""
+    """Trials of each library, the first mpiruns, and as many more as these say; in blocks, each in one random order."""
 
     archive_content: ClassVar[Content] = COMPARISON
     monitor_period_s: ClassVar[float | None] = 5.0
@@ -69,7 +74,7 @@ class Comparison(Job):
         return {KIND: {"asked": self._asked.to_json()}}
 
     def prepare_machine(self) -> None:
-        """Also sees that every mpirun starts ranks that see each other: what fails here leaves nothing behind."""
+        """Also trials, and the plan: what cannot be measured or decided is refused here, and leaves nothing behind."""
         self._tell("looking at the machine", 0.0)
         super().prepare_machine()
         self._asked.check_same(self.workspace.state.more.get(KIND, {}).get("asked", {}))
@@ -80,6 +85,10 @@ class Comparison(Job):
         for label, library in self._libraries.items():
             self._tell(f"starting {label}", 0.0)
             self._texts[label] = check_start(self.nodes, library, self._setting)
+        self._maker = Mpiruns(self.workspace, self.nodes, self._setting, self._node_pus)
+        self._trials = Trials(self._maker, self.workspace, self._libraries, self._asked, self.seed, self._warn)
+        self._trials.make(lambda text: self._tell(text, 0.02))
+        self._numbers = self._chosen_numbers()
         self._save_facts()
 
     def _chosen_setting(self) -> Setting:
@@ -105,28 +114,23 @@ class Comparison(Job):
         )
 
     def run(self) -> None:
-        """Trials, first blocks, and the others."""
-        self._maker = Mpiruns(self.workspace, self.nodes, self._setting, self._node_pus)
-        self._trials = Trials(self._maker, self.workspace, self._libraries, self._asked, self.seed, self._warn)
-        self._trials.make(lambda text: self._tell(text, 0.02))
-        self._numbers = self._chosen_numbers()
-        self._save_facts()
-        first = self.workspace.noted(FirstStage)[0].blocks
-        self._blocks = first
-        lost: dict[str, int] = {}
+        """The first blocks, and the others."""
+        stage = self.workspace.noted(FirstStage)[0]
+        self._sizes = block_sizes(stage.mpiruns)
+        first, self._lost = len(self._sizes), dict.fromkeys(self._libraries, 0)
         block = 0
-        while block < self._blocks:
+        while block < len(self._sizes) and not self._is_over():
             self._block(block)
             block += 1
-            self._check_lost(lost, block - 1)
-            if block == first:
-                self._blocks = self._chosen_blocks(first)
+            if block == first and not self._is_over():
+                chosen = self._chosen_mpiruns(stage.mpiruns, first)
+                self._sizes += block_sizes(chosen - stage.mpiruns) if chosen > stage.mpiruns else ()
                 self._save_facts()
-            if block >= first and block < self._blocks and self._spent_s + self._block_s(block) > self._asked.budget_s:
-                self.record_of_run.warn(
-                    f"the budget of {seconds(self._asked.budget_s)} was over after {block} of {self._blocks} blocks"
-                )
-                break
+        if self._is_over():
+            self._warn(
+                f"the budget of {seconds(self._asked.budget_s)} was over after {self._made} mpiruns of each library; "
+                f"{sum(self._sizes)} were planned"
+            )
         self._find_algorithms()
         self._save_facts()
 
@@ -158,42 +162,46 @@ class Comparison(Job):
                 windows,
                 asked.precision,
                 asked.budget_s - self._spent_s,
+                tests=self._tests,
+                warm_up=asked.warm_up,
                 calls=asked.calls,
-                blocks=asked.mpiruns,
+                mpiruns=asked.mpiruns,
             )
             for case, window_ns in windows.items():
                 calls = chosen.calls.get(case, 0)
                 entry = CaseNumbers(case.operation, case.form, case.size_bytes, calls, window_ns)
                 self.workspace.note(entry)
-            self.workspace.note(FirstStage(chosen.first_blocks, chosen.derivation))
+            planned_s = self._spent_s + len(self._libraries) * chosen.first_mpiruns * chosen.mpirun_s
+            self.workspace.note(FirstStage(chosen.first_mpiruns, planned_s, chosen.derivation))
         return {entry.case: entry for entry in self.workspace.noted(CaseNumbers)}
 
-    def _chosen_blocks(self, first: int) -> int:
-        """How many in all; decided once."""
-        if not self.workspace.noted(BlocksChosen):
-            self.workspace.note(self._decision(first))
-        return self.workspace.noted(BlocksChosen)[0].blocks
+    def _chosen_mpiruns(self, first: int, blocks: int) -> int:
+        """How many of each library in all, the first ones in so many blocks; decided once."""
+        if not self.workspace.noted(MpirunsChosen):
+            self.workspace.note(self._decision(first, blocks))
+        return self.workspace.noted(MpirunsChosen)[0].mpiruns
 
-    def _decision(self, first: int) -> BlocksChosen:
+    def _decision(self, first: int, blocks: int) -> MpirunsChosen:
         if self._asked.mpiruns is not None:
-            return BlocksChosen(self._asked.mpiruns, False, ())
+            return MpirunsChosen(self._asked.mpiruns, False, ())
         column = counting.run_time_column(self._setting.synchronisation)
-        needed = counting.mpiruns_needed(first_stage_calls(self.workspace, first), column, self._asked.precision)
-        wanted = counting.blocks_for(needed, first)
+        needed = counting.mpiruns_needed(first_stage_calls(self.workspace, blocks), column, self._asked.precision)
+        wanted = counting.mpiruns_for(needed, first)
         left_s = max(0.0, self._asked.budget_s - self._spent_s)
-        allowed = min(self._most_blocks, first + int(left_s / self._block_s(first)))
-        blocks = int(min(wanted, allowed))
-        number = f"{wanted:g}" if wanted <= counting.MOST_BLOCKS else f"more than {counting.MOST_BLOCKS}"
+        each_s = max(1e-3, sum(self._wall_s(label) for label in self._libraries))
+        allowed = min(self._most_mpiruns, first + int(left_s / each_s))
+        mpiruns = int(min(wanted, allowed))
+        number = f"{wanted:g}" if wanted <= counting.MOST_MPIRUNS else f"more than {counting.MOST_MPIRUNS}"
         text = (
-            f"{first} blocks tell that {100 * counting.SHARE_OF_CASES:g} % of the cases of each library need "
-            f"{number} mpiruns for a mean within {100 * self._asked.precision:g} % (95 %, Stein's procedure)"
+            f"{first} mpiruns tell that {100 * counting.SHARE_OF_CASES:g} % of the cases of each library need "
+            f"{number} for a mean within {100 * self._asked.precision:g} % (95 %, Stein's procedure)"
         )
         capped = wanted > allowed
         if capped:
-            text += f"; with a budget of {seconds(self._asked.budget_s)} there are {blocks}"
+            text += f"; with a budget of {seconds(self._asked.budget_s)} there are {mpiruns}"
             self.record_of_run.warn(text)
-        return BlocksChosen(
-            blocks,
+        return MpirunsChosen(
+            mpiruns,
             capped,
             (text,),
             {f"{label}: {case}": count if isfinite(count) else None for (label, case), count in needed.items()},
@@ -206,40 +214,49 @@ class Comparison(Job):
     # ---- blocks ----------------------------------------------------------------------------------------------------
 
     def _block(self, block: int) -> None:
-        """Every library once, as often as it failed again, and at the end what other load has disturbed."""
-        order = library_order(tuple(self._libraries), block, self.seed)
+        """Every library as often as the block says, each as often as it failed again, and what was disturbed again."""
+        order = library_order(tuple(self._libraries), self._sizes[block], block, self.seed)
         for place, label in enumerate(order):
-            while self._is_open(block, label):
+            if self._is_over():
+                return
+            while self._is_open(block, place):
                 self._start(block, place, label)
+            self._check_lost(block, place, label)
         while (again := self._next_repetition(block)) is not None:
-            self._start(block, order.index(again), again)
+            self._start(block, again, order[again])
 
-    def _of_block(self, block: int, label: str) -> list[MpirunEnded]:
-        return [each for each in self.workspace.noted(MpirunEnded) if (each.block, each.library) == (block, label)]
+    def _at(self, block: int, place: int) -> list[MpirunEnded]:
+        return [each for each in self.workspace.noted(MpirunEnded) if (each.block, each.place) == (block, place)]
 
-    def _is_open(self, block: int, label: str) -> bool:
-        made = self._of_block(block, label)
+    def _is_open(self, block: int, place: int) -> bool:
+        made = self._at(block, place)
         failed = sum(each.outcome == FAILED for each in made)
         return not any(each.outcome == COMPLETE for each in made) and failed <= MOST_RETRIES
 
-    def _next_repetition(self, block: int) -> str | None:
-        """The library whose start is to be repeated next; those with the fewest attempts first."""
+    def _next_repetition(self, block: int) -> int | None:
+        """The place whose start is to be repeated next; those with the fewest attempts first.
+
+        Never at the cost of the mpiruns without which nothing could be decided.
+        """
         spent_s = sum(each.wall_s for each in self.workspace.noted(MpirunEnded) if each.block >= 0 and each.attempt > 0)
-        due: dict[str, int] = {}
-        for label in self._libraries:
-            made = [each for each in self._of_block(block, label) if each.outcome == COMPLETE]
+        reserved_s = max(0, self._least - self._made) * sum(self._wall_s(label) for label in self._libraries)
+        due: dict[int, int] = {}
+        for place in range(len(self._libraries) * self._sizes[block]):
+            made = [each for each in self._at(block, place) if each.outcome == COMPLETE]
             if made and all(each.disturbed for each in made) and len(made) <= MOST_REPETITIONS:
+                wall_s = made[-1].wall_s
                 allowed_s = counting.REPEATED_SHARE * self._asked.budget_s
-                if spent_s + made[-1].wall_s <= allowed_s and self._spent_s + made[-1].wall_s <= self._asked.budget_s:
-                    due[label] = len(made)
-        return min(due, key=lambda label: due[label], default=None)
+                if spent_s + wall_s <= allowed_s and self._spent_s + reserved_s + wall_s <= self._asked.budget_s:
+                    due[place] = len(made)
+        return min(due, key=lambda place: due[place], default=None)
 
     def _start(self, block: int, place: int, label: str) -> None:
-        begun = [e for e in self.workspace.noted(MpirunBegun) if (e.block, e.library) == (block, label)]
-        attempt = len(begun)
+        attempt = sum((each.block, each.place) == (block, place) for each in self.workspace.noted(MpirunBegun))
         again = f", attempt {attempt + 1}" if attempt else ""
-        self._tell(f"block {block + 1} of {self._blocks}: {label}{again}", self._share(block, place))
-        seed = mpirun_seed(self.seed, block, label, attempt)
+        number = self._number(block, place)
+        total = len(self._libraries) * sum(self._sizes)
+        self._tell(f"mpirun {number + 1} of {total}: {label}{again}", min(0.98, 0.05 + 0.93 * number / total))
+        seed = mpirun_seed(self.seed, block, place, label, attempt)
         calls = {case: self._numbers[case].calls for case in self._cases(label)}
         windows = {case: entry.window_ns for case, entry in self._numbers.items()}
         _, ended = self._maker.make(
@@ -254,6 +271,10 @@ class Comparison(Job):
         if ended.outcome == FAILED:
             self._warn(f"{label}: mpirun {ended.mpirun} failed and is kept: {ended.failure}")
 
+    def _number(self, block: int, place: int) -> int:
+        """Of a place, counted over all blocks."""
+        return len(self._libraries) * sum(self._sizes[:block]) + place
+
     def _limit_s(self, label: str) -> float:
         if self._asked.limit_s is not None:
             return self._asked.limit_s
@@ -261,19 +282,16 @@ class Comparison(Job):
         complete = [each.wall_s for each in ended if (each.library, each.outcome) == (label, COMPLETE)]
         return LIMIT_BASE_S + LIMIT_FACTOR * max(complete)
 
-    def _check_lost(self, lost: dict[str, int], block: int) -> None:
-        """Raises EnvironmentProblem where a library fails in one block after the other."""
-        for label in self._libraries:
-            made = self._of_block(block, label)
-            if any(each.outcome == COMPLETE for each in made):
-                lost[label] = 0
-                continue
-            lost[label] = lost.get(label, 0) + 1
-            self._warn(f"{label}: block {block + 1} has no complete mpirun of it")
-            if lost[label] >= MOST_LOST_BLOCKS:
-                raise EnvironmentProblem(
-                    f"{label}: every mpirun of {lost[label]} blocks failed, the last one: {made[-1].failure}"
-                )
+    def _check_lost(self, block: int, place: int, label: str) -> None:
+        """Raises EnvironmentProblem where a library fails at one place after the other."""
+        made = self._at(block, place)
+        if any(each.outcome == COMPLETE for each in made):
+            self._lost[label] = 0
+            return
+        self._lost[label] += 1
+        self._warn(f"{label}: block {block + 1} goes without its mpirun {place + 1}, which failed {len(made)} times")
+        if self._lost[label] >= MOST_LOST:
+            raise EnvironmentProblem(f"{label}: one mpirun after the other failed, the last one: {made[-1].failure}")
 
     # ---- what is known meanwhile -------------------------------------------------------------------------------------
 
@@ -282,20 +300,41 @@ class Comparison(Job):
         """Of the budget, by all sessions of the campaign."""
         return sum(each.wall_s for each in self.workspace.noted(MpirunEnded))
 
-    def _block_s(self, blocks: int) -> float:
-        """How long a block takes, from those that were made."""
-        made = sum(each.wall_s for each in self.workspace.noted(MpirunEnded) if each.block >= 0)
-        return max(made / max(1, blocks), 1e-3)
+    @property
+    def _made(self) -> int:
+        """Complete mpiruns of the library that has fewest; repetitions are not counted."""
+        complete = [each for each in self.workspace.noted(MpirunEnded) if each.block >= 0 and each.outcome == COMPLETE]
+        made = Counter(label for label, _, _ in {(each.library, each.block, each.place) for each in complete})
+        return min(made[label] for label in self._libraries)
 
     @property
-    def _most_blocks(self) -> int:
-        """An archive has room for the files of so many, each of whose mpiruns may be repeated."""
-        files = len(self._libraries) * (2 * self._asked.ranks + 1) * (1 + MOST_REPETITIONS)
-        return min(counting.MOST_BLOCKS, MOST_FILES // files)
+    def _least(self) -> int:
+        """Mpiruns of each library below which nothing can be decided."""
+        return values_to_decide(counting.LEVEL / self._tests)
 
-    def _share(self, block: int, place: int) -> float:
-        behind = (block + place / len(self._libraries)) / self._blocks
-        return min(0.98, 0.05 + 0.93 * behind)
+    @property
+    def _tests(self) -> int:
+        return len(self._asked.primary) or max(1, len(self._cases(None)))
+
+    def _is_over(self) -> bool:
+        """Whether the budget is spent; for what it takes to decide anything, it may take half as much again."""
+        if self._asked.mpiruns is not None:
+            return False
+        budget_s = self._asked.budget_s * (1.0 if self._made >= self._least else MOST_OVERRUN)
+        return self._spent_s >= budget_s
+
+    def _wall_s(self, label: str) -> float:
+        """Of a complete mpirun of the campaign, the median; of the trial before there is one."""
+        ended = [
+            each for each in self.workspace.noted(MpirunEnded) if (each.library, each.outcome) == (label, COMPLETE)
+        ]
+        return median([each.wall_s for each in ended if each.block >= 0] or [each.wall_s for each in ended])
+
+    @property
+    def _most_mpiruns(self) -> int:
+        """An archive has room for the files of so many, each of which may be repeated."""
+        files = len(self._libraries) * (2 * self._asked.ranks + 1) * (1 + MOST_REPETITIONS)
+        return min(counting.MOST_MPIRUNS, MOST_FILES // files)
 
     def _warn(self, text: str) -> None:
         self.record_of_run.warn(text)

@@ -138,6 +138,7 @@ class Mpiruns:
             mpirun=number,
             library=library.label,
             block=block,
+            place=place,
             attempt=attempt,
             outcome=COMPLETE if result.ok else FAILED,
             failure="" if result.ok else _failure(result, limit_s),

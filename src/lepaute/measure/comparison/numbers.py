@@ -1,17 +1,18 @@
-"""How many calls and how many starts of mpirun a campaign takes, from its trials and its first blocks.
+"""How many calls and how many starts of mpirun a campaign takes, from its trials and its first mpiruns.
 
 Calls. Two trials of each library have each case some twenty times. From the spread and the dependence of these
 run-times follows how many calls give an mpirun's median within half of the wanted precision (95 %): more do not help.
 By how much mpiruns differ, the mean over cases, and what an mpirun and a call take, tell how many calls give the least
 error in a given time: where mpiruns differ much, fewer calls and more mpiruns. The smaller of both numbers counts, that
 of the library which needs most, within FEWEST_CALLS and MOST_CALLS, and all are cut by one factor where the first
-blocks would take more than half of the budget.
+mpiruns would take more than half of the budget.
 
-Starts of mpirun. The first blocks, FIRST_BLOCKS or as many as the budget allows, are the first stage of Stein's
-procedure (stats/two_stage.py), for each library and case, on the logarithms of the medians of their mpiruns; the
-half-width is log(1 + precision). As many blocks are made as SHARE_OF_CASES of the cases of every library need, or as
-the budget allows. With a case's own number, the mean over mpiruns is within the precision of its true value in 95 % of
-campaigns at least.
+Starts of mpirun. Below a number that follows from how many rows are tested (stats/aligned_ranks.py), no difference can
+be shown, however large; a budget that does not hold so many is refused. The first mpiruns, FIRST_MPIRUNS or that
+number, are the first stage of Stein's procedure (stats/two_stage.py), for each library and case, on the logarithms of
+the medians of their mpiruns; the half-width is log(1 + precision). As many are made as SHARE_OF_CASES of the cases of
+every library need, or as the budget allows. With a case's own number, the mean over mpiruns is within the precision of
+its true value in 95 % of campaigns at least.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,8 +21,11 @@ from math import ceil, isfinite, log1p
 from statistics import mean, variance
 from typing import TYPE_CHECKING
 
-from lepaute.kit.text import seconds
+from lepaute.errors import InputError
+from lepaute.kit.text import counted, seconds
 from lepaute.measure.comparison.cases import BLOCKING, NOTHING, Case
+from lepaute.measure.comparison.order import NOTHING_CALLS, batches_of
+from lepaute.stats.aligned_ranks import BLOCK, values_to_decide
 from lepaute.stats.two_stage import calls_for_least_error, calls_for_median, median_deviation, values_needed
 
 if TYPE_CHECKING:
@@ -29,14 +33,17 @@ if TYPE_CHECKING:
 
 TRIAL_CALLS = 24
 FEWEST_CALLS, MOST_CALLS = 20, 500
-#: However little time there is: fewer calls have no median to speak of, a single block no spread.
-LEAST_CALLS, LEAST_BLOCKS = 10, 2
-FIRST_BLOCKS, MOST_BLOCKS = 5, 200
-#: Of the budget, for the first blocks; and for repetitions of what other load disturbed.
+#: However little time there is: fewer calls have no median to speak of.
+LEAST_CALLS = 10
+FIRST_MPIRUNS, MOST_MPIRUNS = 2 * BLOCK, 200
+#: The corrected p-value from which on a difference counts as shown.
+LEVEL = 0.05
+#: Of the budget, for the first mpiruns; and for repetitions of what other load disturbed.
 FIRST_SHARE, REPEATED_SHARE = 0.5, 0.25
 SHARE_OF_CASES = 0.9
-#: A lead of round-time must let word of the start reach every rank: so many times what a small broadcast takes.
-LEAD_FACTOR, LEAST_LEAD_S = 3.0, 20e-6
+#: A lead of round-time must let word of the start reach every rank: so many times what a small broadcast takes. A
+#: longer one comes from a trial that the system's scheduler disturbed.
+LEAD_FACTOR, LEAST_LEAD_S, MOST_LEAD_S = 3.0, 20e-6, 1e-3
 #: A window holds twice what 95 % of calls take.
 WINDOW_FACTOR, LEAST_WINDOW_S = 2.0, 10e-6
 #: Memory that is overwritten in a window, a second: less than any machine of this century writes.
@@ -46,11 +53,15 @@ BY_WINDOWS, BY_LEAD = "window", "round-time"
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Calls of each case in an mpirun; the window or lead of each, and of NOTHING; blocks of the first stage."""
+    """Calls of each case in an mpirun; the window or lead of each, and of NOTHING; mpiruns of the first stage.
+
+    mpirun_s: what one of the slowest library takes
+    """
 
     calls: Mapping[Case, int]
     windows_ns: Mapping[Case, int]
-    first_blocks: int
+    first_mpiruns: int
+    mpirun_s: float
     derivation: tuple[str, ...]
 
 
@@ -70,7 +81,7 @@ def first_windows_ns(
     cold_s = cold_bytes / _COLD_BYTES_PER_S
     every = [*cases, Case(NOTHING, BLOCKING, 0)]
     if synchronisation == BY_LEAD:
-        lead_s = max(LEAST_LEAD_S, LEAD_FACTOR * _most(_of(trial, broadcast), 0.95))
+        lead_s = min(MOST_LEAD_S, max(LEAST_LEAD_S, LEAD_FACTOR * _most(_of(trial, broadcast), 0.95)))
         return dict.fromkeys(every, round(1e9 * lead_s))
     if synchronisation == BY_WINDOWS:
         windows_s = {case: cold_s + LEAST_WINDOW_S + WINDOW_FACTOR * _most(_of(trial, case), 0.95) for case in every}
@@ -86,18 +97,25 @@ def numbers_of_trial(
     precision: float,
     left_s: float,
     *,
+    tests: int,
+    warm_up: int = 0,
     calls: int | None = None,
-    blocks: int | None = None,
+    mpiruns: int | None = None,
 ) -> Numbers:
     """The numbers that the trials give.
 
     trial_s: duration of each library's trial; left_s: of the budget
-    calls, blocks: as the user fixed them
+    tests  : whose p-values are corrected together
+    warm_up: calls before each batch
+    calls, mpiruns: as the user fixed them
+    Raises InputError where the budget does not hold as many mpiruns as it takes to decide anything.
     """
     derivation = []
     most_s = {case: _most(_of(trial, case), None) for case in cases}
     between = _between(trial, precision)
-    each_s = max(trial_s.values()) / max(1, len(cases))
+    # What an mpirun takes beside its calls: its start, the clocks.
+    start_s = _start_s(trial, trial_s, warm_up)
+    each_s = start_s / max(1, len(cases))
     if calls is not None:
         chosen = dict.fromkeys(cases, calls)
         derivation.append(f"{calls} calls of each case in an mpirun, as asked for")
@@ -112,39 +130,56 @@ def numbers_of_trial(
             f"where these have the least error for their time, mpiruns differing by {100 * between:.2g} %; from trials "
             f"of {TRIAL_CALLS} calls; {FEWEST_CALLS} to {MOST_CALLS}"
         )
+    nothing_s = 1e-9 * max(windows_ns.values(), default=0) * NOTHING_CALLS
 
     def mpirun_s(factor: float) -> float:
-        """Of one start of the slowest library: beside what the trial had, the further calls."""
-        more = sum(
-            max(0, _cut(chosen[case], factor) - TRIAL_CALLS) * (most_s[case] + 1e-9 * windows_ns[case])
-            for case in cases
-        )
-        return max(trial_s.values()) + more
+        """Of one start of the slowest library, with the calls cut by a factor."""
+        each = {case: chosen[case] if calls is not None else _cut(chosen[case], factor) for case in cases}
+        return start_s + nothing_s + sum(
+            (count + warm_up * batches_of(count)) * (most_s[case] + 1e-9 * windows_ns[case])
+            for case, count in each.items()
+        )  # fmt: skip
 
-    first = FIRST_BLOCKS if blocks is None else blocks
-    allowed_s = FIRST_SHARE * left_s / max(1, len(trial_s))
-    if blocks is None and first * mpirun_s(0.0) > allowed_s:
-        first = max(LEAST_BLOCKS, int(allowed_s // mpirun_s(0.0)))
-        derivation.append(f"{first} blocks first, since an mpirun takes {seconds(mpirun_s(0.0))} at least")
+    libraries, least = max(1, len(trial_s)), values_to_decide(LEVEL / max(1, tests))
+    share = FIRST_SHARE if mpiruns is None else 1.0
+    allowed_s, rows = share * left_s / libraries, counted(tests, "row")
+    if mpiruns is not None:
+        first = mpiruns
+        derivation.append(f"{counted(mpiruns, 'mpirun')} of each library, as asked for")
+    else:
+        first = max(FIRST_MPIRUNS, least)
+        if first * mpirun_s(0.0) > allowed_s:
+            first = max(least, int(allowed_s // mpirun_s(0.0)))
+        if (least_s := libraries * least * mpirun_s(0.0)) > left_s:
+            raise InputError(
+                f"the budget is too small: with {rows} nothing can be decided by fewer than {least} mpiruns of each "
+                f"library, which take {seconds(least_s)} and {seconds(max(0.0, left_s))} are left after the trials; "
+                f"give {seconds(1.2 * (least_s - left_s))} more, fewer sizes, or --primary with the rows that count"
+            )
+        derivation.append(
+            f"{first} mpiruns of each library first: fewer than {least} could decide nothing, since the p-values of "
+            f"{rows} are corrected together"
+        )
+    factor = 1.0
     if calls is None and first * mpirun_s(1.0) > allowed_s:
         low, high = 0.0, 1.0
         for _ in range(30):
             middle = 0.5 * (low + high)
             low, high = (middle, high) if first * mpirun_s(middle) <= allowed_s else (low, middle)
-        chosen = {case: _cut(count, low) for case, count in chosen.items()}
+        factor = low
         derivation.append(
-            f"the numbers of calls were cut to {100 * low:.0f} %, {LEAST_CALLS} at least: {first} blocks would have "
-            f"taken more than half of the {seconds(left_s)} that were left"
+            f"the numbers of calls were cut to {100 * low:.0f} %, {LEAST_CALLS} at least: {first} mpiruns of each "
+            f"library would have taken more than {100 * share:.0f} % of the {seconds(left_s)} that were left"
         )
-    if blocks is not None:
-        derivation.append(f"{blocks} blocks, as asked for")
-    return Numbers(chosen, windows_ns, first, tuple(derivation))
+    if calls is None:
+        chosen = {case: _cut(count, factor) for case, count in chosen.items()}
+    return Numbers(chosen, windows_ns, first, mpirun_s(factor), tuple(derivation))
 
 
 def mpiruns_needed(first_stage: "pandas.DataFrame", column: str, precision: float) -> dict[tuple[str, Case], float]:
     """How many starts of mpirun each library and case needs; infinite where fewer than two were complete.
 
-    first_stage: calls of the mpiruns that count, one of each library and block; without NOTHING
+    first_stage: calls of the mpiruns that count, without NOTHING
     column     : the run-time that is meant
     """
     import numpy as np
@@ -157,13 +192,23 @@ def mpiruns_needed(first_stage: "pandas.DataFrame", column: str, precision: floa
     }
 
 
-def blocks_for(needed: Mapping[tuple[str, Case], float], first: int) -> float:
-    """The number of blocks that SHARE_OF_CASES of the cases of each library need, at least those of the first stage."""
-    blocks: float = first
+def mpiruns_for(needed: Mapping[tuple[str, Case], float], first: int) -> float:
+    """The mpiruns that SHARE_OF_CASES of the cases of each library need, at least those of the first stage."""
+    mpiruns: float = first
     for label in {label for label, _ in needed}:
         counts = sorted(count for (library, _), count in needed.items() if library == label)
-        blocks = max(blocks, counts[ceil(SHARE_OF_CASES * len(counts)) - 1])
-    return blocks
+        mpiruns = max(mpiruns, counts[ceil(SHARE_OF_CASES * len(counts)) - 1])
+    return mpiruns
+
+
+def _start_s(trial: "pandas.DataFrame", trial_s: Mapping[str, float], warm_up: int) -> float:
+    """Of the slowest library, what its trial took beside its calls; a tenth of it at least."""
+    longest = 0.0
+    for label, took_s in trial_s.items():
+        mine = trial[trial["library"] == label]
+        calls_s = float(mine["local_s"].sum()) / max(1, mine["mpirun"].nunique()) * (1 + warm_up / TRIAL_CALLS)
+        longest = max(longest, took_s - calls_s, 0.1 * took_s)
+    return longest
 
 
 def _calls_needed(rows: "pandas.DataFrame", precision: float, between: float, mpirun_s: float, call_s: float) -> float:

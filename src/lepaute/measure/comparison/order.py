@@ -1,4 +1,4 @@
-"""In which order libraries, and inside an mpirun batches of calls, are measured: shuffled, balanced, from a seed."""
+"""In which order libraries, and inside an mpirun batches of calls, are measured: shuffled, from a seed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,17 +23,13 @@ class Batch:
     window_ns: int
 
 
-def library_order(labels: Sequence[str], block: int, seed: int) -> tuple[str, ...]:
-    """The libraries of a block, all once, in random order.
+def library_order(labels: Sequence[str], mpiruns: int, block: int, seed: int) -> tuple[str, ...]:
+    """The libraries of a block, each as often as `mpiruns` says, all in one random order.
 
-    In as many blocks as there are libraries, from one whose number is a multiple of that on, each library has each
-    place once: these orders are the rotations of a random one, themselves in random order.
+    Every block is drawn by itself, so that all orders are equally likely, as the test takes them to be; a neighbour
+    that comes back every few mpiruns is no difference then.
     """
-    count = len(labels)
-    draws = Draws(seed, "libraries", str(block // count))
-    first, rotations = draws.shuffled(list(labels)), draws.shuffled(list(range(count)))
-    turn = rotations[block % count]
-    return tuple(first[turn:] + first[:turn])
+    return tuple(Draws(seed, "libraries", str(block)).shuffled([label for label in labels for _ in range(mpiruns)]))
 
 
 def batches_of(calls: int) -> int:
@@ -69,6 +65,6 @@ def design_text(batches: Sequence[Batch], synchronisation: str, seed: int) -> st
     return "\n".join(["#@generator=lepaute compare", f"#@seed={seed}", _COLUMNS, *rows]) + "\n"
 
 
-def mpirun_seed(seed: int, block: int, label: str, attempt: int) -> int:
+def mpirun_seed(seed: int, block: int, place: int, label: str, attempt: int) -> int:
     """The seed of a start: of its order, so that a repetition has another one."""
-    return Draws(seed, "mpirun", str(block), label, str(attempt)).below(1 << 31)
+    return Draws(seed, "mpirun", str(block), str(place), label, str(attempt)).below(1 << 31)

@@ -29,13 +29,13 @@ def trial_calls(workspace: Workspace, trial: int) -> "pandas.DataFrame":
 
 
 def first_stage_calls(workspace: Workspace, blocks: int) -> "pandas.DataFrame":
-    """Calls of one complete mpirun of each library in each of the first blocks, an undisturbed one where there is."""
-    chosen: dict[tuple[str, int], MpirunEnded] = {}
+    """Calls of one complete mpirun at each place of the first blocks, an undisturbed one where there is."""
+    chosen: dict[tuple[int, int], MpirunEnded] = {}
     for each in workspace.noted(MpirunEnded):
         if 0 <= each.block < blocks and each.outcome == COMPLETE:
-            before = chosen.get((each.library, each.block))
+            before = chosen.get((each.block, each.place))
             if before is None or (before.disturbed and not each.disturbed):
-                chosen[each.library, each.block] = each
+                chosen[each.block, each.place] = each
     return _calls(workspace, {each.mpirun for each in chosen.values()})
 
 

@@ -103,10 +103,10 @@ def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
 
 def warnings(workspace: Workspace) -> list[str]:
     """What the archive shall say of disturbed starts."""
-    attempts: dict[tuple[str, int], list[MpirunEnded]] = {}
+    attempts: dict[tuple[int, int], list[MpirunEnded]] = {}
     for entry in workspace.noted(MpirunEnded):
         if entry.block >= 0 and entry.outcome == COMPLETE:
-            attempts.setdefault((entry.library, entry.block), []).append(entry)
+            attempts.setdefault((entry.block, entry.place), []).append(entry)
     disturbed = [each for each in attempts.values() if each[0].disturbed]
     if not disturbed:
         return []
@@ -119,4 +119,4 @@ def warnings(workspace: Workspace) -> list[str]:
 
 
 #: What the archive of a campaign holds.
-COMPARISON = Content(KIND, ("mpiruns", "numbers", "blocks_chosen", "algorithms"), tables, warnings)
+COMPARISON = Content(KIND, ("mpiruns", "numbers", "mpiruns_chosen", "algorithms"), tables, warnings)

@@ -95,7 +95,7 @@ class Trials:
 
     def _try(self, label: str, block: int, place: int, cases: list[Case], calls: int, limit_s: float) -> MpirunEnded:
         attempt = sum(each.library == label for each in self._workspace.noted(MpirunEnded))
-        seed = mpirun_seed(self._seed, block, label, attempt)
+        seed = mpirun_seed(self._seed, block, place, label, attempt)
         counts = dict.fromkeys(cases, calls)
         windows = dict.fromkeys([*cases, Case(NOTHING, BLOCKING, 0)], 0)
         limit_s = self._asked.limit_s if self._asked.limit_s is not None else limit_s

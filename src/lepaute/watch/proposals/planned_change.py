@@ -12,7 +12,7 @@ import numpy as np
 
 from lepaute.errors import InputError
 from lepaute.stats.level_shift import independent_values, level_shift
-from lepaute.stats.permutation import holm
+from lepaute.stats.multiple_tests import holm
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.reference import references
 from lepaute.watch.values import DAY_S, MACHINE, check_values, vectors
