@@ -14,6 +14,7 @@ from lepaute.measure.comparison.cases import BLOCKING, NOTHING, Case
 from lepaute.measure.comparison.entries import COMPLETE, FAILED, MpirunBegun, MpirunEnded
 from lepaute.measure.comparison.libraries import ReadyLibrary
 from lepaute.measure.comparison.order import Batch, design_text
+from lepaute.measure.comparison.reductions import Reduction
 from lepaute.measure.comparison.tables import RAW
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.machine_load import Load, Sample, load_between
@@ -35,6 +36,7 @@ class Setting:
 
     ranks: in each; pus: the hardware thread of each rank, None where ranks are not bound
     cold_bytes: memory that is overwritten before each call, 0 for warm caches
+    reduction: of reductions; root: of operations that have one; compute_ns: work of overlapped operations
     """
 
     ranks: int
@@ -44,6 +46,14 @@ class Setting:
     clock_method: str
     warm_up: int
     cold_bytes: int
+    reduction: Reduction
+    root: int
+    compute_ns: int
+
+    @property
+    def subject(self) -> tuple[str, ...]:
+        """The options of the probes that say what is called."""
+        return "--datatype", self.reduction.datatype, "--op", self.reduction.op, "--root", str(self.root)
 
 
 def start_of(library: ReadyLibrary, setting: Setting) -> Start:
@@ -112,7 +122,7 @@ class Mpiruns:
         setting, number = self._setting, len(self._workspace.noted(MpirunBegun))
         begun = MpirunBegun(number, library.label, block, place, block < 0, attempt, seed, setting.ranks)
         base = f"{self._node.place}/{begun.stem}"
-        text = design_text(batches, synchronisation or setting.synchronisation, seed)
+        text = design_text(batches, synchronisation or setting.synchronisation, seed, setting.compute_ns)
         self._node.write(f"{base}/design.csv", text)
         self._workspace.keep_file(f"designs/{begun.stem}.csv", text.encode())
         self._workspace.note(begun)
@@ -172,7 +182,7 @@ class Mpiruns:
             "--warm-up": setting.warm_up,
             "--cold-bytes": setting.cold_bytes,
         }
-        return [str(library.program), *(str(word) for pair in options.items() for word in pair)]
+        return [str(library.program), *setting.subject, *(str(word) for pair in options.items() for word in pair)]
 
     def _sample(self) -> Sample:
         """What this process uses counts as the campaign's own."""
