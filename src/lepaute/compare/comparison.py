@@ -1,15 +1,17 @@
 """The comparison of two MPI libraries from archives: from raw calls to verdicts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from lepaute.archive import Archive, mpi_campaign
+from lepaute.compare.derived import no_rank_times, times_of_ranks
 from lepaute.compare.flags import Flags, flagged, flags, ratio_warnings
 from lepaute.compare.guidelines import Violation, check_guidelines
 from lepaute.compare.sample_means import SampleMeans, normality_sentence, sample_means
+from lepaute.compare.setting import different_settings
 from lepaute.compare.sources import Source, source
 from lepaute.compare.summaries import mpirun_summaries
 from lepaute.compare.verdicts import MARGIN, Verdict, verdicts
@@ -44,6 +46,7 @@ class Comparison:
     ranks       : 0 where the measurements do not say
     run_time    : of a call, a RunTime, or other words where another benchmark took it
     value       : column of the summaries that stands for an mpirun
+    rank_times  : of both libraries (`mpi_campaign.rank_times`); empty where single calls are not known
     """
 
     left: str
@@ -61,6 +64,7 @@ class Comparison:
     warnings: tuple[str, ...]
     archives: tuple[Source, ...]
     value: str = "median_s"
+    rank_times: "pandas.DataFrame" = field(default_factory=no_rank_times)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON takes it: infinite and missing values are null."""
@@ -80,6 +84,7 @@ class Comparison:
             "flags": [_plain(asdict(one)) for one in self.flags],
             "normality_of_means": normality_sentence(self.sample_means),
             "mpiruns": _plain(self.summaries.to_dict("records")),
+            "rank_times": _plain(self.rank_times.to_dict("records")),
         }
 
     def to_frame(self) -> "pandas.DataFrame":
@@ -189,6 +194,7 @@ def archives(
         left_out=left_out,
         warnings=(*_warnings(facts, len(opened)), *weakened, *ratio_warnings(summaries, *chosen), *flagged(found)),
         archives=tuple(source(one, about) for one, about in zip(opened, facts, strict=True)),
+        rank_times=times_of_ranks(chosen, libraries, zip(opened, facts, strict=True)),
     )
 
 
@@ -284,7 +290,7 @@ def _blocking(summaries: "pandas.DataFrame", label: str) -> bool:
 
 
 def _warnings(facts: Sequence["CampaignFacts"], campaigns: int) -> tuple[str, ...]:
-    lines = []
+    lines = different_settings(facts)
     if campaigns == 2:
         lines.append(
             "the libraries were not measured in turns: what changed between the campaigns counts as a difference"

@@ -6,6 +6,7 @@ from math import inf, isfinite
 from lepaute.compare.guidelines import Violation
 from lepaute.compare.verdicts import Verdict
 from lepaute.kit.text import counted, seconds, three_digits
+from lepaute.measure.comparison.cases import name_of
 
 
 def sentence(verdict: Verdict, left: str, right: str) -> str:
@@ -22,7 +23,7 @@ def sentence(verdict: Verdict, left: str, right: str) -> str:
 
 def operation_name(verdict: Verdict) -> str:
     """As MPI calls it: Bcast, or Ibcast where it is nonblocking."""
-    return verdict.operation if verdict.form == "blocking" else f"I{verdict.operation.lower()}"
+    return name_of(verdict.operation, verdict.form)
 
 
 def answer(verdicts: Sequence[Verdict], left: str, right: str) -> str:
