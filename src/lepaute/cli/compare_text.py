@@ -46,7 +46,7 @@ def _table(found: "Comparison") -> str:
         words = sentence(one, found.left, found.right)
         verdict = f"{words} {one.stars}".rstrip()
         times = seconds(one.left_s), seconds(one.right_s)
-        lines.append((operation_name(one), size_text(one.size_bytes), *times, ", ".join(known or ()), verdict))
+        lines.append((operation_name(one), size_text(one.size_bytes), *times, known, verdict))
     if not any(ran):
         lines = [(*line[:4], "", line[5]) for line in lines]
     widths = [max(len(line[column]) for line in lines) for column in range(5)]

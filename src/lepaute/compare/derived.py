@@ -144,7 +144,9 @@ def slow_ranks(found: "Comparison") -> tuple[SlowRank, ...]:
                 rows.setdefault((one.operation, one.form), []).append(row)
     result = []
     for each in rows.values():
-        most = max({row.rank for row in each}, key=lambda rank: sum(row.rank == rank for row in each))
+        # Of as many rows, one that names a rank tells more.
+        ranks = sorted({row.rank for row in each}, key=lambda rank: (rank is None, rank))
+        most = max(ranks, key=lambda rank: sum(row.rank == rank for row in each))
         of_it = [row for row in each if row.rank == most]
         worst = max(of_it, key=lambda row: row.excess_s)
         result.append(

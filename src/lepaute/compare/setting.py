@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 #: Of archives that do not say what reductions reduced.
 _REDUCED_BEFORE = "MPI_SUM of MPI_DOUBLE where 8 divides the size, else MPI_BXOR of MPI_BYTE"
 _ROOT_BEFORE = "rank 0"
-UNKNOWN = "unknown"
+_UNKNOWN = "unknown"
 
 
 def setting_lines(found: "Comparison") -> list[str]:
@@ -30,14 +30,12 @@ def setting_lines(found: "Comparison") -> list[str]:
     return [*lines, *(f"{one.label} with {settings_text(one.settings)}" for one in found.libraries if one.settings)]
 
 
-def algorithms(found: "Comparison", verdict: "Verdict") -> tuple[str, str] | None:
-    """What either library ran for a row, "unknown" where that was not seen; None where neither is known."""
+def algorithms(found: "Comparison", verdict: "Verdict") -> str:
+    """What the left and the right library ran for a row, "unknown" where that was not seen; empty where neither was."""
     key = f"{name_of(verdict.operation, verdict.form)} of {verdict.size_bytes} bytes"
-    left, right = (
-        next((one.algorithms.get(key, UNKNOWN) for one in found.libraries if one.label == label), UNKNOWN)
-        for label in (found.left, found.right)
-    )
-    return None if left == right == UNKNOWN else (left, right)
+    ran = {one.label: one.algorithms.get(key, _UNKNOWN) for one in found.libraries}
+    both = [ran.get(label, _UNKNOWN) for label in (found.left, found.right)]
+    return "" if set(both) == {_UNKNOWN} else ", ".join(dict.fromkeys(both))
 
 
 def different_settings(facts: Sequence["CampaignFacts"]) -> list[str]:

@@ -93,7 +93,7 @@ def _row(one: Verdict, found: "Comparison") -> dict[str, str]:
         "change": change(one),
         "p": f"{one.p_holm:.2g}",
         "mpiruns": f"{one.left_mpiruns}, {one.right_mpiruns}",
-        "algorithms": ", ".join(algorithms(found, one) or ()),
+        "algorithms": algorithms(found, one),
     }
 
 
