@@ -30,7 +30,7 @@ void lep_collective_open(lep_collective *with, int most_bytes) {
     with->receive = lep_allocate(bytes, "what is received");
     with->counts = lep_allocate(ranks * sizeof *with->counts, "counts");
     with->places = lep_allocate(ranks * sizeof *with->places, "displacements");
-    with->types = lep_allocate(ranks * sizeof *with->types, "datatypes");
+    with->types = lep_allocate(ranks * sizeof(MPI_Datatype), "datatypes");
     for (int rank = 0; rank < with->ranks; rank++)
         with->types[rank] = MPI_BYTE;
     MPI_Cart_create(with->comm, 1, &with->ranks, &(int){1}, 0, &with->ring);

@@ -89,7 +89,8 @@ static bool accumulate_is_right(const lep_collective *with) {
 /* Whole pages: MPICH 4.0.2 puts into windows of 24 bytes each 8 bytes before their begin. */
 void lep_one_sided_open(lep_collective *with, int most_bytes) {
     enum { PAGE = 4096 };
-    MPI_Win_allocate((most_bytes / PAGE + 1) * PAGE, 1, MPI_INFO_NULL, with->comm, &with->memory, &with->window);
+    MPI_Aint bytes = ((MPI_Aint)most_bytes / PAGE + 1) * PAGE;
+    MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, with->comm, &with->memory, &with->window);
     MPI_Win_lock_all(MPI_MODE_NOCHECK, with->window);
 }
 
@@ -101,7 +102,10 @@ void lep_one_sided_close(lep_collective *with) {
 const lep_collective_operation lep_one_sided[] = {
     {.name = "Put", .call = call_put, .prepare = prepare_empty, .right = put_is_right},
     {.name = "Get", .call = call_get, .prepare = prepare_block, .right = get_is_right},
-    {.name = "Accumulate", .reduces = true, .call = call_accumulate, .prepare = prepare_vector,
+    {.name = "Accumulate",
+     .reduces = true,
+     .call = call_accumulate,
+     .prepare = prepare_vector,
      .right = accumulate_is_right},
 };
 const int lep_one_sided_count = sizeof lep_one_sided / sizeof *lep_one_sided;

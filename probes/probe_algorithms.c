@@ -42,8 +42,8 @@ int main(int argc, char **argv) {
     }
     lep_collective with = {.comm = MPI_COMM_WORLD, .rank = lep_self.rank, .ranks = ranks};
     with.root = (int)lep_option_integer(options, count, "--root", 0, ranks - 1);
-    with.reduction = lep_reduction_named(lep_option_text(options, count, "--datatype"),
-                                         lep_option_text(options, count, "--op"));
+    with.reduction =
+        lep_reduction_named(lep_option_text(options, count, "--datatype"), lep_option_text(options, count, "--op"));
     lep_collective_open(&with, most_bytes);
     for (size_t row = 0; row < design.rows; row++) {
         const char *name = lep_design_text(&design, row, operations);

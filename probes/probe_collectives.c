@@ -3,11 +3,11 @@
  *
  * A row of the design is a batch of calls: operation, form (`forms` below), size_bytes, calls, and the process
  * synchronisation before each (process_sync.h). Rank r writes FILE.r<r>: a row for each call, with the local time of
- * its start, of the return of the nonblocking call, and of its end; calls to warm up have negative numbers. Marked calls
- * (marks: 1 started late, 2 took longer than the window) stay. FILE.clocks.r<r> has the model of rank 0's clock, made
- * anew before each batch when the last is older than --resync-s: both run-times of section 3.2 of "MPI Benchmarking
- * Revisited" follow, the longest local time and the global last end less the first start. The operation `none` does
- * nothing: its starts show the exit skew of the synchronisation.
+ * its start, of the return of the nonblocking call, and of its end; calls to warm up have negative numbers. Marked
+ * calls (marks: 1 started late, 2 took longer than the window) stay. FILE.clocks.r<r> has the model of rank 0's clock,
+ * made anew before each batch when the last is older than --resync-s: both run-times of section 3.2 of "MPI
+ * Benchmarking Revisited" follow, the longest local time and the global last end less the first start. The operation
+ * `none` does nothing: its starts show the exit skew of the synchronisation.
  *
  * Before its batch each operation runs once with known content, outside of any timing; a wrong result ends the program.
  * --cold-bytes overwrites that much memory before each synchronisation (section 5.8).
@@ -239,9 +239,9 @@ static void write_calls(FILE *file, const batch *todo, const lep_process_sync *s
                         int first) {
     for (int call = 0; call < calls; call++)
         fprintf(file, "%s,%s,%s,%d,%s,%d,%lld,%lld,%lld,%d,%lld,%d\n", todo->name, todo->operation->name,
-                forms[todo->form], todo->size_bytes, todo->synchronisation->name,
-                first + call, (long long)times[call].start_ns, (long long)times[call].returned_ns,
-                (long long)times[call].end_ns, times[call].marks, (long long)sync->window_ns, sync->rank);
+                forms[todo->form], todo->size_bytes, todo->synchronisation->name, first + call,
+                (long long)times[call].start_ns, (long long)times[call].returned_ns, (long long)times[call].end_ns,
+                times[call].marks, (long long)sync->window_ns, sync->rank);
 }
 
 /* Marked calls of any rank, and the longest call of all, from start to end. */
@@ -306,8 +306,8 @@ int main(int argc, char **argv) {
     lep_design design = lep_design_read(lep_option_text(options, count, "--design"));
     lep_collective with = {.rank = lep_self.rank, .ranks = ranks};
     with.root = (int)lep_option_integer(options, count, "--root", 0, ranks - 1);
-    with.reduction = lep_reduction_named(lep_option_text(options, count, "--datatype"),
-                                         lep_option_text(options, count, "--op"));
+    with.reduction =
+        lep_reduction_named(lep_option_text(options, count, "--datatype"), lep_option_text(options, count, "--op"));
     batch *batches = read_batches(&design, ranks, with.reduction.element, &most);
     lep_clock clock;
     const char *problem = lep_clock_open(&clock, lep_option_text(options, count, "--clock"));
