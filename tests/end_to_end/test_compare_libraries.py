@@ -167,10 +167,12 @@ def test_the_algorithms_that_ran_are_recorded(tmp_path: Path, monkeypatch: pytes
 def test_variables_that_set_a_library_are_recorded_and_those_without_effect_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One of each library is written wrongly, and what is to be preloaded is not there."""
+    """One of each library, and one of UCX, which Debian's MPICH uses, is written wrongly; what is to be preloaded is
+    not there."""
     monkeypatch.setenv("OMPI_MCA_coll_tuned_bcast_algorithn", "3")
     monkeypatch.setenv("MPIR_CVAR_BCAST_INTRA_ALGORITM", "ring")
     monkeypatch.setenv("MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM", "smp")
+    monkeypatch.setenv("UCX_TLSX", "sm")
     monkeypatch.setenv("LD_PRELOAD", "/nowhere/shim.so")
     names = ["openmpi,OMPI_MCA_coll_tuned_use_dynamic_rules=1", "mpich"]
     path = measure_libraries(names, tmp_path / "c.zip", **{**QUICK, "ops": "barrier", "mpiruns": 1})
@@ -178,7 +180,7 @@ def test_variables_that_set_a_library_are_recorded_and_those_without_effect_are_
     openmpi, mpich = facts(archive).libraries
     preload = {"LD_PRELOAD": "/nowhere/shim.so"}
     wrong = {"OMPI_MCA_coll_tuned_bcast_algorithn": "3"}
-    assert openmpi.settings == {**preload, **wrong, "OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}
+    assert openmpi.settings == {**preload, **wrong, "UCX_TLSX": "sm", "OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}
     told = facts(archive).factors["variables: mpich"]
     assert told.startswith("LD_PRELOAD=/nowhere/shim.so, MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM=smp, MPIR_CVAR_BCAST")
     said = [line for line in archive.about.warnings if "no effect" in line or "not loaded" in line]
@@ -188,6 +190,7 @@ def test_variables_that_set_a_library_are_recorded_and_those_without_effect_are_
         f"openmpi: Open MPI {version} knows no OMPI_MCA_coll_tuned_bcast_algorithn, which has no effect; is "
         "OMPI_MCA_coll_tuned_bcast_algorithm meant?",
         "mpich: /nowhere/shim.so of LD_PRELOAD is not loaded: cannot open shared object file",
+        "mpich: UCX knows no UCX_TLSX, which has no effect",
         f"mpich: MPICH {mpich.version} knows no MPIR_CVAR_BCAST_INTRA_ALGORITM, which has no effect; is "
         "MPIR_CVAR_BCAST_INTRA_ALGORITHM meant?",
     ]

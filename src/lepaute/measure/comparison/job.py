@@ -82,8 +82,8 @@ class Comparison(Job):
         self._setting = self._chosen_setting()
         for label, library in self._libraries.items():
             self._tell(f"starting {label}", 0.0)
-            self._texts[label] = check_start(self.nodes, library, self._setting)
-            for line in variables.doubts(library):
+            self._texts[label], ignored = check_start(self.nodes, library, self._setting)
+            for line in variables.doubts(library, ignored):
                 self._warn(line)
         self._save_facts()
 

@@ -1,5 +1,6 @@
 """One start of mpirun: a fresh run of a library's probe, what it wrote, and what else the machine did meanwhile."""
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -27,6 +28,7 @@ from lepaute.measure.raw_output import header_of_raw
 FOLLOW_S = 2.0
 START_LIMIT_S = 120.0
 _MOST_FAILURE = 300
+_IGNORED = re.compile(r"UCX +WARN +unused env(?:ironment)? variables?: ([A-Z0-9_,]+)")
 _MOST_HEAD_BYTES = 1 << 24
 
 
@@ -62,8 +64,8 @@ def start_of(library: ReadyLibrary, setting: Setting) -> Start:
     return Start(start.argv, {**library.named.environment, **start.environment})
 
 
-def check_start(node: Nodes, library: ReadyLibrary, setting: Setting) -> str:
-    """What MPI_Get_library_version says in a start that measures nothing.
+def check_start(node: Nodes, library: ReadyLibrary, setting: Setting) -> tuple[str, tuple[str, ...]]:
+    """What MPI_Get_library_version says in a start that measures nothing, and the variables that UCX says it ignores.
 
     Raises InputError where the ranks do not see each other: mpirun is that of another library, EnvironmentProblem where
     the probe does not run.
@@ -83,7 +85,8 @@ def check_start(node: Nodes, library: ReadyLibrary, setting: Setting) -> str:
         )
     if not result.ok or not header:
         raise EnvironmentProblem(f"{where} does not run the probe: {_failure(result, START_LIMIT_S)}")
-    return header.get("mpi", "")
+    ignored = {name for names in _IGNORED.findall(result.stdout + result.stderr) for name in names.split(",")}
+    return header.get("mpi", ""), tuple(sorted(ignored))
 
 
 def _header(node: Nodes, path: str) -> Mapping[str, str]:

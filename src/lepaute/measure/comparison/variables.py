@@ -1,12 +1,12 @@
 """Whether the variables that set a library have an effect, and are those that a campaign was begun with.
 
 Open MPI's parameters are those that ompi_info(1) and prte_info(1) list, MPICH's those whose names are in its shared
-library, which looks each up by its name. What UCX and libfabric know is not looked up.
+library, which looks each up by its name. UCX says itself what it ignores; what libfabric knows is not looked up.
 """
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,12 @@ _LIBRARY_FILE = re.compile(r"\blib(?:mpi|mpich)\w*\.so\S* => (\S+)")
 _NOT_PRELOADED = re.compile(r"object '([^']*)' from LD_PRELOAD cannot be preloaded \(([^)]*)\)")
 
 
-def doubts(library: ReadyLibrary) -> list[str]:
-    """A sentence for each variable that sets the library and has no effect."""
+def doubts(library: ReadyLibrary, ignored: Sequence[str]) -> list[str]:
+    """A sentence for each variable that sets the library and has no effect; ignored: those of UCX, as it says."""
     named, given = library.named, library.facts.settings
     family = named.library.family
     lines = _not_preloaded(library) if given.get(PRELOAD) else []
+    lines += [f"{named.label}: UCX knows no {name}, which has no effect" for name in ignored]
     prefix = {OPEN_MPI: "OMPI_MCA_", MPICH: "MPIR_CVAR_"}.get(family, "")
     asked = [name for name in given if prefix and name.startswith(prefix)]
     known = _known(library, prefix) if asked else set()
