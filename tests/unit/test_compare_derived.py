@@ -88,6 +88,9 @@ def test_variables_and_algorithms_stand_beside_the_times(tmp_path: Path, capsys:
     assert "openmpi with OMPI_MCA_pml=ob1\n" in said
     assert "algorithms" in said
     assert "binomial, unknown  openmpi is faster by" in said
+    written = found.to_dict()
+    assert "openmpi with OMPI_MCA_pml=ob1" in written["setting"]
+    assert [row["algorithms"] for row in written["rows"]] == ["", "binomial, unknown"]
     page = (tmp_path / "r.html").read_text()
     assert "<td>binomial, unknown</td>" in page
     assert "OMPI_MCA_pml=ob1" in page

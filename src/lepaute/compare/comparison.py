@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from lepaute.archive import Archive, mpi_campaign
-from lepaute.compare.derived import no_rank_times, times_of_ranks
+from lepaute.compare.derived import derived_lines, no_rank_times, times_of_ranks
 from lepaute.compare.flags import Flags, flagged, flags, ratio_warnings
 from lepaute.compare.guidelines import Violation, check_guidelines
 from lepaute.compare.sample_means import SampleMeans, normality_sentence, sample_means
-from lepaute.compare.setting import different_settings
+from lepaute.compare.setting import algorithms, different_settings, setting_lines
 from lepaute.compare.sources import Source, source
 from lepaute.compare.summaries import mpirun_summaries
 from lepaute.compare.verdicts import MARGIN, Verdict, verdicts
@@ -78,6 +78,8 @@ class Comparison:
             "archives": [_plain(asdict(one)) for one in self.archives],
             "answer": self.answer,
             "warnings": list(self.warnings),
+            "setting": setting_lines(self),
+            "derived": derived_lines(self),
             "calls_left_out": self.left_out,
             "rows": self._rows(),
             "guidelines": [{**_plain(asdict(one)), "violated": one.is_violated} for one in self.guidelines],
@@ -131,6 +133,7 @@ class Comparison:
                 "outcome": one.outcome,
                 "stars": one.stars,
                 "sentence": self.sentence(one),
+                "algorithms": algorithms(self, one),
             }
             for one in self.verdicts
         ]

@@ -1,7 +1,7 @@
 """What times stand for: bandwidth and message rate of streams, overlap, and the rank that has a difference."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING
 
@@ -135,7 +135,7 @@ def no_rank_times() -> "pandas.DataFrame":
 
 def slow_ranks(found: "Comparison") -> tuple[SlowRank, ...]:
     """One of each operation and form of which a row was shown to differ."""
-    table = found.rank_times.set_index(_RANK)["own_s"] if len(found.rank_times) else None
+    table = found.rank_times.set_index(_RANK)["own_s"].sort_index() if len(found.rank_times) else None
     rows: dict[tuple[str, str], list[SlowRank]] = {}
     for one in found.verdicts:
         if table is not None and one.outcome in ("left faster", "right faster"):
@@ -149,19 +149,7 @@ def slow_ranks(found: "Comparison") -> tuple[SlowRank, ...]:
         most = max(ranks, key=lambda rank: sum(row.rank == rank for row in each))
         of_it = [row for row in each if row.rank == most]
         worst = max(of_it, key=lambda row: row.excess_s)
-        result.append(
-            SlowRank(
-                worst.operation,
-                worst.form,
-                most,
-                len(of_it),
-                len(each),
-                worst.slower,
-                worst.size_bytes,
-                worst.excess_s,
-                worst.others_s,
-            )
-        )
+        result.append(replace(worst, rows=len(of_it), all_rows=len(each)))
     return tuple(result)
 
 
