@@ -53,6 +53,7 @@ def test_libraries_of_two_campaigns_are_compared_with_a_warning(tmp_path: Path) 
     assert {one.outcome for one in found.verdicts} <= {"no difference above the margin", "undecided"}
     again = archives(*both, left="openmpi (first)", right="openmpi (second)")
     assert all(one.outcome != "left faster" for one in again.verdicts)
+    assert set(again.rank_times["library"]) == {"openmpi (first)", "openmpi (second)"}
 
 
 def test_what_reductions_reduced_is_said_and_where_two_campaigns_differ(

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def variants_to_measure(
-    library: str, ops: str, sizes: str, ranks: int, seed: int, mpiruns: int | None, reduction: "Reduction"
+    library: str, ops: str, sizes: str, ranks: int, seed: int, mpiruns: int | None, reduction: "Reduction | None" = None
 ) -> tuple[list[str], int]:
     """A library as it is and its variants, and how many mpiruns each takes where the user does not say.
 
@@ -21,8 +21,10 @@ def variants_to_measure(
     from lepaute.kit.mpi_launcher import OPEN_MPI
     from lepaute.measure.comparison.cases import cases_of, operations_of, reduction_in, sizes_of
     from lepaute.measure.comparison.libraries import named_libraries
+    from lepaute.measure.comparison.reductions import Reduction
     from lepaute.measure.comparison.variants import algorithm_variants, openmpi_algorithms
 
+    reduction = reduction or Reduction()
     (named,) = named_libraries([library])
     chosen = operations_of(ops)
     cases = cases_of(chosen, sizes_of(sizes, seed, reduction_in(chosen, reduction)), ranks, reduction)
