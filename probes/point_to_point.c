@@ -65,6 +65,48 @@ static void call_ping_pong(lep_collective *with) {
     }
 }
 
+static int init_send(lep_collective *with, MPI_Request *requests) {
+    int partner = partner_of(with);
+    if (is_even(with))
+        MPI_Send_init(block_for(with, partner), with->size_bytes, MPI_BYTE, partner, TAG_THERE, with->comm, requests);
+    else
+        MPI_Recv_init(with->receive, with->size_bytes, MPI_BYTE, partner, TAG_THERE, with->comm, requests);
+    return 1;
+}
+
+static int init_sendrecv(lep_collective *with, MPI_Request *requests) {
+    int partner = partner_of(with);
+    MPI_Recv_init(with->receive, with->size_bytes, MPI_BYTE, partner, TAG_THERE, with->comm, &requests[0]);
+    MPI_Send_init(block_for(with, partner), with->size_bytes, MPI_BYTE, partner, TAG_THERE, with->comm, &requests[1]);
+    return 2;
+}
+
+/* A stream of messages in the directions that this rank has. */
+static void stream(lep_collective *with, bool out, bool in) {
+    int partner = partner_of(with), count = 0;
+    MPI_Request requests[2 * LEP_STREAM];
+    MPI_Status statuses[2 * LEP_STREAM]; /* gcc takes MPICH's MPI_STATUSES_IGNORE for an array without elements */
+    for (int i = 0; in && i < LEP_STREAM; i++)
+        MPI_Irecv(with->receive, with->size_bytes, MPI_BYTE, partner, TAG_THERE, with->comm, &requests[count++]);
+    for (int i = 0; out && i < LEP_STREAM; i++)
+        MPI_Isend(block_for(with, partner), with->size_bytes, MPI_BYTE, partner, TAG_THERE, with->comm,
+                  &requests[count++]);
+    MPI_Waitall(count, requests, statuses);
+}
+
+static void call_stream(lep_collective *with) {
+    int partner = partner_of(with);
+    stream(with, is_even(with), !is_even(with));
+    if (is_even(with))
+        MPI_Recv(NULL, 0, MPI_BYTE, partner, TAG_BACK, with->comm, MPI_STATUS_IGNORE);
+    else
+        MPI_Send(NULL, 0, MPI_BYTE, partner, TAG_BACK, with->comm);
+}
+
+static void call_bistream(lep_collective *with) {
+    stream(with, true, true);
+}
+
 static bool from_partner(const lep_collective *with) {
     int partner = partner_of(with);
     return partner == MPI_PROC_NULL || lep_collective_block_is(with, 0, partner, with->rank);
@@ -75,8 +117,10 @@ static bool from_even_partner(const lep_collective *with) {
 }
 
 const lep_collective_operation lep_point_to_point[] = {
-    {"Send", false, call_send, start_send, from_even_partner},
-    {"Sendrecv", false, call_sendrecv, start_sendrecv, from_partner},
-    {"PingPong", false, call_ping_pong, NULL, from_partner},
+    {.name = "Send", .call = call_send, .start = start_send, .init = init_send, .right = from_even_partner},
+    {.name = "Sendrecv", .call = call_sendrecv, .start = start_sendrecv, .init = init_sendrecv, .right = from_partner},
+    {.name = "PingPong", .call = call_ping_pong, .right = from_partner},
+    {.name = "Bandwidth", .call = call_stream, .right = from_even_partner},
+    {.name = "Bibandwidth", .call = call_bistream, .right = from_partner},
 };
 const int lep_point_to_point_count = sizeof lep_point_to_point / sizeof *lep_point_to_point;

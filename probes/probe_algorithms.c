@@ -25,27 +25,33 @@ static const lep_collective_operation *operation_named(const char *name) {
 int main(int argc, char **argv) {
     int ranks;
     lep_mpi_start("probe-algorithms", &argc, &argv, &ranks);
-    lep_option options[] = {{"--design", NULL, true, "table of operations and sizes"}};
-    lep_options_read(options, 1, argc, argv);
-    lep_design design = lep_design_read(lep_option_text(options, 1, "--design"));
+    lep_option options[] = {
+        {"--design", NULL, true, "table of operations and sizes"},
+        {"--datatype", "MPI_DOUBLE", false, "of reductions"},
+        {"--op", "MPI_SUM", false, "of reductions"},
+        {"--root", "0", false, "of operations that have one"},
+    };
+    const size_t count = sizeof options / sizeof *options;
+    lep_options_read(options, count, argc, argv);
+    lep_design design = lep_design_read(lep_option_text(options, count, "--design"));
     size_t operations = lep_design_column(&design, "operation"), sizes = lep_design_column(&design, "size_bytes");
-    int64_t most_bytes = 1;
+    int most_bytes = 1;
     for (size_t row = 0; row < design.rows; row++) {
-        int64_t bytes = lep_design_integer(&design, row, sizes, 0, MOST_BYTES);
+        int bytes = (int)lep_design_integer(&design, row, sizes, 0, MOST_BYTES);
         most_bytes = bytes > most_bytes ? bytes : most_bytes;
     }
     lep_collective with = {.comm = MPI_COMM_WORLD, .rank = lep_self.rank, .ranks = ranks};
-    with.send = lep_allocate((size_t)most_bytes * (size_t)ranks, "what is sent");
-    with.receive = lep_allocate((size_t)most_bytes * (size_t)ranks, "what is received");
-    with.counts = lep_allocate((size_t)ranks * sizeof *with.counts, "counts");
-    with.places = lep_allocate((size_t)ranks * sizeof *with.places, "displacements");
+    with.root = (int)lep_option_integer(options, count, "--root", 0, ranks - 1);
+    with.reduction =
+        lep_reduction_named(lep_option_text(options, count, "--datatype"), lep_option_text(options, count, "--op"));
+    lep_collective_open(&with, most_bytes);
     for (size_t row = 0; row < design.rows; row++) {
         const char *name = lep_design_text(&design, row, operations);
         const lep_collective_operation *operation = operation_named(name);
         if (!operation)
             lep_design_fail(&design, row, "operation is %s; it is no collective operation", name);
         lep_collective_size(&with, operation, (int)lep_design_integer(&design, row, sizes, 0, MOST_BYTES));
-        lep_collective_fill(&with, operation);
+        lep_collective_fill(&with, operation, false);
         volatile long mark = a64l("a"); /* of which a compiler knows that it does nothing else */
         (void)mark;
         operation->call(&with);

@@ -1,14 +1,13 @@
-/* probe-collectives: start and end of each call of collective, or point-to-point, operations, on each rank, by clocks
- * that are made one.
+/* probe-collectives: start and end of each call of collective, point-to-point or one-sided operations, on each rank, by
+ * clocks that are made one.
  *
- * A row of the design is a batch of calls: operation, form (blocking, or nonblocking: started, compute_ns of work, then
- * waited for), size_bytes, calls, and the process synchronisation before each (process_sync.h). Rank r writes
- * FILE.r<r>: a row for each call, with the local time of its start, of the return of the nonblocking call, and of its
- * end; calls to warm up have negative numbers. Marked calls (marks: 1 started late, 2 took longer than the window)
- * stay. FILE.clocks.r<r> has the model of rank 0's clock, made anew before each batch when the last is older than
- * --resync-s: both run-times of section 3.2 of "MPI Benchmarking Revisited" follow, the longest local time and the
- * global last end less the first start. The operation `none` does nothing: its starts show the exit skew of the
- * synchronisation.
+ * A row of the design is a batch of calls: operation, form (`forms` below), size_bytes, calls, and the process
+ * synchronisation before each (process_sync.h). Rank r writes FILE.r<r>: a row for each call, with the local time of
+ * its start, of the return of the nonblocking call, and of its end; calls to warm up have negative numbers. Marked
+ * calls (marks: 1 started late, 2 took longer than the window) stay. FILE.clocks.r<r> has the model of rank 0's clock,
+ * made anew before each batch when the last is older than --resync-s: both run-times of section 3.2 of "MPI
+ * Benchmarking Revisited" follow, the longest local time and the global last end less the first start. The operation
+ * `none` does nothing: its starts show the exit skew of the synchronisation.
  *
  * Before its batch each operation runs once with known content, outside of any timing; a wrong result ends the program.
  * --cold-bytes overwrites that much memory before each synchronisation (section 5.8).
@@ -19,6 +18,7 @@
 
 #include "clock_sync.h"
 #include "collective_operations.h"
+#include "one_sided.h"
 #include "point_to_point.h"
 #include "probe_common.h"
 #include "probe_mpi.h"
@@ -26,11 +26,18 @@
 
 enum { MOST_BYTES = 1 << 26, MOST_CALLS = 1000000, MOST_RESULT_BYTES = 1 << 30 };
 
+typedef enum { BLOCKING, NONBLOCKING, PERSISTENT, IN_PLACE, OVERLAPPED } call_form;
+
+/* nonblocking: started, compute_ns of work, then waited for; persistent: the same with requests that were made before;
+ * in-place: blocking, with MPI_IN_PLACE; overlapped: nonblocking, under a name of its own. */
+static const char *const forms[] = {"blocking", "nonblocking", "persistent", "in-place", "overlapped"};
+enum { FORMS = sizeof forms / sizeof *forms };
+
 typedef struct {
     const char *name; /* design_row as text */
     const lep_collective_operation *operation;
     const lep_process_method *synchronisation;
-    bool blocking;
+    call_form form;
     int size_bytes, calls;
     int64_t compute_ns, window_ns;
 } batch;
@@ -46,6 +53,7 @@ static const struct {
 } tables[] = {
     {lep_collective_operations, &lep_collective_operation_count},
     {lep_point_to_point, &lep_point_to_point_count},
+    {lep_one_sided, &lep_one_sided_count},
 };
 enum { TABLES = sizeof tables / sizeof *tables };
 
@@ -69,23 +77,55 @@ static const char *operation_names(void) {
     return names;
 }
 
-static batch *read_batches(const lep_design *design, int ranks, int64_t *most_bytes, int *most_calls) {
+static bool has_form(const lep_collective_operation *operation, call_form form) {
+    switch (form) {
+    case BLOCKING:
+        return true;
+    case PERSISTENT:
+        return operation->init != NULL;
+    case IN_PLACE:
+        return operation->in_place != LEP_NEVER;
+    default:
+        return operation->start != NULL;
+    }
+}
+
+/* Fails where the operation is not measured in this form, with those in which it is. */
+static call_form read_form(const lep_design *design, size_t row, const char *text,
+                           const lep_collective_operation *operation) {
+    char possible[128] = "";
+    for (int i = 0; i < FORMS; i++) {
+        if (!has_form(operation, (call_form)i))
+            continue;
+        if (strcmp(forms[i], text) == 0)
+            return (call_form)i;
+        strncat(possible, *possible ? ", " : "", sizeof possible - strlen(possible) - 1);
+        strncat(possible, forms[i], sizeof possible - strlen(possible) - 1);
+    }
+    lep_design_fail(design, row, "form is %s; with this library %s is measured %s", text, operation->name, possible);
+}
+
+/* What the batches take at most: bytes of a message, and in the window of one-sided operations (-1: none); calls. */
+typedef struct {
+    int bytes, window_bytes, calls;
+} extents;
+
+static batch *read_batches(const lep_design *design, int ranks, const lep_element *element, extents *most) {
     static const char *const names[] = {"design_row", "operation",       "form",       "size_bytes",
                                         "calls",      "synchronisation", "compute_ns", "window_ns"};
     size_t columns[sizeof names / sizeof *names];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         columns[i] = lep_design_column(design, names[i]);
     batch *batches = lep_allocate(design->rows * sizeof *batches, "the design");
-    *most_bytes = *most_calls = 1;
+    most->bytes = most->calls = 1;
+    most->window_bytes = -1;
     for (size_t row = 0; row < design->rows; row++) {
-        const char *operation = lep_design_text(design, row, columns[1]),
-                   *form = lep_design_text(design, row, columns[2]);
+        const char *operation = lep_design_text(design, row, columns[1]);
         const char *synchronisation = lep_design_text(design, row, columns[5]);
         batch one = {
             .name = lep_design_text(design, row, columns[0]),
             .operation = operation_named(operation),
             .synchronisation = lep_process_method_named(synchronisation),
-            .blocking = strcmp(form, "blocking") == 0,
             .size_bytes = (int)lep_design_integer(design, row, columns[3], 0, MOST_BYTES),
             .calls = (int)lep_design_integer(design, row, columns[4], 1, MOST_CALLS),
             .compute_ns = lep_design_integer(design, row, columns[6], 0, INT64_MAX / 2),
@@ -93,9 +133,7 @@ static batch *read_batches(const lep_design *design, int ranks, int64_t *most_by
         };
         if (!one.operation)
             lep_design_fail(design, row, "operation is %s; choose one of %s", operation, operation_names());
-        if (!one.blocking && (strcmp(form, "nonblocking") != 0 || !one.operation->start))
-            lep_design_fail(design, row, "form is %s; %s is measured blocking%s", form, operation,
-                            one.operation->start ? " or nonblocking" : "");
+        one.form = read_form(design, row, lep_design_text(design, row, columns[2]), one.operation);
         if (!one.synchronisation)
             lep_design_fail(design, row,
                             "synchronisation is %s; choose MPI_Barrier, dissemination, double, window or "
@@ -103,12 +141,17 @@ static batch *read_batches(const lep_design *design, int ranks, int64_t *most_by
                             synchronisation);
         if (one.synchronisation->needs_clock && one.window_ns < 1)
             lep_design_fail(design, row, "window_ns is 0; %s needs the length of the first window", synchronisation);
+        if (one.operation->reduces && one.size_bytes % element->bytes)
+            lep_design_fail(design, row, "size_bytes is %d; %s reduces whole counts of %s, of %d bytes each",
+                            one.size_bytes, operation, element->name, element->bytes);
         int64_t bytes = (int64_t)one.size_bytes * ranks;
         if (bytes > MOST_RESULT_BYTES)
             lep_design_fail(design, row, "size_bytes is %d; blocks for %d ranks take more than 1 GiB", one.size_bytes,
                             ranks);
-        *most_bytes = bytes > *most_bytes ? bytes : *most_bytes;
-        *most_calls = one.calls > *most_calls ? one.calls : *most_calls;
+        most->bytes = one.size_bytes > most->bytes ? one.size_bytes : most->bytes;
+        most->calls = one.calls > most->calls ? one.calls : most->calls;
+        if (one.operation->prepare && one.size_bytes > most->window_bytes)
+            most->window_bytes = one.size_bytes;
         batches[row] = one;
     }
     return batches;
@@ -121,14 +164,37 @@ static void await(MPI_Request *requests, int count) {
         MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
 }
 
+/* Starts a call that is waited for later; requests: those of the batch where they are persistent. */
+static int start(lep_collective *with, const batch *todo, MPI_Request *requests, int persistent) {
+    if (todo->form != PERSISTENT)
+        return todo->operation->start(with, requests);
+    MPI_Startall(persistent, requests);
+    return persistent;
+}
+
+static int make_requests(lep_collective *with, const batch *todo, MPI_Request *requests) {
+    return todo->form == PERSISTENT ? todo->operation->init(with, requests) : 0;
+}
+
+static void free_requests(MPI_Request *requests, int count) {
+    for (int i = 0; i < count; i++)
+        MPI_Request_free(&requests[i]);
+}
+
+static bool is_waited_for(const batch *todo) {
+    return todo->form != BLOCKING && todo->form != IN_PLACE;
+}
+
 static void verify(lep_collective *with, const batch *todo) {
     lep_collective_size(with, todo->operation, todo->size_bytes);
-    lep_collective_fill(with, todo->operation);
-    if (todo->blocking) {
+    lep_collective_fill(with, todo->operation, todo->form == IN_PLACE);
+    if (!is_waited_for(todo)) {
         todo->operation->call(with);
     } else {
         MPI_Request requests[LEP_MOST_REQUESTS];
-        await(requests, todo->operation->start(with, requests));
+        int persistent = make_requests(with, todo, requests);
+        await(requests, start(with, todo, requests, persistent));
+        free_requests(requests, persistent);
     }
     if (!todo->operation->right(with))
         lep_fail_alone("%s of %d bytes on %d ranks gave a wrong result: the library is broken, nothing was measured",
@@ -144,35 +210,38 @@ static void work(const lep_clock *clock, int64_t for_ns) {
 static void measure(lep_collective *with, const batch *todo, lep_process_sync *sync, call_times *times, int calls,
                     unsigned char *cold, size_t cold_bytes) {
     const lep_clock *clock = sync->clock;
+    bool waits = is_waited_for(todo);
+    MPI_Request requests[LEP_MOST_REQUESTS];
+    int persistent = make_requests(with, todo, requests);
     todo->synchronisation->begin(sync);
     for (int call = 0; call < calls; call++) {
         if (cold_bytes)
             memset(cold, call, cold_bytes);
         int marks = todo->synchronisation->together(sync);
         int64_t start_ns = lep_clock_read_ns(clock), returned_ns = start_ns;
-        if (todo->blocking) {
-            todo->operation->call(with);
-        } else {
-            MPI_Request requests[LEP_MOST_REQUESTS];
-            int started = todo->operation->start(with, requests);
+        if (waits) {
+            int started = start(with, todo, requests, persistent);
             returned_ns = lep_clock_read_ns(clock);
             if (todo->compute_ns)
                 work(clock, todo->compute_ns);
             await(requests, started);
+        } else {
+            todo->operation->call(with);
         }
         int64_t end_ns = lep_clock_read_ns(clock);
-        times[call] = (call_times){start_ns, todo->blocking ? end_ns : returned_ns, end_ns,
-                                   marks | lep_process_marks(sync, end_ns)};
+        times[call] =
+            (call_times){start_ns, waits ? returned_ns : end_ns, end_ns, marks | lep_process_marks(sync, end_ns)};
     }
+    free_requests(requests, persistent);
 }
 
 static void write_calls(FILE *file, const batch *todo, const lep_process_sync *sync, const call_times *times, int calls,
                         int first) {
     for (int call = 0; call < calls; call++)
         fprintf(file, "%s,%s,%s,%d,%s,%d,%lld,%lld,%lld,%d,%lld,%d\n", todo->name, todo->operation->name,
-                todo->blocking ? "blocking" : "nonblocking", todo->size_bytes, todo->synchronisation->name,
-                first + call, (long long)times[call].start_ns, (long long)times[call].returned_ns,
-                (long long)times[call].end_ns, times[call].marks, (long long)sync->window_ns, sync->rank);
+                forms[todo->form], todo->size_bytes, todo->synchronisation->name, first + call,
+                (long long)times[call].start_ns, (long long)times[call].returned_ns, (long long)times[call].end_ns,
+                times[call].marks, (long long)sync->window_ns, sync->rank);
 }
 
 /* Marked calls of any rank, and the longest call of all, from start to end. */
@@ -218,6 +287,9 @@ int main(int argc, char **argv) {
         {"--resync-s", "10", false, "greatest age of the clock models when a batch begins"},
         {"--warm-up", "5", false, "calls before each batch"},
         {"--cold-bytes", "0", false, "memory overwritten before each call"},
+        {"--datatype", "MPI_DOUBLE", false, "of reductions"},
+        {"--op", "MPI_SUM", false, "of reductions"},
+        {"--root", "0", false, "of operations that have one"},
     };
     const size_t count = sizeof options / sizeof *options;
     lep_options_read(options, count, argc, argv);
@@ -230,24 +302,25 @@ int main(int argc, char **argv) {
     if (!method)
         lep_fail("--clock-method: %s is none of SKaMPI, Netgauge, JK, HCA, HCA2, HCA3",
                  lep_option_text(options, count, "--clock-method"));
-    int64_t most_bytes;
-    int most_calls;
+    extents most;
     lep_design design = lep_design_read(lep_option_text(options, count, "--design"));
-    batch *batches = read_batches(&design, ranks, &most_bytes, &most_calls);
+    lep_collective with = {.rank = lep_self.rank, .ranks = ranks};
+    with.root = (int)lep_option_integer(options, count, "--root", 0, ranks - 1);
+    with.reduction =
+        lep_reduction_named(lep_option_text(options, count, "--datatype"), lep_option_text(options, count, "--op"));
+    batch *batches = read_batches(&design, ranks, with.reduction.element, &most);
     lep_clock clock;
     const char *problem = lep_clock_open(&clock, lep_option_text(options, count, "--clock"));
     if (problem)
         lep_fail("--clock %s: %s", lep_option_text(options, count, "--clock"), problem);
 
     MPI_Comm meeting;
-    lep_collective with = {.rank = lep_self.rank, .ranks = ranks};
     MPI_Comm_dup(MPI_COMM_WORLD, &with.comm);
     MPI_Comm_dup(MPI_COMM_WORLD, &meeting);
-    with.send = lep_allocate((size_t)most_bytes, "what is sent");
-    with.receive = lep_allocate((size_t)most_bytes, "what is received");
-    with.counts = lep_allocate((size_t)ranks * sizeof *with.counts, "counts");
-    with.places = lep_allocate((size_t)ranks * sizeof *with.places, "displacements");
-    int room = most_calls > warm_up ? most_calls : warm_up;
+    lep_collective_open(&with, most.bytes);
+    if (most.window_bytes >= 0)
+        lep_one_sided_open(&with, most.window_bytes);
+    int room = most.calls > warm_up ? most.calls : warm_up;
     call_times *times = lep_allocate((size_t)room * sizeof *times, "the times of a batch");
     int *marks = lep_allocate((size_t)room * sizeof *marks, "the marks of a batch");
     unsigned char *cold = lep_allocate(cold_bytes, "the memory that makes caches cold");
@@ -261,6 +334,8 @@ int main(int argc, char **argv) {
     for (int i = 0; i < 2; i++) {
         FILE *one = i ? models : file;
         lep_output_note(one, "ranks", "%d", ranks);
+        lep_output_note(one, "reductions", "%s of %s", with.reduction.with->name, with.reduction.element->name);
+        lep_output_note(one, "root", "%d", with.root);
         lep_output_note(one, "clock_source", "%s", clock.name);
         lep_output_note(one, "clock_resolution_ns", "%lld", (long long)clock.resolution_ns);
         if (clock.ticks_per_s > 0)
@@ -300,6 +375,8 @@ int main(int argc, char **argv) {
     lep_output_close(models, model_path);
     lep_output_close(file, path);
     lep_clock_session_close(&session);
+    if (most.window_bytes >= 0)
+        lep_one_sided_close(&with);
     lep_mpi_finish();
     return 0;
 }

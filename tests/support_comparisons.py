@@ -1,7 +1,9 @@
 """Made-up comparisons of two MPI libraries, whose truth is known: calls, or one value for each mpirun."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas
@@ -69,8 +71,12 @@ def campaign(
     sizes: tuple[int, ...] = (8,),
     calls_each: int = CALLS_EACH,
     blocks: int = BLOCKS,
+    about: Mapping[str, Any] | None = None,
 ) -> Archive:
-    """Two libraries in turns: the second takes 30 % longer for Bcast, and as long for Allreduce, of each size."""
+    """Two libraries in turns: the second takes 30 % longer for Bcast, and as long for Allreduce, of each size.
+
+    about: more facts of the campaign
+    """
     rng = np.random.default_rng(3)
     calls, clocks, mpiruns = [], [], []
     for block in range(blocks):
@@ -105,9 +111,11 @@ def campaign(
                         for rank in range(ranks)
                     ]
     asked = {"libraries": [[label, label] for label in libraries], "operations": [["Bcast", "blocking"]]}
-    about = {"ranks": ranks, "capped": True, "libraries": [{"label": label} for label in libraries]}
-    about |= {"precision": 0.02, "budget_s": 300.0, "asked": {**asked, "sizes_bytes": list(sizes), "ranks": ranks}}
-    with ArchiveWriter(path, {"kind": KIND, "created": "2026-01-01T00:00:00Z", KIND: about}) as writer:
+    told = {"ranks": ranks, "capped": True, "libraries": [{"label": label} for label in libraries]}
+    told |= {"precision": 0.02, "budget_s": 300.0, "asked": {**asked, "sizes_bytes": list(sizes), "ranks": ranks}}
+    with ArchiveWriter(
+        path, {"kind": KIND, "created": "2026-01-01T00:00:00Z", KIND: {**told, **(about or {})}}
+    ) as writer:
         for name, rows in ((CALLS, calls), (CLOCKS, clocks), (MPIRUNS, mpiruns)):
             writer.add_table(name, pandas.DataFrame(rows))
     return Archive.open(path)

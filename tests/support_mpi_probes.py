@@ -13,6 +13,10 @@ from lepaute.kit.mpi_library import MpiLibrary, find_library
 from lepaute.measure.probe_source import C_FLAGS, probe_source
 
 CLOCKS = ("clock_sync.c", "clock_exchange.c", "clock_model.c", "clock_offset.c", "clock_source.c")
+COLLECTIVES = (
+    *("probe_collectives.c", "collective_operations.c", "reductions.c", "point_to_point.c"),
+    *("one_sided.c", "process_sync.c", *CLOCKS),
+)
 COMMON = ("probe_common.c", "probe_mpi.c")
 
 

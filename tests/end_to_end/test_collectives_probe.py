@@ -8,19 +8,22 @@ from pathlib import Path
 import pandas
 import pytest
 from support_limits import HANG_S, wait_until
-from support_mpi_probes import CLOCKS, MpiProbe
+from support_mpi_probes import COLLECTIVES as SOURCES
+from support_mpi_probes import MpiProbe
 
+from lepaute.kit.mpi_launcher import MPICH
+from lepaute.measure.comparison.cases import (
+    NONBLOCKING,
+    OPERATIONS,
+    PERSISTENT,
+    REDUCTIONS,
+    forms_of,
+)
 from lepaute.measure.probe_source import C_FLAGS
 
 pytestmark = pytest.mark.machine
 
-SOURCES = ("probe_collectives.c", "collective_operations.c", "point_to_point.c", "process_sync.c", *CLOCKS)
 COLUMNS = "design_row,operation,form,size_bytes,calls,synchronisation,compute_ns,window_ns"
-OPERATIONS = (
-    *("Barrier", "Bcast", "Reduce", "Allreduce", "Scatter", "Gather", "Allgather", "Alltoall", "Scan", "Exscan"),
-    *("Reduce_scatter_block", "Scatterv", "Gatherv", "Allgatherv", "Alltoallv"),
-    *("Send", "Sendrecv"),
-)
 QUICK = ("--clock-method", "SKaMPI", "--warm-up", "1")
 
 
@@ -47,24 +50,49 @@ def calls_of(folder: Path, ranks: int, kind: str = "") -> pandas.DataFrame:
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_every_operation_is_right_and_has_a_row_for_each_call_on_each_rank(
+def test_every_operation_is_right_in_every_form_and_has_a_row_for_each_call_on_each_rank(
     probe: MpiProbe, ranks: int, tmp_path: Path
 ) -> None:
-    """A wrong result ends the program, so that a status of 0 says that all were right; 13 bytes, and 24: doubles."""
+    """A wrong result ends the program, so that a status of 0 says that all were right; 24 bytes: whole doubles.
+
+    MPICH 4.0.2 ends with "Invalid communicator" where three ranks start a persistent MPI_Scatter twice.
+    """
+    lacking = ("Scatter", PERSISTENT) if probe.library.family == MPICH and ranks > 2 else None
     rows = [
         f"{operation},{form},{size},3,MPI_Barrier,0,0"
         for operation in OPERATIONS
-        for form in ("blocking", "nonblocking")
-        for size in (0, 13, 24)
+        for form in forms_of(operation)
+        for size in ((0, 24) if operation in REDUCTIONS else (0, 13, 24))
+        if (operation, form) != lacking
     ]
-    rows += [f"PingPong,blocking,{size},3,MPI_Barrier,0,0" for size in (0, 13, 24)]
     done = probe.run(ranks, *design(tmp_path, *rows), *QUICK)
     assert done.returncode == 0, done.stderr
     calls = calls_of(tmp_path, ranks)
     assert len(calls) == len(rows) * ranks * (3 + 1)
     assert (calls["start_ns"] <= calls["returned_ns"]).all()
     assert (calls["returned_ns"] <= calls["end_ns"]).all()
-    assert (calls.query("form == 'blocking'")["returned_ns"] == calls.query("form == 'blocking'")["end_ns"]).all()
+    waited = calls["form"].isin([NONBLOCKING, PERSISTENT])
+    assert (calls[~waited]["returned_ns"] == calls[~waited]["end_ns"]).all()
+
+
+@pytest.mark.parametrize(
+    ("datatype", "op"),
+    [("MPI_FLOAT", "MPI_PROD"), ("MPI_LONG", "MPI_LAND"), ("MPI_INT8_T", "MPI_SUM"), ("MPI_BYTE", "MPI_BXOR")],
+)
+def test_reductions_are_right_for_their_datatype_and_operator_from_any_root(
+    open_mpi: MpiProbe, datatype: str, op: str, tmp_path: Path
+) -> None:
+    rows = [
+        f"{operation},{form},40,2,MPI_Barrier,0,0"
+        for operation in (*REDUCTIONS, "Bcast", "Gather", "Scatter", "Gatherv", "Scatterv")
+        for form in forms_of(operation)
+    ]
+    words = ("--datatype", datatype, "--op", op, "--root", "2")
+    done = open_mpi.run(3, *design(tmp_path, *rows), *QUICK, *words)
+    assert done.returncode == 0, done.stderr
+    head = (tmp_path / "raw.r0").read_text()
+    assert f"#@reductions={op} of {datatype}\n" in head
+    assert "#@root=2\n" in head
 
 
 def test_ranks_come_together_by_every_method_and_windows_grow(open_mpi: MpiProbe, tmp_path: Path) -> None:
@@ -82,9 +110,11 @@ def test_ranks_come_together_by_every_method_and_windows_grow(open_mpi: MpiProbe
 
 
 def test_a_nonblocking_call_is_started_worked_beside_and_waited_for(open_mpi: MpiProbe, tmp_path: Path) -> None:
-    done = open_mpi.run(2, *design(tmp_path, "Allreduce,nonblocking,64,20,MPI_Barrier,200000,0"), *QUICK)
+    rows = [f"Allreduce,{form},64,20,MPI_Barrier,200000,0" for form in ("nonblocking", "overlapped", "persistent")]
+    done = open_mpi.run(2, *design(tmp_path, *rows), *QUICK)
     assert done.returncode == 0, done.stderr
     calls = calls_of(tmp_path, 2)
+    assert calls["form"].nunique() == 3
     assert (calls["end_ns"] - calls["returned_ns"] >= 200_000).all()
 
 
@@ -157,12 +187,16 @@ def test_a_rank_that_is_killed_takes_no_finished_batch_along(open_mpi: MpiProbe,
     ("row", "message"),
     [
         ("Bcst,blocking,8,3,MPI_Barrier,0,0", "operation is Bcst; choose one of none, Barrier, Bcast"),
-        ("Bcast,lazy,8,3,MPI_Barrier,0,0", "form is lazy; Bcast is measured blocking or nonblocking"),
-        ("none,nonblocking,8,3,MPI_Barrier,0,0", "form is nonblocking; none is measured blocking"),
-        ("PingPong,nonblocking,8,3,MPI_Barrier,0,0", "form is nonblocking; PingPong is measured blocking"),
+        ("Bcast,lazy,8,3,MPI_Barrier,0,0", "form is lazy; with this library Bcast is measured blocking, nonblocking"),
+        ("none,nonblocking,8,3,MPI_Barrier,0,0", "form is nonblocking; with this library none is measured blocking"),
+        (
+            "PingPong,nonblocking,8,3,MPI_Barrier,0,0",
+            "form is nonblocking; with this library PingPong is measured blocking",
+        ),
         ("Bcast,blocking,8,3,gong,0,0", "synchronisation is gong; choose MPI_Barrier"),
         ("Bcast,blocking,8,3,window,0,0", "window_ns is 0; window needs the length of the first window"),
         ("Bcast,blocking,-1,3,MPI_Barrier,0,0", "size_bytes"),
+        ("Scan,blocking,12,3,MPI_Barrier,0,0", "size_bytes is 12; Scan reduces whole counts of MPI_DOUBLE, of 8 bytes"),
     ],
 )
 def test_a_wrong_design_is_one_line_and_status_2(open_mpi: MpiProbe, row: str, message: str, tmp_path: Path) -> None:

@@ -181,6 +181,62 @@ def test_the_algorithms_that_ran_are_recorded(tmp_path: Path, monkeypatch: pytes
     assert mpich.algorithms == {**demanded, **hidden, **dict.fromkeys(linear, "unknown")}
 
 
+def test_variables_that_set_a_library_are_recorded_and_those_without_effect_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of each library, and one of UCX, which Debian's MPICH uses, is written wrongly; what is to be preloaded is
+    not there."""
+    monkeypatch.setenv("OMPI_MCA_coll_tuned_bcast_algorithn", "3")
+    monkeypatch.setenv("MPIR_CVAR_BCAST_INTRA_ALGORITM", "ring")
+    monkeypatch.setenv("MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM", "smp")
+    monkeypatch.setenv("UCX_TLSX", "sm")
+    monkeypatch.setenv("LD_PRELOAD", "/nowhere/shim.so")
+    names = ["openmpi,OMPI_MCA_coll_tuned_use_dynamic_rules=1", "mpich"]
+    path = measure_libraries(names, tmp_path / "c.zip", **{**QUICK, "ops": "barrier", "mpiruns": 1})
+    archive = Archive.open(path)
+    openmpi, mpich = facts(archive).libraries
+    preload = {"LD_PRELOAD": "/nowhere/shim.so"}
+    wrong = {"OMPI_MCA_coll_tuned_bcast_algorithn": "3"}
+    assert openmpi.settings == {**preload, **wrong, "UCX_TLSX": "sm", "OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}
+    told = facts(archive).factors["variables: mpich"]
+    assert told.startswith("LD_PRELOAD=/nowhere/shim.so, MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM=smp, MPIR_CVAR_BCAST")
+    said = [line for line in archive.about.warnings if "no effect" in line or "not loaded" in line]
+    version = openmpi.version
+    assert said == [
+        "openmpi: /nowhere/shim.so of LD_PRELOAD is not loaded: cannot open shared object file",
+        f"openmpi: Open MPI {version} knows no OMPI_MCA_coll_tuned_bcast_algorithn, which has no effect; is "
+        "OMPI_MCA_coll_tuned_bcast_algorithm meant?",
+        "mpich: /nowhere/shim.so of LD_PRELOAD is not loaded: cannot open shared object file",
+        "mpich: UCX knows no UCX_TLSX, which has no effect",
+        f"mpich: MPICH {mpich.version} knows no MPIR_CVAR_BCAST_INTRA_ALGORITM, which has no effect; is "
+        "MPIR_CVAR_BCAST_INTRA_ALGORITHM meant?",
+    ]
+
+
+def test_operations_beyond_collective_ones_are_measured_with_both_libraries(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ops = (
+        "reduce_scatter,ialltoallw,allreduce_init,gather_in_place,neighbor_alltoall,put,accumulate,bandwidth,iallreduce"
+    )
+    words = ["--ops", ops, "--sizes", "0,64", "--root", "1", "--datatype", "int", "--op", "max", "--compute", "50us"]
+    numbers = ["--calls", "6", "--mpiruns", "1", "--budget", "1", "--clock-method", "SKaMPI"]
+    assert main(["compare", "openmpi", "mpich", *words, *numbers, "-o", str(tmp_path / "c.zip")]) == 0
+    said = capsys.readouterr().out
+    archive = Archive.open(tmp_path / "c.zip")
+    about, rows = facts(archive), calls(archive)
+    assert not any(library.lacking for library in about.libraries)
+    compared = rows[~rows["trial"] & (rows["operation"] != "none")]
+    assert compared.groupby(["library", "operation", "form", "size_bytes"]).size().eq(6).all()
+    overlapped = compared[compared["form"] == "overlapped"]
+    assert set(overlapped["operation"]) == {"Allreduce", "Alltoallw"}
+    assert (overlapped["global_s"] >= 50e-6).all()
+    assert {case.reduction for case in about.cases if case.operation == "Accumulate"} == {"MPI_MAX of MPI_INT"}
+    assert (about.factors["root"], about.factors["reductions"]) == ("rank 1", "MPI_MAX of MPI_INT")
+    assert "Bandwidth of 64 B, each pair: openmpi " in said
+    assert "Iallreduce of 64 B overlaps with 50 µs of work: openmpi " in said
+
+
 def test_a_library_of_an_environment_module_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the real command: Debian's environment-modules."""
     known = subprocess.run(["bash", "-lc", "type module"], capture_output=True, check=False)

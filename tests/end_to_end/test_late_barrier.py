@@ -5,14 +5,13 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
-from support_mpi_probes import CLOCKS, MpiProbe
+from support_mpi_probes import COLLECTIVES, MpiProbe
 
 from lepaute.measure.probe_source import C_FLAGS
 from lepaute.stats.clock_models import ClockModels, Spreads, exit_skew
 
 pytestmark = pytest.mark.machine
 
-SOURCES = ("probe_collectives.c", "collective_operations.c", "point_to_point.c", "process_sync.c", *CLOCKS)
 SHIM = Path(__file__).parents[1] / "data" / "mpi" / "late_barrier.c"
 MODELS = ("x0_ns", "y0_ns", "drift", "variance_ns2", "drift_variance", "covariance_ns", "bound_ns")
 LATE_NS = 50_000_000
@@ -23,7 +22,7 @@ class Measured:
     """Calls of MPI_Bcast on two ranks of Open MPI, rank 0 of which leaves MPI_Barrier 50 ms late."""
 
     def __init__(self, folder: Path) -> None:
-        probe = MpiProbe("openmpi", SOURCES, folder)
+        probe = MpiProbe("openmpi", COLLECTIVES, folder)
         shim = folder / "late_barrier.so"
         probe.library.compile([*C_FLAGS, "-shared", "-fPIC", str(SHIM), "-o", str(shim)], what="building the shim")
         rows = [f"{number},Bcast,blocking,64,15,{method},0,0" for number, method in enumerate(METHODS)]

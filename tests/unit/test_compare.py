@@ -53,6 +53,27 @@ def test_libraries_of_two_campaigns_are_compared_with_a_warning(tmp_path: Path) 
     assert {one.outcome for one in found.verdicts} <= {"no difference above the margin", "undecided"}
     again = archives(*both, left="openmpi (first)", right="openmpi (second)")
     assert all(one.outcome != "left faster" for one in again.verdicts)
+    assert set(again.rank_times["library"]) == {"openmpi (first)", "openmpi (second)"}
+
+
+def test_what_reductions_reduced_is_said_and_where_two_campaigns_differ(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An archive that does not say it was measured when the datatype depended on the size."""
+    cases = [{"operation": "Allreduce", "form": "blocking", "size_bytes": 8}]
+    floats = {"factors": {"reductions": "MPI_MAX of MPI_FLOAT", "root": "rank 1"}, "cases": cases}
+    before, after = tmp_path / "before.zip", tmp_path / "after.zip"
+    campaign(before, about={"cases": cases})
+    campaign(after, ("a", "b"), about=floats)
+    assert main(["compare", str(before)]) == 0
+    assert "reductions: MPI_SUM of MPI_DOUBLE where 8 divides the size, else" in capsys.readouterr().out
+    assert main(["compare", str(after)]) == 0
+    said = capsys.readouterr().out
+    assert "reductions: MPI_MAX of MPI_FLOAT\nroot: rank 1\n" in said
+    found = archives(before, after, left="openmpi", right="a")
+    assert any("else MPI_BXOR of MPI_BYTE and MPI_MAX of MPI_FLOAT: such rows are not" in one for one in found.warnings)
+    found.write_report(tmp_path / "r.html")
+    assert "MPI_MAX of MPI_FLOAT" in (tmp_path / "r.html").read_text()
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:

@@ -7,7 +7,18 @@ import pytest
 
 from lepaute.errors import InputError
 from lepaute.measure.comparison.asked import Asked
-from lepaute.measure.comparison.cases import BLOCKING, NOTHING, Case, cases_of, operations_of, sizes_of
+from lepaute.measure.comparison.cases import (
+    BLOCKING,
+    NOTHING,
+    OVERLAPPED,
+    Case,
+    cases_of,
+    name_of,
+    operations_of,
+    sizes_of,
+    with_overlapped,
+    word_of,
+)
 from lepaute.measure.comparison.order import (
     FEWEST_IN_BATCH,
     MOST_BATCHES,
@@ -18,6 +29,7 @@ from lepaute.measure.comparison.order import (
     mpirun_seed,
     shuffled_batches,
 )
+from lepaute.measure.comparison.reductions import Reduction, reduction_of
 
 _CASES = [Case("Bcast", BLOCKING, 1 << exponent) for exponent in range(12)]
 _WINDOWS = dict.fromkeys([*_CASES, Case(NOTHING, BLOCKING, 0)], 0)
@@ -31,8 +43,29 @@ def test_operations_are_named_as_mpi_does_and_an_i_makes_them_nonblocking() -> N
         ("Reduce_scatter_block", "blocking"),
         ("PingPong", "blocking"),
     )
-    with pytest.raises(InputError, match="--ops has 'ipingpong'"):
-        operations_of("ipingpong")
+    for word in ("ipingpong", "bcast_in_place", "iput", "put_init", "neighbor_alltoall_in_place"):
+        with pytest.raises(InputError, match=f"--ops has '{word}'"):
+            operations_of(word)
+
+
+def test_every_operation_and_form_has_a_word_that_names_it() -> None:
+    words = "allreduce_init,MPI_Reduce_scatter,scatter_in_place,send_init,bandwidth,put,ineighbor_alltoall"
+    chosen = operations_of(words)
+    assert [name_of(*one) for one in chosen] == [
+        *("Allreduce_init", "Reduce_scatter", "Scatter in place", "Send_init", "Bandwidth", "Put", "Ineighbor_alltoall")
+    ]
+    assert operations_of(",".join(word_of(*one) for one in chosen)) == chosen
+
+
+def test_overlap_is_of_nonblocking_operations_beside_these_alone() -> None:
+    assert with_overlapped(operations_of("bcast,iallreduce"))[2:] == (("Allreduce", OVERLAPPED),)
+    with pytest.raises(InputError, match="--compute is for nonblocking operations, and --ops has none"):
+        with_overlapped(operations_of("bcast"))
+    alone, with_work = (Case("Allreduce", form, 8) for form in ("nonblocking", OVERLAPPED))
+    windows = dict.fromkeys([alone, with_work, Case(NOTHING, BLOCKING, 0)], 0)
+    text = design_text(shuffled_batches({alone: 4, with_work: 4}, windows, 1), "window", 1, 5000)
+    assert any(row.endswith("Allreduce,nonblocking,8,4,window,0,0") for row in text.splitlines())
+    assert any(row.endswith("Allreduce,overlapped,8,4,window,5000,0") for row in text.splitlines())
 
 
 def test_a_range_of_sizes_has_powers_of_two_and_sizes_between_them() -> None:
@@ -43,23 +76,59 @@ def test_a_range_of_sizes_has_powers_of_two_and_sizes_between_them() -> None:
     assert sizes == sizes_of("1:1M", 1)
     assert sizes != sizes_of("1:1M", 2)
     assert sizes_of("8,64K,8", 1) == (8, 65536)
+    assert sizes_of("0,8", 1) == (0, 8)
+    assert {0, 1, 64} <= set(sizes_of("0:64", 1))
     assert {1000, 5000} <= set(sizes_of("1000:5000", 1))
 
 
-@pytest.mark.parametrize("text", ["", "8:", "1M:1", "x", "1:2:3", "128M", "0", "-1"])
+@pytest.mark.parametrize("text", ["", "8:", "1M:1", "x", "1:2:3", "128M", "-1"])
 def test_sizes_that_make_no_sense_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="--sizes"):
         sizes_of(text, 1)
 
 
 def test_a_barrier_has_one_case() -> None:
-    cases = cases_of(operations_of("barrier,bcast"), (8, 64), 2)
+    cases = cases_of(operations_of("barrier,bcast"), (8, 64), 2, Reduction())
     assert [(case.operation, case.size_bytes) for case in cases] == [("Barrier", 0), ("Bcast", 8), ("Bcast", 64)]
+
+
+def test_reductions_are_of_one_datatype_and_operator_whatever_the_size() -> None:
+    """Sizes of a range that are no whole counts are those of other operations; of a list they are refused."""
+    doubles, operations = Reduction(), operations_of("bcast,allreduce")
+    assert str(doubles) == "MPI_SUM of MPI_DOUBLE"
+    sizes = sizes_of("1:1K", 1, doubles)
+    cases = cases_of(operations, sizes, 2, doubles)
+    assert {1, 2, 4} <= {case.size_bytes for case in cases if case.operation == "Bcast"}
+    reduced = [case.size_bytes for case in cases if case.operation == "Allreduce"]
+    assert {8, 16, 1024} <= set(reduced)
+    assert all(size % 8 == 0 for size in reduced)
+    assert sizes_of("4,12", 1, reduction_of("int", "max")) == (4, 12)
+    for text, message in (
+        ("8,12", r"--sizes has 12 bytes, no whole count of MPI_DOUBLE \(8 bytes\), which is reduced; give 8 or 16, or"),
+        ("4", "no whole count of MPI_DOUBLE .* give 8, or another --datatype"),
+        ("1:7", "--sizes has 1 bytes, no whole count .* give 8, or another"),
+    ):
+        with pytest.raises(InputError, match=message):
+            sizes_of(text, 1, doubles)
+
+
+@pytest.mark.parametrize(
+    ("datatype", "op", "message"),
+    [
+        ("quad", "sum", "--datatype is 'MPI_QUAD'; choose one of MPI_BYTE"),
+        ("double", "mean", "--op is 'MPI_MEAN'; choose one of MPI_SUM"),
+        ("byte", "sum", "MPI does not define MPI_SUM for MPI_BYTE; choose --op MPI_BAND, MPI_BOR, MPI_BXOR"),
+        ("MPI_Float", "bxor", "MPI does not define MPI_BXOR for MPI_FLOAT"),
+    ],
+)
+def test_reductions_that_mpi_does_not_define_are_refused(datatype: str, op: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        reduction_of(datatype, op)
 
 
 def test_results_beyond_the_probe_are_refused() -> None:
     with pytest.raises(InputError, match="more than 1 GiB"):
-        cases_of(operations_of("allgather"), (1 << 26,), 64)
+        cases_of(operations_of("allgather"), (1 << 26,), 64, Reduction())
 
 
 def test_every_block_has_each_library_as_often_in_any_order() -> None:
@@ -129,6 +198,7 @@ _ASKED: dict[str, Any] = {
         ({"calls": 0}, "--calls is 0"),
         ({"mpiruns": 0}, "--mpiruns is 0"),
         ({"synchronisation": "gong"}, "--synchronisation is 'gong'; choose one of MPI_Barrier"),
+        ({"root": 2}, "--root is 2; give 0 to 1"),
         ({"clock": "sundial"}, "--clock is 'sundial'"),
         ({"clock_method": "NTP"}, "--clock-method is 'NTP'"),
     ],

@@ -16,7 +16,10 @@ LIBRARIES = ("openmpi", "mpich")
 TITLES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 CLOCKS = ("clock_sync.c", "clock_exchange.c", "clock_model.c", "clock_offset.c", "clock_source.c")
 COMMON = ("probe_common.c", "probe_mpi.c")
-COLLECTIVES = ("probe_collectives.c", "collective_operations.c", "point_to_point.c", "process_sync.c", *CLOCKS, *COMMON)
+COLLECTIVES = (
+    *("probe_collectives.c", "collective_operations.c", "reductions.c", "point_to_point.c"),
+    *("one_sided.c", "process_sync.c", *CLOCKS, *COMMON),
+)
 SYNCHRONISATION = ("probe_clocks.c", *CLOCKS, *COMMON)
 DESIGN_COLUMNS = "design_row,operation,form,size_bytes,calls,synchronisation,compute_ns,window_ns"
 MODEL_COLUMNS = ("x0_ns", "y0_ns", "drift", "variance_ns2", "drift_variance", "covariance_ns", "bound_ns")

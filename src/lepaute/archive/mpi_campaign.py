@@ -42,7 +42,8 @@ class LibraryFacts:
 
     label  : its name in every table; spec: as the user named it
     text   : what MPI_Get_library_version says; build: what the library's own tool tells of its configuration
-    flags  : what mpicc adds to the compiler's command line; variables: that its programs got
+    flags  : what mpicc adds to the compiler's command line; variables: that its programs got beside the environment
+    settings: variables that set it, of its specification and of the environment: OMPI_MCA_, MPIR_CVAR_, UCX_, FI_, ...
     lacking: operations that it could not be measured with, and why
     algorithms: of each case ("Bcast of 8 bytes"), what the library ran; "unknown" where that cannot be seen
     """
@@ -59,8 +60,14 @@ class LibraryFacts:
     compiler: str = ""
     flags: str = ""
     variables: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
     lacking: Mapping[str, str] = field(default_factory=dict)
     algorithms: Mapping[str, str] = field(default_factory=dict)
+
+
+def settings_text(settings: Mapping[str, str]) -> str:
+    """As a shell takes them, with commas in between."""
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,7 @@ class CaseFacts:
 
     calls: in each mpirun, in so many batches; mpiruns: that the wanted precision takes by the first blocks of the
     library that needs most, None where there were too few
+    reduction: operator and datatype ("MPI_SUM of MPI_DOUBLE"), empty for other operations
     """
 
     operation: str = ""
@@ -78,6 +86,7 @@ class CaseFacts:
     batches: int = 0
     window_s: float = 0.0
     mpiruns: float | None = None
+    reduction: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +171,21 @@ def calls(archive: Archive, *, warm_up: bool = False) -> "pandas.DataFrame":
     are missing or are not those of a campaign.
     """
     return call_table(_table(archive, CALLS), _table(archive, CLOCKS), mpiruns(archive), warm_up=warm_up)
+
+
+def rank_times(archive: Archive) -> "pandas.DataFrame":
+    """A row a library, operation, form, size_bytes and rank: own_s, what a call takes on this rank by its own clock.
+
+    The median over complete mpiruns, trials left out, of the median of an mpirun's calls; calls to warm up and those
+    that started late on the rank are left out. Raises ArchiveError as `calls` does.
+    """
+    raw, runs = _table(archive, CALLS), mpiruns(archive)
+    runs = runs[~runs["trial"].astype(bool) & (runs["outcome"] == "complete")]
+    raw = raw[(raw["call"] >= 0) & (raw["marks"] & STARTED_LATE == 0)].merge(runs[["mpirun", "library"]], on="mpirun")
+    raw = raw.assign(own_s=1e-9 * (raw["end_ns"] - raw["start_ns"]))
+    case = ["library", "operation", "form", "size_bytes", "rank"]
+    medians = raw.groupby([*case, "mpirun"], observed=True)["own_s"].median()
+    return medians.groupby(case, observed=True).median().reset_index()
 
 
 def call_table(

@@ -22,12 +22,31 @@ def command(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Archive to write.")] = Path("comparison.zip"),
     ops: Annotated[
-        str, typer.Option(metavar="OP,...", help="Operations, such as bcast; with an i before: nonblocking.")
+        str,
+        typer.Option(
+            metavar="OP,...",
+            help="Operations, such as bcast; ibcast: nonblocking; bcast_init: persistent; scan_in_place: MPI_IN_PLACE.",
+        ),
     ] = "bcast,allreduce",
     sizes: Annotated[
         str, typer.Option(metavar="FROM:TO", help="Message sizes in bytes, a range or a list such as 8,64K.")
     ] = "1:1M",
     np: Annotated[int, typer.Option("--np", help="Ranks.")] = 2,
+    datatype: Annotated[
+        str,
+        typer.Option(help="Of reductions, whose sizes are whole counts of it: byte, int8_t, int, long, float, double."),
+    ] = "double",
+    op: Annotated[
+        str, typer.Option(help="Of reductions: sum, prod, max, min, band, bor, bxor, land, lor.", metavar="OP")
+    ] = "sum",
+    root: Annotated[int, typer.Option(help="Rank, of operations that have a root.", min=0)] = 0,
+    compute: Annotated[
+        str | None,
+        typer.Option(
+            help="Nonblocking operations also with so much work before they are waited for: shows what overlaps.",
+            metavar="TIME",
+        ),
+    ] = None,
     precision: Annotated[
         str, typer.Option(help="Wanted half-width of the 95 % interval of a mean.", metavar="SHARE")
     ] = "2%",
@@ -120,6 +139,7 @@ def command(
     from lepaute.kit.quantities import share_of, time_of
     from lepaute.kit.text import counted, seconds
     from lepaute.measure.comparison.campaign import measure_libraries
+    from lepaute.measure.comparison.reductions import reduction_of
 
     wanted = Wanted(
         left,
@@ -136,7 +156,9 @@ def command(
         return
     wanted.check_measuring(libraries, output)
     if tune is not None:
-        libraries, mpiruns = variants_to_measure(libraries[0], ops, sizes, np, seed, mpiruns)
+        libraries, mpiruns = variants_to_measure(
+            libraries[0], ops, sizes, np, seed, mpiruns, reduction_of(datatype, op)
+        )
     # A batch system ends a job with SIGTERM: mpirun must end too, and what was measured be kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     check_archive_output(output, force=force)
@@ -158,6 +180,10 @@ def command(
             mpiruns=mpiruns,
             limit_s=None if limit is None else time_of(limit, "--limit"),
             primary=primary or (),
+            datatype=datatype,
+            op=op,
+            root=root,
+            compute_s=None if compute is None else time_of(compute, "--compute"),
             seed=seed,
             progress=tell,
             resume=resume,

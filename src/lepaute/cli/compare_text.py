@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lepaute.compare.comparison import Comparison
 
-MOST_VIOLATIONS = 5
+MOST_VIOLATIONS, MOST_DERIVED = 5, 20
 
 
 def print_comparison(found: "Comparison", reports: Sequence[Path], *, as_json: bool) -> None:
     """Prints a comparison and writes its reports."""
+    from lepaute.compare.derived import derived_lines
     from lepaute.compare.report import write_report
+    from lepaute.compare.setting import setting_lines
 
     for path in reports:
         write_report(found, path)
@@ -24,35 +26,47 @@ def print_comparison(found: "Comparison", reports: Sequence[Path], *, as_json: b
         return
     for warning in found.warnings:
         print(f"warning: {warning}", file=sys.stderr)
+    for line in setting_lines(found):
+        print(line)
     print(_table(found))
-    for line in _violations(found):
+    for line in (*_some(derived_lines(found)), *_violations(found)):
         print(line)
     print(f"{found.answer[:1].upper()}{found.answer[1:]}.")
 
 
 def _table(found: "Comparison") -> str:
-    """A line a row: what it is, both times, and the verdict with its stars."""
+    """A line a row: what it is, both times, the algorithms where one is known, and the verdict with its stars."""
+    from lepaute.compare.setting import algorithms
     from lepaute.compare.wording import operation_name, sentence, size_text
     from lepaute.kit.text import seconds
 
-    lines = [("operation", "size", found.left, found.right, "")]
-    for one in found.verdicts:
+    ran = [algorithms(found, one) for one in found.verdicts]
+    lines = [("operation", "size", found.left, found.right, "algorithms", "")]
+    for one, known in zip(found.verdicts, ran, strict=True):
         words = sentence(one, found.left, found.right)
         verdict = f"{words} {one.stars}".rstrip()
-        lines.append(
-            (operation_name(one), size_text(one.size_bytes), seconds(one.left_s), seconds(one.right_s), verdict)
-        )
-    widths = [max(len(line[column]) for line in lines) for column in range(4)]
+        times = seconds(one.left_s), seconds(one.right_s)
+        lines.append((operation_name(one), size_text(one.size_bytes), *times, known, verdict))
+    if not any(ran):
+        lines = [(*line[:4], "", line[5]) for line in lines]
+    widths = [max(len(line[column]) for line in lines) for column in range(5)]
     return "\n".join(
         "  ".join(
             (
                 line[0].ljust(widths[0]),
-                *(cell.rjust(width) for cell, width in zip(line[1:4], widths[1:], strict=True)),
-                line[4],
+                *(cell.rjust(width) for cell, width in zip(line[1:4], widths[1:], strict=False)),
+                *([line[4].ljust(widths[4])] if widths[4] else []),
+                line[5],
             )
         ).rstrip()
         for line in lines
     )
+
+
+def _some(lines: list[str]) -> list[str]:
+    if len(lines) <= MOST_DERIVED:
+        return lines
+    return [*lines[:MOST_DERIVED], f"and {len(lines) - MOST_DERIVED} more such lines; see --report"]
 
 
 def _violations(found: "Comparison") -> list[str]:

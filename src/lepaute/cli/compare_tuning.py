@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lepaute.archive import Archive
+    from lepaute.measure.comparison.reductions import Reduction
 
 
 def variants_to_measure(
-    library: str, ops: str, sizes: str, ranks: int, seed: int, mpiruns: int | None
+    library: str, ops: str, sizes: str, ranks: int, seed: int, mpiruns: int | None, reduction: "Reduction | None" = None
 ) -> tuple[list[str], int]:
     """A library as it is and its variants, and how many mpiruns each takes where the user does not say.
 
@@ -18,12 +19,15 @@ def variants_to_measure(
     from lepaute.compare import mpich_selection, openmpi_rules
     from lepaute.compare.tuning import mpiruns_to_tune
     from lepaute.kit.mpi_launcher import OPEN_MPI
-    from lepaute.measure.comparison.cases import cases_of, operations_of, sizes_of
+    from lepaute.measure.comparison.cases import cases_of, operations_of, reduction_in, sizes_of
     from lepaute.measure.comparison.libraries import named_libraries
+    from lepaute.measure.comparison.reductions import Reduction
     from lepaute.measure.comparison.variants import algorithm_variants, openmpi_algorithms
 
+    reduction = reduction or Reduction()
     (named,) = named_libraries([library])
-    cases = cases_of(operations_of(ops), sizes_of(sizes, seed), ranks)
+    chosen = operations_of(ops)
+    cases = cases_of(chosen, sizes_of(sizes, seed, reduction_in(chosen, reduction)), ranks, reduction)
     operations = list(dict.fromkeys(case.operation for case in cases))
     if named.library.family == OPEN_MPI:
         openmpi_rules.check_version(named.library.version)

@@ -1,15 +1,17 @@
 """The comparison of two MPI libraries from archives: from raw calls to verdicts."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from lepaute.archive import Archive, mpi_campaign
+from lepaute.compare.derived import derived_lines, no_rank_times, times_of_ranks
 from lepaute.compare.flags import Flags, flagged, flags, ratio_warnings
 from lepaute.compare.guidelines import Violation, check_guidelines
 from lepaute.compare.sample_means import SampleMeans, normality_sentence, sample_means
+from lepaute.compare.setting import algorithms, different_settings, setting_lines
 from lepaute.compare.sources import Source, source
 from lepaute.compare.summaries import mpirun_summaries
 from lepaute.compare.verdicts import MARGIN, Correction, Verdict, verdicts
@@ -45,6 +47,7 @@ class Comparison:
     run_time    : of a call, a RunTime, or other words where another benchmark took it
     value       : column of the summaries that stands for an mpirun
     correction, primary: of the p-values of all rows, see `verdicts`
+    rank_times  : of both libraries (`mpi_campaign.rank_times`); empty where single calls are not known
     """
 
     left: str
@@ -64,6 +67,7 @@ class Comparison:
     value: str = "median_s"
     correction: Correction = "fdr"
     primary: tuple[tuple[str, str, int], ...] = ()
+    rank_times: "pandas.DataFrame" = field(default_factory=no_rank_times)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON takes it: infinite and missing values are null."""
@@ -79,12 +83,15 @@ class Comparison:
             "archives": [_plain(asdict(one)) for one in self.archives],
             "answer": self.answer,
             "warnings": list(self.warnings),
+            "setting": setting_lines(self),
+            "derived": derived_lines(self),
             "calls_left_out": self.left_out,
             "rows": self._rows(),
             "guidelines": [{**_plain(asdict(one)), "violated": one.is_violated} for one in self.guidelines],
             "flags": [_plain(asdict(one)) for one in self.flags],
             "normality_of_means": normality_sentence(self.sample_means),
             "mpiruns": _plain(self.summaries.to_dict("records")),
+            "rank_times": _plain(self.rank_times.to_dict("records")),
         }
 
     def to_frame(self) -> "pandas.DataFrame":
@@ -132,6 +139,7 @@ class Comparison:
                 "stars": one.stars,
                 "slow_calls": one.slow_calls,
                 "sentence": self.sentence(one),
+                "algorithms": algorithms(self, one),
             }
             for one in self.verdicts
         ]
@@ -203,6 +211,7 @@ def archives(
         left_out=left_out,
         warnings=(*_warnings(facts, len(opened)), *weakened, *ratio_warnings(summaries, *chosen), *flagged(found)),
         archives=tuple(source(one, about) for one, about in zip(opened, facts, strict=True)),
+        rank_times=times_of_ranks(chosen, libraries, zip(opened, facts, strict=True)),
     )
 
 
@@ -300,7 +309,7 @@ def _blocking(summaries: "pandas.DataFrame", label: str) -> bool:
 
 
 def _warnings(facts: Sequence["CampaignFacts"], campaigns: int) -> tuple[str, ...]:
-    lines = []
+    lines = different_settings(facts)
     if campaigns == 2:
         lines.append(
             "the libraries were not measured in turns: what changed between the campaigns counts as a difference"

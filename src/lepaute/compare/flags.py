@@ -10,6 +10,7 @@ import numpy as np
 
 from lepaute.compare.summaries import MPIRUN, ROW
 from lepaute.compare.wording import size_text
+from lepaute.measure.comparison.cases import name_of
 from lepaute.stats.shift import largest_shift
 
 if TYPE_CHECKING:
@@ -116,10 +117,7 @@ def ratio_warnings(summaries: "pandas.DataFrame", left: str, right: str) -> tupl
     rows = changing_ratios(summaries, left, right)
     if not rows:
         return ()
-    named = ", ".join(
-        f"{operation if form == 'blocking' else f'I{operation.lower()}'} of {size_text(size)}"
-        for operation, form, size in rows[:MOST_NAMED]
-    )
+    named = ", ".join(f"{name_of(operation, form)} of {size_text(size)}" for operation, form, size in rows[:MOST_NAMED])
     more = f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else ""
     return (
         f"how {left} and {right} compare changes while the campaign runs ({named}{more}): the verdict is about the "

@@ -68,6 +68,8 @@ GUIDELINES = (
     _rule("Reduce", ("Reduce_scatter_block", "one block"), ("Gather", "one block")),
     _rule("Reduce_scatter_block", ("Reduce", "all blocks"), ("Scatter", "same")),
     _rule("Reduce_scatter_block", ("Allreduce", "all blocks")),
+    _rule("Reduce_scatter_block", ("Reduce_scatter", "same")),
+    _rule("Alltoallv", ("Alltoallw", "same")),
     _rule("Scan", ("Allreduce", "same"), ("Exscan", "same")),
     _rule("Scatter", ("Bcast", "all blocks")),
     _rule("Scatter", ("Scatterv", "same")),

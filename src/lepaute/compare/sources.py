@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lepaute.archive.documents import mapping, sequence
 from lepaute.archive.mpi_campaign import KIND
+from lepaute.measure.comparison.cases import word_of
 
 if TYPE_CHECKING:
     from lepaute.archive.mpi_campaign import CampaignFacts
@@ -21,6 +22,7 @@ class Source:
     argument   : that names it on the command line of a comparison
     command    : that measures the same again; empty where the file does not say
     derivation : how the numbers of calls and mpiruns came about, sentences
+    compute_s  : work of overlapped operations, seconds
     """
 
     file: str
@@ -33,6 +35,7 @@ class Source:
     command: str = ""
     factors: Mapping[str, str] = field(default_factory=dict)
     derivation: tuple[str, ...] = ()
+    compute_s: float = 0.0
 
     @property
     def origin(self) -> str:
@@ -56,7 +59,14 @@ def source(archive: "Archive", facts: "CampaignFacts") -> Source:
         command=measuring_command(facts, archive.about.seed),
         factors=facts.factors,
         derivation=facts.derivation,
+        compute_s=compute_s(facts),
     )
+
+
+def compute_s(facts: "CampaignFacts") -> float:
+    """Work of overlapped operations before they are waited for."""
+    asked = mapping(facts.more.get("asked")).get("compute_s")
+    return float(asked) if isinstance(asked, int | float) else 0.0
 
 
 def measuring_command(facts: "CampaignFacts", seed: int | None) -> str:
@@ -65,15 +75,16 @@ def measuring_command(facts: "CampaignFacts", seed: int | None) -> str:
     libraries = [_library(sequence(one)) for one in sequence(asked.get("libraries"))]
     if not libraries:
         return ""
-    operations = [_operation(sequence(one)) for one in sequence(asked.get("operations"))]
+    operations = list(filter(None, (_operation(sequence(one)) for one in sequence(asked.get("operations")))))
     words: list[str] = ["lepaute", "compare", *libraries]
     words += ["--ops", ",".join(operations)] if operations else []
     words += ["--sizes", ",".join(str(size) for size in sequence(asked.get("sizes_bytes")))]
     words += ["--np", str(asked.get("ranks", facts.ranks))]
     words += ["--precision", f"{100 * facts.precision:g}%", "--budget", f"{facts.budget_s:g}s"]
-    for name in ("calls", "mpiruns", "synchronisation", "clock", "clock_method", "warm_up"):
+    for name in ("calls", "mpiruns", "synchronisation", "clock", "clock_method", "warm_up", "datatype", "op", "root"):
         if asked.get(name) is not None:
             words += [f"--{name.replace('_', '-')}", str(asked[name])]
+    words += ["--compute", f"{1e6 * compute_s(facts):g}us"] if compute_s(facts) else []
     words += ["--cold"] if asked.get("cold") else []
     words += ["--seed", str(seed)] if seed is not None else []
     return shlex.join(words)
@@ -87,4 +98,4 @@ def _library(pair: Sequence[object]) -> str:
 
 def _operation(pair: Sequence[object]) -> str:
     name, form = (str(one) for one in (*pair, "", "")[:2])
-    return f"{'i' if form == 'nonblocking' else ''}{name.lower()}"
+    return word_of(name, form)

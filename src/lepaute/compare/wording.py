@@ -7,6 +7,7 @@ from lepaute.compare.guidelines import Violation
 from lepaute.compare.summaries import SLOW
 from lepaute.compare.verdicts import Correction, Verdict
 from lepaute.kit.text import counted, seconds, three_digits
+from lepaute.measure.comparison.cases import name_of
 
 
 def sentence(verdict: Verdict, left: str, right: str) -> str:
@@ -37,7 +38,7 @@ def _of_medians(verdict: Verdict, left: str, right: str) -> str:
 
 def operation_name(verdict: Verdict) -> str:
     """As MPI calls it: Bcast, or Ibcast where it is nonblocking."""
-    return verdict.operation if verdict.form == "blocking" else f"I{verdict.operation.lower()}"
+    return name_of(verdict.operation, verdict.form)
 
 
 def answer(verdicts: Sequence[Verdict], left: str, right: str) -> str:

@@ -83,11 +83,14 @@ def lag_of(text: str) -> float:
 
 
 def time_of(text: str, name: str) -> float:
-    """Seconds of a time such as 90, 90s, 30min, 2h or 3d; raises InputError for anything else."""
-    match = re.fullmatch(r"(\d{1,15}(?:\.\d{0,15})?) ?(s|min|h|d)?", text, re.ASCII)
+    """Seconds of a time such as 90, 90s, 50us, 20ms, 30min, 2h or 3d; raises InputError for anything else."""
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d{0,15})?) ?(us|ms|s|min|h|d)?", text, re.ASCII)
     if match is None:
         raise InputError(f"{name} is {text[:80]!r}; it must be a time such as 90s, 30min, 2h or 3d")
-    return float(match[1]) * {None: 1.0, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}[match[2]]
+    return (
+        float(match[1])
+        * {None: 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}[match[2]]
+    )
 
 
 def share_of(text: str, name: str) -> float:

@@ -1,20 +1,23 @@
 """A comparison as one HTML page that needs nothing else: no script, no file beside it, no network."""
 
 import shlex
-from math import isfinite
+from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lepaute.archive.mpi_campaign import KIND
+from lepaute.archive.mpi_campaign import KIND, settings_text
+from lepaute.compare.derived import derived_lines
 from lepaute.compare.flags import flagged
 from lepaute.compare.report import pictures
 from lepaute.compare.report.ways import changed_rows, other_ways, ways_rows
 from lepaute.compare.sample_means import normality_sentence
+from lepaute.compare.setting import algorithms, setting_lines
 from lepaute.compare.sources import Source
 from lepaute.compare.verdicts import MARGIN, Verdict
 from lepaute.compare.wording import change, correction_sentence, operation_name, sentence, size_text, violation_sentence
 from lepaute.kit.text import seconds
+from lepaute.measure.comparison.cases import NOTHING, name_of
 from lepaute.report.names import anchor
 from lepaute.report.page import picture_values, render
 from lepaute.report.tables import records_table
@@ -48,6 +51,8 @@ def page(found: "Comparison") -> str:
         operations=_operations(found),
         violations=[f"{one.library}: {violation_sentence(one)}" for one in found.guidelines if one.is_violated],
         tested=len(found.guidelines),
+        derived=derived_lines(found),
+        ranks=records_table("Times of every rank", _ranks(found)),
         guidelines=records_table("All guidelines", _guidelines(found)),
         changed=records_table("Rows that depend on it", [_with_size_text(one) for one in changed]),
         ways=_ways_table(found, ways) if len(ways) > 1 else None,
@@ -73,7 +78,7 @@ def _facts(found: "Comparison") -> str:
     ]
     kind = _RUN_TIMES.get(found.run_time, found.run_time)
     ranks = [f"{found.ranks} ranks"] if found.ranks else []
-    return "; ".join([*versions, *ranks, f"run-time: {kind}", f"lepaute {__version__}"])
+    return "; ".join([*versions, *ranks, *setting_lines(found), f"run-time: {kind}", f"lepaute {__version__}"])
 
 
 def _row(one: Verdict, found: "Comparison") -> dict[str, str]:
@@ -89,6 +94,7 @@ def _row(one: Verdict, found: "Comparison") -> dict[str, str]:
         "change": change(one),
         "p": f"{one.p_corrected:.2g}",
         "mpiruns": f"{one.left_mpiruns}, {one.right_mpiruns}",
+        "algorithms": algorithms(found, one),
     }
 
 
@@ -121,6 +127,22 @@ def _guidelines(found: "Comparison") -> list[dict[str, Any]]:
     ]
 
 
+def _ranks(found: "Comparison") -> list[dict[str, Any]]:
+    """A row an operation, form, size and rank, with the time of either library."""
+    table = found.rank_times[found.rank_times["operation"] != NOTHING]
+    keys = ["operation", "form", "size_bytes", "rank"]
+    sides = table.pivot_table(index=keys, columns="library", values="own_s").reset_index() if len(table) else table
+    return [
+        {
+            "operation": name_of(row["operation"], row["form"]),
+            "size": size_text(int(row["size_bytes"])),
+            "rank": int(row["rank"]),
+            **{label: seconds(row[label]) for label in (found.left, found.right) if isfinite(row.get(label, nan))},
+        }
+        for row in sides.to_dict("records")
+    ]
+
+
 def _ways_table(found: "Comparison", ways: dict[str, tuple[Verdict, ...]]) -> dict[str, Any] | None:
     rows = [
         {
@@ -142,7 +164,7 @@ def _flags(found: "Comparison") -> list[dict[str, Any]]:
     return [
         {
             "library": one.library,
-            "operation": one.operation if one.form == "blocking" else f"I{one.operation.lower()}",
+            "operation": name_of(one.operation, one.form),
             "size": size_text(one.size_bytes),
             "mpiruns": one.mpiruns,
             "correlation of calls": one.correlation,
@@ -164,7 +186,7 @@ def _libraries(found: "Comparison") -> dict[str, Any] | None:
             "mpirun": one.mpirun,
             "compiler": one.compiler,
             "flags": one.flags,
-            "variables": ", ".join(f"{name}={value}" for name, value in one.variables.items()),
+            "variables": settings_text({**one.variables, **one.settings}),
             "not measured": "; ".join(f"{name}: {why}" for name, why in one.lacking.items()),
         }
         for one in found.libraries

@@ -13,6 +13,7 @@ from lepaute.compare.sample_means import MEANS, OBSERVATIONS, SampleMeans
 from lepaute.compare.verdicts import SIGNIFICANT, Verdict
 from lepaute.compare.wording import operation_name, size_text
 from lepaute.kit.text import axis_unit, seconds
+from lepaute.measure.comparison.cases import name_of
 from lepaute.report.axes import Axis, axis
 from lepaute.report.svg import Layer, Picture
 
@@ -143,7 +144,7 @@ def normality(found: Sequence[SampleMeans], label: str) -> list[Picture]:
     pair = [
         next(one for one in of_it if one.observations == n and _row(one) == _row(worst)) for n in OBSERVATIONS
     ]  # fmt: skip
-    name = worst.operation if worst.form == "blocking" else f"I{worst.operation.lower()}"
+    name = name_of(worst.operation, worst.form)
     subject = f"{name} of {size_text(worst.size_bytes)} with {label}"
     scaled = [_scaled(one.means_s) for one in pair]
     return [_distribution(pair, scaled, subject), _quantiles(pair, scaled, subject)]

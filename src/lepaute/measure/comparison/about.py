@@ -6,6 +6,7 @@ from pathlib import Path
 
 from lepaute.archive.mpi_campaign import CampaignFacts, CaseFacts, LibraryFacts
 from lepaute.measure.comparison.asked import Asked
+from lepaute.measure.comparison.cases import REDUCTIONS
 from lepaute.measure.comparison.entries import (
     COMPLETE,
     AlgorithmSeen,
@@ -92,6 +93,7 @@ def _case_facts(
                 batches=batches_of(entry.calls),
                 window_s=1e-9 * entry.window_ns,
                 mpiruns=max(counts, default=None),
+                reduction=str(asked.reduction) if case.operation in REDUCTIONS else "",
             )
         )
     return tuple(facts)

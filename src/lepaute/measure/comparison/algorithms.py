@@ -10,13 +10,12 @@ import re
 from collections.abc import Mapping, Sequence
 
 from lepaute.kit.mpi_launcher import MPICH, OPEN_MPI
-from lepaute.measure.comparison.cases import BLOCKING, OPERATIONS, Case
+from lepaute.measure.comparison.cases import BLOCKING, COLLECTIVES, Case
 from lepaute.measure.comparison.libraries import ALGORITHMS, UNKNOWN, ReadyLibrary
 from lepaute.measure.comparison.mpirun import Setting, start_of
 from lepaute.measure.nodes.group import Nodes
 
 _LIMIT_S = 120.0
-_BETWEEN_PAIRS = ("Send", "Sendrecv", "PingPong")
 _BEGIN, _END = "a64l", "l64a"
 #: Of one rank; the others do the same. Successive calls of one function are one line.
 _FILTER = """
@@ -31,7 +30,7 @@ _NO_ALGORITHM = re.compile(r"do_this|dec_\w+|check_forced_init|generic")
 
 def algorithms_of(node: Nodes, library: ReadyLibrary, setting: Setting, cases: Sequence[Case]) -> dict[Case, str]:
     """The algorithm of each case, UNKNOWN where the library does not tell."""
-    visible = [case for case in cases if case.form == BLOCKING and case.operation not in _BETWEEN_PAIRS]
+    visible = [case for case in cases if case.form == BLOCKING and case.operation in COLLECTIVES]
     family = library.named.library.family
     if family == OPEN_MPI and visible:
         return {**dict.fromkeys(cases, UNKNOWN), **_seen(node, library, setting, visible)}
@@ -47,7 +46,8 @@ def _seen(node: Nodes, library: ReadyLibrary, setting: Setting, cases: Sequence[
     start = start_of(library, setting)
     program = str(library.program.with_name(ALGORITHMS))
     variables = {"LD_BIND_NOT": "1", "LD_DEBUG": "bindings", "LD_DEBUG_OUTPUT": f"{base}/bindings"}
-    words = library.named.launcher.command([*start.argv, program, "--design", f"{base}/design.csv"], variables)
+    words = [program, "--design", f"{base}/design.csv", *setting.subject]
+    words = library.named.launcher.command([*start.argv, *words], variables)
     node.run(*words, environment=start.environment, timeout_s=_LIMIT_S, check=False)
     log = node.shell(_FILTER, f"{base}/bindings", timeout_s=_LIMIT_S, check=False).only.stdout
     return dict(zip(cases, parse_bindings(log.splitlines(), [case.operation for case in cases]), strict=True))
@@ -76,7 +76,7 @@ def parse_bindings(lines: Sequence[str], operations: Sequence[str]) -> list[str]
 def _demanded(library: ReadyLibrary, environ: Mapping[str, str]) -> dict[str, str]:
     """Of MPICH, by operation, the algorithms that variables demand of it."""
     variables = {**environ, **library.named.environment}
-    names = {operation: f"CVAR_{operation.upper()}_INTRA_ALGORITHM" for operation in OPERATIONS}
+    names = {operation: f"CVAR_{operation.upper()}_INTRA_ALGORITHM" for operation in COLLECTIVES}
     return {
         operation: value
         for operation, name in names.items()

@@ -8,10 +8,12 @@ from typing import Any
 from lepaute.errors import InputError
 from lepaute.kit.json_values import from_json, to_json
 from lepaute.measure.comparison.cases import Case, cases_of
+from lepaute.measure.comparison.reductions import DATATYPE, OPERATOR, Reduction
 
 SYNCHRONISATIONS = ("MPI_Barrier", "dissemination", "double", "window", "round-time")
 CLOCKS = ("MPI_Wtime", "clock_gettime", "rdtscp")
 CLOCK_METHODS = ("SKaMPI", "Netgauge", "JK", "HCA", "HCA2", "HCA3")
+MOST_COMPUTE_S = 1.0
 MOST_RANKS, MOST_CALLS, MOST_WARM_UP, MOST_MPIRUNS = 512, 100_000, 1000, 1000
 
 
@@ -28,6 +30,8 @@ class Asked:
     calls, mpiruns: fixed numbers in the place of derived ones
     primary   : rows (operation, form, size) that the campaign is planned for: p-values are corrected among these alone
     limit_s   : after which an mpirun is ended; None: in proportion to what the trial took
+    datatype, op: of reductions, as MPI calls them; root: the rank, of operations that have one
+    compute_s : work of overlapped operations before they are waited for
     """
 
     libraries: tuple[tuple[str, ...], ...]
@@ -45,6 +49,10 @@ class Asked:
     mpiruns: int | None = None
     limit_s: float | None = None
     primary: tuple[tuple[str, str, int], ...] = ()
+    datatype: str = DATATYPE
+    op: str = OPERATOR
+    root: int = 0
+    compute_s: float = 0.0
 
     def __post_init__(self) -> None:
         whole: tuple[tuple[str, int | None, int, int], ...] = (
@@ -52,6 +60,7 @@ class Asked:
             ("--calls", self.calls, 1, MOST_CALLS),
             ("--mpiruns", self.mpiruns, 1, MOST_MPIRUNS),
             ("--warm-up", self.warm_up, 0, MOST_WARM_UP),
+            ("--root", self.root, 0, self.ranks - 1),
         )
         for option, value, low, high in whole:
             if value is not None and not low <= value <= high:
@@ -61,6 +70,8 @@ class Asked:
         for option, seconds in (("--budget", self.budget_s), ("--limit", self.limit_s)):
             if seconds is not None and not (isfinite(seconds) and seconds > 0):
                 raise InputError(f"{option} is {seconds:g} s; give a time above 0")
+        if not (isfinite(self.compute_s) and 0 <= self.compute_s <= MOST_COMPUTE_S):
+            raise InputError(f"--compute is {self.compute_s:g} s; give at most {MOST_COMPUTE_S:g} s")
         for option, chosen, choices in (
             ("--synchronisation", self.synchronisation, SYNCHRONISATIONS),
             ("--clock", self.clock, CLOCKS),
@@ -75,7 +86,13 @@ class Asked:
     @property
     def cases(self) -> tuple[Case, ...]:
         """All that is measured, for every library."""
-        return cases_of([(operation, form) for operation, form in self.operations], self.sizes_bytes, self.ranks)
+        operations = [(operation, form) for operation, form in self.operations]
+        return cases_of(operations, self.sizes_bytes, self.ranks, self.reduction)
+
+    @property
+    def reduction(self) -> Reduction:
+        """Raises InputError for one that MPI does not define."""
+        return Reduction(self.datatype, self.op)
 
     @property
     def primary_cases(self) -> tuple[Case, ...]:

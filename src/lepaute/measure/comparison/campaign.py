@@ -7,9 +7,10 @@ from pathlib import Path
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.files import check_output
 from lepaute.measure.comparison.asked import Asked
-from lepaute.measure.comparison.cases import operations_of, rows_of, sizes_of
+from lepaute.measure.comparison.cases import operations_of, reduction_in, rows_of, sizes_of, with_overlapped
 from lepaute.measure.comparison.job import Comparison, Progress
 from lepaute.measure.comparison.libraries import named_libraries, ready_library
+from lepaute.measure.comparison.reductions import DATATYPE, OPERATOR, reduction_of
 from lepaute.measure.experiment.closing import partial_name
 from lepaute.measure.experiment.life import execute
 from lepaute.measure.experiment.options import Options
@@ -37,6 +38,10 @@ def measure_libraries(
     mpiruns: int | None = None,
     limit_s: float | None = None,
     primary: Sequence[str] = (),
+    datatype: str = DATATYPE,
+    op: str = OPERATOR,
+    root: int = 0,
+    compute_s: float | None = None,
     seed: int = 1,
     progress: Progress | None = None,
     resume: bool = False,
@@ -45,8 +50,9 @@ def measure_libraries(
 
     libraries : SPEC or LABEL=SPEC each: openmpi, mpich, a prefix, a compiler wrapper, module:NAME
     ops, sizes: lists as `operations_of` and `sizes_of` read them
-    precision .. limit_s: see `Asked`
+    precision .. root: see `Asked`; datatype, op: with or without MPI_ before
     primary   : OP:SIZE each; the campaign is planned for these rows, see `Asked`
+    compute_s : nonblocking operations are measured again with so much work before they are waited for
     progress  : called with what is being done and the share of the work that is done
     resume    : go on with a campaign of that archive that did not end
     Raises InputError for what makes no sense, for a budget in which nothing could be decided, and for an mpirun that is
@@ -56,7 +62,10 @@ def measure_libraries(
     out_archive = Path(out_archive)
     tell = progress if progress is not None else _silent
     check_output(out_archive)
-    operations, sizes_bytes = operations_of(ops), sizes_of(sizes, seed)
+    operations, reduction = operations_of(ops), reduction_of(datatype, op)
+    if compute_s is not None:
+        operations = with_overlapped(operations)
+    sizes_bytes = sizes_of(sizes, seed, reduction_in(operations, reduction))
     named = named_libraries(libraries)
     asked = Asked(
         libraries=tuple((each.label, each.spec) for each in named),
@@ -74,6 +83,10 @@ def measure_libraries(
         mpiruns=mpiruns,
         limit_s=limit_s,
         primary=rows_of(primary),
+        datatype=reduction.datatype,
+        op=reduction.op,
+        root=root,
+        compute_s=compute_s or 0.0,
     )
     ready = [ready_library(each, lambda message: tell(message, 0.0)) for each in named]
     options = Options(

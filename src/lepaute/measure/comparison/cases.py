@@ -8,16 +8,27 @@ import numpy as np
 from lepaute.design.sizes import stratified_log_uniform
 from lepaute.errors import InputError
 from lepaute.kit.quantities import size_of
+from lepaute.measure.comparison.reductions import Reduction
 
-BLOCKING, NONBLOCKING = "blocking", "nonblocking"
-#: Of probe-collectives, as MPI calls them; with SEND and its neighbours, which are between pairs of ranks.
-REDUCTIONS = ("Reduce", "Allreduce", "Scan", "Exscan", "Reduce_scatter_block")
-OPERATIONS = (
-    *("Barrier", "Bcast", *REDUCTIONS, "Scatter", "Gather", "Allgather", "Alltoall"),
-    *("Scatterv", "Gatherv", "Allgatherv", "Alltoallv", "Send", "Sendrecv", "PingPong"),
+BLOCKING, NONBLOCKING, PERSISTENT, IN_PLACE = "blocking", "nonblocking", "persistent", "in-place"
+#: Nonblocking, with work before it is waited for.
+OVERLAPPED = "overlapped"
+#: Operations that combine elements of a datatype; all others move bytes.
+REDUCTIONS = ("Reduce", "Allreduce", "Scan", "Exscan", "Reduce_scatter_block", "Reduce_scatter", "Accumulate")
+#: Operations that have a root.
+ROOTED = ("Bcast", "Reduce", "Scatter", "Gather", "Scatterv", "Gatherv")
+#: Of probe-collectives, as MPI calls them: of all ranks, which MPI_IN_PLACE is for or not, between pairs, one-sided.
+_WITH_IN_PLACE = (
+    *("Reduce", "Allreduce", "Scan", "Exscan", "Reduce_scatter_block", "Reduce_scatter", "Scatter", "Gather"),
+    *("Allgather", "Alltoall", "Scatterv", "Gatherv", "Allgatherv", "Alltoallv", "Alltoallw"),
 )
+COLLECTIVES = ("Barrier", "Bcast", *_WITH_IN_PLACE, "Neighbor_allgather", "Neighbor_alltoall")
+STREAMS = ("Bandwidth", "Bibandwidth")
+_ONLY_BLOCKING = ("PingPong", *STREAMS, "Put", "Get", "Accumulate")
+OPERATIONS = (*COLLECTIVES, "Send", "Sendrecv", *_ONLY_BLOCKING)
+#: Messages of one call of a stream, in each of its directions (probes/point_to_point.h).
+STREAM_MESSAGES = 64
 UNSIZED = ("Barrier",)
-ONLY_BLOCKING = ("PingPong",)
 NOTHING = "none"
 #: The probe's bounds: of a message, and of what a rank receives from all.
 MOST_BYTES, MOST_RESULT_BYTES = 1 << 26, 1 << 30
@@ -39,23 +50,44 @@ class Case:
 
 
 def name_of(operation: str, form: str) -> str:
-    """As MPI calls it: Bcast, or Ibcast where it is nonblocking."""
-    return operation if form == BLOCKING else f"I{operation.lower()}"
+    """As MPI calls it: Bcast, Ibcast where it is nonblocking, Bcast_init where its requests are persistent."""
+    names = {
+        NONBLOCKING: f"I{operation.lower()}",
+        OVERLAPPED: f"I{operation.lower()} overlapped",
+        PERSISTENT: f"{operation}_init",
+        IN_PLACE: f"{operation} in place",
+    }
+    return names.get(form, operation)
+
+
+def word_of(operation: str, form: str) -> str:
+    """What --ops has for it; empty for what is asked for otherwise."""
+    return "" if form == OVERLAPPED else name_of(operation, form).lower().replace(" ", "_")
+
+
+def forms_of(operation: str) -> tuple[str, ...]:
+    """In which it can be asked for; persistent requests of collective operations are new in MPI 4."""
+    if operation in _ONLY_BLOCKING:
+        return (BLOCKING,)
+    return BLOCKING, NONBLOCKING, PERSISTENT, *([IN_PLACE] if operation in _WITH_IN_PLACE else [])
 
 
 def operations_of(text: str) -> tuple[tuple[str, str], ...]:
-    """(operation, form) of a list such as bcast,iallreduce: MPI's names in any case, with an i for nonblocking ones.
+    """(operation, form) of a list such as bcast,iallreduce: MPI's names in any case, with an i before, _init or
+    _in_place behind.
 
     Raises InputError for a name that is none.
     """
-    known = {name.lower(): (name, BLOCKING) for name in OPERATIONS}
-    known |= {f"i{name.lower()}": (name, NONBLOCKING) for name in OPERATIONS if name not in ONLY_BLOCKING}
+    known = {word_of(name, form): (name, form) for name in OPERATIONS for form in forms_of(name)}
     chosen = []
     for word in text.split(","):
         name = word.strip().lower().removeprefix("mpi_")
         if name not in known:
             listed = ", ".join(name.lower() for name in OPERATIONS)
-            raise InputError(f"--ops has {word[:40]!r}; choose of {listed}, nonblocking ones with an i before")
+            raise InputError(
+                f"--ops has {word[:40]!r}; choose of {listed}; with an i before: nonblocking; with _init behind: "
+                "persistent; with _in_place behind: MPI_IN_PLACE, where MPI has them"
+            )
         chosen.append(known[name])
     return tuple(dict.fromkeys(chosen))
 
@@ -75,21 +107,54 @@ def rows_of(texts: Sequence[str]) -> tuple[tuple[str, str, int], ...]:
     return tuple(dict.fromkeys(rows))
 
 
-def sizes_of(text: str, seed: int) -> tuple[int, ...]:
+def with_overlapped(operations: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Each nonblocking operation also with work before it is waited for. Raises InputError where none is."""
+    overlapped = [(operation, OVERLAPPED) for operation, form in operations if form == NONBLOCKING]
+    if not overlapped:
+        raise InputError("--compute is for nonblocking operations, and --ops has none; name some, such as iallreduce")
+    return *operations, *overlapped
+
+
+def reduction_in(operations: Sequence[tuple[str, str]], reduction: Reduction) -> Reduction | None:
+    """The reduction where one of the operations reduces."""
+    return reduction if any(operation in REDUCTIONS for operation, _ in operations) else None
+
+
+def sizes_of(text: str, seed: int, reduction: Reduction | None = None) -> tuple[int, ...]:
     """Sizes in bytes, increasing: those of a list such as 8,64K; of a range 1:1M the powers of two in it, its ends, and
     BETWEEN sizes 10^U, U uniform in strata, since libraries change their algorithms at powers of two and close to them.
 
+    reduction: of one of the operations; those of a list are whole counts of its datatype, a range has one at least
     Raises InputError for anything else.
     """
     if ":" not in text:
-        return tuple(sorted({_size(word) for word in text.split(",")}))
+        return tuple(sorted({_counted(_size(word), reduction) for word in text.split(",")}))
     low, high = (_size(word) for word in _ends(text))
     if low > high:
         raise InputError(f"--sizes is {text[:60]!r}; a range must increase, such as 1:1M")
+    if reduction and high // reduction.element_bytes * reduction.element_bytes < low:
+        _counted(low, reduction)
     powers = {1 << exponent for exponent in range(MOST_BYTES.bit_length()) if low <= 1 << exponent <= high}
     generator = np.random.default_rng([seed, 0])
-    drawn = {_whole(size) for size in stratified_log_uniform(generator, BETWEEN, low, high)} if high > low else set()
+    unit = reduction.element_bytes if reduction else 1
+    drawn = (
+        {_whole(size, unit) for size in stratified_log_uniform(generator, BETWEEN, max(1, low), high)}
+        if high > max(1, low)
+        else set()
+    )
     return tuple(sorted(powers | {low, high} | {size for size in drawn if low <= size <= high}))
+
+
+def _counted(size: int, reduction: Reduction | None) -> int:
+    """The size; raises InputError where it is no whole count of what is reduced."""
+    if reduction is None or size % reduction.element_bytes == 0:
+        return size
+    below = size // reduction.element_bytes * reduction.element_bytes
+    nearest = " or ".join(str(each) for each in (below, below + reduction.element_bytes) if each)
+    raise InputError(
+        f"--sizes has {size} bytes, no whole count of {reduction.datatype} ({reduction.element_bytes} bytes), which is "
+        f"reduced; give {nearest}, or another --datatype"
+    )
 
 
 def _ends(text: str) -> tuple[str, str]:
@@ -100,24 +165,31 @@ def _ends(text: str) -> tuple[str, str]:
 
 
 def _size(word: str) -> int:
-    size = size_of(word.strip(), "--sizes")
+    size = size_of(word.strip(), "--sizes") if word.strip() != "0" else 0
     if size > MOST_BYTES:
         raise InputError(f"--sizes has {word[:40]!r}; the probe sends at most {MOST_BYTES >> 20} MiB")
     return size
 
 
-def _whole(size: float) -> int:
-    """A whole number of doubles, which reductions add, where that changes the size by a few per cent at most."""
+def _whole(size: float, unit: int) -> int:
+    """A whole number of doubles where that changes the size by a few per cent at most, else of `unit` bytes."""
     whole = round(size)
-    return whole if whole < 8 * _DOUBLE_BYTES else whole // _DOUBLE_BYTES * _DOUBLE_BYTES
+    unit = _DOUBLE_BYTES if whole >= 8 * _DOUBLE_BYTES else unit
+    return whole if whole < unit else whole // unit * unit
 
 
-def cases_of(operations: Sequence[tuple[str, str]], sizes_bytes: Sequence[int], ranks: int) -> tuple[Case, ...]:
-    """Every operation with every size, those without a size once. Raises InputError where the results are too large."""
+def cases_of(
+    operations: Sequence[tuple[str, str]], sizes_bytes: Sequence[int], ranks: int, reduction: Reduction
+) -> tuple[Case, ...]:
+    """Every operation with every size, those without a size once, reductions with those that are whole counts.
+
+    Raises InputError where the results are too large.
+    """
     if max(sizes_bytes) * ranks > MOST_RESULT_BYTES:
         raise InputError(f"--sizes up to {max(sizes_bytes)} bytes for {ranks} ranks take more than 1 GiB; give less")
     return tuple(
         Case(operation, form, size)
         for operation, form in operations
         for size in ((0,) if operation in UNSIZED else sizes_bytes)
+        if operation not in REDUCTIONS or size % reduction.element_bytes == 0
     )

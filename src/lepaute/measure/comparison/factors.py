@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from lepaute.archive.mpi_campaign import LibraryFacts
+from lepaute.archive.mpi_campaign import LibraryFacts, settings_text
+from lepaute.kit.text import seconds
 from lepaute.measure.comparison.asked import Asked
 from lepaute.measure.comparison.mpirun import Setting
 from lepaute.measure.node_agent.facts import cpuinfo_field
@@ -42,9 +43,17 @@ def factors_of(
         **{f"MPI implementation: {each.label}": each.text for each in libraries},
         **{f"configuration: {each.label}": each.build for each in libraries},
         **{f"compiler and flags: {each.label}": f"{each.compiler}: {each.flags}" for each in libraries},
+        **{f"variables: {each.label}": settings_text(each.settings) or "none" for each in libraries},
         "network": "shared memory of one machine",
         "processes": f"{setting.ranks} ranks on one node{oversubscribed}",
         "message sizes": f"{len(asked.sizes_bytes)} from {asked.sizes_bytes[0]} to {asked.sizes_bytes[-1]} bytes",
+        "reductions": str(asked.reduction),
+        "root": f"rank {asked.root}",
+        **(
+            {"overlap": f"{seconds(asked.compute_s)} of work before operations are waited for"}
+            if asked.compute_s
+            else {}
+        ),
         "synchronization method": synchronisation,
         "clock synchronization": setting.clock_method,
         "clock source": f"{setting.clock} (kernel: {read('clocksource.txt') or UNKNOWN})",

@@ -16,6 +16,7 @@ from lepaute.kit.text import counted, seconds
 from lepaute.measure.calibration.machines import layouts_of
 from lepaute.measure.calibration.repetition import MOST_REPETITIONS
 from lepaute.measure.comparison import numbers as counting
+from lepaute.measure.comparison import variables
 from lepaute.measure.comparison.about import facts_of
 from lepaute.measure.comparison.algorithms import algorithms_of
 from lepaute.measure.comparison.asked import Asked
@@ -77,14 +78,18 @@ class Comparison(Job):
         """Also trials, and the plan: what cannot be measured or decided is refused here, and leaves nothing behind."""
         self._tell("looking at the machine", 0.0)
         super().prepare_machine()
-        self._asked.check_same(self.workspace.state.more.get(KIND, {}).get("asked", {}))
+        begun = self.workspace.state.more.get(KIND, {})
+        self._asked.check_same(begun.get("asked", {}))
+        variables.check_same(begun, self._libraries.values())
         (name,) = self.nodes.names
         self._layout = layouts_of(self.nodes)[name]
         self._node_pus = self.nodes.call("facts")[name]["node_cores"]
         self._setting = self._chosen_setting()
         for label, library in self._libraries.items():
             self._tell(f"starting {label}", 0.0)
-            self._texts[label] = check_start(self.nodes, library, self._setting)
+            self._texts[label], ignored = check_start(self.nodes, library, self._setting)
+            for line in variables.doubts(library, ignored):
+                self._warn(line)
         self._maker = Mpiruns(self.workspace, self.nodes, self._setting, self._node_pus)
         self._trials = Trials(self._maker, self.workspace, self._libraries, self._asked, self.seed, self._warn)
         self._trials.make(lambda text: self._tell(text, 0.02))
@@ -111,6 +116,9 @@ class Comparison(Job):
             clock_method=asked.clock_method,
             warm_up=asked.warm_up,
             cold_bytes=cold_bytes,
+            reduction=asked.reduction,
+            root=asked.root,
+            compute_ns=round(1e9 * asked.compute_s),
         )
 
     def run(self) -> None:

@@ -1,9 +1,10 @@
 """The MPI libraries of a campaign: named by the user, each with the probe that its own mpicc has compiled."""
 
+import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,16 @@ from lepaute.archive.mpi_campaign import LibraryFacts
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.builds import built_once, digests
 from lepaute.kit.command import run_command
-from lepaute.kit.mpi_launcher import LAUNCHER_NAMES, MPICH, OPEN_MPI, TITLES, Launcher, launcher_at
+from lepaute.kit.mpi_launcher import (
+    INTEL_MPI,
+    LAUNCHER_NAMES,
+    MPICH,
+    MVAPICH,
+    OPEN_MPI,
+    TITLES,
+    Launcher,
+    launcher_at,
+)
 from lepaute.kit.mpi_library import MpiLibrary, check_program, find_library
 from lepaute.measure.probe_source import C_FLAGS, probe_source
 from lepaute.version import __version__
@@ -19,12 +29,12 @@ from lepaute.version import __version__
 MOST_LIBRARIES = 16
 PROGRAM, ALGORITHMS = "probe-collectives", "probe-algorithms"
 UNKNOWN = "unknown"
-_COMMON = ("collective_operations.c", "probe_common.c", "probe_mpi.c")
+_COMMON = ("collective_operations.c", "reductions.c", "probe_common.c", "probe_mpi.c")
 #: What each program is compiled of.
 SOURCES = {
     PROGRAM: (
-        *("probe_collectives.c", "point_to_point.c", "process_sync.c", "clock_sync.c", "clock_exchange.c"),
-        *("clock_model.c", "clock_offset.c", "clock_source.c", *_COMMON),
+        *("probe_collectives.c", "point_to_point.c", "one_sided.c", "process_sync.c", "clock_sync.c"),
+        *("clock_exchange.c", "clock_model.c", "clock_offset.c", "clock_source.c", *_COMMON),
     ),
     ALGORITHMS: ("probe_algorithms.c", *_COMMON),
 }
@@ -33,6 +43,15 @@ _LABELLED = re.compile(r"([^=/:,]+)=(.+)", re.DOTALL)
 #: Before each variable that a library is measured with: openmpi,OMPI_MCA_pml=ob1.
 _VARIABLE = re.compile(r",(?=[A-Za-z_][A-Za-z0-9_]*=)")
 _ASK_S = 30.0
+#: Beginnings of the variables that set a library, and what it sends messages with.
+PRELOAD = "LD_PRELOAD"
+_TRANSPORTS = ("UCX_", "FI_", PRELOAD)
+_PREFIXES = {
+    OPEN_MPI: ("OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_"),
+    MPICH: ("MPIR_CVAR_", "MPICH_", "HYDRA_"),
+    MVAPICH: ("MPIR_CVAR_", "MV2_", "MVP_"),
+    INTEL_MPI: ("I_MPI_",),
+}
 #: A function that the library lacks ends the program when it is called, and says so.
 _STUB = """
 int {name}(void) {{
@@ -63,6 +82,14 @@ class NamedLibrary:
     def environment(self) -> dict[str, str]:
         """All that its programs get beside the environment of this process."""
         return {**dict(self.library.environment), **dict(self.variables)}
+
+    def settings(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """The variables that set it: those that its specification gives, and what an environment has of its own, or of
+        what it sends messages with."""
+        prefixes = (*_PREFIXES.get(self.library.family, ()), *_TRANSPORTS)
+        variables = {**environ, **self.environment}
+        found = {name: value for name, value in variables.items() if value and name.startswith(prefixes)}
+        return dict(sorted({**found, **dict(self.variables)}.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +195,7 @@ def ready_library(named: NamedLibrary, tell: Callable[[str], None], build_dir: P
             compiler=compiler or UNKNOWN,
             flags=" ".join([command, *C_FLAGS]).strip(),
             variables=named.environment,
+            settings=named.settings(os.environ),
         ),
     )
 

@@ -1,5 +1,6 @@
 """One start of mpirun: a fresh run of a library's probe, what it wrote, and what else the machine did meanwhile."""
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,6 +15,7 @@ from lepaute.measure.comparison.cases import BLOCKING, NOTHING, Case
 from lepaute.measure.comparison.entries import COMPLETE, FAILED, MpirunBegun, MpirunEnded
 from lepaute.measure.comparison.libraries import ReadyLibrary
 from lepaute.measure.comparison.order import Batch, design_text
+from lepaute.measure.comparison.reductions import Reduction
 from lepaute.measure.comparison.tables import RAW
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.machine_load import Load, Sample, load_between
@@ -26,6 +28,7 @@ from lepaute.measure.raw_output import header_of_raw
 FOLLOW_S = 2.0
 START_LIMIT_S = 120.0
 _MOST_FAILURE = 300
+_IGNORED = re.compile(r"UCX +WARN +unused env(?:ironment)? variables?: ([A-Z0-9_,]+)")
 _MOST_HEAD_BYTES = 1 << 24
 
 
@@ -35,6 +38,7 @@ class Setting:
 
     ranks: in each; pus: the hardware thread of each rank, None where ranks are not bound
     cold_bytes: memory that is overwritten before each call, 0 for warm caches
+    reduction: of reductions; root: of operations that have one; compute_ns: work of overlapped operations
     """
 
     ranks: int
@@ -44,6 +48,14 @@ class Setting:
     clock_method: str
     warm_up: int
     cold_bytes: int
+    reduction: Reduction
+    root: int
+    compute_ns: int
+
+    @property
+    def subject(self) -> tuple[str, ...]:
+        """The options of the probes that say what is called."""
+        return "--datatype", self.reduction.datatype, "--op", self.reduction.op, "--root", str(self.root)
 
 
 def start_of(library: ReadyLibrary, setting: Setting) -> Start:
@@ -52,8 +64,8 @@ def start_of(library: ReadyLibrary, setting: Setting) -> Start:
     return Start(start.argv, {**library.named.environment, **start.environment})
 
 
-def check_start(node: Nodes, library: ReadyLibrary, setting: Setting) -> str:
-    """What MPI_Get_library_version says in a start that measures nothing.
+def check_start(node: Nodes, library: ReadyLibrary, setting: Setting) -> tuple[str, tuple[str, ...]]:
+    """What MPI_Get_library_version says in a start that measures nothing, and the variables that UCX says it ignores.
 
     Raises InputError where the ranks do not see each other: mpirun is that of another library, EnvironmentProblem where
     the probe does not run.
@@ -73,7 +85,8 @@ def check_start(node: Nodes, library: ReadyLibrary, setting: Setting) -> str:
         )
     if not result.ok or not header:
         raise EnvironmentProblem(f"{where} does not run the probe: {_failure(result, START_LIMIT_S)}")
-    return header.get("mpi", "")
+    ignored = {name for names in _IGNORED.findall(result.stdout + result.stderr) for name in names.split(",")}
+    return header.get("mpi", ""), tuple(sorted(ignored))
 
 
 def _header(node: Nodes, path: str) -> Mapping[str, str]:
@@ -112,7 +125,7 @@ class Mpiruns:
         setting, number = self._setting, len(self._workspace.noted(MpirunBegun))
         begun = MpirunBegun(number, library.label, block, place, block < 0, attempt, seed, setting.ranks)
         base = f"{self._node.place}/{begun.stem}"
-        text = design_text(batches, synchronisation or setting.synchronisation, seed)
+        text = design_text(batches, synchronisation or setting.synchronisation, seed, setting.compute_ns)
         self._node.write(f"{base}/design.csv", text)
         self._workspace.keep_file(f"designs/{begun.stem}.csv", text.encode())
         self._workspace.note(begun)
@@ -173,7 +186,7 @@ class Mpiruns:
             "--warm-up": setting.warm_up,
             "--cold-bytes": setting.cold_bytes,
         }
-        return [str(library.program), *(str(word) for pair in options.items() for word in pair)]
+        return [str(library.program), *setting.subject, *(str(word) for pair in options.items() for word in pair)]
 
     def _sample(self) -> Sample:
         """What this process uses counts as the campaign's own."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lepaute.design.draws import Draws
-from lepaute.measure.comparison.cases import BLOCKING, NOTHING, Case
+from lepaute.measure.comparison.cases import BLOCKING, NOTHING, OVERLAPPED, Case
 
 #: The calls of a case come in so many batches, far apart, each of at least so many calls: a moment's disturbance hits
 #: few calls of many cases and not all calls of one.
@@ -55,11 +55,11 @@ def shuffled_batches(
     return tuple(Draws(seed, "batches").shuffled(batches))
 
 
-def design_text(batches: Sequence[Batch], synchronisation: str, seed: int) -> str:
-    """The table that the probe reads."""
+def design_text(batches: Sequence[Batch], synchronisation: str, seed: int, compute_ns: int = 0) -> str:
+    """The table that the probe reads; compute_ns: work of overlapped operations."""
     rows = [
-        f"{number},{each.case.operation},{each.case.form},{each.case.size_bytes},{each.calls},{synchronisation},0,"
-        f"{each.window_ns}"
+        f"{number},{each.case.operation},{each.case.form},{each.case.size_bytes},{each.calls},{synchronisation},"
+        f"{compute_ns if each.case.form == OVERLAPPED else 0},{each.window_ns}"
         for number, each in enumerate(batches)
     ]
     return "\n".join(["#@generator=lepaute compare", f"#@seed={seed}", _COLUMNS, *rows]) + "\n"
