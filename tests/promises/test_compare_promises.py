@@ -1,14 +1,17 @@
 """False alarms, intervals, power and forecasts of comparisons of MPI libraries, counted on made-up ones."""
 
 import numpy as np
+import pandas
 import pytest
 from long_tests import long_but
 from scipy.stats import binom
 from support_comparisons import World
 
-from lepaute.compare.flags import ratio_warnings
+from lepaute.compare.flags import flagged, flags, ratio_warnings
+from lepaute.compare.summaries import mpirun_summaries
 from lepaute.compare.tuning import choices
 from lepaute.compare.verdicts import SIGNIFICANT, verdicts
+from lepaute.compare.wording import sentence
 from lepaute.stats.aligned_ranks import aligned_rank_test
 
 pytestmark = pytest.mark.slow
@@ -28,12 +31,12 @@ def at_most(count: int, share: float) -> int:
 
 
 @pytest.mark.parametrize("name", long_but(UNPLEASANT, "outliers", "mpiruns that differ by far"))
-@pytest.mark.parametrize(("blocks", "mpiruns"), [(10, 1)])
+@pytest.mark.parametrize(("blocks", "mpiruns"), long_but([(2, 4), (10, 1)], (2, 4)))
 def test_a_library_against_itself_is_declared_faster_in_at_most_one_comparison_of_twenty(
     name: str, blocks: int, mpiruns: int
 ) -> None:
     rng = np.random.default_rng((7, blocks, len(name)))
-    trials, rows = 40, 3
+    trials, rows = 60, 3
     families = false = 0
     for _ in range(trials):
         results = verdicts(UNPLEASANT[name].summaries(rng, rows, blocks, mpiruns), "a", "b")
@@ -67,6 +70,71 @@ def test_intervals_hold_the_true_ratio(name: str, effect: float) -> None:
         (one,) = verdicts(world.summaries(rng, 1, 6, 2), "a", "b")
         missed += not one.low <= np.exp(effect) <= one.high
     assert missed <= at_most(trials, 0.05)
+
+
+def test_eight_mpiruns_decide_what_differs_among_75_rows_and_hardly_anything_else() -> None:
+    rng = np.random.default_rng(20261126)
+    found, false = 0, []
+    for _ in range(8):
+        table = World(of_mpirun=0.01).summaries(rng, 75, 2, 4)
+        slower = (table["library"] == "b") & (table["size_bytes"] < 2**25)
+        results = verdicts(table.assign(median_s=table["median_s"] * np.where(slower, 1.2, 1.0)), "a", "b")
+        shown = [one.size_bytes < 2**25 for one in results if one.outcome in ("left faster", "right faster")]
+        found += sum(shown)
+        false.append(1 - np.mean(shown))
+    assert found >= 0.8 * 8 * 25
+    assert np.mean(false) <= 0.1  # 5 % are promised; 8 campaigns
+
+
+def test_primary_rows_are_decided_by_fewer_mpiruns_than_all() -> None:
+    table = World(of_mpirun=0.01, effect=0.3).summaries(np.random.default_rng(3), 12, 1, 4)
+    alike = (table["library"] == "b") & (table["size_bytes"] > 1)
+    table.loc[alike, "median_s"] /= np.exp(0.3)
+    row = ("Bcast", "blocking", 1)
+    assert not any(one.p_corrected <= SIGNIFICANT for one in verdicts(table, "a", "b"))
+    first, *others = verdicts(table, "a", "b", primary=[row])
+    assert (first.outcome, first.p_corrected) == ("left faster", pytest.approx(2 / 70))
+    assert all(one.p_corrected > SIGNIFICANT for one in others)
+
+
+def slow_calls(rng: np.random.Generator, share: float) -> pandas.DataFrame:
+    """Twelve mpiruns of 60 calls of both libraries; of the second one, a share of calls takes five times as long."""
+    frames = []
+    for mpirun, library in enumerate([*rng.permutation(["a", "b"] * 6), *rng.permutation(["a", "b"] * 6)]):
+        duration_s = 1e-5 * np.exp(rng.normal(0, 0.02) + rng.normal(0, 0.1, 60))
+        duration_s[rng.random(60) < share * (library == "b") + 0.005] *= 5
+        about = {"library": library, "block": mpirun // 12, "mpirun": mpirun, "operation": "Bcast"}
+        frames.append(pandas.DataFrame({"duration_s": duration_s, "form": "blocking", "size_bytes": 8, **about}))
+    return mpirun_summaries(pandas.concat(frames))
+
+
+def test_a_patch_that_makes_one_call_in_ten_five_times_slower_is_found_and_none_is_not() -> None:
+    rng = np.random.default_rng(5)
+    found = [verdicts(slow_calls(rng, 0.1), "a", "b")[0] for _ in range(12)]
+    assert sum(one.slow_calls == "right" for one in found) >= 10
+    assert not any(one.slow_calls == "left" for one in found)
+    assert "b has more slow calls: " in sentence(next(one for one in found if one.slow_calls), "a", "b")
+    clean = [verdicts(slow_calls(rng, 0.0), "a", "b")[0] for _ in range(40)]
+    assert sum(one.slow_calls is not None for one in clean) <= at_most(40, SIGNIFICANT)
+
+
+def test_a_library_that_drifts_is_named_and_a_steady_one_seldom() -> None:
+    rng = np.random.default_rng(6)
+    steady = 0
+    for _ in range(30):
+        table = World().summaries(rng, 3, 3, 4)
+        steady += any("drifts" in line for line in flagged(flags(no_calls(table), table, "median_s")))
+    assert steady <= at_most(30, SIGNIFICANT)
+    drifting = (table["library"] == "b") & (table["size_bytes"] == 2)
+    table.loc[drifting, "median_s"] = 0.7e-6 + 1e-6 * table.loc[drifting, "mpirun"]
+    line = flagged(flags(no_calls(table), table, "median_s"))[0]
+    assert line.startswith("b drifts: Bcast of 2 B goes from ")
+
+
+def no_calls(table: pandas.DataFrame) -> pandas.DataFrame:
+    """A call for each mpirun: what a flag of single calls is made of, of which there is none."""
+    table["calls"] = table["calls_inside"] = 1
+    return table
 
 
 def test_five_per_cent_are_shown_by_ten_blocks_and_one_per_cent_by_none() -> None:

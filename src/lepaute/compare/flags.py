@@ -10,6 +10,7 @@ import numpy as np
 
 from lepaute.compare.summaries import MPIRUN, ROW
 from lepaute.compare.wording import size_text
+from lepaute.kit.text import counted, seconds
 from lepaute.measure.comparison.cases import name_of
 from lepaute.stats.shift import largest_shift
 
@@ -32,6 +33,8 @@ class Flags:
 
     correlation : of successive calls in an mpirun, median over mpiruns; NaN with fewer than three calls
     shift_p     : that the values of mpiruns, in the order of their starts, change their level by chance; NaN: too few
+    trend_p     : that they rise or fall by chance (Kendall's tau); NaN: too few
+    first_s, last_s: medians of the first and of the last third of them
     normal_p    : that their logarithms are normal (Shapiro & Wilk); NaN: too few
     outside     : share of calls beyond Tukey's fences
     """
@@ -43,6 +46,9 @@ class Flags:
     mpiruns: int
     correlation: float
     shift_p: float
+    trend_p: float
+    first_s: float
+    last_s: float
     normal_p: float
     outside: float
 
@@ -58,6 +64,7 @@ def flags(
         library, operation, form, size_bytes = cast("tuple[str, str, str, int]", key)
         logs = np.log(table.sort_values("mpirun")[value].to_numpy(dtype=np.float64))
         shift = largest_shift(logs)
+        third = -(-len(logs) // 3)
         result.append(
             Flags(
                 library,
@@ -67,6 +74,9 @@ def flags(
                 len(logs),
                 float(correlations.get(key, np.nan)),
                 float("nan") if shift is None else shift.p_value,
+                _trend_p(logs),
+                float(np.exp(np.median(logs[:third]))),
+                float(np.exp(np.median(logs[-third:]))),
                 _normal_p(logs),
                 1 - float(table["calls_inside"].sum() / table["calls"].sum()),
             )
@@ -88,14 +98,37 @@ def flagged(found: tuple[Flags, ...]) -> tuple[str, ...]:
         ),
         (sum(one.normal_p <= level for one in found), "logarithms of the times of mpiruns are not normal"),
     )
-    return tuple(f"in {count} of {total} rows and libraries {words}" for count, words in kinds if count)
+    lines = [f"in {count} of {total} rows and libraries {words}" for count, words in kinds if count]
+    return (*_trends([one for one in found if one.trend_p <= level]), *lines)
+
+
+def _trends(found: list[Flags]) -> list[str]:
+    """A library that becomes slower or faster is not the one that it was: that is said first, with how much."""
+    if not found:
+        return []
+    worst = max(found, key=lambda one: abs(np.log(one.last_s / one.first_s)))
+    name = name_of(worst.operation, worst.form)
+    more = f", and so do {counted(len(found) - 1, 'other row')}" if len(found) > 1 else ""
+    return [
+        f"{worst.library} drifts: {name} of {size_text(worst.size_bytes)} goes from {seconds(worst.first_s)} to "
+        f"{seconds(worst.last_s)} while the campaign runs{more}"
+    ]
+
+
+def _trend_p(logs: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
+    if len(logs) < LEAST_MPIRUNS or float(np.ptp(logs)) == 0.0:
+        return float("nan")
+    from scipy.stats import kendalltau
+
+    return float(kendalltau(np.arange(len(logs)), logs).pvalue)
 
 
 def changing_ratios(
     summaries: "pandas.DataFrame", left: str, right: str, value: str = "median_s"
 ) -> tuple[tuple[str, str, int], ...]:
-    """The rows whose ratio of the two libraries changes from block to block beyond chance: a stretch of blocks differs.
+    """The rows whose ratio of the two libraries changes beyond chance while the campaign runs: a stretch of it differs.
 
+    The mpiruns of both are taken in the pairs in which they came: the first ones of a block, the second ones.
     A verdict is about the mix of conditions in which the campaign was made; here that mix decides by how much a library
     is faster, or even which. p-values (`largest_shift` of the logarithms of the blocks' ratios) are corrected for all
     rows.
@@ -103,7 +136,11 @@ def changing_ratios(
     rows = []
     for key, table in summaries[summaries["library"].isin([left, right])].groupby(list(ROW), observed=True):
         operation, form, size_bytes = cast("tuple[str, str, int]", key)
-        values = table.pivot_table(index="block", columns="library", values=value).sort_index()
+        ordered = table.sort_values("mpirun")
+        number = ordered.groupby(["library", "block"], observed=True).cumcount()
+        values = (
+            ordered.assign(number=number).pivot(index=["block", "number"], columns="library", values=value).sort_index()
+        )
         if {left, right} <= set(values):
             ratios = np.log((values[right] / values[left]).dropna().to_numpy(dtype=np.float64))
             shift = largest_shift(ratios) if len(ratios) >= LEAST_MPIRUNS else None

@@ -169,6 +169,7 @@ def _flags(found: "Comparison") -> list[dict[str, Any]]:
             "mpiruns": one.mpiruns,
             "correlation of calls": one.correlation,
             "p of a change of level": one.shift_p,
+            "p of a trend": one.trend_p,
             "p of normal logarithms": one.normal_p,
             "outside the fences, %": 100.0 * one.outside,
         }
