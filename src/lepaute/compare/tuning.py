@@ -8,11 +8,11 @@ that are better, the one with the least upper end of its interval is chosen.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, log2
 from typing import TYPE_CHECKING
 
 from lepaute.compare.verdicts import SIGNIFICANT, verdicts
 from lepaute.errors import InputError
+from lepaute.stats.aligned_ranks import values_to_decide
 from lepaute.stats.multiple_tests import holm
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from lepaute.archive.mpi_campaign import CampaignFacts
 
-#: Mpiruns beyond the least ones: with these alone an algorithm must win in each block.
-SPARE_MPIRUNS = 6
+#: Mpiruns beyond the least ones: with these alone an algorithm must win against each mpirun of its block.
+SPARE_MPIRUNS = 4
 #: Variables that force an algorithm of an operation; values that force none.
 _VARIABLES = (
     re.compile(r"OMPI_MCA_coll_tuned_([a-z_]+)_algorithm"),
@@ -100,11 +100,8 @@ def choices(
 
 
 def least_mpiruns(tests: int) -> int:
-    """Mpiruns of each variant below which none of so many tests can show anything, whatever the times.
-
-    Of n blocks with one mpirun of either library no one-sided p-value is below 2^-n.
-    """
-    return ceil(log2(max(1, tests) / SIGNIFICANT))
+    """Mpiruns of each variant below which none of so many one-sided tests can show anything, whatever the times."""
+    return values_to_decide(2 * SIGNIFICANT / max(1, tests))
 
 
 def mpiruns_to_tune(tests: int) -> int:
