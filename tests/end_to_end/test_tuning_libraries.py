@@ -75,7 +75,7 @@ def test_open_mpi_takes_every_rule_of_a_file_and_its_default_elsewhere(tmp_path:
 def test_variants_run_what_they_are_made_to_run(tmp_path: Path) -> None:
     specs, mpiruns = variants_to_measure("openmpi", "bcast,allreduce", "1K", 2, 1, None)
     assert specs[0] == "openmpi=openmpi"
-    assert mpiruns >= 12
+    assert mpiruns >= 10
     path = measure_libraries(specs[:3], tmp_path / "c.zip", ops="bcast,allreduce", sizes="1K", **QUICK)
     about = facts(Archive.open(path))
     assert [one.algorithms["Bcast of 1024 bytes"] for one in about.libraries[1:]] == ["basic_linear", "chain"]
