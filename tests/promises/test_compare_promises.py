@@ -7,7 +7,7 @@ from long_tests import long_but
 from scipy.stats import binom
 from support_comparisons import World
 
-from lepaute.compare.flags import flagged, flags, ratio_warnings
+from lepaute.compare.flags import flagged, flags, ratio_warnings, two_groups
 from lepaute.compare.summaries import mpirun_summaries
 from lepaute.compare.tuning import choices
 from lepaute.compare.verdicts import SIGNIFICANT, verdicts
@@ -129,6 +129,15 @@ def test_a_library_that_drifts_is_named_and_a_steady_one_seldom() -> None:
     table.loc[drifting, "median_s"] = 0.7e-6 + 1e-6 * table.loc[drifting, "mpirun"]
     line = flagged(flags(no_calls(table), table, "median_s"))[0]
     assert line.startswith("b drifts: Bcast of 2 B goes from ")
+
+
+def test_mpiruns_that_fall_into_two_groups_are_told_and_one_group_seldom_is_two() -> None:
+    rng = np.random.default_rng(7)
+    logs = np.log(np.where(rng.random(30) < 0.4, 140e-6, 600e-6)) + rng.normal(0, 0.05, 30)
+    assert np.exp(two_groups(logs)) == pytest.approx([140e-6, 600e-6], rel=0.05)
+    draws = (lambda size: rng.normal(0, 1, size), lambda size: rng.exponential(1, size))
+    false = sum(bool(two_groups(draw(size))) for size in (12, 30) for draw in draws for _ in range(100))
+    assert false <= 20  # of 400
 
 
 def no_calls(table: pandas.DataFrame) -> pandas.DataFrame:

@@ -108,7 +108,12 @@ def command(
     ] = False,
     report: Annotated[
         list[Path] | None,
-        typer.Option("--report", metavar="FILE", help="The comparison: .html to read, .json for programs."),
+        typer.Option(
+            "--report",
+            metavar="FILE",
+            help="The comparison: a page (.html), all data (.json), the rows (.csv), a LaTeX table (.tex), or a figure "
+            "(.png, .svg, .pdf); several times.",
+        ),
     ] = None,
     tune: Annotated[
         Path | None,

@@ -28,15 +28,15 @@ class Wanted:
     primary: Sequence[str]
 
     def __post_init__(self) -> None:
+        from lepaute.compare.report.files import check_name
         from lepaute.compare.verdicts import CORRECTIONS
-        from lepaute.report.files import check_report_name
 
         if not self.margin > 0:
             raise InputError(f"--margin is {100 * self.margin:g} %; it must be above 0, such as 2%")
         if self.correction not in CORRECTIONS:
             raise InputError(f"--correction is {self.correction[:40]!r}; it must be one of {', '.join(CORRECTIONS)}")
         for path in self.reports:
-            check_report_name(path)
+            check_name(path)
 
     def made_of_files(self, words: Sequence[str]) -> bool:
         """Compares files that are given in the place of libraries, or writes rules from one; false for libraries.

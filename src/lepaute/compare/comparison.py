@@ -106,7 +106,7 @@ class Comparison:
         return pandas.DataFrame(rows).assign(forecast_mpiruns=likely)
 
     def write_report(self, path: str | Path) -> None:
-        """Writes a page where the name ends in .html, an object of the same content where it ends in .json.
+        """Writes what the end of the name says: a page (.html), all data (.json), rows (.csv, .tex), a figure (.png).
 
         Raises InputError for another suffix or a folder that is not there.
         """

@@ -25,6 +25,8 @@ CORRELATED = 0.3
 MOST_NAMED = 3
 #: Mpiruns below which a test of normality says nothing.
 LEAST_MPIRUNS = 8
+#: Two groups: of how many mpiruns, how far apart, in deviations and as a logarithm, and the share of the smaller one.
+LEAST_GROUPED, APART, LEAST_GAP, LEAST_SHARE = 12, 6.0, 0.1, 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class Flags:
     shift_p     : that the values of mpiruns, in the order of their starts, change their level by chance; NaN: too few
     trend_p     : that they rise or fall by chance (Kendall's tau); NaN: too few
     first_s, last_s: medians of the first and of the last third of them
+    groups_s    : medians of the two groups that the mpiruns fall into; () where they do not
     normal_p    : that their logarithms are normal (Shapiro & Wilk); NaN: too few
     outside     : share of calls beyond Tukey's fences
     """
@@ -49,6 +52,7 @@ class Flags:
     trend_p: float
     first_s: float
     last_s: float
+    groups_s: tuple[float, ...]
     normal_p: float
     outside: float
 
@@ -77,6 +81,7 @@ def flags(
                 _trend_p(logs),
                 float(np.exp(np.median(logs[:third]))),
                 float(np.exp(np.median(logs[-third:]))),
+                tuple(float(np.exp(each)) for each in two_groups(logs)),
                 _normal_p(logs),
                 1 - float(table["calls_inside"].sum() / table["calls"].sum()),
             )
@@ -99,7 +104,40 @@ def flagged(found: tuple[Flags, ...]) -> tuple[str, ...]:
         (sum(one.normal_p <= level for one in found), "logarithms of the times of mpiruns are not normal"),
     )
     lines = [f"in {count} of {total} rows and libraries {words}" for count, words in kinds if count]
-    return (*_trends([one for one in found if one.trend_p <= level]), *lines)
+    return (*_trends([one for one in found if one.trend_p <= level]), *_grouped(found), *lines)
+
+
+def two_groups(logs: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> tuple[float, ...]:
+    """The medians of two groups of mpiruns that lie far apart; () where there are no two.
+
+    Groups are those with the least squares around their means, each of LEAST_SHARE of LEAST_GROUPED mpiruns or more,
+    further apart than APART times their mean deviation (Ashman, Bird & Zepf, Astronomical Journal 108,
+    1994, ask for 2 of mixtures of normals; a cut through a single one has about 2.6) and than LEAST_GAP.
+    """
+    values, count = np.sort(logs), len(logs)
+    least = int(np.ceil(LEAST_SHARE * count))
+    if count < LEAST_GROUPED:
+        return ()
+    cuts = range(least, count - least + 1)
+    best = min(cuts, key=lambda cut: values[:cut].var() * cut + values[cut:].var() * (count - cut))
+    low, high = values[:best], values[best:]
+    spread = float(np.sqrt((low.var() + high.var()) / 2))
+    gap = float(high.mean() - low.mean())
+    return (float(np.median(low)), float(np.median(high))) if gap > max(APART * spread, LEAST_GAP) else ()
+
+
+def _grouped(found: tuple[Flags, ...]) -> list[str]:
+    """A median of two groups says how often each occurred; a difference is that inside the groups' states."""
+    two = [one for one in found if one.groups_s]
+    if not two:
+        return []
+    worst = max(two, key=lambda one: one.groups_s[1] / one.groups_s[0])
+    low, high = worst.groups_s
+    return [
+        f"in {len(two)} of {len(found)} rows and libraries mpiruns fall into two groups, such as {worst.library}, "
+        f"{name_of(worst.operation, worst.form)} of {size_text(worst.size_bytes)}: near {seconds(low)} and near "
+        f"{seconds(high)}; medians say how often each came"
+    ]
 
 
 def _trends(found: list[Flags]) -> list[str]:

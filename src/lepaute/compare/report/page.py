@@ -170,6 +170,7 @@ def _flags(found: "Comparison") -> list[dict[str, Any]]:
             "correlation of calls": one.correlation,
             "p of a change of level": one.shift_p,
             "p of a trend": one.trend_p,
+            "two groups": " and ".join(seconds(each) for each in one.groups_s) or "–",
             "p of normal logarithms": one.normal_p,
             "outside the fences, %": 100.0 * one.outside,
         }

@@ -1,0 +1,94 @@
+"""A comparison for papers and for scripts: a figure, a LaTeX table, and the rows as CSV."""
+
+from collections.abc import Sequence
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lepaute.compare.verdicts import SIGNIFICANT, Verdict
+from lepaute.compare.wording import operation_name, size_text
+from lepaute.kit.files import whole_file
+from lepaute.kit.text import seconds, three_digits
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from lepaute.compare.comparison import Comparison
+
+PICTURES = (".png", ".svg", ".pdf")
+_SHOWN, _FAINT = "#1b4f8a", "#b9c4d0"
+#: Changes beyond are drawn at the edge, in per cent.
+_FARTHEST = 400.0
+_SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+
+
+def write_picture(found: "Comparison", path: Path) -> None:
+    """The change from the left library to the right one over the size, a panel an operation; .png, .svg or .pdf."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    operations = list(dict.fromkeys(operation_name(one) for one in found.verdicts))
+    figure = Figure(figsize=(6.4, 0.7 + 1.9 * max(1, len(operations))), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(max(1, len(operations)), 1, squeeze=False)[:, 0]
+    for panel, name in zip(panels, operations, strict=False):
+        _draw(panel, name, [one for one in found.verdicts if operation_name(one) == name])
+    figure.suptitle(f"{found.right} against {found.left}: above 0, {found.left} is faster", fontsize=10)
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, format=path.suffix.lower().removeprefix("."))
+
+
+def _draw(panel: "Axes", name: str, rows: Sequence[Verdict]) -> None:
+    places = np.arange(len(rows))
+    change = np.array([_percent(one.ratio) for one in rows])
+    low, high = (np.array([_percent(getattr(one, end)) for one in rows]) for end in ("low", "high"))
+    shown = np.array([one.p_corrected <= SIGNIFICANT for one in rows], dtype=bool)
+    panel.axhline(0.0, color="#444444", lw=0.8)
+    panel.axhspan(*(_percent(1 + sign * rows[0].margin) for sign in (-1, 1)), color="#e8ebee", lw=0)
+    for chosen, colour, label in ((shown, _SHOWN, "shown"), (~shown, _FAINT, "not shown")):
+        panel.vlines(places[chosen], low[chosen], high[chosen], color=colour, lw=1.6)
+        panel.plot(places[chosen], change[chosen], "o", color=colour, ms=4, label=label)
+    panel.set_xticks(places, [size_text(one.size_bytes) for one in rows], rotation=60, ha="right", fontsize=7)
+    panel.tick_params(axis="y", labelsize=8)
+    panel.set_ylabel(f"{name}, %", fontsize=9)
+    panel.spines[["top", "right"]].set_visible(False)
+    if not shown.all():
+        panel.legend(frameon=False, fontsize=7, loc="best")
+
+
+def _percent(ratio: float) -> float:
+    return float(np.clip(100.0 * (ratio - 1.0), -100.0, _FARTHEST)) if isfinite(ratio) else _FARTHEST
+
+
+def latex_table(found: "Comparison") -> str:
+    """A tabular of the rows: both times, the change with its interval, and stars."""
+    left, right = _latex(found.left), _latex(found.right)
+    lines = [
+        f"% {found.answer}",
+        f"% {'; '.join(f'{one.file} {one.id[:12]}' for one in found.archives)}",
+        r"\begin{tabular}{lrrrrl}",
+        r"\hline",
+        rf"operation & size & {left} & {right} & change, \% & 95\,\% interval \\",
+        r"\hline",
+    ]
+    for one in found.verdicts:
+        stars = rf"$^{{{one.stars}}}$" if one.stars else ""
+        ends = [three_digits(100 * (end - 1)) if isfinite(end) else r"$\infty$" for end in (one.low, one.high)]
+        times = " & ".join(_latex(seconds(time_s)) for time_s in (one.left_s, one.right_s))
+        lines.append(
+            rf"{_latex(operation_name(one))} & {_latex(size_text(one.size_bytes))} & {times} & "
+            rf"{three_digits(100 * (one.ratio - 1))}{stars} & [{ends[0]}, {ends[1]}] \\"
+        )
+    return "\n".join([*lines, r"\hline", r"\end{tabular}", ""])
+
+
+def _latex(text: str) -> str:
+    escaped = "".join(_SPECIAL.get(letter, rf"\{letter}" if letter in "&%$#_{}" else letter) for letter in text)
+    return escaped.replace("µ", r"$\mu$")
+
+
+def csv_text(found: "Comparison") -> str:
+    """The rows as `Comparison.to_frame` has them."""
+    return found.to_frame().to_csv(index=False)
