@@ -114,8 +114,8 @@ def test_the_command_writes_a_page_and_data_that_say_the_same(
     assert content["archives"][0]["id"] == archive.id
     assert isinstance(content["rows_that_depend_on_the_summary"], list)
     for words, message in (
-        ((str(archive.path), "--report", str(tmp_path / "r.pdf")), "must end in .html"),
-        ((str(archive.path), "--report", str(archive.path)), "must end in .html"),
+        ((str(archive.path), "--report", str(tmp_path / "r.txt")), "must end in one of .html"),
+        ((str(archive.path), "--report", str(archive.path)), "must end in one of .html"),
         (("openmpi", "mpich", "--measure-only", "--report", str(page)), "--measure-only makes none"),
         (("openmpi", "mpich", "a=mpich", "--report", str(page)), "name them with --left and --right"),
     ):

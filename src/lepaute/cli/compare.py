@@ -103,6 +103,16 @@ def command(
         str | None, typer.Option(metavar="LABEL", help="The library to compare, where archives hold more than two.")
     ] = None,
     right: Annotated[str | None, typer.Option(metavar="LABEL", help="The one to compare it with.")] = None,
+    fail_if_slower: Annotated[
+        str | None,
+        typer.Option(
+            help="End with status 1 where the right library is shown to take longer than the left one by more.",
+            metavar="SHARE",
+        ),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="With --fail-if-slower: end with status 3 where a row is undecided.")
+    ] = False,
     measure_only: Annotated[
         bool, typer.Option("--measure-only", help="Write the archive, and say nothing of which is faster.")
     ] = False,
@@ -156,6 +166,8 @@ def command(
         as_json,
         correction,
         tuple(primary or ()),
+        None if fail_if_slower is None else share_of(fail_if_slower, "--fail-if-slower"),
+        strict,
     )
     if wanted.made_of_files(libraries):
         return

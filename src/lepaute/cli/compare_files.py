@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from lepaute.compare.comparison import Comparison
 
 
-def compared_files(words: Sequence[str], wanted: "Wanted") -> "Comparison | None":
-    """The comparison of the files that the words name; None where they name libraries.
+def compared_files(words: Sequence[str], wanted: "Wanted") -> "list[Comparison]":
+    """The comparisons of the files that the words name; none where they name libraries.
 
     Raises InputError for a mixture, for files that cannot be compared, and where a report cannot be written.
     """
@@ -23,18 +23,20 @@ def compared_files(words: Sequence[str], wanted: "Wanted") -> "Comparison | None
     printed = [one for word in words if (one := named_output(word)) is not None]
     campaigns = [word for word in words if word.endswith(".zip")]
     if not (printed or campaigns):
-        return None
+        return []
     if len(words) not in (len(printed), len(campaigns)):
         raise InputError(
             f"{' '.join(words)}: archives, outputs of benchmarks and libraries cannot be mixed; give one kind"
         )
     check_outputs({"--report": list(wanted.reports)}, inputs=[*campaigns, *(path for _, path in printed)])
+    if len(campaigns) == 1:
+        return wanted.of_campaign(Archive.open(campaigns[0]))
     if campaigns:
-        return archives(*(Archive.open(name) for name in campaigns), **wanted.of_campaigns())
+        return [archives(*(Archive.open(name) for name in campaigns), **wanted.of_campaigns())]
     if len(printed) != 2 or wanted.left or wanted.right:
         raise InputError("two outputs of benchmarks are compared, in the order in which they are given: LEFT RIGHT")
     (left_label, left_file), (right_label, right_file) = printed
-    return outputs(
+    found = outputs(
         left_file,
         right_file,
         left_label=left_label,
@@ -42,3 +44,4 @@ def compared_files(words: Sequence[str], wanted: "Wanted") -> "Comparison | None
         margin=wanted.margin,
         correction="holm" if wanted.correction == "holm" else "fdr",
     )
+    return [found]

@@ -34,6 +34,34 @@ def print_comparison(found: "Comparison", reports: Sequence[Path], *, as_json: b
     print(f"{found.answer[:1].upper()}{found.answer[1:]}.")
 
 
+def print_comparisons(found: "Sequence[Comparison]", *, as_json: bool) -> None:
+    """Prints several libraries in one table, each beside the reference, the left one of all."""
+    from lepaute.compare.setting import setting_lines
+    from lepaute.compare.wording import change, operation_name, size_text
+    from lepaute.kit.text import seconds
+
+    if as_json:
+        print(json.dumps({"reference": found[0].left, "comparisons": [one.to_dict() for one in found]}))
+        return
+    for warning in dict.fromkeys(line for one in found for line in one.warnings):
+        print(f"warning: {warning}", file=sys.stderr)
+    for line in dict.fromkeys(line for one in found for line in setting_lines(one)):
+        print(line)
+    rows: dict[tuple[str, str, int], list[str]] = {}
+    for number, one in enumerate(found):
+        for verdict in one.verdicts:
+            key = (verdict.operation, verdict.form, verdict.size_bytes)
+            name, size = operation_name(verdict), size_text(verdict.size_bytes)
+            cells = rows.setdefault(key, [name, size, seconds(verdict.left_s), *["–"] * len(found)])
+            cells[3 + number] = f"{seconds(verdict.right_s)}: {change(verdict)} {verdict.stars}".rstrip()
+    lines = [["operation", "size", found[0].left, *(one.right for one in found)], *rows.values()]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    for cells in lines:
+        print("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
+    for one in found:
+        print(f"{one.answer[:1].upper()}{one.answer[1:]}.")
+
+
 def _table(found: "Comparison") -> str:
     """A line a row: what it is, both times, the algorithms where one is known, and the verdict with its stars."""
     from lepaute.compare.setting import algorithms

@@ -1,7 +1,8 @@
 """The outermost frame of every command: it turns each way of ending into an exit status and at most one line.
 
-0 done; 1 the user's subject failed (the command raised `typer.Exit(1)`); 2 bad input or environment; 70 a defect of
-ours, whose traceback is in a file that the line names; 130 interrupted; 141 the reader of our output went away.
+0 done; 1 the user's subject failed (the command raised `typer.Exit(1)`); 2 bad input or environment; 3 undecided, where
+`lepaute compare --strict` wants to know; 70 a defect of ours, whose traceback is in a file that the line names; 130
+interrupted; 141 the reader of our output went away.
 `LEPAUTE_DEBUG=1` lets exceptions through, with their traceback.
 
 Nothing is imported here that a command could do without: until `guarded` runs, Ctrl-C shows a traceback.

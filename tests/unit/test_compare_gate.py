@@ -1,0 +1,73 @@
+"""A pipeline that stops where a library became slower, and several libraries beside a reference."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support_comparisons import World, campaign
+
+from lepaute.cli.main import main
+from lepaute.compare.gate import gate
+from lepaute.compare.verdicts import verdicts
+
+
+def status(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    code = main(["compare", *map(str, words)])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_a_pipeline_stops_where_a_row_is_shown_to_be_slower_by_more_than_allowed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "c.zip"
+    campaign(path, blocks=12)  # the second library takes 35 % longer for Bcast, and as long for Allreduce
+    code, _, said = status(capsys, path, "--fail-if-slower", "20%")
+    assert (code, said.splitlines()[-1]) == (1, "mpich is slower by more than 20 % in 1 row: Bcast of 8 B")
+    code, _, said = status(capsys, path, "--fail-if-slower", "60%")
+    assert (code, said.splitlines()[-1]) == (0, "mpich is slower by more than 60 % in none of 2 rows")
+    for options, refused in (
+        (("--strict",), "--strict is about --fail-if-slower"),
+        (("--fail-if-slower", "-1%"), "--fail-if-slower"),
+        (("--correction", "none"), "--correction is 'none'; it must be one of fdr, holm"),
+    ):
+        code, _, said = status(capsys, path, *options)
+        assert code == 2
+        assert refused in said
+
+
+def test_what_is_undecided_is_said_and_has_a_status_of_its_own_where_that_is_wanted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "few.zip"
+    campaign(path, blocks=4)
+    for options, wanted in (((), 0), (("--strict",), 3)):
+        code, _, said = status(capsys, path, "--fail-if-slower", "5%", *options)
+        assert code == wanted
+        assert "mpich is shown to be slower by more than 5 % in no row; undecided: 2 rows: " in said
+
+
+def test_rows_are_slower_undecided_or_neither() -> None:
+    rng = np.random.default_rng(2)
+    slow = verdicts(World(effect=0.2, of_mpirun=0.005).summaries(rng, 2, 2, 4), "a", "b")
+    assert len(gate(slow, "b", 0.05).slower) == 2
+    assert gate(slow, "b", 0.5).slower == gate(slow, "b", 0.5).undecided == ()
+    equal = verdicts(World(of_mpirun=0.1).summaries(rng, 2, 2, 4), "a", "b")
+    assert gate(equal, "b", 0.01).slower == ()
+    assert gate(equal, "b", 0.01).undecided
+
+
+def test_reports_are_rows_a_table_for_latex_and_a_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "c.zip"
+    campaign(path, ("open_mpi", "mpich"), blocks=12)
+    names = ["r.csv", "r.tex", "r.png", "r.svg", "r.pdf"]
+    code, _, said = status(capsys, path, *(word for name in names for word in ("--report", tmp_path / name)))
+    assert code == 0, said
+    table = (tmp_path / "r.tex").read_text()
+    assert r"operation & size & open\_mpi & mpich &" in table
+    assert table.count(r"\\") == 3
+    assert (tmp_path / "r.csv").read_text().count("\n") == 3
+    heads = {"r.png": b"\x89PNG", "r.svg": b"<?xml", "r.pdf": b"%PDF"}
+    assert all((tmp_path / name).read_bytes().startswith(head) for name, head in heads.items())
+    code, _, said = status(capsys, path, "--report", tmp_path / "r.txt")
+    assert (code, "must end in one of .html (a page)" in said) == (2, True)
