@@ -78,5 +78,5 @@ def test_exact_sharing_can_be_asked_for_by_setting_it(dahu):
     exact = override(dahu, {"network.sharing": "exact"})
     assert exact.network.sharing == "exact"
     assert exact.sha256 != dahu.sha256
-    prediction = predict(Hpl(n=1000), exact, runs=1, settings={"network.sharing": "exact"})
+    prediction = predict(Hpl(n=1000), exact, runs=1, applied={"network.sharing": "exact"})
     assert prediction.to_dict()["parameters"]["set"] == {"network.sharing": "exact"}

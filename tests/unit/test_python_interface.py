@@ -115,12 +115,23 @@ def test_a_prediction_is_a_frame_with_a_row_a_run_that_can_be_put_below_others(p
 
 
 def test_overrides_of_the_platform_are_columns():
-    from lepaute.platform.io import override
+    hpl, settings = lp.Hpl(n=1000, p=1, q=2), {"scale.computing": "0.5"}
+    usual, slowed = (lp.predict(hpl, "dahu", runs=1, settings=each) for each in ({}, settings))
+    assert slowed.to_frame()["set scale.computing"].tolist() == ["0.5"]
+    assert slowed.run_list[0].time_s > 1.5 * usual.run_list[0].time_s
+    with pytest.raises(lp.LepauteError, match="no field"):
+        lp.predict(hpl, "dahu", runs=1, settings={"network.speed": "2"})
 
-    settings = {"network.flow_factor": "scale"}
-    platform = override(lp.load_platform("dahu"), settings)
-    frame = lp.predict(lp.Hpl(n=1000), platform, runs=1, settings=settings).to_frame()
-    assert frame["set network.flow_factor"].tolist() == ["scale"]
+
+def test_settings_that_change_no_time_are_said_with_what_would():
+    hpl = lp.Hpl(n=1000, p=2, q=1)
+    width = {"network.node_link.bandwidth_Bps": "25e9"}
+    found = lp.predict(hpl, "dahu", runs=2, settings={**width, "scale.computing": "2"})
+    assert [line for line in found.warnings if "--set" in line] == [
+        "--set network.node_link.bandwidth_Bps=25e9 changes no time of this run: the segments of messages decide it; "
+        "scale.bandwidth=FACTOR turns them and the links"
+    ]
+    assert not any("--set" in line for line in lp.predict(hpl, "dahu", runs=2).warnings)
 
 
 def test_a_segmentation_is_a_frame_with_a_row_a_segment(line):

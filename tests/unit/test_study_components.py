@@ -6,7 +6,8 @@ import pytest
 
 import lepaute as lp
 from lepaute.errors import InputError
-from lepaute.study.components import slowest_nodes, with_components, with_population_knobs
+from lepaute.platform.components import with_components
+from lepaute.study.components import slowest_nodes, with_population_knobs
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Point
 from lepaute.study.schema import study_of

@@ -25,7 +25,7 @@ def run(asked: dict[str, Any]) -> dict[str, Any]:
     hpl = Hpl(**asked["hpl"])
     began_s = time.process_time()
     found = [
-        predict(hpl, platform, runs=1, seed=seed, layers=layers, settings=asked["set"], fidelity="full")
+        predict(hpl, platform, runs=1, seed=seed, layers=layers, applied=asked["set"], fidelity="full")
         for seed in asked["seeds"]
     ]
     return {

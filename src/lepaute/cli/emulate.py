@@ -111,6 +111,7 @@ def program(
     from lepaute.errors import InputError
     from lepaute.kit.outputs import check_outputs
     from lepaute.kit.printable import unfiltered
+    from lepaute.platform import load_platform
     from lepaute.simulate import Program, predict_all
     from lepaute.simulate.plot import plot_scaling
     from lepaute.simulate.scaling import scaling
@@ -133,7 +134,8 @@ def program(
     layers, learnt = uncertainty.layers(), uncertainty.learnt()
     # A batch system ends a job with SIGTERM: SimGrid's process must end too, and its folder go.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    machine, overrides = platform_of(platform, settings)
+    given_platform = load_platform(platform)
+    _, overrides = platform_of(given_platform, settings)
     options = Options(
         computing="measured" if computing == "measured" else "none",
         contention=contention,
@@ -154,7 +156,7 @@ def program(
                 path = program_in(build_program(source, make, skip or [], kept.folder), given[0])
             predictions = predict_all(
                 [Program(path, tuple(arguments), count, options=options) for count in counts],
-                machine,
+                given_platform,
                 runs=runs,
                 seed=seed,
                 layers=layers,

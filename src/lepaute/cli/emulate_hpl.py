@@ -50,6 +50,7 @@ def hpl(
     from lepaute.cli.predict_text import readable
     from lepaute.kit.outputs import check_outputs
     from lepaute.measure.hpl_source import source_key, unpack_source
+    from lepaute.platform import load_platform
     from lepaute.simulate import predict_all
     from lepaute.simulate.apps.hpl.emulation import START_S, build_hpl_smpi
     from lepaute.simulate.smpi.engine import Smpi
@@ -60,7 +61,8 @@ def hpl(
     hpls, from_file = applications_of(context, Hpl, values, files)
     # A batch system ends a job with SIGTERM: SimGrid's process must end too, and its folder go.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    machine, overrides = platform_of(platform, settings)
+    given_platform = load_platform(platform)
+    machine, overrides = platform_of(given_platform, settings)
     mapping = placement.on(machine, hpls[0].threads_per_rank)
     program = build_hpl_smpi(unpack_source, source_key())
     with EmulatedTrace(traces) as kept:
@@ -68,7 +70,7 @@ def hpl(
             engine = Smpi(program, limits=Limits(timeout), on_progress=on_progress, keep=kept.keep)
             predictions = predict_all(
                 hpls,
-                machine,
+                given_platform,
                 runs=runs,
                 seed=seed,
                 layers=layers,

@@ -71,6 +71,7 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
     ) -> None:
         from lepaute.cli.progress import progress_bar
         from lepaute.kit.outputs import check_outputs
+        from lepaute.platform import load_platform
         from lepaute.simulate import predict_all
 
         check_outputs(
@@ -80,7 +81,8 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         layers, learnt = uncertainty.layers(), uncertainty.learnt()
         applications, from_file = applications_of(context, application, values, files)
         request = narrowed(traces.request(), applications)
-        machine, overrides = platform_of(platform, settings)
+        given_platform = load_platform(platform)
+        machine, overrides = platform_of(given_platform, settings)
         mapping = placement.on(machine, applications[0].threads_per_rank)
         others = alternatives(against or [], applications, machine, settings, placement)
         simulated = "full" if request and fidelity == "auto" else fidelity
@@ -93,7 +95,7 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
             with progress_bar(BAR_AFTER_S) as tell:
                 predictions = predict_all(
                     applications,
-                    machine,
+                    given_platform,
                     runs=runs,
                     seed=seed,
                     layers=layers,

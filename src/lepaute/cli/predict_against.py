@@ -55,7 +55,7 @@ class Alternative:
             runs=len(reference.run_list),
             seed=reference.seed,
             layers=reference.conditions.layers,
-            settings=reference.settings,
+            applied=reference.settings,
             mapping=self.mapping,
             fidelity=reference.conditions.fidelity,
             repeat=repeat,

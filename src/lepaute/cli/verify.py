@@ -168,7 +168,7 @@ def hpl(
         guard = watching(machine, program.coretype, other_machine=where.other_machine)
         lag_s = lag_of_runs(machine, cases, repeats, output_dir, resume=resume)
         number = _RUNS if runs is None else runs
-        predicted = partial(predict, platform=machine, seed=seed, settings=overrides, mapping=mapping, lag_s=lag_s)
+        predicted = partial(predict, platform=machine, seed=seed, applied=overrides, mapping=mapping, lag_s=lag_s)
         with progress_bar() as tell:
             verification = verify(
                 cases,

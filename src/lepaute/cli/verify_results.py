@@ -75,7 +75,7 @@ def compare_results(
                 runs=runs,
                 seed=seed,
                 repeat=repeat,
-                settings=overrides,
+                applied=overrides,
                 mapping=mapping,
                 progress=lambda share: tell("simulating", share),
                 run_s=run_s,

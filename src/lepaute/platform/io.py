@@ -68,9 +68,14 @@ def platform_text(platform: Platform) -> str:
 def override(platform: Platform, settings: Mapping[str, str]) -> Platform:
     """`platform` with fields replaced: {"network.flow_factor": "scale", "kernels[0].threads": "2"}; values are YAML.
 
+    Knobs such as {"scale.bandwidth": "2"} (`components`) turn what the fields have made.
     Raises what `with_values` raises.
     """
-    return with_values(platform, {field: read_yaml(value, f"--set {field}") for field, value in settings.items()})
+    from lepaute.platform.components import KNOBS, with_components
+
+    values = {field: read_yaml(value, f"--set {field}") for field, value in settings.items()}
+    knobs = {field: values.pop(field) for field in settings if field.startswith(KNOBS)}
+    return with_components(with_values(platform, values) if values else platform, knobs)
 
 
 def with_values(platform: Platform, values: Mapping[str, Any]) -> Platform:

@@ -14,6 +14,7 @@ from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.energy import energy_of_run
 from lepaute.simulate.estimate import available_cores
 from lepaute.simulate.fidelity import sampling_sd, sampling_warnings
+from lepaute.simulate.idle_settings import idle_settings
 from lepaute.simulate.lag import at_lag
 from lepaute.simulate.layers import Layers
 from lepaute.simulate.mapping import Mapping
@@ -52,7 +53,8 @@ def predict(
     runs: int = DEFAULT_RUNS,
     seed: int = 1,
     layers: Layers | None = None,
-    settings: dict[str, str] | None = None,
+    settings: MappingOf[str, str] | None = None,
+    applied: MappingOf[str, str] | None = None,
     mapping: Mapping | None = None,
     fidelity: str = "auto",
     trace: "TraceRequest | None" = None,
@@ -66,7 +68,9 @@ def predict(
     """Simulates `runs` runs; run i uses seed + i. Deterministic, whatever the number of threads.
 
     platform : or the name of a shipped one, or a file
-    settings : overrides of the platform that were applied before, recorded in the result
+    settings : fields of the platform and knobs with other values, as `override` takes them; one that changes no time is
+        named in a warning
+    applied : such settings that the platform has already, recorded in the result
     mapping : ranks to cores; the first nodes one after the other unless given
     fidelity : auto, full or sampled
     trace : ranks and steps of the first run to trace
@@ -86,6 +90,7 @@ def predict(
         seed=seed,
         layers=layers,
         settings=settings,
+        applied=applied,
         mapping=mapping,
         fidelity=fidelity,
         trace=trace,
@@ -106,7 +111,8 @@ def predict_all(
     runs: int = DEFAULT_RUNS,
     seed: int = 1,
     layers: Layers | None = None,
-    settings: dict[str, str] | None = None,
+    settings: MappingOf[str, str] | None = None,
+    applied: MappingOf[str, str] | None = None,
     mapping: Mapping | None = None,
     fidelity: str = "auto",
     trace: "TraceRequest | None" = None,
@@ -136,18 +142,25 @@ def predict_all(
             raise InputError(f"{name} is {value!r:.80}; give a {kind.__name__} (from {kind.__module__})")
     if trace is not None and len(applications) > 1:
         raise InputError(f"a trace is of one combination, and there are {len(applications)}; shorten the lists")
-    machine, lag = at_lag(loaded(platform), lag_s)
-    conditions = Conditions(
-        machine,
-        layers or Layers(),
-        mapping or Mapping(),
-        fidelity,
-        trace,
-        dict(settings or {}),
-        repeat,
-        transfer,
-        lag,
-    )
+    from lepaute.platform import override
+
+    given, settings = loaded(platform), dict(settings or {})
+
+    def conditions_with(settings: "MappingOf[str, str]", trace: "TraceRequest | None") -> Conditions:
+        machine, lag = at_lag(override(given, settings) if settings else given, lag_s)
+        return Conditions(
+            machine,
+            layers or Layers(),
+            mapping or Mapping(),
+            fidelity,
+            trace,
+            {**(applied or {}), **settings},
+            repeat,
+            transfer,
+            lag,
+        )
+
+    conditions = conditions_with(settings, trace)
     engine = engine or usual_engine(applications[0])
     simulator = engine.on(conditions)
     costs = run_s or [application.events for application in applications]
@@ -172,6 +185,13 @@ def predict_all(
         if runs > 1
         and is_worth_drawing(application, engine, outside_of(application, runs_of[at][WHOLE][0], conditions).share)
     }
+
+    def time_without(at: int, others: "MappingOf[str, str]") -> float:
+        simulator = engine.on(conditions_with(others, None))
+        simulator.prepare(applications[at])
+        return task_of(simulator, applications[at], (at, "idle", 0), costs[at], seed).work().time_s
+
+    idle = idle_settings(settings, [runs_of[at][WHOLE][0].time_s for at in range(len(applications))], time_without)
     drawn = by_application(run_tasks(tasks_of_draws(doubtful, engine, conditions)), len(applications))
     return [
         prediction_of(
@@ -181,6 +201,7 @@ def predict_all(
             runs_of[at].pop(WHOLE),
             runs_of[at] if parts else None,
             relative_sd_of_runs(drawn[at]) if at in doubtful else None,
+            idle,
         )
         for at, application in enumerate(applications)
     ]
@@ -279,6 +300,7 @@ def prediction_of(
     runs: "Sequence[SimulatedRun]",
     runs_of_parts: "dict[str, list[SimulatedRun]] | None",
     extrapolation_sd: float | None = None,
+    further_warnings: "Sequence[str]" = (),
 ) -> Prediction:
     """The prediction that the runs of one application make together.
 
@@ -326,6 +348,7 @@ def prediction_of(
             *simulator.warnings(first),
             *sampling_warnings(runs),
             *trust.warnings,
+            *further_warnings,
         ),
         simulation=figures_of(runs),
         settings=dict(conditions.settings),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.quantities import lag_of
+from lepaute.platform.components import KNOBS, with_components
 from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.lag import at_lag
 from lepaute.simulate.layers import Layers
@@ -21,7 +22,7 @@ from lepaute.simulate.mapping import Mapping as RankMapping
 from lepaute.simulate.mapping import platform_slots
 from lepaute.simulate.transfer import read_transfer
 from lepaute.study.applications import application_of
-from lepaute.study.components import slowest_nodes, with_components, with_population_knobs
+from lepaute.study.components import slowest_nodes, with_population_knobs
 from lepaute.study.evaluation import SCENARIO, Point, Trial
 from lepaute.study.schema import PlacedRandomly, Study
 from lepaute.version import __version__
@@ -240,7 +241,7 @@ class Configurations:
             platform = self._synthesized(platform, population)
         elif population:
             platform = with_population_knobs(platform, population)
-        knobs = {path: value for path, value in values.items() if path.startswith(("scale.", "noise."))}
+        knobs = {path: value for path, value in values.items() if path.startswith(KNOBS)}
         return platform, with_components(platform, knobs)
 
     def _base(self, name: str) -> "Platform":
