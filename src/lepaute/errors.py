@@ -23,7 +23,7 @@ class LepauteError(Exception):
         return [*lines, f"{type(self).__name__}: {self}", *getattr(self, "__notes__", ())]
 
 
-class InputError(LepauteError):
+class InputError(LepauteError, ValueError):
     """An argument or a parameter has a value that cannot be."""
 
 

@@ -119,7 +119,7 @@ def test_overrides_of_the_platform_are_columns():
     usual, slowed = (lp.predict(hpl, "dahu", runs=1, settings=each) for each in ({}, settings))
     assert slowed.to_frame()["set scale.computing"].tolist() == ["0.5"]
     assert slowed.run_list[0].time_s > 1.5 * usual.run_list[0].time_s
-    with pytest.raises(lp.LepauteError, match="no field"):
+    with pytest.raises(ValueError, match="no field"):
         lp.predict(hpl, "dahu", runs=1, settings={"network.speed": "2"})
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from lepaute.design.cells import Value, is_one_line, joined, shortened, split_cells
 from lepaute.design.columns import DECLARATION, ROW_NUMBER, Column, DeclaredColumn, declared, schema_of
-from lepaute.errors import DesignError
+from lepaute.errors import DesignError, InputError
 from lepaute.kit.files import write_whole
 from lepaute.kit.notebook import table_html
 
@@ -64,6 +64,8 @@ class Design:
             for column, value in zip(schema, row, strict=True):
                 try:
                     column.check(value)
+                except InputError:
+                    raise
                 except ValueError as problem:
                     raise DesignError(
                         f"design row {number}: {column.name} is {shortened(str(value))}; {problem}. Correct the row."
@@ -134,6 +136,8 @@ def read_design(path: Path | str) -> Design:
     try:
         with Path(path).open("rb") as file:
             return _design_of(_lines(file, str(path)), str(path))
+    except InputError:
+        raise
     except (OSError, ValueError) as problem:  # ValueError: a name with a null character
         reason = getattr(problem, "strerror", None) or str(problem)
         raise DesignError(f"{path}: cannot be read ({reason}); check the name") from None
@@ -224,6 +228,8 @@ def _rows(lines: Iterable[tuple[int, str]], schema: Schema, where: str) -> Itera
         for column, cell in zip(schema, cells[1:], strict=True):
             try:
                 value = column.parse(cell)
+            except InputError:
+                raise
             except ValueError as problem:
                 raise DesignError(
                     f"{place}: {column.name} is {shortened(cell)}; {problem}. "

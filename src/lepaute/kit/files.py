@@ -56,6 +56,8 @@ def check_output(path: Path, option: str = "") -> Path:
     try:
         target = _target_of(path)
         mode = _mode(target)
+    except InputError:
+        raise
     except (OSError, ValueError) as problem:  # ValueError: a name with a null character
         reason = getattr(problem, "strerror", None) or problem
         raise InputError(f"{name!r}: cannot be written ({reason}); choose another name") from None

@@ -39,6 +39,8 @@ def parse_node_set(text: str) -> tuple[str, ...]:
         if len(nodes) > MOST_NODES:
             raise InputError(f"{text[:60]!r} names more than {MOST_NODES} nodes")
         names = tuple(str(name) for name in nodes)
+    except InputError:
+        raise
     except (NodeSetException, RangeSetException, GroupResolverError, GroupSourceError, ValueError) as problem:
         raise InputError(f"{text[:60]!r} is not a set of nodes: {' '.join(str(problem).split())[:200]}") from None
     if not names:

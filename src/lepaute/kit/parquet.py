@@ -23,6 +23,8 @@ def reading_table(name: str) -> Iterator[None]:
     try:
         yield
     # Most derive from ValueError, some from others of these.
+    except InputError:
+        raise
     except (
         pyarrow.ArrowException,
         ValueError,

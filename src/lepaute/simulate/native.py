@@ -99,6 +99,8 @@ class NativeSimulator:
                 run_seed=run_seed,
                 progress=None if progress is None else progress.core,
             )
+        except InputError:
+            raise
         except (RuntimeError, ValueError) as error:
             raise SimulationError(f"{error}; platform {platform.name}, {application.label}") from error
         run = simulated_run(result, application, conditions.platform, seed, began_s)

@@ -18,6 +18,8 @@ def core_topology(platform: "Platform") -> _core.Topology:
     """
     try:
         return _build(platform)
+    except InputError:
+        raise
     except ValueError as error:
         raise InputError(f"platform {platform.name}: topology: {error}; correct the platform file") from None
 

@@ -85,6 +85,8 @@ class FolderBackend(Backend):
                     lost = problem
                     if read_index(self.folder) == index:
                         break
+                except InputError:
+                    raise
                 except (duckdb.Error, ValueError, MemoryError) as problem:  # ValueError: texts that are no UTF-8
                     raise _unreadable(self.folder, index, problem) from None
         raise InputError(f"{self.name}: a file of the store cannot be read ({_told(lost)})")
@@ -96,6 +98,8 @@ class FolderBackend(Backend):
 
         try:
             return parquet_rows(str(self.folder / place), columns, None if nodes is None else (node_column, nodes))
+        except InputError:
+            raise
         except (OSError, ValueError, pyarrow.ArrowException) as problem:
             raise InputError(f"{self.folder / place}: cannot be read ({_told(problem)}); {_DAMAGED}") from None
 

@@ -35,6 +35,8 @@ def rows_of(table: Table, frame: "pandas.DataFrame") -> "pyarrow.Table":
             raise InputError(f"{table.name}: row {int(absent.argmax()) + 1} has no {field.name}")
         try:
             columns.append(_column(given, field.type))
+        except InputError:
+            raise
         except (pyarrow.ArrowException, TypeError, ValueError, OverflowError):
             raise InputError(
                 f"{table.name}: column {field.name} is not of type {table.columns[field.name]} throughout"

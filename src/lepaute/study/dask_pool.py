@@ -88,6 +88,8 @@ class DaskPool:
         try:
             self._cluster = _local(self.workers) if scheduler == "local" else _jobs(scheduler, self.workers, folder)
             self._client: Any = import_module("distributed").Client(self._cluster, set_as_default=False)
+        except InputError:
+            raise
         except (OSError, ValueError, RuntimeError, ImportError, TimeoutError) as error:
             raise EnvironmentProblem(f"no workers by {scheduler}: {' '.join(str(error).split())[:300]}") from None
         self._client.register_plugin(_plugin(self._name, configurations))

@@ -71,6 +71,8 @@ class Expression:
             raise InputError(
                 f"{self.text!r}: there is no {missing.args[0]}; known are {', '.join(sorted(names))}"
             ) from None
+        except InputError:
+            raise
         except (ArithmeticError, TypeError, ValueError) as error:
             raise InputError(f"{self.text!r}: has no value ({error})") from None
         return value

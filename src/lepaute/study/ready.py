@@ -267,6 +267,8 @@ def _tree(platform: "Platform", tree: str | None) -> _Tree:
         levels, children, parents, cables = tree.split(";")
         below, leaves = map(int, children.split(","))
         found = _Tree(below, leaves, int(parents.split(",")[1]), int(cables.split(",")[1]), own)
+    except InputError:
+        raise
     except (ValueError, IndexError):
         levels, found = "", _Tree(0, 0, 0, 0, own)
     if levels != "2" or min(found[:4]) < 1:

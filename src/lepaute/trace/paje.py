@@ -145,6 +145,8 @@ class PajeReader:
                         yield event
             if not line.endswith(b"\n"):
                 raise InputError(f"{self.path}, line {number}: the last line is incomplete; the file is truncated")
+        except InputError:
+            raise
         except (KeyError, IndexError, ValueError):
             raise self._complaint(number, words) from None
         finally:

@@ -72,6 +72,8 @@ class RunJournal:
                 sentinel_before_s=_seconds(entry.get("sentinel_before_s")),
                 sentinel_after_s=_seconds(entry.get("sentinel_after_s")),
             )
+        except InputError:
+            raise
         except (KeyError, TypeError, ValueError):
             raise InputError(f"{self.path}: invalid line ({str(entry)[:80]}); remove it") from None
 

@@ -67,6 +67,8 @@ def sealed_before(
         sealed = json.loads(data)
         seal = Seal(path, sha256, sealed.pop("created"))
         figures = [SimulationFigures(**one["simulation"]) for one in sealed["predictions"]]
+    except InputError:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OSError):
         raise InputError(
             f"{folder}: {PREDICTIONS_FILE} and {SEAL_FILE} are damaged; give another --output-dir"

@@ -137,6 +137,8 @@ def _is_number(cell: str) -> bool:
 def _size(cell: str, where: str) -> float:
     try:
         return checked(float(cell), cell, "size", where)
+    except InputError:
+        raise
     except ValueError:
         try:
             return float(size_of(cell.removesuffix("B"), "the size"))
@@ -149,6 +151,8 @@ def _value(cell: str, what: str, where: str) -> float | None:
         return None
     try:
         return checked(float(cell), cell, what, where)
+    except InputError:
+        raise
     except ValueError:
         point = "; write decimals with a point" if re.fullmatch(r"[+-]?\d+,\d+", cell) else ""
         raise InputError(f"{where}: the {what} is {cell[:40]!r}; it must be a number{point}") from None

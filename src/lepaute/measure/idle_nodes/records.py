@@ -78,5 +78,7 @@ def _record(path: Path) -> SubmittedTest:
             str(plain["reason"]),
             None if plain["ended_s"] is None else float(plain["ended_s"]),
         )
+    except InputError:
+        raise
     except (KeyError, TypeError, ValueError):
         raise InputError(f"{path}: is not a record of a node test; move it elsewhere") from None

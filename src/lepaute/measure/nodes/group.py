@@ -175,6 +175,8 @@ class Nodes:
                 fields = pending.done.result(timeout_s)
                 try:
                     result = result_of(pending, fields, argv, environment)
+                except InputError:
+                    raise
                 except (TypeError, ValueError, OverflowError):
                     raise pending.channel.give_up(f"its agent sent no result of {argv[0]}") from None
                 results[result.node] = result

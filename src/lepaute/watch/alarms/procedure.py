@@ -85,6 +85,8 @@ def settings_of(store: "Store") -> AlarmSettings:
     days = store.alarm_days()
     try:
         return AlarmSettings(**json.loads(days["added"].iloc[0])["settings"]) if len(days) else AlarmSettings()
+    except InputError:
+        raise
     except (KeyError, TypeError, ValueError) as problem:
         raise InputError(f"this is no stored state of alarms ({problem}); judge into a new store") from None
 
