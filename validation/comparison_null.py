@@ -5,16 +5,19 @@
 Fixed before anything was looked at; other programs use the machine meanwhile, at any load:
 
 * same: 20 campaigns of one library under two prefixes, Open MPI and MPICH in turn; Bcast and Allreduce of 8 bytes, 1
-  KiB and 32 KiB (6 rows) on 2 ranks, 40 calls, 12 blocks. Goals: at most 3 of 20 campaigns have a row that counts as
-  decided after Holm's correction (97.5 % quantile of the binomial distribution with 5 %); the share of rows with p <=
-  0.05 before it is within 5 % -+ 2.09 standard errors, the larger one of the spread between campaigns and of
+  KiB and 32 KiB (6 rows) on 2 ranks, 40 calls, 12 mpiruns of each. Goals: at most 3 of 20 campaigns have a row that
+  counts as decided after the correction (97.5 % quantile of the binomial distribution with 5 %); the share of rows with
+  p <= 0.05 before it is within 5 % -+ 2.09 standard errors, the larger one of the spread between campaigns and of
   independent rows;
-* disturbed: 4 such campaigns of 18 blocks, in blocks 7 to 12 of which another program takes one of the two cores.
+* disturbed: 4 such campaigns of 18 mpiruns of each, in the middle third of which another program takes one of the two
+  cores.
   Goals: at most 1 of 4 campaigns has a decided row; rows as above, with 3.18 standard errors of 4 campaigns;
-* slowed: the same, with calls that take 5 µs longer in blocks 7 to 12, of both libraries (a shim between program and
+* slowed: the same, with calls that take 5 µs longer in the middle third, of both libraries (a shim between program and
   library); added when the other program had shown not to change medians; goals as for disturbed;
+* periodic: 6 campaigns of 16 mpiruns of each, with calls that take 5 µs longer in every third, fourth or fifth mpirun
+  of the campaign, whichever library's it is; goals as for the same, with 2.57 standard errors of 6 campaigns;
 * beside it, of the same mpiruns, the usual order: all of one library first (of the disturbed and slowed campaigns,
-  blocks 1 to 6 of one and 7 to 12 of the other) and the test of Mann and Whitney, without blocks.
+  the first third of one and the middle third of the other) and the test of Mann and Whitney, without blocks.
 
 Writes accuracy/comparison_null.csv.gz (a row an mpirun, operation and size) and a section of accuracy.md.
 """
@@ -28,14 +31,15 @@ from pathlib import Path
 import numpy as np
 import pandas
 from support.goals import Goal, status
-from support.mpi_campaigns import goal_rows, judged, measured, prefix
+from support.mpi_campaigns import goal_rows, judged, measured, numbers, prefix
 from support.page import replace_section
 
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARIES = ("openmpi", "mpich")
 #: Campaigns by kind.
-CAMPAIGNS = {"same": 20, "disturbed": 4, "slowed": 4}
-BLOCKS, DISTURBED_BLOCKS, MIDDLE = 12, 18, range(6, 12)
+CAMPAIGNS = {"same": 20, "disturbed": 4, "slowed": 4, "periodic": 6}
+#: Of each library.
+MPIRUNS = {"same": 12, "disturbed": 18, "slowed": 18, "periodic": 16}
 LEVEL = 0.05
 #: Waits after Bcast and Allreduce while a file is there.
 SHIM = """
@@ -100,7 +104,7 @@ def main() -> int:
 def campaigns(folder: Path, kind: str) -> pandas.DataFrame:
     """A row an mpirun, operation and size of each campaign of a kind, with `kind`, `campaign` and `family`."""
     tables, sign = [], folder / "slow"
-    shim = SHIM.replace("FILE", str(sign)) if kind == "slowed" else ""
+    shim = SHIM.replace("FILE", str(sign)) if kind in ("slowed", "periodic") else ""
     for family in LIBRARIES:
         for label in ("first", "second"):
             prefix(folder / family / label, f"mpicc.{family}", f"mpirun.{family}", shim)
@@ -108,10 +112,10 @@ def campaigns(folder: Path, kind: str) -> pandas.DataFrame:
     for campaign in range(seed - 1, seed - 1 + count):
         family = LIBRARIES[campaign % 2]
         libraries = [f"{label}={folder / family / label}" for label in ("first", "second")]
-        blocks = BLOCKS if kind == "same" else DISTURBED_BLOCKS
-        with Disturbance(kind, sign) as disturbance:
+        mpiruns = MPIRUNS[kind]
+        with Disturbance(kind, sign, 3 + campaign % 3) as disturbance:
             table = measured(
-                libraries, "bcast,allreduce", "8,1K,32K", 40, blocks, seed=campaign + 1, progress=disturbance.told
+                libraries, "bcast,allreduce", "8,1K,32K", 40, mpiruns, seed=campaign + 1, progress=disturbance.told
             )
         tables.append(table.assign(kind=kind, campaign=campaign, family=family))
         print(f"campaign {campaign + 1}: {kind}, {family}", file=sys.stderr)
@@ -119,19 +123,21 @@ def campaigns(folder: Path, kind: str) -> pandas.DataFrame:
 
 
 class Disturbance:
-    """What happens while the blocks MIDDLE are measured: a program that takes core 0, or the sign to be slow."""
+    """What happens while some mpiruns are measured: a program that takes core 0, or the sign to be slow."""
 
-    def __init__(self, kind: str, sign: Path) -> None:
-        self._kind, self._sign, self._program = kind, sign, None
+    def __init__(self, kind: str, sign: Path, period: int) -> None:
+        self._kind, self._sign, self._period, self._program = kind, sign, period, None
 
     def told(self, message: str, _share: float) -> None:
-        """Of the progress of a campaign: "block 7 of 18: first"."""
+        """Of the progress of a campaign: "mpirun 7 of 36: first"."""
         words = message.split()
-        if words[0] != "block":
+        if words[0] != "mpirun":
             return
-        if int(words[1]) - 1 not in MIDDLE:
+        number, count = int(words[1]) - 1, int(words[3].rstrip(":"))
+        chosen = number % self._period == 0 if self._kind == "periodic" else count / 3 <= number < 2 * count / 3
+        if not chosen:
             self._end()
-        elif self._kind == "slowed":
+        elif self._kind in ("slowed", "periodic"):
             self._sign.touch()
         elif self._kind == "disturbed" and self._program is None:
             endless = [sys.executable, "-c", "import os; os.sched_setaffinity(0, {0})\nwhile True: pass"]
@@ -155,7 +161,7 @@ class Disturbance:
 
 
 def rows(table: pandas.DataFrame) -> list[dict[str, object]]:
-    """A row of a campaign each: p-values before and after Holm, and the p-value of the usual order."""
+    """A row of a campaign each: p-values before and after the correction, and the p-value of the usual order."""
     kind, campaign, family = table.iloc[0][["kind", "campaign", "family"]]
     return [
         {
@@ -175,9 +181,9 @@ def usual(table: pandas.DataFrame, kind: str, operation: str, size_bytes: int) -
     from scipy.stats import mannwhitneyu
 
     mine = table[(table["operation"] == operation) & (table["size_bytes"] == size_bytes)]
-    half = BLOCKS // 2 if kind == "same" else MIDDLE.start
-    first = mine[(mine["library"] == "first") & (mine["block"] < half)]["median_s"]
-    second = mine[(mine["library"] == "second") & (mine["block"] >= half) & (mine["block"] < 2 * half)]["median_s"]
+    half, number = MPIRUNS[kind] // (3 if kind in ("disturbed", "slowed") else 2), numbers(mine)
+    first = mine[(mine["library"] == "first") & (number < half)]["median_s"]
+    second = mine[(mine["library"] == "second") & (number >= half) & (number < 2 * half)]["median_s"]
     return float(mannwhitneyu(first, second).pvalue)
 
 
@@ -190,7 +196,12 @@ def share_of_rows(results: pandas.DataFrame, column: str) -> tuple[float, float]
 
 def goals_of(results: pandas.DataFrame) -> list[Goal]:
     goals = []
-    for kind, most, factor in (("same", 3, 2.093), ("disturbed", 1, 3.182), ("slowed", 1, 3.182)):
+    for kind, most, factor in (
+        ("same", 3, 2.093),
+        ("disturbed", 1, 3.182),
+        ("slowed", 1, 3.182),
+        ("periodic", 1, 2.571),
+    ):
         mine = results[results["kind"] == kind]
         wrong = mine.groupby("campaign")["decided"].any()
         goals.append(

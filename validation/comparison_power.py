@@ -7,9 +7,9 @@ Fixed before anything was looked at; other programs use the machine meanwhile, a
 * Open MPI in six prefixes, each of which links a shim between program and library (PMPI) that waits after Bcast and
   Allreduce: `plain` and `again` for no time, `5 %` and `1 %` for that share of the row's median (of 6 mpiruns before),
   `one rank` for 5 % of it on rank 1 alone, `one call` for 20 % of it in one call of a hundred;
-* 1 KiB, 32 KiB and 256 KiB (6 rows) on 2 ranks, 100 calls, 40 blocks in one campaign of all six;
-* each is compared with `plain` in windows of 5, 10, 20 and 40 successive blocks that do not overlap; a row is detected
-  where it is decided after Holm's correction of the 6 rows, the right way round;
+* 1 KiB, 32 KiB and 256 KiB (6 rows) on 2 ranks, 100 calls, 40 mpiruns of each in one campaign of all six;
+* each is compared with `plain` in windows of 5, 10, 20 and 40 successive mpiruns of both that do not overlap; a row is
+  detected where it is decided after the correction of the 6 rows, the right way round;
 * goals: of the rows slower by 5 %, on all ranks or on one, at least 80 % are detected with 40 mpiruns; of all rows and
   windows of `again` at most 5 % are decided, and of all others at most 5 % the wrong way round. The comparison uses
   medians of mpiruns, which one call of a hundred does not change; beside it the same with means of all calls.
@@ -25,7 +25,7 @@ from pathlib import Path
 
 import pandas
 from support.goals import Goal, at_most, markdown, status
-from support.mpi_campaigns import goal_rows, measured, prefix
+from support.mpi_campaigns import goal_rows, measured, numbers, prefix
 from support.page import replace_section
 
 from lepaute.compare.verdicts import verdicts
@@ -135,9 +135,10 @@ def slowed(folder: Path, delay: tuple[float, int, int], medians: Mapping[tuple[s
 def detections(table: pandas.DataFrame, value: str) -> pandas.DataFrame:
     """A row a library, window and row of the comparison: `detected` and `wrong`, the wrong way round."""
     rows = []
+    number = numbers(table)
     for mpiruns in WINDOWS:
         for first in range(0, BLOCKS - mpiruns + 1, mpiruns):
-            window = table[(table["block"] >= first) & (table["block"] < first + mpiruns)]
+            window = table[(number >= first) & (number < first + mpiruns)]
             for label in TITLES:
                 rows += [
                     {
@@ -207,7 +208,7 @@ def page(results: pandas.DataFrame, table: pandas.DataFrame, goals: list[Goal]) 
             "## A library that was made slower",
             "",
             "`validation/comparison_power.py`: Debian's Open MPI with a shim that waits after each call, against itself"
-            " with one that does not; 6 rows, share of rows that are detected after Holm's correction.",
+            " with one that does not; 6 rows, share of rows that are detected after the correction.",
             "",
             goal_rows(goals),
             "",

@@ -31,7 +31,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 from support.goals import Goal, markdown, status
-from support.mpi_campaigns import goal_rows, judged, measured
+from support.mpi_campaigns import goal_rows, judged, measured, numbers
 from support.page import replace_section
 
 from lepaute.compare.verdicts import Verdict
@@ -97,14 +97,12 @@ def successive() -> pandas.DataFrame:
 
 
 def interleaved() -> pandas.DataFrame:
-    """One campaign whose blocks are dealt to three; they keep their order, with numbers from 0."""
+    """One campaign whose mpiruns are dealt to three; they keep their blocks."""
     table = measured([LEFT, RIGHT], OPS, SIZES, CALLS, 2 * BLOCKS + REFERENCE, seed=4)
     table["campaign"] = [
-        next((name for name, mine in DEALT.items() if block % DEAL in mine), "reference") for block in table["block"]
+        next((name for name, mine in DEALT.items() if number % DEAL in mine), "reference") for number in numbers(table)
     ]
-    return table.assign(
-        block=table.groupby("campaign")["block"].transform(lambda blocks: blocks.rank(method="dense") - 1)
-    )
+    return table
 
 
 PARTS = {"successive": successive, "interleaved": interleaved}
@@ -137,18 +135,22 @@ def continued_rows(found: dict[str, Rows], table: pandas.DataFrame) -> list[Fore
     needed = {}
     for name in CONTINUED:
         mine = table[table["campaign"] == name]
-        whole = pandas.concat([mine, later.assign(block=later["block"] + BLOCKS)], ignore_index=True)
+        after = later.assign(
+            block=later["block"] + 1 + mine["block"].max(), mpirun=later["mpirun"] + 1 + mine["mpirun"].max()
+        )
+        whole = pandas.concat([mine, after], ignore_index=True)
         needed[name] = deciding(whole, STEPS) if any(one.outcome == "undecided" for one in found[name].values()) else {}
     return with_forecasts(found, needed)
 
 
-def deciding(table: pandas.DataFrame, numbers: Sequence[int]) -> dict[tuple[str, int], float]:
-    """Of each row the least of these numbers of first blocks that decides it; rows that none does are left out."""
+def deciding(table: pandas.DataFrame, counts: Sequence[int]) -> dict[tuple[str, int], float]:
+    """Of each row the least of these numbers of first mpiruns that decides it; rows that none does are left out."""
     decided: dict[tuple[str, int], float] = {}
-    for blocks in numbers:
-        for key, one in by_row(judged(table[table["block"] < blocks], LEFT, RIGHT)).items():
+    number = numbers(table)
+    for count in counts:
+        for key, one in by_row(judged(table[number < count], LEFT, RIGHT)).items():
             if one.outcome != "undecided":
-                decided.setdefault(key, blocks)
+                decided.setdefault(key, count)
     return decided
 
 
@@ -197,7 +199,7 @@ def goal(what: str, least: float, seen: list[bool]) -> Goal:
 def usual_ratios(table: pandas.DataFrame) -> dict[str, dict[tuple[str, int], float]]:
     """By campaign and row, MPICH's time over Open MPI's from the mean of all calls of the first mpirun of either."""
     first = (
-        table[table["block"] == 0]
+        table[numbers(table, "campaign") == 0]
         .set_index(["campaign", "library", "operation", "size_bytes"])["mean_all_s"]
         .sort_index()
     )

@@ -55,6 +55,11 @@ def summarised(archive: Archive) -> pandas.DataFrame:
     return table[list(COLUMNS)].assign(disturbed=table["mpirun"].map(runs).astype(bool))
 
 
+def numbers(table: pandas.DataFrame, *keys: str) -> "pandas.Series[int]":
+    """Of each row the place of its mpirun among those of its library, from 0; of each campaign by `keys`."""
+    return (table.groupby([*keys, "library"])["mpirun"].rank(method="dense") - 1).astype(int)
+
+
 def judged(table: pandas.DataFrame, left: str, right: str) -> tuple[Verdict, ...]:
     """The verdicts of two of a table's libraries."""
     return verdicts(table, left, right)
