@@ -27,6 +27,10 @@ class InputError(LepauteError, ValueError):
     """An argument or a parameter has a value that cannot be."""
 
 
+class WrongType(InputError, TypeError):
+    """An argument is of a type that is not taken, whatever its value."""
+
+
 class EnvironmentProblem(LepauteError):
     """Something this machine should have is missing or unusable."""
 

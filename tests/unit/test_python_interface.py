@@ -164,7 +164,7 @@ def test_a_trace_is_read_by_its_name(tmp_path, trace):
 
 
 def test_an_emulation_from_python_checks_what_it_is_given():
-    with pytest.raises(InputError, match="np is 0; a program has at least one rank"):
+    with pytest.raises(InputError, match="ranks is 0; it is a whole number from 1"):
         lp.emulate("a.out", "dahu", ranks=0)
     with pytest.raises(InputError, match=r"a\.out"):
         lp.emulate("a.out", "dahu", ranks=2)

@@ -14,6 +14,7 @@ from lepaute.archive.manifest import MANIFEST, METADATA, Member, archive_id, par
 from lepaute.archive.metadata import Metadata
 from lepaute.archive.seal import check_seal
 from lepaute.errors import ArchiveError
+from lepaute.kit.numbers import path_of
 from lepaute.kit.printable import printable
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Archive:
     @classmethod
     def open(cls, path: str | Path) -> "Archive":
         """The archive in a file; raises ArchiveError with one line when it is damaged, incomplete or something else."""
-        path = Path(path)
+        path = path_of(path, "the archive")
         if not path.is_file():
             raise ArchiveError(f"{path}: there is no such file; give the .zip that a campaign wrote")
         try:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Never
 
 from lepaute.errors import InputError
+from lepaute.kit.numbers import path_of
 
 MOST_BYTES = 8 << 20
 #: Values of a document, with each alias counted as what it stands for.
@@ -39,6 +40,7 @@ def read_text(path: str | Path, kind: str, most_bytes: int = MOST_BYTES) -> str:
     kind: what the file should be, for messages: "a platform file"
     Raises InputError, one line, for a file that cannot be read, is larger than `most_bytes`, or is not UTF-8.
     """
+    path_of(path, kind)
     data = read_bytes(path, kind, most_bytes)
     try:
         return data.decode()

@@ -1,10 +1,13 @@
-"""Numbers and texts as Python has them, whatever library they come from."""
+"""Arguments as callers from Python give them: numbers and texts of any library, and refusals of other types."""
 
 import operator
+import os
+from collections.abc import Iterable
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
-from lepaute.errors import InputError
+from lepaute.errors import InputError, WrongType
 
 
 def plain(value: Any) -> Any:
@@ -18,6 +21,23 @@ def plain(value: Any) -> Any:
         return operator.index(value)
     except TypeError:
         return float(value) if isinstance(value, Real) else value
+
+
+def of_type(value: Any, name: str, kind: type | tuple[type, ...], example: str) -> Any:
+    """The value itself where it is a `kind`; raises WrongType for anything else, a class among it.
+
+    name, example: for the message; "application", "lepaute.Hpl(n=20_000, nb=128, p=4, q=4)"
+    """
+    if not isinstance(value, kind):
+        raise WrongType(f"{name} is {value!r:.80}, a {type(value).__name__}; give {example}")
+    return value
+
+
+def path_of(value: Any, name: str) -> Path:
+    """A path that is given as a text or a path; raises WrongType for anything else."""
+    if not isinstance(value, str | os.PathLike):
+        raise WrongType(f"{name} is {value!r:.80}, a {type(value).__name__}; give the name of a file, a text or a path")
+    return Path(value)
 
 
 def whole(value: Any, name: str, low: int, below: int, bounds: str = "") -> int:
@@ -35,4 +55,4 @@ def texts(value: Any, name: str, example: str) -> tuple[str, ...]:
     """The texts of a sequence; raises InputError for a text by itself, whose letters nobody means."""
     if isinstance(value, str | bytes):
         raise InputError(f"{name} is {value!r:.80}, one text; give a list of them, such as {example}")
-    return tuple(map(str, value))
+    return tuple(map(str, of_type(value, name, Iterable, f"a list of texts, such as {example}")))

@@ -8,6 +8,7 @@ from typing import Any
 
 from lepaute.errors import InputError, PlatformError
 from lepaute.kit.documents import MOST_BYTES, read_text, read_yaml
+from lepaute.kit.numbers import path_of
 from lepaute.platform.schema import Platform
 
 SHIPPED_FOLDER = Path(__file__).resolve().parent.parent / "platforms"
@@ -28,6 +29,7 @@ def load_platform(name_or_path: "str | Path | Platform") -> Platform:
     """
     if isinstance(name_or_path, Platform):
         return name_or_path
+    path_of(name_or_path, "the platform")
     path = _find(name_or_path)
     try:
         text = read_text(path, "a platform file")

@@ -12,6 +12,7 @@ from math import fsum, hypot, sqrt
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.kit.numbers import of_type
 from lepaute.kit.text import two_digits
 from lepaute.simulate.shared_errors import own_relative_sd, share_errors, what_narrows
 from lepaute.stats.intervals import prediction_interval
@@ -168,6 +169,10 @@ def _of_ratios(
 
 def _comparable(one: "Prediction", other: "Prediction") -> "tuple[Conditions, Conditions]":
     """The conditions of both; raises InputError where a ratio of the two would mean nothing."""
+    from lepaute.simulate.prediction import Prediction
+
+    for prediction in (one, other):
+        of_type(prediction, "a prediction to compare", Prediction, "what lepaute.predict() returned")
     if one.conditions is None or other.conditions is None:
         raise InputError("a prediction that was not made by predict() here has no conditions to compare")
     if type(one.application) is not type(other.application):

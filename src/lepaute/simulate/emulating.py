@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lepaute.kit.numbers import texts
+from lepaute.kit.numbers import path_of, texts, whole
 from lepaute.simulate.apps.program import Program
 from lepaute.simulate.layers import Layers
 from lepaute.simulate.predicting import DEFAULT_RUNS, predict
@@ -37,7 +37,8 @@ def emulate(
     Raises InputError for what does not fit, EnvironmentProblem where SimGrid is missing, SimulationError where the
     program fails.
     """
-    application = Program(Path(program), texts(arguments, "arguments", '["16", "2"]'), ranks)
+    ranks = whole(ranks, "ranks", 1, 2**31)
+    application = Program(path_of(program, "the program"), texts(arguments, "arguments", '["16", "2"]'), ranks)
     if options is not None:
         application = Program(application.path, application.arguments, ranks, options=options)
     return predict(application, platform, runs=runs, seed=seed, layers=layers, mapping=mapping)

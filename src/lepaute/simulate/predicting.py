@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
-from lepaute.kit.numbers import plain, whole
+from lepaute.kit.numbers import of_type, plain, whole
 from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.energy import energy_of_run
 from lepaute.simulate.estimate import available_cores
@@ -129,6 +129,8 @@ def predict_all(
     run_s : seconds that a run of each is expected to take: the longest start first, and progress counts them; without,
         the number of events stands for them
     """
+    for application in applications:
+        _check_application(application)
     runs = plain(runs)
     check_runs(applications, runs)
     seed = whole(seed, "seed", 0, 2**63, "0 to 2^63 - 1")
@@ -144,7 +146,10 @@ def predict_all(
         raise InputError(f"a trace is of one combination, and there are {len(applications)}; shorten the lists")
     from lepaute.platform import override
 
-    given, settings = loaded(platform), dict(settings or {})
+    given = loaded(platform)
+    if settings is not None:
+        of_type(settings, "settings", MappingOf, 'fields and values, such as {"scale.bandwidth": "2"}')
+    settings = {field: _setting_text(field, value) for field, value in (settings or {}).items()}
 
     def conditions_with(settings: "MappingOf[str, str]", trace: "TraceRequest | None") -> Conditions:
         machine, lag = at_lag(override(given, settings) if settings else given, lag_s)
@@ -260,6 +265,8 @@ def simulate_one(
 
     Raises what `predict` raises.
     """
+    _check_application(application)
+    seed = whole(seed, "seed", 0, 2**63, "0 to 2^63 - 1")
     conditions = Conditions(loaded(platform), layers or Layers(), mapping or Mapping(), fidelity, trace)
     simulator = (engine or usual_engine(application)).on(conditions)
     simulator.prepare(application)
@@ -284,6 +291,20 @@ def expected_run_s(
     check_runs(applications, runs)
     simulator = Native().on(Conditions(platform, mapping=mapping or Mapping()))
     return applications[0].estimated_run_s(applications, runs, available_cores(), simulator.measure, fidelity)
+
+
+def _check_application(application: object) -> None:
+    from lepaute.simulate.application import Application
+
+    of_type(application, "application", Application, "one, such as lepaute.Hpl(n=20_000, nb=128, p=4, q=4)")
+
+
+def _setting_text(field: str, value: object) -> str:
+    """The value of a setting as `--set` has it, of a text or a number."""
+    value = plain(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(of_type(value, f"settings[{field!r}]", (str, int, float), "a text or a number"))
 
 
 def loaded(platform: "Platform | str | Path") -> "Platform":

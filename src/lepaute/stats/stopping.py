@@ -22,9 +22,11 @@ allows a look at any time, would cost the second one. With least = most there is
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, fsum, inf, isfinite, log, sqrt
+from numbers import Real
 from typing import Literal, get_args
 
 from lepaute.errors import InputError
+from lepaute.kit.numbers import of_type
 from lepaute.stats.intervals import Interval, standard_deviation
 from lepaute.stats.rank_interval import median_rank
 from lepaute.stats.student import student_quantile
@@ -61,6 +63,8 @@ class Target:
     ended_by: Ending = "width"
 
     def __post_init__(self) -> None:
+        for name in ("relative_half_width", "confidence", "least", "most"):
+            of_type(getattr(self, name), name, Real, "a number")
         if not (isfinite(self.relative_half_width) and self.relative_half_width > 0):
             raise InputError(f"the relative half-width is {self.relative_half_width!r}; it must be above 0")
         if not 0 < self.confidence < 1:

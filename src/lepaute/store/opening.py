@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from lepaute.errors import InputError
+from lepaute.kit.numbers import path_of
 from lepaute.kit.printable import printable
 from lepaute.store.folder import FolderBackend
 from lepaute.store.postgresql import PostgresqlBackend
@@ -32,6 +33,7 @@ def open_store(where: str | Path, *, create: bool = True) -> Store:
     Raises InputError where the folder holds something else or a newer store, or is no name of a store, and
     EnvironmentProblem where the server cannot be reached.
     """
+    path_of(where, "the store")
     check_place(where)
     if isinstance(where, str) and where.startswith(_SCHEMES):
         return Store(PostgresqlBackend(where, create=create))

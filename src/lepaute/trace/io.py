@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_json
 from lepaute.kit.files import whole_file
+from lepaute.kit.numbers import path_of
 from lepaute.kit.parquet import is_text, open_parquet, reading_table, refuse_bytes
 from lepaute.trace.metadata import check_metadata
 from lepaute.trace.table import FORMAT, KINDS, NUMBERS, TEXTS, Trace, trace_of_columns
@@ -38,12 +39,13 @@ def write_trace(trace: Trace, path: Path) -> None:
         pq.write_table(table, temporary, compression="zstd")
 
 
-def read_trace(path: Path) -> Trace:
+def read_trace(path: str | Path) -> Trace:
     """Reads a trace.
 
     Raises InputError in one line for a file that is no Parquet, has no trace in it, or one of another form;
     FileNotFoundError where there is none.
     """
+    path = path_of(path, "the trace")
     if not path.exists():
         raise InputError(f"{path}: no such file; `lepaute record -o` writes traces")
     known = {*(name for name, _, _ in NUMBERS), *TEXTS}

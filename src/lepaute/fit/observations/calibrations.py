@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lepaute.errors import FitError
+from lepaute.kit.numbers import of_type
 
 if TYPE_CHECKING:
     import pandas
@@ -22,7 +23,11 @@ def calibrations(archives: "Archive | Iterable[Archive]") -> "list[Archive]":
 
     if isinstance(archives, str | Path):
         raise FitError(f"{archives}: is the name of an archive; give lepaute.Archive.open({str(archives)!r})")
+    if not isinstance(archives, Archive):
+        of_type(archives, "archives", Iterable, "archives that lepaute.Archive.open() opened")
     given = [archives] if isinstance(archives, Archive) else list(archives)
+    for archive in given:
+        of_type(archive, "an archive", Archive, "what lepaute.Archive.open() opened")
     if not given:
         raise FitError("no archive to fit; give at least one")
     seen: dict[str, Archive] = {}

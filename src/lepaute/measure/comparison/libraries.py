@@ -23,6 +23,7 @@ from lepaute.kit.mpi_launcher import (
     launcher_at,
 )
 from lepaute.kit.mpi_library import MpiLibrary, check_program, find_library
+from lepaute.kit.numbers import texts
 from lepaute.measure.probe_source import C_FLAGS, probe_source
 from lepaute.version import __version__
 
@@ -112,6 +113,7 @@ def named_libraries(specs: Sequence[str]) -> list[NamedLibrary]:
     label, the last part of SPEC is the label. Raises InputError where a spec names nothing or two labels are equal,
     EnvironmentProblem where a library has no mpirun of its own.
     """
+    specs = texts(specs, "libraries", '["openmpi", "mpich"]')
     if not 1 <= len(specs) <= MOST_LIBRARIES:
         raise InputError(f"{len(specs)} libraries are named; name 1 to {MOST_LIBRARIES}")
     named = [_named(spec) for spec in specs]

@@ -4,6 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lepaute.kit.numbers import of_type
 from lepaute.measure.experiment.closing import partial_name
 from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.life import execute
@@ -30,6 +31,7 @@ def run(
     settings : seed, parameters, control, nodes, scheduler, ...: the settings of `Job`
     What fails is raised once it is archived, as NAME.partial.zip; Ctrl-C (interrupting the kernel) too.
     """
+    of_type(job_class, "the experiment", type, "a class derived from lepaute.Job")
     target = Path(archive) if archive is not None else new_name(job_class.__name__.lower())
     check_archive(target, force=force)
     if force and not resume and folder_of(target).is_dir():

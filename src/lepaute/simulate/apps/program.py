@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lepaute.errors import InputError
+from lepaute.kit.numbers import path_of
 from lepaute.kit.text import ranks_text
 from lepaute.simulate.application import Application
 from lepaute.simulate.smpi.emulate import Options
@@ -33,6 +34,7 @@ class Program(Application):
     options: Options = field(default_factory=Options)
 
     def __post_init__(self) -> None:
+        path_of(self.path, "the program")
         if self.ranks < 1:
             raise InputError(f"np is {self.ranks}; a program has at least one rank")
         if self.options.value_pattern is not None:
