@@ -16,6 +16,7 @@
 
 #include "record_inside.h"
 
+bool lep_open = false;
 bool lep_recording = false;
 int64_t lep_clock_shift_ns = 0;
 bool lep_every_call = false;
@@ -30,13 +31,15 @@ static atomic_llong next_row;
 static atomic_llong lost_rows;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void complain(const char *what) {
-    fprintf(stderr, "lepaute record: %s (%s); nothing is recorded on this rank\n", what, strerror(errno));
+static lep_record_row no_room[1]; /* stands for rows that could not be had */
+
+static void complain(const char *what, const char *consequence) {
+    fprintf(stderr, "lepaute record: %s (%s); %s\n", what, strerror(errno), consequence);
 }
 
 /* A child that the program forks shares the mapping but not the counter: it would write over our rows. */
 static void stop_in_child(void) {
-    lep_recording = false;
+    lep_open = lep_recording = false;
 }
 
 /* Allocated, not only sized: a full disk is then an error here, and no SIGBUS at some store. */
@@ -56,8 +59,12 @@ static lep_record_row *add_chunk(size_t index) {
     lep_record_row *chunk = atomic_load(&chunks[index]);
     if (!chunk) {
         chunk = mapped(LEP_RECORD_HEADER_BYTES + (int64_t)(index * bytes), bytes);
-        if (chunk)
-            atomic_store(&chunks[index], chunk);
+        if (!chunk) {
+            if (!atomic_load(&lost_rows))
+                complain("no room for further calls", "they are missing");
+            chunk = no_room; /* asked for once, not at every call: a full disk takes milliseconds to say so */
+        }
+        atomic_store(&chunks[index], chunk);
     }
     pthread_mutex_unlock(&lock);
     return chunk;
@@ -73,13 +80,9 @@ void lep_record_open(int rank, int ranks, const char *mpi) {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/rank-%d.rec", folder, rank);
     descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (descriptor < 0) {
-        complain(path);
-        return;
-    }
-    lep_record_header *made = mapped(0, LEP_RECORD_HEADER_BYTES);
+    lep_record_header *made = descriptor < 0 ? NULL : mapped(0, LEP_RECORD_HEADER_BYTES);
     if (!made) {
-        complain(path);
+        complain(path, "nothing is recorded on this rank");
         return;
     }
     memcpy(made->magic, "LEPREC2", sizeof made->magic);
@@ -92,12 +95,9 @@ void lep_record_open(int rank, int ranks, const char *mpi) {
     gethostname(made->host, sizeof made->host - 1);
     snprintf(made->mpi, sizeof made->mpi, "%s", mpi);
     header = made;
-    if (!add_chunk(0)) {
-        complain(path);
-        return;
-    }
+    add_chunk(0);
     pthread_atfork(NULL, NULL, stop_in_child);
-    lep_recording = true;
+    lep_open = lep_recording = true;
 }
 
 lep_record_header *lep_record_file(void) {
@@ -105,15 +105,18 @@ lep_record_header *lep_record_file(void) {
 }
 
 void lep_record_close(void) {
-    if (!header || !lep_recording)
+    if (!lep_open)
         return;
-    lep_recording = false;
+    lep_open = lep_recording = false;
     long long used = atomic_load(&next_row), room = (long long)LEP_RECORD_CHUNKS * LEP_RECORD_CHUNK_ROWS;
-    header->used = used < room ? used : room;
+    used = used < room ? used : room;
+    while (used && atomic_load(&chunks[(used - 1) / LEP_RECORD_CHUNK_ROWS]) == no_room)
+        used = (used - 1) / LEP_RECORD_CHUNK_ROWS * LEP_RECORD_CHUNK_ROWS;
+    header->used = used;
     header->lost = atomic_load(&lost_rows);
     header->finished = 1;
     if (ftruncate(descriptor, LEP_RECORD_HEADER_BYTES + header->used * (int64_t)sizeof(lep_record_row)) != 0)
-        complain("the end of the file cannot be cut off");
+        complain("the end of the file cannot be cut off", "it stays long");
     close(descriptor);
 }
 
@@ -124,10 +127,9 @@ lep_record_row *lep_put(const lep_record_row *row) {
         chunk < LEP_RECORD_CHUNKS ? atomic_load_explicit(&chunks[chunk], memory_order_acquire) : NULL;
     if (!rows && chunk < LEP_RECORD_CHUNKS)
         rows = add_chunk(chunk);
-    if (!rows) {
+    if (!rows || rows == no_room) {
         long long lost = 1 + atomic_fetch_add(&lost_rows, 1);
-        if (header)
-            header->lost = lost;
+        header->lost = lost;
         return NULL;
     }
     rows[index % LEP_RECORD_CHUNK_ROWS] = *row;

@@ -46,8 +46,8 @@ typedef struct {
     int64_t end_ns;             /* when the program called MPI_Finalize, 0 where it did not */
     lep_record_clock clocks[2]; /* in MPI_Init, and in MPI_Finalize where the program came that far */
     char host[64], mpi[160];
-    uint32_t names; /* code c is names_of[c]; 0 is no code */
-    uint32_t reserved;
+    uint32_t names;   /* code c is names_of[c]; 0 is no code */
+    uint32_t fortran; /* whether the program initialized MPI by a Fortran routine that passes by the C one */
     lep_record_name names_of[LEP_RECORD_NAMES];
     char notes[LEP_RECORD_NOTES_BYTES]; /* lines, what a program tells of itself */
 } lep_record_header;

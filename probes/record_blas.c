@@ -20,7 +20,7 @@ enum { COLUMN_MAJOR = 102, NO_TRANSPOSE = 111, LEFT = 141 };
         static int codes[2];                                                                                           \
         if (!real)                                                                                                     \
             real = (__typeof__(real))lep_next_symbol(#symbol);                                                         \
-        if (lep_no_work((int)(n_)) || !lep_call_begin())                                                               \
+        if (lep_no_work((int)(n_)) || !lep_recording || !lep_call_begin())                                             \
             return real arguments;                                                                                     \
         int64_t start_ns = lep_clock_ns();                                                                             \
         keep real arguments;                                                                                           \

@@ -20,8 +20,9 @@ typedef struct {
 static const message NONE __attribute__((unused)) = {-1, -1, 0};
 
 static inline void write_call(int *code, const char *name, int64_t start_ns, int64_t end_ns, message what) {
-    lep_write_message(lep_code(code, LEP_RECORD_MPI, name), start_ns, end_ns, what.peer, (int)what.tag,
-                      what.size_bytes);
+    if (lep_recording)
+        lep_write_message(lep_code(code, LEP_RECORD_MPI, name), start_ns, end_ns, what.peer, (int)what.tag,
+                          what.size_bytes);
 }
 
 #ifdef LEP_RECORD_SMPI
@@ -47,6 +48,29 @@ static inline void write_call(int *code, const char *name, int64_t start_ns, int
         return result;                                                                                                 \
     }
 
+/* A look for something: `found` tells whether it was there, and a look in vain is written in another way. It is no
+ * message: those who count messages between two moments want to know whether something happened. */
+#define PROBED(name, call, found, what, look)                                                                          \
+    {                                                                                                                  \
+        static int code;                                                                                               \
+        if (!lep_call_begin())                                                                                         \
+            return REAL(call);                                                                                         \
+        int64_t start_ns = lep_clock_ns();                                                                             \
+        int result = REAL(call);                                                                                       \
+        int64_t end_ns = lep_clock_ns();                                                                               \
+        if (found)                                                                                                     \
+            write_call(&code, name, start_ns, end_ns, what);                                                           \
+        else                                                                                                           \
+            write_look(&code, name, start_ns, end_ns, look);                                                           \
+        lep_call_end();                                                                                                \
+        return result;                                                                                                 \
+    }
+
+static inline void write_look(int *code, const char *name, int64_t start_ns, int64_t end_ns, message what) {
+    if (lep_recording)
+        lep_write_look(lep_code(code, LEP_RECORD_MPI, name), start_ns, end_ns, what.peer, (int)what.tag);
+}
+
 static inline int64_t bytes_of(int64_t count, MPI_Datatype type) {
 #ifdef LEP_RECORD_SMPI
     int size = 0;
@@ -58,6 +82,20 @@ static inline int64_t bytes_of(int64_t count, MPI_Datatype type) {
         return 0;
 #endif
     return count * (int64_t)size;
+}
+
+/* What a receive brought, which may be less than there was room for. */
+static inline int64_t bytes_received(const MPI_Status *status) {
+#ifdef LEP_RECORD_SMPI
+    int bytes = 0; /* SMPI 3.32 has no other */
+    if (PMPI_Get_count(status, MPI_BYTE, &bytes) != MPI_SUCCESS || bytes == MPI_UNDEFINED)
+        bytes = 0;
+#else
+    MPI_Count bytes = 0;
+    if (PMPI_Get_elements_x(status, MPI_BYTE, &bytes) != MPI_SUCCESS || bytes == MPI_UNDEFINED)
+        bytes = 0;
+#endif
+    return bytes;
 }
 
 #endif

@@ -94,19 +94,30 @@ LEP_EXPORT int MPI_Barrier(MPI_Comm comm) RECORDED("MPI_Barrier", MPI_Barrier(co
                             out == MPI_IN_PLACE ? bytes_of(sum_of(in_counts, comm), in_type)
                                                 : bytes_of(sum_of(out_counts, comm), out_type)), )
 
-    /* ---- communicators: collective too, and their handles must not be taken for older ones
-       ---------------------------- */
+/* ---- communicators: collective too ------------------------------------------------------------------------------- */
 
-    LEP_EXPORT int MPI_Comm_split(MPI_Comm comm, int colour, int key, MPI_Comm *made)
-        RECORDED("MPI_Comm_split", MPI_Comm_split(comm, colour, key, made), collective(NO_ROOT, comm, 0), )
+// clang-format off
+#define COMM_MADE(form, parameters, arguments)                                                                         \
+    LEP_EXPORT int MPI_##form parameters                                                                               \
+        RECORDED("MPI_" #form, MPI_##form arguments, collective(NO_ROOT, comm, 0), )
+COMM_MADE(Comm_split, (MPI_Comm comm, int colour, int key, MPI_Comm *made), (comm, colour, key, made))
+COMM_MADE(Comm_split_type, (MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *made),
+          (comm, type, key, info, made))
+COMM_MADE(Comm_dup, (MPI_Comm comm, MPI_Comm *made), (comm, made))
+COMM_MADE(Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm *made), (comm, info, made))
+COMM_MADE(Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm *made), (comm, group, made))
+COMM_MADE(Cart_create, (MPI_Comm comm, int count, const int sizes[], const int wraps[], int reorder, MPI_Comm *made),
+          (comm, count, sizes, wraps, reorder, made))
+COMM_MADE(Cart_sub, (MPI_Comm comm, const int kept[], MPI_Comm *made), (comm, kept, made))
+COMM_MADE(Graph_create, (MPI_Comm comm, int nodes, const int index[], const int edges[], int reorder, MPI_Comm *made),
+          (comm, nodes, index, edges, reorder, made))
+COMM_MADE(Intercomm_create, (MPI_Comm comm, int leader, MPI_Comm peers, int remote, int tag, MPI_Comm *made),
+          (comm, leader, peers, remote, tag, made))
+COMM_MADE(Intercomm_merge, (MPI_Comm comm, int high, MPI_Comm *made), (comm, high, made))
+    // clang-format on
 
-            LEP_EXPORT int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *made)
-                RECORDED("MPI_Comm_dup", MPI_Comm_dup(comm, made), collective(NO_ROOT, comm, 0), )
-
-                    LEP_EXPORT int MPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *made)
-                        RECORDED("MPI_Comm_create", MPI_Comm_create(comm, group, made), collective(NO_ROOT, comm, 0), )
-
-    /* Forgotten before the call: after it, another thread may be given the same handle. */
+    /* A handle that is free must not be taken for the older one. Forgotten before the call: after it, another thread
+     * may be given the same handle. */
     LEP_EXPORT int MPI_Comm_free(MPI_Comm *comm) {
     lep_world_forget(*comm);
     RECORDED("MPI_Comm_free", MPI_Comm_free(comm), NONE, )

@@ -3,6 +3,8 @@
 #ifndef LEPAUTE_RECORD_INSIDE_H
 #define LEPAUTE_RECORD_INSIDE_H
 
+#include <stdatomic.h>
+
 #include "probe_common.h"
 #include "record.h"
 
@@ -10,6 +12,7 @@
 /* The library is loaded at the start of the program, so that the cheap form of thread-local variables will do. */
 #define LEP_THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
 
+extern bool lep_open; /* from MPI_Init to MPI_Finalize: requests are followed also while nothing is recorded */
 extern bool lep_recording;
 extern int64_t lep_clock_shift_ns; /* 0 but in tests, where it makes the clocks of ranks differ */
 /* Whether each look of a program that waits by probing gets a row, and each of the calls without work between them. */
@@ -22,19 +25,15 @@ extern LEP_THREAD_LOCAL int lep_step;
 #ifdef LEP_RECORD_SMPI
 int64_t lep_clock_ns(void);
 
-static inline bool lep_call_begin(void) {
-    return lep_recording;
-}
-
-static inline void lep_call_end(void) {
-}
+bool lep_call_begin(void);
+void lep_call_end(void);
 #else
 static inline int64_t lep_clock_ns(void) {
     return lep_now_ns() + lep_clock_shift_ns;
 }
 
 static inline bool lep_call_begin(void) {
-    if (!lep_recording || lep_inside_call)
+    if (!lep_open || lep_inside_call)
         return false;
     lep_inside_call = true;
     return true;
@@ -44,6 +43,16 @@ static inline void lep_call_end(void) {
     lep_inside_call = false;
 }
 #endif
+
+/* Programs may call MPI from several threads; what is guarded takes a few nanoseconds. */
+static inline void lep_enter(atomic_flag *guard) {
+    while (atomic_flag_test_and_set_explicit(guard, memory_order_acquire)) {
+    }
+}
+
+static inline void lep_leave(atomic_flag *guard) {
+    atomic_flag_clear_explicit(guard, memory_order_release);
+}
 
 /* A kernel without columns: HPL calls three of them after each look for a panel, millions in a long wait. */
 static inline bool lep_no_work(int64_t n) {

@@ -15,7 +15,9 @@
 
 #include "record_inside.h"
 
+bool lep_open = false;
 bool lep_recording = false;
+int64_t lep_messages;
 bool lep_every_call = false;
 
 #define LEP_DEFINE(name) __typeof__(name) *lep_next_##name;
@@ -31,11 +33,12 @@ typedef struct {
 
 _Static_assert(sizeof(record) == 48, "records follow each other without gaps");
 
-/* Of each rank its last stamp, when that and the one before were taken, and a row of looks that may still grow. */
+/* Of each rank its last stamp, when that and the one before were taken, a row of looks that may still grow. */
 typedef struct {
     int64_t stamp;
     double now_s, before_s;
     record looks;
+    bool inside; /* of a call: SMPI calls itself through its public names */
 } rank_state;
 
 static FILE *file, *names;
@@ -67,7 +70,7 @@ __attribute__((constructor)) static void open_files(void) {
         exit(2);
     }
     fwrite("LEPCALL1", 1, 8, file);
-    lep_recording = true;
+    lep_open = lep_recording = true;
 }
 
 static void put(const record *row) {
@@ -85,7 +88,7 @@ __attribute__((destructor)) static void close_files(void) {
         return;
     for (size_t i = 0; i < rank_count; i++)
         put_looks(&states[i]);
-    lep_recording = false;
+    lep_open = lep_recording = false;
     fclose(file);
     fclose(names);
 }
@@ -107,6 +110,20 @@ static rank_state *state_of(int rank) {
         rank_count = count;
     }
     return &states[rank];
+}
+
+bool lep_call_begin(void) {
+    if (!lep_open)
+        return false;
+    rank_state *state = state_of(own_rank());
+    if (state->inside)
+        return false;
+    state->inside = true;
+    return true;
+}
+
+void lep_call_end(void) {
+    state_of(own_rank())->inside = false;
 }
 
 /* Stamps are counted, since many calls of a rank may have the same date. */

@@ -1,4 +1,4 @@
-/* Ranks of any communicator as ranks of MPI_COMM_WORLD, and what is known of requests that are under way. */
+/* Ranks of any communicator as ranks of MPI_COMM_WORLD. */
 #ifndef LEPAUTE_RECORD_WORLD_H
 #define LEPAUTE_RECORD_WORLD_H
 
@@ -14,16 +14,12 @@ int lep_world_group(MPI_Comm comm);
 /* Before the communicator's handle may mean another one. */
 void lep_world_forget(MPI_Comm comm);
 
-typedef struct {
-    int peer;
-    bool receive;
-    int64_t tag, size_bytes;
-    MPI_Comm comm;
-    int64_t start_ns; /* of the call that began it */
-} lep_request;
-
-void lep_request_keep(MPI_Request request, const lep_request *what);
-/* What was kept of a request, which is forgotten; peer and tag are -1 where nothing was. */
-lep_request lep_request_take(MPI_Request request);
+/* Who the ranks of a communicator are, also when its handle may mean another one already; NULL stands for
+ * MPI_COMM_WORLD. Each that was held is to be released. */
+typedef struct lep_members lep_members;
+const lep_members *lep_members_hold(MPI_Comm comm);
+void lep_members_release(const lep_members *members);
+/* As lep_world_rank. */
+int lep_member(const lep_members *members, int rank);
 
 #endif

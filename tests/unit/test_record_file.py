@@ -37,11 +37,12 @@ def written(
     end_ns: int = 0,
     notes: str = "",
     spare_bytes: int = 0,
+    fortran: int = 0,
 ) -> RankRecord:
     """The record of a file with these rows; clocks are (at, add, round trip) twice."""
     head = struct.pack("<8sIIiiii", b"LEPREC2", HEADER_BYTES, 32, rank, ranks, 1, finished)
     head += struct.pack("<qqqq6q", len(rows), lost, 0, end_ns, *clocks)
-    head += struct.pack("<64s160sII", f"host{rank}".encode(), b"Some MPI", 1 + len(CODES), 0)
+    head += struct.pack("<64s160sII", f"host{rank}".encode(), b"Some MPI", 1 + len(CODES), fortran)
     table = b"".join(struct.pack("<B31s", kind, name.encode()) for kind, name in ((0, ""), *CODES))
     head += table.ljust(32 * NAMES, b"\0") + notes.encode().ljust(NOTES_BYTES, b"\0")
     body = b"".join(packed(*row) for row in rows)
@@ -87,6 +88,24 @@ def test_requests_are_joined_with_the_wait_that_completed_them(tmp_path: Path) -
     assert trace.completion[3] == -1
     assert trace.peer.tolist() == [3, -2, 1, 1, -1]
     assert trace.tag.tolist() == [9, 5, 5, 6, -1]
+
+
+def test_a_receive_that_was_cancelled_is_from_nobody(tmp_path: Path) -> None:
+    record = written(
+        tmp_path / "0",
+        (1_000, "MPI_Irecv", 100, -1, (3, 5, 800)),
+        (1_000, "(completed)", 0, -1, (-2, 5, 5_000)),
+        (5_000, "MPI_Waitall", 900, -1, (-2, 5, 0)),
+    )
+    trace = trace_of_records([record], {"source": "recording"})
+    assert trace.peer.tolist() == [-2, -2]
+    assert trace.size_bytes.tolist() == [0, 0]
+
+
+def test_a_program_in_fortran_gets_one_reason_for_what_is_missing(tmp_path: Path) -> None:
+    trace = trace_of_records([written(tmp_path / "0", (1_000, "dgemm", 10, -1, (1, 1, 1)), fortran=1)], {})
+    (warning,) = trace.metadata["warnings"]
+    assert warning.startswith("the program calls MPI from Fortran: ")
 
 
 def test_groups_of_collective_operations_are_numbered_the_world_first(tmp_path: Path) -> None:

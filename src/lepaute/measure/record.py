@@ -36,11 +36,16 @@ HPL = "xhpl-lepaute"
 FOLDER_VARIABLE = "LEPAUTE_RECORD_FOLDER"
 EVERY_CALL_VARIABLE = "LEPAUTE_RECORD_EVERY_CALL"
 
-_RECORDER = ("record.c", "record_world.c", "record_clock.c", "record_mpi.c", "record_collectives.c", "record_blas.c")
+_PARTS = ("world", "clock", "init", "mpi", "requests", "collectives", "blas")
+_RECORDER = ("record", *(f"record_{part}" for part in _PARTS))
 _CLOCKS = ("clock_exchange", "clock_offset", "clock_model")
-_SOURCES = (*_RECORDER, *(f"{name}.c" for name in _CLOCKS))
+_SOURCES = tuple(f"{name}.c" for name in (*_RECORDER, *_CLOCKS))
 _HEADERS = (
-    *("record.h", "record_inside.h", "record_calls.h", "record_world.h", "record_clock.h", "probe_common.h"),
+    *(
+        "record.h",
+        "probe_common.h",
+        *(f"record_{part}.h" for part in ("inside", "calls", "requests", "world", "clock")),
+    ),
     *(f"{name}.h" for name in (*_CLOCKS, "clock_source")),
 )
 _HPL_SOURCES = ("xhpl_lepaute.c", "hpl_defaults.c", "record_hpl_wraps.c")
@@ -185,7 +190,7 @@ def _nothing(returncode: int, mpicc: Path) -> str:
         return f"the program ended with {_status(returncode)} before MPI_Init; nothing was recorded"
     return (
         f"the program left no recording: it did not call MPI_Init, or its MPI library is linked statically or is not "
-        f"that of {mpicc} (then give --mpicc)"
+        f"that of {mpicc} (then give --mpicc), or it calls MPI from Fortran by other names than gfortran's"
     )
 
 

@@ -30,6 +30,7 @@ class RankRecord:
     clock_error_ns: most by which this rank's clock may be off, 0 where it is rank 0's own
     finished: whether the rank came to MPI_Finalize
     notes   : lines that the program wrote about itself
+    fortran : whether it initialized MPI by a routine of Fortran that passes by the one of C, as its other calls do
     """
 
     rank: int
@@ -44,6 +45,7 @@ class RankRecord:
     lost: int
     finished: bool
     notes: tuple[str, ...]
+    fortran: bool
 
 
 def read_rank(path: Path) -> RankRecord:
@@ -81,6 +83,7 @@ def read_rank(path: Path) -> RankRecord:
         lost=int(header["lost"]),
         finished=bool(header["finished"]),
         notes=tuple(_text(header["notes"]).splitlines()),
+        fortran=bool(header["fortran"]),
     )
 
 
@@ -98,7 +101,7 @@ def _types() -> "tuple[Any, Any]":
         ("host", "S64"),
         ("mpi", "S160"),
         ("names", "<u4"),
-        ("reserved", "<u4"),
+        ("fortran", "<u4"),
         ("names_of", [("kind", "u1"), ("name", f"S{_NAME_BYTES - 1}")], (_NAMES,)),
         ("notes", f"S{_NOTES_BYTES}"),
     ]
@@ -282,4 +285,9 @@ def _warnings(records: Sequence[RankRecord], ranks: int) -> list[str]:
     lost = sum(one.lost for one in records)
     if lost:
         warnings.append(f"{lost} calls found no room and are missing")
+    if any(one.fortran for one in records):
+        warnings.append(
+            "the program calls MPI from Fortran: all or some of these calls are missing, and when requests were over is "
+            "not known; its BLAS calls are recorded"
+        )
     return warnings

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
-from lepaute.trace.messages import IMMEDIATE_SENDS, PROBES, RECEIVES, RECORDED, SENDS, WAITS, pair_by_key
+from lepaute.trace.messages import IMMEDIATE, PROBES, RECEIVES, RECORDED, SENDS, WAITS, pair_by_key
 from lepaute.trace.table import COMPUTING, KERNEL, MPI, NOBODY, PHASE, Trace
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 STREAMS = ("kernels", "messages", "collectives")
 KERNELS, MESSAGES, COLLECTIVES = range(len(STREAMS))
-POINT_TO_POINT = SENDS | IMMEDIATE_SENDS | RECEIVES | WAITS | {"MPI_Irecv"}
+POINT_TO_POINT = SENDS | IMMEDIATE | RECEIVES | WAITS
 
 #: HPL's loops for a U that is not transposed, which simulations name like those for a transposed one.
 SAME_KERNEL = {f"dlaswp0{number}N": f"dlaswp0{number}T" for number in (1, 3, 4, 5, 6)}

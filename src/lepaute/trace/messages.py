@@ -8,30 +8,34 @@ from lepaute.trace.table import Trace
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SENDS = frozenset(f"MPI_{form}" for form in ("Send", "Ssend", "Bsend", "Rsend", "Sendrecv"))
+SENDS = frozenset(f"MPI_{form}" for form in ("Send", "Ssend", "Bsend", "Rsend", "Sendrecv", "Sendrecv_replace"))
 IMMEDIATE_SENDS = frozenset(f"MPI_{form}" for form in ("Isend", "Issend", "Ibsend", "Irsend"))
-RECEIVES = frozenset(("MPI_Recv", "MPI_Sendrecv_arrival"))
-IMMEDIATE_RECEIVES = frozenset(("MPI_Irecv",))
+RECEIVES = frozenset(("MPI_Recv", "MPI_Mrecv", "MPI_Sendrecv_arrival"))
+IMMEDIATE_RECEIVES = frozenset(("MPI_Irecv", "MPI_Imrecv"))
 IMMEDIATE = IMMEDIATE_SENDS | IMMEDIATE_RECEIVES
 WAITS = frozenset(f"MPI_{form}" for form in ("Wait", "Waitall", "Waitany", "Waitsome"))
-PROBES = frozenset(f"MPI_{form}" for form in ("Iprobe", "Probe", "Test", "Testall", "Testany", "Testsome"))
-SENDRECV, ARRIVAL = "MPI_Sendrecv", "MPI_Sendrecv_arrival"
+PROBES = frozenset(
+    f"MPI_{form}" for form in ("Iprobe", "Probe", "Improbe", "Mprobe", "Test", "Testall", "Testany", "Testsome")
+)
+SENDRECVS, ARRIVAL = frozenset(("MPI_Sendrecv", "MPI_Sendrecv_replace")), "MPI_Sendrecv_arrival"
 
 #: Collective operations by who waits for whom: all for all, all for the root, the root for all; the rest for some.
 ALL_TO_ALL = frozenset(
     (
         *(f"MPI_{form}" for form in ("Barrier", "Allreduce", "Reduce_scatter", "Reduce_scatter_block")),
         *(f"MPI_{form}" for form in ("Allgather", "Allgatherv", "Alltoall", "Alltoallv", "Alltoallw")),
-        *(f"MPI_Comm_{form}" for form in ("split", "dup", "create")),
+        *(f"MPI_Comm_{form}" for form in ("split", "split_type", "dup", "dup_with_info", "create")),
+        *(f"MPI_{form}" for form in ("Cart_create", "Cart_sub", "Graph_create", "Intercomm_create", "Intercomm_merge")),
     )
 )
 FROM_ROOT = frozenset(f"MPI_{form}" for form in ("Bcast", "Scatter", "Scatterv"))
 TO_ROOT = frozenset(f"MPI_{form}" for form in ("Reduce", "Gather", "Gatherv"))
 COLLECTIVES = ALL_TO_ALL | FROM_ROOT | TO_ROOT | frozenset(("MPI_Scan", "MPI_Exscan"))
-#: What the recorder wraps (probes/record_mpi.c, record_collectives.c), but for MPI_Iprobe.
-RECORDED = (
-    SENDS | IMMEDIATE | RECEIVES | WAITS | PROBES | COLLECTIVES | frozenset(("MPI_Comm_free", "MPI_Comm_disconnect"))
-) - frozenset(("MPI_Iprobe", "MPI_Alltoallw"))
+_RELEASES = frozenset(("MPI_Request_free", "MPI_Comm_free", "MPI_Comm_disconnect"))
+#: What the recorder wraps in an emulation (probes/record_smpi.h).
+RECORDED = (SENDS | IMMEDIATE | RECEIVES | WAITS | PROBES | COLLECTIVES | _RELEASES) - frozenset(
+    f"MPI_{form}" for form in ("Iprobe", "Improbe", "Mprobe", "Mrecv", "Imrecv", "Alltoallw")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +96,11 @@ def _completions(trace: Trace) -> "NDArray[Any]":
 
 
 def _sendrecv_of(trace: Trace) -> "NDArray[Any]":
-    """Of each row the MPI_Sendrecv of its rank that began last before it, the row itself where there is none."""
+    """Of each row the last MPI_Sendrecv, or _replace, of its rank before it, the row itself where there is none."""
     import numpy
 
     rows = numpy.arange(len(trace))
-    before = numpy.maximum.accumulate(numpy.where(trace.named((SENDRECV,)), rows, -1)) if len(trace) else rows
+    before = numpy.maximum.accumulate(numpy.where(trace.named(SENDRECVS), rows, -1)) if len(trace) else rows
     return numpy.where((before >= 0) & (trace.rank[before] == trace.rank), before, rows)
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 #: The name of rows that are no calls: which call found a request complete (probes/record.h).
 COMPLETED = "(completed)"
 MAGIC = b"LEPCALL1"
+#: The peer of a message to or from MPI_PROC_NULL.
+NOBODY = -2
 
 
 def with_completions(columns: "dict[str, NDArray[Any]]", names: Sequence[str]) -> "dict[str, NDArray[Any]]":
@@ -23,7 +25,7 @@ def with_completions(columns: "dict[str, NDArray[Any]]", names: Sequence[str]) -
              COMPLETED has the start of the request that is over, and as size_bytes the start of the call that found it
              so; of a collective operation, tag is the group
     A request and the call that completed it get the same completion, all others -1; a receive from any source or with
-    any tag gets those that came.
+    any tag gets those that came, and one that was cancelled is from nobody.
     """
     import numpy
 
@@ -54,6 +56,9 @@ def with_completions(columns: "dict[str, NDArray[Any]]", names: Sequence[str]) -
     for column in ("peer", "tag"):
         came = completed[column][known]
         columns[column][post] = numpy.where(columns[column][post] == -1, came, columns[column][post])
+    cancelled = post[completed["peer"][known] == NOBODY]
+    columns["peer"][cancelled] = NOBODY
+    columns["size_bytes"][cancelled] = 0
     return columns
 
 

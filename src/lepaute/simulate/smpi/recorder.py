@@ -13,8 +13,11 @@ LIBRARY = "liblepaute-calls.so"
 #: Names the file that it writes.
 VARIABLE = "LEPAUTE_RECORD_CALLS"
 
-_SOURCES = ("record_smpi.c", "record_world.c", "record_mpi.c", "record_collectives.c")
-_HEADERS = ("record.h", "record_smpi.h", "record_inside.h", "record_calls.h", "record_world.h", "probe_common.h")
+_SOURCES = ("record_smpi.c", "record_world.c", "record_mpi.c", "record_requests.c", "record_collectives.c")
+_HEADERS = (
+    *("record.h", *(f"record_{part}.h" for part in ("smpi", "inside", "calls", "requests", "world"))),
+    "probe_common.h",
+)
 _FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-DLEP_RECORD_SMPI", "-O2", "-fPIC", "-fvisibility=hidden", "-shared")
 _COMPILE_LIMIT_S = 120.0
 

@@ -1,0 +1,124 @@
+/* From MPI_Init to MPI_Finalize, and what turns recording off and on in between. */
+#include <mpi.h>
+#include <string.h>
+
+#include "record_calls.h"
+#include "record_clock.h"
+#include "record_requests.h"
+
+int64_t lep_messages;
+
+static void begin(void) {
+    static bool begun; /* some libraries' Fortran calls end in the C routine of the program, which is ours */
+    int rank, ranks, length = 0;
+    static char library[MPI_MAX_LIBRARY_VERSION_STRING];
+    if (begun)
+        return;
+    begun = true;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    PMPI_Get_library_version(library, &length);
+    library[strcspn(library, "\n")] = '\0';
+    lep_record_open(rank, ranks, library);
+    lep_record_header *file = lep_record_file();
+    lep_record_clock clock = lep_clock_compare(); /* by all ranks, also by one whose file could not be opened */
+    if (!file)
+        return;
+    file->clocks[0] = file->clocks[1] = clock;
+    file->start_ns = lep_clock_ns();
+}
+
+static void end(void) {
+    static bool ended;
+    if (ended)
+        return;
+    ended = true;
+    lep_inside_call = true;
+    int64_t end_ns = lep_clock_ns();
+    lep_record_clock clock = lep_clock_compare();
+    if (lep_record_file()) {
+        lep_record_file()->clocks[1] = clock;
+        lep_record_file()->end_ns = end_ns;
+    }
+    lep_record_close();
+}
+
+LEP_EXPORT int MPI_Init(int *argc, char ***argv) {
+    int result = PMPI_Init(argc, argv);
+    if (result == MPI_SUCCESS)
+        begin();
+    return result;
+}
+
+LEP_EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
+    int result = PMPI_Init_thread(argc, argv, required, provided);
+    if (result == MPI_SUCCESS)
+        begin();
+    return result;
+}
+
+LEP_EXPORT int MPI_Finalize(void) {
+    end();
+    return PMPI_Finalize();
+}
+
+/* The standard's own switch for profilers: 0 off, anything else on. */
+LEP_EXPORT int MPI_Pcontrol(const int level, ...) {
+    lep_recording = lep_open && level != 0;
+    lep_last_look = NULL;
+    return MPI_SUCCESS;
+}
+
+/* ---- Fortran: its kernels are recorded, and its calls of MPI where they pass through the C routines ------------- */
+
+/* NOLINTBEGIN(readability-identifier-naming): what compilers make of the names */
+
+static void begin_fortran(void) {
+    int initialized = 0;
+    bool passed_by = !lep_record_file();
+    PMPI_Initialized(&initialized);
+    if (!initialized)
+        return;
+    begin();
+    if (!passed_by || !lep_record_file())
+        return;
+    lep_record_file()->fortran = 1;
+    lep_ends_pass_by = true;
+}
+
+#define FORTRAN_INIT(symbol)                                                                                           \
+    LEP_EXPORT void symbol(MPI_Fint *error);                                                                           \
+    void symbol(MPI_Fint *error) {                                                                                     \
+        ((__typeof__(&symbol))lep_next_symbol(#symbol))(error);                                                        \
+        begin_fortran();                                                                                               \
+    }
+FORTRAN_INIT(mpi_init_)
+FORTRAN_INIT(mpi_init_f08_)
+
+#define FORTRAN_INIT_THREAD(symbol)                                                                                    \
+    LEP_EXPORT void symbol(const MPI_Fint *required, MPI_Fint *provided, MPI_Fint *error);                             \
+    void symbol(const MPI_Fint *required, MPI_Fint *provided, MPI_Fint *error) {                                       \
+        ((__typeof__(&symbol))lep_next_symbol(#symbol))(required, provided, error);                                    \
+        begin_fortran();                                                                                               \
+    }
+FORTRAN_INIT_THREAD(mpi_init_thread_)
+FORTRAN_INIT_THREAD(mpi_init_thread_f08_)
+
+#define FORTRAN_FINALIZE(symbol)                                                                                       \
+    LEP_EXPORT void symbol(MPI_Fint *error);                                                                           \
+    void symbol(MPI_Fint *error) {                                                                                     \
+        end();                                                                                                         \
+        ((__typeof__(&symbol))lep_next_symbol(#symbol))(error);                                                        \
+    }
+FORTRAN_FINALIZE(mpi_finalize_)
+FORTRAN_FINALIZE(mpi_finalize_f08_)
+
+#define FORTRAN_PCONTROL(symbol)                                                                                       \
+    LEP_EXPORT void symbol(const MPI_Fint *level);                                                                     \
+    void symbol(const MPI_Fint *level) {                                                                               \
+        MPI_Pcontrol(*level);                                                                                          \
+    }
+FORTRAN_PCONTROL(mpi_pcontrol_)
+FORTRAN_PCONTROL(mpi_pcontrol_f08_)
+
+/* NOLINTEND(readability-identifier-naming) */

@@ -1,0 +1,254 @@
+"""Requests of real MPI programs, however they end: no row of a recording says what belongs to another request."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from oracles.recorded_hpl import lepaute
+
+from lepaute.errors import EnvironmentProblem
+from lepaute.kit.mpi_library import MpiLibrary, find_library
+from lepaute.trace import Trace, read_trace
+from lepaute.trace.messages import match_messages
+
+pytestmark = pytest.mark.machine
+
+PROGRAM = """
+#include <mpi.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+enum { MANY = 600 };
+static char out[64], in[MANY][64];
+static int rank, other;
+static MPI_Request r[MANY];
+
+static void freed(void) {
+    for (int i = 0; i < 50; i++) {
+        MPI_Isend(out, 8, MPI_CHAR, other, 1000 + i, MPI_COMM_WORLD, r);
+        MPI_Request_free(r);
+        MPI_Recv(in, 8, MPI_CHAR, other, 1000 + i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    for (int i = 0; i < 20; i++) {
+        MPI_Irecv(in, 64, MPI_CHAR, other, 7, MPI_COMM_WORLD, r);
+        MPI_Isend(out, 64, MPI_CHAR, other, 7, MPI_COMM_WORLD, r + 1);
+        MPI_Wait(r, MPI_STATUS_IGNORE);
+        MPI_Wait(r + 1, MPI_STATUS_IGNORE);
+    }
+}
+
+static void unrecorded(void) {
+    for (int i = 0; i < 20; i++) {
+        MPI_Irecv(in, 8, MPI_CHAR, other, 1000 + i, MPI_COMM_WORLD, r);
+        MPI_Isend(out, 8, MPI_CHAR, other, 1000 + i, MPI_COMM_WORLD, r + 1);
+        MPI_Pcontrol(0);
+        MPI_Waitall(2, r, MPI_STATUSES_IGNORE); /* posted in the trace, ended outside */
+        MPI_Irecv(in, 64, MPI_CHAR, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, r);
+        MPI_Isend(out, 64, MPI_CHAR, other, 7, MPI_COMM_WORLD, r + 1);
+        MPI_Pcontrol(1);
+        MPI_Wait(r, MPI_STATUS_IGNORE); /* and the other way round */
+        MPI_Wait(r + 1, MPI_STATUS_IGNORE);
+    }
+    MPI_Pcontrol(0); /* to the end */
+}
+
+static void many(void) {
+    for (int i = 0; i < MANY / 2; i++) {
+        MPI_Irecv(in[i], 64, MPI_CHAR, MPI_ANY_SOURCE, i, MPI_COMM_WORLD, r + i);
+        MPI_Isend(out, i % 64, MPI_CHAR, other, i, MPI_COMM_WORLD, r + MANY / 2 + i);
+    }
+    MPI_Waitall(MANY, r, MPI_STATUSES_IGNORE);
+    MPI_Irecv(in, 64, MPI_CHAR, other, 999, MPI_COMM_WORLD, r);
+    MPI_Send(out, 64, MPI_CHAR, other, 999, MPI_COMM_WORLD);
+    MPI_Wait(r, MPI_STATUS_IGNORE);
+}
+
+static void outlived(void) {
+    MPI_Comm turned;
+    MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &turned);
+    MPI_Irecv(in, 64, MPI_CHAR, MPI_ANY_SOURCE, 5, turned, r);
+    MPI_Send(out, 4, MPI_CHAR, rank, 5, turned); /* whom the world calls `other` */
+    MPI_Comm_free(&turned);
+    MPI_Wait(r, MPI_STATUS_IGNORE);
+    MPI_Irecv(in, 64, MPI_CHAR, MPI_ANY_SOURCE, 6, MPI_COMM_WORLD, r);
+    MPI_Cancel(r);
+    MPI_Wait(r, MPI_STATUS_IGNORE);
+}
+
+static void others(void) {
+    MPI_Comm line, node, both;
+    MPI_Message message;
+    int sizes[] = {2}, wraps[] = {0}, found = 0;
+    MPI_Cart_create(MPI_COMM_WORLD, 1, sizes, wraps, 0, &line);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Intercomm_create(MPI_COMM_SELF, 0, MPI_COMM_WORLD, other, 9, &both);
+    MPI_Sendrecv_replace(in, 16, MPI_CHAR, other, 1, other, 1, line, MPI_STATUS_IGNORE);
+    MPI_Isend(out, 32, MPI_CHAR, other, 3, line, r);
+    MPI_Mprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, line, &message, MPI_STATUS_IGNORE);
+    MPI_Mrecv(in, 64, MPI_CHAR, &message, MPI_STATUS_IGNORE);
+    MPI_Isend(out, 48, MPI_CHAR, other, 4, line, r + 1);
+    while (!found)
+        MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, line, &found, &message, MPI_STATUS_IGNORE);
+    MPI_Imrecv(in, 64, MPI_CHAR, &message, r + 2);
+    MPI_Waitall(3, r, MPI_STATUSES_IGNORE);
+}
+
+static void full(void) {
+    struct rlimit limit = {3 << 20, 3 << 20}; /* one piece of the file is made in MPI_Init, of 2 MiB */
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    for (int i = 0; i < 100000; i++)
+        MPI_Barrier(MPI_COMM_SELF);
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    other = 1 - rank;
+    void (*parts[])(void) = {freed, unrecorded, many, outlived, others, full};
+    parts[atoi(argv[1])]();
+    MPI_Finalize();
+    return 0;
+}
+"""
+PARTS = ("freed", "unrecorded", "many", "outlived", "others", "full")
+
+
+@pytest.fixture(scope="module", params=["openmpi", "mpich"])
+def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[MpiLibrary, Path]:
+    """A library, and the folder with the program."""
+    try:
+        found = find_library(request.param)
+    except EnvironmentProblem as problem:
+        pytest.skip(str(problem))
+    folder = tmp_path_factory.mktemp("requests")
+    (folder / "program.c").write_text(PROGRAM)
+    found.compile(["-w", str(folder / "program.c"), "-o", str(folder / "program")], what="building the program")
+    return found, folder
+
+
+def recorded(
+    library: tuple[MpiLibrary, Path], part: str, ranks: int = 2
+) -> "tuple[Trace, subprocess.CompletedProcess[str]]":
+    found, folder = library
+    assert found.launcher is not None
+    oversubscribe = ("--oversubscribe",) if found.family == "openmpi" else ()
+    argv = (str(found.launcher.path), *oversubscribe, "-np", str(ranks), "./program", str(PARTS.index(part)))
+    done = lepaute("record", "--", *argv, folder=folder)
+    assert done.returncode == 0, done.stderr
+    trace = read_trace(folder / "trace.parquet")
+    if part != "full":
+        assert trace.metadata["warnings"] == []
+    return trace, done
+
+
+def rows(trace: Trace, *names: str) -> list[tuple[int, int, int, float]]:
+    """Rank, peer, tag and bytes."""
+    chosen = trace.where(trace.named(names))
+    columns = (chosen.rank, chosen.peer, chosen.tag, chosen.size_bytes)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def test_a_wait_is_of_its_own_request_after_others_were_freed(library: tuple[MpiLibrary, Path]) -> None:
+    trace, _ = recorded(library, "freed")
+    assert set(rows(trace, "MPI_Wait")) == {(0, 1, 7, 64.0), (1, 0, 7, 64.0)}
+    assert trace.named(["MPI_Request_free"]).sum() == 100
+    sends = trace.where(trace.named(["MPI_Isend"]))
+    assert (sends.completion[sends.tag >= 1000] == -1).all()
+    assert (sends.completion[sends.tag == 7] >= 0).all()
+
+
+def test_requests_are_followed_while_nothing_is_recorded(library: tuple[MpiLibrary, Path]) -> None:
+    trace, _ = recorded(library, "unrecorded")  # also: without the warning that ranks did not come to their end
+    assert set(rows(trace, "MPI_Wait")) == {(0, 1, 7, 64.0), (1, 0, 7, 64.0)}
+    posts = trace.where(trace.named(["MPI_Isend", "MPI_Irecv"]))
+    assert len(posts) == 80
+    assert posts.tag.min() >= 1000
+    assert (posts.completion == -1).all()
+
+
+def test_a_wait_for_any_number_of_requests_ends_them_all(library: tuple[MpiLibrary, Path]) -> None:
+    trace, _ = recorded(library, "many")
+    total = 2.0 * sum(i % 64 for i in range(300))
+    assert [size for *_, size in rows(trace, "MPI_Waitall")] == [total, total]
+    assert set(rows(trace, "MPI_Wait")) == {(0, 1, 999, 64.0), (1, 0, 999, 64.0)}
+    receives = trace.where(trace.named(["MPI_Irecv"]))
+    assert (receives.peer == 1 - receives.rank).all()
+    matches = match_messages(trace)
+    assert len(matches.send) == 602
+    assert (matches.end >= 0).all()
+
+
+def test_a_receive_may_outlive_its_communicator_or_be_cancelled(library: tuple[MpiLibrary, Path]) -> None:
+    trace, _ = recorded(library, "outlived")
+    ends = [(0, 1, 5, 4.0), (0, -2, 6, 0.0), (1, 0, 5, 4.0), (1, -2, 6, 0.0)]
+    assert rows(trace, "MPI_Wait") == ends
+    assert rows(trace, "MPI_Irecv") == [(*one[:3], 64.0 if one[1] >= 0 else 0.0) for one in ends]
+    assert len(match_messages(trace).send) == 2
+
+
+def test_matched_probes_replacing_exchanges_and_new_communicators_are_recorded(
+    library: tuple[MpiLibrary, Path],
+) -> None:
+    trace, _ = recorded(library, "others")
+    for name in ("MPI_Cart_create", "MPI_Comm_split_type", "MPI_Intercomm_create"):
+        assert trace.named([name]).sum() == 2, name
+    pair = [(0, 1), (1, 0)]
+    for name, tag, size in (
+        ("MPI_Sendrecv_replace", 1, 16.0),
+        ("MPI_Sendrecv_arrival", 1, 16.0),
+        ("MPI_Mprobe", 3, 32.0),
+        ("MPI_Mrecv", 3, 32.0),
+        ("MPI_Imrecv", 4, 48.0),
+    ):
+        assert rows(trace, name) == [(*ranks, tag, size) for ranks in pair], name
+    matches = match_messages(trace)
+    assert len(matches.send) == 6
+    assert (matches.end >= 0).all()
+
+
+def test_a_recording_that_finds_no_room_says_how_much_is_missing(library: tuple[MpiLibrary, Path]) -> None:
+    trace, done = recorded(library, "full", ranks=1)
+    assert len(trace) == 1 << 16
+    assert trace.metadata["warnings"] == [f"{100_000 - (1 << 16)} calls found no room and are missing"]
+    assert done.stderr.count("no room for further calls (File too large); they are missing") == 1
+    assert done.stderr.count("lepaute record:") == 1
+
+
+FORTRAN = """
+program p
+  use MODULE
+  integer :: e
+  double precision :: x(100), s
+  call mpi_init(e)
+  x = 1d0
+  call dscal(100, 2d0, x, 1)
+  call mpi_allreduce(x(1), s, 1, mpi_double_precision, mpi_sum, mpi_comm_world, e)
+  call mpi_finalize(e)
+end
+"""
+
+
+@pytest.mark.parametrize("module", ["mpi", "mpi_f08"])
+def test_a_fortran_program_leaves_its_kernels_and_its_calls_or_one_true_reason(
+    library: tuple[MpiLibrary, Path], module: str
+) -> None:
+    found, folder = library
+    if found.mpifort is None:
+        pytest.skip("no Fortran compiler for this library")
+    (folder / "f.f90").write_text(FORTRAN.replace("MODULE", module))
+    argv = [found.mpifort, "-w", "f.f90", "-lopenblas", "-o", "f"]
+    built = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
+    if built.returncode != 0:
+        pytest.skip(built.stderr[-200:])
+    assert found.launcher is not None
+    done = lepaute("record", "--", str(found.launcher.path), "-np", "1", "./f", folder=folder)
+    assert done.returncode == 0, done.stderr
+    trace = read_trace(folder / "trace.parquet")
+    assert trace.named(["dscal"]).sum() == 1
+    warnings = trace.metadata["warnings"]
+    assert len(warnings) <= 1
+    assert all(text.startswith("the program calls MPI from Fortran: ") for text in warnings)
+    assert warnings or trace.named(["MPI_Allreduce"]).sum() == 1
