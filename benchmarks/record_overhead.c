@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-void cblas_dscal(int n, double alpha, double *x, int incx);
+void cblas_dscal(int n, double alpha, double* x, int incx);
 
 static double now_s(void) {
     struct timespec now;
@@ -12,7 +12,7 @@ static double now_s(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
     enum { BATCHES = 40, CALLS = 5000 };
     MPI_Init(&argc, &argv);
     MPI_Comm comm;
