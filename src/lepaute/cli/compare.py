@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lepaute.cli import node_options as on
+from lepaute.cli.output_options import Force
 from lepaute.kit.outputs import check_archive_output
 
 
@@ -85,7 +85,7 @@ def command(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as one JSON object.")] = False,
-    force: on.ReplaceArchive = False,
+    force: Force = False,
 ) -> None:
     """Measures MPI libraries side by side on this machine, writes an archive with every call, and compares them.
 
@@ -105,7 +105,7 @@ def command(
     from lepaute.kit.quantities import share_of, time_of
     from lepaute.measure.comparison.campaign import measure_libraries
 
-    wanted = Wanted(left, right, share_of(margin, "--margin"), report or (), tune, measure_only, as_json)
+    wanted = Wanted(left, right, share_of(margin, "--margin"), report or (), tune, measure_only, as_json, force)
     if wanted.made_of_files(libraries):
         return
     wanted.check_measuring(libraries, output)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def compared_files(
-    words: Sequence[str], left: str | None, right: str | None, margin: float, reports: Sequence[Path]
+    words: Sequence[str], left: str | None, right: str | None, margin: float, reports: Sequence[Path], *, force: bool
 ) -> "Comparison | None":
     """The comparison of the files that the words name; None where they name libraries.
 
@@ -30,7 +30,7 @@ def compared_files(
         raise InputError(
             f"{' '.join(words)}: archives, outputs of benchmarks and libraries cannot be mixed; give one kind"
         )
-    check_outputs({"--report": reports}, inputs=[*campaigns, *(path for _, path in printed)])
+    check_outputs({"--report": reports}, inputs=[*campaigns, *(path for _, path in printed)], force=force)
     if campaigns:
         return archives(*(Archive.open(name) for name in campaigns), left=left, right=right, margin=margin)
     if len(printed) != 2 or left or right:

@@ -24,6 +24,7 @@ class Wanted:
     tune: Path | None
     measure_only: bool
     as_json: bool
+    force: bool
 
     def __post_init__(self) -> None:
         from lepaute.report.files import check_report_name
@@ -47,10 +48,10 @@ class Wanted:
             self._check_tuning(words)
             if not words[0].endswith(".zip"):
                 return False
-            check_outputs({"--tune": self.tune}, inputs=words)
+            check_outputs({"--tune": self.tune}, inputs=words, force=self.force)
             write_tuning(Archive.open(words[0]), self.tune)
             return True
-        compared = compared_files(words, self.left, self.right, self.margin, self.reports)
+        compared = compared_files(words, self.left, self.right, self.margin, self.reports, force=self.force)
         if compared is not None:
             print_comparison(compared, self.reports, as_json=self.as_json)
         return compared is not None
@@ -61,7 +62,7 @@ class Wanted:
             raise InputError("--report is of a comparison, and --measure-only makes none; leave one of them out")
         if self.reports and len(libraries) != 2 and not (self.left and self.right):
             raise InputError("--report is of two libraries; name them with --left and --right")
-        check_outputs({"--output": output, "--report": list(self.reports), "--tune": self.tune})
+        check_outputs({"--output": output, "--report": list(self.reports), "--tune": self.tune}, force=self.force)
 
     def _check_tuning(self, libraries: Sequence[str]) -> None:
         if len(libraries) > 1:
