@@ -111,3 +111,24 @@ def test_the_command_says_how_many_files_and_refuses_in_one_line(
     assert main(arguments) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert main([*arguments, "--force"]) == 0
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.EOPNOTSUPP])
+def test_a_file_system_without_hard_links_gets_the_files_and_keeps_what_appears_meanwhile(
+    code: int, archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(_source: str, target: str, **_: object) -> None:
+        if target == appearing:
+            (tmp_path / "out" / target).write_text("precious")
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "link", link)
+    appearing = ""
+    extract(archive, tmp_path / "out", ["a.txt"])
+    with archive.open_member("a.txt") as member:
+        assert (tmp_path / "out" / "a.txt").read_bytes() == member.read()
+    (tmp_path / "out" / "a.txt").unlink()
+    appearing = "a.txt"
+    with pytest.raises(InputError, match="File exists"):
+        extract(archive, tmp_path / "out", ["a.txt"])
+    assert [path.read_text() for path in (tmp_path / "out").iterdir()] == ["precious"]

@@ -176,7 +176,7 @@ def test_outputs_that_cannot_be_written_are_refused_with_their_option(tmp_path: 
         tmp_path / "socket": "cannot be written",
     }.items():
         with pytest.raises(InputError, match=reason) as problem:
-            check_outputs({"--output": path})
+            check_outputs({"--output": path}, force=False)
         assert "--output" in str(problem.value)
         assert "\n" not in str(problem.value)
     for path in (tmp_path / "new", tmp_path / "file", Path("/dev/null"), Path("new")):
@@ -199,12 +199,14 @@ def test_an_output_that_is_an_input_or_another_output_is_refused(tmp_path: Path)
     link.symlink_to("in.csv")
     for path in (source, link, tmp_path / "." / "in.csv"):
         with pytest.raises(InputError, match=r"--out .* is also an input"):
-            check_outputs({"--out": path}, inputs=[source, "dahu", None])
+            check_outputs({"--out": path}, inputs=[source, "dahu", None], force=True)
     with pytest.raises(InputError, match=r"--plot .*: --out writes it too"):
-        check_outputs({"--out": tmp_path / "new", "--plot": tmp_path / "." / "new"})
+        check_outputs({"--out": tmp_path / "new", "--plot": tmp_path / "." / "new"}, force=True)
     with pytest.raises(InputError, match="--report writes it too"):
-        check_outputs({"--report": [tmp_path / "a.html", tmp_path / "a.html"]})
-    check_outputs({"--out": Path("/dev/null"), "--plot": Path("/dev/null"), "--gantt": None}, inputs=["/dev/null"])
+        check_outputs({"--report": [tmp_path / "a.html", tmp_path / "a.html"]}, force=True)
+    check_outputs(
+        {"--out": Path("/dev/null"), "--plot": Path("/dev/null"), "--gantt": None}, inputs=["/dev/null"], force=False
+    )
 
 
 def test_a_folder_for_outputs_is_checked_without_making_it(tmp_path: Path) -> None:

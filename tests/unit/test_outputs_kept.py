@@ -49,7 +49,7 @@ READERS = [
     ("trace breakdown t.parquet --plot", "t.parquet"),
     ("trace compare t.parquet u.parquet --plot", "u.parquet"),
     ("design picture d.csv -o", "d.csv"),
-    ("design mix d.csv -o", "d.csv"),
+    ("design mix d.csv --force -o", "d.csv"),
     ("platform export p.yaml --simgrid", "p.yaml"),
     ("platform import p.xml -o", "p.xml"),
     ("platform synthesize --nodes 2 --like p.yaml -o", "p.yaml"),

@@ -6,6 +6,7 @@ only when it is whole and has its hash, and never over another one unless that w
 
 import contextlib
 import difflib
+import errno
 import os
 import secrets
 import stat
@@ -23,6 +24,8 @@ from lepaute.kit.printable import printable
 #: Plain files: what an archive holds is data, also where it was a program.
 _MODE = 0o644
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+#: What file systems without hard links say.
+_WITHOUT_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -134,13 +137,23 @@ def _write_file(source: Iterator[bytes], folder_fd: int, last: str, path: Path, 
             if force:
                 os.replace(temporary, last, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
             else:
-                # Unlike a renaming, a link is refused where a file has appeared meanwhile.
-                os.link(temporary, last, src_dir_fd=folder_fd, dst_dir_fd=folder_fd, follow_symlinks=False)
+                _name_new(temporary, last, folder_fd)
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary, dir_fd=folder_fd)
     except OSError as problem:
         raise InputError(f"{path}: cannot be written ({problem.strerror}); use another folder") from None
+
+
+def _name_new(temporary: str, last: str, folder_fd: int) -> None:
+    """Unlike a renaming it is refused where a file has appeared meanwhile, on file systems without links as well."""
+    try:
+        os.link(temporary, last, src_dir_fd=folder_fd, dst_dir_fd=folder_fd, follow_symlinks=False)
+    except OSError as problem:
+        if problem.errno not in _WITHOUT_LINKS:
+            raise
+        os.close(os.open(last, _NEW_FILE, _MODE, dir_fd=folder_fd))
+        os.replace(temporary, last, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from lepaute.cli.entry import BAD_INPUT, complain
+from lepaute.cli.output_options import Force
 from lepaute.errors import LepauteError
 from lepaute.kit.outputs import check_output_folder
 
@@ -102,7 +103,7 @@ def extract(
     members: Annotated[
         list[str] | None, typer.Argument(metavar="[MEMBER...]", help="Members or folders of them; default: all.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    force: Force = False,
 ) -> None:
     """Writes members as files into a folder: never outside of it, through a link, or over another file."""
     from lepaute.archive import Archive
@@ -116,7 +117,7 @@ def extract(
 @app.command()
 def close(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER.work", help="What an interrupted run left.")],
-    force: Annotated[bool, typer.Option("--force", help="Replace an archive of an earlier interruption.")] = False,
+    force: Force = False,
 ) -> None:
     """Makes an archive of what a run had measured when its engine was killed; the run can still be resumed."""
     from lepaute.archive import Archive

@@ -8,6 +8,7 @@ import typer
 from lepaute.cli import node_options as on
 from lepaute.cli.fit import Reports
 from lepaute.cli.option_fields import with_options_of
+from lepaute.cli.output_options import Force
 from lepaute.kit.outputs import check_archive_output, check_outputs
 from lepaute.measure.schedulers import Request, default_scheduler
 
@@ -37,7 +38,7 @@ def command(
     python: on.PythonOnNodes = None,
     report: Reports = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted calibration.")] = False,
-    force: on.ReplaceArchive = False,
+    force: Force = False,
 ) -> None:
     """Measures this machine (all its cores at once, about two minutes), fits its models and writes its platform.
 
@@ -59,7 +60,7 @@ def command(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     for file in report or ():
         check_report_name(file)
-    check_outputs({"--output": output, "--archive": archive, "--report": report})
+    check_outputs({"--output": output, "--archive": archive, "--report": report}, force=force)
     check_archive_output(archive, force=force)
     with notes_printed(), progress_bar() as tell:
         path = calibrate(

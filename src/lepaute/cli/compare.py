@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lepaute.cli import node_options as on
+from lepaute.cli.output_options import Force
 from lepaute.kit.outputs import check_archive_output
 
 
@@ -134,7 +134,7 @@ def command(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as one JSON object.")] = False,
-    force: on.ReplaceArchive = False,
+    force: Force = False,
 ) -> None:
     """Measures MPI libraries side by side on this machine, writes an archive with every call, and compares them.
 
@@ -168,6 +168,7 @@ def command(
         tuple(primary or ()),
         None if fail_if_slower is None else share_of(fail_if_slower, "--fail-if-slower"),
         strict,
+        force,
     )
     if wanted.made_of_files(libraries):
         return

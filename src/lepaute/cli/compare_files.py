@@ -28,7 +28,9 @@ def compared_files(words: Sequence[str], wanted: "Wanted") -> "list[Comparison]"
         raise InputError(
             f"{' '.join(words)}: archives, outputs of benchmarks and libraries cannot be mixed; give one kind"
         )
-    check_outputs({"--report": list(wanted.reports)}, inputs=[*campaigns, *(path for _, path in printed)])
+    check_outputs(
+        {"--report": list(wanted.reports)}, inputs=[*campaigns, *(path for _, path in printed)], force=wanted.force
+    )
     if len(campaigns) == 1:
         return wanted.of_campaign(Archive.open(campaigns[0]))
     if campaigns:

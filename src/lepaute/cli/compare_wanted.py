@@ -35,6 +35,7 @@ class Wanted:
     primary: Sequence[str]
     most_slower: float | None = None
     strict: bool = False
+    force: bool = False
 
     def __post_init__(self) -> None:
         from lepaute.compare.report.files import check_name
@@ -64,7 +65,7 @@ class Wanted:
             self._check_tuning(words)
             if not words[0].endswith(".zip"):
                 return False
-            check_outputs({"--tune": self.tune}, inputs=words)
+            check_outputs({"--tune": self.tune}, inputs=words, force=self.force)
             write_tuning(Archive.open(words[0]), self.tune)
             return True
         compared = compared_files(words, self)
@@ -82,7 +83,7 @@ class Wanted:
         if self.reports and len(libraries) != 2 and not (self.left and self.right):
             raise InputError("--report is of two libraries; name them with --left and --right")
         self._check_labels([each.label for each in named_libraries(libraries)])
-        check_outputs({"--output": output, "--report": list(self.reports), "--tune": self.tune})
+        check_outputs({"--output": output, "--report": list(self.reports), "--tune": self.tune}, force=self.force)
 
     def _check_labels(self, labels: Sequence[str]) -> None:
         for option, label in (("--left", self.left), ("--right", self.right)):

@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from lepaute.cli import design_dgemm, design_factors, design_look
-from lepaute.cli.design_output import Out, Seed, write
+from lepaute.cli.design_output import Seed, Table
+from lepaute.cli.option_fields import with_options_of
 
 app = typer.Typer(help="Tables of what will be measured, fully shuffled.", no_args_is_help=True)
 app.command()(design_dgemm.dgemm)
@@ -22,22 +23,24 @@ for general in (
 
 
 @app.command()
+@with_options_of(Table, "table")
 def p2p(
+    table: Table,
     seed: Seed = 1,
-    out: Out = None,
     max_bytes: Annotated[str, typer.Option(help="Largest message.")] = "64M",
 ) -> None:
     """MPI point-to-point operations: sizes 10^U, kinds interleaved."""
     from lepaute.design import p2p_design
     from lepaute.kit.quantities import size_of
 
-    write(p2p_design(seed, size_range_bytes=(1, size_of(max_bytes, "--max-bytes"))), out)
+    table.write(p2p_design(seed, size_range_bytes=(1, size_of(max_bytes, "--max-bytes"))))
 
 
 @app.command()
+@with_options_of(Table, "table")
 def ring(
+    table: Table,
     seed: Seed = 1,
-    out: Out = None,
     ranks: Annotated[int, typer.Option(help="Ranks in the ring.", min=2, max=1_000_000)] = 2,
     sizes: Annotated[
         int, typer.Option(help="Message sizes of each operation; each is in all conditions.", min=1, max=100_000)
@@ -48,13 +51,14 @@ def ring(
     from lepaute.design import ring_design
     from lepaute.kit.quantities import size_of
 
-    write(ring_design(seed, ranks=ranks, sizes=sizes, size_range_bytes=(1, size_of(max_bytes, "--max-bytes"))), out)
+    table.write(ring_design(seed, ranks=ranks, sizes=sizes, size_range_bytes=(1, size_of(max_bytes, "--max-bytes"))))
 
 
 @app.command(name="hpl-step")
+@with_options_of(Table, "table")
 def hpl_step(
+    table: Table,
     seed: Seed = 1,
-    out: Out = None,
     rows: Annotated[int, typer.Option(help="How many pieces of HPL's factorisation.", max=1_000_000)] = 24,
     nb: Annotated[str, typer.Option("--nb", help="Columns of a panel: 64,128. Each has as many rows.")] = "64,128,256",
     max_n: Annotated[int, typer.Option(help="Order of the largest matrix.", max=2**31 - 1)] = 8000,
@@ -63,13 +67,14 @@ def hpl_step(
     from lepaute.design import hpl_step_design
     from lepaute.kit.quantities import numbers_of
 
-    write(hpl_step_design(seed, rows=rows, nbs=numbers_of(nb, "--nb"), max_n=max_n), out)
+    table.write(hpl_step_design(seed, rows=rows, nbs=numbers_of(nb, "--nb"), max_n=max_n))
 
 
 @app.command()
+@with_options_of(Table, "table")
 def memory(
+    table: Table,
     seed: Seed = 1,
-    out: Out = None,
     max_bytes: Annotated[str, typer.Option(help="Largest buffer; the smallest has 1 KiB.")] = "64M",
     strides: Annotated[str, typer.Option(help="Every how many elements one is read.")] = "1,2,4,8,16",
     element_bytes: Annotated[str, typer.Option(help="Widths of an element.")] = "4,8,16",
@@ -95,13 +100,14 @@ def memory(
         allocations=allocations,
         repetitions=repetitions,
     )
-    write(design, out)
+    table.write(design)
 
 
 @app.command()
+@with_options_of(Table, "table")
 def collective(
+    table: Table,
     seed: Seed = 1,
-    out: Out = None,
     operations: Annotated[str | None, typer.Option(help="Some of the operations: bcast,barrier. Default: all.")] = None,
     max_bytes: Annotated[str, typer.Option(help="Largest message; sizes are powers of 4.")] = "16M",
     ranks: Annotated[str, typer.Option(help="Numbers of ranks: 2,4,8.")] = "2",
@@ -120,4 +126,4 @@ def collective(
         ranks=numbers_of(ranks, "--ranks"),
         repetitions=repetitions,
     )
-    write(design, out)
+    table.write(design)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.design_output import Out, Seed, write
+from lepaute.cli.design_output import Seed, Table
 from lepaute.cli.option_fields import flags_of, with_options_of
 from lepaute.cli.simulation_options import is_given
 from lepaute.simulate.apps.hpl import Hpl
@@ -20,11 +20,12 @@ MOST_ROWS = 1_000_000
 
 
 @with_options_of(Hpl, "values", may_lack=("n",), make=dict)
+@with_options_of(Table, "table")
 def dgemm(
     context: typer.Context,
     values: dict[str, Any],
+    table: Table,
     seed: Seed = 1,
-    out: Out = None,
     sizes: Annotated[
         str, typer.Option(help="General sizes: log-product, independent, product (uniform) or fixed-k.")
     ] = LOG_PRODUCT,
@@ -69,7 +70,7 @@ def dgemm(
     from lepaute.kit.quantities import numbers_of
 
     def written(design: "Design") -> None:
-        write(under_conditions(design, content, warm, seed), out)
+        table.write(under_conditions(design, content, warm, seed))
 
     if target is None:
         refuse(context, OF_HPL, "describes a run of HPL; say --for hpl with it")
@@ -121,7 +122,7 @@ def for_hpl(hpl: Hpl, platform: str | None, seed: int, rows: int) -> "Design":
     from lepaute.platform import load_platform
     from lepaute.simulate.apps.hpl.kernel_calls import kernel_calls
 
-    table = kernel_calls(hpl, None if platform is None else load_platform(platform), seed=seed)
+    calls = kernel_calls(hpl, None if platform is None else load_platform(platform), seed=seed)
     parameters = hpl.parameters()
     about: dict[str, object] = {
         "for": "hpl",
@@ -129,11 +130,11 @@ def for_hpl(hpl: Hpl, platform: str | None, seed: int, rows: int) -> "Design":
             name: parameters[name]
             for name in ("n", "nb", "p", "q", "depth", "nbmin", "ndiv", "pfact", "rfact", "u", "l1")
         },
-        "times_of_platform": table.platform,
-        "steps_looked_at": table.steps,
-        "ranks_looked_at": table.ranks,
+        "times_of_platform": calls.platform,
+        "steps_looked_at": calls.steps,
+        "ranks_looked_at": calls.ranks,
     }
-    return dgemm_calls_design(seed, table.sizes_of(("dgemm", "dgemm_nn")), rows=rows, about=about)
+    return dgemm_calls_design(seed, calls.sizes_of(("dgemm", "dgemm_nn")), rows=rows, about=about)
 
 
 def refuse(context: typer.Context, names: tuple[str, ...], why: str) -> None:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lepaute.cli.design_output import Out, Seed, write
+from lepaute.cli.design_output import Seed, Table
+from lepaute.cli.option_fields import with_options_of
 from lepaute.kit.outputs import check_outputs
 
 if TYPE_CHECKING:
@@ -30,17 +31,20 @@ Blocks = Annotated[
 Count = Annotated[int, typer.Option(help="How many treatments.", min=1, show_default=False)]
 
 
+@with_options_of(Table, "table")
 def factorial(
-    factor: Factors, replications: Replications = 1, blocks: Blocks = None, seed: Seed = 1, out: Out = None
+    factor: Factors, table: Table, replications: Replications = 1, blocks: Blocks = None, seed: Seed = 1
 ) -> None:
     """All combinations of the levels, in random order."""
     from lepaute.design import full_factorial
 
-    write(full_factorial(_factors(factor), replications=replications, blocks=blocks, seed=seed), out)
+    table.write(full_factorial(_factors(factor), replications=replications, blocks=blocks, seed=seed))
 
 
+@with_options_of(Table, "table")
 def fractional(
     factor: Factors,
+    table: Table,
     generator: Annotated[
         list[str] | None,
         typer.Option("--generator", "-g", help="Of a two-level fraction: d=a*b*c.", show_default=False),
@@ -49,7 +53,6 @@ def fractional(
     replications: Replications = 1,
     blocks: Blocks = None,
     seed: Seed = 1,
-    out: Out = None,
 ) -> None:
     """Some of the combinations: regular two-level fractions, or balanced subsets for any numbers of levels."""
     from lepaute.design import fractional as make
@@ -57,55 +60,58 @@ def fractional(
     design = make(
         _factors(factor), generators=generator or (), runs=runs, replications=replications, blocks=blocks, seed=seed
     )
-    write(design, out)
+    table.write(design)
 
 
+@with_options_of(Table, "table")
 def latin(
     factor: Factors,
+    table: Table,
     count: Count,
     replications: Replications = 1,
     blocks: Blocks = None,
     seed: Seed = 1,
-    out: Out = None,
 ) -> None:
     """A Latin hypercube: one treatment in each of COUNT strata of every factor."""
     from lepaute.design import latin_hypercube
 
-    write(latin_hypercube(_factors(factor), count=count, replications=replications, blocks=blocks, seed=seed), out)
+    table.write(latin_hypercube(_factors(factor), count=count, replications=replications, blocks=blocks, seed=seed))
 
 
+@with_options_of(Table, "table")
 def sample(
     factor: Factors,
+    table: Table,
     count: Count,
     replications: Replications = 1,
     blocks: Blocks = None,
     seed: Seed = 1,
-    out: Out = None,
 ) -> None:
     """Independent draws of every factor."""
     from lepaute.design import sample as make
 
-    write(make(_factors(factor), count=count, replications=replications, blocks=blocks, seed=seed), out)
+    table.write(make(_factors(factor), count=count, replications=replications, blocks=blocks, seed=seed))
 
 
+@with_options_of(Table, "table")
 def mix(
     files: Annotated[list[Path], typer.Argument(help="Designs.", metavar="FILE...")],
+    table: Table,
     kinds: Annotated[
         str | None, typer.Option(help="A name for each, for a first column `kind`: memory,network.", show_default=False)
     ] = None,
     blocks: Blocks = None,
     seed: Seed = 1,
-    out: Out = None,
 ) -> None:
     """One table of several designs, shuffled across all of them; what a design has not is empty in its rows."""
     from lepaute.design import blocks as in_blocks
     from lepaute.design import mix as make
     from lepaute.design import read_design
 
-    check_outputs({"--output": out}, inputs=files)
+    check_outputs({"--output": table.output}, inputs=files, force=table.force)
     names = kinds.split(",") if kinds is not None else None
     design = make(*(read_design(file) for file in files), kinds=names, seed=seed)
-    write(design if blocks is None else in_blocks(design, count=blocks, seed=seed), out)
+    table.write(design if blocks is None else in_blocks(design, count=blocks, seed=seed))
 
 
 def _factors(texts: list[str]) -> "dict[Names, Factor]":

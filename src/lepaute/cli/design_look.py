@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lepaute.cli.output_options import Force
+
 if TYPE_CHECKING:
     from lepaute.design import Design
     from lepaute.design.summary import DesignSummary, FactorSummary
@@ -37,13 +39,14 @@ def show(
 def picture(
     file: File,
     output: Annotated[Path, typer.Option("--output", "-o", help="The PNG to write.", show_default=False)],
+    force: Force = False,
 ) -> None:
     """Draws what is covered: each pair of factors, and each factor against the order of execution."""
     from lepaute.design import read_design
     from lepaute.design.plot import plot_design
     from lepaute.kit.outputs import check_outputs
 
-    check_outputs({"--output": output}, inputs=[file])
+    check_outputs({"--output": output}, inputs=[file], force=force)
     plot_design(read_design(file), output, title=file.name)
 
 

@@ -10,6 +10,7 @@ import typer
 from lepaute.cli.emulate_hpl import hpl
 from lepaute.cli.emulate_trace import EmulatedTrace
 from lepaute.cli.option_fields import with_options_of
+from lepaute.cli.output_options import Force
 from lepaute.cli.simulation_options import (
     AsJson,
     PlatformName,
@@ -97,6 +98,7 @@ def program(
     ] = False,
     every_probe: Annotated[bool, typer.Option("--every-probe", help="simulate each turn of a loop of probes")] = False,
     plot: Annotated[Path | None, typer.Option("--plot", help="a PNG of time and efficiency over the ranks")] = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Runs PROGRAM on NP ranks of a simulated machine; BLAS and LAPACK take the time of the platform's models.
@@ -130,7 +132,7 @@ def program(
     if not given and binary is None:
         raise InputError("no program is named; write it after two dashes: lepaute emulate ... -- PROGRAM ARGS")
     counts = _counts_of(ranks, traces, plot)
-    check_outputs({**traces.outputs, "--plot": plot}, inputs=[platform, binary, *uncertainty.inputs])
+    check_outputs({**traces.outputs, "--plot": plot}, inputs=[platform, binary, *uncertainty.inputs], force=force)
     layers, learnt = uncertainty.layers(), uncertainty.learnt()
     # A batch system ends a job with SIGTERM: SimGrid's process must end too, and its folder go.
     signal.signal(signal.SIGTERM, signal.default_int_handler)

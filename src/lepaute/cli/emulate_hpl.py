@@ -8,6 +8,7 @@ import typer
 
 from lepaute.cli.emulate_trace import EmulatedTrace
 from lepaute.cli.option_fields import with_options_of
+from lepaute.cli.output_options import Force
 from lepaute.cli.simulation_options import (
     AsJson,
     Placement,
@@ -41,6 +42,7 @@ def hpl(
     runs: Runs = 1,
     seed: Seed = 1,
     timeout: Annotated[float, typer.Option("--timeout", help="wall seconds of a run")] = 3600.0,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Emulates the real HPL with simulated kernels: what `predict hpl` predicts, by its own code."""
@@ -56,7 +58,8 @@ def hpl(
     from lepaute.simulate.smpi.engine import Smpi
     from lepaute.simulate.smpi.process import Limits
 
-    check_outputs(traces.outputs, inputs=[platform, *files.inputs, *placement.inputs, *uncertainty.inputs])
+    inputs = [platform, *files.inputs, *placement.inputs, *uncertainty.inputs]
+    check_outputs(traces.outputs, inputs=inputs, force=force)
     layers, learnt = uncertainty.layers(), uncertainty.learnt()
     hpls, from_file = applications_of(context, Hpl, values, files)
     # A batch system ends a job with SIGTERM: SimGrid's process must end too, and its folder go.

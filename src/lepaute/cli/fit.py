@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lepaute.cli.output_options import Force
 from lepaute.errors import InputError
 from lepaute.kit.outputs import check_outputs
 
@@ -27,7 +28,7 @@ Reports = Annotated[
 def command(
     archives: Annotated[list[Path], typer.Argument(metavar="ARCHIVE...", help="calibrations of one machine")],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="platform to write")] = Path(
-        "platform.yaml"
+        "fitted.yaml"
     ),
     name: Annotated[str, typer.Option("--name", help="name of the platform; default: that of the file")] = "",
     kernel_model: Annotated[
@@ -63,6 +64,7 @@ def command(
         str | None,
         typer.Option("--column", metavar="COLUMN", help="result of an experiment to compare; default: duration_s"),
     ] = None,
+    force: Force = False,
 ) -> None:
     """Fit kernel and network models to calibrations and write a platform.
 
@@ -81,7 +83,8 @@ def command(
         check_report_name(path)
     opened = [Archive.open(path) for path in archives]
     of_experiments = all(archive.about.kind == "experiment" for archive in opened)
-    check_outputs({"--output": None if of_experiments else output, "--plot": plot, "--report": report}, inputs=archives)
+    outputs = {"--output": None if of_experiments else output, "--plot": plot, "--report": report}
+    check_outputs(outputs, inputs=archives, force=force)
     if of_experiments:
         of_models = {"--report": report, "--kernel-model": forms, "--network-condition": network_condition}
         if given := [option for option, value in of_models.items() if value]:

@@ -6,7 +6,6 @@ import typer
 
 from lepaute.measure.schedulers import SCHEDULERS
 
-ReplaceArchive = Annotated[bool, typer.Option("--force", help="Replace an archive of that name.")]
 SchedulerName = Annotated[
     str | None,
     typer.Option("--scheduler", help=f"One of {', '.join(SCHEDULERS)}; unless given, ssh with --nodes and else local."),

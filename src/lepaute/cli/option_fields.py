@@ -140,7 +140,8 @@ class Flag(NamedTuple):
             hint = given_as | None if default is None else given_as
             default = default if default is None or default is inspect.Parameter.empty else given_as(default)
         info = typer.Option(
-            *filter(None, (self.name, option.short)),
+            self.name,
+            *option.also,
             help=self.help,
             metavar=option.metavar or None,
             min=None if as_text else option.minimum,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from lepaute.cli.output_options import Force
 from lepaute.cli.platform_messages import messages
 from lepaute.cli.platform_new import new
 from lepaute.cli.platform_population import population, synthesize
@@ -105,6 +106,7 @@ def export_platform(
     every_route: Annotated[
         bool, typer.Option("--every-route", help="Write each route, for latencies and shares of links as modelled.")
     ] = False,
+    force: Force = False,
 ) -> None:
     """Write a platform as SimGrid's XML, for SMPI; says on standard error what the file does not hold."""
     from lepaute.kit.files import write_whole
@@ -112,7 +114,7 @@ def export_platform(
     from lepaute.platform.simgrid import export_xml, host_name
     from lepaute.simulate.topology import wiring
 
-    check_outputs({"--simgrid": simgrid}, inputs=[name])
+    check_outputs({"--simgrid": simgrid}, inputs=[name], force=force)
     platform = load_platform(name)
     exported = export_xml(platform, wiring(platform), every_route=every_route)
     write_whole(simgrid, exported.text)
@@ -128,6 +130,7 @@ def import_platform(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="OUT.yaml", help="The file to write; default: print it.")
     ] = None,
+    force: Force = False,
 ) -> None:
     """Make a platform of SimGrid's XML; says on standard error what of it was ignored."""
     from lepaute.kit.documents import read_bytes
@@ -136,7 +139,7 @@ def import_platform(
     from lepaute.platform.simgrid import import_xml
     from lepaute.platform.simgrid.reading import LARGEST_TEXT_BYTES
 
-    check_outputs({"--output": output}, inputs=[file])
+    check_outputs({"--output": output}, inputs=[file], force=force)
     imported = import_xml(read_bytes(file, "a platform file of SimGrid", LARGEST_TEXT_BYTES), str(file))
     for sentence in imported.notes:
         print(f"{file}: {sentence}", file=sys.stderr)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from lepaute.cli.output_options import Force
 from lepaute.kit.outputs import check_outputs
 
 
@@ -29,8 +30,9 @@ def messages(
     x: Annotated[str, typer.Option("--x", metavar="COLUMN", help="of CSV: the column of sizes")] = "",
     y: Annotated[str, typer.Option("--y", metavar="COLUMN", help="the column of half round trips")] = "",
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="platform to write")] = Path(
-        "platform.yaml"
+        "with-messages.yaml"
     ),
+    force: Force = False,
 ) -> None:
     """Put ping-pongs of the OSU or Intel benchmarks, or of CSV, into a platform: its messages between or in nodes.
 
@@ -50,7 +52,7 @@ def messages(
     files = [(file, inside) for file, inside in ((between, False), (within, True)) if file is not None]
     if not files:
         raise InputError("give a ping-pong: --between two nodes, --within one, or both")
-    check_outputs({"--output": output}, inputs=[name, *(file for file, _ in files)])
+    check_outputs({"--output": output}, inputs=[name, *(file for file, _ in files)], force=force)
     platform = load_platform(name)
     eager_bytes = None if eager is None else size_of(eager, "--eager")
     for file, inside in files:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from lepaute.cli.output_options import Force
 from lepaute.kit.outputs import check_outputs
 
 
@@ -52,8 +53,9 @@ def new(
     ] = "dahu",
     name: Annotated[str | None, typer.Option("--name", help="of the platform; default: that of the file")] = None,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="platform to write")] = Path(
-        "platform.yaml"
+        "data-sheet.yaml"
     ),
+    force: Force = False,
 ) -> None:
     """Write a platform from a data sheet: what is not given is guessed, marked, and widens the interval."""
     from lepaute.errors import InputError
@@ -65,7 +67,7 @@ def new(
     from lepaute.platform.io import platform_text
     from lepaute.platform.plausibility import implausible
 
-    check_outputs({"--output": output}, inputs=[like])
+    check_outputs({"--output": output}, inputs=[like], force=force)
     if re.fullmatch("[0-9]+(?:[xX][0-9]+)?", cores, re.ASCII) is None:
         raise InputError(f"--cores is {cores[:80]!r}; it must be sockets x cores such as 2x24, or cores such as 24")
     sockets, per_socket = product_of(cores if "x" in cores.lower() else f"1x{cores}", "--cores", "S x C such as 2x24")

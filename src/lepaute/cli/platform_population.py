@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lepaute.cli.output_options import Force
 from lepaute.kit.outputs import check_outputs
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def synthesize(
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="platform to write")] = Path(
         "synthetic.yaml"
     ),
+    force: Force = False,
 ) -> None:
     """Make a hypothetical cluster: nodes drawn from a population, network and all else as on a platform."""
     from lepaute.kit.quantities import factor_of
@@ -35,7 +37,7 @@ def synthesize(
     from lepaute.platform.populations import known_population
     from lepaute.simulate import synthesis
 
-    check_outputs({"--output": output}, inputs=[like])
+    check_outputs({"--output": output}, inputs=[like], force=force)
     platform = load_platform(like)
     cluster = synthesis.synthesize(
         platform,
@@ -63,8 +65,9 @@ def population(
     mcmc: Annotated[bool, typer.Option("--mcmc", help="also sample the posterior (needs the extra mcmc)")] = False,
     seed: Annotated[int, typer.Option("--seed", help="of the sampling")] = 1,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="platform to write")] = Path(
-        "platform.yaml"
+        "with-population.yaml"
     ),
+    force: Force = False,
 ) -> None:
     """Fit how CPUs differ, and a cpu from day to day, and write a platform whose runs draw it."""
     import re
@@ -74,7 +77,7 @@ def population(
     from lepaute.platform import dump_platform, load_platform
     from lepaute.platform.io import with_population
 
-    check_outputs({"--output": output}, inputs=[*sources, of])
+    check_outputs({"--output": output}, inputs=[*sources, of], force=force)
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", kernel):
         raise InputError(f"--kernel is {kernel[:80]!r}; it is the name of a kernel, such as dgemm")
     platform = load_platform(of)

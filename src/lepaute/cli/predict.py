@@ -11,6 +11,7 @@ import typer
 
 from lepaute.cli.entry import INTERRUPTED, complain
 from lepaute.cli.option_fields import with_options_of
+from lepaute.cli.output_options import Force
 from lepaute.cli.predict_against import Against, alternatives
 from lepaute.cli.simulation_options import (
     AsJson,
@@ -68,6 +69,7 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         ] = None,
         as_json: AsJson = False,
         plot: Annotated[Path | None, typer.Option("--plot", help="a PNG of the runs, or of all combinations")] = None,
+        force: Force = False,
     ) -> None:
         from lepaute.cli.progress import progress_bar
         from lepaute.kit.outputs import check_outputs
@@ -77,6 +79,7 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         check_outputs(
             {**files.outputs, "--plot": plot, **traces.outputs},
             inputs=[platform, *files.inputs, *placement.inputs, *uncertainty.inputs],
+            force=force,
         )
         layers, learnt = uncertainty.layers(), uncertainty.learnt()
         applications, from_file = applications_of(context, application, values, files)

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from lepaute.cli.output_options import Force
+
 
 def command(
     words: Annotated[
@@ -22,6 +24,7 @@ def command(
     every_call: Annotated[
         bool, typer.Option("--every-call", help="Record each unsuccessful probe, instead of merging successive ones.")
     ] = False,
+    force: Force = False,
 ) -> None:
     """Runs a program under MPI and records its MPI and BLAS calls, at some ten nanoseconds each.
 
@@ -37,7 +40,7 @@ def command(
     from lepaute.measure.record import record
     from lepaute.trace import write_trace
 
-    check_outputs({"--output": output}, inputs=[dat])
+    check_outputs({"--output": output}, inputs=[dat], force=force)
     # A batch system ends a job with SIGTERM: the ranks must end too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     recording = record(

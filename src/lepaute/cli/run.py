@@ -8,6 +8,7 @@ import typer
 
 from lepaute.cli import node_options as on
 from lepaute.cli.option_fields import with_options_of
+from lepaute.cli.output_options import Force
 from lepaute.measure.schedulers import Request, default_scheduler
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def command(
         str | None, typer.Option("--class", help="The experiment, where the script has several.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")] = False,
-    force: on.ReplaceArchive = False,
+    force: Force = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do nothing.")] = False,
     keep_folders: Annotated[
         bool, typer.Option("--keep-folders", help="Do not delete the working folders on the nodes.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lepaute.cli.output_options import Force
 from lepaute.errors import InputError
 from lepaute.kit.outputs import check_outputs
 
@@ -40,6 +41,7 @@ def command(
     ] = "log",
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE.png", help="picture of points and lines")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object, in seconds and bytes")] = False,
+    force: Force = False,
 ) -> None:
     """Find the sizes at which durations change their line (protocols of an MPI library, caches), and each line.
 
@@ -50,7 +52,7 @@ def command(
     from lepaute.fit.duration_tables import read_durations
     from lepaute.fit.duration_tables.headings import SECONDS
 
-    check_outputs({"--plot": plot}, inputs=[file])
+    check_outputs({"--plot": plot}, inputs=[file], force=force)
     tables = read_durations(file, x=x or None, y=y or None, unit=unit or None, only=_conditions(where or ()))
     chosen = _named(tables, table, file)
     if plot is not None and len(chosen) > 1:

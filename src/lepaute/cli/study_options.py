@@ -12,7 +12,7 @@ class StudyOptions:
 
     output: Path | None = field(
         default=None,
-        metadata=option("folder of all results; STUDY.results unless given", short="-o", metavar="DIR"),
+        metadata=option("folder of all results; STUDY.results unless given", also=("-o",), metavar="DIR"),
     )
     resume: bool = field(default=False, metadata=option("continue in the folder: only what is missing is simulated"))
     scheduler: str | None = field(

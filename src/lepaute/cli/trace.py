@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from lepaute.kit.outputs import check_outputs
+from lepaute.cli.output_options import Force
+from lepaute.kit.outputs import check_output_folder, check_outputs
 
 app = typer.Typer(help="Show, draw, break down and compare traces.", no_args_is_help=True)
 
@@ -35,6 +36,7 @@ def gantt(
     steps: Annotated[str | None, typer.Option("--steps", help="First and last panel to draw, such as 10-12.")] = None,
     low_s: Annotated[float | None, typer.Option("--from", help="Draw from this time on, in seconds.")] = None,
     high_s: Annotated[float | None, typer.Option("--to", help="Draw up to this time, in seconds.")] = None,
+    force: Force = False,
 ) -> None:
     """Draws the calls of each rank over time; of a long trace a few steps in its middle, below an overview."""
     import sys
@@ -46,7 +48,7 @@ def gantt(
 
     if steps is not None and (low_s is not None or high_s is not None):
         raise InputError("give either --steps, or --from and --to")
-    check_outputs({"--output": output}, inputs=[file])
+    check_outputs({"--output": output}, inputs=[file], force=force)
     chosen = None if ranks is None else numbers_of(ranks, "--ranks")
     span = None if steps is None else span_of(steps, "--steps")
     window = plot_gantt(read_trace(file), output, chosen, span, low_s, high_s)
@@ -59,6 +61,7 @@ def convert(
         Path, typer.Argument(metavar="SMPI.trace", help="What smpirun -trace wrote (Paje).", show_default=False)
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The Parquet to write.", show_default=False)],
+    force: Force = False,
 ) -> None:
     """Makes a trace of what SimGrid's SMPI wrote, for all the other commands here.
 
@@ -71,7 +74,7 @@ def convert(
     from lepaute.trace.smpi import convert as convert_smpi
     from lepaute.version import __version__
 
-    check_outputs({"--output": output}, inputs=[file])
+    check_outputs({"--output": output}, inputs=[file], force=force)
     trace = convert_smpi(file, {"version": __version__})
     write_trace(trace, output)
     for warning in trace.metadata["warnings"]:
@@ -83,6 +86,7 @@ def convert(
 def perfetto(
     file: File,
     output: Annotated[Path, typer.Option("--output", "-o", help="The JSON or JSON.gz to write.", show_default=False)],
+    force: Force = False,
 ) -> None:
     """Writes the trace for ui.perfetto.dev or Chrome's about:tracing."""
     import sys
@@ -90,7 +94,7 @@ def perfetto(
     from lepaute.trace import read_trace
     from lepaute.trace.perfetto import write_perfetto, written_text
 
-    check_outputs({"--output": output}, inputs=[file])
+    check_outputs({"--output": output}, inputs=[file], force=force)
     print(written_text(output, write_perfetto(read_trace(file), output)), file=sys.stderr)
 
 
@@ -104,7 +108,7 @@ def otf2(
     from lepaute.trace import read_trace
     from lepaute.trace.otf2_archive import write_otf2
 
-    check_outputs({"--output": output}, inputs=[file])
+    check_output_folder(output, "--output")
     count = write_otf2(read_trace(file), output)
     print(f"{output}: {count} events; open {output / 'traces.otf2'}", file=sys.stderr)
 
@@ -114,6 +118,7 @@ def breakdown(
     file: File,
     as_json: Json = False,
     plot: Annotated[Path | None, typer.Option("--plot", help="Also write a PNG with bars.")] = None,
+    force: Force = False,
 ) -> None:
     """Prints where the time of each rank went: computing, overhead, waiting, transfer, contention, probes."""
     import json
@@ -123,7 +128,7 @@ def breakdown(
     from lepaute.trace.describe import headline
     from lepaute.trace.report import breakdown_dict, breakdown_text, plot_breakdown
 
-    check_outputs({"--plot": plot}, inputs=[file])
+    check_outputs({"--plot": plot}, inputs=[file], force=force)
     trace = read_trace(file)
     time_spent = breakdown_of(trace)
     print(json.dumps(breakdown_dict(time_spent), indent=1) if as_json else breakdown_text(time_spent))
@@ -139,6 +144,7 @@ def compare(
     ],
     as_json: Json = False,
     plot: Annotated[Path | None, typer.Option("--plot", help="Also write a PNG.")] = None,
+    force: Force = False,
     same: Annotated[bool, typer.Option("--same", help="Exit with status 1 if calls, order or sizes differ.")] = False,
 ) -> None:
     """Compares two traces of the same program call by call: counts, sizes, order, durations."""
@@ -150,7 +156,7 @@ def compare(
     from lepaute.trace.compare_report import comparison_dict, comparison_text, plot_comparison
     from lepaute.trace.describe import headline
 
-    check_outputs({"--plot": plot}, inputs=[left, right])
+    check_outputs({"--plot": plot}, inputs=[left, right], force=force)
     one, other = read_trace(left), read_trace(right)
     for difference in parameters_that_differ(one.metadata, other.metadata):
         print(f"warning: the traces are from different runs: {difference}", file=sys.stderr)

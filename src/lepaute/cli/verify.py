@@ -285,7 +285,7 @@ def check_campaign_folder(folder: Path, calibrate: bool, resume: bool) -> None:
         return
     check_unused(folder)
     if calibrate:
-        check_unused(folder, (CALIBRATION_FILE, folder_of(folder / CALIBRATION_FILE).name))
+        check_unused(folder, (CALIBRATION_FILE, folder_of(folder / CALIBRATION_FILE).name, PLATFORM_FILE, QUALITY_FILE))
 
 
 def tell_sealed(seal: "Seal", finished: int) -> None:

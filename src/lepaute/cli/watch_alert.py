@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lepaute.cli.output_options import Force
 from lepaute.cli.watch_store import AsJson, Place, opened
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def alert(
         Path | None,
         typer.Option("--prometheus", metavar="FILE.prom", help="write the state for the textfile collector"),
     ] = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> int:
     """Sends one message for each new regression, and writes a file for Prometheus.
@@ -46,13 +48,14 @@ def alert(
     from lepaute.kit.text import counted
     from lepaute.watch.alerts.announce import announce
     from lepaute.watch.alerts.channels import channels_of
-    from lepaute.watch.alerts.prometheus import write_prometheus
+    from lepaute.watch.alerts.prometheus import is_state, write_prometheus
     from lepaute.watch.open_regressions import open_regressions
 
     urls = list(notify) if notify is not None else os.environ.get(VARIABLE, "").split()
     if not urls and prometheus is None:
         raise InputError(f"there is nothing to do; give --notify URL, {VARIABLE}, or --prometheus FILE")
-    check_outputs({"--prometheus": prometheus}, inputs=[])
+    # Whoever watches calls this every day: a state of yesterday is there to be replaced.
+    check_outputs({"--prometheus": prometheus}, force=force or (prometheus is not None and is_state(prometheus)))
     channels = channels_of(urls)
     with opened(store) as watch:
         found = open_regressions(watch.store)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lepaute.cli.output_options import Force
 from lepaute.cli.watch_store import AsJson, Cluster, Nodes, Place, check_text, date_of, opened, start_of
 
 if TYPE_CHECKING:
@@ -135,13 +136,15 @@ def import_files(
 
 
 @app.command("export")
-def export_files(store: Place = None, events: EventFile = None, outliers: OutlierFile = None) -> None:
+def export_files(
+    store: Place = None, events: EventFile = None, outliers: OutlierFile = None, force: Force = False
+) -> None:
     """Writes the entries in force into CSV files, which `import` reads."""
     from lepaute.kit.outputs import check_outputs
     from lepaute.watch.changelog_edits import export_changelog
 
     _check_files(events, outliers, "to write")
-    check_outputs({"--events": events, "--outliers": outliers}, inputs=[])
+    check_outputs({"--events": events, "--outliers": outliers}, force=force)
     with opened(store) as watch:
         export_changelog(watch.store, events, outliers)
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lepaute.cli.output_options import Force
 from lepaute.cli.watch_store import AsJson, Cluster, Nodes, Place, date_of, end_of, opened
 from lepaute.cli.watch_tests import (
     Confidence,
@@ -40,6 +41,7 @@ def replay(
     until: Annotated[str | None, typer.Option("--until", metavar="DATE", help="last day to show")] = None,
     everything: Annotated[bool, typer.Option("--all", help="show days with suspicious tests as well")] = False,
     csv: Csv = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Replays the store day by day: each day is judged by what was measured and logged up to it.
@@ -52,7 +54,7 @@ def replay(
     from lepaute.watch.open_regressions import open_regressions
     from lepaute.watch.report.history import days_of, evenings_of
 
-    check_outputs({"--csv": csv}, inputs=[])
+    check_outputs({"--csv": csv}, force=force)
     first, last = date_of(since, "--since"), date_of(until, "--until")
     with opened(store) as watch:
         values = chosen_values(watch, node, cluster, None)

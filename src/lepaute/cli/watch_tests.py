@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lepaute.cli.output_options import Force
 from lepaute.cli.watch_store import AsJson, Cluster, Nodes, Place, end_of, opened, start_of
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def run_tests(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="all reports, in full")] = False,
     csv: Csv = None,
+    force: Force = False,
     as_json: AsJson = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="exit status 1 for a recent test of p < 1e-6 as well, confirmed or not")
@@ -71,7 +73,7 @@ def run_tests(
     from lepaute.watch.notices.unconfirmed import unconfirmed_changes
     from lepaute.watch.report.summary import OF_VERDICTS, summarise
 
-    check_outputs({"--csv": csv}, inputs=[])
+    check_outputs({"--csv": csv}, force=force)
     since_s, until_s = start_of(since, "--since"), end_of(until, "--until")
     with opened(store) as watch:
         values = chosen_values(watch, node, cluster, until_s)

@@ -24,7 +24,7 @@ class Option(NamedTuple):
 
     help    : one phrase
     name    : after the two dashes; the field's name, with hyphens, where it is empty
-    short   : the same with one letter: -o
+    also    : other names, with their dashes: -o
     metavar : what stands for the value in the help text; its type where it is empty
     choices : the values that the field takes; () where it is no choice
     aliases : (word, value): other words for the choices on the command line
@@ -39,7 +39,7 @@ class Option(NamedTuple):
 
     help: str
     name: str = ""
-    short: str = ""
+    also: tuple[str, ...] = ()
     metavar: str = ""
     choices: tuple[str, ...] = ()
     aliases: tuple[tuple[str, str], ...] = ()

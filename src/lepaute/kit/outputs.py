@@ -9,15 +9,17 @@ from lepaute.kit.files import check_output, is_stream
 
 
 def check_outputs(
-    options: Mapping[str, Path | Sequence[Path] | None], inputs: Iterable[str | Path | None] = ()
+    options: Mapping[str, Path | Sequence[Path] | None], inputs: Iterable[str | Path | None] = (), *, force: bool
 ) -> None:
-    """Raises InputError, one line, where an output cannot be written, is also read, or is named twice.
+    """Raises InputError, one line, where an output cannot be written, is also read, is named twice, or exists.
 
     options: paths by the words that messages name them with, such as "--output"; None for an option that is not given
     inputs : files that the command reads; a name that is none (of a shipped platform) does no harm
+    force  : files that are there are replaced
     """
     read = {_identity(Path(path)) for path in inputs if path is not None}
     written: dict[object, str] = {}
+    there = []
     for option, given in options.items():
         for path in [given] if isinstance(given, Path) else given or ():
             target = check_output(path, option)
@@ -29,19 +31,22 @@ def check_outputs(
             if identity in written:
                 raise InputError(f"{option} {path}: {written[identity]} writes it too; choose another name")
             written[identity] = option
+            if os.path.lexists(path):
+                there.append(f"{option} {path}")
+    if there and not force:
+        raise _exists(there[0], "--force")
 
 
 def check_archive_output(path: Path, *, force: bool) -> None:
-    """As check_outputs for an archive; it is no stream, since it is read again, and replaces none unless `force`.
-
-    Nobody can make its measurements again.
-    """
+    """As check_outputs for an archive, which is no stream, since it is read again."""
     if is_stream(check_output(path)):
         raise InputError(f"{path}: not a regular file; choose another name for the archive")
     if not force and os.path.lexists(path):
-        raise InputError(
-            f"{path}: already exists; choose another name, or replace the archive with --force (force=True)"
-        )
+        raise _exists(str(path), "--force (force=True)")
+
+
+def _exists(name: str, option: str) -> InputError:
+    return InputError(f"{name}: already exists; choose another name, or replace it with {option}")
 
 
 def check_output_folder(path: Path, option: str) -> None:

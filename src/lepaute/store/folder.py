@@ -11,7 +11,6 @@ keeps nothing itself: a database of its own could be open in one writing process
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import shutil
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.files import sync
+from lepaute.kit.locks import hold_lock
 from lepaute.kit.parquet import open_parquet, reading_table
 from lepaute.store.backend import Backend, NoStoreError, Parameters, Writer, parquet_rows
 from lepaute.store.folder_index import DataFile, Index, read_index, write_index
@@ -159,13 +159,7 @@ class FolderBackend(Backend):
         except OSError as problem:
             raise InputError(f"{self.name}: cannot be changed ({problem.strerror})") from None
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            except OSError as problem:
-                raise EnvironmentProblem(
-                    f"{self.name}: its file system has no locks ({problem.strerror}); "
-                    "keep the store on another one, or in PostgreSQL"
-                ) from None
+            hold_lock(descriptor, self.name, "keep the store on another one, or in PostgreSQL", wait=True)
             yield
         finally:
             os.close(descriptor)

@@ -1,7 +1,6 @@
 """The journal of a campaign's real runs: each is on its way to the disk before the next one starts."""
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import Any
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.journal import Journal, entries
+from lepaute.kit.locks import hold_lock
 from lepaute.kit.scratch import remove_abandoned
 from lepaute.measure.machine_load import Load
 from lepaute.verify.campaign import RecordedRun
@@ -92,12 +92,8 @@ def held(folder: Path) -> Iterator[None]:
     path = folder / JOURNAL_FILE
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(
-                f"{folder}: another verification is running in this folder; wait for it to finish"
-            ) from None
+        if not hold_lock(descriptor, folder, "give another --output-dir"):
+            raise InputError(f"{folder}: another verification is running in this folder; wait for it to finish")
         remove_abandoned(folder, young_s=0.0)
         try:
             yield

@@ -4,7 +4,6 @@ Everything in it only grows and is on its way to the disk at once, so whatever e
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import re
@@ -15,10 +14,11 @@ from typing import Any, Self, TextIO, TypeVar
 
 from lepaute.archive.manifest import check_name
 from lepaute.design import Design, read_design, write_design
-from lepaute.errors import ArchiveError, EnvironmentProblem, InputError
+from lepaute.errors import ArchiveError, EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.files import write_whole
 from lepaute.kit.journal import Journal, entries
 from lepaute.kit.json_values import from_json, to_json
+from lepaute.kit.locks import hold_lock
 from lepaute.measure.experiment.entries import Entry, MeasuredRow
 from lepaute.measure.experiment.raw_rows import Table
 from lepaute.measure.experiment.state import RunState
@@ -59,7 +59,11 @@ class Workspace:
             raise InputError(
                 f"{work.folder}: cannot be created ({problem.strerror}); choose another place (-o)"
             ) from None
-        work._hold()
+        try:
+            work._hold("choose another place (-o)")
+        except EnvironmentProblem:  # there are no locks: nobody else can be in it
+            shutil.rmtree(work.folder, ignore_errors=True)
+            raise
         work.state = state
         work.save()
         return work
@@ -70,7 +74,7 @@ class Workspace:
         work = cls(folder)
         if not (folder / "state.json").is_file():
             raise InputError(f"{folder}: no interrupted run is there; start without --resume")
-        work._hold()
+        work._hold("copy it to another one")
         try:
             document = json.loads((folder / "state.json").read_text())
         except (ValueError, OSError) as problem:
@@ -78,15 +82,16 @@ class Workspace:
         work.state = RunState.read(document, f"{folder}/state.json")
         return work
 
-    def _hold(self) -> None:
+    def _hold(self, remedy: str) -> None:
         self._lock = (self.folder / "lock").open("a+")
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._lock.seek(0)
-            holder = self._lock.read().strip() or "another process"
+            if not hold_lock(self._lock, self.folder, remedy):
+                self._lock.seek(0)
+                holder = self._lock.read().strip() or "another process"
+                raise InputError(f"{self.folder}: it is being run by {holder}; wait until that has ended")
+        except LepauteError:
             self._lock.close()
-            raise InputError(f"{self.folder}: it is being run by {holder}; wait until that has ended") from None
+            raise
         self._lock.truncate(0)
         self._lock.write(f"process {os.getpid()}")
         self._lock.flush()

@@ -1,6 +1,5 @@
 """Tests nodes in turn while they are idle: a round looks at the batch system, ends what is in others' way, submits."""
 
-import fcntl
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 from lepaute.archive import Archive
 from lepaute.archive.metadata import COMPLETE
 from lepaute.errors import ArchiveError, EnvironmentProblem, InputError, LepauteError
+from lepaute.kit.locks import hold_lock
 from lepaute.measure.idle_nodes.batch import BatchSystem, WaitingJob
 from lepaute.measure.idle_nodes.order import NodeHistory, due_nodes
 from lepaute.measure.idle_nodes.records import Outcome, SubmittedTest, name_of_test, submitted_tests
@@ -237,10 +237,8 @@ def records_held(folder: Path) -> Iterator[list[SubmittedTest]]:
     except OSError as problem:
         raise InputError(f"{folder}: cannot be used ({problem.strerror}); name another folder (--archives)") from None
     with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(f"{folder}: another `lepaute watch run` is at work there; wait until it ends") from None
+        if not hold_lock(lock, folder, "name another folder (--archives)"):
+            raise InputError(f"{folder}: another `lepaute watch run` is at work there; wait until it ends")
         yield submitted_tests(folder)
 
 

@@ -27,7 +27,7 @@ class NodeLock:
     def acquire(self) -> str | None:
         """None when the lock is ours now (or was already); else one sentence that names who has it.
 
-        Raises OSError when the file can be neither made nor opened.
+        Raises OSError when the file can be neither made nor opened, nor locked.
         """
         if self.descriptor is not None:
             return None
@@ -43,6 +43,9 @@ class NodeLock:
                     os.close(descriptor)
                     return _sentence(holder)
                 time.sleep(0.02)
+            except OSError:  # the file system has no locks
+                os.close(descriptor)
+                raise
         self.descriptor = descriptor
         _write_holder(descriptor)
         return None

@@ -11,12 +11,24 @@ from lepaute.watch.open_regressions import OpenRegressions
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
+_PREFIX = "lepaute_watch_"
+
 
 def write_prometheus(found: OpenRegressions, path: Path, now_s: float) -> None:
     """Writes the file whole; raises OSError where it cannot be written."""
     from prometheus_client import generate_latest
 
     write_whole(path, generate_latest(registry_of(found, now_s)))
+
+
+def is_state(path: Path) -> bool:
+    """Whether the file is one that `write_prometheus` has written."""
+    first = f"# HELP {_PREFIX}".encode()
+    try:
+        with path.open("rb") as file:
+            return file.read(len(first)) == first
+    except OSError:
+        return False
 
 
 def registry_of(found: OpenRegressions, now_s: float) -> "CollectorRegistry":
@@ -26,7 +38,7 @@ def registry_of(found: OpenRegressions, now_s: float) -> "CollectorRegistry":
     registry = CollectorRegistry()
 
     def gauge(name: str, help_text: str, *labels: str) -> Gauge:
-        return Gauge(f"lepaute_watch_{name}", help_text, labels, registry=registry)
+        return Gauge(f"{_PREFIX}{name}", help_text, labels, registry=registry)
 
     regressions = gauge("open_regressions", "Open regressions: events, whatever their number of nodes", "cluster")
     nodes = gauge("nodes", "Nodes with factor values", "cluster")

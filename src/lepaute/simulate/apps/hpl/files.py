@@ -35,7 +35,7 @@ class HplFiles(Files):
     dat: Path | None = field(
         default=None, metadata=option("an HPL.dat: all its combinations, in the place of the options")
     )
-    output: Path | None = field(default=None, metadata=option("results in the form of HPL.out", short="-o"))
+    output: Path | None = field(default=None, metadata=option("results in the form of HPL.out", also=("-o",)))
 
     @property
     def decides(self) -> frozenset[str]:

@@ -1,0 +1,135 @@
+"""What a command writes replaces nothing that is there, unless --force is given; two commands share no default.
+
+Options are found by themselves: one that takes a path is an output, unless it is named here.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hostile.cases import BASES, Base, commands, write_inputs
+
+from lepaute.cli.main import main
+
+pytestmark = pytest.mark.slow
+
+READ = {
+    "--between", "--binary", "--dat", "--hostfile", "--install", "--inventory", "--mapping", "--mpicc", "--python",
+    "--rankfile", "--results", "--source", "--transfer", "--within", "--xhpl", "watch events import --events",
+    "watch events import --outliers",
+}  # fmt: skip
+#: They are made, or hold what they know as theirs: results that --resume continues, an older site.
+FOLDERS = {"--archives", "--output-dir", "archive extract --output", "trace otf2 --output"} | {
+    f"study {question} --output" for question in ("whatif", "tune", "sensitivity", "capacity", "ready")
+}
+#: They end before they write anything where there are neither compilers nor measurements.
+WITHOUT_RESULT = {"calibrate", "compare", "emulate hpl", "emulate program", "fit", "record", "run", "trace convert"}
+#: What an option needs beside it.
+BESIDE = {
+    "segment --plot": {"--table": ""},
+    "predict stencil --trace": {},
+    "compare --report": {"--measure-only": None},
+}
+
+
+def outputs() -> Iterator[tuple[str, Any]]:
+    """All options of all commands that name what is written: the command and the option."""
+    for command, built in commands().items():
+        for option in built.params:
+            name = name_of(option)
+            is_path = "Path" in str(option.type_descriptor.annotation)
+            if is_path and name.startswith("--") and not {name, f"{command} {name}"} & READ:
+                yield command, option
+
+
+def name_of(option: Any) -> str:
+    return next((name for name in option.opts if name.startswith("--")), option.opts[0])
+
+
+def is_folder(command: str, name: str) -> bool:
+    return bool({name, f"{command} {name}"} & FOLDERS)
+
+
+FILES = [(command, name_of(each)) for command, each in outputs() if not is_folder(command, name_of(each))]
+MADE = [(command, name_of(each)) for command, each in outputs() if is_folder(command, name_of(each))]
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("in")
+    write_inputs(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))  # nothing is measured
+    monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path / "home"))
+
+
+def words_of(command: str, name: str, path: Path, inputs: Path) -> list[str]:
+    """The cheap command line of the hostile tests, with the output in that place, and no other."""
+    base: Base = BASES[command]
+    flags = {name_of(each) for each in commands()[command].params if getattr(each, "is_flag", False)}
+    others = {option for other, option in FILES if other == command}
+    options: dict[str, Any] = {option: text for option, text in base.options.items() if option not in others}
+    if name == "--archive":
+        options["--output"] = "out.yaml"
+    words = []
+    for option, texts in {**options, name: str(path)}.items():
+        for text in (texts,) if isinstance(texts, str) else texts:
+            words.append(option if option in flags else f"{option}={text}")
+    rest = [word for texts in base.arguments.values() for word in ((texts,) if isinstance(texts, str) else texts)]
+    return [word.replace("{in}", str(inputs)) for word in (*command.split(), *words, *(["--", *rest] if rest else []))]
+
+
+def suffix_of(command: str, name: str) -> str:
+    if command == "run" or name == "--archive":
+        return ".zip"
+    return {"--report": ".html", "--plot": ".png", "--gantt": ".png", "--perfetto": ".json"}.get(name, ".out")
+
+
+@pytest.mark.parametrize(("command", "name"), FILES, ids=[" ".join(each) for each in FILES])
+def test_a_file_that_is_there_is_replaced_only_with_force(
+    command: str, name: str, inputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / f"precious{suffix_of(command, name)}"
+    path.write_bytes(b"precious")
+    words = words_of(command, name, path, inputs)
+    assert main(words) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.count("\n") == 1
+    assert f"{path}: already exists; choose another name, or replace it with --force" in told.err
+    assert path.read_bytes() == b"precious"
+    at = words.index("--") if "--" in words else len(words)
+    status = main([*words[:at], "--force", *words[at:]])
+    assert "already exists" not in capsys.readouterr().err
+    if command in WITHOUT_RESULT:
+        assert path.read_bytes() == b"precious"
+    else:
+        assert status in (0, 1)
+        assert path.read_bytes() != b"precious"
+
+
+@pytest.mark.parametrize(("command", "name"), MADE, ids=[" ".join(each) for each in MADE])
+def test_a_file_where_a_folder_is_due_stays(
+    command: str, name: str, inputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "precious"
+    path.write_bytes(b"precious")
+    assert main(words_of(command, name, path, inputs)) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert path.read_bytes() == b"precious"
+
+
+def test_two_commands_share_no_default_output() -> None:
+    users = defaultdict(list)
+    for command, option in outputs():
+        if isinstance(option.default, Path | str):
+            users[str(option.default)].append(command)
+    assert {"platform.yaml", "comparison.zip", "trace.parquet"} <= users.keys()
+    assert {name: each for name, each in users.items() if len(each) > 1} == {}
