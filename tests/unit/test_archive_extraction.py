@@ -1,5 +1,7 @@
 """Extraction writes inside its folder, nothing over anything, and nothing at all where something is wrong."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest

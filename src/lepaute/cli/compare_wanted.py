@@ -76,6 +76,7 @@ class Wanted:
         """Raises InputError where what is wanted cannot come of measuring these libraries."""
         from lepaute.measure.comparison.libraries import named_libraries
 
+        check_outputs({"--output": output, "--report": list(self.reports), "--tune": self.tune}, force=self.force)
         if self.reports and self.measure_only:
             raise InputError("--report is of a comparison, and --measure-only makes none; leave one of them out")
         if self.most_slower is not None and (self.measure_only or len(libraries) == 1):
@@ -83,7 +84,6 @@ class Wanted:
         if self.reports and len(libraries) != 2 and not (self.left and self.right):
             raise InputError("--report is of two libraries; name them with --left and --right")
         self._check_labels([each.label for each in named_libraries(libraries)])
-        check_outputs({"--output": output, "--report": list(self.reports), "--tune": self.tune}, force=self.force)
 
     def _check_labels(self, labels: Sequence[str]) -> None:
         for option, label in (("--left", self.left), ("--right", self.right)):
