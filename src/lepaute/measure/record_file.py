@@ -287,7 +287,7 @@ def _warnings(records: Sequence[RankRecord], ranks: int) -> list[str]:
         warnings.append(f"{lost} calls found no room and are missing")
     if any(one.fortran for one in records):
         warnings.append(
-            "the program calls MPI from Fortran: all or some of these calls are missing, and when requests were over is "
-            "not known; its BLAS calls are recorded"
+            "the program calls MPI from Fortran: all or some of these calls are missing, and when requests were over "
+            "is not known; its BLAS calls are recorded"
         )
     return warnings
