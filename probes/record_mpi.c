@@ -32,7 +32,7 @@ SEND(Rsend)
 
 static void keep(MPI_Request request, message what, bool receive, MPI_Comm comm, int64_t start_ns) {
     const lep_members *members = receive && what.peer == -1 ? lep_members_hold(comm) : NULL; /* released at its end */
-    lep_request_keep(request, &(lep_request){what, receive, members, lep_recording ? start_ns : 0});
+    lep_request_keep(request, &(lep_request){what, receive, false, members, lep_recording ? start_ns : 0});
 }
 
 #define ISEND(form)                                                                                                    \

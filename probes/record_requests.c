@@ -53,23 +53,30 @@ static void grow(void) {
     free(old);
 }
 
+/* Where the first with this handle stands, NULL where there is none; called under the guard. */
+static node **place_of(uintptr_t handle) {
+    node **place = bucket_count ? bucket(handle) : NULL;
+    while (place && *place && (*place)->handle != handle)
+        place = &(*place)->next;
+    return place && *place ? place : NULL;
+}
+
 static void keep(uintptr_t handle, const lep_request *what) {
     lep_enter(&guard);
     if (handle_count >= bucket_count)
         grow();
-    node *made = unused, **place = bucket(handle), *first = *place;
+    node *made = unused, **first = place_of(handle), **start = bucket(handle);
     if (made)
         unused = made->next;
     else
         made = room(1, sizeof *made);
-    *made = (node){.handle = handle, .what = *what, .last = made, .next = *place};
-    while (first && first->handle != handle)
-        first = first->next;
+    *made = (node){.handle = handle, .what = *what, .last = made};
     if (first) {
-        first->last->later = made;
-        first->last = made;
+        (*first)->last->later = made;
+        (*first)->last = made;
     } else {
-        *place = made;
+        made->next = *start;
+        *start = made;
         handle_count++;
     }
     lep_leave(&guard);
@@ -78,10 +85,7 @@ static void keep(uintptr_t handle, const lep_request *what) {
 /* Whether something was kept of it, which is forgotten. */
 static bool take(uintptr_t handle, lep_request *what) {
     lep_enter(&guard);
-    node **place = bucket_count ? bucket(handle) : NULL;
-    while (place && *place && (*place)->handle != handle)
-        place = &(*place)->next;
-    node *taken = place ? *place : NULL;
+    node **place = place_of(handle), *taken = place ? *place : NULL;
     if (taken) {
         *what = taken->what;
         if (taken->later) {
@@ -123,7 +127,8 @@ message lep_message_take(MPI_Message handle) {
 /* Of a request that succeeded: nothing where it was cancelled, and of a receive what came. */
 static message moved(const lep_request *kept, const MPI_Status *status) {
     int cancelled = 0;
-    PMPI_Test_cancelled(status, &cancelled);
+    if (kept->cancelled)
+        PMPI_Test_cancelled(status, &cancelled);
     if (cancelled)
         return (message){LEP_RECORD_PROC_NULL, kept->what.tag, 0};
     message what = kept->what;
@@ -169,6 +174,16 @@ LEP_EXPORT int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
         status = &own;
     PROBED("MPI_Test", MPI_Test(request, flag, status), *flag, finished(before, *request, result, status, start_ns),
            NONE)
+}
+
+/* Whether it is, the wait tells, or the test. */
+LEP_EXPORT int MPI_Cancel(MPI_Request *request) {
+    lep_enter(&guard);
+    node **place = place_of((uintptr_t)*request);
+    if (place)
+        (*place)->what.cancelled = true;
+    lep_leave(&guard);
+    return REAL(MPI_Cancel(request));
 }
 
 /* When a freed request is over is not known. Only freeing what has a row of its own is a row: simblas frees its own

@@ -6,7 +6,7 @@
 
 typedef struct {
     message what;
-    bool receive;
+    bool receive, cancelled;    /* cancelled: the program asked for it */
     const lep_members *members; /* of a receive from any source: whom its status may name; held */
     int64_t start_ns;           /* of the call that began it, 0 where that has no row */
 } lep_request;

@@ -14,8 +14,9 @@
     X(MPI_Allreduce) X(MPI_Scan) X(MPI_Exscan) X(MPI_Reduce_scatter_block) X(MPI_Reduce_scatter) X(MPI_Gather)         \
     X(MPI_Gatherv) X(MPI_Allgather) X(MPI_Allgatherv) X(MPI_Scatter) X(MPI_Scatterv) X(MPI_Alltoall) X(MPI_Alltoallv)  \
     X(MPI_Comm_split) X(MPI_Comm_dup) X(MPI_Comm_create) X(MPI_Comm_free) X(MPI_Comm_disconnect) X(MPI_Recv_init)      \
-    X(MPI_Start) X(MPI_Sendrecv_replace) X(MPI_Request_free) X(MPI_Comm_split_type) X(MPI_Comm_dup_with_info)          \
-    X(MPI_Cart_create) X(MPI_Cart_sub) X(MPI_Graph_create) X(MPI_Intercomm_create) X(MPI_Intercomm_merge)
+    X(MPI_Start) X(MPI_Sendrecv_replace) X(MPI_Request_free) X(MPI_Cancel) X(MPI_Comm_split_type)                      \
+    X(MPI_Comm_dup_with_info) X(MPI_Cart_create) X(MPI_Cart_sub) X(MPI_Graph_create) X(MPI_Intercomm_create)           \
+    X(MPI_Intercomm_merge)
 // clang-format on
 
 #define LEP_DECLARE(name) extern __typeof__(name) *lep_next_##name;

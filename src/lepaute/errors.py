@@ -2,9 +2,18 @@
 
 from collections.abc import Iterable
 
+#: A message that quotes something longer is cut in its middle.
+MOST_CHARACTERS = 2000
+
 
 class LepauteError(Exception):
     """Root of all errors that a user can mend; the command line prints the message and exits with 2."""
+
+    def __init__(self, message: object = "", *more: object) -> None:
+        if isinstance(message, str) and len(message) > MOST_CHARACTERS:
+            kept = MOST_CHARACTERS // 2
+            message = f"{message[:kept]} [...] {message[-kept:]}"
+        super().__init__(message, *more)
 
     def _render_traceback_(self) -> list[str]:
         """What IPython and notebooks show: the lines of one's own that led to it, and the message.

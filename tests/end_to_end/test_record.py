@@ -43,7 +43,7 @@ def test_a_cache_of_any_name_serves(mpicc: Path, tmp_path: Path) -> None:
     )
     subprocess.run([mpicc, source, "-o", program], check=True)
     folders = {"LEPAUTE_HOME": str(odd / "home"), "TMPDIR": str(odd / "tmp")}
-    result = lepaute("record", "-o", trace, "--", *MPIRUN, "1", program, folder=tmp_path, **folders)
+    result = lepaute("record", "--force", "-o", trace, "--", *MPIRUN, "1", program, folder=tmp_path, **folders)
     assert result.returncode == 0, result.stderr
     assert "ld.so" not in result.stderr
     assert read_trace(trace).named(["MPI_Barrier"]).sum() == 1
@@ -157,12 +157,12 @@ def test_the_second_system_of_an_input_file_can_be_recorded(mpicc: Path, tmp_pat
     text[at - 1 : at + 1] = ["2            number of problem sizes", "200 300      N"]
     (tmp_path / "HPL.dat").write_text("\n".join(text) + "\n")
     command = (*MPIRUN, "2", "xhpl-lepaute")
-    done = lepaute("record", "--solve", "2", "-o", "s.parquet", "--", *command, folder=tmp_path)
+    done = lepaute("record", "--force", "--solve", "2", "-o", "s.parquet", "--", *command, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     trace = read_trace(tmp_path / "s.parquet")
     assert trace.metadata["parameters"]["n"] == 300
     assert count(trace, "dlocswp") == 2 * 300
-    missing = lepaute("record", "--solve", "3", "-o", "x.parquet", "--", *command, folder=tmp_path)
+    missing = lepaute("record", "--force", "--solve", "3", "-o", "x.parquet", "--", *command, folder=tmp_path)
     assert missing.returncode == 2
     assert missing.stderr.splitlines()[-1] == "lepaute: --solve is 3; the program solved 2 systems"
 
@@ -225,7 +225,7 @@ def ring(mpicc: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_ranks_sizes_and_names_are_those_of_the_program(ring: Path, tmp_path: Path) -> None:
-    done = lepaute("record", "--", *MPIRUN, "3", ring, folder=tmp_path)
+    done = lepaute("record", "--force", "--", *MPIRUN, "3", ring, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     trace = read_trace(tmp_path / "trace.parquet")
     assert trace.metadata["application"] == "ring"
@@ -295,7 +295,7 @@ int main(void) {
 def test_a_breakdown_tells_own_code_and_waiting_for_a_rank_that_comes_late(mpicc: Path, tmp_path: Path) -> None:
     (tmp_path / "late.c").write_text(LATE_COMER)
     subprocess.run([mpicc, "-w", tmp_path / "late.c", "-o", tmp_path / "late"], check=True)
-    done = lepaute("record", "--", *MPIRUN, "3", tmp_path / "late", folder=tmp_path)
+    done = lepaute("record", "--force", "--", *MPIRUN, "3", tmp_path / "late", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     trace = read_trace(tmp_path / "trace.parquet")
     found = breakdown_of(trace)
@@ -324,12 +324,12 @@ def test_a_breakdown_tells_own_code_and_waiting_for_a_rank_that_comes_late(mpicc
 
 
 def test_successive_looks_are_a_row_that_tells_their_number(ring: Path, tmp_path: Path) -> None:
-    lepaute("record", "--", *MPIRUN, "2", ring, folder=tmp_path)
+    lepaute("record", "--force", "--", *MPIRUN, "2", ring, folder=tmp_path)
     merged = read_trace(tmp_path / "trace.parquet")
     probes = merged.where(merged.named(["MPI_Iprobe"]))
     assert probes.n.sum() == 2 * 10 * 1000
     assert len(probes) < 2000
-    lepaute("record", "--every-call", "--", *MPIRUN, "2", ring, folder=tmp_path)
+    lepaute("record", "--force", "--every-call", "--", *MPIRUN, "2", ring, folder=tmp_path)
     each = read_trace(tmp_path / "trace.parquet")
     assert count(each, "MPI_Iprobe") == 2 * 10 * 1000
 
@@ -338,7 +338,7 @@ def test_clocks_that_differ_are_brought_together(ring: Path, tmp_path: Path) -> 
     # The clock of rank r is put ahead by r seconds, and the recorder takes each rank for a machine of its own.
     shift = {"LEPAUTE_RECORD_TEST_SHIFT_NS": "1000000000"}
     argv = ("mpirun", "--oversubscribe", "-x", "LEPAUTE_RECORD_TEST_SHIFT_NS", "-np", "3", ring)
-    done = lepaute("record", "--", *argv, folder=tmp_path, **shift)
+    done = lepaute("record", "--force", "--", *argv, folder=tmp_path, **shift)
     assert done.returncode == 0, done.stderr
     trace = read_trace(tmp_path / "trace.parquet")
     error_s = trace.metadata["clock_error_s"]
@@ -351,13 +351,13 @@ def test_clocks_that_differ_are_brought_together(ring: Path, tmp_path: Path) -> 
 
 
 def test_several_programs_of_one_command_are_recorded_together(ring: Path, tmp_path: Path) -> None:
-    done = lepaute("record", "--", *MPIRUN, "1", ring, ":", "-np", "2", ring, folder=tmp_path)
+    done = lepaute("record", "--force", "--", *MPIRUN, "1", ring, ":", "-np", "2", ring, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert read_trace(tmp_path / "trace.parquet").ranks == [0, 1, 2]
 
 
 def test_a_program_without_a_launcher_is_recorded(ring: Path, tmp_path: Path) -> None:
-    done = lepaute("record", "-o", tmp_path / "t.parquet", "--", "./ring", folder=ring.parent)
+    done = lepaute("record", "--force", "-o", tmp_path / "t.parquet", "--", "./ring", folder=ring.parent)
     assert done.returncode == 0, done.stderr
     trace = read_trace(tmp_path / "t.parquet")
     assert trace.ranks == [0]
@@ -366,14 +366,14 @@ def test_a_program_without_a_launcher_is_recorded(ring: Path, tmp_path: Path) ->
 
 
 def test_the_status_of_a_program_that_fails_is_1_and_its_trace_is_kept(ring: Path, tmp_path: Path) -> None:
-    done = lepaute("record", "--", *MPIRUN, "2", ring, "7", folder=tmp_path)
+    done = lepaute("record", "--force", "--", *MPIRUN, "2", ring, "7", folder=tmp_path)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == "lepaute: the program failed (exit status 7)"
     assert count(read_trace(tmp_path / "trace.parquet"), "dscal") == 20
 
 
 def test_a_program_that_is_killed_leaves_what_it_did(ring: Path, tmp_path: Path) -> None:
-    done = lepaute("record", "--", *MPIRUN, "2", ring, "dies", folder=tmp_path)
+    done = lepaute("record", "--force", "--", *MPIRUN, "2", ring, "dies", folder=tmp_path)
     assert done.returncode == 1
     assert "did not come to MPI_Finalize" in done.stderr
     assert count(read_trace(tmp_path / "trace.parquet"), "dscal") >= 10
@@ -455,9 +455,9 @@ def test_a_program_of_another_library_is_recorded_with_its_own_launcher_and_refu
     )
     mpich.compile([str(tmp_path / "p.c"), "-o", str(tmp_path / "p")], what="building the program")
     assert mpich.launcher is not None
-    done = lepaute("record", "--", str(mpich.launcher.path), "-np", "2", "./p", folder=tmp_path)
+    done = lepaute("record", "--force", "--", str(mpich.launcher.path), "-np", "2", "./p", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert count(read_trace(tmp_path / "trace.parquet"), "MPI_Barrier") == 2
-    done = lepaute("record", "--", *MPIRUN, "2", "./p", folder=tmp_path)
+    done = lepaute("record", "--force", "--", *MPIRUN, "2", "./p", folder=tmp_path)
     assert done.returncode == 2
     assert "p is linked to MPICH, and" in done.stderr

@@ -136,7 +136,7 @@ def recorded(
     assert found.launcher is not None
     oversubscribe = ("--oversubscribe",) if found.family == "openmpi" else ()
     argv = (str(found.launcher.path), *oversubscribe, "-np", str(ranks), "./program", str(PARTS.index(part)))
-    done = lepaute("record", "--", *argv, folder=folder)
+    done = lepaute("record", "--force", "--", *argv, folder=folder)
     assert done.returncode == 0, done.stderr
     trace = read_trace(folder / "trace.parquet")
     if part != "full":
@@ -244,7 +244,7 @@ def test_a_fortran_program_leaves_its_kernels_and_its_calls_or_one_true_reason(
     if built.returncode != 0:
         pytest.skip(built.stderr[-200:])
     assert found.launcher is not None
-    done = lepaute("record", "--", str(found.launcher.path), "-np", "1", "./f", folder=folder)
+    done = lepaute("record", "--force", "--", str(found.launcher.path), "-np", "1", "./f", folder=folder)
     assert done.returncode == 0, done.stderr
     trace = read_trace(folder / "trace.parquet")
     assert trace.named(["dscal"]).sum() == 1

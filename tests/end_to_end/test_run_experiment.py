@@ -110,7 +110,7 @@ for settings in ({"archive": "x.zip"}, {"archive": "y"}, {"archive": "z.zip", "n
         [sys.executable, script], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True
     )
     told = done.stdout.splitlines()
-    assert "replace the archive with --force" in told[0]
+    assert "or replace it with --force" in told[0]
     assert "ends in .zip" in told[1]
     assert "a;b" in told[2]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["by_hand.py", "x.zip"]
@@ -155,7 +155,7 @@ def test_a_class_of_a_python_session_is_run_resumed_and_replaced(tmp_path: Path)
     assert done.stdout.splitlines()[0] == "complete mine.py 3", done.stderr
     assert "x.zip: complete, 3 of 3 rows of the design measured" in done.stderr
     assert Archive.open(tmp_path / "x.zip").read_bytes("experiment/mine.py").decode() == OWN_CLASS
-    assert "replace the archive with --force (force=True)" in session().stderr
+    assert "or replace it with --force (force=True)" in session().stderr
     assert session("fail", "force").returncode == 1
     assert session("force").stdout.startswith("complete mine.py 3")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.py", "x.zip"]
@@ -221,7 +221,7 @@ def test_what_is_no_value_of_a_table_is_refused_with_its_line(tmp_path: Path, va
 
 def test_an_archive_that_is_there_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "x.zip").write_text("precious")
-    assert "replace the archive with --force" in one_line(run(tmp_path, FAILING, "-q", "-o", "x.zip"))
+    assert "or replace it with --force" in one_line(run(tmp_path, FAILING, "-q", "-o", "x.zip"))
     assert (tmp_path / "x.zip").read_text() == "precious"
 
 

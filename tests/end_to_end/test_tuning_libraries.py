@@ -104,7 +104,7 @@ def test_the_command_measures_variants_and_writes_rules(tmp_path: Path, capsys: 
         (["openmpi", "--tune", str(rules), "--ops", "ibcast"], "has no choice of algorithms for Bcast (nonblocking)"),
         (["openmpi", "--tune", str(rules), "--report", "x.html"], "leave out --report"),
     ):
-        assert main(["compare", *bad, "-o", str(tmp_path / "no.zip")]) == 2
+        assert main(["compare", *bad, "--force", "-o", str(tmp_path / "no.zip")]) == 2
         assert message in capsys.readouterr().err
 
 

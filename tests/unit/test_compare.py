@@ -8,13 +8,15 @@ import pandas
 import pytest
 from support_comparisons import BLOCKS, CALLS_EACH, World, campaign
 
+from lepaute.archive import Archive, ArchiveWriter
+from lepaute.archive.mpi_campaign import KIND, MPIRUNS, mpiruns
 from lepaute.cli.main import main
 from lepaute.compare.comparison import archives
 from lepaute.compare.guidelines import check_guidelines
 from lepaute.compare.summaries import mpirun_summaries
 from lepaute.compare.verdicts import verdicts
 from lepaute.compare.wording import sentence, size_text
-from lepaute.errors import InputError
+from lepaute.errors import ArchiveError, InputError
 
 
 def test_a_campaign_says_which_library_is_faster_and_what_it_left_out(tmp_path: Path) -> None:
@@ -95,6 +97,26 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
         verdicts(summaries, "a", "a")
     with pytest.raises(InputError, match="no measurements of c; there are some of a, b"):
         verdicts(summaries, "a", "c")
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"mpirun": [0, 0]}, r"mpiruns\S* has mpirun 0 twice"),
+        ({"block": ["0", "one"]}, r"block of \S*mpiruns\S* does not hold numbers"),
+        ({"library": [1, 2]}, r"library of \S*mpiruns\S* does not hold texts"),
+    ],
+)
+def test_tables_of_other_types_and_a_mpirun_twice_are_refused_in_one_line(
+    tmp_path: Path, changed: dict[str, list[object]], told: str
+) -> None:
+    sound = {"mpirun": [0, 1], "library": ["a", "b"], "block": [0, 0], "place": [0, 1], "trial": [False, False]}
+    sound |= {"attempt": [0, 0], "outcome": ["complete"] * 2, "disturbed": [False] * 2, "started_s": [0.0, 1.0]}
+    path = tmp_path / "odd.zip"
+    with ArchiveWriter(path, {"kind": KIND, "created": "2026-01-01T00:00:00Z", KIND: {}}) as writer:
+        writer.add_table(MPIRUNS, pandas.DataFrame({**sound, **changed}))
+    with pytest.raises(ArchiveError, match=told):
+        mpiruns(Archive.open(path))
 
 
 def test_a_violated_guideline_comes_first_with_what_it_costs() -> None:

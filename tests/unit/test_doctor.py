@@ -32,6 +32,14 @@ def test_a_compiler_that_does_not_run_is_missing_too(empty_path: Path) -> None:
     assert (check.status, check.found) == ("missing", f"{empty_path}/cc does not run")
 
 
+def test_a_folder_for_temporary_files_that_is_none_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
+    (check,) = doctor.check_temporary()
+    assert (check.status, check.remedy) == ("missing", "set TMPDIR to a folder that can be written, with room")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert doctor.check_temporary() == [Check("temporary files", "ok", str(tmp_path))]
+
+
 def test_missing_mpi_programs_are_named_one_by_one(empty_path: Path) -> None:
     found = {check.name: (check.status, check.remedy) for check in doctor.check_mpi()}
     assert found == {

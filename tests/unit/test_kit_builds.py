@@ -67,6 +67,15 @@ def test_the_same_inputs_are_built_once_and_others_anew(tmp_path: Path) -> None:
     assert all((folder / "program").is_file() for folder in folders)
 
 
+def test_a_program_that_was_cut_short_is_built_again(tmp_path: Path) -> None:
+    folder = built_once("demo", ["a"], "program", make, tmp_path)
+    (folder / "program").write_text("")
+    assert built_once("demo", ["a"], "program", make, tmp_path) == folder
+    assert (folder / "program").read_text() == "x"
+    (folder / "size.txt").unlink()  # as before sizes were kept
+    built_once("demo", ["a"], "program", pytest.fail, tmp_path)
+
+
 def test_a_build_that_fails_leaves_nothing_and_may_be_tried_again(tmp_path: Path) -> None:
     def fail(folder: Path) -> None:
         make(folder)

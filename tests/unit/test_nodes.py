@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import uuid
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from lepaute.errors import InputError
 from lepaute.kit.node_sets import check_node_name
 from lepaute.kit.sessions import session_members
 from lepaute.measure.nodes import channel as channels
+from lepaute.measure.nodes import group
 from lepaute.measure.nodes.channel import Channel, NodeLost, NodeRefused
 from lepaute.measure.nodes.clock import best_offset, clock_offset
 from lepaute.measure.nodes.pool import Pool
@@ -441,6 +443,16 @@ def test_a_node_that_does_not_answer_in_time_is_given_up():
         with pytest.raises(NodeLost, match=r"no answer within 0\.01 s"):
             channel.result(answer, 0.01)
     assert "no answer" in lost[0][1]
+
+
+def test_a_node_that_never_tells_the_end_of_a_command_is_given_up(monkeypatch):
+    monkeypatch.setattr(group, "_TELL_S", 0.2)
+    with local_nodes(["alpha", "beta"], unique()) as found:
+        ask = found["alpha"].channels[0].ask
+        found["alpha"].channels[0].ask = lambda *words, **named: (ask(*words, **named)[0], Future())
+        with within(HANG_S):
+            assert list(found.run("true", timeout_s=0.2)) == ["beta"]
+        assert found.names == ("beta",)
 
 
 def test_clocks_of_names_of_one_machine_agree(nodes):

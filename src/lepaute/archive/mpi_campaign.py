@@ -34,6 +34,7 @@ _COLUMNS = {
     ),
     MPIRUNS: ("mpirun", "library", "block", "place", "trial", "attempt", "outcome", "disturbed", "started_s"),
 }
+_TEXTS = ("library", "operation", "form", "synchronisation", "outcome")
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,9 +271,17 @@ def _skews(start_ns: Any, clocks: ClockModels, first: Any) -> dict[str, Any]:
 
 
 def _table(archive: Archive, name: str) -> "pandas.DataFrame":
+    from pandas.api.types import is_numeric_dtype
+
     frame = archive.table(name)
     if missing := [column for column in _COLUMNS[name] if column not in frame]:
         raise ArchiveError(f"{archive.path}: {name} has no column {missing[0]}; it is not that of a campaign")
+    for column in _COLUMNS[name] if len(frame) else ():
+        if is_numeric_dtype(frame[column]) == (column in _TEXTS):
+            kind = "texts" if column in _TEXTS else "numbers"
+            raise ArchiveError(f"{archive.path}: {column} of {name} does not hold {kind}; it is not that of a campaign")
+    if name == MPIRUNS and (twice := frame["mpirun"][frame["mpirun"].duplicated()]).size:
+        raise ArchiveError(f"{archive.path}: {name} has mpirun {twice.iloc[0]} twice; it is not that of a campaign")
     return frame
 
 

@@ -14,6 +14,9 @@ from lepaute.errors import EnvironmentProblem
 from lepaute.kit.cache import cache_folder
 from lepaute.kit.temporary import check_room, temporary_parent
 
+#: In the folder of a build: the size of its product, bytes.
+_SIZE = "size.txt"
+
 
 def built_once(
     name: str, inputs: Iterable[str], product: str, build: Callable[[Path], None], parent: Path | None = None
@@ -30,7 +33,7 @@ def built_once(
     key = f"{name}-{hashlib.sha256(chr(0).join(inputs).encode()).hexdigest()[:16]}"
     parent = (parent or cache_folder()).resolve()
     built = parent / key
-    if (built / product).is_file():
+    if _is_whole(built, product):
         return built
     try:
         parent.mkdir(parents=True, exist_ok=True)
@@ -43,19 +46,34 @@ def built_once(
     check_room(parent, "LEPAUTE_HOME")
     check_room(temporary_parent())  # of the compilers
     with _locked(parent / f".{key}.lock") as alone:
-        if (built / product).is_file():
+        if _is_whole(built, product):
             return built
+        if alone and (built / product).is_file():  # cut short, by a full disk or when the machine went down
+            shutil.rmtree(built, ignore_errors=True)
         for left in parent.glob(f".{key}.*.new") if alone else ():  # by a build that was killed
             shutil.rmtree(left, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix=f".{key}.", suffix=".new", dir=parent) as temporary:
             folder = Path(temporary, "new")
             folder.mkdir()
             build(folder)
+            (folder / _SIZE).write_text(f"{(folder / product).stat().st_size}\n")
             with contextlib.suppress(OSError):  # without locks, somebody else may have been faster
                 folder.rename(built)
     if not (built / product).is_file():
         raise EnvironmentProblem(f"{built} is in the way; remove it and try again")
     return built
+
+
+def _is_whole(built: Path, product: str) -> bool:
+    """Whether it is there, as large as when it was built; one of before sizes were kept counts unless it is empty."""
+    path = built / product
+    size = path.stat().st_size if path.is_file() else 0
+    try:
+        return size == int((built / _SIZE).read_text())
+    except FileNotFoundError:
+        return size > 0
+    except (OSError, ValueError):
+        return False
 
 
 def digests(files: Iterable[Path]) -> list[str]:

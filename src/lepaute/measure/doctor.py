@@ -13,7 +13,7 @@ from lepaute.errors import EnvironmentProblem, LepauteError
 from lepaute.kit.cache import cache_folder
 from lepaute.kit.mpi_launcher import LAUNCHER_PACKAGE, find_launcher
 from lepaute.kit.mpi_library import WRAPPER_PACKAGE, find_library, installed_libraries
-from lepaute.kit.temporary import temporary_folder
+from lepaute.kit.temporary import check_room, temporary_folder, temporary_parent
 from lepaute.measure.apt_source import OVERRIDE, TARBALL
 from lepaute.measure.kernel_set import choose_kernel_set
 from lepaute.measure.layout_here import layout_here
@@ -127,6 +127,17 @@ def links_with(library: str) -> bool | None:
             return subprocess.run(argv, capture_output=True, timeout=30, check=False).returncode == 0
         except (OSError, subprocess.TimeoutExpired):
             return None
+
+
+def check_temporary() -> list[Check]:
+    """The folder for temporary files, which every build and measurement writes to."""
+    name = "temporary files"
+    try:
+        folder = temporary_parent()
+        check_room(folder)
+    except EnvironmentProblem as problem:
+        return [Check(name, "missing", str(problem), "set TMPDIR to a folder that can be written, with room")]
+    return [Check(name, "ok", str(folder))]
 
 
 def check_hpl() -> list[Check]:
@@ -320,6 +331,7 @@ _CHECKS: tuple[tuple[str, Callable[[], list[Check]]], ...] = (
     ("C compiler", check_compiler),
     ("MPI", check_mpi),
     ("BLAS", check_blas),
+    ("temporary files", check_temporary),
     ("HPL", check_hpl),
     ("SimGrid", check_simgrid),
     ("tools of experiments", check_experiment_tools),

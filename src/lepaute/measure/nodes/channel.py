@@ -213,10 +213,12 @@ class Channel:
                 self._take(*received)
         except (WireError, LookupError, TypeError) as problem:
             why = f"its agent sent {problem if isinstance(problem, WireError) else 'an invalid message'}"
-        except (OSError, ValueError):
-            pass  # what ssh or srun says of it is on standard error
+        except (OSError, ValueError) as problem:
+            if isinstance(problem, InputError):
+                why = _not_processed(problem)
+            # Else what ssh or srun says of it is on standard error.
         except Exception as problem:  # noqa: BLE001 - whoever waits for this node must learn of it
-            why = f"a message of its agent could not be processed ({type(problem).__name__}: {problem})"
+            why = _not_processed(problem)
         self._lose(why or self._complaint() or "the connection ended")
         self._end()
         stream.close()
@@ -347,3 +349,7 @@ def checked_hello(message: object) -> Hello:
 
 def _ignore(_row: dict[str, Any]) -> None:
     """Rows of a monitor without a reader."""
+
+
+def _not_processed(problem: Exception) -> str:
+    return f"a message of its agent could not be processed ({type(problem).__name__}: {problem})"

@@ -18,6 +18,8 @@ Follow = Callable[[str, int, bytes], None]
 
 #: What a command gets to end when the controller is interrupted; the agents kill it after a second.
 _STOP_S = 3.0
+#: What an agent gets to tell the end of a command whose time is over; it kills the command after a second.
+_TELL_S = 60.0
 _FILE_S = 600.0
 MOST_COLLECTED_BYTES = 1 << 30
 
@@ -139,7 +141,7 @@ class Nodes:
                     channel, {**message, "folder": where, "follow": files}, data or b"", list((follow or {}).values())
                 )
             )
-        results = self._wait(started, argv, added)
+        results = self._wait(started, argv, added, None if timeout_s is None else timeout_s + _TELL_S)
         failed = [result for result in results.values() if check and not result.ok]
         if failed and not self._gave_up(
             {each.node: f"{argv[0]} failed: {each.complaint()}" for each in failed}, results
@@ -166,9 +168,15 @@ class Nodes:
         number, done = channel.ask(message, data, on_piece)
         return Pending(channel, message["folder"], number, done, out, err)
 
-    def _wait(self, started: Sequence[Pending], argv: tuple[str, ...], environment: Mapping[str, str]) -> Results:
-        """The results of all that end; commands that still run when this is interrupted are ended first."""
+    def _wait(
+        self, started: Sequence[Pending], argv: tuple[str, ...], environment: Mapping[str, str], limit_s: float | None
+    ) -> Results:
+        """The results of all that end; commands that still run when this is interrupted are ended first.
+
+        A node that has not told the end after limit_s is given up.
+        """
         results: dict[str, Result] = {}
+        latest_s = None if limit_s is None else time.monotonic() + limit_s
 
         def collect(pending: Pending, timeout_s: float | None) -> None:
             with contextlib.suppress(NodeLost):
@@ -184,7 +192,11 @@ class Nodes:
 
         try:
             for pending in started:
-                collect(pending, None)
+                try:
+                    collect(pending, None if latest_s is None else max(0.0, latest_s - time.monotonic()))
+                except TimeoutError:
+                    with contextlib.suppress(NodeLost):
+                        raise pending.channel.give_up(f"its agent did not tell the end of {argv[0]}") from None
         except BaseException:
             left = [pending for pending in started if not pending.done.done()]
             for pending in left:

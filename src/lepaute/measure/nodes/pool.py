@@ -103,7 +103,7 @@ class Pool:
             try:
                 channel.folder = channel.call("folder", path=path, keep=self._keep)
             except NodeRefused as problem:
-                raise NodeLost(f"{problem}; make room there, or set TMPDIR on the node") from None
+                raise NodeLost(f"{problem}; set TMPDIR on the node to a folder with room that can be written") from None
 
     def _keep_alive(self) -> None:
         while not self._done.wait(CHECK_S):
