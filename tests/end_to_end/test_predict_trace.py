@@ -53,7 +53,7 @@ def test_the_trace_of_a_large_run_is_a_part_and_says_so(
     trace = read_trace(Path("t.parquet"))
     assert trace.ranks == [0, 1, 2]
     assert len(trace) < 12_000
-    assert main([*SMALL, "--trace", "t.parquet", "--trace-ranks", "3", "--trace-steps", "0-11"]) == 0
+    assert main([*SMALL, "--trace", "t.parquet", "--force", "--trace-ranks", "3", "--trace-steps", "0-11"]) == 0
     assert "tracing" not in capsys.readouterr().err
     assert read_trace(Path("t.parquet")).ranks == [3]
 

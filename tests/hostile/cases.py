@@ -73,7 +73,9 @@ BASES = {
     ),
     "platform import": Base({}, {"file": "{in}/platform.xml"}),
     "platform synthesize": Base({"--nodes": "2", "--output": "out.yaml"}),
-    "platform population": Base({"--of": "{in}/platform.yaml"}, {"sources": ("{in}/table.csv",)}),
+    "platform population": Base(
+        {"--of": "{in}/platform.yaml", "--output": "out.yaml"}, {"sources": ("{in}/table.csv",)}
+    ),
     "predict hpl": Base({**_PLATFORM, "--n": "64", "--nb": "32", "--grid": "1x1", "--runs": "1"}),
     "predict stencil": Base({**_PLATFORM, "--cells": "8x8x8", "--grid": "1x1x1", "--runs": "1"}),
     "emulate program": Base({**_PLATFORM, "--np": "2"}, {"words": ("{in}/junk",)}),
@@ -213,9 +215,9 @@ def values_of(parameter: Any) -> tuple[str, ...]:
 
 
 def values_with(command: str, parameter: Any) -> tuple[str, ...]:
-    """The hostile values that are tried with this command: every sixth, so that each is tried by one of any six
+    """The hostile values that are tried with this command: every twelfth, so that each is tried by one of any twelve
     parameters of a type, which one piece of code reads and checks; `further_cases_of` has the others."""
-    return values_of(parameter)[_places()[command, _name(parameter)] % 6 :: 6]
+    return values_of(parameter)[_places()[command, _name(parameter)] % 12 :: 12]
 
 
 @cache

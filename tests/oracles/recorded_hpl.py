@@ -39,7 +39,7 @@ def recorded_hpl(hpl: Hpl, folder: Path) -> tuple[Trace, float]:
     except EnvironmentProblem as problem:
         pytest.skip(f"the real HPL cannot be built here: {problem}")
     (folder / "HPL.dat").write_text(hpl_input_text(hpl, to_stdout=False))
-    done = lepaute("record", "-o", "t.parquet", "--", *MPIRUN, str(hpl.ranks), "xhpl-lepaute", folder=folder)
+    done = lepaute("record", "--force", "-o", "t.parquet", "--", *MPIRUN, str(hpl.ranks), "xhpl-lepaute", folder=folder)
     assert done.returncode == 0, done.stderr
     line = next(line for line in done.stdout.splitlines() if line.startswith("{"))
     return read_trace(folder / "t.parquet"), float(json.loads(line)["time_s"])

@@ -116,8 +116,8 @@ def test_the_command_writes_a_page_and_data_that_say_the_same(
     for words, message in (
         ((str(archive.path), "--report", str(tmp_path / "r.txt")), "must end in one of .html"),
         ((str(archive.path), "--report", str(archive.path)), "must end in one of .html"),
-        (("openmpi", "mpich", "--measure-only", "--report", str(page)), "--measure-only makes none"),
-        (("openmpi", "mpich", "a=mpich", "--report", str(page)), "name them with --left and --right"),
+        (("openmpi", "mpich", "--measure-only", "--force", "--report", str(page)), "--measure-only makes none"),
+        (("openmpi", "mpich", "a=mpich", "--force", "--report", str(page)), "name them with --left and --right"),
     ):
         assert main(["compare", *words]) == 2
         assert message in capsys.readouterr().err

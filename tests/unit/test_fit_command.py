@@ -224,7 +224,7 @@ def test_a_kernel_model_can_be_asked_for_and_what_was_tried_is_shown(archive_pat
     assert main(command) == 0
     assert {model.form for model in load_platform(str(out)).kernels} == {"M-1/N-1"}
     assert "asked for" in capsys.readouterr().out
-    assert main([*command[:-3], "--details"]) == 0
+    assert main([*command[:-3], "--details", "--force"]) == 0
     printed = capsys.readouterr().out
     assert "M-0" in printed
     assert "BIC above the best" in printed
