@@ -128,7 +128,7 @@ def recorded(probe: Program, folder: Path) -> pandas.DataFrame:
     assert probe.library.launcher is not None
     start = probe.library.launcher.start(2, cores=(0, 1), options=("-x", "LEPAUTE_RECORD_TEST_SHIFT_NS"))
     variables = {**os.environ, **start.environment, "LEPAUTE_RECORD_TEST_SHIFT_NS": str(SHIFT_NS)}
-    record = [sys.executable, "-m", "lepaute.cli.main", "record", "-o", str(trace), "--"]
+    record = [sys.executable, "-m", "lepaute.cli.main", "record", "--force", "-o", str(trace), "--"]
     rows = []
     for mpirun in range(RECORDINGS):
         trace.unlink(missing_ok=True)
