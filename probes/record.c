@@ -129,7 +129,8 @@ lep_record_row *lep_put(const lep_record_row *row) {
         rows = add_chunk(chunk);
     if (!rows || rows == no_room) {
         long long lost = 1 + atomic_fetch_add(&lost_rows, 1);
-        header->lost = lost;
+        if (header)
+            header->lost = lost;
         return NULL;
     }
     rows[index % LEP_RECORD_CHUNK_ROWS] = *row;

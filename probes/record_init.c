@@ -89,7 +89,7 @@ static void begin_fortran(void) {
 #define FORTRAN_INIT(symbol)                                                                                           \
     LEP_EXPORT void symbol(MPI_Fint *error);                                                                           \
     void symbol(MPI_Fint *error) {                                                                                     \
-        ((__typeof__(&symbol))lep_next_symbol(#symbol))(error);                                                        \
+        ((__typeof__(&(symbol)))lep_next_symbol(#symbol))(error);                                                      \
         begin_fortran();                                                                                               \
     }
 FORTRAN_INIT(mpi_init_)
@@ -98,7 +98,7 @@ FORTRAN_INIT(mpi_init_f08_)
 #define FORTRAN_INIT_THREAD(symbol)                                                                                    \
     LEP_EXPORT void symbol(const MPI_Fint *required, MPI_Fint *provided, MPI_Fint *error);                             \
     void symbol(const MPI_Fint *required, MPI_Fint *provided, MPI_Fint *error) {                                       \
-        ((__typeof__(&symbol))lep_next_symbol(#symbol))(required, provided, error);                                    \
+        ((__typeof__(&(symbol)))lep_next_symbol(#symbol))(required, provided, error);                                  \
         begin_fortran();                                                                                               \
     }
 FORTRAN_INIT_THREAD(mpi_init_thread_)
@@ -108,7 +108,7 @@ FORTRAN_INIT_THREAD(mpi_init_thread_f08_)
     LEP_EXPORT void symbol(MPI_Fint *error);                                                                           \
     void symbol(MPI_Fint *error) {                                                                                     \
         end();                                                                                                         \
-        ((__typeof__(&symbol))lep_next_symbol(#symbol))(error);                                                        \
+        ((__typeof__(&(symbol)))lep_next_symbol(#symbol))(error);                                                      \
     }
 FORTRAN_FINALIZE(mpi_finalize_)
 FORTRAN_FINALIZE(mpi_finalize_f08_)
