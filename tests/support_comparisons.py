@@ -64,7 +64,7 @@ BLOCKS, CALLS_EACH, START_NS = 8, 12, 1_700_000_000_000_000_000
 
 def campaign(
     path: Path,
-    libraries: tuple[str, str] = ("openmpi", "mpich"),
+    libraries: tuple[str, ...] = ("openmpi", "mpich"),
     ranks: int = 2,
     *,
     disturbed: bool = False,
@@ -81,7 +81,7 @@ def campaign(
     calls, clocks, mpiruns = [], [], []
     for block in range(blocks):
         for place, library in enumerate(libraries):
-            mpirun, common = 2 * block + place, rng.normal(0, 0.01)
+            mpirun, common = len(libraries) * block + place, rng.normal(0, 0.01)
             mpiruns.append(
                 {"mpirun": mpirun, "library": library, "block": block, "place": place, "trial": block == 0}
                 | {"attempt": 0, "outcome": "complete", "disturbed": disturbed, "started_s": float(mpirun)}

@@ -39,6 +39,8 @@ from support.goals import Goal, markdown, status
 from support.mpi_campaigns import goal_rows
 from support.page import replace_section
 
+from lepaute.stats.multiple_tests import benjamini_hochberg, holm
+
 ROOT = Path(__file__).resolve().parents[1]
 LEVEL, MOST = 0.05, 0.064
 ROWS, MPIRUNS, SD = 25, 8, 0.02
@@ -58,6 +60,7 @@ WAYS = (
     ("free", "usual"),
 )
 ARRANGEMENTS = 2000
+CORRECTIONS = {"holm": holm, "bh": benjamini_hochberg, "pooled": benjamini_hochberg}
 
 
 def main() -> int:
@@ -137,7 +140,7 @@ def decided(draw: str, test: str, world: str, rows: int, size: float, rng: np.ra
 
         return np.asarray(mannwhitneyu(table[second], table[~second], method="exact").pvalue) <= LEVEL
     if test == "location":
-        return benjamini_hochberg(location_p(table, second, block)) <= LEVEL
+        return np.array(benjamini_hochberg(location_p(table, second, block).tolist())) <= LEVEL
     parts = [table[block == one] for one in range(block[-1] + 1)]
     aligned = np.concatenate([part - np.median(part, axis=0) for part in parts])
     ranks = np.argsort(np.argsort(aligned, axis=0), axis=0) + 1.0
@@ -151,7 +154,7 @@ def decided(draw: str, test: str, world: str, rows: int, size: float, rng: np.ra
         scaled, own = sums / sums.std(axis=0), seen / sums.std(axis=0)
         return (more + (scaled.max(axis=1)[:, None] >= own - 1e-9).sum(axis=0)) / (more + len(sums)) <= LEVEL
     p = (more + (sums >= seen - 1e-9).sum(axis=0)) / (more + len(sums))
-    return (holm(p) if test == "holm" else benjamini_hochberg(p)) <= LEVEL
+    return np.array(CORRECTIONS[test](p.tolist())) <= LEVEL
 
 
 def pooled(sums: np.ndarray) -> np.ndarray:
@@ -185,18 +188,6 @@ def location_p(table: np.ndarray, second: np.ndarray, block: np.ndarray) -> np.n
     free = len(block) - (block[-1] + 1) - 1
     error = np.sqrt(((centred - np.outer(label, slope)) ** 2).sum(axis=0) / free / (label @ label))
     return np.asarray(2 * t.sf(np.abs(slope) / error, free))
-
-
-def holm(p: np.ndarray) -> np.ndarray:
-    order = np.argsort(p)
-    corrected = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    return np.minimum(1.0, corrected[np.argsort(order)])
-
-
-def benjamini_hochberg(p: np.ndarray) -> np.ndarray:
-    from scipy.stats import false_discovery_control
-
-    return np.asarray(false_discovery_control(p))
 
 
 # ---- page ------------------------------------------------------------------------------------------------------------

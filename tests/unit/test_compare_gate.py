@@ -1,5 +1,6 @@
 """A pipeline that stops where a library became slower, and several libraries beside a reference."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,23 @@ def test_rows_are_slower_undecided_or_neither() -> None:
     equal = verdicts(World(of_mpirun=0.1).summaries(rng, 2, 2, 4), "a", "b")
     assert gate(equal, "b", 0.01).slower == ()
     assert gate(equal, "b", 0.01).undecided
+
+
+def test_several_libraries_stand_in_one_table_beside_the_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "c.zip"
+    campaign(path, ("plain", "slow", "other"), blocks=12)
+    code, table, _ = status(capsys, path)
+    assert code == 0
+    heading, *rows = table.splitlines()[-5:]
+    assert heading.split() == ["operation", "size", "plain", "slow", "other"]
+    assert [row.split()[0] for row in rows[:2]] == ["Allreduce", "Bcast"]
+    assert [row.split(",")[1] for row in rows[2:]] == [" plain is faster in 1", " plain is faster in 0"]
+    found = json.loads(status(capsys, path, "--left", "other", "--json")[1])
+    assert found["reference"] == "other"
+    assert [one["right"] for one in found["comparisons"]] == ["plain", "slow"]
+    assert status(capsys, path, "--report", tmp_path / "r.csv")[0] == 2
 
 
 def test_reports_are_rows_a_table_for_latex_and_a_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -127,11 +127,11 @@ def test_settings_that_change_no_time_are_said_with_what_would():
     hpl = lp.Hpl(n=1000, p=2, q=1)
     width = {"network.node_link.bandwidth_Bps": "25e9"}
     found = lp.predict(hpl, "dahu", runs=2, settings={**width, "scale.computing": "2"})
-    assert [line for line in found.warnings if "--set" in line] == [
-        "--set network.node_link.bandwidth_Bps=25e9 changes no time of this run: the segments of messages decide it; "
-        "scale.bandwidth=FACTOR turns them and the links"
+    assert [line for line in found.warnings if "the setting" in line] == [
+        "the setting network.node_link.bandwidth_Bps=25e9 changes no time of this run; where the segments of messages "
+        "decide, scale.bandwidth=FACTOR turns them and the links"
     ]
-    assert not any("--set" in line for line in lp.predict(hpl, "dahu", runs=2).warnings)
+    assert not any("the setting" in line for line in lp.predict(hpl, "dahu", runs=2).warnings)
 
 
 def test_a_segmentation_is_a_frame_with_a_row_a_segment(line):

@@ -151,6 +151,7 @@ def command(
     from lepaute.cli.compare_wanted import Wanted
     from lepaute.cli.notes import notes_printed
     from lepaute.cli.progress import progress_bar
+    from lepaute.compare.verdicts import correction_of
     from lepaute.kit.quantities import share_of, time_of
     from lepaute.kit.text import counted, seconds
     from lepaute.measure.comparison.campaign import measure_libraries
@@ -164,7 +165,7 @@ def command(
         tune,
         measure_only,
         as_json,
-        correction,
+        correction_of(correction),
         tuple(primary or ()),
         None if fail_if_slower is None else share_of(fail_if_slower, "--fail-if-slower"),
         strict,

@@ -44,6 +44,6 @@ def compared_files(words: Sequence[str], wanted: "Wanted") -> "list[Comparison]"
         left_label=left_label,
         right_label=right_label,
         margin=wanted.margin,
-        correction="holm" if wanted.correction == "holm" else "fdr",
+        correction=wanted.correction,
     )
     return [found]

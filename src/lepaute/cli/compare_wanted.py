@@ -14,6 +14,7 @@ from lepaute.kit.outputs import check_outputs
 if TYPE_CHECKING:
     from lepaute.archive import Archive
     from lepaute.compare.comparison import Comparison
+    from lepaute.compare.verdicts import Correction
 
 
 #: Exit status where --strict wants to know and the measurements do not tell.
@@ -31,7 +32,7 @@ class Wanted:
     tune: Path | None
     measure_only: bool
     as_json: bool
-    correction: str
+    correction: "Correction"
     primary: Sequence[str]
     most_slower: float | None = None
     strict: bool = False
@@ -39,12 +40,9 @@ class Wanted:
 
     def __post_init__(self) -> None:
         from lepaute.compare.report.files import check_name
-        from lepaute.compare.verdicts import CORRECTIONS
 
         if not self.margin > 0:
             raise InputError(f"--margin is {100 * self.margin:g} %; it must be above 0, such as 2%")
-        if self.correction not in CORRECTIONS:
-            raise InputError(f"--correction is {self.correction[:40]!r}; it must be one of {', '.join(CORRECTIONS)}")
         if self.most_slower is not None and self.most_slower < 0:
             raise InputError(f"--fail-if-slower is {100 * self.most_slower:g} %; it must be 0 or more, such as 5%")
         if self.strict and self.most_slower is None:

@@ -18,6 +18,8 @@ import numpy.typing as npt
 from lepaute.compare.forecast import Forecast, mpiruns_to_decide
 from lepaute.compare.summaries import ROW
 from lepaute.errors import InputError
+from lepaute.kit.options import word_of
+from lepaute.measure.comparison.numbers import LEVEL
 from lepaute.stats.aligned_ranks import Shift, aligned_rank_test, aligned_shift
 from lepaute.stats.multiple_tests import benjamini_hochberg, holm
 
@@ -29,7 +31,7 @@ Outcome = Literal["left faster", "right faster", "no difference above the margin
 Correction = Literal["fdr", "holm"]
 CORRECTIONS = {"fdr": benjamini_hochberg, "holm": holm}
 
-SIGNIFICANT = 0.05
+SIGNIFICANT = LEVEL
 CONFIDENCE = 0.95
 #: A difference below this is nobody's concern, where its interval excludes a larger one.
 MARGIN = 0.02
@@ -88,6 +90,11 @@ class Verdict:
     def stars(self) -> str:
         """* for a corrected p-value of at most 0.05, ** of 0.01, *** of 0.001."""
         return "*" * sum(self.p_corrected <= level for level in (0.05, 0.01, 0.001))
+
+
+def correction_of(word: str) -> Correction:
+    """The correction that a word in any case names; raises InputError for anything else."""
+    return "holm" if word_of(word, get_args(Correction), "--correction") == "holm" else "fdr"
 
 
 def verdicts(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Beginnings of fields that segments of messages overrule, and what to turn in their place.
+#: Beginnings of fields that segments of messages may overrule, and what to turn in their place.
 _OVERRULED = ("network.node_link.", "network.switch", "topology.")
 _KNOBS = {"bandwidth_Bps": "scale.bandwidth", "latency_s": "scale.latency"}
 
@@ -23,7 +23,7 @@ def idle_settings(
     for field in settings:
         others = {name: value for name, value in settings.items() if name != field}
         if all(time_without(at, others) == time_s for at, time_s in enumerate(times_s)):
-            lines.append(f"--set {field}={settings[field]} changes no time of this run{_instead(field)}")
+            lines.append(f"the setting {field}={settings[field]} changes no time of this run{_instead(field)}")
     return tuple(lines)
 
 
@@ -31,4 +31,4 @@ def _instead(field: str) -> str:
     knob = _KNOBS.get(field.rpartition(".")[2])
     if knob is None or not field.startswith(_OVERRULED):
         return ""
-    return f": the segments of messages decide it; {knob}=FACTOR turns them and the links"
+    return f"; where the segments of messages decide, {knob}=FACTOR turns them and the links"

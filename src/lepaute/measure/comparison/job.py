@@ -134,7 +134,7 @@ class Comparison(Job):
                 chosen = self._chosen_mpiruns(stage.mpiruns, first)
                 self._sizes += block_sizes(chosen - stage.mpiruns) if chosen > stage.mpiruns else ()
                 self._save_facts()
-        if self._is_over():
+        if self._is_over() and self._made < sum(self._sizes):
             self._warn(
                 f"the budget of {seconds(self._asked.budget_s)} was over after {self._made} mpiruns of each library; "
                 f"{sum(self._sizes)} were planned"
