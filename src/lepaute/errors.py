@@ -44,11 +44,11 @@ class EnvironmentProblem(LepauteError):
     """Something this machine should have is missing or unusable."""
 
 
-class ArchiveError(LepauteError):
+class ArchiveError(LepauteError, ValueError):
     """An archive is damaged, incomplete, or not an archive."""
 
 
-class PlatformError(LepauteError):
+class PlatformError(LepauteError, ValueError):
     """A platform file does not describe a platform.
 
     faults : a line for each of its faults; the message itself has the first one
@@ -59,11 +59,11 @@ class PlatformError(LepauteError):
         self.faults = tuple(faults) or (message,)
 
 
-class DesignError(LepauteError):
+class DesignError(LepauteError, ValueError):
     """A design table is malformed or asks for the impossible."""
 
 
-class FitError(LepauteError):
+class FitError(LepauteError, ValueError):
     """The data do not determine the model that was asked for."""
 
 

@@ -19,6 +19,7 @@ from lepaute.archive.container import CHUNK_BYTES
 from lepaute.archive.manifest import MANIFEST
 from lepaute.archive.reader import Archive
 from lepaute.errors import ArchiveError, InputError
+from lepaute.kit.files import not_written
 from lepaute.kit.printable import printable
 
 #: Plain files: what an archive holds is data, also where it was a program.
@@ -120,7 +121,7 @@ def _write(archive: Archive, root: int, folder: Path, name: str, *, force: bool)
             try:
                 folder_fd = os.open(part, _FOLDER, dir_fd=folder_fd)
             except OSError as problem:
-                raise InputError(f"{folder / name}: cannot be written ({problem.strerror})") from None
+                raise InputError(not_written(folder / name, problem, "use another folder")) from None
             opened.callback(os.close, folder_fd)
         with _content(archive, name) as source:
             _write_file(source, folder_fd, last, folder / name, force=force)
@@ -142,7 +143,7 @@ def _write_file(source: Iterator[bytes], folder_fd: int, last: str, path: Path, 
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary, dir_fd=folder_fd)
     except OSError as problem:
-        raise InputError(f"{path}: cannot be written ({problem.strerror}); use another folder") from None
+        raise InputError(not_written(path, problem, "use another folder")) from None
 
 
 def _name_new(temporary: str, last: str, folder_fd: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lepaute.archive.documents import bounded_json
-from lepaute.errors import ArchiveError, InputError
+from lepaute.errors import ArchiveError, LepauteError
 
 FORMAT = "lepaute-archive/1"
 MANIFEST = "manifest.json"
@@ -59,7 +59,7 @@ def parse_manifest(data: bytes) -> dict[str, Member]:
         declared = document["format"]
         listed = document["members"].items() if declared == FORMAT else []
         members = {str(name): Member(str(entry["sha256"]), int(entry["size_bytes"])) for name, entry in listed}
-    except InputError:
+    except LepauteError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, ArchiveError):
         raise ArchiveError(f"{MANIFEST} is not a manifest; the archive is damaged, copy it again") from None

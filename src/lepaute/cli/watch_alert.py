@@ -10,6 +10,7 @@ import typer
 
 from lepaute.cli.output_options import Force
 from lepaute.cli.watch_store import AsJson, Place, opened
+from lepaute.kit.files import not_written
 
 if TYPE_CHECKING:
     from lepaute.watch.alerts.announce import Announced
@@ -63,7 +64,7 @@ def alert(
             try:
                 write_prometheus(found, prometheus, time.time())
             except OSError as error:
-                raise EnvironmentProblem(f"{prometheus} cannot be written: {error.strerror}") from None
+                raise EnvironmentProblem(not_written(prometheus, error)) from None
         sent = [each for channel in channels for each in announce(watch.store, channel, found.reports)]
     if as_json:
         print(

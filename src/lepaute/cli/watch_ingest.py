@@ -81,7 +81,7 @@ def _ingested_first(folder: Path, files: list[Path], given: dict[str, Any]) -> "
     from lepaute.errors import InputError
 
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} is there, and is no store; name another place")
+        raise InputError(f"{folder} is not a store; name another folder")
     parent = folder.absolute().parent
     if not parent.is_dir():
         raise InputError(f"there is no folder {parent}; make it first")

@@ -18,7 +18,7 @@ from lepaute.design.distributions import Factor, LogUniform, Product, Uniform, l
 from lepaute.design.distributions import log_uniform_product as _log_uniform_product
 from lepaute.design.distributions import uniform_product as _uniform_product
 from lepaute.design.factors import Levels, Names, levels_of
-from lepaute.errors import DesignError, InputError
+from lepaute.errors import DesignError, LepauteError
 from lepaute.kit.quantities import BINARY, DECIMAL
 
 _WHOLE = re.compile(r"(-?[0-9]{1,40})(?:[eE]\+?([0-9]{1,2}))?(k|M|G|Ki|Mi|Gi)?")
@@ -52,7 +52,7 @@ def parse_factor(text: str) -> tuple[Names, Factor]:
             raise ValueError(f"each tuple has {len(names)} values: {shortened(name)}={_tuples_example(len(names))}")
         columns = [_column([row[place] for row in rows]) for place in range(len(names))]
         return names, levels_of(names, list(zip(*columns, strict=True)))
-    except InputError:
+    except LepauteError:
         raise
     except (ValueError, DesignError) as problem:
         raise DesignError(f"factor {shortened(text)!r}: {problem}") from None

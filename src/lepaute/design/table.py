@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from lepaute.design.cells import Value, is_one_line, joined, shortened, split_cells
 from lepaute.design.columns import DECLARATION, ROW_NUMBER, Column, DeclaredColumn, declared, schema_of
-from lepaute.errors import DesignError, InputError
+from lepaute.errors import DesignError, LepauteError
 from lepaute.kit.files import write_whole
 from lepaute.kit.notebook import table_html
 
@@ -64,7 +64,7 @@ class Design:
             for column, value in zip(schema, row, strict=True):
                 try:
                     column.check(value)
-                except InputError:
+                except LepauteError:
                     raise
                 except ValueError as problem:
                     raise DesignError(
@@ -136,7 +136,7 @@ def read_design(path: Path | str) -> Design:
     try:
         with Path(path).open("rb") as file:
             return _design_of(_lines(file, str(path)), str(path))
-    except InputError:
+    except LepauteError:
         raise
     except (OSError, ValueError) as problem:  # ValueError: a name with a null character
         reason = getattr(problem, "strerror", None) or str(problem)
@@ -228,7 +228,7 @@ def _rows(lines: Iterable[tuple[int, str]], schema: Schema, where: str) -> Itera
         for column, cell in zip(schema, cells[1:], strict=True):
             try:
                 value = column.parse(cell)
-            except InputError:
+            except LepauteError:
                 raise
             except ValueError as problem:
                 raise DesignError(

@@ -1,17 +1,15 @@
 """Programs that are built on this machine once and kept in the cache."""
 
 import contextlib
-import fcntl
 import hashlib
-import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.kit.cache import cache_folder
+from lepaute.kit.cache import cache_folder, make_cache
+from lepaute.kit.locks import lock_if_any
 from lepaute.kit.temporary import check_room, temporary_parent
 
 #: In the folder of a build: the size of its product, bytes.
@@ -35,17 +33,10 @@ def built_once(
     built = parent / key
     if _is_whole(built, product):
         return built
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise EnvironmentProblem(f"{parent}: cannot be created ({problem.strerror}); set LEPAUTE_HOME") from None
-    if not os.access(parent, os.W_OK | os.X_OK):
-        raise EnvironmentProblem(
-            f"{parent}: not writable, so programs cannot be built there; set LEPAUTE_HOME to another folder"
-        )
-    check_room(parent, "LEPAUTE_HOME")
+    make_cache(parent)
     check_room(temporary_parent())  # of the compilers
-    with _locked(parent / f".{key}.lock") as alone:
+    with (parent / f".{key}.lock").open("a") as lock:
+        alone = lock_if_any(lock, wait=True)
         if _is_whole(built, product):
             return built
         if alone and (built / product).is_file():  # cut short, by a full disk or when the machine went down
@@ -84,15 +75,3 @@ def digests(files: Iterable[Path]) -> list[str]:
 def sha256_of(path: Path) -> str:
     """SHA-256 of a file's content."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[bool]:
-    """Holds a lock that ends with this process; False where the file system has none."""
-    with path.open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX)
-        except OSError:
-            yield False
-            return
-        yield True

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem
+from lepaute.kit.temporary import check_room
 
 
 def cache_folder() -> Path:
@@ -19,3 +20,21 @@ def cache_folder() -> Path:
     except RuntimeError:
         raise EnvironmentProblem("no home folder to keep builds in; set LEPAUTE_HOME to a folder") from None
     return folder.absolute()
+
+
+def make_cache(folder: Path) -> None:
+    """Makes the cache, or a folder of it, where it is not there.
+
+    Raises EnvironmentProblem, with LEPAUTE_HOME as the remedy, where it cannot be made or written or its disk is full.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise EnvironmentProblem(
+            f"{folder}: cannot be created ({problem.strerror}); set LEPAUTE_HOME to another folder"
+        ) from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise EnvironmentProblem(
+            f"{folder}: not writable, and what is built is kept there; set LEPAUTE_HOME to another folder"
+        )
+    check_room(folder, "LEPAUTE_HOME")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lepaute.errors import InputError
+from lepaute.errors import InputError, LepauteError
 from lepaute.kit.scratch import scratch_file
 
 MOST_LINKS = 40
@@ -56,7 +56,7 @@ def check_output(path: Path, option: str = "") -> Path:
     try:
         target = _target_of(path)
         mode = _mode(target)
-    except InputError:
+    except LepauteError:
         raise
     except (OSError, ValueError) as problem:  # ValueError: a name with a null character
         reason = getattr(problem, "strerror", None) or problem
@@ -69,9 +69,9 @@ def check_output(path: Path, option: str = "") -> Path:
     if not folder.exists():
         raise InputError(f"{name}: there is no folder {folder}; create it first")
     if not folder.is_dir():
-        raise InputError(f"{name}: {folder} is not a folder; choose another place")
+        raise InputError(f"{name}: {folder} is not a folder; choose another one")
     if not is_stream(target) and not os.access(folder, os.W_OK | os.X_OK):
-        raise InputError(f"{name}: the folder {folder} is not writable; choose another place")
+        raise InputError(f"{name}: the folder {folder} is not writable; choose another one")
     return target
 
 
@@ -144,4 +144,10 @@ def _explained(path: Path, errnos: frozenset[int] | None = None) -> Iterator[Non
     except OSError as problem:
         if errnos is not None and problem.errno not in errnos:
             raise
-        raise InputError(f"{path}: cannot be written ({problem.strerror}); choose another place") from None
+        raise InputError(not_written(path, problem)) from None
+
+
+def not_written(path: object, problem: OSError, remedy: str = "choose another folder") -> str:
+    """The line about a file or folder that cannot be written: a full disk has its own remedy besides."""
+    room = "make room on its disk, or " if problem.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+    return f"{path}: cannot be written ({problem.strerror or problem}); {room}{remedy}"

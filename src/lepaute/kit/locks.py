@@ -1,5 +1,6 @@
 """A lock on an open file, which ends with the process that holds it."""
 
+import contextlib
 import fcntl
 from typing import IO
 
@@ -22,3 +23,10 @@ def hold_lock(file: int | IO[str], place: object, remedy: str, *, wait: bool = F
             f"{place}: its file system has no locks ({problem.strerror}), which keep others out; {remedy}"
         ) from None
     return True
+
+
+def lock_if_any(file: int | IO[str], *, wait: bool = False) -> bool:
+    """As hold_lock, for what is done without a lock where the file system has none: False there too."""
+    with contextlib.suppress(EnvironmentProblem):
+        return hold_lock(file, "", "", wait=wait)
+    return False

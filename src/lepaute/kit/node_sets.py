@@ -3,7 +3,7 @@
 import re
 from math import prod
 
-from lepaute.errors import InputError
+from lepaute.errors import InputError, LepauteError
 
 #: More nodes than this are a slip of the keyboard.
 MOST_NODES = 10_000
@@ -39,7 +39,7 @@ def parse_node_set(text: str) -> tuple[str, ...]:
         if len(nodes) > MOST_NODES:
             raise InputError(f"{text[:60]!r} names more than {MOST_NODES} nodes")
         names = tuple(str(name) for name in nodes)
-    except InputError:
+    except LepauteError:
         raise
     except (NodeSetException, RangeSetException, GroupResolverError, GroupSourceError, ValueError) as problem:
         raise InputError(f"{text[:60]!r} is not a set of nodes: {' '.join(str(problem).split())[:200]}") from None

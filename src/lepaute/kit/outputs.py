@@ -53,9 +53,9 @@ def check_output_folder(path: Path, option: str) -> None:
     """Raises InputError where `path` is no folder to write into and none can be made of it."""
     existing = next(folder for folder in (path.absolute(), *path.absolute().parents) if os.path.lexists(folder))
     if not existing.is_dir():
-        raise InputError(f"{option} {path}: {existing} is not a folder; choose another place")
+        raise InputError(f"{option} {path}: {existing} is not a folder; choose another one")
     if not os.access(existing, os.W_OK | os.X_OK):
-        raise InputError(f"{option} {path}: the folder {existing} cannot be written; choose another place")
+        raise InputError(f"{option} {path}: the folder {existing} cannot be written; choose another one")
 
 
 def _identity(path: Path) -> object:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lepaute.errors import InputError
+from lepaute.errors import InputError, LepauteError
 
 if TYPE_CHECKING:
     import pyarrow.parquet
@@ -23,7 +23,7 @@ def reading_table(name: str) -> Iterator[None]:
     try:
         yield
     # Most derive from ValueError, some from others of these.
-    except InputError:
+    except LepauteError:
         raise
     except (
         pyarrow.ArrowException,

@@ -5,7 +5,6 @@ is removed by the next one that makes a temporary in the same folder, since nobo
 """
 
 import contextlib
-import fcntl
 import os
 import shutil
 import stat
@@ -14,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+
+from lepaute.kit.locks import lock_if_any
 
 #: Around the random part of a name.
 PREFIX, SUFFIX = ".lepaute-", ".tmp"
@@ -76,12 +77,9 @@ def _tidy_once(folder: Path) -> None:
 def _is_abandoned(path: Path) -> bool:
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
+        return lock_if_any(handle)
     finally:
         os.close(handle)
-    return True
 
 
 def _new_name(folder: Path) -> Path:
@@ -91,8 +89,7 @@ def _new_name(folder: Path) -> Path:
 @contextmanager
 def _held(handle: int) -> Iterator[None]:
     try:
-        with contextlib.suppress(OSError):  # some file systems have no locks
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_if_any(handle)
         yield
     finally:
         os.close(handle)

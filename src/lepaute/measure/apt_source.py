@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.builds import sha256_of
-from lepaute.kit.cache import cache_folder
+from lepaute.kit.cache import cache_folder, make_cache
 from lepaute.kit.command import run_command
 from lepaute.measure.toolchain import find_program
 
@@ -44,7 +44,7 @@ def hpcc_tarball(progress: Callable[[str], None] | None = None) -> Path:
         return kept
     if progress is not None:
         progress("fetching the source of HPL (Debian source package hpcc)")
-    kept.parent.mkdir(parents=True, exist_ok=True)
+    make_cache(kept.parent)
     with tempfile.TemporaryDirectory(prefix="apt-", dir=kept.parent) as folder:
         fetched = _fetch(Path(folder))
         check_sha256(fetched)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Self
 
 from lepaute.errors import InputError
-from lepaute.kit.numbers import texts
+from lepaute.kit.numbers import of_type, texts
 
 if TYPE_CHECKING:
     from lepaute import _core
@@ -31,6 +31,10 @@ class Layers:
     noise: bool = True
     network: bool = True
     extrapolation: bool = True
+
+    def __post_init__(self) -> None:
+        for name in self.names():
+            of_type(getattr(self, name), f"the layer {name}", bool, "True or False")
 
     @classmethod
     def only(cls, *names: str) -> Self:

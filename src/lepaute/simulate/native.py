@@ -6,7 +6,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lepaute import _core
-from lepaute.errors import InputError, SimulationError
+from lepaute.errors import InputError, LepauteError, SimulationError
 from lepaute.simulate.fidelity import check_fidelity
 from lepaute.simulate.machine import machine_of
 from lepaute.simulate.message_use import message_use, message_warnings
@@ -99,7 +99,7 @@ class NativeSimulator:
                 run_seed=run_seed,
                 progress=None if progress is None else progress.core,
             )
-        except InputError:
+        except LepauteError:
             raise
         except (RuntimeError, ValueError) as error:
             raise SimulationError(f"{error}; platform {platform.name}, {application.label}") from error

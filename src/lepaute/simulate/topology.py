@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from lepaute import _core
-from lepaute.errors import InputError
+from lepaute.errors import InputError, LepauteError
 from lepaute.platform.topology import numbers_between
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def core_topology(platform: "Platform") -> _core.Topology:
     """
     try:
         return _build(platform)
-    except InputError:
+    except LepauteError:
         raise
     except ValueError as error:
         raise InputError(f"platform {platform.name}: topology: {error}; correct the platform file") from None

@@ -116,7 +116,10 @@ def _raw_table(archive: Archive, member: str) -> RawTable:
     frame = archive.table(member)
     node_column = next((name for name in _NODE_COLUMNS if name in frame), "")
     if "archive" in frame:  # the store says which archive a row is from
-        frame = frame.rename(columns={"archive": "archive_number"})
+        name = "archive_number"
+        while name in frame:
+            name += "_"
+        frame = frame.rename(columns={"archive": name})
     with reading_table(f"{archive.path}: member {member}"):
         rows = pyarrow.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
     if node_column and rows[node_column].null_count:

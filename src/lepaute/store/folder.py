@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.kit.files import sync
+from lepaute.errors import EnvironmentProblem, InputError, LepauteError
+from lepaute.kit.files import not_written, sync
 from lepaute.kit.locks import hold_lock
 from lepaute.kit.parquet import open_parquet, reading_table
 from lepaute.store.backend import Backend, NoStoreError, Parameters, Writer, parquet_rows
@@ -85,7 +85,7 @@ class FolderBackend(Backend):
                     lost = problem
                     if read_index(self.folder) == index:
                         break
-                except InputError:
+                except LepauteError:
                     raise
                 except (duckdb.Error, ValueError, MemoryError) as problem:  # ValueError: texts that are no UTF-8
                     raise _unreadable(self.folder, index, problem) from None
@@ -98,7 +98,7 @@ class FolderBackend(Backend):
 
         try:
             return parquet_rows(str(self.folder / place), columns, None if nodes is None else (node_column, nodes))
-        except InputError:
+        except LepauteError:
             raise
         except (OSError, ValueError, pyarrow.ArrowException) as problem:
             raise InputError(f"{self.folder / place}: cannot be read ({_told(problem)}); {_DAMAGED}") from None
@@ -132,7 +132,7 @@ class FolderBackend(Backend):
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
-            raise InputError(f"{self.name}: cannot be a store ({problem.strerror}); name another folder") from None
+            raise InputError(not_written(self.name, problem, "name another folder")) from None
         if (self.folder / "store.json").exists():
             if read_index(self.folder).version == VERSION:
                 return
@@ -157,7 +157,7 @@ class FolderBackend(Backend):
         try:
             descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as problem:
-            raise InputError(f"{self.name}: cannot be changed ({problem.strerror})") from None
+            raise InputError(not_written(self.name, problem, "name a store that you may write to")) from None
         try:
             hold_lock(descriptor, self.name, "keep the store on another one, or in PostgreSQL", wait=True)
             yield
@@ -363,6 +363,4 @@ def _disk(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        raise EnvironmentProblem(
-            f"{folder}: cannot be written ({problem.strerror or problem}); the store is as it was"
-        ) from None
+        raise EnvironmentProblem(not_written(folder, problem, "try again later; the store is as it was")) from None

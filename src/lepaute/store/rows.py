@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from lepaute.errors import InputError
+from lepaute.errors import InputError, LepauteError
 from lepaute.kit.printable import printable
 from lepaute.store.tables import FACTOR_VALUES, STATES, Table
 
@@ -35,7 +35,7 @@ def rows_of(table: Table, frame: "pandas.DataFrame") -> "pyarrow.Table":
             raise InputError(f"{table.name}: row {int(absent.argmax()) + 1} has no {field.name}")
         try:
             columns.append(_column(given, field.type))
-        except InputError:
+        except LepauteError:
             raise
         except (pyarrow.ArrowException, TypeError, ValueError, OverflowError):
             raise InputError(

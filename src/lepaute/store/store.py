@@ -356,6 +356,7 @@ class Store:
     ) -> "pandas.DataFrame":
         """Rows of the raw table `name` (`raw_tables`) of all archives that have it, with a column `archive`.
 
+        A column `archive` of the table itself is called `archive_number` here.
         nodes  : only their rows, from those archives in which they took part
         columns: those to read; archives that lack one have absent values there
         since_s, until_s: of the beginning of the archive; clocks of raw rows need not tell the date

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.study.evaluation import Trial
 from lepaute.study.pools import Group
 from lepaute.study.simulated import Simulated, simulate
@@ -88,7 +88,7 @@ class DaskPool:
         try:
             self._cluster = _local(self.workers) if scheduler == "local" else _jobs(scheduler, self.workers, folder)
             self._client: Any = import_module("distributed").Client(self._cluster, set_as_default=False)
-        except InputError:
+        except LepauteError:
             raise
         except (OSError, ValueError, RuntimeError, ImportError, TimeoutError) as error:
             raise EnvironmentProblem(f"no workers by {scheduler}: {' '.join(str(error).split())[:300]}") from None

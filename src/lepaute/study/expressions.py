@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from math import isfinite, sqrt
 from typing import Any
 
-from lepaute.errors import InputError
+from lepaute.errors import InputError, LepauteError
 
 Number = int | float | bool | str | None
 
@@ -71,7 +71,7 @@ class Expression:
             raise InputError(
                 f"{self.text!r}: there is no {missing.args[0]}; known are {', '.join(sorted(names))}"
             ) from None
-        except InputError:
+        except LepauteError:
             raise
         except (ArithmeticError, TypeError, ValueError) as error:
             raise InputError(f"{self.text!r}: has no value ({error})") from None

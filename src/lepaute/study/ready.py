@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import isqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lepaute.errors import InputError
+from lepaute.errors import InputError, LepauteError
 from lepaute.study.schema import Study, study_of
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ def _tree(platform: "Platform", tree: str | None) -> _Tree:
         levels, children, parents, cables = tree.split(";")
         below, leaves = map(int, children.split(","))
         found = _Tree(below, leaves, int(parents.split(",")[1]), int(cables.split(",")[1]), own)
-    except InputError:
+    except LepauteError:
         raise
     except (ValueError, IndexError):
         levels, found = "", _Tree(0, 0, 0, 0, own)

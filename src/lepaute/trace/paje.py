@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lepaute.errors import InputError
+from lepaute.errors import InputError, LepauteError
 
 #: Kinds of events that are told.
 POP, RESET, PUSH, SET, START, END, CREATE, DESTROY = range(8)
@@ -145,7 +145,7 @@ class PajeReader:
                         yield event
             if not line.endswith(b"\n"):
                 raise InputError(f"{self.path}, line {number}: the last line is incomplete; the file is truncated")
-        except InputError:
+        except LepauteError:
             raise
         except (KeyError, IndexError, ValueError):
             raise self._complaint(number, words) from None

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.journal import Journal, entries
 from lepaute.kit.locks import hold_lock
 from lepaute.kit.scratch import remove_abandoned
@@ -72,7 +72,7 @@ class RunJournal:
                 sentinel_before_s=_seconds(entry.get("sentinel_before_s")),
                 sentinel_after_s=_seconds(entry.get("sentinel_after_s")),
             )
-        except InputError:
+        except LepauteError:
             raise
         except (KeyError, TypeError, ValueError):
             raise InputError(f"{self.path}: invalid line ({str(entry)[:80]}); remove it") from None

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from lepaute.errors import InputError
+from lepaute.errors import InputError, LepauteError
 from lepaute.kit.files import write_whole
 from lepaute.simulate.prediction import SimulationFigures
 from lepaute.verify.campaign import Case, Plan
@@ -67,7 +67,7 @@ def sealed_before(
         sealed = json.loads(data)
         seal = Seal(path, sha256, sealed.pop("created"))
         figures = [SimulationFigures(**one["simulation"]) for one in sealed["predictions"]]
-    except InputError:
+    except LepauteError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OSError):
         raise InputError(

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from lepaute.errors import InputError
+from lepaute.errors import InputError, LepauteError
 from lepaute.fit.duration_tables.headings import (
     RATES,
     SECONDS,
@@ -137,7 +137,7 @@ def _is_number(cell: str) -> bool:
 def _size(cell: str, where: str) -> float:
     try:
         return checked(float(cell), cell, "size", where)
-    except InputError:
+    except LepauteError:
         raise
     except ValueError:
         try:
@@ -151,7 +151,7 @@ def _value(cell: str, what: str, where: str) -> float | None:
         return None
     try:
         return checked(float(cell), cell, what, where)
-    except InputError:
+    except LepauteError:
         raise
     except ValueError:
         point = "; write decimals with a point" if re.fullmatch(r"[+-]?\d+,\d+", cell) else ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lepaute.errors import FitError, InputError
+from lepaute.errors import FitError, LepauteError
 from lepaute.fit.messages.series import Series
 from lepaute.fit.numeric.arrays import Floats
 from lepaute.fit.numeric.local import weighted_line
@@ -122,7 +122,7 @@ def limits_by_tests(frames: "Sequence[pandas.DataFrame]") -> ProtocolLimits | No
         check_columns(frame, SEMANTICS)
         try:
             rows += rows_of(frame)
-        except InputError:
+        except LepauteError:
             raise
         except ValueError as problem:
             raise FitError(f"{SEMANTICS} holds an invalid answer ({problem}); the file is damaged") from None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lepaute.errors import FitError, InputError
+from lepaute.errors import FitError, LepauteError
 from lepaute.fit.numeric.arrays import Floats, Integers
 from lepaute.fit.numeric.threads import one_blas_thread
 from lepaute.fit.population.coefficients import Coefficients
@@ -140,7 +140,7 @@ def generative(data: Coefficients, *, most_groups: int = MOST_GROUPS) -> Generat
     notes: list[str] = []
     try:
         days = between_days(data.unit, data.day, data.values)
-    except InputError:
+    except LepauteError:
         raise
     except ValueError:
         zero = np.zeros((len(data.terms), len(data.terms)))

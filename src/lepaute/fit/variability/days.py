@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lepaute.errors import InputError
+from lepaute.errors import LepauteError
 from lepaute.fit.kernels.coefficient_error import ProcessEffects
 from lepaute.fit.kernels.kernel_fit import FittedKernel
 from lepaute.fit.numeric.arrays import Booleans, Floats, Integers
@@ -89,7 +89,7 @@ def block_effects(pairs: Sequence[tuple[Calls, FittedKernel]]) -> BlockEffects |
     scatter = variance[seen] / measured[seen] ** 2
     try:
         return BlockEffects(effect, block, nested_effects(effect, block, launch, kind, scatter, time_s))
-    except InputError:
+    except LepauteError:
         raise
     except ValueError:  # each core and probe was seen in one block only
         return None

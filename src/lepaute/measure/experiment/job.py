@@ -14,6 +14,7 @@ from lepaute.archive.metadata import Phase, Session
 from lepaute.design import Design
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.node_sets import fold_node_set
+from lepaute.kit.numbers import of_type
 from lepaute.measure.experiment.content import EXPERIMENT, Content
 from lepaute.measure.experiment.ending import Outcome, finish
 from lepaute.measure.experiment.entries import MeasuredRow
@@ -64,7 +65,8 @@ class Job(Helpers):
         self, options: Options | None = None, say: Callable[[str], None] | None = None, **settings: Any
     ) -> None:
         """options: or else `settings`, the fields of `Options` and of a scheduler's `Request`, by name."""
-        self.options = options = options if options is not None else options_from(type(self).__name__, settings)
+        options = options_from(type(self).__name__, settings) if options is None else options
+        self.options = of_type(options, "the first argument of a Job", Options, "lp.Job(archive='hand.zip')")
         self.seed = options.seed
         self.parameters = dict(options.parameters)
         self.say = say

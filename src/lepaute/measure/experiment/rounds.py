@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import dropwhile
 from math import fsum
+from numbers import Real
 from pathlib import Path
 
 from lepaute.design import Design
 from lepaute.errors import InputError
 from lepaute.kit.journal import drop_broken_end
+from lepaute.kit.numbers import of_type, texts
 from lepaute.measure.experiment.entries import AddedRow, MeasuredRow, ReachedLevel
 from lepaute.measure.experiment.raw_rows import Value
 from lepaute.measure.experiment.workspace import Workspace
@@ -35,6 +37,13 @@ class Until:
     per: Sequence[str] | None = None
     budget_s: float | None = None
     table: str = "observations"
+
+    def __post_init__(self) -> None:
+        of_type(self.target, "the target of Until", Target, "a Target, such as lp.Target(0.02)")
+        if self.per is not None:
+            texts(self.per, "per of Until", "['size_bytes']")
+        if self.budget_s is not None:
+            of_type(self.budget_s, "budget_s of Until", Real, "seconds")
 
     def levels(self, design: Design) -> dict[Key, list[Mapping[str, Value]]]:
         """The rows of a design by level. Raises InputError for a factor that it does not have."""

@@ -15,7 +15,7 @@ from typing import Any, Self, TextIO, TypeVar
 from lepaute.archive.manifest import check_name
 from lepaute.design import Design, read_design, write_design
 from lepaute.errors import ArchiveError, EnvironmentProblem, InputError, LepauteError
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import not_written, write_whole
 from lepaute.kit.journal import Journal, entries
 from lepaute.kit.json_values import from_json, to_json
 from lepaute.kit.locks import hold_lock
@@ -56,11 +56,9 @@ class Workspace:
                 f"what it measured (lepaute archive close {work.folder}), or give the archive another name"
             ) from None
         except OSError as problem:
-            raise InputError(
-                f"{work.folder}: cannot be created ({problem.strerror}); choose another place (-o)"
-            ) from None
+            raise InputError(not_written(work.folder, problem, "choose another folder (-o)")) from None
         try:
-            work._hold("choose another place (-o)")
+            work._hold("choose another folder (-o)")
         except EnvironmentProblem:  # there are no locks: nobody else can be in it
             shutil.rmtree(work.folder, ignore_errors=True)
             raise

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
-from lepaute.errors import InputError
+from lepaute.errors import InputError, LepauteError
 from lepaute.kit.documents import read_json, read_text
 from lepaute.kit.files import write_whole
 from lepaute.kit.node_sets import check_node_name
@@ -78,7 +78,7 @@ def _record(path: Path) -> SubmittedTest:
             str(plain["reason"]),
             None if plain["ended_s"] is None else float(plain["ended_s"]),
         )
-    except InputError:
+    except LepauteError:
         raise
     except (KeyError, TypeError, ValueError):
         raise InputError(f"{path}: is not a record of a node test; move it elsewhere") from None

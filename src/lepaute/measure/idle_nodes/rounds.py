@@ -10,6 +10,7 @@ from pathlib import Path
 from lepaute.archive import Archive
 from lepaute.archive.metadata import COMPLETE
 from lepaute.errors import ArchiveError, EnvironmentProblem, InputError, LepauteError
+from lepaute.kit.files import not_written
 from lepaute.kit.locks import hold_lock
 from lepaute.measure.idle_nodes.batch import BatchSystem, WaitingJob
 from lepaute.measure.idle_nodes.order import NodeHistory, due_nodes
@@ -235,7 +236,7 @@ def records_held(folder: Path) -> Iterator[list[SubmittedTest]]:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / ".lock").open("a")
     except OSError as problem:
-        raise InputError(f"{folder}: cannot be used ({problem.strerror}); name another folder (--archives)") from None
+        raise InputError(not_written(folder, problem, "name another folder (--archives)")) from None
     with lock:
         if not hold_lock(lock, folder, "name another folder (--archives)"):
             raise InputError(f"{folder}: another `lepaute watch run` is at work there; wait until it ends")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from lepaute.errors import InputError
+from lepaute.errors import InputError, LepauteError
 from lepaute.measure.node_agent.wire import PIECE_BYTES, WireError
 from lepaute.measure.nodes.channel import Channel, NodeLost, NodeRefused
 from lepaute.measure.nodes.results import CommandFailed, Output, Result, Results
@@ -183,7 +183,7 @@ class Nodes:
                 fields = pending.done.result(timeout_s)
                 try:
                     result = result_of(pending, fields, argv, environment)
-                except InputError:
+                except LepauteError:
                     raise
                 except (TypeError, ValueError, OverflowError):
                     raise pending.channel.give_up(f"its agent sent no result of {argv[0]}") from None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lepaute.errors import InputError
+from lepaute.errors import InputError, LepauteError
 from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence
 from lepaute.stats.common_effect import CommonEffect
 from lepaute.stats.online_fdr import LEVEL, OnlineFdr
@@ -85,7 +85,7 @@ def settings_of(store: "Store") -> AlarmSettings:
     days = store.alarm_days()
     try:
         return AlarmSettings(**json.loads(days["added"].iloc[0])["settings"]) if len(days) else AlarmSettings()
-    except InputError:
+    except LepauteError:
         raise
     except (KeyError, TypeError, ValueError) as problem:
         raise InputError(f"this is no stored state of alarms ({problem}); judge into a new store") from None

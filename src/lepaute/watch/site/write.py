@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.files import not_written
 from lepaute.kit.scratch import scratch_folder
 from lepaute.kit.text import counted
 from lepaute.report.names import anchor
@@ -86,7 +87,7 @@ def write_site(store: "Store", folder: Path, now_s: float) -> Site:
             (new / MARKER).write_text("Made by lepaute watch site, which replaces this folder.\n")
             _put_in_place(new, folder)
     except OSError as problem:
-        raise EnvironmentProblem(f"{folder} cannot be written: {problem.strerror}") from None
+        raise EnvironmentProblem(not_written(folder, problem)) from None
     total = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return Site(folder, len(writer.sizes), total, max(writer.sizes.values()))
 
