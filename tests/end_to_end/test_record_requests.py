@@ -95,6 +95,45 @@ static void others(void) {
     MPI_Waitall(3, r, MPI_STATUSES_IGNORE);
 }
 
+static void ends(void) {
+    int index, flag = 0, done, indices[2];
+    MPI_Comm grid, row;
+    MPI_Request again[2];
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Send_init(out, 8, MPI_CHAR, other, 50, MPI_COMM_WORLD, again);
+    MPI_Recv_init(in, 64, MPI_CHAR, other, 50, MPI_COMM_WORLD, again + 1);
+    for (int i = 0; i < 3; i++) {
+        MPI_Startall(2, again);
+        MPI_Waitall(2, again, MPI_STATUSES_IGNORE);
+    }
+    MPI_Request_free(again);
+    MPI_Request_free(again + 1);
+    MPI_Irecv(in, 2, MPI_CHAR, other, 60, MPI_COMM_WORLD, r); /* too short: the wait fails */
+    MPI_Send(out, 8, MPI_CHAR, other, 60, MPI_COMM_WORLD);
+    MPI_Wait(r, MPI_STATUS_IGNORE);
+    for (int i = 0; i < 6; i++) { /* each way to end one, after all of the above */
+        MPI_Irecv(in, 64, MPI_CHAR, other, 70 + i, MPI_COMM_WORLD, r);
+        MPI_Send(out, 10 + i, MPI_CHAR, other, 70 + i, MPI_COMM_WORLD);
+        flag = done = 0;
+        if (i == 0)
+            MPI_Waitany(1, r, &index, MPI_STATUS_IGNORE);
+        if (i == 1)
+            MPI_Waitsome(1, r, &done, indices, MPI_STATUSES_IGNORE);
+        while (i == 2 && !flag)
+            MPI_Testany(1, r, &index, &flag, MPI_STATUS_IGNORE);
+        while (i == 3 && !done)
+            MPI_Testsome(1, r, &done, indices, MPI_STATUSES_IGNORE);
+        while (i == 4 && !flag)
+            MPI_Testall(1, r, &flag, MPI_STATUSES_IGNORE);
+        while (i == 5 && !flag)
+            MPI_Test(r, &flag, MPI_STATUS_IGNORE);
+    }
+    int sizes[] = {1, 2}, wraps[] = {0, 0}, keep[] = {0, 1};
+    MPI_Cart_create(MPI_COMM_WORLD, 2, sizes, wraps, 0, &grid);
+    MPI_Cart_sub(grid, keep, &row);
+    MPI_Sendrecv(out, 5, MPI_CHAR, other, 80, in, 64, MPI_CHAR, other, 80, row, MPI_STATUS_IGNORE);
+}
+
 static void full(void) {
     struct rlimit limit = {3 << 20, 3 << 20}; /* one piece of the file is made in MPI_Init, of 2 MiB */
     signal(SIGXFSZ, SIG_IGN);
@@ -107,13 +146,13 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     other = 1 - rank;
-    void (*parts[])(void) = {freed, unrecorded, many, outlived, others, full};
+    void (*parts[])(void) = {freed, unrecorded, many, outlived, others, ends, full};
     parts[atoi(argv[1])]();
     MPI_Finalize();
     return 0;
 }
 """
-PARTS = ("freed", "unrecorded", "many", "outlived", "others", "full")
+PARTS = ("freed", "unrecorded", "many", "outlived", "others", "ends", "full")
 
 
 @pytest.fixture(scope="module", params=["openmpi", "mpich"])
@@ -207,6 +246,23 @@ def test_matched_probes_replacing_exchanges_and_new_communicators_are_recorded(
     matches = match_messages(trace)
     assert len(matches.send) == 6
     assert (matches.end >= 0).all()
+
+
+def test_every_way_to_end_a_request_says_what_came(library: tuple[MpiLibrary, Path]) -> None:
+    trace, _ = recorded(library, "ends")
+    ways = ("MPI_Waitany", "MPI_Waitsome", "MPI_Testany", "MPI_Testsome", "MPI_Testall", "MPI_Test")
+    for i, name in enumerate(ways):
+        tags = () if name in ("MPI_Waitsome", "MPI_Testsome") else (70 + i,)  # those two end several
+        for rank in (0, 1):
+            (row,) = [row for row in rows(trace, name) if row[0] == rank]
+            assert row[3] == 10 + i, name
+            assert row[1:3] == (1 - rank, *tags) or not tags, name
+    waits = rows(trace, "MPI_Wait")
+    assert [(rank, tag) for rank, _, tag, _ in waits] == [(0, 60), (1, 60)]
+    for rank, peer in ((0, 1), (1, 0)):
+        assert (rank, peer, 80, 5.0) in rows(trace, "MPI_Sendrecv")
+    receives = trace.where(trace.named(["MPI_Irecv"]))
+    assert (receives.completion[receives.tag >= 70] >= 0).all()
 
 
 def test_a_recording_that_finds_no_room_says_how_much_is_missing(library: tuple[MpiLibrary, Path]) -> None:

@@ -30,6 +30,28 @@ def test_a_process_without_progress_is_stopped(tmp_path: Path) -> None:
     assert "for 0.3 s it made no MPI call" in ended.stopped
 
 
+def test_progress_however_slow_is_no_stall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # By a clock that goes on by ten seconds with each sign of progress, and only then.
+    progress, now_s = tmp_path / "p", [0.0]
+    program = "import sys, time; [(open(sys.argv[1], 'w').write(f'{n} {n}'), time.sleep(0.01)) for n in range(30)]"
+
+    def clock() -> float:
+        seen = progress.read_text().split() if progress.exists() else []
+        now_s[0] = 10.0 * float(seen[0]) if seen else now_s[0]
+        return now_s[0]
+
+    monkeypatch.setattr(process, "AwakeTime", partial(process.AwakeTime, clock=clock))
+    ended = run_watched(
+        (sys.executable, "-c", program, str(progress)),
+        environment={},
+        folder=tmp_path,
+        limits=Limits(stall_s=15.0),
+        progress_file=progress,
+    )
+    assert (ended.stopped, ended.status) == (None, 0)
+    assert now_s[0] > 15.0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("limits", [Limits(stall_s=30.0), Limits(timeout_s=30.0)])
 def test_the_time_during_which_it_is_suspended_does_not_count(

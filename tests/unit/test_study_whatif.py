@@ -169,7 +169,7 @@ def test_options_that_cannot_be_are_one_line(
 @pytest.mark.slow
 @pytest.mark.nodes
 def test_a_study_on_workers_that_is_killed_and_continued_gives_the_files_of_one_in_this_process(tmp_path: Path) -> None:
-    text = support_study.TEXT.replace("n: 1k", "n: 3k")
+    text = support_study.TEXT.replace("n: 1k", "n: 2k")
     (tmp_path / "net.yaml").write_text(text)
     argv = [sys.executable, "-m", "lepaute.cli.main", "study", "whatif", "net.yaml", "--runs", "12", "--resume"]
     process = subprocess.Popen([*argv, "--workers", "2"], cwd=tmp_path, stderr=subprocess.DEVNULL)
