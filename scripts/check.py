@@ -16,6 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import size
+
 ROOT = Path(__file__).resolve().parent.parent
 TOOLS = ROOT / ".venv" / "bin"
 PACKAGE = ROOT / "src" / "lepaute"
@@ -139,6 +141,7 @@ FORM: tuple[Callable[[], Outcome], ...] = (
     clang_format,
     lambda: run("mypy --strict src", [str(TOOLS / "mypy"), "--no-error-summary"]),
     core_tests,
+    lambda: Outcome("size", passed=True, note="; ".join(size.warnings(ROOT))),
 )
 
 

@@ -140,3 +140,35 @@ def test_all_commands_say_the_same_of_a_run(
         assert any(each.startswith("not comparable") for each in answer["caveats"]) == any(
             not one["comparable"] for one in (in_whatif if answer is whatif else of_tune.values())
         )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("platform", CASES, indirect=True)
+def test_sensitivity_and_capacity_have_the_caveats_of_the_runs_that_they_rest_on(
+    platform: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, last = CASES[request.node.callspec.params["platform"]][:3:2]
+    sizes, grid = [first["nb"], last["nb"]], first["grid"]
+    alone = [predicted(capsys, platform, {"nb": nb, "grid": grid}) for nb in sizes]
+    warned = [without_counts(one["warnings"]) for one in alone]
+    factors = {"nb": {"path": "application.nb", "levels": sizes}}
+    base = {"application": {"name": "hpl", "n": N, "grid": grid, "nb": sizes[0]}, "platform": platform}
+    effects = {"question": "sensitivity", "base": base, "factors": factors, "runs": RUNS}
+    p, q = map(int, grid.split("x"))
+    parts = {"node": {"kind": "node", "price": 9000, "watts": 400, "ranks": p * q}}
+    machines = {
+        "question": "capacity",
+        "base": base,
+        "capacity": {"catalogue": "parts.yaml", "nodes": [1]},
+        "runs": RUNS,
+    }
+    Path("parts.yaml").write_text(yaml.safe_dump({"parts": parts}))
+    for content, expected in ((effects, warned[0] | warned[1]), (machines, warned[0])):
+        question = str(content["question"])
+        Path(f"{question}.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+        answer = told(capsys, "study", question, f"{question}.yaml")
+        known = {sentence for sentence in expected if not sentence.startswith("not comparable")}
+        assert known <= without_counts(answer["caveats"]), question
+        assert any(each.startswith("not comparable") for each in answer["caveats"]) == any(
+            not one["comparable"] for one in (alone if content is effects else alone[:1])
+        ), question
