@@ -1,5 +1,7 @@
-"""What is known of HPL's parameters stands in one table (simulate/apps/hpl/parameters.py), and in two files of C and C++
-that cannot read it: a new parameter or broadcast that is missing there is named here."""
+"""A parameter or broadcast of HPL that two files of C and C++ do not know is named here.
+
+What is known of HPL's parameters stands in one table (simulate/apps/hpl/parameters.py), which those cannot read.
+"""
 
 import re
 from dataclasses import fields
