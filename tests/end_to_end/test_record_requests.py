@@ -254,7 +254,7 @@ def test_every_way_to_end_a_request_says_what_came(library: tuple[MpiLibrary, Pa
     for i, name in enumerate(ways):
         tags = () if name in ("MPI_Waitsome", "MPI_Testsome") else (70 + i,)  # those two end several
         for rank in (0, 1):
-            (row,) = [row for row in rows(trace, name) if row[0] == rank]
+            (row,) = [row for row in rows(trace, name) if row[0] == rank and row[3] > 0]  # not of tests in vain
             assert row[3] == 10 + i, name
             assert row[1:3] == (1 - rank, *tags) or not tags, name
     waits = rows(trace, "MPI_Wait")

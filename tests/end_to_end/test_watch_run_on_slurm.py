@@ -131,7 +131,7 @@ def test_a_test_that_fails_is_reported_with_its_reason(slurm: SlurmFarm, folder:
         (["quick.py", "--every", "often"], "--every is 'often'"),
         (["quick.py", "--partition", "nowhere"], "nowhere"),
         (["quick.py", "--nodes", "n9"], "n9"),
-        (["quick.py", "--archives", "quick.py"], "cannot be used"),
+        (["quick.py", "--archives", "quick.py"], "name another folder (--archives)"),
         (["quick.py", "--walltime", "0"], "--walltime"),
     ],
 )

@@ -155,11 +155,12 @@ def test_sensitivity_and_capacity_have_the_caveats_of_the_runs_that_they_rest_on
     base = {"application": {"name": "hpl", "n": N, "grid": grid, "nb": sizes[0]}, "platform": platform}
     effects = {"question": "sensitivity", "base": base, "factors": factors, "runs": RUNS}
     p, q = map(int, grid.split("x"))
-    parts = {"node": {"kind": "node", "price": 9000, "watts": 400, "ranks": p * q}}
+    nodes = load_platform(platform).nodes.count if platform == str(SMALL) else 1
+    parts = {"node": {"kind": "node", "price": 9000, "watts": 400, "ranks": p * q // nodes}}
     machines = {
         "question": "capacity",
         "base": base,
-        "capacity": {"catalogue": "parts.yaml", "nodes": [1]},
+        "capacity": {"catalogue": "parts.yaml", "nodes": [nodes]},
         "runs": RUNS,
     }
     Path("parts.yaml").write_text(yaml.safe_dump({"parts": parts}))

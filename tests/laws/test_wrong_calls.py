@@ -53,6 +53,7 @@ TAKEN = {
     ("predict: a setting", "number"),
     ("simulate_one: seed", "number"),
     ("Target", "number"),
+    ("Job", "None"),
     ("Hpl: n", "number"),
 }
 TEXTS = {

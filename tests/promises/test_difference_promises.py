@@ -37,7 +37,13 @@ def times_s(application: Hpl, platform: Platform, runs: int, seed: int, repeat: 
     return np.array([run.time_s for run in found.run_list])
 
 
-@pytest.fixture(scope="module", params=[0.0, 0.01], ids=["noise of calls alone", "an effect of the run"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(0.0, id="noise of calls alone", marks=pytest.mark.long),
+        pytest.param(0.01, id="an effect of the run"),
+    ],
+)
 def pairs(request: pytest.FixtureRequest):
     """(ratios of made-up machines; times of the reference; of the other in its own run, and with the same noise)."""
     platform = machine(request.param)

@@ -281,7 +281,7 @@ def test_two_commands_do_not_share_a_folder(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="another"), records_held(tmp_path):
             pass
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot be used"), records_held(tmp_path / "file"):
+    with pytest.raises(InputError, match="name another folder"), records_held(tmp_path / "file"):
         pass
 
 
