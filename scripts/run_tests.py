@@ -25,8 +25,7 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE_TESTS = ROOT / "build" / "core" / "core_tests"
-#: One more than processors: a test that waits for a disk or a process leaves its processor to another.
-WORKERS = max(2, min(8, os.cpu_count() or 1)) + 1
+WORKERS = max(2, min(8, os.cpu_count() or 1))
 #: Lane -> options of its pytest. What measures or waits goes before what only computes: these tests take what is left
 #: of the processors, a file at a time, the longest first (tests/durations.csv).
 LANES = {

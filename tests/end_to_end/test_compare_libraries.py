@@ -84,6 +84,7 @@ def test_a_campaign_measures_both_libraries_and_one_of_them_twice(tmp_path: Path
     assert f"compiler and flags: {about.labels[0]}" in about.factors
 
 
+@pytest.mark.long
 def test_numbers_are_derived_from_trials_and_first_mpiruns_within_the_budget(tmp_path: Path) -> None:
     budget_s = 20.0
     path = measure_libraries(
@@ -237,6 +238,7 @@ def test_operations_beyond_collective_ones_are_measured_with_both_libraries(
     assert "Iallreduce of 64 B overlaps with 50 µs of work: openmpi " in said
 
 
+@pytest.mark.long
 def test_a_library_of_an_environment_module_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the real command: Debian's environment-modules."""
     known = subprocess.run(["bash", "-lc", "type module"], capture_output=True, check=False)

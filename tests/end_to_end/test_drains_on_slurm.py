@@ -71,6 +71,7 @@ def ours(nodes: dict[str, SlurmNode]) -> set[str]:
     return {name for name, node in nodes.items() if node.reason.startswith("lepaute: ")}
 
 
+@pytest.mark.long
 def test_regressed_nodes_are_drained_within_the_limit_and_administrators_are_obeyed(
     slurm: SlurmFarm, store: Path
 ) -> None:

@@ -22,6 +22,7 @@ HERE = {RATE, BANDWIDTH, *MODEL_FACTORS, "disk_write_B_per_s", "disk_read_B_per_
 
 @pytest.mark.machine
 @pytest.mark.slow
+@pytest.mark.long
 def test_two_tests_of_this_machine_are_of_one_stratum_and_have_all_factors(tmp_path: Path) -> None:
     for name in ("a.zip", "b.zip"):
         done = run_lepaute("run", "node-test", *QUICK, "-o", name, folder=tmp_path)

@@ -74,6 +74,7 @@ def test_real_runs_of_sealed_predictions_choose_and_everything_is_in_the_folder(
     assert (folder / "real" / "runs.jsonl").read_bytes() == kept
 
 
+@pytest.mark.long
 def test_an_interrupt_among_the_real_runs_keeps_them_and_resume_goes_on(study: Path) -> None:
     study.write_text(STUDY.format(n=2000))
     words, folder = command(study, "--real-runs", "6", "--other-machine")

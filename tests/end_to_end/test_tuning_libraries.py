@@ -44,6 +44,7 @@ def library() -> None:
         pytest.skip(f"the names of algorithms are those of Open MPI 4.1, this is {version}")
 
 
+@pytest.mark.long
 def test_open_mpi_takes_every_rule_of_a_file_and_its_default_elsewhere(tmp_path: Path) -> None:
     """The middle of three sizes has a rule: the bounds are right where the sizes around it run the default."""
     chosen = [
@@ -72,6 +73,7 @@ def test_open_mpi_takes_every_rule_of_a_file_and_its_default_elsewhere(tmp_path:
     assert all(plain[case] != algorithm for case, algorithm in ruled.items())
 
 
+@pytest.mark.long
 def test_variants_run_what_they_are_made_to_run(tmp_path: Path) -> None:
     specs, mpiruns = variants_to_measure("openmpi", "bcast,allreduce", "1K", 2, 1, None)
     assert specs[0] == "openmpi=openmpi"

@@ -137,6 +137,7 @@ def test_a_users_own_xhpl_is_read_on_nodes_and_a_node_that_dies_before_its_ranks
                 LosingNode(farm, lent).run(hpl, HANG_S)
 
 
+@pytest.mark.long
 def test_a_node_that_dies_in_a_run_is_named_and_the_others_runs_are_kept(platform: Path, tmp_path: Path) -> None:
     with sshd_farm(tmp_path / "farm", ["node1", "node2"]) as farm:
         options = ("-p", platform, *ssh(farm), "--grid", "1x2", "--ranks-per-node", "1")

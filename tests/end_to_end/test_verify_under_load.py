@@ -96,6 +96,7 @@ def test_a_neighbours_load_is_told(guard: Guard, tmp_path: Path, capsys: pytest.
     assert found.run_table["sentinel_after_s"].notna().all()
 
 
+@pytest.mark.long
 def test_sentinels_of_a_quiet_machine_agree(guard: Guard) -> None:
     """Loosely, since anything may run here, and in turn, so that it meets both: the least of five differs by half."""
     durations_s = [watch_here(guard) for _ in range(10)]

@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from scipy import stats
 
 from lepaute.fit.diagnostics.burst import burst_of
@@ -55,6 +56,8 @@ def flags(parts):
     return flags_of([*judged, (machine_name(machine), 1.0, machine.checks)])
 
 
+@pytest.mark.long
+@pytest.mark.slow
 def test_a_calibration_of_which_all_is_well_gets_a_flag_in_one_case_of_a_hundred_at_most():
     rng = np.random.default_rng(20261121)
     n = 150

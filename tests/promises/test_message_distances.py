@@ -28,6 +28,7 @@ def messages(rng: np.random.Generator, extra_s: float = 0.0, starts: int = 5, ea
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_alike_classes_are_said_to_differ_as_seldom_as_promised_and_a_longer_way_is_covered() -> None:
     # 5 % for small and large messages together; the interval of either alone holds 97.5 %.
     rng = np.random.default_rng(20261122)

@@ -4,6 +4,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from long_tests import long_but
 from scipy import stats
 
 from lepaute.fit.kernels.form import Form
@@ -48,7 +49,7 @@ def calibrated(rng: np.random.Generator) -> Calls:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", ["cpu", "socket"])
+@pytest.mark.parametrize("level", long_but(["cpu", "socket"], "socket"))
 def test_the_error_of_one_and_of_all_together_holds(level: Literal["cpu", "socket"]) -> None:
     rng = np.random.default_rng(20261122)
     form = Form("M-2", level == "cpu", "N-2", per_socket=level == "socket")

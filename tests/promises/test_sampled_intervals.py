@@ -43,6 +43,7 @@ def test_the_stated_error_of_sampling_covers_the_true_one_as_often_as_it_says() 
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_of_a_sampled_sweep_those_told_apart_are_in_the_order_of_all_steps() -> None:
     # Grids differ by some per cent, depths on one grid by less. Errors of models would hide those of the windows.
     machine = load_platform("dahu")

@@ -46,6 +46,7 @@ def additive(trials: Sequence[Trial]) -> list[Outcome]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_sobol_intervals_cover_the_indices_of_ishigami() -> None:
     covered = []
     for seed in range(1, 61):

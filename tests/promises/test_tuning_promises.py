@@ -60,6 +60,7 @@ def test_probabilities_and_intervals_hold_on_a_further_machine(studies: int) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("studies", STUDIES)
+@pytest.mark.long
 def test_the_interval_after_real_runs_holds_a_further_real_run(studies: int) -> None:
     covered, loss = 0, []
     for study in range(studies):

@@ -53,6 +53,7 @@ def test_long_sums_are_the_same_to_the_last_digit_with_one_thread_and_with_two()
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_digest_of_a_platform_is_the_same_with_one_thread_and_with_two(tmp_path: Path) -> None:
     archive = str(write_calibration(tmp_path / "c.zip", kernel_rows(calls=1500)))
     assert with_threads(1, DIGEST, archive) == with_threads(2, DIGEST, archive)

@@ -71,6 +71,7 @@ def test_a_killed_worker_is_replaced_and_its_trials_run_again() -> None:
     assert outcomes == expected
 
 
+@pytest.mark.long
 def test_a_trial_that_kills_its_workers_is_named_and_the_others_have_results() -> None:
     ours = Murderous()
     asked = trials(2)
