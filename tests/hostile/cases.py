@@ -7,6 +7,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
+from zlib import crc32
 
 from typer.main import get_command, get_group
 
@@ -215,17 +216,10 @@ def values_of(parameter: Any) -> tuple[str, ...]:
 
 
 def values_with(command: str, parameter: Any) -> tuple[str, ...]:
-    """The hostile values that are tried with this command: every twelfth, so that each is tried by one of any twelve
-    parameters of a type, which one piece of code reads and checks; `further_cases_of` has the others."""
-    return values_of(parameter)[_places()[command, _name(parameter)] % 12 :: 12]
-
-
-@cache
-def _places() -> dict[tuple[str, str], int]:
-    """Number of each parameter of each command among those of its type; those that commands share stand together."""
-    every = [(name, each) for name, command in commands().items() for each in command.params]
-    every.sort(key=lambda one: (str(_type_of(one[1])), _name(one[1]), getattr(one[1], "help", None) or "", one[0]))
-    return {(name, _name(each)): place for place, (name, each) in enumerate(every)}
+    """The hostile values that are tried with this command: about every twelfth, so that parameters of a type, which one
+    piece of code reads and checks, try all of them between them; `further_cases_of` has the others. They depend on the
+    names alone, so that a new option changes none of another."""
+    return values_of(parameter)[crc32(f"{command} {_name(parameter)}".encode()) % 12 :: 12]
 
 
 def _type_of(parameter: Any) -> Any:
