@@ -24,7 +24,7 @@ from lepaute.kit.quantities import grid_of
 from lepaute.measure.record import FOLDER_VARIABLE, build_recorded_hpl, build_recorder
 from lepaute.measure.record_file import read_rank
 from lepaute.simulate import Hpl
-from lepaute.verify.hpl_input import hpl_input_text
+from lepaute.verify.real_run import hpl_input_text
 
 BATCHES, CALLS = 40, 5000
 MESSAGE, FREED = "MPI_Irecv, MPI_Send, MPI_Wait, mean", "MPI_Isend, MPI_Request_free, MPI_Recv, mean, after 100,000"

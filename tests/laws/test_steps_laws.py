@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import rank_steps as slow
 
-from lepaute.measure.experiment.verdict import Verdict, mark
+from lepaute.measure.experiment.distrust import Verdict, mark
 from lepaute.stats import rank_cusum
 from lepaute.stats.drift import drift, theil_sen
 from lepaute.stats.next_round import next_round

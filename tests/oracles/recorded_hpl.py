@@ -14,7 +14,7 @@ from lepaute.kit.mpi_library import find_library
 from lepaute.measure.record import build_recorded_hpl
 from lepaute.simulate import Hpl
 from lepaute.trace import Trace, read_trace
-from lepaute.verify.hpl_input import hpl_input_text
+from lepaute.verify.real_run import hpl_input_text
 
 MPIRUN = ("mpirun", "--oversubscribe", "-np")
 

@@ -12,9 +12,8 @@ from lepaute.archive import Archive, ArchiveWriter
 from lepaute.archive.comparison import compare
 from lepaute.archive.comparison_text import comparison_lines
 from lepaute.archive.setups.facts import Fact
-from lepaute.archive.setups.files import file_facts
 from lepaute.archive.setups.records import control_facts
-from lepaute.archive.setups.setup import setup_of
+from lepaute.archive.setups.setup import file_facts, setup_of
 from lepaute.cli.main import main
 
 

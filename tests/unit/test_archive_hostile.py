@@ -21,7 +21,7 @@ from lepaute.archive.crate_check import check_crate
 from lepaute.archive.manifest import MOST_MEMBERS, Member, manifest_bytes
 from lepaute.archive.seal import seal
 from lepaute.archive.setups.facts import Fact
-from lepaute.archive.setups.files import file_facts
+from lepaute.archive.setups.setup import file_facts
 from lepaute.archive.setups.topology import lstopo
 from lepaute.archive.tables import MOST_TABLE_BYTES
 from lepaute.errors import ArchiveError

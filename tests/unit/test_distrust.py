@@ -5,9 +5,7 @@ import pandas as pd
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.measure.experiment.distrust import verdicts
-from lepaute.measure.experiment.monitored import monitored
-from lepaute.measure.experiment.verdict import Verdict, mark, when
+from lepaute.measure.experiment.distrust import Verdict, mark, monitored, verdicts, when
 
 NOON = 1_700_049_600.0  # 2023-11-15 12:00:00 UTC
 

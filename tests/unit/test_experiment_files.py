@@ -20,10 +20,9 @@ from lepaute.measure.experiment.closing import close_interrupted
 from lepaute.measure.experiment.entries import AddedRow, MeasuredRow
 from lepaute.measure.experiment.helpers import relative
 from lepaute.measure.experiment.job import Job
-from lepaute.measure.experiment.log_lines import NotebookLog, usual_log
 from lepaute.measure.experiment.options import Options, options_from, read_installation
 from lepaute.measure.experiment.raw_rows import Table
-from lepaute.measure.experiment.record import Record
+from lepaute.measure.experiment.record import NotebookLog, Record, usual_log
 from lepaute.measure.experiment.rounds import Until, check_recorded, observed, rounds
 from lepaute.measure.experiment.script import source_of
 from lepaute.measure.experiment.state import RunState

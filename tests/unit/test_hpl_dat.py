@@ -8,8 +8,7 @@ import pytest
 from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.simulate import Hpl
-from lepaute.simulate.apps.hpl.hpl_dat import HplDat, parse_hpl_dat, read_hpl_dat
-from lepaute.simulate.apps.hpl.hpl_dat_lines import words_as_hpl_counts
+from lepaute.simulate.apps.hpl.hpl_dat import HplDat, parse_hpl_dat, read_hpl_dat, words_as_hpl_counts
 
 FILE = Path(__file__).parents[1] / "data" / "hpl_dat" / "HPL.dat"
 LINES = FILE.read_text().splitlines()

@@ -6,8 +6,8 @@ import pandas
 import pytest
 
 from lepaute.archive.tables import table_of
+from lepaute.measure.experiment.closing import read_raw
 from lepaute.measure.experiment.raw_rows import Table, Value
-from lepaute.measure.experiment.raw_table import read_raw
 
 
 def written(path: Path, column: list[Value]) -> list[object]:

@@ -14,8 +14,8 @@ from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
 from lepaute.study.evaluation import Evaluate, Once, Outcome, Point, Trial
 from lepaute.study.ranking import rank
 from lepaute.study.tune import crossed, explore, halve, write_hpl_dat
+from lepaute.study.tune_question import Dimension, Proposals
 from lepaute.study.tune_real import correct
-from lepaute.study.tune_space import Dimension, Proposals
 
 POINTS = [Point({"nb": nb, "depth": depth}) for nb in (64, 128, 192, 256) for depth in (0, 1, 2)]
 

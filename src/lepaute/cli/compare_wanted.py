@@ -1,5 +1,6 @@
 """What `lepaute compare` shall make of measurements: a comparison of two libraries, rules for one, or nothing."""
 
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from lepaute.archive import Archive
     from lepaute.compare.comparison import Comparison
     from lepaute.compare.verdicts import Correction
-
 
 #: Exit status where --strict wants to know and the measurements do not tell.
 UNDECIDED = 3
@@ -56,7 +56,6 @@ class Wanted:
         Raises InputError for a mixture, for files that cannot be compared, and for options that do not fit.
         """
         from lepaute.archive import Archive
-        from lepaute.cli.compare_files import compared_files
         from lepaute.cli.compare_tuning import write_tuning
 
         if self.tune is not None:
@@ -138,7 +137,6 @@ class Wanted:
 
     def _show(self, found: "Sequence[Comparison]") -> None:
         """Raises typer.Exit: 1 where a library is slower than it may be, 3 where that is not known and is to be."""
-        from lepaute.cli.compare_text import print_comparison, print_comparisons
         from lepaute.compare.gate import gate
 
         if len(found) == 1:
@@ -154,3 +152,139 @@ class Wanted:
             raise typer.Exit(1)
         if self.strict and any(one.undecided for one in gates):
             raise typer.Exit(UNDECIDED)
+
+
+def compared_files(words: Sequence[str], wanted: "Wanted") -> "list[Comparison]":
+    """The comparisons of the files that the words name; none where they name libraries.
+
+    Raises InputError for a mixture, for files that cannot be compared, and where a report cannot be written.
+    """
+    from lepaute.archive import Archive
+    from lepaute.compare.benchmark_comparison import named_output, outputs
+    from lepaute.compare.comparison import archives
+
+    printed = [one for word in words if (one := named_output(word)) is not None]
+    campaigns = [word for word in words if word.endswith(".zip")]
+    if not (printed or campaigns):
+        return []
+    if len(words) not in (len(printed), len(campaigns)):
+        raise InputError(
+            f"{' '.join(words)}: archives, outputs of benchmarks and libraries cannot be mixed; give one kind"
+        )
+    check_outputs(
+        {"--report": list(wanted.reports)}, inputs=[*campaigns, *(path for _, path in printed)], force=wanted.force
+    )
+    if len(campaigns) == 1:
+        return wanted.of_campaign(Archive.open(campaigns[0]))
+    if campaigns:
+        return [archives(*(Archive.open(name) for name in campaigns), **wanted.of_campaigns())]
+    if len(printed) != 2 or wanted.left or wanted.right:
+        raise InputError("two outputs of benchmarks are compared, in the order in which they are given: LEFT RIGHT")
+    (left_label, left_file), (right_label, right_file) = printed
+    found = outputs(
+        left_file,
+        right_file,
+        left_label=left_label,
+        right_label=right_label,
+        margin=wanted.margin,
+        correction=wanted.correction,
+    )
+    return [found]
+
+
+MOST_VIOLATIONS, MOST_DERIVED = 5, 20
+
+
+def print_comparison(found: "Comparison", reports: Sequence[Path], *, as_json: bool) -> None:
+    """Prints a comparison and writes its reports."""
+    from lepaute.compare.derived import derived_lines
+    from lepaute.compare.report import write_report
+    from lepaute.compare.setting import setting_lines
+
+    for path in reports:
+        write_report(found, path)
+        print(f"wrote {path}", file=sys.stderr)
+    if as_json:
+        print(json.dumps(found.to_dict()))
+        return
+    for warning in found.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    for line in setting_lines(found):
+        print(line)
+    print(_table(found))
+    for line in (*_some(derived_lines(found)), *_violations(found)):
+        print(line)
+    print(f"{found.answer[:1].upper()}{found.answer[1:]}.")
+
+
+def print_comparisons(found: "Sequence[Comparison]", *, as_json: bool) -> None:
+    """Prints several libraries in one table, each beside the reference, the left one of all."""
+    from lepaute.compare.setting import setting_lines
+    from lepaute.compare.wording import change, operation_name, size_text
+    from lepaute.kit.text import seconds
+
+    if as_json:
+        print(json.dumps({"reference": found[0].left, "comparisons": [one.to_dict() for one in found]}))
+        return
+    for warning in dict.fromkeys(line for one in found for line in one.warnings):
+        print(f"warning: {warning}", file=sys.stderr)
+    for line in dict.fromkeys(line for one in found for line in setting_lines(one)):
+        print(line)
+    rows: dict[tuple[str, str, int], list[str]] = {}
+    for number, one in enumerate(found):
+        for verdict in one.verdicts:
+            key = (verdict.operation, verdict.form, verdict.size_bytes)
+            name, size = operation_name(verdict), size_text(verdict.size_bytes)
+            cells = rows.setdefault(key, [name, size, seconds(verdict.left_s), *["–"] * len(found)])
+            cells[3 + number] = f"{seconds(verdict.right_s)}: {change(verdict)} {verdict.stars}".rstrip()
+    lines = [["operation", "size", found[0].left, *(one.right for one in found)], *rows.values()]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    for cells in lines:
+        print("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
+    for one in found:
+        print(f"{one.answer[:1].upper()}{one.answer[1:]}.")
+
+
+def _table(found: "Comparison") -> str:
+    """A line a row: what it is, both times, the algorithms where one is known, and the verdict with its stars."""
+    from lepaute.compare.setting import algorithms
+    from lepaute.compare.wording import operation_name, sentence, size_text
+    from lepaute.kit.text import seconds
+
+    ran = [algorithms(found, one) for one in found.verdicts]
+    lines = [("operation", "size", found.left, found.right, "algorithms", "")]
+    for one, known in zip(found.verdicts, ran, strict=True):
+        words = sentence(one, found.left, found.right)
+        verdict = f"{words} {one.stars}".rstrip()
+        times = seconds(one.left_s), seconds(one.right_s)
+        lines.append((operation_name(one), size_text(one.size_bytes), *times, known, verdict))
+    if not any(ran):
+        lines = [(*line[:4], "", line[5]) for line in lines]
+    widths = [max(len(line[column]) for line in lines) for column in range(5)]
+    return "\n".join(
+        "  ".join(
+            (
+                line[0].ljust(widths[0]),
+                *(cell.rjust(width) for cell, width in zip(line[1:4], widths[1:], strict=False)),
+                *([line[4].ljust(widths[4])] if widths[4] else []),
+                line[5],
+            )
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _some(lines: list[str]) -> list[str]:
+    if len(lines) <= MOST_DERIVED:
+        return lines
+    return [*lines[:MOST_DERIVED], f"and {len(lines) - MOST_DERIVED} more such lines; see --report"]
+
+
+def _violations(found: "Comparison") -> list[str]:
+    from lepaute.compare.wording import violation_sentence
+
+    violated = [one for one in found.guidelines if one.is_violated]
+    lines = [f"{one.library}: {violation_sentence(one)}" for one in violated[:MOST_VIOLATIONS]]
+    if len(violated) > MOST_VIOLATIONS:
+        lines.append(f"and {len(violated) - MOST_VIOLATIONS} more performance guidelines are violated; see --json")
+    return lines

@@ -1,5 +1,6 @@
 """`lepaute fit ARCHIVE... -o platform.yaml`: models from archives, with the quality of each."""
 
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from lepaute.archive import Archive
     from lepaute.fit.diagnostics import Diagnosis
     from lepaute.fit.kernels.quality import QualityRow
+    from lepaute.fit.kernels.selection import Selection
     from lepaute.fit.observations.factors import FactorTest
+    from lepaute.fit.variability.dependence import DependenceReport
 
 #: Serious findings that are printed; a report has them all.
 MOST_TOLD = 6
@@ -71,7 +74,6 @@ def command(
     Of experiments (`lepaute run`) it reports which factors matter, or the memory hierarchy; they yield no platform.
     """
     from lepaute.archive import Archive
-    from lepaute.cli.fit_kernels import dependence_text, selection_table
     from lepaute.fit import diagnose, platform_and_models
     from lepaute.fit.kernels.form import requested_forms
     from lepaute.platform import dump_platform
@@ -204,3 +206,49 @@ def quality_table(rows: "list[QualityRow]") -> str:
         for row in sorted(rows, key=lambda row: -row.time_s)
     ]
     return text_table(header, lines, left=(0, 2, len(header) - 1))
+
+
+#: Kernels that take less of the time are passed over unless everything is asked for.
+LEAST_SHARE = 0.01
+
+_EXPLAINED = (
+    "M-: error on blocks left out, relative, of single calls (one, -S, -H: of the mean taken); "
+    "N-: BIC above the best, a call"
+)
+
+
+def selection_table(selections: "Sequence[Selection]") -> str:
+    """A line a kernel: the model taken, and the score of everything that was tried."""
+    from lepaute.kit.tables import text_table
+    from lepaute.platform.kernel_model import MEANS, NOISES
+
+    lines: list[tuple[str, ...]] = [("kernel", "model", *MEANS, "one", "-S", "-H", *NOISES, "")]
+    for selection in selections:
+        errors = {candidate.mean: candidate.error for candidate in selection.means}
+        levels = [selection.levels.get(name) for name in ("", "-S", "-H")]
+        cores = ["-" if candidate is None else f"{100 * candidate.error:.2f} %" for candidate in levels]
+        noises = selection.noises
+        bics = [f"{value / noises.n_calls:.2f}" for value in noises.bic] if noises else ["-"] * len(NOISES)
+        means = [f"{100 * errors[mean]:.1f} %" if mean in errors else "-" for mean in MEANS]
+        name = selection.kernel if selection.threads == 1 else f"{selection.kernel} x{selection.threads}"
+        lines.append((name, str(selection.form), *means, *cores, *bics, selection.note))
+    return f"{_EXPLAINED}\n{text_table(lines[0], lines[1:], left=(0, 1, len(lines[0]) - 1))}"
+
+
+def dependence_text(
+    reports: "Sequence[DependenceReport]", quality: "Sequence[QualityRow]", *, everything: bool = False
+) -> str:
+    """A sentence for each kernel whose sums the model's layers do not cover, or for each; "" where there is none."""
+    time_s = {row.kernel: row.time_s for row in quality}
+    whole = sum(time_s.values())
+    chosen = [
+        report
+        for report in sorted(reports, key=lambda report: -time_s.get(report.kernel, 0.0))
+        if everything or (report.is_limit and time_s.get(report.kernel, 0.0) > LEAST_SHARE * whole)
+    ]
+    lines = []
+    for report in chosen:
+        known = [(lag, value) for lag, value in zip((1, 10, 100), report.lags, strict=True) if math.isfinite(value)]
+        lags = ", ".join(f"{value:.2f} at lag {lag}" for lag, value in known)
+        lines.append(f"{report.sentence} (autocorrelation {lags})" if everything and known else report.sentence)
+    return "\n".join(lines)

@@ -1,13 +1,4 @@
-"""Which machine for a budget: parts of a catalogue put together, each machine a scenario, and their Pareto front.
-
-A catalogue is a YAML file: parts by name, each of a kind. A machine has one part of each kind and a number of nodes.
-
-    parts:
-      xeon:  {kind: node, price: 9000, watts: 400, ranks: 32, set: {platform: dahu}}
-      slim:  {kind: network, price: 300, per: node, set: {platform.network.node_link.bandwidth_Bps: 3.1e9}}
-      fat:   {kind: network, price: 1400, per: node, watts: 15}
-      spine: {kind: switch, price: 20000, watts: 500, per: 32}
-"""
+"""The question capacity of a study file: which machine, of the parts of a catalogue."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,11 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from lepaute.errors import InputError
-from lepaute.study.evaluation import SCENARIO, Outcome, by_point
+from lepaute.study.evaluation import SCENARIO, Evaluate, Outcome, by_point, trials_of
 from lepaute.study.pareto import Front, front
 from lepaute.study.schema import FieldPath, Name, Real, Value
+from lepaute.study.trust import Judge
 
 if TYPE_CHECKING:
+    from lepaute.study.configuration import Configurations
+    from lepaute.study.pareto import Front
     from lepaute.study.schema import Study
 
 RESPONSES = ("time_s", "cost", "energy_j")
@@ -192,3 +186,29 @@ def _with_costs(outcome: Outcome, machine: Machine) -> Outcome:
     if energy == 0.0:
         raise InputError(f"{machine.name} draws nothing: neither its parts nor the platform say what; give watts")
     return replace(outcome, responses={**outcome.responses, **costs})
+
+
+def machines_of(study: "Study", folder: Path | None = None) -> list[Machine]:
+    """The machines within the budget, the cheapest first; folder : of the study file.
+
+    Raises InputError for a catalogue that cannot be, or a budget that allows no machine.
+    """
+    asked = study.capacity
+    if asked is None:
+        raise InputError("the study has no section capacity; give a catalogue of parts, and numbers of nodes")
+    catalogue = load_catalogue((folder or Path()) / asked.catalogue)
+    return machines(catalogue, asked.nodes, price=asked.price, watts=asked.watts)
+
+
+def study_of_machines(study: "Study", folder: Path | None = None) -> "Study":
+    """The study whose scenarios are the machines."""
+    return with_machines(study, machines_of(study, folder))
+
+
+def capacity(study: "Study", configurations: "Configurations", evaluate: Evaluate) -> "Front":
+    """The machines on the Pareto front of time, cost and energy; `study` has them as its scenarios."""
+    outcomes = evaluate(trials_of(configurations.points(), study.runs, study.seed))
+    found = answered(outcomes, machines_of(study, configurations.folder), seed=study.seed)
+    groups, judge = by_point(outcomes), Judge(evaluate)
+    chosen = {one.point: groups[one.point] for one in found.members}
+    return replace(found, trusts=judge(chosen) if study.runs > 1 else {})

@@ -29,7 +29,7 @@ _PLACES: Mapping[str, tuple[str, str]] = {
     "whatif": ("lepaute.study.whatif", "whatif"),
     "tune": ("lepaute.study.tune_question", "tune"),
     "sensitivity": ("lepaute.study.sensitivity_question", "sensitivity"),
-    "capacity": ("lepaute.study.capacity_question", "capacity"),
+    "capacity": ("lepaute.study.capacity", "capacity"),
 }
 
 

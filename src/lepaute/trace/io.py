@@ -1,15 +1,17 @@
 """Traces as Parquet files."""
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_json
 from lepaute.kit.files import whole_file
+from lepaute.kit.json_values import from_json
 from lepaute.kit.numbers import path_of
 from lepaute.kit.parquet import is_text, open_parquet, reading_table, refuse_bytes
-from lepaute.trace.metadata import check_metadata
 from lepaute.trace.table import FORMAT, KINDS, NUMBERS, TEXTS, Trace, trace_of_columns
 
 if TYPE_CHECKING:
@@ -131,3 +133,42 @@ def _codes(path: Path, column: "pa.ChunkedArray", name: str) -> "tuple[NDArray[A
             places[code] = names.setdefault(texts[code], len(names))
         parts.append(places[codes])
     return (numpy.concatenate(parts) if parts else numpy.zeros(0, dtype="int32")), list(names)
+
+
+@dataclass(frozen=True, slots=True)
+class TraceMetadata:
+    """The members that something reads; all others are kept as they are.
+
+    nodes    : of each rank, the index of its node: in hosts, and from first_node on in the platform
+    begins_s, ends_s : of each rank, when what was recorded of it began and ended
+    unsized  : names of calls whose sizes are not known
+    """
+
+    source: str | None = None
+    application: str | None = None
+    platform: str | None = None
+    engine: str | None = None
+    ranks: int | None = None
+    seed: int | None = None
+    whole: bool | None = None
+    time_s: float | None = None
+    resolution_s: float | None = None
+    warnings: tuple[str, ...] = ()
+    unsized: tuple[str, ...] = ()
+    hosts: tuple[str, ...] | None = None
+    nodes: tuple[int, ...] | None = None
+    first_node: int | None = None
+    begins_s: tuple[float, ...] | None = None
+    ends_s: tuple[float, ...] | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+def check_metadata(document: object, where: str) -> None:
+    """Raises InputError, naming the member, where the metadata of a trace are not what they must be.
+
+    where: the file, for messages
+    """
+    metadata = from_json(TraceMetadata, document, where)
+    numbers = (metadata.ranks, metadata.first_node, *(metadata.nodes or ()))
+    if any(number is not None and not 0 <= number < 2**31 for number in numbers):
+        raise InputError(f"{where}: ranks or nodes holds an invalid number; the file is damaged")

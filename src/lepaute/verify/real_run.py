@@ -17,9 +17,8 @@ from lepaute.measure.layout import Layout
 from lepaute.measure.layout_here import layout_here
 from lepaute.measure.machine_load import Load, load_between, sample
 from lepaute.measure.toolchain import start_here
-from lepaute.simulate.apps.hpl.hpl_dat import check_sayable
+from lepaute.simulate.apps.hpl.hpl_dat import TO_STDOUT, HplDat, check_sayable
 from lepaute.verify.disturbance import NodeLoad, RankLoad
-from lepaute.verify.hpl_input import hpl_input_text
 from lepaute.verify.rank_script import CPUS, SCRIPT, blas_environment, cpus_text, rank_script
 
 if TYPE_CHECKING:
@@ -205,3 +204,17 @@ def _tail(output: str, characters: int = 300) -> str:
     """The end of an output, on one line."""
     words = " | ".join(line.strip() for line in output.splitlines() if line.strip())
     return words[-characters:] if words else "(nothing)"
+
+
+TO_FILE = 8  # any device but HPL's 6 and 7
+
+# HPL checks the solution only where the threshold is positive; the check takes longer than some solves.
+NO_RESIDUAL_CHECK = -1.0
+
+
+def hpl_input_text(hpl: "Hpl", to_stdout: bool = True) -> str:
+    """The text of the input file for exactly one run of the solver, without a check of its result.
+
+    to_stdout: HPL's report goes to standard output, else to its file (a driver that speaks JSON there wants that).
+    """
+    return HplDat.of(hpl, threshold=NO_RESIDUAL_CHECK, device=TO_STDOUT if to_stdout else TO_FILE).text()

@@ -1,18 +1,18 @@
 """A calibration as a job of the controller: the probes of the plan in the place of a script's commands."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Event
 from typing import Any, ClassVar
 
-from lepaute.archive.metadata import MpiFacts
+from lepaute.archive.metadata import BlasFacts, MachineFacts, MpiFacts
 from lepaute.design.hpl_step import DEFAULT_NBS
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
+from lepaute.kit.json_values import ABSENT_IF_NONE, from_json, to_json
 from lepaute.measure.calibration.attempt import Attempt, Attempts, Site
 from lepaute.measure.calibration.entries import AttemptEntry, RawFile
 from lepaute.measure.calibration.equipment import equip
-from lepaute.measure.calibration.facts import CalibrationFacts
 from lepaute.measure.calibration.machines import Measured, check_alike, look_at
 from lepaute.measure.calibration.repetition import next_repetition
 from lepaute.measure.calibration.send_completion_rounds import search
@@ -39,6 +39,43 @@ from lepaute.measure.probes import Probes
 from lepaute.measure.schedulers import scheduler
 from lepaute.measure.sentinel import SENTINEL
 from lepaute.measure.switches import Switches
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationFacts:
+    """What was asked for; and, once the nodes are known, what they are and how large the largest measurements are.
+
+    nbs, threads: block sizes of HPL's steps, and BLAS threads of a process; archives of older versions have `nb`, one
+    cores .. mpi: of the first node, as all are alike; memory_bytes: of the smallest
+    blocks, most_n, most_message_bytes: of the plan
+    switches: the nodes of each switch, empty where that is not known
+    """
+
+    quick: bool = False
+    network_bytes: int | None = None
+    nbs: tuple[int, ...] = DEFAULT_NBS
+    threads: tuple[int, ...] = (1,)
+    machines: Mapping[str, MachineFacts] | None = field(default=None, metadata=ABSENT_IF_NONE)
+    cores: tuple[int, ...] | None = field(default=None, metadata=ABSENT_IF_NONE)
+    node_cores: int | None = field(default=None, metadata=ABSENT_IF_NONE)
+    cpu_model: str | None = field(default=None, metadata=ABSENT_IF_NONE)
+    memory_bytes: int | None = field(default=None, metadata=ABSENT_IF_NONE)
+    blas: BlasFacts | None = field(default=None, metadata=ABSENT_IF_NONE)
+    mpi: MpiFacts | None = field(default=None, metadata=ABSENT_IF_NONE)
+    blocks: int | None = field(default=None, metadata=ABSENT_IF_NONE)
+    most_n: int | None = field(default=None, metadata=ABSENT_IF_NONE)
+    most_message_bytes: int | None = field(default=None, metadata=ABSENT_IF_NONE)
+    switches: tuple[tuple[str, ...], ...] = ()
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> "CalibrationFacts":
+        """The facts in the state of a run; raises InputError naming what is wrong."""
+        return from_json(cls, dict(document), "state.json")
+
+    def to_json(self) -> dict[str, Any]:
+        document: dict[str, Any] = to_json(self)
+        return document
+
 
 #: Called with what is being done and the share of the work that is done, from 0 to 1.
 Progress = Callable[[str, float], None]

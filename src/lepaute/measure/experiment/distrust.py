@@ -1,14 +1,251 @@
 """When a machine was not the one it was before: what a campaign's reference kernel and monitoring say, node by node."""
 
-from collections.abc import Mapping, Sequence
-from math import isfinite
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from math import isfinite, nan
 from statistics import median
+from typing import Literal
 
 from lepaute.errors import InputError
-from lepaute.measure.experiment.monitored import Samples, columns, monitored, numbers
-from lepaute.measure.experiment.verdict import Verdict, clock, mark
 from lepaute.stats.drift import drift
 from lepaute.stats.steps import Step, find_steps
+
+Kind = Literal["step", "drift", "temperature", "other user", "clock step", "throttling"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One reason to distrust, such as "node3: the reference kernel became 6.2 % slower at 14:02:31 UTC (p = 0.0005)".
+
+    start_s, end_s : of the time in which it was so, seconds since the epoch, both included; for a step, the dates of
+                     the last value before and of the first value after it
+    """
+
+    node: str
+    kind: Kind
+    start_s: float
+    end_s: float
+    message: str
+
+
+def mark(rows_time_s: Sequence[float], rows_node: Sequence[str], verdicts: Iterable[Verdict]) -> list[str]:
+    """The text of each observation's column `machine_changed`: "" where it is to be trusted.
+
+    rows_time_s : date of each row, seconds since the epoch; rows_node : its node; both of one length
+    A row within a verdict's time gets its kind. A step changes all that comes after it: the stretches between the
+    steps of a node are numbered, and every row after the first step gets "segment 2 of 3", a row between the two dates
+    of a step gets "step". Several texts are joined by "; ", in alphabetical order, so that rows with the same troubles
+    are equal.
+    Raises InputError where the lengths differ.
+    """
+    if len(rows_time_s) != len(rows_node):
+        raise InputError(
+            f"there are {len(rows_time_s)} dates and {len(rows_node)} nodes of rows; give one of each a row"
+        )
+    of_node: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        of_node.setdefault(verdict.node, []).append(verdict)
+    steps = {node: sorted(v.end_s for v in mine if v.kind == "step") for node, mine in of_node.items()}
+    # a text depends on nothing but the dates that a row lies between, and there are many more rows than dates
+    edges = {node: sorted({date for v in mine for date in (v.start_s, v.end_s)}) for node, mine in of_node.items()}
+    known: dict[tuple[str, int, int], str] = {}
+    texts = []
+    for time_s, node in zip(rows_time_s, rows_node, strict=True):
+        if node not in edges:
+            texts.append("")
+            continue
+        place = (node, bisect_left(edges[node], time_s), bisect_right(edges[node], time_s))
+        if place not in known:
+            known[place] = _text(time_s, of_node[node], steps[node])
+        texts.append(known[place])
+    return texts
+
+
+def _text(time_s: float, verdicts: Sequence[Verdict], step_ends_s: Sequence[float]) -> str:
+    texts: set[str] = set()
+    for verdict in verdicts:
+        # the first value after a step is of the new level
+        last = time_s < verdict.end_s if verdict.kind == "step" else time_s <= verdict.end_s
+        first = time_s > verdict.start_s if verdict.kind == "step" else time_s >= verdict.start_s
+        if first and last:
+            texts.add(verdict.kind)
+    segment = bisect_right(step_ends_s, time_s)
+    if segment:
+        texts.add(f"segment {segment + 1} of {len(step_ends_s) + 1}")
+    return "; ".join(sorted(texts))
+
+
+def clock(time_s: float) -> str:
+    """The time of day in UTC, to the second: "14:02:31"."""
+    return f"{datetime.fromtimestamp(time_s, UTC):%H:%M:%S}"
+
+
+def when(start_s: float, end_s: float) -> str:
+    """ "at 14:02:31 UTC", or "from 14:02:31 to 14:05:00 UTC" where these differ."""
+    first, last = clock(start_s), clock(end_s)
+    return f"at {first} UTC" if first == last else f"from {first} to {last} UTC"
+
+
+#: Samples of one node: column -> values, all of one length; a pandas DataFrame is one as well.
+Samples = Mapping[str, Sequence[object]]
+
+#: Processors of servers lower their clock between 95 and 105 degrees; sensors and sampling need some distance.
+HOT_CELSIUS = 90.0
+#: Above what nine tenths of the node's samples stay below: the experiment's own load warms a package by 30 K, but does
+#: so again and again. 10 K more than that is a fan, the room, or a neighbour.
+RISE_KELVIN = 10.0
+USUAL_SHARE = 0.9
+#: Of one core: Linux's own housekeeping is well below 1 %, so a person or a daemon of theirs was active.
+OTHER_USERS_CORES = 0.05
+#: CPU time is counted in hundredths of a second: three of them may fall to any sample, however short.
+GRANULARITY_S = 0.03
+#: A message takes microseconds and a kernel milliseconds: a jump of 10 ms spoils dates that are compared across nodes.
+CLOCK_STEP_S = 0.010
+#: The kernel slews the clock by 500 microseconds a second at most (adjtimex(2)); that is no step.
+SLEW = 500e-6
+#: Clocks move by some per cent with the number of active cores and the instructions; a tenth is more than that.
+THROTTLED = 0.9
+
+
+def monitored(node: str, samples: Samples) -> Iterator[Verdict]:
+    """Verdicts from the samples of one node, in the order in which they were taken; missing columns say nothing.
+
+    Columns: time_s (needed), monotonic_s, temperature_<label>_celsius, other_users_cpu_s (a counter), other_users (who:
+    "1000:python 0.53; 0:sshd 0.02"), frequency_core<N>_hz. A value that is no finite number says nothing. Samples
+    in a row that are over a limit make one verdict; a single good one in between does not end it. A counter and a clock
+    are of the time since the sample before, so their verdicts begin there.
+    """
+    times = numbers(samples, "time_s")
+    yield from _hot(node, samples, times)
+    yield from _others(node, samples, times)
+    yield from _clock(node, samples, times)
+    yield from _throttled(node, samples, times)
+
+
+def columns(samples: Samples, start: str, end: str) -> list[str]:
+    """Names of the columns that start and end so, in alphabetical order."""
+    return sorted(str(name) for name in samples if str(name).startswith(start) and str(name).endswith(end))
+
+
+def numbers(samples: Samples, name: str) -> list[float]:
+    """A column as floats; what is no number is NaN."""
+    return [_number(value) for value in samples[name]]
+
+
+def _number(value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return nan
+
+
+def _hot(node: str, samples: Samples, times: Sequence[float]) -> Iterator[Verdict]:
+    for name in columns(samples, "temperature_", "_celsius"):
+        label, celsius = name.removeprefix("temperature_").removesuffix("_celsius"), numbers(samples, name)
+        known = [value for value in celsius if isfinite(value)]
+        if not known:
+            continue
+        usual = sorted(known)[int(USUAL_SHARE * (len(known) - 1))]
+        over = [value >= HOT_CELSIUS or value > usual + RISE_KELVIN for value in celsius]
+
+        def words(
+            first: int, last: int, label: str = label, celsius: list[float] = celsius, usual: float = usual
+        ) -> str:
+            top = max(value for value in celsius[first : last + 1] if isfinite(value))
+            return f"temperature {label} reached {top:.0f} °C (usually up to {usual:.0f} °C)"
+
+        yield from _verdicts(node, "temperature", times, over, words, since_before=False)
+
+
+def _others(node: str, samples: Samples, times: Sequence[float]) -> Iterator[Verdict]:
+    if "other_users_cpu_s" not in samples:
+        return
+    used = numbers(samples, "other_users_cpu_s")
+    # the steady clock where there is one: a clock that is set makes no core busy
+    steady = numbers(samples, "monotonic_s") if "monotonic_s" in samples else times
+    names = list(samples["other_users"]) if "other_users" in samples else [""] * len(used)
+    cpu_s = [0.0, *(after - before for before, after in pairwise(used))]
+    passed_s = [0.0, *(after - before for before, after in pairwise(steady))]
+    over = [cpu > OTHER_USERS_CORES * wall + GRANULARITY_S for cpu, wall in zip(cpu_s, passed_s, strict=True)]
+
+    def words(first: int, last: int) -> str:
+        chosen = [i for i in range(first, last + 1) if over[i]]
+        who = sorted({name for i in chosen for name in _names(names[i])})
+        most = max(cpu_s[i] / passed_s[i] if passed_s[i] > 0 else 0.0 for i in chosen)
+        return f"{', '.join(who) or 'another user'} used up to {most:.2g} core{'s' * (most > 1)}"
+
+    yield from _verdicts(node, "other user", times, over, words, since_before=True)
+
+
+def _names(text: object) -> Iterable[str]:
+    """ "1000:python" of "1000:python 0.53; 0:sshd 0.02", and "0:sshd"."""
+    return (entry.rpartition(" ")[0] for entry in text.split("; ") if entry) if isinstance(text, str) else ()
+
+
+def _clock(node: str, samples: Samples, times: Sequence[float]) -> Iterator[Verdict]:
+    if "monotonic_s" not in samples:
+        return
+    dates = list(zip(times, numbers(samples, "monotonic_s"), strict=True))
+    for (wall, steady), (later_wall, later_steady) in pairwise(d for d in dates if isfinite(d[0] + d[1])):
+        elapsed = later_steady - steady
+        jump = (later_wall - wall) - elapsed
+        if abs(jump) > CLOCK_STEP_S + SLEW * abs(elapsed):
+            start, end = min(wall, later_wall), max(wall, later_wall)
+            way = "forward" if jump > 0 else "back"
+            message = f"{node}: the clock was set {way} by {abs(jump):.3g} s {when(start, end)}"
+            yield Verdict(node, "clock step", start, end, message)
+
+
+def _throttled(node: str, samples: Samples, times: Sequence[float]) -> Iterator[Verdict]:
+    """Slower than its own usual clock and hot at the same time: an idle core is slow as well, but cold."""
+    frequencies = [numbers(samples, name) for name in columns(samples, "frequency_core", "_hz")]
+    temperatures = [numbers(samples, name) for name in columns(samples, "temperature_", "_celsius")]
+    if not frequencies or not temperatures:
+        return
+    fastest = [max((hz for hz in row if isfinite(hz)), default=nan) for row in zip(*frequencies, strict=True)]
+    hottest = [max((t for t in row if isfinite(t)), default=nan) for row in zip(*temperatures, strict=True)]
+    known = [hz for hz in fastest if isfinite(hz)]
+    if not known:
+        return
+    usual = median(known)
+    over = [hz < THROTTLED * usual and t >= HOT_CELSIUS for hz, t in zip(fastest, hottest, strict=True)]
+
+    def words(first: int, last: int) -> str:
+        hz = min(fastest[i] for i in range(first, last + 1) if over[i])
+        return f"the fastest core was down to {hz / 1e9:.2f} GHz (usually {usual / 1e9:.2f} GHz) while hot"
+
+    yield from _verdicts(node, "throttling", times, over, words, since_before=False)
+
+
+def _verdicts(
+    node: str,
+    kind: Kind,
+    times: Sequence[float],
+    over: Sequence[bool],
+    words: Callable[[int, int], str],
+    *,
+    since_before: bool,
+) -> Iterator[Verdict]:
+    places = [i for i, bad in enumerate(over) if bad and isfinite(times[i])]
+    for first, last in _runs(places):
+        begin = first - 1 if since_before and first and isfinite(times[first - 1]) else first
+        start, end = min(times[begin], times[last]), max(times[begin], times[last])
+        yield Verdict(node, kind, start, end, f"{node}: {words(first, last)} {when(start, end)}")
+
+
+def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
+    """(first, last) of each run of increasing places with gaps of one at most."""
+    runs: list[tuple[int, int]] = []
+    for place in places:
+        if runs and place - runs[-1][1] <= 2:
+            runs[-1] = (runs[-1][0], place)
+        else:
+            runs.append((place, place))
+    return runs
+
 
 __all__ = ["FALSE_ALARMS", "Verdict", "mark", "verdicts"]
 

@@ -2,16 +2,16 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from xml.sax.saxutils import quoteattr
 
 from lepaute.errors import InputError
-from lepaute.platform.schema import Platform
-from lepaute.platform.simgrid.latency import plan
+from lepaute.platform.schema import Platform, Segment
+from lepaute.platform.simgrid.decimals import exact, quotient, text_of
+from lepaute.platform.simgrid.latency import ENVELOPE_BYTES, Latencies, cables_add_latency, longest_route, plan
 from lepaute.platform.simgrid.loopback import loopback_link, same_overheads
-from lepaute.platform.simgrid.losses import losses
-from lepaute.platform.simgrid.settings import TABLES, settings
 from lepaute.platform.simgrid.speed import node_speeds_flops
 from lepaute.platform.simgrid.zones import (
     Parts,
@@ -23,6 +23,7 @@ from lepaute.platform.simgrid.zones import (
     simgrid_routes_otherwise,
     star,
 )
+from lepaute.platform.topology import Topology
 
 #: Above this number of nodes, no file names the route between every two.
 MOST_NODES_WITH_ROUTES = 128
@@ -178,3 +179,207 @@ def _comment(platform: Platform, lost: tuple[str, ...]) -> Iterator[str]:
     yield "<!--"
     yield from lines
     yield "-->"
+
+
+_ORDER = ("eager", "detached", "rendezvous")
+
+
+def losses(platform: Platform, parts: Parts, form: str) -> Iterator[str]:
+    """The sentences; `form`: how the hosts are written (cluster, star or mesh)."""
+    yield from _of_computing(platform, parts, form)
+    yield from _of_messages(platform)
+    yield from _of_messages_inside_nodes(platform, parts)
+    yield from _of_topology(platform, parts, form)
+    if platform.power is not None:
+        yield "power: the power draw of nodes is left out."
+    if platform.assumed:
+        yield "assumed: what was guessed, and how far it may be wrong, is left out."
+    if platform.archive_id is not None or platform.blas is not None:
+        yield "archive_id, blas: the archive of the calibration and the BLAS it measured are left out."
+
+
+def _of_computing(platform: Platform, parts: Parts, form: str) -> Iterator[str]:
+    if platform.kernels:
+        count = len({model.kernel for model in platform.kernels})
+        models = "the model of 1 kernel is" if count == 1 else f"the models of {count} kernels are"
+        yield f"kernels: {models} left out; a host has one speed, that of a dgemm of order 1024."
+        if form == "cluster" and len(set(parts.speeds_flops)) > 1:
+            yield "kernels: every host has the mean speed of all; a cluster element cannot give hosts their own."
+    if platform.days is not None:
+        yield "days: the effect of a day on durations is left out."
+    if platform.population is not None:
+        yield "population: nodes and days that runs draw are left out."
+    if platform.episodes is not None:
+        yield "episodes: the correlation of successive calls on a core is left out."
+    if platform.nodes.cpus > 1:
+        yield "nodes.cpus: all cores of a host are alike; the number of CPUs is only recorded."
+
+
+def _of_messages(platform: Platform) -> Iterator[str]:
+    network = platform.network
+    segments = network.remote.segments
+    if network.flow_factor == "bound":
+        yield (
+            "network.flow_factor bound: SMPI gives a flow its fair share times its factor, as flow_factor scale does, "
+            "so that concurrent messages are slower or faster."
+        )
+    if any(segment.noise_relative_sd for segment in (*segments, *network.loopback_segments)):
+        yield "noise_relative_sd: the noise on messages is left out."
+    if any(segment.noise for segment in network.all_segments):
+        yield "noise: the modes of message durations are left out."
+    if any(sizes is not None for sizes in network.fitted_sizes.values()):
+        yield "range_bytes: the range of sizes that the segments were fitted to is left out."
+    if network.remote.noncontiguous is not None or network.loopback.noncontiguous is not None:
+        yield "noncontiguous: messages of noncontiguous datatypes cost the same as contiguous ones."
+    if network.remote.busy is not None or network.loopback.busy is not None:
+        yield "busy: messages to a rank that computes between its probes cost the same as others."
+    if any(network.discrepancies.values()):
+        yield "discrepancy_relative_sd: that messages take another time in another calibration is left out."
+    if len(kept := segments_of_file(segments)) < len(segments):
+        yield (
+            f"network.remote.segments: those above {kept[-1].above_bytes} bytes, since SMPI's thresholds are 32-bit "
+            "integers."
+        )
+    if [s.protocol for s in kept] != sorted((s.protocol for s in kept), key=_ORDER.index):
+        eager, detached = thresholds(kept)
+        yield (
+            f"protocol: SMPI knows eager, then detached, then rendezvous; here below {eager} and {detached} bytes, and "
+            "segments in another order take that of their size."
+        )
+    if any(s.protocol == "rendezvous" and any((*s.send, *s.receive)) for s in kept):
+        yield "send, receive: SMPI charges no overhead for a rendezvous (it charges isend)."
+    if network.costs.iprobe_looks_first:
+        yield "network.costs.iprobe_looks_first: SMPI looks for a message after the time of MPI_Iprobe has passed."
+
+
+def _of_messages_inside_nodes(platform: Platform, parts: Parts) -> Iterator[str]:
+    network = platform.network
+    if network.loopback.shared:
+        yield "network.loopback.shared: messages inside a node do not contend with each other."
+    if not parts.loopback.same_bandwidths:
+        yield (
+            "network.loopback.segments: bandwidths inside a node are those between nodes times one number, right for "
+            "the largest messages."
+        )
+    if not parts.loopback.same_latencies:
+        yield (
+            "network.loopback.segments: latencies inside a node are those between nodes times one number, right for "
+            "the smallest messages."
+        )
+    if not same_overheads(network):
+        yield "network.loopback.segments: protocols and overheads inside a node are those between nodes."
+
+
+def _of_topology(platform: Platform, parts: Parts, form: str) -> Iterator[str]:
+    if not parts.latencies.same_on_every_route:
+        yield (
+            "latency_s: each link has the same share of it, so that it is that of the platform on the longest routes, "
+            "and less on routes of fewer links."
+        )
+    if not _equal_shares(platform.topology, form):
+        yield (
+            "sharing: SimGrid shares a link in inverse proportion to the latencies of the flows' routes, so that a "
+            "message over fewer links gets more of it."
+        )
+    yield from _of_mesh(platform, parts) if form == "mesh" else _of_cluster(platform)
+
+
+def _equal_shares(topology: Topology, form: str) -> bool:
+    """Have all routes the same latency in the file? SimGrid shares links in inverse proportion to it."""
+    if form == "mesh":
+        return not cables_add_latency(topology)
+    return topology.kind == "switch" or (topology.kind == "fat-tree" and len(longest_route(topology)) == 2)
+
+
+def _of_mesh(platform: Platform, parts: Parts) -> Iterator[str]:
+    topology = platform.topology
+    if cables_add_latency(topology) and len(set(parts.latencies.factors)) > 1:
+        yield "topology: latencies of cables are multiplied by the latency factor of the message."
+    cables = (*(topology.levels or ()), *(topology.changed or ()), *(topology.links or ()))
+    if any(cable.bandwidth_Bps for cable in cables) or topology.limiters is not None:
+        yield (
+            "bandwidth_Bps: SMPI's factors apply to the narrowest link on the way, so that a message alone is "
+            "slower over a link narrower than network.node_link, and faster where all are wider."
+        )
+
+
+def _of_cluster(platform: Platform) -> Iterator[str]:
+    topology = platform.topology
+    widths = cable_bandwidths_Bps(platform)
+    if len(widths) > 1:
+        yield "topology.levels: all cables have the bandwidth of the widest level."
+    elif widths != {platform.network.node_link.bandwidth_Bps}:
+        yield (
+            "topology.levels: factors apply to the bandwidth of the cables, so that a message alone is slower or "
+            "faster than its segment by as much as the cables are narrower or wider than network.node_link."
+        )
+    if simgrid_routes_otherwise(topology):
+        yield "topology: SimGrid 3.32 takes some routes of this topology another way (docs/simgrid.md)."
+    if not limiters_fit(topology):
+        yield "topology.limiters: the aggregate limits of nodes and switches are left out."
+    for field in ("changed", "removed"):
+        if getattr(topology, field):
+            yield f"topology.{field}: ignored; all cables are present and alike."
+    if topology.cables == "first":
+        yield "topology.cables first: all parallel cables are used."
+
+
+#: Settings by size of message, which callbacks of a runtime replace.
+TABLES = ("smpi/bw-factor", "smpi/lat-factor", "smpi/os", "smpi/ois", "smpi/or")
+#: SMPI reads thresholds as 32-bit integers.
+LARGEST_THRESHOLD = 2**31 - 1
+
+
+def segments_of_file(segments: Sequence[Segment]) -> tuple[Segment, ...]:
+    """Those of `segments` whose threshold a file can hold."""
+    return tuple(s for s in segments if s.above_bytes + ENVELOPE_BYTES <= LARGEST_THRESHOLD)
+
+
+def settings(platform: Platform, latencies: Latencies, speed_flops: float) -> Iterator[tuple[str, str]]:
+    """(name, value) of all settings; `speed_flops`: of the machine on which a program would be timed."""
+    network = platform.network
+    segments = segments_of_file(network.remote.segments)
+    nominal_Bps = exact(network.node_link.bandwidth_Bps)
+    yield "smpi/bw-factor", _factors(segments, (quotient(exact(s.bandwidth_Bps), nominal_Bps) for s in segments))
+    yield "smpi/lat-factor", _factors(segments, latencies.factors)
+    yield "smpi/os", _overheads(segments, (s.send for s in segments))
+    yield "smpi/ois", _overheads(segments, (s.isend for s in segments))
+    yield "smpi/or", _overheads(segments, (s.receive for s in segments))
+    eager, detached = thresholds(segments)
+    yield "smpi/async-small-thresh", str(eager)
+    yield "smpi/send-is-detached-thresh", str(detached)
+    yield "smpi/iprobe", repr(network.costs.iprobe_s)
+    yield "smpi/test", repr(network.costs.test_s)
+    yield "smpi/wtime", repr(network.costs.wtime_s)
+    yield "smpi/init", "0"
+    yield "smpi/grow-injected-times", "no"
+    yield "smpi/simulate-computation", "no"
+    yield "smpi/host-speed", f"{speed_flops!r}f"
+    yield "network/crosstraffic", "0"
+    yield "network/weight-S", "0"
+    yield "network/TCP-gamma", "0"
+    yield "surf/precision", "1e-12"
+    yield "maxmin/precision", "1e-5"
+
+
+def thresholds(segments: Sequence[Segment]) -> tuple[int, int]:
+    """Sizes in bytes from which on a send is no longer eager, and no longer detached."""
+    return _first(segments, ("detached", "rendezvous")), _first(segments, ("rendezvous",))
+
+
+def _first(segments: Sequence[Segment], protocols: tuple[str, ...]) -> int:
+    position = next((i for i, segment in enumerate(segments) if segment.protocol in protocols), None)
+    if position is None:
+        return LARGEST_THRESHOLD
+    return segments[position].above_bytes + 1 if position else 0
+
+
+def _factors(segments: Sequence[Segment], factors: Iterable[Decimal]) -> str:
+    # messages of 0 bytes have 16 on the wire: the first threshold stays 0
+    starts = (s.above_bytes + ENVELOPE_BYTES if s.above_bytes else 0 for s in segments)
+    return ";".join(f"{start}:{text_of(factor)}" for start, factor in zip(starts, factors, strict=False))
+
+
+def _overheads(segments: Sequence[Segment], overheads: Iterable[tuple[float, float]]) -> str:
+    pairs = zip(segments, overheads, strict=True)
+    return ";".join(f"{s.above_bytes}:{intercept!r}:{slope!r}" for s, (intercept, slope) in pairs)

@@ -1,19 +1,20 @@
 """A platform from the XML of a calibrated SMPI platform, and what of it was ignored."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
 from lepaute.errors import InputError, PlatformError
+from lepaute.kit.documents import read_json
 from lepaute.platform.network_model import Loopback, Network, NodeLink, Remote, Segment
 from lepaute.platform.schema import Nodes, Platform, Topology
 from lepaute.platform.simgrid.decimals import exact, product
 from lepaute.platform.simgrid.latency import longest_route, remote_latency_s
 from lepaute.platform.simgrid.machines import Machine, machine_of, mesh_of
-from lepaute.platform.simgrid.own import own_properties
 from lepaute.platform.simgrid.reading import Element, parse
 from lepaute.platform.simgrid.tables import ALIASES, DEFAULTS, Row, costs, rows
 from lepaute.platform.topology import CableModel, Limiters
@@ -278,3 +279,44 @@ def _notes(
     if machine.numbers != tuple(range(first, first + len(machine.numbers))):
         count = len(machine.numbers)
         yield f"radical: the {count} hosts are numbered {first} to {first + count - 1}; the last is {last} in the file."
+
+
+PREFIX: Final = "lepaute:"
+#: Of each property, the types that its value may have.
+_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "name": (str,),
+    "description": (str,),
+    "source": (str,),
+    "nodes": (dict,),
+    "sharing": (str,),
+    "node_link_Bps": (float, int),
+    "loopback_Bps": (float, int),
+    "latency": (str,),
+    "enveloped": (list,),
+    "topology": (dict,),
+}
+
+
+def own_properties(root: Element, origin: str) -> dict[str, Any]:
+    """The properties, without their prefix, of the zones in `root`; `origin` is the file's name in messages.
+
+    Raises InputError for one that lepaute does not write.
+    """
+    properties: dict[str, Any] = {}
+    for zone in root.all("zone"):
+        for name, text in zone.properties().items():
+            if not name.startswith(PREFIX):
+                continue
+            types = _TYPES.get(name.removeprefix(PREFIX), ())
+            try:
+                value = read_json(text, name)
+            except InputError:
+                value = None
+            sound = isinstance(value, types) and not isinstance(value, bool)
+            if not sound or (isinstance(value, float | int) and not 0 < value < math.inf):
+                raise InputError(
+                    f"{origin}:{zone.line}: the property {name[:60]} is {text[:60]!r}, which Lepaute never writes; "
+                    "remove it"
+                )
+            properties[name.removeprefix(PREFIX)] = value
+    return properties
