@@ -8,11 +8,10 @@ from typing import Any
 import fake_machines as machines
 import pytest
 
-from lepaute.measure.node_agent.command_run import Ran
 from lepaute.measure.node_agent.control import Controls
 from lepaute.measure.node_agent.control_journal import undo_journal
-from lepaute.measure.node_agent.control_wishes import problems
-from lepaute.measure.node_agent.system_files import SystemFiles, format_cpus, parse_cpus
+from lepaute.measure.node_agent.control_settings import problems
+from lepaute.measure.node_agent.system_files import Ran, SystemFiles, format_cpus, parse_cpus
 
 CPU = machines.CPU
 EVERYTHING = {

@@ -15,9 +15,8 @@ from lepaute.errors import InputError
 from lepaute.kit.node_sets import check_node_name, fold_node_set, parse_node_set
 from lepaute.kit.options import options_of
 from lepaute.measure.schedulers import SCHEDULERS, NodeAddress, RankLaunch, Request, scheduler
-from lepaute.measure.schedulers.local import node_name
-from lepaute.measure.schedulers.request import walltime_of
-from lepaute.measure.schedulers.types import clock_time
+from lepaute.measure.schedulers.hosts import node_name
+from lepaute.measure.schedulers.types import clock_time, walltime_of
 
 
 def test_every_scheduler_is_found_by_its_name() -> None:

@@ -76,13 +76,14 @@ def _this_node() -> str:
 
 
 def _slurm_drains(partition: str | None, limit: "Limit") -> "Drains":
-    from lepaute.measure.schedulers.slurm_nodes import drain_slurm_node, slurm_nodes
+    from lepaute.measure.schedulers import scheduler
     from lepaute.watch.drains.decision import SchedulerState
     from lepaute.watch.drains.health import Drains
 
-    nodes = slurm_nodes(partition)
+    slurm = scheduler("slurm")
+    nodes = slurm.node_states(partition)
     states = {name: SchedulerState(node.out_of_service, node.reason) for name, node in nodes.items()}
-    return Drains(states, limit.of(len(states)), drain_slurm_node)
+    return Drains(states, limit.of(len(states)), slurm.drain)
 
 
 def _line(each: "NodeHealth", drains: "Drains | None") -> str:

@@ -14,9 +14,9 @@ from lepaute.kit.cache import cache_folder
 from lepaute.kit.mpi_launcher import LAUNCHER_PACKAGE, find_launcher
 from lepaute.kit.mpi_library import WRAPPER_PACKAGE, find_library, installed_libraries
 from lepaute.kit.temporary import check_room, temporary_folder, temporary_parent
-from lepaute.measure.apt_source import OVERRIDE, TARBALL
+from lepaute.measure.hpl_source import OVERRIDE, TARBALL
 from lepaute.measure.kernel_set import choose_kernel_set
-from lepaute.measure.layout_here import layout_here
+from lepaute.measure.layout import layout_here
 from lepaute.measure.node_agent.facts import cpu_flags, cpu_model, first_line, memory_bytes
 
 Status = Literal["ok", "warning", "missing"]

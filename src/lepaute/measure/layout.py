@@ -1,5 +1,6 @@
 """How the cores of a node lie: sockets, NUMA nodes, last-level caches, hardware threads. Pure; no I/O."""
 
+import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +9,8 @@ from typing import Any
 from lepaute.archive.metadata import LayoutFacts
 from lepaute.archive.setups.topology import Object, walk
 from lepaute.errors import InputError
+from lepaute.measure.node_agent.facts import layout_sources
+from lepaute.measure.node_agent.system_files import SystemFiles
 
 #: Environment variable of `lepaute calibrate` that makes a layout up, for tests: sockets x cores of each.
 MADE_UP = "LEPAUTE_LAYOUT"
@@ -78,7 +81,7 @@ class Layout:
 def layout_of(sources: Mapping[str, Any], allowed: Collection[int], made_up: str | None = None) -> Layout:
     """The layout of the cores that may be used, from what the agent found on a node.
 
-    sources: see `node_agent.layout_sources`
+    sources: see `node_agent.facts.layout_sources`
     allowed: hardware threads that the affinity mask and the cpuset leave
     made_up: value of the variable MADE_UP, None where it is not set
     Raises InputError where that makes no sense.
@@ -216,3 +219,9 @@ def _lowest_bit(nodeset: str) -> int:
     for word in words:
         bits = bits << 32 | word
     return max((bits & -bits).bit_length() - 1, 0)
+
+
+def layout_here() -> Layout:
+    """Asks hwloc, or the kernel where it is not installed; raises InputError where the variable MADE_UP is wrong."""
+    allowed = sorted(os.sched_getaffinity(0))
+    return layout_of(layout_sources(SystemFiles("/"), allowed), allowed, os.environ.get(MADE_UP))

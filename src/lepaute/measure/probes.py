@@ -1,5 +1,6 @@
-"""The probes: C programs that time kernels and messages, built here and run one design table at a time."""
+"""The raw file that a probe writes: `#@key=value` lines, the names of its columns, a row a call."""
 
+import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,9 +8,25 @@ from pathlib import Path
 from lepaute.kit.builds import built_once, digests
 from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
 from lepaute.measure.plan import FLOWS, P2P, RING, SEMANTICS, SERIAL, STEPS, PlannedRun
-from lepaute.measure.probe_source import C_FLAGS, probe_source
-from lepaute.measure.toolchain import Toolchain, find_toolchain
+from lepaute.measure.toolchain import C_FLAGS, Toolchain, find_toolchain, probe_source
 from lepaute.version import __version__
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    """The rows, by the names of the columns."""
+    return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
+
+
+def header_of_raw(text: str) -> dict[str, str]:
+    """The lines at the head of the file."""
+    header = {}
+    for line in text.splitlines():
+        if not line.startswith("#@"):
+            break
+        key, _, value = line[2:].partition("=")
+        header[key] = value
+    return header
+
 
 _COMMON = ("probe_common.c",)
 _LOG = (*_COMMON, "kernel_log.c")

@@ -24,8 +24,7 @@ from lepaute.kit.mpi_library import (
 from lepaute.kit.scratch import scratch_folder
 from lepaute.kit.temporary import check_room, plain_name, temporary_parent
 from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
-from lepaute.measure.probe_source import C_FLAGS, probe_source
-from lepaute.measure.toolchain import find_toolchain
+from lepaute.measure.toolchain import C_FLAGS, find_toolchain, probe_source
 from lepaute.version import __version__
 
 if TYPE_CHECKING:

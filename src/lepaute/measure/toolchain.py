@@ -1,4 +1,4 @@
-"""The programs of this machine that measurements are built and run with."""
+"""Where the C sources of the probes are, and how they are compiled."""
 
 import functools
 import os
@@ -13,6 +13,22 @@ from lepaute.kit.command import run_command
 from lepaute.kit.mpi_launcher import Start, binding_works, find_launcher
 from lepaute.kit.mpi_library import MpiLibrary, find_library
 from lepaute.kit.temporary import temporary_folder
+
+#: Of our own C files. No -march=native: a probe calls libraries, its own loops are not what is measured.
+C_FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra")
+
+
+def probe_source() -> Path:
+    """The folder of the C sources: that of a source checkout, else the copy inside the installed package.
+
+    Raises EnvironmentProblem where neither is there.
+    """
+    package = Path(__file__).resolve().parents[1]
+    for folder in (package.parents[1] / "probes", package / "_probes"):
+        if (folder / "probe_common.h").is_file():
+            return folder
+    raise EnvironmentProblem("the sources of the probes are missing from this installation; install lepaute again")
+
 
 INSTALL = "apt-get install openmpi-bin libopenmpi-dev libopenblas-dev gcc"
 

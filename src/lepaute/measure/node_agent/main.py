@@ -1,4 +1,4 @@
-"""The agent's life: it answers the controller until the connection ends, and leaves the node as it found it."""
+"""The node's clocks, read together."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import clock
 from .control import Controls
-from .environment import collect
-from .facts import machine_facts
-from .files import Incoming, send_file
-from .layout_sources import layout_sources
-from .load import machine_load
-from .monitor import Monitor
+from .facts import collect, layout_sources, machine_facts, machine_load
+from .monitor import Monitor, ReferenceKernel
 from .processes import Processes
-from .reference_kernel import ReferenceKernel
-from .silence import Silence
 from .system_files import SystemFiles
-from .wire import ALIVE_S, CUT_S, PIECE_BYTES, Sender, WireError, receive
+from .wire import ALIVE_S, CUT_S, PIECE_BYTES, Incoming, Sender, Silence, WireError, receive, send_file
+
+
+def now() -> dict[str, float]:
+    """Wall clock (seconds since 1970) and monotonic clock, read next to each other."""
+    return {"time_s": time.time(), "monotonic_s": time.monotonic()}
+
 
 #: How long the last message may take.
 FAREWELL_S = 1.0
@@ -80,7 +79,7 @@ class Agent:
                 "cpus": sorted(os.sched_getaffinity(0)),
                 "boot": boot_id(),
                 "temporary": tempfile.gettempdir(),
-                **clock.now(),
+                **now(),
             },
         )
 
@@ -99,7 +98,7 @@ class Agent:
             elif what == "get":
                 self._in_thread(message, self._get)
             elif what == "clock":
-                self._event("end", {"id": number, "result": clock.now()})
+                self._event("end", {"id": number, "result": now()})
             elif what == "environment":
                 self._in_thread(message, self._environment)
             elif what == "call":

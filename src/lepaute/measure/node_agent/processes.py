@@ -18,7 +18,7 @@ from typing import Any
 
 from lepaute.kit.sessions import kill_session, session_members
 
-from .control_launch import started_as
+from .control_settings import started_as
 from .wire import PIECE_BYTES
 
 #: How long output is still waited for when a program has ended: what it left behind may hold its output open for ever.
