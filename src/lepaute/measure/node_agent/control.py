@@ -19,7 +19,7 @@ _WARM_UP_SLICE_S = 10.0
 _LATENCY = "dev/cpu_dma_latency"
 #: The order in which they are applied: CPUs that are taken off line need nothing else; a change of turbo or of the
 #: governor resets the limits of the frequency.
-_STAGES: dict[str, Callable[[SystemFiles, Any], tuple[list[Change], list[Record]]]] = {
+_STAGES: dict[str, Callable[[SystemFiles, Any], control_settings.Plan]] = {
     "hyper_threading": control_settings.hyper_threading,
     "turbo": control_settings.turbo,
     "governor": control_settings.governor,
@@ -218,18 +218,17 @@ class Controls:
 
     def _prepare_launch(self, fine: Mapping[str, Any]) -> list[Record]:
         records = []
+
+        def add(outcome: tuple[control_settings.Launch, Record]) -> None:
+            self.launch.update(outcome[0])
+            records.append(outcome[1])
+
         if "pinning" in fine:
-            part, one = control_settings.pinning(self._files, fine["pinning"])
-            self.launch.update(part)
-            records.append(one)
+            add(control_settings.pinning(self._files, fine["pinning"]))
         if "scheduling" in fine:
-            part, one = control_settings.scheduling(fine["scheduling"])
-            self.launch.update(part)
-            records.append(one)
+            add(control_settings.scheduling(fine["scheduling"]))
         if "policy" in fine.get("page_placement", {}):
-            part, one = control_settings.memory_policy(self._files, fine["page_placement"], self.launch, self._run)
-            self.launch.update(part)
-            records.append(one)
+            add(control_settings.memory_policy(self._files, fine["page_placement"], self.launch, self._run))
         return records
 
     def _warm_up(self, duration_s: float) -> Record:

@@ -1,4 +1,8 @@
-"""What machine control can be asked for, and what is wrong with a demand."""
+"""What machine control can be asked for: what is wrong with a demand, and which changes of the node it comes to.
+
+Each stage looks at a node and returns the changes to make, and the records of what cannot be had. Sources: the kernel's
+admin-guide/pm/{cpufreq,cpuidle,intel_pstate,amd-pstate}, ABI/testing/sysfs-devices-system-cpu, admin-guide/sysctl/vm.
+"""
 
 from __future__ import annotations
 
@@ -6,139 +10,132 @@ import os
 import re
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from .control_journal import Change, Record, record, warning
 from .system_files import Run, SystemFiles, format_cpus, parse_cpus, why
 
 #: Those that change the node for everybody on it; the rest only concerns the commands that the agent starts.
 MACHINE = ("hyper_threading", "turbo", "c_states", "governor", "frequency", "page_placement", "warm_up", "drop_caches")
-CLASSES = ("fifo", "rr", "batch", "other")
-POLICIES = ("local", "interleave", "bind")
+_CLASSES = {"fifo": os.SCHED_FIFO, "rr": os.SCHED_RR, "batch": os.SCHED_BATCH, "other": os.SCHED_OTHER}
+_REAL_TIME = ("fifo", "rr")
+_CPU = "sys/devices/system/cpu"
+_DROP = "proc/sys/vm/drop_caches"
+#: A file server that is slow to take what has not been written yet.
+_SYNC_LIMIT_S = 120.0
+_NUMACTL_LIMIT_S = 10.0
+
+Plan = tuple[list[Change], list[Record]]
+#: {"cpus": [..]} and {"scheduling": {"class", "priority", "nice"}} for started_as(), {"prefix": [argv..]} for the
+#: command line; each only where it was asked for and works.
+Launch = dict[str, Any]
+Started = TypeVar("Started")
+
+
+# ---- what is wrong with a demand -------------------------------------------------------------------------------------
 
 
 def problems(settings: Mapping[str, Any]) -> dict[str, str]:
     """Name of each control whose demand cannot be understood, and what is wrong with it; empty when all are fine."""
     complaints = {}
     for name, value in settings.items():
-        check = _CHECKS.get(name)
-        message = f"no such control; there are: {', '.join(_CHECKS)}" if check is None else check(value)
-        if message:
+        if name not in _RULES:
+            complaints[name] = f"no such control; there are: {', '.join(_RULES)}"
+        elif message := _complaint(name, value):
             complaints[name] = message
     return complaints
 
 
-def _number(value: Any, least: float, most: float) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and least <= value <= most
+class _Rule(NamedTuple):
+    """What a value must be."""
+
+    words: str
+    fits: Callable[[Any], Any]
 
 
-def _flag(value: Any) -> str:
-    return "" if isinstance(value, bool) else f"{value!r} is neither true nor false"
+def _number(least: float, most: float, words: str = "") -> _Rule:
+    def fits(value: Any) -> bool:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and least <= value <= most
+
+    return _Rule(words or f"from {least:g} to {most:g}", fits)
 
 
-def _unknown(value: Any, names: tuple[str, ...]) -> str:
-    """What is wrong with the keys of a mapping that must be of these names and not empty."""
-    if not isinstance(value, Mapping) or not value:
-        return f"{value!r} is not a mapping with some of: {', '.join(names)}"
-    strange = [str(key) for key in value if key not in names]
-    return f"{strange[0]!r} is none of: {', '.join(names)}" if strange else ""
+def _one_of(*names: str) -> _Rule:
+    return _Rule(f"one of: {', '.join(names)}", lambda value: isinstance(value, str) and value in names)
 
 
-def _c_states(value: Any) -> str:
-    if value is False:
-        return ""
-    message = _unknown(value, ("max",))
-    if message:
-        return f"{message}; false is also possible: none but the shallowest"
-    most = value["max"]
-    fine = (_number(most, 0, 99) and most == int(most)) or (isinstance(most, str) and most != "")
-    return "" if fine else f"max is {most!r}; it is the number (from 0) or the name of the deepest state allowed"
+def _numbers(most: int, words: str) -> _Rule:
+    one = _number(0, most)
+    return _Rule(words, lambda value: isinstance(value, (list, tuple)) and value and all(map(one.fits, value)))
 
 
-def _governor(value: Any) -> str:
-    fine = isinstance(value, str) and re.fullmatch(r"[a-z_]{1,15}", value)
-    return "" if fine else f"{value!r} is not the name of a governor, such as performance"
-
-
-def _frequency(value: Any) -> str:
-    message = _unknown(value, ("min_hz", "max_hz", "fixed_hz"))
-    if message:
-        return message
-    for name, hertz in value.items():
-        if not _number(hertz, 1e6, 1e11):
-            return f"{name} is {hertz!r}; a frequency is in hertz, from 1e6 to 1e11"
-    if "fixed_hz" in value and len(value) > 1:
-        return "fixed_hz goes without min_hz and max_hz"
-    if value.get("min_hz", 0) > value.get("max_hz", 1e12):
-        return f"min_hz ({value['min_hz']:g}) is above max_hz ({value['max_hz']:g})"
-    return ""
-
-
-def _pinning(value: Any) -> str:
-    cpus = isinstance(value, (list, tuple)) and value and all(_number(cpu, 0, 1 << 20) for cpu in value)
-    whole = cpus and all(cpu == int(cpu) for cpu in value)
-    return "" if value == "cores" or whole else f"{value!r} is neither 'cores' nor a list of CPU numbers"
-
-
-def _scheduling(value: Any) -> str:
-    message = _unknown(value, ("class", "priority", "nice"))
-    if message:
-        return message
-    name = value.get("class", "other")
-    if name not in CLASSES:
-        return f"class is {name!r}; it is one of: {', '.join(CLASSES)}"
-    real_time = name in {"fifo", "rr"}
-    if real_time and not _number(value.get("priority", 1), 1, 99):
-        return f"priority is {value['priority']!r}; of {name} it is from 1 to 99"
-    if not real_time and value.get("priority", 0) != 0:
-        return f"class {name} has no priority; nice is what it has"
-    if not _number(value.get("nice", 0), -20, 19):
-        return f"nice is {value['nice']!r}; it is from -20 to 19"
-    return ""
-
-
-def _page_placement(value: Any) -> str:
-    message = _unknown(value, ("transparent_hugepage", "numa_balancing", "policy", "nodes", "swappiness"))
-    if message:
-        return message
-    if value.get("transparent_hugepage", "never") not in {"always", "madvise", "never"}:
-        return f"transparent_hugepage is {value['transparent_hugepage']!r}; it is always, madvise or never"
-    if not isinstance(value.get("numa_balancing", False), bool):
-        return f"numa_balancing is {value['numa_balancing']!r}; it is true or false"
-    if value.get("policy", "local") not in POLICIES:
-        return f"policy is {value['policy']!r}; it is one of: {', '.join(POLICIES)}"
-    nodes = value.get("nodes", [0])
-    if not isinstance(nodes, (list, tuple)) or not nodes or not all(_number(node, 0, 4095) for node in nodes):
-        return f"nodes is {nodes!r}; it is a list of memory node numbers"
-    if not _number(value.get("swappiness", 0), 0, 200):
-        return f"swappiness is {value['swappiness']!r}; it is from 0 to 200"
-    return ""
-
-
-def _warm_up(value: Any) -> str:
-    message = _unknown(value, ("duration_s",))
-    if message:
-        return message
-    fine = _number(value["duration_s"], 0.1, 86400)
-    return "" if fine else f"duration_s is {value['duration_s']!r}; it is from 0.1 s to a day"
-
-
-_CHECKS = {
-    "hyper_threading": _flag,
-    "turbo": _flag,
-    "c_states": _c_states,
-    "governor": _governor,
-    "frequency": _frequency,
-    "pinning": _pinning,
-    "scheduling": _scheduling,
-    "page_placement": _page_placement,
-    "warm_up": _warm_up,
-    "drop_caches": _flag,
+_FLAG = _Rule("true or false", lambda value: isinstance(value, bool))
+_HERTZ = _number(1e6, 1e11, "in hertz, from 1e6 to 1e11")
+_CPUS = _numbers(1 << 20, "'cores' or a list of CPU numbers")
+_STATE = _number(0, 99)
+#: A rule for each control, or one for each of the fields that it may have; a control with fields has at least one.
+_RULES: dict[str, _Rule | dict[str, _Rule]] = {
+    "hyper_threading": _FLAG,
+    "turbo": _FLAG,
+    "c_states": {
+        "max": _Rule(
+            "the number (from 0) or the name of the deepest state allowed",
+            lambda most: most != "" if isinstance(most, str) else _STATE.fits(most) and most == int(most),
+        )
+    },
+    "governor": _Rule(
+        "the name of a governor, such as performance",
+        lambda value: isinstance(value, str) and re.fullmatch(r"[a-z_]{1,15}", value),
+    ),
+    "frequency": dict.fromkeys(("min_hz", "max_hz", "fixed_hz"), _HERTZ),
+    "pinning": _Rule(
+        _CPUS.words,
+        lambda value: value == "cores" or (_CPUS.fits(value) and all(cpu == int(cpu) for cpu in value)),
+    ),
+    "scheduling": {
+        "class": _one_of(*_CLASSES),
+        "priority": _number(0, 99, "from 1 to 99 in the classes fifo and rr, which alone have one"),
+        "nice": _number(-20, 19),
+    },
+    "page_placement": {
+        "transparent_hugepage": _one_of("always", "madvise", "never"),
+        "numa_balancing": _FLAG,
+        "policy": _one_of("local", "interleave", "bind"),
+        "nodes": _numbers(4095, "a list of memory node numbers"),
+        "swappiness": _number(0, 200),
+    },
+    "warm_up": {"duration_s": _number(0.1, 86400, "from 0.1 s to a day")},
+    "drop_caches": _FLAG,
 }
 
 
-_CPU = "sys/devices/system/cpu"
-Plan = tuple[list[Change], list[Record]]
+def _complaint(name: str, value: Any) -> str:
+    rules = _RULES[name]
+    if isinstance(rules, _Rule):
+        return "" if rules.fits(value) else f"{value!r} is not {rules.words}"
+    if name == "c_states" and value is False:
+        return ""  # none but the shallowest
+    if not isinstance(value, Mapping) or not value:
+        also = "; false is also possible: none but the shallowest" if name == "c_states" else ""
+        return f"{value!r} is not a mapping with some of: {', '.join(rules)}{also}"
+    for key, part in value.items():
+        if key not in rules:
+            return f"{str(key)!r} is not one of: {', '.join(rules)}"
+        if not rules[key].fits(part):
+            return f"{key} is {part!r}; it is {rules[key].words}"
+    if name == "frequency":
+        if "fixed_hz" in value and len(value) > 1:
+            return "fixed_hz goes without min_hz and max_hz"
+        if value.get("min_hz", 0) > value.get("max_hz", 1e12):
+            return f"min_hz ({value['min_hz']:g}) is above max_hz ({value['max_hz']:g})"
+    if name == "scheduling" and "priority" in value:
+        priority = value["priority"]
+        if priority < 1 if value.get("class") in _REAL_TIME else priority != 0:
+            return f"priority is {priority!r}; it is {rules['priority'].words}"
+    return ""
+
+
+# ---- what the kernel decides for the whole node ----------------------------------------------------------------------
 
 
 def hyper_threading(files: SystemFiles, enabled: bool) -> Plan:
@@ -153,17 +150,12 @@ def hyper_threading(files: SystemFiles, enabled: bool) -> Plan:
     online, cores = files.cpus(), files.cores()
     if not online:
         return [], [warning(name, switch, "the kernel does not tell which CPUs there are")]
-    if enabled:
-        others = [cpu for cpu in files.cpus("present") if cpu not in set(online)]
-    else:
-        others = [cpu for cpu in online if cpu not in set(cores)]
-    if not others:
-        alone = len(online) == len(cores)
-        if alone and enabled:
-            return [], [warning(name, switch, "the processor shows one thread a core: there is none to turn on")]
-        return [], [record(name, switch, "unchanged", "" if enabled else "every core has one thread", state, state)]
-    changes = [Change(name, f"{_CPU}/cpu{cpu}/online", "1" if enabled else "0") for cpu in others]
-    return changes, []
+    others = sorted(set(files.cpus("present")) - set(online) if enabled else set(online) - set(cores))
+    if others:
+        return [Change(name, f"{_CPU}/cpu{cpu}/online", "1" if enabled else "0") for cpu in others], []
+    if enabled and len(online) == len(cores):
+        return [], [warning(name, switch, "the processor shows one thread a core: there is none to turn on")]
+    return [], [record(name, switch, "unchanged", "" if enabled else "every core has one thread", state, state)]
 
 
 def turbo(files: SystemFiles, enabled: bool) -> Plan:
@@ -171,18 +163,16 @@ def turbo(files: SystemFiles, enabled: bool) -> Plan:
     name, no_turbo, boost = "turbo", f"{_CPU}/intel_pstate/no_turbo", f"{_CPU}/cpufreq/boost"
     if files.exists(no_turbo):
         return [Change(name, no_turbo, "0" if enabled else "1")], []
-    if files.exists(boost):
-        return [Change(name, boost, "1" if enabled else "0")], []
-    switches = [f"{policy}/boost" for policy in policies(files) if files.exists(f"{policy}/boost")]
-    if switches:
-        return [Change(name, switch, "1" if enabled else "0") for switch in switches], []
+    for switches in ([boost], [f"{policy}/boost" for policy in _policies(files)]):
+        if present := [switch for switch in switches if files.exists(switch)]:
+            return [Change(name, switch, "1" if enabled else "0") for switch in present], []
     return [], [warning(name, boost, "this node has no switch for turbo (a virtual machine, or set by its firmware)")]
 
 
 def governor(files: SystemFiles, chosen: str) -> Plan:
     """The same for all CPUs."""
     name, changes, records = "governor", [], []
-    for policy in policies(files):
+    for policy in _policies(files):
         target = f"{policy}/scaling_governor"
         available = files.read_or(f"{policy}/scaling_available_governors").split()
         if available and chosen not in available:
@@ -194,47 +184,48 @@ def governor(files: SystemFiles, chosen: str) -> Plan:
 
 def frequency(files: SystemFiles, range_hz: dict[str, Any]) -> Plan:
     """Limits in kilohertz; in the order in which the lower one is never above the upper one."""
-    name, changes, records = "frequency", [], []
+    name, records = "frequency", []
+    changes: list[Change] = []
     low = range_hz.get("fixed_hz", range_hz.get("min_hz"))
     high = range_hz.get("fixed_hz", range_hz.get("max_hz"))
-    for policy in policies(files):
-        limits = [_kilohertz(files, f"{policy}/cpuinfo_{end}_freq") for end in ("min", "max")]
+    for policy in _policies(files):
+        least, most, current = (
+            _integer(files, f"{policy}/{end}_freq") for end in ("cpuinfo_min", "cpuinfo_max", "scaling_max")
+        )
         for value in sorted({end for end in (low, high) if end is not None}):
-            if limits[0] and limits[1] and not limits[0] <= round(value / 1e3) <= limits[1]:
-                message = f"{value / 1e9:g} GHz is outside what the processor has: {_range(limits)}"
+            if least and most and not least <= round(value / 1e3) <= most:
+                has = f"{least / 1e6:g} to {most / 1e6:g} GHz"
+                message = f"{value / 1e9:g} GHz is outside what the processor has: {has}"
                 records.append(warning(name, policy + "/", message))
-        ends = []
-        if low is not None:
-            ends.append(Change(name, f"{policy}/scaling_min_freq", str(round(low / 1e3))))
-        if high is not None:
-            upper = Change(name, f"{policy}/scaling_max_freq", str(round(high / 1e3)))
-            current = _kilohertz(files, f"{policy}/scaling_max_freq")
-            rises = low is not None and current is not None and round(low / 1e3) > current
-            ends.insert(0 if rises else len(ends), upper)
-        changes.extend(ends)
+        ends = [
+            Change(name, f"{policy}/scaling_{end}_freq", str(round(value / 1e3)))
+            for end, value in (("min", low), ("max", high))
+            if value is not None
+        ]
+        rises = low is not None and current is not None and round(low / 1e3) > current
+        changes.extend(reversed(ends) if rises else ends)
     return changes, records if changes or records else [_no_cpufreq(name)]
 
 
 def c_states(files: SystemFiles, setting: dict[str, Any] | bool) -> Plan:
     """Disables the idle states deeper than the one given by number or name; state 0 always remains."""
-    name = "c_states"
+    name, place = "c_states", f"{_CPU}/cpu0/cpuidle"
     states = [state for state in files.glob(f"{_CPU}/cpu[0-9]*/cpuidle/state[0-9]*/disable") if _state(state) > 0]
     if not files.glob(f"{_CPU}/cpu[0-9]*/cpuidle/state[0-9]*"):
-        return [], [warning(name, f"{_CPU}/cpu0/cpuidle", "the kernel does not manage idle states on this node")]
+        return [], [warning(name, place, "the kernel does not manage idle states on this node")]
     if not states:
-        return [], [warning(name, f"{_CPU}/cpu0/cpuidle", "the kernel has no switch for each idle state on this node")]
+        return [], [warning(name, place, "the kernel has no switch for each idle state on this node")]
     most = 0 if setting is False else setting["max"]  # type: ignore[index]
     if isinstance(most, str):
         named = [state for state in states if files.read_or(state.replace("/disable", "/name")) == most]
         if not named:
             names = [files.read_or(state.replace("/disable", "/name")) for state in states if "/cpu0/" in state]
             message = f"there is no idle state {most}; there are: {', '.join(names) or 'none that can be turned off'}"
-            return [], [warning(name, f"{_CPU}/cpu0/cpuidle", message)]
+            return [], [warning(name, place, message)]
         most = _state(named[0])
-    changes = [Change(name, state, "1") for state in states if _state(state) > most]
-    if not changes:
-        return [], [record(name, f"{_CPU}/cpu0/cpuidle", "unchanged", f"no idle state is deeper than number {most}")]
-    return changes, []
+    if changes := [Change(name, state, "1") for state in states if _state(state) > most]:
+        return changes, []
+    return [], [record(name, place, "unchanged", f"no idle state is deeper than number {most}")]
 
 
 def latency_us(files: SystemFiles, setting: dict[str, Any] | bool) -> int:
@@ -242,41 +233,16 @@ def latency_us(files: SystemFiles, setting: dict[str, Any] | bool) -> int:
     most = 0 if setting is False else setting["max"]  # type: ignore[index]
     for state in files.glob(f"{_CPU}/cpu0/cpuidle/state[0-9]*"):
         if most in {_state(state + "/disable"), files.read_or(f"{state}/name")}:
-            text = files.read_or(f"{state}/latency")
-            return int(text) if text.isdecimal() else 0
+            return _integer(files, f"{state}/latency") or 0
     return 0
 
 
-def policies(files: SystemFiles) -> list[str]:
+def _policies(files: SystemFiles) -> list[str]:
     """The folders of cpufreq: one a group of CPUs that share a clock, in older kernels one a CPU."""
     return files.glob(f"{_CPU}/cpufreq/policy[0-9]*") or files.glob(f"{_CPU}/cpu[0-9]*/cpufreq")
 
 
-def _no_cpufreq(name: str) -> Record:
-    message = "this node has no frequency control (a virtual machine, or left to its firmware)"
-    return warning(name, f"{_CPU}/cpu0/cpufreq", message)
-
-
-def _state(target: str) -> int:
-    match = re.search(r"/state([0-9]+)/", target)
-    return int(match.group(1)) if match else -1
-
-
-def _kilohertz(files: SystemFiles, name: str) -> int | None:
-    text = files.read_or(name)
-    return int(text) if text.isdecimal() else None
-
-
-def _range(limits: list[int | None]) -> str:
-    return f"{(limits[0] or 0) / 1e6:g} to {(limits[1] or 0) / 1e6:g} GHz"
-
-
-_DROP = "proc/sys/vm/drop_caches"
-#: A file server that is slow to take what has not been written yet.
-_SYNC_LIMIT_S = 120.0
-
-
-def page_placement(files: SystemFiles, settings: dict[str, Any]) -> tuple[list[Change], list[Record]]:
+def page_placement(files: SystemFiles, settings: dict[str, Any]) -> Plan:
     """The parts that the kernel decides for the whole node; the policy goes with each command (see launch)."""
     name = "page_placement"
     targets = {
@@ -286,15 +252,15 @@ def page_placement(files: SystemFiles, settings: dict[str, Any]) -> tuple[list[C
     }
     changes, records = [], []
     for key, target in targets.items():
-        if key not in settings:
+        value = settings.get(key)
+        if value is None:
             continue
-        value = settings[key]
-        if not files.exists(target):
-            absent = key == "numa_balancing" and value is False
-            message = "the kernel has no balancing between memory nodes" if absent else "the kernel does not have it"
-            records.append(record(name, target, "unchanged" if absent else "warning", message))
-        else:
+        if files.exists(target):
             changes.append(Change(name, target, value if isinstance(value, str) else str(int(value))))
+        elif key == "numa_balancing" and value is False:
+            records.append(record(name, target, "unchanged", "the kernel has no balancing between memory nodes"))
+        else:
+            records.append(warning(name, target, "the kernel does not have it"))
     return changes, records
 
 
@@ -309,13 +275,22 @@ def drop_caches(files: SystemFiles, run: Run) -> Record:
     return record("drop_caches", _DROP, "warning" if message else "done", message, None, "3")
 
 
-#: {"cpus": [..]} and {"scheduling": {"class", "priority", "nice"}} for started_as(), {"prefix": [argv..]} for the
-#: command line; each only where it was asked for and works.
-Launch = dict[str, Any]
-Started = TypeVar("Started")
+def _no_cpufreq(name: str) -> Record:
+    message = "this node has no frequency control (a virtual machine, or left to its firmware)"
+    return warning(name, f"{_CPU}/cpu0/cpufreq", message)
 
-_POLICIES = {"fifo": os.SCHED_FIFO, "rr": os.SCHED_RR, "batch": os.SCHED_BATCH, "other": os.SCHED_OTHER}
-_NUMACTL_LIMIT_S = 10.0
+
+def _state(target: str) -> int:
+    match = re.search(r"/state([0-9]+)/", target)
+    return int(match.group(1)) if match else -1
+
+
+def _integer(files: SystemFiles, name: str) -> int | None:
+    text = files.read_or(name)
+    return int(text) if text.isdecimal() else None
+
+
+# ---- how commands are started ----------------------------------------------------------------------------------------
 
 
 def started_as(launch: Launch, start: Callable[[], Started]) -> Started:
@@ -353,8 +328,8 @@ def _become(launch: Launch) -> None:
         os.setpriority(os.PRIO_PROCESS, 0, int(scheduling["nice"]))
     if "class" in scheduling:
         name = scheduling["class"]
-        priority = int(scheduling.get("priority", 1)) if name in {"fifo", "rr"} else 0
-        os.sched_setscheduler(0, _POLICIES[name], os.sched_param(priority))
+        priority = int(scheduling.get("priority", 1)) if name in _REAL_TIME else 0
+        os.sched_setscheduler(0, _CLASSES[name], os.sched_param(priority))
 
 
 def pinning(files: SystemFiles, cores: str | list[int]) -> tuple[Launch, Record]:
@@ -376,7 +351,7 @@ def scheduling(policy: dict[str, Any]) -> tuple[Launch, Record]:
     """The class, priority and nice value, if a thread of ours may have them."""
     name = policy.get("class", "other")
     words = [name]
-    words += [f"priority {int(policy.get('priority', 1))}"] if name in {"fifo", "rr"} else []
+    words += [f"priority {int(policy.get('priority', 1))}"] if name in _REAL_TIME else []
     words += [f"nice {int(policy['nice'])}"] if "nice" in policy else []
     after = ", ".join(words)
     if not _works({"scheduling": policy}):
@@ -410,7 +385,7 @@ def _works(launch: Launch) -> bool:
 
 def _class_name() -> str:
     policy = os.sched_getscheduler(0)
-    name = next((name for name, number in _POLICIES.items() if number == policy), str(policy))
+    name = next((name for name, number in _CLASSES.items() if number == policy), str(policy))
     return f"{name}, nice {os.getpriority(os.PRIO_PROCESS, 0)}"
 
 
