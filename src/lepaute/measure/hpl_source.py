@@ -1,8 +1,8 @@
-"""HPL's source archive, from this machine's own Debian mirror.
+"""HPL, built from Debian's source package: the library, and xhpl-lepaute.
 
-apt fetches sources only where a `deb-src` entry is configured, which a fresh Debian does not have. The entries made
-here live in a folder of their own, so that the system's configuration stays as it is and no right is needed to
-change it.
+The source comes from this machine's own mirror. apt fetches sources only where a `deb-src` entry is configured, which a
+fresh Debian does not have. The entries made here live in a folder of their own, so that the system's configuration
+stays as it is and no right is needed to change it.
 """
 
 import os

@@ -1,4 +1,7 @@
-"""The tests that were submitted, a small file each beside the archive: what became of them is never forgotten."""
+"""Tests nodes in turn while they are idle: a round looks at the batch system, ends what is in others' way, submits.
+
+Each test that was submitted has a small file beside its archive: what became of it is never forgotten.
+"""
 
 import dataclasses
 import json
@@ -50,17 +53,12 @@ class SubmittedTest:
         return self.folder / f"{self.name}.log"
 
     def ended(self, outcome: Outcome, reason: str, now_s: float) -> Self:
-        return dataclasses.replace(self, outcome=outcome, reason=reason, ended_s=now_s)
+        return dataclasses.replace(self, outcome=outcome, reason=reason[:_MOST_REASON], ended_s=now_s)
 
     def save(self) -> None:
         plain = dataclasses.asdict(self)
         del plain["folder"], plain["name"]
         write_whole(self.folder / f"{self.name}{SUFFIX}", json.dumps(plain, indent=2) + "\n")
-
-
-def name_of_test(node: str, now_s: float) -> str:
-    """Such as n3-20261124-070000."""
-    return f"{node}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now_s))}"
 
 
 def submitted_tests(folder: Path) -> list[SubmittedTest]:
@@ -275,12 +273,12 @@ class NodeTests:
         try:
             about = Archive.open(record.archive).about
         except (ArchiveError, InputError) as problem:
-            self._replace(record.ended("failed", str(problem)[:_MOST_REASON], now_s))
+            self._replace(record.ended("failed", str(problem), now_s))
             return
-        if about.outcome != COMPLETE:
-            self._replace(record.ended("failed", (about.cause or about.outcome)[:_MOST_REASON], now_s))
-            return
-        self._take(record, now_s)
+        if about.outcome == COMPLETE:
+            self._take(record, now_s)
+        else:
+            self._replace(record.ended("failed", about.cause or about.outcome, now_s))
 
     def _take(self, record: SubmittedTest, now_s: float) -> None:
         """Gives a complete archive to the store, or keeps it for the next round."""
@@ -316,22 +314,22 @@ class NodeTests:
                 self.say(f"{record.node}: {problem}")
 
     def _submit(self, node: str, now_s: float) -> None:
-        folder, name = self.settings.folder, name_of_test(node, now_s)
+        name = f"{node}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now_s))}"
         while any(one.name == name for one in self.records):  # a clock that was set back
             name += "-again"
-        record = SubmittedTest(node, "", self.batch.scheduler, now_s, folder, name)
+        record = SubmittedTest(node, "", self.batch.scheduler, now_s, self.settings.folder, name)
         self.touched.add(name)
         words = [sys.executable, "-m", "lepaute.cli.main", "run", *self.settings.words]
         words += [f"--scheduler={self.batch.scheduler}", f"--output={record.archive}", "--quiet"]
         try:
             job = self.batch.submit(node, words, record.log, self.settings.walltime_s)
         except EnvironmentProblem as problem:
-            failed = record.ended("failed", str(problem)[:_MOST_REASON], now_s)
+            failed = record.ended("failed", str(problem), now_s)
             failed.save()
             self.records.append(failed)
             self.say(f"{node}: {failed.reason}")
             return
-        submitted = SubmittedTest(node, job, self.batch.scheduler, now_s, folder, name)
+        submitted = dataclasses.replace(record, job=job)
         self.records.append(submitted)
         try:
             submitted.save()

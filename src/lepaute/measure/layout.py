@@ -1,4 +1,4 @@
-"""How the cores of a node lie: sockets, NUMA nodes, last-level caches, hardware threads. Pure; no I/O."""
+"""How the cores of a node lie: sockets, NUMA nodes, last-level caches, hardware threads."""
 
 import os
 import re

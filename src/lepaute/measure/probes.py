@@ -1,4 +1,7 @@
-"""The raw file that a probe writes: `#@key=value` lines, the names of its columns, a row a call."""
+"""The probes: C programs that time kernels and messages, built here and run one design table at a time.
+
+The raw file that a probe writes has `#@key=value` lines, the names of its columns, and a row a call.
+"""
 
 import csv
 from collections.abc import Callable, Sequence

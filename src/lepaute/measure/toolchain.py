@@ -1,4 +1,4 @@
-"""Where the C sources of the probes are, and how they are compiled."""
+"""The programs of this machine that measurements are built and run with, and where the sources of the probes are."""
 
 import functools
 import os

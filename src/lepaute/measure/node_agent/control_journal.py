@@ -1,4 +1,4 @@
-"""What machine control says of each thing it did, or could not do."""
+"""What machine control changed on a node, and its return: on disk before a change, under a lock, with a watchdog."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 from .system_files import SystemFiles, format_cpus, why
 
-#: {"control", "target", "before", "after", "status": done | unchanged | warning, "message"}
+#: What was done, or could not be: {"control", "target", "before", "after", "message",
+#: "status": done | unchanged | warning}.
 Record = dict[str, Any]
 
 _NUMBERED = re.compile(r"/(cpu|policy)([0-9]+)(?=/)")
@@ -35,14 +36,8 @@ def record(
     control: str, target: str, status: str, message: str = "", before: str | None = None, after: str | None = None
 ) -> Record:
     """One record; before and after are null where there is no value."""
-    return {
-        "control": control,
-        "target": target,
-        "before": before,
-        "after": after,
-        "status": status,
-        "message": message,
-    }
+    values = (control, target, before, after, status, message)
+    return dict(zip(("control", "target", "before", "after", "status", "message"), values))  # noqa: B905 - Python 3.9
 
 
 def warning(control: str, target: str, message: str) -> Record:

@@ -1,4 +1,4 @@
-"""What a machine is, in the few facts that a measurement is planned with."""
+"""What a node is and runs: the facts that a measurement is planned with, and the provenance that goes into an archive."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import os
 import platform
 import re
 import resource
-import shutil
 import sys
 import time
 from collections.abc import Mapping
@@ -32,18 +31,11 @@ def machine_facts() -> dict[str, Any]:
     }
 
 
-def command_output(argv: tuple[str, ...]) -> str | None:
-    """What a short command printed on both streams; None when it is not there, fails to start or hangs."""
-    if shutil.which(argv[0]) is None:
-        return None
-    ran = run_command(list(argv), COMMAND_LIMIT_S)
-    return None if ran.returncode is None else (ran.stdout + ran.stderr).decode(errors="replace")
-
-
 def first_line(argv: tuple[str, ...]) -> str | None:
-    """The first line a short command printed, or None."""
-    output = command_output(argv)
-    return output.splitlines()[0].strip() if output and output.strip() else None
+    """The first line a short command printed on either stream; None when it does not start, hangs or prints nothing."""
+    ran = run_command(list(argv), COMMAND_LIMIT_S)
+    output = "" if ran.returncode is None else (ran.stdout + ran.stderr).decode(errors="replace")
+    return output.splitlines()[0].strip() if output.strip() else None
 
 
 def cpu_model() -> str:
@@ -90,9 +82,6 @@ def parse_stat(text: str, ticks_per_s: int) -> tuple[float, float]:
     """
     user, nice, system, _idle, _iowait, irq, softirq, steal = (int(word) for word in text.split()[1:9])
     return (user + nice + system + irq + softirq) / ticks_per_s, steal / ticks_per_s
-
-
-_CPU = "sys/devices/system/cpu"
 
 
 def layout_sources(files: SystemFiles, cpus: list[int]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The node's clocks, read together."""
+"""The agent's life: it answers the controller until the connection ends, and leaves the node as it found it."""
 
 from __future__ import annotations
 

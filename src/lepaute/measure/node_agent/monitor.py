@@ -1,4 +1,4 @@
-"""Watches a node while an experiment runs on it, and says what the watching cost."""
+"""Watches a node while an experiment runs on it: samples of its sensors, their cost, and a reference kernel."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Monitor:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._found: Found | None = None
-        self._sensors: list[Sensor] = []
+        self._sensors: list[Sensor | OtherProcesses] = []
         self._summary: dict[str, Any] = {}
         self._failures: dict[str, int] = {}
 

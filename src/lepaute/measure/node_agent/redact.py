@@ -1,7 +1,7 @@
-"""The forms of secrets that are told by themselves, as data: each row says where the form is published.
+"""Takes secrets out of what goes into an archive or a log: those of a known form, and those of variables.
 
-Only facts were taken from the sources: a fixed beginning, an alphabet, a length. To add a form, add a row, and a case
-to tests/unit/test_redact.py.
+The forms are data: each row says where the form is published. Only facts were taken from the sources: a fixed
+beginning, an alphabet, a length. To add a form, add a row, and a case to tests/unit/test_redact.py.
 """
 
 from __future__ import annotations

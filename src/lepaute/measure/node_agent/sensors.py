@@ -9,12 +9,18 @@ from __future__ import annotations
 import os
 import re
 import time
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from .system_files import SystemFiles, why
 
 #: A disk asked for its temperature gets a command among those of the experiment; such sensors are left out.
 _SLOWEST_S = 2e-3
+_KERNEL_THREAD = 0x00200000  # PF_KTHREAD of the kernel's sched.h
+#: After so many scans the numbers of kernel threads are looked at again: one may have ended, its number be reused.
+_FORGET_EVERY = 60
+_NAMED = 3
+#: Below this share of one CPU a process is not worth a name.
+_LEAST_NAMED_SHARE = 0.01
 Row = dict[str, object]
 
 
@@ -23,17 +29,6 @@ class Absent(NamedTuple):
 
     sensor: str
     message: str
-
-
-class Sensor(Protocol):
-    """Something that puts its columns into a row; raises OSError or ValueError when it cannot."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names, with their units."""
-
-    def read(self, row: Row, now_s: float) -> None:
-        """now_s: monotonic time of this sample."""
 
 
 class Opened:
@@ -56,28 +51,40 @@ class Opened:
         os.close(self._descriptor)
 
 
-class Gauge:
+class Sensor:
+    """Puts its columns, names with units, into a row; read once when it is made, since one that fails then is none."""
+
+    columns: tuple[str, ...] = ()
+
+    def __init__(self, opened: Opened, *columns: str) -> None:
+        self._opened = opened
+        self.columns = columns or self.columns
+
+    def read(self, row: Row, now_s: float) -> None:
+        """now_s: monotonic time of this sample. Raises OSError or ValueError when it cannot."""
+        raise NotImplementedError
+
+
+class Gauge(Sensor):
     """A number that is a quantity itself, in a unit of `scale` of the column's."""
 
     def __init__(self, column: str, opened: Opened, scale: float) -> None:
-        self.columns = (column,)
-        self._opened = opened
+        super().__init__(opened, column)
         self._scale = scale
-        opened.number()  # a sensor that cannot be read now is none
+        opened.number()
 
     def read(self, row: Row, now_s: float) -> None:  # noqa: ARG002  the same for all sensors
         row[self.columns[0]] = self._opened.number() * self._scale
 
 
-class Counter:
+class Counter(Sensor):
     """A number that grows: the column is what was added since the sensor was made.
 
     A counter that falls was started anew (a driver loaded again): what it then says is what was added since.
     """
 
     def __init__(self, column: str, opened: Opened, scale: int = 1) -> None:
-        self.columns = (column,)
-        self._opened = opened
+        super().__init__(opened, column)
         self._scale = scale
         self._last = opened.number()
         self._total = 0
@@ -89,15 +96,13 @@ class Counter:
         row[self.columns[0]] = self._total * self._scale
 
 
-class Energy:
+class Energy(Sensor):
     """Mean power since the sample before, from a counter of microjoules that starts again after its range."""
 
     def __init__(self, column: str, opened: Opened, range_uj: int, now_s: float) -> None:
-        self.columns = (column,)
-        self._opened = opened
+        super().__init__(opened, column)
         self._range_uj = range_uj
-        self._last_uj = opened.number()
-        self._last_s = now_s
+        self._last_uj, self._last_s = opened.number(), now_s
 
     def read(self, row: Row, now_s: float) -> None:
         current_uj = self._opened.number()
@@ -109,13 +114,13 @@ class Energy:
         row[self.columns[0]] = used_uj / 1e6 / passed_s if passed_s > 0 and used_uj >= 0 else None
 
 
-class Memory:
+class Memory(Sensor):
     """Memory in use and what programs can still have, by the kernel's estimate."""
 
     columns = ("memory_used_bytes", "memory_available_bytes")
 
     def __init__(self, opened: Opened) -> None:
-        self._opened = opened
+        super().__init__(opened)
         self.read({}, 0.0)
 
     def read(self, row: Row, now_s: float) -> None:  # noqa: ARG002
@@ -125,13 +130,13 @@ class Memory:
         row["memory_available_bytes"] = available
 
 
-class Processors:
+class Processors(Sensor):
     """Shares of the time of all CPUs since the sample before: busy, waiting for disks, taken by the hypervisor."""
 
     columns = ("cpu_busy_share", "cpu_iowait_share", "steal_share")
 
     def __init__(self, opened: Opened) -> None:
-        self._opened = opened
+        super().__init__(opened)
         self._last = self._ticks()
 
     def _ticks(self) -> list[int]:
@@ -149,26 +154,25 @@ class Processors:
             row[name] = part / total if total else None
 
 
-class Load:
+class Load(Sensor):
     """Runnable tasks, averaged over a minute."""
 
     columns = ("load1",)
 
     def __init__(self, opened: Opened) -> None:
-        self._opened = opened
+        super().__init__(opened)
         self.read({}, 0.0)
 
     def read(self, row: Row, now_s: float) -> None:  # noqa: ARG002
         row["load1"] = float(self._opened.text().split()[0])
 
 
-class Clocks:
+class Clocks(Sensor):
     """Frequencies from /proc/cpuinfo, which are measured ones where the processor counts its cycles (aperfmperf)."""
 
     def __init__(self, opened: Opened, cpus: list[int]) -> None:
-        self._opened = opened
+        super().__init__(opened, *(f"frequency_core{cpu}_hz" for cpu in cpus))
         self._cpus = cpus
-        self.columns = tuple(f"frequency_core{cpu}_hz" for cpu in cpus)
         self.read({}, 0.0)
 
     def read(self, row: Row, now_s: float) -> None:  # noqa: ARG002
@@ -180,8 +184,8 @@ class Clocks:
                 cpu = int(processor)
             else:
                 megahertz[cpu] = float(value)
-        for number in self._cpus:
-            row[f"frequency_core{number}_hz"] = megahertz[number] * 1e6 if number in megahertz else None
+        for cpu in self._cpus:
+            row[f"frequency_core{cpu}_hz"] = megahertz[cpu] * 1e6 if cpu in megahertz else None
 
 
 class Found:
@@ -206,13 +210,12 @@ class Found:
         self._opened.clear()
 
     def _open(self, name: str, size: int = 64) -> Opened:
-        opened = Opened(self._files, name, size)
-        self._opened.append(opened)
-        return opened
+        self._opened.append(Opened(self._files, name, size))
+        return self._opened[-1]
 
     def _name(self, text: str) -> str:
-        """A column's part from a label: small letters, digits and underscores; a second one of a name gets a number."""
-        base = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_") or "unnamed"
+        """A column's part from a label; a second one of a name gets a number."""
+        base = _column_part(text) or "unnamed"
         name, number = base, 2
         while name in self._names:
             name, number = f"{base}_{number}", number + 1
@@ -239,32 +242,28 @@ class Found:
         self.absent.append(Absent("frequency", f"cpufreq: {message}; and the processor shows no count of its cycles"))
 
     def _temperatures(self) -> None:
+        """Those of hwmon; where there are none, those of the thermal zones."""
         files = self._files
         failures = []
         before = len(self.sensors)
-        for name in files.glob("sys/class/hwmon/hwmon[0-9]*/temp[0-9]*_input"):
-            chip = files.read_or(name.rsplit("/", 1)[0] + "/name", "hwmon")
-            label = files.read_or(name.replace("_input", "_label")) or name.rsplit("/", 1)[1].replace("_input", "")
-            try:
-                opened = self._open(name)
-                took_s = reading_time_s(opened)
-            except (OSError, ValueError) as error:
-                failures.append(f"{chip} {label}: {_reason(error)}")
-                continue
-            if took_s > _SLOWEST_S:
-                failures.append(f"{chip} {label}: left out, a reading takes {took_s * 1e3:.1f} ms")
-                continue
-            self.sensors.append(Gauge(f"temperature_{self._name(f'{chip} {label}')}_celsius", opened, 1e-3))
-        if len(self.sensors) == before:
-            for name in files.glob("sys/class/thermal/thermal_zone[0-9]*/temp"):
-                kind = files.read_or(name.replace("/temp", "/type"), "zone")
+        for pattern in ("sys/class/hwmon/hwmon[0-9]*/temp[0-9]*_input", "sys/class/thermal/thermal_zone[0-9]*/temp"):
+            for name in files.glob(pattern) if len(self.sensors) == before else ():
+                folder, _, file = name.rpartition("/")
+                if file == "temp":
+                    label = files.read_or(f"{folder}/type", "zone")
+                else:
+                    part = files.read_or(name.replace("_input", "_label")) or file.replace("_input", "")
+                    label = f"{files.read_or(f'{folder}/name', 'hwmon')} {part}"
                 try:
                     opened = self._open(name)
-                    opened.number()
+                    took_s = reading_time_s(opened)
                 except (OSError, ValueError) as error:
-                    failures.append(f"{kind}: {_reason(error)}")
+                    failures.append(f"{label}: {_reason(error)}")
                     continue
-                self.sensors.append(Gauge(f"temperature_{self._name(kind)}_celsius", opened, 1e-3))
+                if took_s > _SLOWEST_S and file != "temp":
+                    failures.append(f"{label}: left out, a reading takes {took_s * 1e3:.1f} ms")
+                    continue
+                self.sensors.append(Gauge(f"temperature_{self._name(label)}_celsius", opened, 1e-3))
         if failures or len(self.sensors) == before:
             message = "; ".join(failures) or "the kernel shows no sensor (a virtual machine, or a driver is missing)"
             self.absent.append(Absent("temperature", message))
@@ -292,15 +291,16 @@ class Found:
             self.absent.append(Absent("power", message))
 
     def _simple(self) -> None:
-        for kind, name, size, make in (
+        makers: tuple[tuple[str, str, int, Any], ...] = (
             ("memory", "proc/meminfo", 8192, Memory),
             ("load", "proc/loadavg", 128, Load),
             ("processors", "proc/stat", 1024, Processors),
-        ):
+        )
+        for what, name, size, make in makers:
             try:
                 self.sensors.append(make(self._open(name, size)))
             except (OSError, ValueError) as error:
-                self.absent.append(Absent(kind, f"/{name}: {_reason(error)}"))
+                self.absent.append(Absent(what, f"/{name}: {_reason(error)}"))
 
     def _networks(self) -> None:
         files = self._files
@@ -337,7 +337,12 @@ def _power_column(files: SystemFiles, folder: str) -> str:
         label = f"{name}{package or numbers[0]}"
     else:
         label = name
-    return f"power_{re.sub(r'[^a-z0-9]+', '_', label.lower()).strip('_')}_watt"
+    return f"power_{_column_part(label)}_watt"
+
+
+def _column_part(label: str) -> str:
+    """Small letters, digits and underscores."""
+    return re.sub(r"[^a-z0-9]+", "_", label.lower()).strip("_")
 
 
 def reading_time_s(opened: Opened) -> float:
@@ -357,14 +362,6 @@ def _meminfo(text: bytes, name: bytes) -> int:
 
 def _reason(error: Exception) -> str:
     return why(error) if isinstance(error, OSError) else "it gives no number"
-
-
-_KERNEL_THREAD = 0x00200000  # PF_KTHREAD of the kernel's sched.h
-#: After so many scans the numbers of kernel threads are looked at again: one may have ended, its number be reused.
-_FORGET_EVERY = 60
-_NAMED = 3
-#: Below this share of one CPU a process is not worth a name.
-_LEAST_NAMED_SHARE = 0.01
 
 
 class Process(NamedTuple):

@@ -1,4 +1,4 @@
-"""The one root of the system's control and status files.
+"""The one root of the system's control and status files, and short commands of the system.
 
 All that reads or writes below /sys, /proc, /dev and /etc goes through it, so that tests run on a made-up tree, where
 the real machine has no frequency or power control, or must not be touched.

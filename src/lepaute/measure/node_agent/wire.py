@@ -1,4 +1,4 @@
-"""Messages between the controller and the agent of a node.
+"""Between the controller and the agent of a node: messages, files in pieces, and how long the other end is silent.
 
 A message is one line of JSON, an object, and, where that has a `size`, as many bytes after it; the same both ways.
 """

@@ -1,4 +1,4 @@
-"""How the agent gets onto a node: as source, over the connection that starts it.
+"""The connection to the agent of one node, and how the agent gets there: as source, over that connection.
 
 The command line that starts it is short and always the same. What follows on its standard input is a loader and the
 modules of the agent, which live in the memory of that process alone.

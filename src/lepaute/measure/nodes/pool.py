@@ -1,4 +1,4 @@
-"""All connections of an experiment: made at once, kept alive, ended in order."""
+"""All connections of an experiment: made at once, kept alive, ended in order; and the clocks at their ends."""
 
 import math
 import threading

@@ -1,4 +1,4 @@
-"""What a command on nodes has left: one result a node."""
+"""What a command on nodes has left, one result a node; and why programs that are built here do not run there."""
 
 import platform
 import re
