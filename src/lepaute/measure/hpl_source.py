@@ -27,6 +27,19 @@ SHA256 = "0a6fef7ab9f3347e549fed65ebb98234feea9ee18aea0c8f59baefbe3cf7ffb8"
 OVERRIDE = "LEPAUTE_HPCC_TARBALL"
 
 _UPDATE_LIMIT_S = 300.0
+#: HPL's own code is compiled as people compile it; its warnings are not ours to mend.
+_HPL_FLAGS = ("-O3", "-w", "-DHPL_CALL_CBLAS")
+#: Computes the machine's precision by a loop that never ends once the compiler keeps its sums in registers.
+_UNOPTIMISED = "HPL_dlamch.c"
+_HPL_SOURCES = (
+    "hpl/src/*/*.c",
+    *(f"hpl/testing/{part}/*.c" for part in ("matgen", "pmatgen", "ptest", "ptimer", "timer")),
+)
+_OWN_SOURCES = ("xhpl_lepaute.c", "hpl_defaults.c", "hpl_compat.h")
+_WANTED = ("hpl/src/", "hpl/testing/", "hpl/include/", "include/")
+_COMPILE_JOBS = 2
+_COMPILE_LIMIT_S = 120.0
+_MOST_BYTES = 64 << 20
 
 
 def hpcc_tarball(progress: Callable[[str], None] | None = None) -> Path:
@@ -170,21 +183,6 @@ def _fetch(folder: Path) -> Path:
         raise EnvironmentProblem(f"apt fetched {others} instead of {TARBALL}; set {OVERRIDE} to a copy of {TARBALL}")
     shutil.rmtree(entries)
     return fetched
-
-
-#: HPL's own code is compiled as people compile it; its warnings are not ours to mend.
-_HPL_FLAGS = ("-O3", "-w", "-DHPL_CALL_CBLAS")
-#: Computes the machine's precision by a loop that never ends once the compiler keeps its sums in registers.
-_UNOPTIMISED = "HPL_dlamch.c"
-_HPL_SOURCES = (
-    "hpl/src/*/*.c",
-    *(f"hpl/testing/{part}/*.c" for part in ("matgen", "pmatgen", "ptest", "ptimer", "timer")),
-)
-_OWN_SOURCES = ("xhpl_lepaute.c", "hpl_defaults.c", "hpl_compat.h")
-_WANTED = ("hpl/src/", "hpl/testing/", "hpl/include/", "include/")
-_COMPILE_JOBS = 2
-_COMPILE_LIMIT_S = 120.0
-_MOST_BYTES = 64 << 20
 
 
 def build_hpl(

@@ -28,6 +28,13 @@ from lepaute.measure.schedulers.types import BatchSystem, WaitingJob
 Outcome = Literal["submitted", "done", "not stored", "failed", "cancelled", "not started"]
 SUFFIX = ".test.json"
 _MOST_BYTES = 65_536
+#: A test that failed is not repeated at once: the next one would fail as well, and other nodes would wait.
+RETRY_S = 6 * 3600.0
+#: A test that has not started after so long, on a node that was idle, has lost it to somebody.
+START_S = 60.0
+#: A job ends some time after its archive is there, or after it was cancelled.
+_POLL_S = 5.0
+_MOST_REASON = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +96,6 @@ def _record(path: Path) -> SubmittedTest:
         raise InputError(f"{path}: is not a record of a node test; move it elsewhere") from None
 
 
-#: A test that failed is not repeated at once: the next one would fail as well, and other nodes would wait.
-RETRY_S = 6 * 3600.0
-
-
 @dataclass(frozen=True, slots=True)
 class NodeHistory:
     """last_s : when the node's last successful job began, None: never; requested_s : since when a run is asked for."""
@@ -134,13 +137,6 @@ def due_nodes(
         elif last_s is None or last_s + every_s <= now_s:
             due.append(((1, last_s or 0.0), node))
     return [node for _, node in sorted(due, key=lambda one: one[0])]
-
-
-#: A test that has not started after so long, on a node that was idle, has lost it to somebody.
-START_S = 60.0
-#: A job ends some time after its archive is there, or after it was cancelled.
-_POLL_S = 5.0
-_MOST_REASON = 300
 
 
 @dataclass(frozen=True, slots=True)

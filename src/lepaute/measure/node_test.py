@@ -24,6 +24,24 @@ from lepaute.measure.schedulers.types import RankLaunch
 
 WARM_UP_S, DGEMM_S = 60.0, 240.0
 MOST_S = 86_400.0
+#: Largest m, n, k; and memory for the operands of each core, with room to move in.
+MOST: Triple = (3000, 3000, 2048)
+OPERAND_BYTES = 320 << 20
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
+#: A block takes seconds; one that takes so long hangs.
+BLOCK_LIMIT_S = 900.0
+#: Beyond the share of a core in any cache; read as `lepaute run memory` reads fastest.
+BUFFER_BYTES, STRIDE, ELEMENT_BYTES, UNROLL = 64 << 20, 1, 16, 8
+BATCH_BYTES, REPLICATIONS, QUICK_REPLICATIONS = 256 << 20, 12, 2
+PINGPONGS, QUICK_PINGPONGS = 400, 60
+MOST_BYTES = 8 << 20
+LIMIT_S = 120.0
+#: What is absent, and how the names of its columns begin.
+SENSORS = {
+    "frequency of the cores": ("frequency_core",),
+    "temperature": ("temperature_",),
+    "power": ("power_",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +90,6 @@ def _flag(value: object) -> bool:
     return text in ("true", "1", "yes")
 
 
-#: Largest m, n, k; and memory for the operands of each core, with room to move in.
-MOST: Triple = (3000, 3000, 2048)
-OPERAND_BYTES = 320 << 20
-
-
 @dataclass(frozen=True, slots=True)
 class Scale:
     """products, product_range, fixed: as of `dgemm_design`; most_blocks: more than any machine has time for."""
@@ -108,11 +121,6 @@ def node_test_design(seed: int, scale: Scale, order_seed: int) -> Design:
     header = header_of("node test", seed, order_seed=order_seed, products=scale.products, most=MOST)
     header |= {"product_range": f"{scale.product_range}", DECLARATION: "kind:text,m:int,n:int,k:int,block:int"}
     return Design(header, ("kind", "m", "n", "k", "block"), rows)
-
-
-ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
-#: A block takes seconds; one that takes so long hangs.
-BLOCK_LIMIT_S = 900.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +162,6 @@ def run_block(node: Nodes, layout: Layout, block: Design, seed: int) -> list[Cor
     return calls
 
 
-#: Beyond the share of a core in any cache; read as `lepaute run memory` reads fastest.
-BUFFER_BYTES, STRIDE, ELEMENT_BYTES, UNROLL = 64 << 20, 1, 16, 8
-BATCH_BYTES, REPLICATIONS, QUICK_REPLICATIONS = 256 << 20, 12, 2
-
-
 def memory_rows(seed: int, *, quick: bool) -> Design:
     """The same batch of passes over the buffer again and again, its place in memory drawn anew for each."""
     replications = QUICK_REPLICATIONS if quick else REPLICATIONS
@@ -190,11 +193,6 @@ def together(threads: list[int], design: str, seed: int) -> str:
         for thread in threads
     ]
     return "\n".join([*runs, "for one in $all; do wait $one; done"])
-
-
-PINGPONGS, QUICK_PINGPONGS = 400, 60
-MOST_BYTES = 8 << 20
-LIMIT_S = 120.0
 
 
 def pingpongs(seed: int, *, quick: bool) -> Design:
@@ -269,14 +267,6 @@ def _p2p_rows(node: Nodes) -> list[dict[str, float | str]]:
         }
         for row in rows_of(text)
     ]
-
-
-#: What is absent, and how the names of its columns begin.
-SENSORS = {
-    "frequency of the cores": ("frequency_core",),
-    "temperature": ("temperature_",),
-    "power": ("power_",),
-}
 
 
 def absent_sensors(samples: Iterable[Mapping[str, object]]) -> list[str]:

@@ -14,6 +14,23 @@ from lepaute.measure.plan import FLOWS, P2P, RING, SEMANTICS, SERIAL, STEPS, Pla
 from lepaute.measure.toolchain import C_FLAGS, Toolchain, find_toolchain, probe_source
 from lepaute.version import __version__
 
+_COMMON = ("probe_common.c",)
+_LOG = (*_COMMON, "kernel_log.c")
+_MPI = ("probe_mpi.c",)
+#: The symbols behind every kernel that HPL calls: with HPL_CALL_CBLAS its BLAS names are macros for cblas_*.
+WRAPPED_SYMBOLS = (
+    *(f"cblas_{name}" for name in ("dgemm", "dtrsm", "dgemv", "dger", "dtrsv", "dscal", "daxpy", "dcopy", "idamax")),
+    *(f"HPL_{name}" for name in ("dlocswpT", "dlocswpN", "dlatcpy", "dlacpy")),
+    *(f"HPL_dlaswp{name}" for name in ("00N", "02N", "10N")),
+    *(f"HPL_dlaswp{number}{form}" for number in ("01", "03", "04", "05", "06") for form in "NT"),
+)
+DGEMM_PROGRAM, STEPS_PROGRAM, P2P_PROGRAM = "probe-dgemm", "probe-hpl-steps", "probe-p2p"
+SEMANTICS_PROGRAM, RING_PROGRAM, MEMORY_PROGRAM = "probe-semantics", "probe-ring", "probe-memory"
+_PROGRAMS = {P2P: P2P_PROGRAM, SEMANTICS: SEMANTICS_PROGRAM, RING: RING_PROGRAM, FLOWS: RING_PROGRAM}
+#: A row of HPL's steps has some thousand calls on every rank. On more ranks than this each writes only some rows, in
+#: turn: an archive then has as many calls on any number of cores, and every core has its share of them.
+WRITING_RANKS = 8
+
 
 def rows_of(text: str) -> list[dict[str, str]]:
     """The rows, by the names of the columns."""
@@ -29,28 +46,6 @@ def header_of_raw(text: str) -> dict[str, str]:
         key, _, value = line[2:].partition("=")
         header[key] = value
     return header
-
-
-_COMMON = ("probe_common.c",)
-_LOG = (*_COMMON, "kernel_log.c")
-_MPI = ("probe_mpi.c",)
-
-#: The symbols behind every kernel that HPL calls: with HPL_CALL_CBLAS its BLAS names are macros for cblas_*.
-WRAPPED_SYMBOLS = (
-    *(f"cblas_{name}" for name in ("dgemm", "dtrsm", "dgemv", "dger", "dtrsv", "dscal", "daxpy", "dcopy", "idamax")),
-    *(f"HPL_{name}" for name in ("dlocswpT", "dlocswpN", "dlatcpy", "dlacpy")),
-    *(f"HPL_dlaswp{name}" for name in ("00N", "02N", "10N")),
-    *(f"HPL_dlaswp{number}{form}" for number in ("01", "03", "04", "05", "06") for form in "NT"),
-)
-
-DGEMM_PROGRAM, STEPS_PROGRAM, P2P_PROGRAM = "probe-dgemm", "probe-hpl-steps", "probe-p2p"
-SEMANTICS_PROGRAM, RING_PROGRAM, MEMORY_PROGRAM = "probe-semantics", "probe-ring", "probe-memory"
-_PROGRAMS = {P2P: P2P_PROGRAM, SEMANTICS: SEMANTICS_PROGRAM, RING: RING_PROGRAM, FLOWS: RING_PROGRAM}
-
-
-#: A row of HPL's steps has some thousand calls on every rank. On more ranks than this each writes only some rows, in
-#: turn: an archive then has as many calls on any number of cores, and every core has its share of them.
-WRITING_RANKS = 8
 
 
 @dataclass(frozen=True, slots=True)

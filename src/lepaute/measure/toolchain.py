@@ -16,6 +16,11 @@ from lepaute.kit.temporary import temporary_folder
 
 #: Of our own C files. No -march=native: a probe calls libraries, its own loops are not what is measured.
 C_FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra")
+INSTALL = "apt-get install openmpi-bin libopenmpi-dev libopenblas-dev gcc"
+_BLAS_TRIAL = """
+#include <cblas.h>
+int main(void) { double x = 1.0; cblas_dscal(1, 2.0, &x, 1); return x == 2.0 ? 0 : 1; }
+"""
 
 
 def probe_source() -> Path:
@@ -28,14 +33,6 @@ def probe_source() -> Path:
         if (folder / "probe_common.h").is_file():
             return folder
     raise EnvironmentProblem("the sources of the probes are missing from this installation; install lepaute again")
-
-
-INSTALL = "apt-get install openmpi-bin libopenmpi-dev libopenblas-dev gcc"
-
-_BLAS_TRIAL = """
-#include <cblas.h>
-int main(void) { double x = 1.0; cblas_dscal(1, 2.0, &x, 1); return x == 2.0 ? 0 : 1; }
-"""
 
 
 @dataclass(frozen=True, slots=True)

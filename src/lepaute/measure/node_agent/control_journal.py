@@ -22,6 +22,20 @@ from .system_files import SystemFiles, format_cpus, why
 Record = dict[str, Any]
 
 _NUMBERED = re.compile(r"/(cpu|policy)([0-9]+)(?=/)")
+_VERSION = 1
+#: A CPU that comes back takes a moment, and brings its files with it.
+_SETTLING_S = 1.0
+_BOOT = "proc/sys/kernel/random/boot_id"
+#: What a journal may name: it is believed by a program that may run as root.
+_TARGETS = re.compile(
+    r"sys/devices/system/cpu/(smt/control|cpu[0-9]+/online|intel_pstate/no_turbo|cpufreq/boost"
+    r"|(cpu[0-9]+/cpufreq|cpufreq/policy[0-9]+)/(boost|scaling_governor|scaling_min_freq|scaling_max_freq)"
+    r"|cpu[0-9]+/cpuidle/state[0-9]+/disable)"
+    r"|sys/kernel/mm/transparent_hugepage/enabled|proc/sys/kernel/numa_balancing|proc/sys/vm/swappiness"
+)
+_VALUE = re.compile(r"[\w.+-]{1,64}")
+#: A dead holder's watchdog needs milliseconds to give the node its values back.
+_PATIENCE_S = 2.0
 
 
 class Change(NamedTuple):
@@ -36,8 +50,8 @@ def record(
     control: str, target: str, status: str, message: str = "", before: str | None = None, after: str | None = None
 ) -> Record:
     """One record; before and after are null where there is no value."""
-    values = (control, target, before, after, status, message)
-    return dict(zip(("control", "target", "before", "after", "status", "message"), values))  # noqa: B905 - Python 3.9
+    said = {"status": status, "message": message}
+    return {"control": control, "target": target, "before": before, "after": after, **said}
 
 
 def warning(control: str, target: str, message: str) -> Record:
@@ -65,20 +79,6 @@ def fold(records: list[Record]) -> list[Record]:
             "[]", str(cpus[0]) if len(cpus) == 1 else f"[{format_cpus(cpus)}]", 1
         )
     return list(folded.values())
-
-
-_VERSION = 1
-#: A CPU that comes back takes a moment, and brings its files with it.
-_SETTLING_S = 1.0
-_BOOT = "proc/sys/kernel/random/boot_id"
-#: What a journal may name: it is believed by a program that may run as root.
-_TARGETS = re.compile(
-    r"sys/devices/system/cpu/(smt/control|cpu[0-9]+/online|intel_pstate/no_turbo|cpufreq/boost"
-    r"|(cpu[0-9]+/cpufreq|cpufreq/policy[0-9]+)/(boost|scaling_governor|scaling_min_freq|scaling_max_freq)"
-    r"|cpu[0-9]+/cpuidle/state[0-9]+/disable)"
-    r"|sys/kernel/mm/transparent_hugepage/enabled|proc/sys/kernel/numa_balancing|proc/sys/vm/swappiness"
-)
-_VALUE = re.compile(r"[\w.+-]{1,64}")
 
 
 class Entry(NamedTuple):
@@ -253,10 +253,6 @@ def _again(files: SystemFiles, entry: Entry, deadline_s: float) -> str | None:
     while (current := _current(files, entry.target)) != entry.before and time.monotonic() < deadline_s:
         time.sleep(0.02)
     return current
-
-
-#: A dead holder's watchdog needs milliseconds to give the node its values back.
-_PATIENCE_S = 2.0
 
 
 class NodeLock:

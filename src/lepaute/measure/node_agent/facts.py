@@ -1,4 +1,4 @@
-"""What a node is and runs: the facts that a measurement is planned with, and the provenance that goes into an archive."""
+"""What a node is and runs: facts that a measurement is planned with, and the provenance that goes into an archive."""
 
 from __future__ import annotations
 
@@ -17,6 +17,80 @@ from typing import Any
 
 from .redact import Redactor
 from .system_files import Run, SystemFiles, parse_cpus, run_command, why
+
+#: Variables whose values can change a measurement; of all others only the names are kept.
+RELEVANT = re.compile(
+    r"^(OMPI_|PMIX_|PRTE_|I_MPI_|MPICH_|MV2_|UCX_|FI_|PSM|OPENBLAS_|GOTO_|BLIS_|OMP_|MKL_|KMP_|GOMP_|LD_|MALLOC_"
+    r"|GLIBC_TUNABLES|LEPAUTE_|SLURM_|OAR_|PBS_|LOADEDMODULES$|CUDA_|LANG$|LC_|PATH$|CC$|CXX$|FC$|CFLAGS$|TMPDIR$)"
+)
+#: Long enough for a cold start of any of them on a busy node.
+COMMAND_LIMIT_S = 10.0
+#: No member is larger: a kernel that complains without end would fill the archive.
+LARGEST_BYTES = 4 << 20
+_AT_ONCE = 4
+_CPU = "sys/devices/system/cpu"
+#: Member and its file; those with names that say so are of the first CPU.
+_FILES = {
+    "cpuinfo.txt": "proc/cpuinfo",
+    "meminfo.txt": "proc/meminfo",
+    "loadavg.txt": "proc/loadavg",
+    "cmdline.txt": "proc/cmdline",
+    "mounts.txt": "proc/mounts",
+    "kernel.txt": "proc/version",
+    "os-release.txt": "etc/os-release",
+    "transparent_hugepage.txt": "sys/kernel/mm/transparent_hugepage/enabled",
+    "numa_balancing.txt": "proc/sys/kernel/numa_balancing",
+    "swappiness.txt": "proc/sys/vm/swappiness",
+    "governor.txt": f"{_CPU}/cpu0/cpufreq/scaling_governor",
+    "frequency_driver.txt": f"{_CPU}/cpu0/cpufreq/scaling_driver",
+    "boost.txt": f"{_CPU}/cpufreq/boost",
+    "no_turbo.txt": f"{_CPU}/intel_pstate/no_turbo",
+    "smt.txt": f"{_CPU}/smt/control",
+    "clocksource.txt": "sys/devices/system/clocksource/clocksource0/current_clocksource",
+    "microcode.txt": f"{_CPU}/cpu0/microcode/version",
+}
+#: Programs of hwloc that print the topology as XML.
+LSTOPO = (("lstopo-no-graphics", "--of", "xml"), ("lstopo", "--of", "xml"), ("hwloc-ls", "--of", "xml"))
+#: Member and the command lines that make it, the first that is installed and works.
+_COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "uname.txt": (("uname", "-a"),),
+    "lscpu.txt": (("lscpu",),),
+    "lstopo.xml": LSTOPO,
+    "lspci.txt": (("lspci", "-nn"),),
+    "dmidecode.txt": (("dmidecode",),),
+    "lsmod.txt": (("lsmod",),),
+    "dmesg.txt": (("dmesg",),),
+    "mpirun.txt": (("mpirun", "--version"),),
+    "mpicc.txt": (("mpicc", "--showme:version"), ("mpicc", "-show")),
+    "gcc.txt": (("gcc", "--version"),),
+    "openblas.txt": (("dpkg-query", "-W"), ("rpm", "-qa")),
+    "libraries.txt": (("ldconfig", "-p"),),
+    "ulimit.txt": (("sh", "-c", "ulimit -a"),),
+}
+#: Of long lists the lines that concern computing and communicating are kept.
+_KEPT_LINES = {
+    "libraries.txt": re.compile(
+        r"blas|lapack|blis|mkl|libmpi|libfabric|libucp|libpsm|libibverbs|libpmix|libgomp|libc\.so", re.IGNORECASE
+    ),
+    "openblas.txt": re.compile(
+        r"blas|lapack|blis|mkl|mpi|ucx|libfabric|pmix|^gcc|^gfortran|^clang|^llvm|^libc6[:\t]|^glibc"
+        r"|^linux-image|^kernel|hwloc|numactl|slurm"
+    ),
+}
+#: Values that are there for want of a serial number.
+_NO_SERIAL = re.compile(
+    r"\W*(|not (specified|provided|available|present|settable|applicable).*|n/?a|none|unknown|no asset.*|to be filled.*"
+    r"|default string|system serial.*|0+|01234567.*)\W*",
+    re.IGNORECASE,
+)
+_SERIALS = (
+    re.compile(r"(?P<head>^\s*(?:Serial Number|UUID|Asset Tag|Service Tag):[ \t]*)(?P<value>[^\r\n]*)", re.MULTILINE),
+    re.compile(r'(?P<head>name="\w{0,40}(?:Serial|UUID|AssetTag|SerialNumber)\w{0,20}" value=")(?P<value>[^"]*)'),
+    re.compile(r"(?P<head>\bSerial ?Number:?[ \t]{1,3})(?P<value>\w[\w.-]{2,63})(?=[ \t]*$)", re.MULTILINE),
+)
+#: Six octets or more: of Ethernet, and of InfiniBand's longer ones.
+_HARDWARE_ADDRESS = re.compile(r"(?<![0-9A-Fa-f:])(?:[0-9A-Fa-f]{2}:){5,31}[0-9A-Fa-f]{2}(?![0-9A-Fa-f:])")
+_NO_ADDRESS = re.compile(r"(?:00:)+00|(?:ff:)+ff", re.IGNORECASE)
 
 
 def machine_facts() -> dict[str, Any]:
@@ -107,82 +181,6 @@ def _place(files: SystemFiles, cpu: int) -> dict[str, Any]:
 def _number(text: str) -> int | None:
     text = text.strip()
     return int(text) if text.isdigit() else None
-
-
-#: Variables whose values can change a measurement; of all others only the names are kept.
-RELEVANT = re.compile(
-    r"^(OMPI_|PMIX_|PRTE_|I_MPI_|MPICH_|MV2_|UCX_|FI_|PSM|OPENBLAS_|GOTO_|BLIS_|OMP_|MKL_|KMP_|GOMP_|LD_|MALLOC_"
-    r"|GLIBC_TUNABLES|LEPAUTE_|SLURM_|OAR_|PBS_|LOADEDMODULES$|CUDA_|LANG$|LC_|PATH$|CC$|CXX$|FC$|CFLAGS$|TMPDIR$)"
-)
-#: Long enough for a cold start of any of them on a busy node.
-COMMAND_LIMIT_S = 10.0
-#: No member is larger: a kernel that complains without end would fill the archive.
-LARGEST_BYTES = 4 << 20
-_AT_ONCE = 4
-
-_CPU = "sys/devices/system/cpu"
-#: Member and its file; those with names that say so are of the first CPU.
-_FILES = {
-    "cpuinfo.txt": "proc/cpuinfo",
-    "meminfo.txt": "proc/meminfo",
-    "loadavg.txt": "proc/loadavg",
-    "cmdline.txt": "proc/cmdline",
-    "mounts.txt": "proc/mounts",
-    "kernel.txt": "proc/version",
-    "os-release.txt": "etc/os-release",
-    "transparent_hugepage.txt": "sys/kernel/mm/transparent_hugepage/enabled",
-    "numa_balancing.txt": "proc/sys/kernel/numa_balancing",
-    "swappiness.txt": "proc/sys/vm/swappiness",
-    "governor.txt": f"{_CPU}/cpu0/cpufreq/scaling_governor",
-    "frequency_driver.txt": f"{_CPU}/cpu0/cpufreq/scaling_driver",
-    "boost.txt": f"{_CPU}/cpufreq/boost",
-    "no_turbo.txt": f"{_CPU}/intel_pstate/no_turbo",
-    "smt.txt": f"{_CPU}/smt/control",
-    "clocksource.txt": "sys/devices/system/clocksource/clocksource0/current_clocksource",
-    "microcode.txt": f"{_CPU}/cpu0/microcode/version",
-}
-#: Programs of hwloc that print the topology as XML.
-LSTOPO = (("lstopo-no-graphics", "--of", "xml"), ("lstopo", "--of", "xml"), ("hwloc-ls", "--of", "xml"))
-#: Member and the command lines that make it, the first that is installed and works.
-_COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "uname.txt": (("uname", "-a"),),
-    "lscpu.txt": (("lscpu",),),
-    "lstopo.xml": LSTOPO,
-    "lspci.txt": (("lspci", "-nn"),),
-    "dmidecode.txt": (("dmidecode",),),
-    "lsmod.txt": (("lsmod",),),
-    "dmesg.txt": (("dmesg",),),
-    "mpirun.txt": (("mpirun", "--version"),),
-    "mpicc.txt": (("mpicc", "--showme:version"), ("mpicc", "-show")),
-    "gcc.txt": (("gcc", "--version"),),
-    "openblas.txt": (("dpkg-query", "-W"), ("rpm", "-qa")),
-    "libraries.txt": (("ldconfig", "-p"),),
-    "ulimit.txt": (("sh", "-c", "ulimit -a"),),
-}
-#: Of long lists the lines that concern computing and communicating are kept.
-_KEPT_LINES = {
-    "libraries.txt": re.compile(
-        r"blas|lapack|blis|mkl|libmpi|libfabric|libucp|libpsm|libibverbs|libpmix|libgomp|libc\.so", re.IGNORECASE
-    ),
-    "openblas.txt": re.compile(
-        r"blas|lapack|blis|mkl|mpi|ucx|libfabric|pmix|^gcc|^gfortran|^clang|^llvm|^libc6[:\t]|^glibc"
-        r"|^linux-image|^kernel|hwloc|numactl|slurm"
-    ),
-}
-#: Values that are there for want of a serial number.
-_NO_SERIAL = re.compile(
-    r"\W*(|not (specified|provided|available|present|settable|applicable).*|n/?a|none|unknown|no asset.*|to be filled.*"
-    r"|default string|system serial.*|0+|01234567.*)\W*",
-    re.IGNORECASE,
-)
-_SERIALS = (
-    re.compile(r"(?P<head>^\s*(?:Serial Number|UUID|Asset Tag|Service Tag):[ \t]*)(?P<value>[^\r\n]*)", re.MULTILINE),
-    re.compile(r'(?P<head>name="\w{0,40}(?:Serial|UUID|AssetTag|SerialNumber)\w{0,20}" value=")(?P<value>[^"]*)'),
-    re.compile(r"(?P<head>\bSerial ?Number:?[ \t]{1,3})(?P<value>\w[\w.-]{2,63})(?=[ \t]*$)", re.MULTILINE),
-)
-#: Six octets or more: of Ethernet, and of InfiniBand's longer ones.
-_HARDWARE_ADDRESS = re.compile(r"(?<![0-9A-Fa-f:])(?:[0-9A-Fa-f]{2}:){5,31}[0-9A-Fa-f]{2}(?![0-9A-Fa-f:])")
-_NO_ADDRESS = re.compile(r"(?:00:)+00|(?:ff:)+ff", re.IGNORECASE)
 
 
 def collect(files: SystemFiles, run: Run = run_command, environ: Mapping[str, str] | None = None) -> dict[str, bytes]:

@@ -22,14 +22,13 @@ from .processes import Processes
 from .system_files import SystemFiles
 from .wire import ALIVE_S, CUT_S, PIECE_BYTES, Incoming, Sender, Silence, WireError, receive, send_file
 
+#: How long the last message may take.
+FAREWELL_S = 1.0
+
 
 def now() -> dict[str, float]:
     """Wall clock (seconds since 1970) and monotonic clock, read next to each other."""
     return {"time_s": time.time(), "monotonic_s": time.monotonic()}
-
-
-#: How long the last message may take.
-FAREWELL_S = 1.0
 
 
 class Agent:

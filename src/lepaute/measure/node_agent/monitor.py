@@ -14,6 +14,14 @@ from .sensors import Absent, Found, OtherProcesses, Row, Sensor
 from .system_files import SystemFiles
 
 _PATIENCE_S = 10.0
+#: Fits the second-level cache of every processor in use: no memory traffic in the first part.
+_COMPUTE_BYTES = 128 * 1024
+_COMPUTE_PASSES = 40
+_COMPRESSED_BYTES = 64 * 1024
+_COMPRESSION_PASSES = 3
+#: More than a core's share of most last-level caches, little enough for a node that is full of ranks.
+_MEMORY_BYTES = 24 * 1024 * 1024
+_MEMORY_PASSES = 4
 
 
 class Monitor:
@@ -138,16 +146,6 @@ class Monitor:
             "monitor_share_of_one_cpu": cpu_s / duration_s if duration_s > 0 else None,
             "problem": problem,
         }
-
-
-#: Fits the second-level cache of every processor in use: no memory traffic in the first part.
-_COMPUTE_BYTES = 128 * 1024
-_COMPUTE_PASSES = 40
-_COMPRESSED_BYTES = 64 * 1024
-_COMPRESSION_PASSES = 3
-#: More than a core's share of most last-level caches, little enough for a node that is full of ranks.
-_MEMORY_BYTES = 24 * 1024 * 1024
-_MEMORY_PASSES = 4
 
 
 class ReferenceKernel:

@@ -49,6 +49,18 @@ if sys.version_info < (3, 9):
 from lepaute.measure.node_agent.main import main
 main({nonce!r}, {root!r})
 """
+#: A node that says nothing for so long is lost: its agent says every ALIVE_S that it lives.
+SILENCE_S = 6 * ALIVE_S
+#: How often that is looked at.
+CHECK_S = 2 * ALIVE_S
+#: What the shell of a node may print before its agent's first message.
+_MOST_GREETING_BYTES = 1 << 16
+_LEAVE_S = 10.0
+_CLOSE_S = 1.0
+#: Messages that wait to be sent: little memory, and enough that neither side waits for the other.
+_QUEUED = 16
+_LOOK_S = 0.2
+_COMPLAINT_BYTES = 2000
 
 
 def agent_argv(node: NodeAddress, python: str) -> list[str]:
@@ -71,20 +83,6 @@ def agent_program(nonce: str, root: str = "/") -> bytes:
         sources[name] = resources.files(package).joinpath(f"{module}.py").read_text()
     program = _LOADER.format(sources=json.dumps(sources), nonce=nonce, root=root).encode()
     return str(len(program)).encode() + b"\n" + program
-
-
-#: A node that says nothing for so long is lost: its agent says every ALIVE_S that it lives.
-SILENCE_S = 6 * ALIVE_S
-#: How often that is looked at.
-CHECK_S = 2 * ALIVE_S
-#: What the shell of a node may print before its agent's first message.
-_MOST_GREETING_BYTES = 1 << 16
-_LEAVE_S = 10.0
-_CLOSE_S = 1.0
-#: Messages that wait to be sent: little memory, and enough that neither side waits for the other.
-_QUEUED = 16
-_LOOK_S = 0.2
-_COMPLAINT_BYTES = 2000
 
 
 class NodeLost(EnvironmentProblem):

@@ -16,6 +16,7 @@ from lepaute.measure.schedulers.types import NodeAddress
 FAN_OUT = 32
 CONNECT_S = 60.0
 _LOOK_S = 0.2
+PROBES = 8
 
 
 class Pool:
@@ -123,9 +124,6 @@ class Pool:
         if channels:
             with ThreadPoolExecutor(FAN_OUT) as workers:
                 list(workers.map(Channel.leave, channels))
-
-
-PROBES = 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,16 @@ from lepaute.measure.nodes.channel import Channel
 #: Longer output is cut in the middle when it is kept.
 MOST_OUTPUT_BYTES = 1 << 20
 _LAST_LINES = 4
+#: Of the loader: the library that a program needs and the node lacks.
+_LIBRARY = re.compile(r"error while loading shared libraries: (\S+?):")
+_VERSION = re.compile(r"version `([\w.]+)' not found")
+#: Beginnings of libraries' names, and the Debian packages that hold them.
+_PACKAGES = {
+    "libopenblas": "libopenblas0",
+    "libmpi": LAUNCHER_PACKAGE,
+    "libopen-": LAUNCHER_PACKAGE,
+    "libhwloc": "libhwloc15",
+}
 
 
 def command_text(argv: Sequence[str]) -> str:
@@ -126,18 +136,6 @@ class Output:
             self._dropped += excess
         head, tail = self._head.decode(errors="replace"), self._tail.decode(errors="replace")
         return f"{head}\n[... {self._dropped} bytes cut ...]\n{tail}" if self._dropped else head + tail
-
-
-#: Of the loader: the library that a program needs and the node lacks.
-_LIBRARY = re.compile(r"error while loading shared libraries: (\S+?):")
-_VERSION = re.compile(r"version `([\w.]+)' not found")
-#: Beginnings of libraries' names, and the Debian packages that hold them.
-_PACKAGES = {
-    "libopenblas": "libopenblas0",
-    "libmpi": LAUNCHER_PACKAGE,
-    "libopen-": LAUNCHER_PACKAGE,
-    "libhwloc": "libhwloc15",
-}
 
 
 def check_architecture(channel: Channel) -> None:
