@@ -3,7 +3,6 @@
 import os
 import resource
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import wraps
@@ -19,6 +18,7 @@ from lepaute.measure.hpl_source import OVERRIDE, TARBALL
 from lepaute.measure.kernel_set import choose_kernel_set
 from lepaute.measure.layout import layout_here
 from lepaute.measure.node_agent.facts import cpu_flags, cpu_model, first_line, memory_bytes
+from lepaute.measure.node_agent.system_files import run_command
 
 Status = Literal["ok", "warning", "missing"]
 
@@ -137,11 +137,8 @@ def links_with(library: str) -> bool | None:
     with temporary_folder("lepaute-link-") as folder:
         source = folder / "empty.c"
         source.write_text("int main(void) { return 0; }\n")
-        argv = [compiler, str(source), f"-l{library}", "-o", str(source.with_suffix(""))]
-        try:
-            return subprocess.run(argv, capture_output=True, timeout=30, check=False).returncode == 0
-        except (OSError, subprocess.TimeoutExpired):
-            return None
+        ran = run_command([compiler, str(source), f"-l{library}", "-o", str(source.with_suffix(""))], 30.0)
+    return None if ran.returncode is None else ran.returncode == 0
 
 
 @_titled("temporary files")

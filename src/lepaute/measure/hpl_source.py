@@ -35,6 +35,12 @@ _HPL_SOURCES = (
     "hpl/src/*/*.c",
     *(f"hpl/testing/{part}/*.c" for part in ("matgen", "pmatgen", "ptest", "ptimer", "timer")),
 )
+#: HPL's own kernels, beside those of BLAS: functions of its library.
+HPL_KERNELS = (
+    *(f"HPL_{name}" for name in ("dlocswpT", "dlocswpN", "dlatcpy", "dlacpy")),
+    *(f"HPL_dlaswp{name}" for name in ("00N", "02N", "10N")),
+    *(f"HPL_dlaswp{number}{form}" for number in ("01", "03", "04", "05", "06") for form in "NT"),
+)
 _OWN_SOURCES = ("xhpl_lepaute.c", "hpl_defaults.c", "hpl_compat.h")
 _WANTED = ("hpl/src/", "hpl/testing/", "hpl/include/", "include/")
 _COMPILE_JOBS = 2

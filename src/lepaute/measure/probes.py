@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lepaute.kit.builds import built_once, digests
-from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
+from lepaute.measure.hpl_source import HPL_KERNELS, build_hpl, hpl_include_flags
 from lepaute.measure.plan import FLOWS, P2P, RING, SEMANTICS, SERIAL, STEPS, PlannedRun
 from lepaute.measure.toolchain import C_FLAGS, Toolchain, find_toolchain, probe_source
 from lepaute.version import __version__
@@ -20,9 +20,7 @@ _MPI = ("probe_mpi.c",)
 #: The symbols behind every kernel that HPL calls: with HPL_CALL_CBLAS its BLAS names are macros for cblas_*.
 WRAPPED_SYMBOLS = (
     *(f"cblas_{name}" for name in ("dgemm", "dtrsm", "dgemv", "dger", "dtrsv", "dscal", "daxpy", "dcopy", "idamax")),
-    *(f"HPL_{name}" for name in ("dlocswpT", "dlocswpN", "dlatcpy", "dlacpy")),
-    *(f"HPL_dlaswp{name}" for name in ("00N", "02N", "10N")),
-    *(f"HPL_dlaswp{number}{form}" for number in ("01", "03", "04", "05", "06") for form in "NT"),
+    *HPL_KERNELS,
 )
 DGEMM_PROGRAM, STEPS_PROGRAM, P2P_PROGRAM = "probe-dgemm", "probe-hpl-steps", "probe-p2p"
 SEMANTICS_PROGRAM, RING_PROGRAM, MEMORY_PROGRAM = "probe-semantics", "probe-ring", "probe-memory"

@@ -23,7 +23,7 @@ from lepaute.kit.mpi_library import (
 )
 from lepaute.kit.scratch import scratch_folder
 from lepaute.kit.temporary import check_room, plain_name, temporary_parent
-from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
+from lepaute.measure.hpl_source import HPL_KERNELS, build_hpl, hpl_include_flags
 from lepaute.measure.toolchain import C_FLAGS, find_toolchain, probe_source
 from lepaute.version import __version__
 
@@ -51,8 +51,7 @@ _HPL_SOURCES = ("xhpl_lepaute.c", "hpl_defaults.c", "record_hpl_wraps.c")
 _HPL_HEADERS = ("hpl_loops.h", "record.h")
 #: HPL's loops and phases, which the linker hands to record_hpl_wraps.c; HPL_pdgesv and fopen to the driver, as always.
 HPL_WRAPPED = (
-    *(f"HPL_{name}" for name in ("dlocswpT", "dlocswpN", "dlatcpy", "dlacpy", "dlaswp00N", "dlaswp10N", "dlaswp02N")),
-    *(f"HPL_dlaswp0{number}{form}" for number in (1, 3, 4, 5, 6) for form in "TN"),
+    *HPL_KERNELS,
     *(f"HPL_pdupdate{form}" for form in ("TT", "TN", "NT", "NN")),
     *(f"HPL_{name}" for name in ("pdfact", "bcast", "bwait", "pdtrsv", "pdgesv0", "pdgesvK2", "pdgesv")),
     "fopen",
