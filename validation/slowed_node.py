@@ -61,8 +61,7 @@ def scenario(options: argparse.Namespace, folder: Path, farm: object) -> "Iterat
 
     from lepaute.measure.schedulers import scheduler
     from lepaute.store import open_store
-    from lepaute.watch.drains.decision import SETTLED_S, SchedulerState
-    from lepaute.watch.drains.health import Drains, node_health
+    from lepaute.watch.drains import SETTLED_S, Drains, node_health
 
     assert isinstance(farm, SlurmFarm)
     days = options.before + options.after
@@ -90,10 +89,7 @@ def scenario(options: argparse.Namespace, folder: Path, farm: object) -> "Iterat
     yield "out of service in Slurm", SLOWED, ", ".join(reasons)
     farm.run("scontrol", "update", f"nodename={SLOWED}", "state=resume")
     for later_s in (SETTLED_S + 10, SETTLED_S + DAY_S):
-        states = {
-            name: SchedulerState(node.out_of_service, node.reason)
-            for name, node in scheduler("slurm").node_states().items()
-        }
+        states = scheduler("slurm").node_states()
         with open_store(folder / "store") as store:
             drains = Drains(states, 1, scheduler("slurm").drain)
             (health,) = node_health(store, "", [SLOWED], time.time() + later_s, drains)

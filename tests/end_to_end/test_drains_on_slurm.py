@@ -13,8 +13,7 @@ from support_run import run_lepaute
 from lepaute.measure.schedulers.slurm import SlurmScheduler
 from lepaute.measure.schedulers.types import NodeState
 from lepaute.store import open_store
-from lepaute.watch.drains.decision import SETTLED_S, SchedulerState, Verdict
-from lepaute.watch.drains.health import Drains, NodeHealth, node_health
+from lepaute.watch.drains import SETTLED_S, Drains, NodeHealth, Verdict, node_health
 
 pytestmark = [pytest.mark.nodes, pytest.mark.slow]
 NODES = [f"n{number}" for number in range(1, 13)]
@@ -62,9 +61,7 @@ def health(store: Path, node: str, *options: object) -> tuple[int, str]:
 
 def later(store: Path, seconds: float, most: int) -> list[NodeHealth]:
     """What a health check does so many seconds from now."""
-    states = {
-        name: SchedulerState(node.out_of_service, node.reason) for name, node in SlurmScheduler().node_states().items()
-    }
+    states = SlurmScheduler().node_states()
     with open_store(store) as opened:
         named = {node: ("farm", node) for node in REGRESSED}
         return node_health(opened, named, time.time() + seconds, Drains(states, most, SlurmScheduler().drain))

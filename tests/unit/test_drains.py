@@ -12,8 +12,7 @@ from lepaute.errors import InputError
 from lepaute.measure.schedulers.slurm import SlurmScheduler
 from lepaute.measure.schedulers.types import NodeState
 from lepaute.store import Store, open_store
-from lepaute.watch.drains.decision import MARK, SETTLED_S, SchedulerState, Verdict
-from lepaute.watch.drains.health import Drains, NodeHealth, node_health
+from lepaute.watch.drains import MARK, SETTLED_S, Drains, NodeHealth, Verdict, node_health
 
 pytestmark = pytest.mark.slow
 DAYS, NOW_S = 50, 1.7e9 + 60 * 86_400.0
@@ -51,11 +50,11 @@ class Scheduler:
     """Nodes called demo-1 to demo-12, all in service at first."""
 
     def __init__(self) -> None:
-        self.states = {f"demo-{node}": SchedulerState(out_of_service=False) for node in range(1, 13)}
+        self.states = {f"demo-{node}": NodeState(out_of_service=False) for node in range(1, 13)}
 
     def drain(self, node: str, reason: str) -> None:
         assert reason.startswith(MARK)
-        self.states[node] = SchedulerState(out_of_service=True, reason=reason)
+        self.states[node] = NodeState(out_of_service=True, reason=reason)
 
     @property
     def drained(self) -> int:

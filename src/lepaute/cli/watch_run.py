@@ -94,7 +94,7 @@ def _histories(place: str, cluster: str) -> "Mapping[str, NodeHistory]":
     from lepaute.measure.idle_nodes import NodeHistory
     from lepaute.store.backend import NoStoreError
     from lepaute.watch.changelog import names_of_node
-    from lepaute.watch.drains.requested import requested_runs
+    from lepaute.watch.drains import requested_runs
 
     try:
         with opened(place) as watch:

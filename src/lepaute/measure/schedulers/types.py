@@ -194,9 +194,12 @@ class RankLaunch:
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """A node as an administrator sees it: its state in the scheduler's words, and the reason given for it, or ""."""
+    """A node as an administrator sees it: its state in the scheduler's words, and the reason given for it, or "".
 
-    state: str
+    out_of_service: it takes no new jobs (drained or down)
+    """
+
+    state: str = ""
     reason: str = ""
     out_of_service: bool = False
 
