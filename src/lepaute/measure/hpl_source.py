@@ -5,7 +5,9 @@ fresh Debian does not have. The entries made here live in a folder of their own,
 stays as it is and no right is needed to change it.
 """
 
+import contextlib
 import os
+import platform
 import re
 import shutil
 import tarfile
@@ -93,14 +95,16 @@ def source_entries(one_line: str, deb822: str, codename: str) -> tuple[str, str]
     """
     lines = [line for line in map(str.strip, one_line.splitlines()) if re.match(r"deb\s", line)]
     stanzas = [stanza for stanza in map(_fields, re.split(r"\n\s*\n", deb822)) if _is_binary(stanza)]
-    own_lines = [line for line in lines if codename in _suites_of_line(line)]
+    # deb [options] uri suite component...
+    own_lines = [line for line in lines if codename in re.sub(r"\[[^]]*\]", "", line).split()[2:3]]
     own_stanzas = [stanza for stanza in stanzas if codename in stanza.get("suites", "").split()]
     if codename and (own_lines or own_stanzas):
         lines = own_lines
         # Updates and security hold no other version of the package; leaving them out halves what is fetched.
         stanzas = [{**stanza, "suites": codename} for stanza in own_stanzas]
     text = "".join(re.sub(r"^deb\s", "deb-src ", line) + "\n" for line in lines)
-    return text, "\n".join(_stanza_text({**stanza, "types": "deb-src"}) for stanza in stanzas)
+    sources = [{**stanza, "types": "deb-src"} for stanza in stanzas]
+    return text, "\n".join("".join(f"{name.title()}: {value}\n" for name, value in one.items()) for one in sources)
 
 
 def _fields(stanza: str) -> dict[str, str]:
@@ -123,33 +127,18 @@ def _is_binary(stanza: dict[str, str]) -> bool:
     return "deb" in stanza.get("types", "").split() and stanza.get("enabled", "yes").lower() not in ("no", "false", "0")
 
 
-def _suites_of_line(line: str) -> list[str]:
-    """The suite of `deb [options] uri suite component...`."""
-    words = re.sub(r"\[[^]]*\]", "", line).split()
-    return words[2:3]
-
-
-def _stanza_text(stanza: dict[str, str]) -> str:
-    return "".join(f"{name.title()}: {value}\n" for name, value in stanza.items())
-
-
 def _read_all(pattern: str) -> str:
     return "\n\n".join(path.read_text(errors="replace") for path in sorted(Path("/etc/apt").glob(pattern)))
-
-
-def _codename() -> str:
-    try:
-        match = re.search(r"^VERSION_CODENAME=\"?([\w-]+)", Path("/etc/os-release").read_text(), re.MULTILINE)
-    except OSError:
-        return ""
-    return match.group(1) if match else ""
 
 
 def _fetch(folder: Path) -> Path:
     """Have apt put the archive into the folder, with entries and lists of the folder's own."""
     apt = find_program("apt-get", "apt")
     one_line = "\n".join((_read_all("sources.list"), _read_all("sources.list.d/*.list")))
-    lists, stanzas = source_entries(one_line, _read_all("sources.list.d/*.sources"), _codename())
+    codename = ""
+    with contextlib.suppress(OSError):
+        codename = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
+    lists, stanzas = source_entries(one_line, _read_all("sources.list.d/*.sources"), codename)
     if not lists and not stanzas:
         raise EnvironmentProblem(
             f"apt has no source entry for the package {PACKAGE}; set {OVERRIDE} to a copy of {TARBALL}"

@@ -185,15 +185,12 @@ def _run(launcher: Launcher, words: Sequence[str], variables: dict[str, str], fo
 
 def _nothing(returncode: int, mpicc: Path) -> str:
     if returncode != 0:
-        return f"the program ended with {_status(returncode)} before MPI_Init; nothing was recorded"
+        status = f"signal {-returncode}" if returncode < 0 else f"exit status {returncode}"
+        return f"the program ended with {status} before MPI_Init; nothing was recorded"
     return (
         f"the program left no recording: it did not call MPI_Init, or its MPI library is linked statically or is not "
         f"that of {mpicc} (then give --mpicc), or it calls MPI from Fortran by other names than gfortran's"
     )
-
-
-def _status(returncode: int) -> str:
-    return f"signal {-returncode}" if returncode < 0 else f"exit status {returncode}"
 
 
 def _program(words: Sequence[str], launcher: Launcher) -> Path | None:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.measure import schedulers
-from lepaute.study.evaluation import Trial
 from lepaute.study.pools import Group
 from lepaute.study.simulated import Simulated, simulate
 
@@ -125,19 +124,17 @@ class DaskPool:
                 for trial in group:
                     submit([trial])
             else:
-                yield group, [Simulated("", refusal=self._killer(group[0]))]
+                (trial,) = group
+                refusal = (
+                    f"it killed every worker that simulated it (at {trial.point}, seed {trial.seed}); most often for "
+                    "want of memory: make it smaller, or give workers more"
+                )
+                yield group, [Simulated("", refusal=refusal)]
             future.release()
 
     def close(self) -> None:
         self._client.close()
         self._cluster.close()
-
-    @staticmethod
-    def _killer(trial: Trial) -> str:
-        return (
-            f"it killed every worker that simulated it (at {trial.point}, seed {trial.seed}); most often for want of "
-            "memory: make it smaller, or give workers more"
-        )
 
 
 def keep(name: str, configurations: "Configurations") -> None:
