@@ -176,7 +176,6 @@ def check_hpl() -> Iterator[Check]:
 
 
 def _can_be_made(folder: Path) -> bool:
-    """Whether a folder can be written, or made."""
     there = next(path for path in (folder, *folder.parents) if path.exists())
     return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
@@ -292,7 +291,6 @@ def check_load() -> Iterator[Check]:
 
 @_titled("limits")
 def check_limits() -> Iterator[Check]:
-    """Limits of this shell that MPI programs run into."""
     for name, number, least, unit, remedy in (
         ("stack", resource.RLIMIT_STACK, _WANTED_STACK_BYTES, " bytes", "ulimit -s 8192"),
         ("open files", resource.RLIMIT_NOFILE, _WANTED_FILES, "", f"ulimit -n {_WANTED_FILES}"),

@@ -84,7 +84,6 @@ class KernelSet:
     default: Timing | None = None
 
     def environment(self) -> dict[str, str]:
-        """The variables to set for a program that shall run these kernels."""
         return {} if self.coretype_env is None else {CORETYPE: self.coretype_env}
 
 

@@ -47,12 +47,10 @@ class Layout:
 
     @property
     def sockets(self) -> tuple[tuple[int, ...], ...]:
-        """The numbers of the cores of each socket."""
         numbers = dict.fromkeys(core.socket for core in self.cores)
         return tuple(tuple(core.number for core in self.cores if core.socket == socket) for socket in numbers)
 
     def pus(self, cores: Sequence[int]) -> tuple[int, ...]:
-        """The hardware threads that processes on these cores are bound to."""
         return tuple(self.cores[core].pu for core in cores)
 
     def active_beside(self, core: int, active: Collection[int]) -> int:
@@ -68,7 +66,6 @@ class Layout:
 
     @property
     def facts(self) -> LayoutFacts:
-        """As the metadata of an archive have it."""
         return LayoutFacts(
             self.source,
             pu=tuple(core.pu for core in self.cores),

@@ -56,7 +56,6 @@ def sample() -> Sample:
 
 
 def load_between(before: Sample, after: Sample, cores: int) -> Load:
-    """What happened between two samples on a machine of that many cores."""
     own_s = after.own_s - before.own_s
     return Load(
         wall_s=after.monotonic_s - before.monotonic_s,

@@ -36,7 +36,6 @@ def rows_of(text: str) -> list[dict[str, str]]:
 
 
 def header_of_raw(text: str) -> dict[str, str]:
-    """The lines at the head of the file."""
     header = {}
     for line in text.splitlines():
         if not line.startswith("#@"):

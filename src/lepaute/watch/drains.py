@@ -118,7 +118,6 @@ class Limit:
     percent: float | None = None
 
     def of(self, nodes: int) -> int:
-        """How many of so many nodes."""
         return self.number if self.number is not None else int(nodes * float(self.percent or 0.0) / 100.0)
 
 

@@ -55,7 +55,6 @@ def record(
 
 
 def warning(control: str, target: str, message: str) -> Record:
-    """The record of something that was wanted and is not so."""
     return record(control, target, "warning", message)
 
 
@@ -130,7 +129,6 @@ class Journal:
         os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Ends writing; the file stays."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -292,7 +290,6 @@ class NodeLock:
         return None
 
     def release(self) -> None:
-        """Lets others have it."""
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None

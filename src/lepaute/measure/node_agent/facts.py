@@ -134,7 +134,6 @@ def cpuinfo_field(field: str, text: str | None = None) -> str | None:
 
 
 def memory_bytes() -> int:
-    """Physical memory of the node."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 

@@ -65,7 +65,6 @@ class Agent:
                 self._sender.send({"event": event, **fields}, payload[first : first + PIECE_BYTES])
 
     def hello(self, nonce: str) -> None:
-        """The first message: who answers."""
         self._event(
             "hello",
             {
@@ -259,7 +258,6 @@ def main(nonce: str, root: str = "/") -> None:
 
 
 def say_left(sender: Sender) -> None:
-    """The last message."""
     with contextlib.suppress(OSError, ValueError):
         sender.send({"event": "left"})
 

@@ -39,15 +39,12 @@ class Opened:
         self._size = size
 
     def text(self) -> bytes:
-        """All of it (the first `size` bytes)."""
         return os.pread(self._descriptor, self._size, 0)
 
     def number(self) -> int:
-        """Its content as a whole number."""
         return int(self.text())
 
     def close(self) -> None:
-        """To be called once."""
         os.close(self._descriptor)
 
 
@@ -204,7 +201,6 @@ class Found:
         self._networks()
 
     def close(self) -> None:
-        """Closes all files."""
         for opened in self._opened:
             opened.close()
         self._opened.clear()
@@ -341,7 +337,6 @@ def _power_column(files: SystemFiles, folder: str) -> str:
 
 
 def _column_part(label: str) -> str:
-    """Small letters, digits and underscores."""
     return re.sub(r"[^a-z0-9]+", "_", label.lower()).strip("_")
 
 

@@ -29,13 +29,11 @@ class SystemFiles:
         self.root = Path(root)
 
     def path(self, name: str) -> Path:
-        """Where the file is."""
         if name.startswith("/") or ".." in name.split("/"):
             raise ValueError(f"{name!r} is not a name below the root of the system's files")
         return self.root / name
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a file or folder."""
         return self.path(name).exists()
 
     def read(self, name: str) -> str:

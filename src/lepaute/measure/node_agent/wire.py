@@ -75,7 +75,6 @@ class Silence:
         self._lock = threading.Lock()
 
     def heard(self) -> None:
-        """The other end has sent something."""
         with self._lock:
             self._counted_s, self._looked_s = 0.0, self._clock()
 
@@ -120,7 +119,6 @@ class Incoming:
         return last
 
     def drop_all(self) -> None:
-        """Removes what came in part."""
         for arriving in self._open.values():
             if arriving is not None:
                 arriving.drop()

@@ -209,7 +209,6 @@ def _oarsub(request: Request, name: str) -> list[str]:
 
 
 def _submitted(argv: list[str], what: str) -> str:
-    """The number of the job that oarsub submits."""
     answer = run_command(argv, what=what, timeout_s=ANSWER_S)
     job = _SUBMITTED.search(answer.stdout)
     if job is None:
@@ -222,7 +221,6 @@ def _oarstat(job: str) -> list[str]:
 
 
 def _status(job: str) -> Mapping[str, object]:
-    """What `oarstat` says of a job."""
     for status in _jobs(*_oarstat(job)):
         if (_number(status) or job) == job:
             return status
