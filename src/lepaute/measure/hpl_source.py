@@ -211,11 +211,6 @@ def unpack_source(folder: Path) -> None:
     extract(hpcc_tarball(), folder)
 
 
-def source_key() -> str:
-    """What names the version of HPL's source."""
-    return SHA256
-
-
 def hpl_include_flags(folder: Path) -> tuple[str, ...]:
     """Compiler options for a file of ours that includes hpl.h or hpcc.h of a built HPL."""
     return ("-DHPL_CALL_CBLAS", f"-I{folder / 'hpl/include'}", f"-I{folder / 'include'}")

@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.kit.node_sets import check_node_name, fold_node_set
+from lepaute.kit.node_sets import check_node_name, fold_node_set, parse_node_set
 from lepaute.kit.sessions import kill_session
 from lepaute.measure.schedulers.types import (
     JOB_NAME,
@@ -37,7 +37,7 @@ from lepaute.measure.schedulers.types import (
     warn_of_unused,
     word_options,
 )
-from lepaute.measure.switches import Switches, switches_of_slurm
+from lepaute.measure.switches import Switches
 
 _GRACE_S = 10.0
 _POLL_S = 1.0
@@ -46,6 +46,7 @@ _HEALTH_S = 15.0
 _JOB_ID = "[0-9]{1,12}([_+][0-9]{1,12})?"
 _GRANTED = re.compile(r"Granted job allocation ([0-9]+)")
 _PENDING = re.compile(r"Pending job allocation ([0-9]+)")
+_LEAF = re.compile(r"^SwitchName=(\S+)\s+Level=0\b.*?\bNodes=(\S+)", re.MULTILINE)
 _SUBMITTED = re.compile(r"([0-9]+)(;.*)?")
 #: States in which a node takes no new jobs; Slurm adds signs such as * for a node that does not answer.
 _OUT = ("drain", "drng", "down", "fail", "maint", "not_responding")
@@ -145,7 +146,7 @@ class SlurmScheduler(Scheduler):
     def switches(self) -> Switches:
         """Those of topology.conf; none where the administrators wrote none."""
         try:
-            return switches_of_slurm(answer_of(["scontrol", "show", "topology"], "the switches of Slurm"))
+            return switches_of_topology(answer_of(["scontrol", "show", "topology"], "the switches of Slurm"))
         except EnvironmentProblem:
             return Switches()
 
@@ -162,6 +163,20 @@ class SlurmScheduler(Scheduler):
             raise EnvironmentProblem(f"{node} is {now.state if now else 'no node of Slurm'} now")
         words = ["scontrol", "update", f"nodename={node}", "state=drain", f"reason={' '.join(reason.split())[:200]}"]
         answer_of(words, f"draining {node}", _HEALTH_S)
+
+
+def switches_of_topology(text: str) -> Switches:
+    """The leaf switches in what `scontrol show topology` prints; none where it prints none that can be read."""
+    found: dict[str, tuple[str, ...]] = {}
+    for match in _LEAF.finditer(text):
+        try:
+            found.setdefault(match[1], parse_node_set(match[2]))
+        except InputError:
+            return Switches()
+    try:
+        return Switches(tuple(found.values()))
+    except InputError:  # nodes of several switches, such as those of two networks: that is no tree
+        return Switches()
 
 
 def node_states(partition: str | None) -> dict[str, NodeState]:
