@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lepaute.archive.metadata import LayoutFacts
 from lepaute.archive.setups.topology import Object, walk
@@ -107,7 +107,7 @@ def from_hwloc(xml: str, allowed: Collection[int]) -> Layout | None:
         node = _nearest(around, lambda outer: outer.kind == "NUMANode")
         numa = id(node) if node is not None else _lowest_bit(each.attributes.get("nodeset", ""))
         thread = int(number)
-        found.append(_Thread(thread, id(core) if core is not None else -thread, id(socket), numa, id(l3 or socket)))
+        found.append(_Thread(thread, id(socket), numa, id(l3 or socket), id(core) if core is not None else -thread))
 
     if not walk(xml, seen) or {each.pu for each in found} != set(allowed):
         return None
@@ -126,22 +126,12 @@ def from_sysfs(places: Sequence[Mapping[str, Any]], allowed: Collection[int]) ->
         package = place.get("package") or 0
         cache = place.get("cache") or [-1 - package]
         core = min(set(place.get("siblings") or ()) & set(allowed), default=thread)
-        found.append(_Thread(thread, core, package, place.get("numa") or 0, min(cache)))
-
-    def first(of: Callable[[_Thread], int]) -> dict[int, int]:
-        result: dict[int, int] = {}
-        for each in found:
-            result.setdefault(of(each), each.pu)
-        return result
-
-    levels: tuple[Callable[[_Thread], int], ...] = (
-        lambda each: each.socket,
-        lambda each: each.numa,
-        lambda each: each.l3,
-        lambda each: each.core,
-    )
-    lowest = [first(level) for level in levels]
-    found.sort(key=lambda each: [known[level(each)] for level, known in zip(levels, lowest, strict=True)])
+        found.append(_Thread(thread, package, place.get("numa") or 0, min(cache), core))
+    lowest: dict[tuple[int, int], int] = {}
+    for each in found:
+        for part in enumerate(each[1:]):
+            lowest.setdefault(part, each.pu)
+    found.sort(key=lambda each: [lowest[part] for part in enumerate(each[1:])])
     return Layout(_numbered(found), "sysfs")
 
 
@@ -162,15 +152,14 @@ def made_up_layout(text: str, pus: Sequence[int]) -> Layout:
     return Layout(tuple(cores), f"{MADE_UP}={text}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Thread:
-    """A hardware thread, and what it is in: any numbers that are equal where the parts are."""
+class _Thread(NamedTuple):
+    """A hardware thread, and what it is in, the largest part first: any numbers that are equal where the parts are."""
 
     pu: int
-    core: int
     socket: int
     numa: int
     l3: int
+    core: int
 
 
 def _numbered(threads: Sequence[_Thread]) -> tuple[Core, ...]:
@@ -178,22 +167,12 @@ def _numbered(threads: Sequence[_Thread]) -> tuple[Core, ...]:
     by_core: dict[int, list[_Thread]] = {}
     for each in threads:
         by_core.setdefault(each.core, []).append(each)
-    sockets: dict[int, int] = {}
-    nodes: dict[int, int] = {}
-    caches: dict[int, int] = {}
+    numbers: tuple[dict[int, int], ...] = ({}, {}, {})
     cores = []
-    for number, mine in enumerate(by_core.values()):
-        one = mine[0]
-        cores.append(
-            Core(
-                number,
-                one.pu,
-                sockets.setdefault(one.socket, len(sockets)),
-                nodes.setdefault(one.numa, len(nodes)),
-                caches.setdefault(one.l3, len(caches)),
-                tuple(each.pu for each in mine),
-            )
-        )
+    for number, members in enumerate(by_core.values()):
+        pu, *parts, _core = members[0]
+        socket, numa, l3 = (known.setdefault(part, len(known)) for known, part in zip(numbers, parts, strict=True))
+        cores.append(Core(number, pu, socket, numa, l3, tuple(each.pu for each in members)))
     return tuple(cores)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .system_files import SystemFiles, why
@@ -65,7 +66,7 @@ class Sensor:
 class Gauge(Sensor):
     """A number that is a quantity itself, in a unit of `scale` of the column's."""
 
-    def __init__(self, column: str, opened: Opened, scale: float) -> None:
+    def __init__(self, opened: Opened, column: str, scale: float) -> None:
         super().__init__(opened, column)
         self._scale = scale
         opened.number()
@@ -80,7 +81,7 @@ class Counter(Sensor):
     A counter that falls was started anew (a driver loaded again): what it then says is what was added since.
     """
 
-    def __init__(self, column: str, opened: Opened, scale: int = 1) -> None:
+    def __init__(self, opened: Opened, column: str, scale: int = 1) -> None:
         super().__init__(opened, column)
         self._scale = scale
         self._last = opened.number()
@@ -96,9 +97,9 @@ class Counter(Sensor):
 class Energy(Sensor):
     """Mean power since the sample before, from a counter of microjoules that starts again after its range."""
 
-    def __init__(self, column: str, opened: Opened, range_uj: int, now_s: float) -> None:
+    def __init__(self, opened: Opened, column: str, range_uj: str, now_s: float) -> None:
         super().__init__(opened, column)
-        self._range_uj = range_uj
+        self._range_uj = int(range_uj)
         self._last_uj, self._last_s = opened.number(), now_s
 
     def read(self, row: Row, now_s: float) -> None:
@@ -209,6 +210,14 @@ class Found:
         self._opened.append(Opened(self._files, name, size))
         return self._opened[-1]
 
+    def _add(self, make: Callable[..., Sensor], name: str, *arguments: Any, size: int = 64) -> str:
+        """Opens the file of a sensor and makes it; why there is none, else ""."""
+        try:
+            self.sensors.append(make(self._open(name, size), *arguments))
+        except (OSError, ValueError) as error:
+            return _reason(error)
+        return ""
+
     def _name(self, text: str) -> str:
         """A column's part from a label; a second one of a name gets a number."""
         base = _column_part(text) or "unnamed"
@@ -220,15 +229,9 @@ class Found:
 
     def _frequencies(self) -> None:
         files, cores = self._files, self._files.cores()
-        failures = []
-        before = len(self.sensors)
-        for cpu in cores:
-            name = f"sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq"
-            try:
-                self.sensors.append(Gauge(f"frequency_core{cpu}_hz", self._open(name), 1e3))
-            except (OSError, ValueError) as error:
-                failures.append(_reason(error))
-        if len(self.sensors) > before:
+        places = {cpu: f"sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq" for cpu in cores}
+        failures = [self._add(Gauge, name, f"frequency_core{cpu}_hz", 1e3) for cpu, name in places.items()]
+        if "" in failures:
             return
         flags = re.search(r"^flags\s*:.*\baperfmperf\b", files.read_or("proc/cpuinfo"), re.MULTILINE)
         if flags and cores:
@@ -259,7 +262,7 @@ class Found:
                 if took_s > _SLOWEST_S and file != "temp":
                     failures.append(f"{label}: left out, a reading takes {took_s * 1e3:.1f} ms")
                     continue
-                self.sensors.append(Gauge(f"temperature_{self._name(label)}_celsius", opened, 1e-3))
+                self.sensors.append(Gauge(opened, f"temperature_{self._name(label)}_celsius", 1e-3))
         if failures or len(self.sensors) == before:
             message = "; ".join(failures) or "the kernel shows no sensor (a virtual machine, or a driver is missing)"
             self.absent.append(Absent("temperature", message))
@@ -274,12 +277,11 @@ class Found:
             column = _power_column(files, folder)
             if column in seen:
                 continue  # the same package through another interface (intel-rapl-mmio)
-            try:
-                largest = int(files.read_or(f"{folder}/max_energy_range_uj", "0") or 0)
-                self.sensors.append(Energy(column, self._open(name), largest, now_s))
+            largest = files.read_or(f"{folder}/max_energy_range_uj") or "0"
+            if problem := self._add(Energy, name, column, largest, now_s):
+                failures.append(f"{column}: {problem}")
+            else:
                 seen.add(column)
-            except (OSError, ValueError) as error:
-                failures.append(f"{column}: {_reason(error)}")
         if failures or not seen:
             message = (
                 "; ".join(failures) or "the kernel shows no RAPL counter (a virtual machine, or no intel_rapl_msr)"
@@ -293,10 +295,8 @@ class Found:
             ("processors", "proc/stat", 1024, Processors),
         )
         for what, name, size, make in makers:
-            try:
-                self.sensors.append(make(self._open(name, size)))
-            except (OSError, ValueError) as error:
-                self.absent.append(Absent(what, f"/{name}: {_reason(error)}"))
+            if problem := self._add(make, name, size=size):
+                self.absent.append(Absent(what, f"/{name}: {problem}"))
 
     def _networks(self) -> None:
         files = self._files
@@ -313,11 +313,9 @@ class Found:
             if label == "lo":
                 continue
             column = self._name(label)
-            try:
-                self.sensors.append(Counter(f"network_{column}_received_bytes", self._open(received), scale))
-                self.sensors.append(Counter(f"network_{column}_sent_bytes", self._open(sent), scale))
-            except (OSError, ValueError) as error:
-                self.absent.append(Absent(f"network {label}", _reason(error)))
+            unread = self._add(Counter, received, f"network_{column}_received_bytes", scale)
+            if problem := unread or self._add(Counter, sent, f"network_{column}_sent_bytes", scale):
+                self.absent.append(Absent(f"network {label}", problem))
         if len(self.sensors) == before:
             self.absent.append(Absent("network", "the node has no interface but its loopback"))
 
