@@ -16,7 +16,7 @@ from lepaute.measure.layout import made_up_layout
 from lepaute.measure.machine_load import Sample
 from lepaute.measure.plan import QUICK, plan, room
 from lepaute.measure.probes import Probes
-from lepaute.measure.schedulers.types import Given, NodeAddress
+from lepaute.measure.schedulers.types import Allocation, NodeAddress
 
 #: Runs of a quick calibration of one node, and of each block; the tests of send-completion semantics come after.
 TWO = made_up_layout("1x2", (0, 1))
@@ -103,8 +103,8 @@ class FakeMachine:
     def runs(self) -> list[str]:
         return (self.folder / "runs").read_text().split()
 
-    def acquire(self, _request: object, _tell: object) -> Given:
-        return Given(tuple(NodeAddress(name) for name in self.nodes))
+    def acquire(self, _request: object, _tell: object) -> Allocation:
+        return Allocation(tuple(NodeAddress(name) for name in self.nodes))
 
 
 def fake_machine(folder: Path, monkeypatch: pytest.MonkeyPatch, engine: int, *, sentinels: bool = False) -> FakeMachine:

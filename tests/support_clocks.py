@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lepaute.measure.probe_source import C_FLAGS, probe_source
+from lepaute.measure.toolchain import C_FLAGS, probe_source
 
 Int64, Double = ctypes.c_int64, ctypes.c_double
 

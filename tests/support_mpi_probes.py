@@ -10,7 +10,7 @@ from support_limits import HANG_S
 
 from lepaute.kit.mpi_launcher import Launcher
 from lepaute.kit.mpi_library import MpiLibrary, find_library
-from lepaute.measure.probe_source import C_FLAGS, probe_source
+from lepaute.measure.toolchain import C_FLAGS, probe_source
 
 CLOCKS = ("clock_sync.c", "clock_exchange.c", "clock_model.c", "clock_offset.c", "clock_source.c")
 COLLECTIVES = (

@@ -43,7 +43,7 @@ from support.report import finish
 from support.smpi_cases import EXACT, SmpiCase, cases_of, emulated, emulation_inputs, mean, native, shared_platform
 
 from lepaute.errors import LepauteError
-from lepaute.measure.hpl_source import source_key, unpack_source
+from lepaute.measure.hpl_source import SHA256, unpack_source
 from lepaute.simulate.apps.hpl.emulation import build_hpl_smpi
 from lepaute.simulate.apps.hpl.parameters import BROADCASTS, SWAPS
 
@@ -111,7 +111,7 @@ def compare(table: Path, cases: list[SmpiCase]) -> None:
 
     Ends the program where the two engines do not send as many messages: then they do not run the same program.
     """
-    program, platform = build_hpl_smpi(unpack_source, source_key()), shared_platform()
+    program, platform = build_hpl_smpi(unpack_source, SHA256), shared_platform()
     rows = {key_of(row): row for row in read(table)}
     for at, case in enumerate(cases):
         key = key_of(named(case))

@@ -59,10 +59,9 @@ def scenario(options: argparse.Namespace, folder: Path, farm: object) -> "Iterat
     from farms.slurm import SlurmFarm
     from support_run import run_lepaute
 
-    from lepaute.measure.schedulers.slurm_nodes import drain_slurm_node, slurm_nodes
+    from lepaute.measure.schedulers import scheduler
     from lepaute.store import open_store
-    from lepaute.watch.drains.decision import SETTLED_S, SchedulerState
-    from lepaute.watch.drains.health import Drains, node_health
+    from lepaute.watch.drains import SETTLED_S, Drains, node_health
 
     assert isinstance(farm, SlurmFarm)
     days = options.before + options.after
@@ -85,20 +84,20 @@ def scenario(options: argparse.Namespace, folder: Path, farm: object) -> "Iterat
         yield "nodes tested again", SLOWED, ", ".join(test["node"] for test in done["tests"])
     found = run_lepaute("watch", "health", NODES, "--store", "store", "--drain", "--most", 1, folder=folder).stdout
     yield "drained", SLOWED, nodes_of(found, "drained now")
-    reasons = {name: node.reason for name, node in slurm_nodes().items() if node.out_of_service}
+    reasons = {name: node.reason for name, node in scheduler("slurm").node_states().items() if node.out_of_service}
     print(f"Slurm says: {reasons}\n")
     yield "out of service in Slurm", SLOWED, ", ".join(reasons)
     farm.run("scontrol", "update", f"nodename={SLOWED}", "state=resume")
     for later_s in (SETTLED_S + 10, SETTLED_S + DAY_S):
-        states = {name: SchedulerState(node.out_of_service, node.reason) for name, node in slurm_nodes().items()}
+        states = scheduler("slurm").node_states()
         with open_store(folder / "store") as store:
-            drains = Drains(states, 1, drain_slurm_node)
+            drains = Drains(states, 1, scheduler("slurm").drain)
             (health,) = node_health(store, "", [SLOWED], time.time() + later_s, drains)
         yield f"after {later_s / 3600:.1f} h", "RESUMED", health.verdict.name
     yield (
         "out of service at the end",
         "none",
-        ", ".join(n for n, s in slurm_nodes().items() if s.out_of_service) or "none",
+        ", ".join(n for n, s in scheduler("slurm").node_states().items() if s.out_of_service) or "none",
     )
 
 

@@ -12,7 +12,7 @@ import csv
 from pathlib import Path
 
 import lepaute as lp
-from lepaute.measure.probe_source import C_FLAGS, probe_source
+from lepaute.measure.toolchain import C_FLAGS, probe_source
 
 SOURCES = ("probe_dgemm.c", "content.c", "kernel_log.c", "probe_common.c")
 HEADERS = ("content.h", "kernel_log.h", "probe_common.h")

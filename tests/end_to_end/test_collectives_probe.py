@@ -20,7 +20,7 @@ from lepaute.measure.comparison.cases import (
     REDUCTIONS,
     forms_of,
 )
-from lepaute.measure.probe_source import C_FLAGS
+from lepaute.measure.toolchain import C_FLAGS
 
 pytestmark = pytest.mark.machine
 

@@ -10,10 +10,10 @@ import pytest
 from farms.slurm import SlurmFarm
 from support_run import run_lepaute
 
-from lepaute.measure.schedulers.slurm_nodes import SlurmNode, drain_slurm_node, slurm_nodes
+from lepaute.measure.schedulers.slurm import SlurmScheduler
+from lepaute.measure.schedulers.types import NodeState
 from lepaute.store import open_store
-from lepaute.watch.drains.decision import SETTLED_S, SchedulerState, Verdict
-from lepaute.watch.drains.health import Drains, NodeHealth, node_health
+from lepaute.watch.drains import SETTLED_S, Drains, NodeHealth, Verdict, node_health
 
 pytestmark = [pytest.mark.nodes, pytest.mark.slow]
 NODES = [f"n{number}" for number in range(1, 13)]
@@ -61,13 +61,13 @@ def health(store: Path, node: str, *options: object) -> tuple[int, str]:
 
 def later(store: Path, seconds: float, most: int) -> list[NodeHealth]:
     """What a health check does so many seconds from now."""
-    states = {name: SchedulerState(node.out_of_service, node.reason) for name, node in slurm_nodes().items()}
+    states = SlurmScheduler().node_states()
     with open_store(store) as opened:
         named = {node: ("farm", node) for node in REGRESSED}
-        return node_health(opened, named, time.time() + seconds, Drains(states, most, drain_slurm_node))
+        return node_health(opened, named, time.time() + seconds, Drains(states, most, SlurmScheduler().drain))
 
 
-def ours(nodes: dict[str, SlurmNode]) -> set[str]:
+def ours(nodes: dict[str, NodeState]) -> set[str]:
     return {name for name, node in nodes.items() if node.reason.startswith("lepaute: ")}
 
 
@@ -82,7 +82,7 @@ def test_regressed_nodes_are_drained_within_the_limit_and_administrators_are_obe
         for node in REGRESSED:
             assert "a confirmation run is asked for" in health(store, node, "--drain", "--most", 2)[1]
             assert "waiting for the confirmation run" in health(store, node, "--drain", "--most", 2)[1]
-        assert ours(slurm_nodes()) == set()
+        assert ours(SlurmScheduler().node_states()) == set()
         slurm.run("scontrol", "update", "nodename=n4", "state=drain", "reason=new disk")
         with open_store(store) as opened:
             confirming = [rows(node, f"{node}-again", time.time(), 0.9 * RATE) for node in REGRESSED]
@@ -91,7 +91,7 @@ def test_regressed_nodes_are_drained_within_the_limit_and_administrators_are_obe
         with ThreadPoolExecutor(4) as pool:
             said = list(pool.map(lambda node: health(store, node, "--drain", "--most", 2), REGRESSED))
         assert all(status == 1 for status, _ in said)
-        nodes = slurm_nodes()
+        nodes = SlurmScheduler().node_states()
         first = ours(nodes)
         assert len(first) == 2
         assert nodes["n4"].reason == "new disk"
@@ -106,13 +106,13 @@ def test_regressed_nodes_are_drained_within_the_limit_and_administrators_are_obe
         assert verdicts == {
             resumed: Verdict.RESUMED, kept: Verdict.DRAINED, spared: Verdict.DRAIN, "n4": Verdict.TAKEN
         }  # fmt: skip
-        assert ours(slurm_nodes()) == {kept, spared}
+        assert ours(SlurmScheduler().node_states()) == {kept, spared}
         later(store, 3 * SETTLED_S, most=4)
-        assert ours(slurm_nodes()) == {kept, spared}
-        assert slurm_nodes()["n4"].reason == "new disk"
+        assert ours(SlurmScheduler().node_states()) == {kept, spared}
+        assert SlurmScheduler().node_states()["n4"].reason == "new disk"
     finally:
         for node in REGRESSED:
-            if slurm_nodes()[node].out_of_service:
+            if SlurmScheduler().node_states()[node].out_of_service:
                 slurm.run("scontrol", "update", f"nodename={node}", "state=resume")
 
 
@@ -125,6 +125,6 @@ def test_nothing_is_drained_where_the_store_cannot_be_read(slurm: SlurmFarm, sto
         assert status == 2
         assert len(text.splitlines()) == 1
     assert health(store, "n1", "--drain", "--partition", "nowhere")[0] == 2
-    nodes = slurm_nodes()
+    nodes = SlurmScheduler().node_states()
     assert tuple(nodes) == slurm.names
     assert not any(node.out_of_service for node in nodes.values())

@@ -8,7 +8,7 @@ import pytest
 from oracles.recorded_hpl import lepaute
 
 from lepaute import Hpl
-from lepaute.measure.hpl_source import source_key, unpack_source
+from lepaute.measure.hpl_source import SHA256, unpack_source
 from lepaute.platform import load_platform, override
 from lepaute.simulate import Layers, predict
 from lepaute.simulate.apps.hpl.emulation import build_hpl_smpi
@@ -43,7 +43,7 @@ PLATFORM = override(load_platform("dahu-2020-01"), AS_SMPI)
 
 @pytest.mark.parametrize("hpl", CASES, ids=str)
 def test_the_native_engine_and_the_real_code_agree(hpl: Hpl) -> None:
-    program = build_hpl_smpi(unpack_source, source_key(), copy_l=hpl.copy_l)
+    program = build_hpl_smpi(unpack_source, SHA256, copy_l=hpl.copy_l)
     emulated = predict(hpl, PLATFORM, runs=1, layers=QUIET, engine=Smpi(program))
     native = predict(hpl, PLATFORM, runs=1, layers=QUIET)
     assert emulated.simulation.messages == native.simulation.messages
@@ -58,7 +58,7 @@ def test_the_native_engine_and_the_real_code_agree(hpl: Hpl) -> None:
 
 def test_a_seed_draws_the_day_that_the_native_engine_draws() -> None:
     hpl = Hpl(n=2000, nb=128, p=1, q=1)  # nothing but computing: what differs is the noise of single calls
-    program = build_hpl_smpi(unpack_source, source_key())
+    program = build_hpl_smpi(unpack_source, SHA256)
     days = Layers(noise=False)
     emulated = predict(hpl, PLATFORM, runs=3, seed=5, layers=days, engine=Smpi(program))
     native = predict(hpl, PLATFORM, runs=3, seed=5, layers=days)

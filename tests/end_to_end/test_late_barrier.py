@@ -7,7 +7,7 @@ import pandas
 import pytest
 from support_mpi_probes import COLLECTIVES, MpiProbe
 
-from lepaute.measure.probe_source import C_FLAGS
+from lepaute.measure.toolchain import C_FLAGS
 from lepaute.stats.clock_models import ClockModels, Spreads, exit_skew
 
 pytestmark = pytest.mark.machine

@@ -9,8 +9,8 @@ from farms.slurm import SlurmFarm
 from support_limits import HANG_S, wait_until
 from support_run import run_lepaute, start_lepaute
 
-from lepaute.measure.idle_nodes.batch import JOB_NAME
-from lepaute.measure.idle_nodes.records import submitted_tests
+from lepaute.measure.idle_nodes import submitted_tests
+from lepaute.measure.schedulers.types import JOB_NAME
 from lepaute.store import open_store
 
 pytestmark = [pytest.mark.nodes, pytest.mark.slow]

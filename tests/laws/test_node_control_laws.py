@@ -10,9 +10,9 @@ import fake_machines as machines
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lepaute.measure.node_agent.command_run import Ran
 from lepaute.measure.node_agent.control import Controls, undo_leftover
-from lepaute.measure.node_agent.control_wishes import problems
+from lepaute.measure.node_agent.control_settings import problems
+from lepaute.measure.node_agent.system_files import Ran
 
 _frequencies = st.sampled_from([1.0e9, 1.7e9, 2.1e9, 3.7e9, 9.9e9])
 wishes = st.fixed_dictionaries(

@@ -12,7 +12,7 @@ import pytest
 from support_limits import HANG_S, wait_until
 
 from lepaute.kit.sessions import kill_session, session_members
-from lepaute.measure.nodes import bootstrap
+from lepaute.measure.nodes import channel
 
 SHORTER = {b"ALIVE_S = 5.0": b"ALIVE_S = 0.1", b"CUT_S = 60.0": b"CUT_S = 1.0"}
 
@@ -21,11 +21,11 @@ class BareAgent:
     """An agent that a test speaks to itself."""
 
     def __init__(self) -> None:
-        _, _, program = bootstrap.agent_program("nonce").partition(b"\n")
+        _, _, program = channel.agent_program("nonce").partition(b"\n")
         for limit, shorter in SHORTER.items():
             assert limit in program, "the limit is called otherwise now"
             program = program.replace(limit, shorter)
-        argv = [sys.executable, "-I", "-c", bootstrap._FIRST]
+        argv = [sys.executable, "-I", "-c", channel._FIRST]
         self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.write(str(len(program)).encode() + b"\n" + program)
         self.read()

@@ -12,7 +12,7 @@ import pytest
 from support_limits import HANG_S
 from support_nodes import Remembered
 
-from lepaute.measure.nodes.bootstrap import BESIDE, PACKAGE
+from lepaute.measure.nodes.channel import BESIDE, PACKAGE
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.pool import Pool
 from lepaute.measure.schedulers.types import NodeAddress

@@ -15,8 +15,7 @@ from lepaute.measure.calibration.campaign import calibrate
 from lepaute.measure.calibration.job import Calibration
 from lepaute.measure.kernel_set import KernelSet, Timing
 from lepaute.measure.nodes.group import Nodes
-from lepaute.measure.nodes.programs import why_not
-from lepaute.measure.nodes.results import Result
+from lepaute.measure.nodes.results import Result, why_not
 
 pytest_plugins = ["support_calibration_fixtures"]
 

@@ -165,7 +165,7 @@ def test_the_exit_status_is_2_only_when_something_is_missing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], status: str, code: int
 ) -> None:
     check = Check("C compiler", status, "found this", "do that")  # type: ignore[arg-type]
-    monkeypatch.setattr(doctor, "_CHECKS", (("C compiler", lambda: [check]),))
+    monkeypatch.setattr(doctor, "_CHECKS", {"C compiler": lambda: [check]})
     assert main(["doctor", "--json"]) == code
     assert json.loads(capsys.readouterr().out) == {
         "checks": [{"name": "C compiler", "status": status, "found": "found this", "remedy": "do that"}]
@@ -179,7 +179,7 @@ def test_into_a_pipe_a_finding_is_one_line_that_nothing_breaks(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found, remedy = "a path " + "/very/long" * 30, "install " + "this and that " * 20 + "."
-    monkeypatch.setattr(doctor, "_CHECKS", (("HPL", lambda: [Check("HPL", "warning", found, remedy)]),))
+    monkeypatch.setattr(doctor, "_CHECKS", {"HPL": lambda: [Check("HPL", "warning", found, remedy)]})
     assert main(["doctor"]) == 0
     _titles, line = capsys.readouterr().out.splitlines()
     assert line.split("  ", 1)[0] == "warning"

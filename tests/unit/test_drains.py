@@ -9,10 +9,10 @@ import pytest
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.measure.schedulers import slurm_nodes as of_slurm
+from lepaute.measure.schedulers.slurm import SlurmScheduler
+from lepaute.measure.schedulers.types import NodeState
 from lepaute.store import Store, open_store
-from lepaute.watch.drains.decision import MARK, SETTLED_S, SchedulerState, Verdict
-from lepaute.watch.drains.health import Drains, NodeHealth, node_health
+from lepaute.watch.drains import MARK, SETTLED_S, Drains, NodeHealth, Verdict, node_health
 
 pytestmark = pytest.mark.slow
 DAYS, NOW_S = 50, 1.7e9 + 60 * 86_400.0
@@ -50,11 +50,11 @@ class Scheduler:
     """Nodes called demo-1 to demo-12, all in service at first."""
 
     def __init__(self) -> None:
-        self.states = {f"demo-{node}": SchedulerState(out_of_service=False) for node in range(1, 13)}
+        self.states = {f"demo-{node}": NodeState(out_of_service=False) for node in range(1, 13)}
 
     def drain(self, node: str, reason: str) -> None:
         assert reason.startswith(MARK)
-        self.states[node] = SchedulerState(out_of_service=True, reason=reason)
+        self.states[node] = NodeState(out_of_service=True, reason=reason)
 
     @property
     def drained(self) -> int:
@@ -110,10 +110,10 @@ def test_a_node_that_the_limit_does_not_count_is_refused_and_nothing_is_done(con
 def test_drains_and_events_need_the_cluster_where_the_store_has_several(
     confirmed: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    slurm = {f"demo-{node}": of_slurm.SlurmNode(f"demo-{node}", "idle", "") for node in range(1, 13)}
+    slurm = {f"demo-{node}": NodeState("idle") for node in range(1, 13)}
     drained: list[str] = []
-    monkeypatch.setattr(of_slurm, "slurm_nodes", lambda _: slurm)
-    monkeypatch.setattr(of_slurm, "drain_slurm_node", lambda name, _: drained.append(name))
+    monkeypatch.setattr(SlurmScheduler, "node_states", lambda *_: slurm)
+    monkeypatch.setattr(SlurmScheduler, "drain", lambda _self, name, _reason: drained.append(name))
     words = ["watch", "health", "demo-[1-4]", "--store", str(tmp_path / "store"), "--drain", "--most", "1"]
     assert main(words) == 2
     assert "the store has nodes of demo, other; --drain needs --cluster" in capsys.readouterr().err

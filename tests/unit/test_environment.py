@@ -5,11 +5,9 @@ from pathlib import Path
 
 import fake_machines
 
-from lepaute.measure.node_agent.command_run import Ran, run_command
-from lepaute.measure.node_agent.environment import LARGEST_BYTES, chosen_variables, collect, without_identities
-from lepaute.measure.node_agent.facts import cpuinfo_field
+from lepaute.measure.node_agent.facts import LARGEST_BYTES, chosen_variables, collect, cpuinfo_field, without_identities
 from lepaute.measure.node_agent.redact import Redactor
-from lepaute.measure.node_agent.system_files import SystemFiles
+from lepaute.measure.node_agent.system_files import Ran, SystemFiles, run_command
 
 
 def redact(variables: dict[str, str]) -> dict[str, object]:

@@ -8,7 +8,7 @@ import pytest
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.cache import cache_folder
-from lepaute.measure import apt_source, hpl_source, toolchain
+from lepaute.measure import hpl_source, toolchain
 
 STANZA = """\
 Types: deb
@@ -25,7 +25,7 @@ THIRD_PARTY = "Types: deb\nURIs: http://other.invalid/node\nSuites: nodistro\nCo
 
 
 def test_a_deb822_entry_becomes_a_source_entry_of_the_release_alone() -> None:
-    lines, stanzas = apt_source.source_entries("", STANZA + "\n" + THIRD_PARTY, "bookworm")
+    lines, stanzas = hpl_source.source_entries("", STANZA + "\n" + THIRD_PARTY, "bookworm")
     assert lines == ""
     assert stanzas.count("Types: deb-src\n") == 1
     assert "Suites: bookworm\n" in stanzas
@@ -41,35 +41,35 @@ def test_a_one_line_entry_keeps_its_options_and_third_parties_are_left_out() -> 
         "deb-src http://mirror.invalid/debian bookworm main\n"
         "deb http://cloud.invalid/apt sdk-bookworm main\n"
     )
-    lines, _ = apt_source.source_entries(text, "", "bookworm")
+    lines, _ = hpl_source.source_entries(text, "", "bookworm")
     expected = "[arch=amd64 signed-by=/usr/share/keyrings/x.gpg] http://mirror.invalid/debian bookworm main"
     assert lines == f"deb-src {expected}\n"
 
 
 def test_without_an_entry_of_the_release_all_entries_are_tried() -> None:
     # A rolling machine says "sid" in its entries and something else, or nothing, in os-release.
-    lines, stanzas = apt_source.source_entries("deb http://mirror.invalid/debian sid main", STANZA, "")
+    lines, stanzas = hpl_source.source_entries("deb http://mirror.invalid/debian sid main", STANZA, "")
     assert lines == "deb-src http://mirror.invalid/debian sid main\n"
     assert "Suites: bookworm bookworm-updates\n" in stanzas
 
 
 def test_disabled_and_source_only_stanzas_are_no_binary_entries() -> None:
     disabled, source = STANZA + "Enabled: no\n", STANZA.replace("Types: deb", "Types: deb-src")
-    assert apt_source.source_entries("", f"{disabled}\n{source}", "bookworm") == ("", "")
+    assert hpl_source.source_entries("", f"{disabled}\n{source}", "bookworm") == ("", "")
 
 
 def test_a_given_tarball_with_another_checksum_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = tmp_path / "hpcc.tar.gz"
     wrong.write_bytes(b"not HPL")
-    monkeypatch.setenv(apt_source.OVERRIDE, str(wrong))
+    monkeypatch.setenv(hpl_source.OVERRIDE, str(wrong))
     with pytest.raises(EnvironmentProblem, match=f"{wrong} has SHA-256 .*, expected 0a6fef7ab9f3"):
-        apt_source.hpcc_tarball()
+        hpl_source.hpcc_tarball()
 
 
 def test_a_given_tarball_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(apt_source.OVERRIDE, str(tmp_path / "nowhere.tar.gz"))
+    monkeypatch.setenv(hpl_source.OVERRIDE, str(tmp_path / "nowhere.tar.gz"))
     with pytest.raises(EnvironmentProblem, match=r"LEPAUTE_HPCC_TARBALL is .*nowhere\.tar\.gz; no such file"):
-        apt_source.hpcc_tarball()
+        hpl_source.hpcc_tarball()
 
 
 def _tarball(path: Path, members: dict[str, bytes | str]) -> Path:

@@ -8,10 +8,18 @@ import pytest
 from support_store import small_archive
 
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.measure.idle_nodes.batch import BatchSystem, JobState, WaitingJob
-from lepaute.measure.idle_nodes.order import RETRY_S, NodeHistory, due_nodes
-from lepaute.measure.idle_nodes.records import SubmittedTest, submitted_tests
-from lepaute.measure.idle_nodes.rounds import START_S, NodeTests, Settings, records_held
+from lepaute.measure.idle_nodes import (
+    RETRY_S,
+    START_S,
+    NodeHistory,
+    NodeTests,
+    Settings,
+    SubmittedTest,
+    due_nodes,
+    records_held,
+    submitted_tests,
+)
+from lepaute.measure.schedulers.types import BatchSystem, JobState, WaitingJob
 
 DAY_S = 86_400.0
 NOW_S = 1_795_000_000.0

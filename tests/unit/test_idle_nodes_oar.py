@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.measure.idle_nodes.oar import OarTests
+from lepaute.measure.schedulers.oar import OarTests
 
 _DATA = Path(__file__).parents[1] / "data" / "oar"
 #: By node and resource in OAR 2; a licence is a resource without a node.
@@ -52,8 +52,7 @@ def test_a_node_is_idle_if_all_of_it_is_alive_and_no_job_has_it(oar: Path, answe
 
 
 def test_a_test_is_a_besteffort_job_of_one_node(oar: Path) -> None:
-    tests = OarTests(queue="admin", account="care")
-    assert tests.evicts
+    tests = OarTests(partition="admin", account="care")
     job = tests.submit("chetemi-4.lille.example", ["lepaute", "run", "a b.py"], oar / "x.log", 1800)
     assert job == "36627"
     words = (oar / "oarsub.words").read_text().splitlines()

@@ -13,8 +13,8 @@ from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.locks import hold_lock
 from lepaute.measure.experiment.state import RunState
 from lepaute.measure.experiment.workspace import Workspace
-from lepaute.measure.idle_nodes.rounds import records_held
-from lepaute.measure.node_agent.control_lock import NodeLock
+from lepaute.measure.idle_nodes import records_held
+from lepaute.measure.node_agent.control_journal import NodeLock
 from lepaute.store import open_store
 from lepaute.verify.run_journal import held
 

@@ -7,8 +7,7 @@ import pytest
 from support_limits import HANG_S
 
 from lepaute.errors import InputError
-from lepaute.measure.layout import Layout, from_hwloc, from_sysfs, layout_of, made_up_layout
-from lepaute.measure.layout_here import layout_here
+from lepaute.measure.layout import Layout, from_hwloc, from_sysfs, layout_here, layout_of, made_up_layout
 
 #: As `lstopo --of xml` of hwloc 2 has them: two sockets of two cores with two threads each, the second thread of core c
 #: being c + 4; NUMA nodes stand beside what is in them.

@@ -9,7 +9,8 @@ from lepaute.errors import InputError
 from lepaute.measure.layout import Layout, made_up_layout
 from lepaute.measure.link_plan import flow_counts, plan_links
 from lepaute.measure.plan import FLOWS, FULL, P2P, QUICK, RING, room
-from lepaute.measure.switches import ACROSS, SAME_SWITCH, Switches, switches_of, switches_of_slurm
+from lepaute.measure.schedulers.slurm import switches_of_topology
+from lepaute.measure.switches import ACROSS, SAME_SWITCH, Switches, switches_of
 
 LIMITS = room(QUICK, 64 << 30, 16)
 #: As Slurm 22.05 prints a tree of two levels.
@@ -90,14 +91,14 @@ def test_names_of_one_machine_share_its_cores_and_never_run_side_by_side() -> No
 
 
 def test_slurm_tells_the_leaf_switches_and_a_network_that_is_no_tree_tells_none() -> None:
-    switches = switches_of_slurm(SLURM)
+    switches = switches_of_topology(SLURM)
     assert switches.distance("n1", "n4") == SAME_SWITCH
     assert switches.distance("n4", "n5") == ACROSS
     assert switches.distance("n1", "login") is None
     assert switches.among(["n2", "n7"]).nodes == (("n2",), ("n7",))
     assert switches.among(["n2", "login"]) == Switches()
-    assert switches_of_slurm(SLURM + "SwitchName=other Level=0 Nodes=n[1-2]\n") == Switches()
-    assert switches_of_slurm("slurm_load_topo: No topology information available") == Switches()
+    assert switches_of_topology(SLURM + "SwitchName=other Level=0 Nodes=n[1-2]\n") == Switches()
+    assert switches_of_topology("slurm_load_topo: No topology information available") == Switches()
 
 
 @pytest.mark.parametrize(

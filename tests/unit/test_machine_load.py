@@ -3,7 +3,7 @@
 import pytest
 
 from lepaute.measure.machine_load import Load, Sample, load_between
-from lepaute.measure.node_agent.load import parse_stat
+from lepaute.measure.node_agent.facts import parse_stat
 
 # user nice system idle iowait irq softirq steal guest guest_nice, in ticks
 STAT = "cpu  1000 10 200 9999 55 3 7 40 500 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n"

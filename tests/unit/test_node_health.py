@@ -4,15 +4,15 @@ import pandas
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.watch.drains.decision import SETTLED_S, SchedulerState, Verdict, verdict_of
-from lepaute.watch.drains.limit import limit_of
+from lepaute.measure.schedulers.types import NodeState
+from lepaute.watch.drains import SETTLED_S, Verdict, limit_of, verdict_of
 
 NOW_S = 1e9
 ROW = {"node": "n1", "cpu": 0, "factor": "dgemm_rate_flops", "stratum": "", "before": 100.0, "size": -0.1}
 REGRESSED, WELL = pandas.DataFrame([ROW]), pandas.DataFrame([ROW]).iloc[:0]
-FREE = SchedulerState(out_of_service=False)
-OURS = SchedulerState(out_of_service=True, reason="lepaute: dgemm_rate_flops -10 %")
-THEIRS = SchedulerState(out_of_service=True, reason="new disk")
+FREE = NodeState(out_of_service=False)
+OURS = NodeState(out_of_service=True, reason="lepaute: dgemm_rate_flops -10 %")
+THEIRS = NodeState(out_of_service=True, reason="new disk")
 ASKED = ("requested", NOW_S - 5000)
 DRAINED = ("drained", NOW_S - SETTLED_S - 1)
 
@@ -52,7 +52,7 @@ OLD, CONFIRMING, DENYING = (1e5, 90.0), (1000.0, 90.5), (1000.0, 99.0)
 def test_a_regressed_node(
     jobs: list[tuple[float, float]],
     actions: list[tuple[str, float]],
-    scheduler: SchedulerState | None,
+    scheduler: NodeState | None,
     verdict: Verdict,
 ) -> None:
     assert verdict_of(REGRESSED, values(*jobs), actions, scheduler, NOW_S) is verdict

@@ -11,9 +11,9 @@ import pytest
 from support_limits import HANG_S
 
 import lepaute.measure.node_agent
-from lepaute.measure.node_agent.control_launch import pinning, scheduling, started_as
+from lepaute.measure.node_agent.control_settings import pinning, scheduling, started_as
 from lepaute.measure.node_agent.system_files import SystemFiles
-from lepaute.measure.nodes.bootstrap import BESIDE
+from lepaute.measure.nodes.channel import BESIDE
 
 #: Of the program on the nodes, and those from elsewhere that travel with it.
 MODULES = [

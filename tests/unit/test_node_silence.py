@@ -1,6 +1,6 @@
 """Silence of the other end of a connection is counted only while this process runs itself."""
 
-from lepaute.measure.node_agent.silence import Silence
+from lepaute.measure.node_agent.wire import Silence
 
 
 class Clock:

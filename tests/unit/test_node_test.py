@@ -9,14 +9,19 @@ from support_limits import HANG_S
 
 from lepaute.design.table import read_design
 from lepaute.errors import InputError
+from lepaute.measure import node_test_disk
 from lepaute.measure.layout import Core, Layout
-from lepaute.measure.node_test import disk_script
-from lepaute.measure.node_test.design import FULL, QUICK, node_test_design
-from lepaute.measure.node_test.memory_rows import memory_rows, numa_threads
-from lepaute.measure.node_test.messages import neighbours
-from lepaute.measure.node_test.parameters import Parameters
-from lepaute.measure.node_test.sensors import absent_sensors
-from lepaute.measure.raw_output import rows_of
+from lepaute.measure.node_test import (
+    FULL,
+    QUICK,
+    Parameters,
+    absent_sensors,
+    memory_rows,
+    neighbours,
+    node_test_design,
+    numa_threads,
+)
+from lepaute.measure.probes import rows_of
 from lepaute.watch.factors.performance import FIXED_SIZE
 from lepaute.watch.factors.regression import TERMS
 
@@ -89,7 +94,7 @@ def test_sensors_without_a_number_are_absent() -> None:
 
 
 def test_the_disk_script_writes_and_reads_and_leaves_nothing(tmp_path: Path) -> None:
-    words = [sys.executable, disk_script.__file__, str(tmp_path), "2", str(8 << 20), "10"]
+    words = [sys.executable, node_test_disk.__file__, str(tmp_path), "2", str(8 << 20), "10"]
     done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=HANG_S)
     rows = rows_of(done.stdout)
     assert [row["operation"] for row in rows] == ["write", "read"] * 2

@@ -22,8 +22,7 @@ from lepaute.kit.sessions import session_members
 from lepaute.measure.nodes import channel as channels
 from lepaute.measure.nodes import group
 from lepaute.measure.nodes.channel import Channel, NodeLost, NodeRefused
-from lepaute.measure.nodes.clock import best_offset, clock_offset
-from lepaute.measure.nodes.pool import Pool
+from lepaute.measure.nodes.pool import Pool, best_offset, clock_offset
 from lepaute.measure.nodes.results import MOST_OUTPUT_BYTES, CommandFailed
 from lepaute.measure.schedulers.types import NodeAddress
 

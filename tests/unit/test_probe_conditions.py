@@ -10,7 +10,7 @@ import pytest
 from support_limits import HANG_S
 
 import lepaute as lp
-from lepaute.measure.probe_source import C_FLAGS, probe_source
+from lepaute.measure.toolchain import C_FLAGS, probe_source
 
 pytestmark = pytest.mark.machine
 

@@ -11,7 +11,7 @@ from support_probes import run_dgemm, run_steps
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure import probes
-from lepaute.measure.layout_here import layout_here
+from lepaute.measure.layout import layout_here
 
 pytestmark = pytest.mark.machine
 

@@ -7,9 +7,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from long_tests import long_but
 
-from lepaute.measure.node_agent.environment import chosen_variables
-from lepaute.measure.node_agent.redact import REDACTED, Redactor
-from lepaute.measure.node_agent.secret_forms import PROGRAMS, TOKENS
+from lepaute.measure.node_agent.facts import chosen_variables
+from lepaute.measure.node_agent.redact import PROGRAMS, REDACTED, TOKENS, Redactor
 
 plain = Redactor({})
 

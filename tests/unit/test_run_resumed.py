@@ -10,7 +10,7 @@ from lepaute.errors import InputError
 from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.options import Options, new_name
 from lepaute.measure.experiment.workspace import folder_of, latest_workspace
-from lepaute.measure.schedulers import Given, NodeAddress, Request
+from lepaute.measure.schedulers import Allocation, NodeAddress, Request
 from lepaute.measure.shipped import shipped_experiments
 
 
@@ -66,8 +66,8 @@ def test_going_on_with_other_nodes_is_told(tmp_path: Path, monkeypatch: pytest.M
 
     def nodes(*names: str) -> None:
         class There:
-            def acquire(self, _request: object, _tell: object) -> Given:
-                return Given(tuple(map(NodeAddress, names)))
+            def acquire(self, _request: object, _tell: object) -> Allocation:
+                return Allocation(tuple(map(NodeAddress, names)))
 
         monkeypatch.setattr("lepaute.measure.experiment.job.scheduler", lambda _name: There())
 

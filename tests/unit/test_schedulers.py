@@ -5,25 +5,45 @@ import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support_limits import within_cpu
 
+from lepaute.cli.study_options import StudyOptions
+from lepaute.cli.watch_run import run
 from lepaute.errors import InputError
 from lepaute.kit.node_sets import check_node_name, fold_node_set, parse_node_set
 from lepaute.kit.options import options_of
-from lepaute.measure.schedulers import SCHEDULERS, NodeAddress, RankLaunch, Request, scheduler
-from lepaute.measure.schedulers.local import node_name
-from lepaute.measure.schedulers.request import walltime_of
-from lepaute.measure.schedulers.types import clock_time
+from lepaute.measure.schedulers import SCHEDULERS, NodeAddress, RankLaunch, Request, names_with, scheduler
+from lepaute.measure.schedulers.hosts import node_name
+from lepaute.measure.schedulers.types import clock_time, walltime_of
 
 
 def test_every_scheduler_is_found_by_its_name() -> None:
     assert SCHEDULERS == ("local", "ssh", "slurm", "oar", "grid5000")
     for name in SCHEDULERS:
         assert scheduler(name) is not None
+
+
+def test_the_help_names_the_schedulers_that_test_idle_nodes_and_that_start_workers() -> None:
+    """These texts are written by hand, so that no help imports the schedulers."""
+    told = {
+        option.default: option.help for option in get_type_hints(run, include_extras=True)["scheduler"].__metadata__
+    }
+    assert list(told.values()) == [" or ".join(names_with("idle_tests"))]
+    workers = ", ".join(["threads", "local (processes)", *names_with("worker_jobs")[:-1]])
+    assert options_of(StudyOptions)["scheduler"].help.startswith(f"{workers} or {names_with('worker_jobs')[-1]};")
+
+
+def test_only_a_scheduler_that_can_drain_is_asked_to() -> None:
+    for name in set(SCHEDULERS) - {"slurm"}:
+        with pytest.raises(InputError, match="slurm"):
+            scheduler(name).drain("n1", "slow")
+        with pytest.raises(InputError, match="slurm"):
+            scheduler(name).node_states()
 
 
 def test_every_field_of_a_request_is_an_option_that_some_scheduler_supports() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas
 
 from lepaute.kit.mpi_library import MpiLibrary, find_library
-from lepaute.measure.probe_source import C_FLAGS, probe_source
+from lepaute.measure.toolchain import C_FLAGS, probe_source
 from lepaute.stats.clock_models import ClockModels, exit_skew
 
 LIBRARIES = ("openmpi", "mpich")

@@ -51,7 +51,7 @@ def hpl(
     from lepaute.cli.emulate_text import tell_progress
     from lepaute.cli.predict_text import readable
     from lepaute.kit.outputs import check_outputs
-    from lepaute.measure.hpl_source import source_key, unpack_source
+    from lepaute.measure.hpl_source import SHA256, unpack_source
     from lepaute.platform import load_platform
     from lepaute.simulate import predict_all
     from lepaute.simulate.apps.hpl.emulation import START_S, build_hpl_smpi
@@ -67,7 +67,7 @@ def hpl(
     given_platform = load_platform(platform)
     machine, overrides = platform_of(given_platform, settings)
     mapping = placement.on(machine, hpls[0].threads_per_rank)
-    program = build_hpl_smpi(unpack_source, source_key())
+    program = build_hpl_smpi(unpack_source, SHA256)
     with EmulatedTrace(traces) as kept:
         with tell_progress() as on_progress:
             engine = Smpi(program, limits=Limits(timeout), on_progress=on_progress, keep=kept.keep)

@@ -133,7 +133,7 @@ def spread(platform: "Platform", nodes: int, per_node: int, threads: int) -> "Ma
 
 
 def this_node(blas_core: str | None) -> "SeenNode":
-    from lepaute.measure.layout_here import layout_here
+    from lepaute.measure.layout import layout_here
     from lepaute.measure.node_agent.facts import cpu_model
     from lepaute.verify.same_machine import SeenNode
 

@@ -9,8 +9,7 @@ import typer
 from lepaute.cli.watch_store import AsJson, Cluster, Place, check_text, opened
 
 if TYPE_CHECKING:
-    from lepaute.watch.drains.health import Drains, NodeHealth
-    from lepaute.watch.drains.limit import Limit
+    from lepaute.watch.drains import Drains, Limit, NodeHealth
 
 
 def health(
@@ -39,9 +38,7 @@ def health(
     import time
 
     from lepaute.errors import InputError
-    from lepaute.watch.drains.decision import Verdict
-    from lepaute.watch.drains.health import node_health
-    from lepaute.watch.drains.limit import limit_of
+    from lepaute.watch.drains import Verdict, limit_of, node_health
     from lepaute.watch.named_nodes import nodes_named, the_node
 
     limit = limit_of(most, "--most")
@@ -76,17 +73,16 @@ def _this_node() -> str:
 
 
 def _slurm_drains(partition: str | None, limit: "Limit") -> "Drains":
-    from lepaute.measure.schedulers.slurm_nodes import drain_slurm_node, slurm_nodes
-    from lepaute.watch.drains.decision import SchedulerState
-    from lepaute.watch.drains.health import Drains
+    from lepaute.measure.schedulers import scheduler
+    from lepaute.watch.drains import Drains
 
-    nodes = slurm_nodes(partition)
-    states = {name: SchedulerState(node.out_of_service, node.reason) for name, node in nodes.items()}
-    return Drains(states, limit.of(len(states)), drain_slurm_node)
+    slurm = scheduler("slurm")
+    nodes = slurm.node_states(partition)
+    return Drains(nodes, limit.of(len(nodes)), slurm.drain)
 
 
 def _line(each: "NodeHealth", drains: "Drains | None") -> str:
-    from lepaute.watch.drains.decision import Verdict
+    from lepaute.watch.drains import Verdict
 
     text = f"{each.name}: {each.verdict.value}"
     if drains is not None and each.verdict is Verdict.REQUEST:
@@ -99,7 +95,9 @@ def _line(each: "NodeHealth", drains: "Drains | None") -> str:
 
 
 def _drained_by_us(node: str, drains: "Drains") -> bool:
-    return node in drains.states and drains.states[node].is_ours
+    from lepaute.watch.drains import is_ours
+
+    return node in drains.states and is_ours(drains.states[node])
 
 
 def _plain(each: "NodeHealth") -> dict[str, object]:

@@ -11,9 +11,7 @@ from lepaute.cli.watch_store import AsJson, Place, check_text, opened, place_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from lepaute.measure.idle_nodes.order import NodeHistory
-    from lepaute.measure.idle_nodes.records import SubmittedTest
-    from lepaute.measure.idle_nodes.rounds import NodeTests
+    from lepaute.measure.idle_nodes import NodeHistory, NodeTests, SubmittedTest
 
 #: A node without a result for so many intervals is reported.
 _LATE_INTERVALS = 2.0
@@ -54,8 +52,8 @@ def run(
     from lepaute.errors import InputError
     from lepaute.kit.node_sets import parse_node_set
     from lepaute.kit.quantities import settings_of, time_of
-    from lepaute.measure.idle_nodes.rounds import NodeTests, Settings, records_held
-    from lepaute.measure.idle_nodes.systems import batch_system
+    from lepaute.measure.idle_nodes import NodeTests, Settings, records_held
+    from lepaute.measure.schedulers import batch_system
     from lepaute.measure.shipped import shipped_experiments
 
     # cron and systemd end a job with SIGTERM: tests that run must not be left behind.
@@ -93,10 +91,10 @@ def run(
 
 def _histories(place: str, cluster: str) -> "Mapping[str, NodeHistory]":
     """When each node was last measured, and since when a confirmation run of it is asked for."""
-    from lepaute.measure.idle_nodes.order import NodeHistory
+    from lepaute.measure.idle_nodes import NodeHistory
     from lepaute.store.backend import NoStoreError
     from lepaute.watch.changelog import names_of_node
-    from lepaute.watch.drains.requested import requested_runs
+    from lepaute.watch.drains import requested_runs
 
     try:
         with opened(place) as watch:

@@ -8,13 +8,13 @@ candidates are taken from the processor's flags and tried in processes of their 
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure.node_agent.facts import cpu_flags
+from lepaute.measure.node_agent.system_files import run_command
 
 CORETYPE = "OPENBLAS_CORETYPE"
 LIBRARY = "libopenblas.so.0"
@@ -84,7 +84,6 @@ class KernelSet:
     default: Timing | None = None
 
     def environment(self) -> dict[str, str]:
-        """The variables to set for a program that shall run these kernels."""
         return {} if self.coretype_env is None else {CORETYPE: self.coretype_env}
 
 
@@ -101,18 +100,8 @@ def decide(default: Timing, others: Sequence[Timing]) -> Timing:
 
 def time_kernels(coretype: str | None, library: str = LIBRARY) -> Timing | None:
     """Runs dgemm in a fresh process with OPENBLAS_CORETYPE set (or unset); None when that process fails."""
-    try:
-        result = subprocess.run(
-            kernels_argv(sys.executable, coretype, library),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=KERNELS_LIMIT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return timing_of(coretype, result.stdout) if result.returncode == 0 else None
+    ran = run_command(kernels_argv(sys.executable, coretype, library), KERNELS_LIMIT_S)
+    return timing_of(coretype, ran.stdout.decode(errors="replace")) if ran.returncode == 0 else None
 
 
 def kernels_argv(python: str, coretype: str | None, library: str = LIBRARY) -> list[str]:

@@ -1,13 +1,16 @@
-"""How the cores of a node lie: sockets, NUMA nodes, last-level caches, hardware threads. Pure; no I/O."""
+"""How the cores of a node lie: sockets, NUMA nodes, last-level caches, hardware threads."""
 
+import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lepaute.archive.metadata import LayoutFacts
 from lepaute.archive.setups.topology import Object, walk
 from lepaute.errors import InputError
+from lepaute.measure.node_agent.facts import layout_sources
+from lepaute.measure.node_agent.system_files import SystemFiles
 
 #: Environment variable of `lepaute calibrate` that makes a layout up, for tests: sockets x cores of each.
 MADE_UP = "LEPAUTE_LAYOUT"
@@ -44,12 +47,10 @@ class Layout:
 
     @property
     def sockets(self) -> tuple[tuple[int, ...], ...]:
-        """The numbers of the cores of each socket."""
         numbers = dict.fromkeys(core.socket for core in self.cores)
         return tuple(tuple(core.number for core in self.cores if core.socket == socket) for socket in numbers)
 
     def pus(self, cores: Sequence[int]) -> tuple[int, ...]:
-        """The hardware threads that processes on these cores are bound to."""
         return tuple(self.cores[core].pu for core in cores)
 
     def active_beside(self, core: int, active: Collection[int]) -> int:
@@ -65,7 +66,6 @@ class Layout:
 
     @property
     def facts(self) -> LayoutFacts:
-        """As the metadata of an archive have it."""
         return LayoutFacts(
             self.source,
             pu=tuple(core.pu for core in self.cores),
@@ -78,7 +78,7 @@ class Layout:
 def layout_of(sources: Mapping[str, Any], allowed: Collection[int], made_up: str | None = None) -> Layout:
     """The layout of the cores that may be used, from what the agent found on a node.
 
-    sources: see `node_agent.layout_sources`
+    sources: see `node_agent.facts.layout_sources`
     allowed: hardware threads that the affinity mask and the cpuset leave
     made_up: value of the variable MADE_UP, None where it is not set
     Raises InputError where that makes no sense.
@@ -107,7 +107,7 @@ def from_hwloc(xml: str, allowed: Collection[int]) -> Layout | None:
         node = _nearest(around, lambda outer: outer.kind == "NUMANode")
         numa = id(node) if node is not None else _lowest_bit(each.attributes.get("nodeset", ""))
         thread = int(number)
-        found.append(_Thread(thread, id(core) if core is not None else -thread, id(socket), numa, id(l3 or socket)))
+        found.append(_Thread(thread, id(socket), numa, id(l3 or socket), id(core) if core is not None else -thread))
 
     if not walk(xml, seen) or {each.pu for each in found} != set(allowed):
         return None
@@ -126,22 +126,12 @@ def from_sysfs(places: Sequence[Mapping[str, Any]], allowed: Collection[int]) ->
         package = place.get("package") or 0
         cache = place.get("cache") or [-1 - package]
         core = min(set(place.get("siblings") or ()) & set(allowed), default=thread)
-        found.append(_Thread(thread, core, package, place.get("numa") or 0, min(cache)))
-
-    def first(of: Callable[[_Thread], int]) -> dict[int, int]:
-        result: dict[int, int] = {}
-        for each in found:
-            result.setdefault(of(each), each.pu)
-        return result
-
-    levels: tuple[Callable[[_Thread], int], ...] = (
-        lambda each: each.socket,
-        lambda each: each.numa,
-        lambda each: each.l3,
-        lambda each: each.core,
-    )
-    lowest = [first(level) for level in levels]
-    found.sort(key=lambda each: [known[level(each)] for level, known in zip(levels, lowest, strict=True)])
+        found.append(_Thread(thread, package, place.get("numa") or 0, min(cache), core))
+    lowest: dict[tuple[int, int], int] = {}
+    for each in found:
+        for part in enumerate(each[1:]):
+            lowest.setdefault(part, each.pu)
+    found.sort(key=lambda each: [lowest[part] for part in enumerate(each[1:])])
     return Layout(_numbered(found), "sysfs")
 
 
@@ -162,15 +152,14 @@ def made_up_layout(text: str, pus: Sequence[int]) -> Layout:
     return Layout(tuple(cores), f"{MADE_UP}={text}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Thread:
-    """A hardware thread, and what it is in: any numbers that are equal where the parts are."""
+class _Thread(NamedTuple):
+    """A hardware thread, and what it is in, the largest part first: any numbers that are equal where the parts are."""
 
     pu: int
-    core: int
     socket: int
     numa: int
     l3: int
+    core: int
 
 
 def _numbered(threads: Sequence[_Thread]) -> tuple[Core, ...]:
@@ -178,22 +167,12 @@ def _numbered(threads: Sequence[_Thread]) -> tuple[Core, ...]:
     by_core: dict[int, list[_Thread]] = {}
     for each in threads:
         by_core.setdefault(each.core, []).append(each)
-    sockets: dict[int, int] = {}
-    nodes: dict[int, int] = {}
-    caches: dict[int, int] = {}
+    numbers: tuple[dict[int, int], ...] = ({}, {}, {})
     cores = []
-    for number, mine in enumerate(by_core.values()):
-        one = mine[0]
-        cores.append(
-            Core(
-                number,
-                one.pu,
-                sockets.setdefault(one.socket, len(sockets)),
-                nodes.setdefault(one.numa, len(nodes)),
-                caches.setdefault(one.l3, len(caches)),
-                tuple(each.pu for each in mine),
-            )
-        )
+    for number, members in enumerate(by_core.values()):
+        pu, *parts, _core = members[0]
+        socket, numa, l3 = (known.setdefault(part, len(known)) for known, part in zip(numbers, parts, strict=True))
+        cores.append(Core(number, pu, socket, numa, l3, tuple(each.pu for each in members)))
     return tuple(cores)
 
 
@@ -216,3 +195,9 @@ def _lowest_bit(nodeset: str) -> int:
     for word in words:
         bits = bits << 32 | word
     return max((bits & -bits).bit_length() - 1, 0)
+
+
+def layout_here() -> Layout:
+    """Asks hwloc, or the kernel where it is not installed; raises InputError where the variable MADE_UP is wrong."""
+    allowed = sorted(os.sched_getaffinity(0))
+    return layout_of(layout_sources(SystemFiles("/"), allowed), allowed, os.environ.get(MADE_UP))

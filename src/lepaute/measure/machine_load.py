@@ -5,7 +5,7 @@ The verdict is a rule fixed before any measurement and blind to the durations me
 
 from dataclasses import dataclass, replace
 
-from lepaute.measure.node_agent.load import machine_load
+from lepaute.measure.node_agent.facts import machine_load
 
 #: Share of the CPU time of all cores that others may use: the kernel's own housekeeping stays below 1 %.
 MOST_OTHERS_SHARE = 0.03
@@ -56,7 +56,6 @@ def sample() -> Sample:
 
 
 def load_between(before: Sample, after: Sample, cores: int) -> Load:
-    """What happened between two samples on a machine of that many cores."""
     own_s = after.own_s - before.own_s
     return Load(
         wall_s=after.monotonic_s - before.monotonic_s,

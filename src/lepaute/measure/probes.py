@@ -1,36 +1,48 @@
-"""The probes: C programs that time kernels and messages, built here and run one design table at a time."""
+"""The probes: C programs that time kernels and messages, built here and run one design table at a time.
 
+The raw file that a probe writes has `#@key=value` lines, the names of its columns, and a row a call.
+"""
+
+import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lepaute.kit.builds import built_once, digests
-from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
+from lepaute.measure.hpl_source import HPL_KERNELS, build_hpl, hpl_include_flags
 from lepaute.measure.plan import FLOWS, P2P, RING, SEMANTICS, SERIAL, STEPS, PlannedRun
-from lepaute.measure.probe_source import C_FLAGS, probe_source
-from lepaute.measure.toolchain import Toolchain, find_toolchain
+from lepaute.measure.toolchain import C_FLAGS, Toolchain, find_toolchain, probe_source
 from lepaute.version import __version__
 
 _COMMON = ("probe_common.c",)
 _LOG = (*_COMMON, "kernel_log.c")
 _MPI = ("probe_mpi.c",)
-
 #: The symbols behind every kernel that HPL calls: with HPL_CALL_CBLAS its BLAS names are macros for cblas_*.
 WRAPPED_SYMBOLS = (
     *(f"cblas_{name}" for name in ("dgemm", "dtrsm", "dgemv", "dger", "dtrsv", "dscal", "daxpy", "dcopy", "idamax")),
-    *(f"HPL_{name}" for name in ("dlocswpT", "dlocswpN", "dlatcpy", "dlacpy")),
-    *(f"HPL_dlaswp{name}" for name in ("00N", "02N", "10N")),
-    *(f"HPL_dlaswp{number}{form}" for number in ("01", "03", "04", "05", "06") for form in "NT"),
+    *HPL_KERNELS,
 )
-
 DGEMM_PROGRAM, STEPS_PROGRAM, P2P_PROGRAM = "probe-dgemm", "probe-hpl-steps", "probe-p2p"
 SEMANTICS_PROGRAM, RING_PROGRAM, MEMORY_PROGRAM = "probe-semantics", "probe-ring", "probe-memory"
 _PROGRAMS = {P2P: P2P_PROGRAM, SEMANTICS: SEMANTICS_PROGRAM, RING: RING_PROGRAM, FLOWS: RING_PROGRAM}
-
-
 #: A row of HPL's steps has some thousand calls on every rank. On more ranks than this each writes only some rows, in
 #: turn: an archive then has as many calls on any number of cores, and every core has its share of them.
 WRITING_RANKS = 8
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    """The rows, by the names of the columns."""
+    return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
+
+
+def header_of_raw(text: str) -> dict[str, str]:
+    header = {}
+    for line in text.splitlines():
+        if not line.startswith("#@"):
+            break
+        key, _, value = line[2:].partition("=")
+        header[key] = value
+    return header
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,8 @@ from lepaute.kit.mpi_library import (
 )
 from lepaute.kit.scratch import scratch_folder
 from lepaute.kit.temporary import check_room, plain_name, temporary_parent
-from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
-from lepaute.measure.probe_source import C_FLAGS, probe_source
-from lepaute.measure.toolchain import find_toolchain
+from lepaute.measure.hpl_source import HPL_KERNELS, build_hpl, hpl_include_flags
+from lepaute.measure.toolchain import C_FLAGS, find_toolchain, probe_source
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
@@ -52,8 +51,7 @@ _HPL_SOURCES = ("xhpl_lepaute.c", "hpl_defaults.c", "record_hpl_wraps.c")
 _HPL_HEADERS = ("hpl_loops.h", "record.h")
 #: HPL's loops and phases, which the linker hands to record_hpl_wraps.c; HPL_pdgesv and fopen to the driver, as always.
 HPL_WRAPPED = (
-    *(f"HPL_{name}" for name in ("dlocswpT", "dlocswpN", "dlatcpy", "dlacpy", "dlaswp00N", "dlaswp10N", "dlaswp02N")),
-    *(f"HPL_dlaswp0{number}{form}" for number in (1, 3, 4, 5, 6) for form in "TN"),
+    *HPL_KERNELS,
     *(f"HPL_pdupdate{form}" for form in ("TT", "TN", "NT", "NN")),
     *(f"HPL_{name}" for name in ("pdfact", "bcast", "bwait", "pdtrsv", "pdgesv0", "pdgesvK2", "pdgesv")),
     "fopen",
@@ -187,15 +185,12 @@ def _run(launcher: Launcher, words: Sequence[str], variables: dict[str, str], fo
 
 def _nothing(returncode: int, mpicc: Path) -> str:
     if returncode != 0:
-        return f"the program ended with {_status(returncode)} before MPI_Init; nothing was recorded"
+        status = f"signal {-returncode}" if returncode < 0 else f"exit status {returncode}"
+        return f"the program ended with {status} before MPI_Init; nothing was recorded"
     return (
         f"the program left no recording: it did not call MPI_Init, or its MPI library is linked statically or is not "
         f"that of {mpicc} (then give --mpicc), or it calls MPI from Fortran by other names than gfortran's"
     )
-
-
-def _status(returncode: int) -> str:
-    return f"signal {-returncode}" if returncode < 0 else f"exit status {returncode}"
 
 
 def _program(words: Sequence[str], launcher: Launcher) -> Path | None:

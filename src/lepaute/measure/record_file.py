@@ -254,7 +254,6 @@ def _spans(record: RankRecord, phase: str) -> list[tuple[int, int]]:
 
 
 def _recorded_metadata(records: Sequence[RankRecord], solve: int) -> dict[str, Any]:
-    """Metadata from the files."""
     hosts = list(dict.fromkeys(one.host for one in records))
     by_rank = {one.rank: hosts.index(one.host) for one in records}
     ranks = max(one.ranks for one in records)

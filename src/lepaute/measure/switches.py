@@ -1,6 +1,5 @@
 """Which nodes hang on which switch, as far as that is known: the classes of distance between nodes. Pure; no I/O."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,7 +8,6 @@ from lepaute.kit.node_sets import parse_node_set
 
 #: Classes of links: between two nodes of one switch, and of two.
 SAME_SWITCH, ACROSS = "same-switch", "across"
-_LEAF = re.compile(r"^SwitchName=(\S+)\s+Level=0\b.*?\bNodes=(\S+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +51,3 @@ def switches_of(text: str) -> Switches:
     if not all(parts):
         raise InputError(f"--switches is {text[:60]!r}; give the nodes of each switch, such as node[1-16];node[17-32]")
     return Switches(tuple(parse_node_set(part) for part in parts))
-
-
-def switches_of_slurm(text: str) -> Switches:
-    """The leaf switches in what `scontrol show topology` prints; none where it prints none that can be read."""
-    found: dict[str, tuple[str, ...]] = {}
-    for match in _LEAF.finditer(text):
-        try:
-            found.setdefault(match[1], parse_node_set(match[2]))
-        except InputError:
-            return Switches()
-    try:
-        return Switches(tuple(found.values()))
-    except InputError:  # nodes of several switches, such as those of two networks: that is no tree
-        return Switches()

@@ -1,4 +1,4 @@
-"""The programs of this machine that measurements are built and run with."""
+"""The programs of this machine that measurements are built and run with, and where the sources of the probes are."""
 
 import functools
 import os
@@ -14,12 +14,25 @@ from lepaute.kit.mpi_launcher import Start, binding_works, find_launcher
 from lepaute.kit.mpi_library import MpiLibrary, find_library
 from lepaute.kit.temporary import temporary_folder
 
+#: Of our own C files. No -march=native: a probe calls libraries, its own loops are not what is measured.
+C_FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra")
 INSTALL = "apt-get install openmpi-bin libopenmpi-dev libopenblas-dev gcc"
-
 _BLAS_TRIAL = """
 #include <cblas.h>
 int main(void) { double x = 1.0; cblas_dscal(1, 2.0, &x, 1); return x == 2.0 ? 0 : 1; }
 """
+
+
+def probe_source() -> Path:
+    """The folder of the C sources: that of a source checkout, else the copy inside the installed package.
+
+    Raises EnvironmentProblem where neither is there.
+    """
+    package = Path(__file__).resolve().parents[1]
+    for folder in (package.parents[1] / "probes", package / "_probes"):
+        if (folder / "probe_common.h").is_file():
+            return folder
+    raise EnvironmentProblem("the sources of the probes are missing from this installation; install lepaute again")
 
 
 @dataclass(frozen=True, slots=True)

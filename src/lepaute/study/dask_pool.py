@@ -14,22 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
-from lepaute.study.evaluation import Trial
+from lepaute.measure import schedulers
 from lepaute.study.pools import Group
 from lepaute.study.simulated import Simulated, simulate
 
 if TYPE_CHECKING:
     from lepaute.study.configuration import Configurations
 
-SCHEDULERS = ("local", "slurm", "oar")
 #: Workers that a task may kill before it is given up; those of a batch system are also killed for other reasons.
-KILLS: Mapping[str, int] = {"local": 2, "slurm": 9, "oar": 9}
+_KILLS_HERE, _KILLS_OF_JOBS = 2, 9
 #: Workers end in an orderly way after this share of their job's time.
 _LIFETIME = ("--lifetime", "50m", "--lifetime-stagger", "5m")
 _WALLTIME = "01:00:00"
 _MEMORY = "2GiB"
-#: Options that jobs of one of them have alone. Without this one dask-jobqueue warns that OAR is not told of the memory.
-_USUAL_OF_ONE: Mapping[str, Mapping[str, str]] = {"oar": {"memory_per_core_property_name": "not_applicable"}}
 #: Processes that are stopped for a while (Ctrl-Z, a suspended machine) are no dead ones.
 _PATIENCE = "30 minutes"
 
@@ -46,11 +43,16 @@ QUIET: Mapping[str, Any] = {
 _STUDIES: "dict[str, Configurations]" = {}
 
 
+def worker_schedulers() -> tuple[str, ...]:
+    """What workers can be started by."""
+    return ("local", *schedulers.names_with("worker_jobs"))
+
+
 class DaskPool:
     """A pool of processes; see `pools.Pool`.
 
-    scheduler : local, slurm or oar; queue, walltime, memory and the like of jobs as dask-jobqueue's configuration
-                (~/.config/dask/jobqueue.yaml) has them
+    scheduler : local, or one that submits workers; queue, walltime, memory and the like of jobs as dask-jobqueue's
+                configuration (~/.config/dask/jobqueue.yaml) has them
     workers   : processes; as many as this process may use cores, unless given (of a batch system: 1)
     folder    : of the output of jobs
     Raises InputError for a scheduler that is none of these, EnvironmentProblem where it cannot be used.
@@ -66,8 +68,9 @@ class DaskPool:
     ) -> None:
         from lepaute.simulate.estimate import available_cores
 
-        if scheduler not in SCHEDULERS:
-            raise InputError(f"the scheduler is {scheduler[:60]!r}; it is one of {', '.join(SCHEDULERS)}")
+        known = worker_schedulers()
+        if scheduler not in known:
+            raise InputError(f"the scheduler is {scheduler[:60]!r}; it is one of {', '.join(known)}")
         if workers is not None and workers < 1:
             raise InputError(f"workers is {workers}; at least one process simulates")
         self.workers = workers or (available_cores() if scheduler == "local" else 1)
@@ -76,7 +79,7 @@ class DaskPool:
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         import_module("dask.config").set(
             {
-                "distributed.scheduler.allowed-failures": KILLS[scheduler],
+                "distributed.scheduler.allowed-failures": _KILLS_HERE if scheduler == "local" else _KILLS_OF_JOBS,
                 "distributed.scheduler.worker-saturation": 1.0,  # a task that has not begun dies with no worker
                 "distributed.scheduler.worker-ttl": _PATIENCE,
                 "distributed.comm.timeouts.tcp": _PATIENCE,
@@ -121,19 +124,17 @@ class DaskPool:
                 for trial in group:
                     submit([trial])
             else:
-                yield group, [Simulated("", refusal=self._killer(group[0]))]
+                (trial,) = group
+                refusal = (
+                    f"it killed every worker that simulated it (at {trial.point}, seed {trial.seed}); most often for "
+                    "want of memory: make it smaller, or give workers more"
+                )
+                yield group, [Simulated("", refusal=refusal)]
             future.release()
 
     def close(self) -> None:
         self._client.close()
         self._cluster.close()
-
-    @staticmethod
-    def _killer(trial: Trial) -> str:
-        return (
-            f"it killed every worker that simulated it (at {trial.point}, seed {trial.seed}); most often for want of "
-            "memory: make it smaller, or give workers more"
-        )
 
 
 def keep(name: str, configurations: "Configurations") -> None:
@@ -180,7 +181,9 @@ def _local(workers: int) -> Any:
 
 def _jobs(scheduler: str, workers: int, folder: Path | None) -> Any:
     """Jobs that are submitted again when they end before the study does."""
-    kind = getattr(import_module("dask_jobqueue"), f"{scheduler.upper()}Cluster")
+    jobs = schedulers.scheduler(scheduler).worker_jobs
+    assert jobs is not None
+    cluster_class = getattr(import_module("dask_jobqueue"), jobs.cluster)
     known = import_module("dask.config").get(f"jobqueue.{scheduler}", {})
 
     def chosen(name: str, usual: Any) -> Any:
@@ -191,9 +194,9 @@ def _jobs(scheduler: str, workers: int, folder: Path | None) -> Any:
         f"export DASK_{name.upper().replace('.', '__').replace('-', '_')}={shlex.quote(str(value))}"
         for name, value in QUIET.items()
     ]
-    more = {name: chosen(name.replace("_", "-"), usual) for name, usual in _USUAL_OF_ONE.get(scheduler, {}).items()}
+    more = {name: chosen(name.replace("_", "-"), usual) for name, usual in jobs.options.items()}
     usual_walltime = known.get("walltime") in (None, "00:30:00")  # the latter is what dask-jobqueue ships
-    cluster = kind(
+    cluster = cluster_class(
         cores=chosen("cores", 1),
         processes=chosen("processes", chosen("cores", 1)),
         memory=chosen("memory", _MEMORY),

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 #: Simulations that take longer are spread over processes, which take some seconds to start.
 WORTH_PROCESSES_S = 30.0
-SCHEDULERS = ("threads", "local", "slurm", "oar")
 MOST_WORKERS = 4096
 
 
@@ -216,12 +215,14 @@ def _session(
     announce: Callable[[str], None] | None,
 ) -> Session:
     """A session with the workers that are asked for, or that the study is worth; says how long it will take."""
+    from lepaute.study.dask_pool import DaskPool, worker_schedulers
     from lepaute.study.estimate import estimate
     from lepaute.study.pools import Threads
 
     study = configurations.study
-    if scheduler is not None and scheduler not in SCHEDULERS:
-        raise InputError(f"the scheduler is {scheduler[:60]!r}; it is one of {', '.join(SCHEDULERS)}")
+    known = ("threads", *worker_schedulers())
+    if scheduler is not None and scheduler not in known:
+        raise InputError(f"the scheduler is {scheduler[:60]!r}; it is one of {', '.join(known)}")
     if workers is not None and not 1 <= workers <= MOST_WORKERS:
         raise InputError(f"workers is {workers}; 1 to {MOST_WORKERS} simulate side by side")
     threads = Threads(configurations, workers)
@@ -238,8 +239,6 @@ def _session(
     if scheduler is None:
         scheduler = "local" if workers is not None or expected.wall_s > WORTH_PROCESSES_S else "threads"
     if scheduler != "threads":
-        from lepaute.study.dask_pool import DaskPool
-
         threads.close()
         pool: Pool = DaskPool(configurations, scheduler=scheduler, workers=workers, folder=folder)
         session.pool = pool

@@ -22,8 +22,7 @@ from lepaute.measure.machine_load import Load, Sample, load_between
 from lepaute.measure.nodes.channel import Channel, NodeLost
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.pool import Pool
-from lepaute.measure.nodes.programs import check_architecture, check_same_place, why_not
-from lepaute.measure.nodes.results import CommandFailed, Result
+from lepaute.measure.nodes.results import CommandFailed, Result, check_architecture, check_same_place, why_not
 from lepaute.measure.schedulers import RankLaunch, Request, scheduler
 from lepaute.measure.sentinel import Guard, duration_of
 from lepaute.simulate.apps.hpl.hpl_dat import check_sayable

@@ -13,8 +13,7 @@ from lepaute.kit.hpl_output import ResultLines
 from lepaute.kit.mpi_launcher import find_launcher
 from lepaute.kit.mpi_library import check_program
 from lepaute.kit.temporary import temporary_folder
-from lepaute.measure.layout import Layout
-from lepaute.measure.layout_here import layout_here
+from lepaute.measure.layout import Layout, layout_here
 from lepaute.measure.machine_load import Load, load_between, sample
 from lepaute.measure.toolchain import start_here
 from lepaute.simulate.apps.hpl.hpl_dat import TO_STDOUT, HplDat, check_sayable

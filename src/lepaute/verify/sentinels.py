@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from lepaute.kit.command import run_command
 from lepaute.kit.temporary import temporary_folder
-from lepaute.measure.layout_here import layout_here
+from lepaute.measure.layout import layout_here
 from lepaute.measure.sentinel import duration_of
 
 if TYPE_CHECKING:

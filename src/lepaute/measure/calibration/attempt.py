@@ -21,8 +21,7 @@ from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import CommandFailed
 from lepaute.measure.plan import FLOWS, P2P, RING, SEMANTICS, SERIAL, PlannedRun
-from lepaute.measure.probes import probe_words
-from lepaute.measure.raw_output import header_of_raw
+from lepaute.measure.probes import header_of_raw, probe_words
 
 #: A probe takes a few seconds; one that takes this long hangs. Larger messages than these take their time.
 PROBE_LIMIT_S = 180.0

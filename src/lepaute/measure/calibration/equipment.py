@@ -3,8 +3,7 @@
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES
 from lepaute.measure.nodes.group import Nodes
-from lepaute.measure.nodes.programs import check_architecture, why_not
-from lepaute.measure.nodes.results import Result
+from lepaute.measure.nodes.results import Result, check_architecture, why_not
 from lepaute.measure.probes import Probes
 
 _START_S = 60.0

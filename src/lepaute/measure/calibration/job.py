@@ -25,7 +25,7 @@ from lepaute.measure.experiment.options import Options
 from lepaute.measure.link_plan import Link, pair_cores, plan_links
 from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.nodes.group import Nodes
-from lepaute.measure.nodes.programs import check_same_place
+from lepaute.measure.nodes.results import check_same_place
 from lepaute.measure.plan import (
     FULL,
     QUICK,

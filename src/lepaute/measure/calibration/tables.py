@@ -10,7 +10,7 @@ from lepaute.measure.calibration.sentinels import order_of
 from lepaute.measure.experiment.content import Content
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.plan import FLOWS, P2P, RING, SEMANTICS
-from lepaute.measure.raw_output import header_of_raw
+from lepaute.measure.probes import header_of_raw
 from lepaute.measure.sentinel import SENTINEL
 
 if TYPE_CHECKING:

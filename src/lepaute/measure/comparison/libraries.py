@@ -24,7 +24,7 @@ from lepaute.kit.mpi_launcher import (
 )
 from lepaute.kit.mpi_library import MpiLibrary, check_program, find_library
 from lepaute.kit.numbers import texts
-from lepaute.measure.probe_source import C_FLAGS, probe_source
+from lepaute.measure.toolchain import C_FLAGS, probe_source
 from lepaute.version import __version__
 
 MOST_LIBRARIES = 16

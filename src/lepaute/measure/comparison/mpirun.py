@@ -22,7 +22,7 @@ from lepaute.measure.machine_load import Load, Sample, load_between
 from lepaute.measure.nodes.channel import NodeLost, NodeRefused
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import Result
-from lepaute.measure.raw_output import header_of_raw
+from lepaute.measure.probes import header_of_raw
 
 #: Between looks at what a probe has written: each costs the measured machine a little.
 FOLLOW_S = 2.0

@@ -27,7 +27,7 @@ from lepaute.measure.experiment.rounds import Until, check_recorded, rounds
 from lepaute.measure.experiment.script import line_in, source_of
 from lepaute.measure.experiment.state import RunState, Settings
 from lepaute.measure.experiment.workspace import Workspace, folder_of
-from lepaute.measure.node_agent.control_wishes import problems as control_problems
+from lepaute.measure.node_agent.control_settings import problems as control_problems
 from lepaute.measure.nodes.channel import NodeLost, NodeRefused
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.pool import Pool

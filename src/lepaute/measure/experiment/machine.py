@@ -10,8 +10,8 @@ from lepaute.measure.experiment.entries import MonitorEvent, ReferenceRun
 from lepaute.measure.experiment.record import Record, now
 from lepaute.measure.node_agent.wire import WireError
 from lepaute.measure.nodes.channel import Channel, NodeLost, NodeRefused
-from lepaute.measure.nodes.clock import clock_offset
 from lepaute.measure.nodes.group import Nodes
+from lepaute.measure.nodes.pool import clock_offset
 
 _ENVIRONMENT_S = 120.0
 #: Names that a node may give the files of its environment.

@@ -11,25 +11,21 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from . import control_cpu, control_launch, control_memory, control_wishes
-from .command_run import Run, run_command
-from .control_journal import Journal, undo_journal
-from .control_lock import NodeLock
-from .control_record import Change, Record, fold, record, warning
-from .control_watchdog import guard, report_path
-from .system_files import SystemFiles, format_cpus, why
+from . import control_settings
+from .control_journal import Change, Journal, NodeLock, Record, fold, guard, record, report_path, undo_journal, warning
+from .system_files import Run, SystemFiles, format_cpus, run_command, why
 
 _WARM_UP_SLICE_S = 10.0
 _LATENCY = "dev/cpu_dma_latency"
 #: The order in which they are applied: CPUs that are taken off line need nothing else; a change of turbo or of the
 #: governor resets the limits of the frequency.
-_STAGES: dict[str, Callable[[SystemFiles, Any], tuple[list[Change], list[Record]]]] = {
-    "hyper_threading": control_cpu.hyper_threading,
-    "turbo": control_cpu.turbo,
-    "governor": control_cpu.governor,
-    "frequency": control_cpu.frequency,
-    "c_states": control_cpu.c_states,
-    "page_placement": control_memory.page_placement,
+_STAGES: dict[str, Callable[[SystemFiles, Any], control_settings.Plan]] = {
+    "hyper_threading": control_settings.hyper_threading,
+    "turbo": control_settings.turbo,
+    "governor": control_settings.governor,
+    "frequency": control_settings.frequency,
+    "c_states": control_settings.c_states,
+    "page_placement": control_settings.page_placement,
 }
 
 
@@ -44,11 +40,11 @@ class Controls:
     watchdog: whether a process of its own undoes everything if this one dies; made at the first change
 
     Nothing here raises for want of permission, hardware or sense in what is wanted: a record with the status
-    "warning" says so in one sentence. `launch` says how to start commands under these controls (control_launch).
+    "warning" says so in one sentence. `launch` says how to start commands under these controls (control_settings).
     """
 
     def __init__(self, files: SystemFiles, journal: Path, run: Run = run_command, watchdog: bool = True) -> None:
-        self.launch: control_launch.Launch = {}
+        self.launch: control_settings.Launch = {}
         self._files = files
         self._path = Path(journal)
         self._run = run
@@ -61,11 +57,11 @@ class Controls:
         self._latency: int | None = None
 
     def apply(self, settings: Mapping[str, Any]) -> list[Record]:
-        """Does what is wanted (control_wishes tells what there is) and returns a record of each thing done or not."""
-        strange = control_wishes.problems(settings)
+        """Does what is wanted (control_settings tells what there is) and returns a record of each thing done or not."""
+        strange = control_settings.problems(settings)
         records = [warning(name, "", f"not done: {message}") for name, message in strange.items()]
         fine = {name: value for name, value in settings.items() if name not in strange}
-        shared = [name for name in control_wishes.MACHINE if name in fine and not _only_launch(name, fine[name])]
+        shared = [name for name in control_settings.MACHINE if name in fine and not _only_launch(name, fine[name])]
         if shared:
             refusal, leftovers = self._take_the_node()
             records += leftovers
@@ -81,7 +77,7 @@ class Controls:
         if "warm_up" in fine:
             records.append(self._warm_up(float(fine["warm_up"]["duration_s"])))
         if fine.get("drop_caches"):
-            records.append(control_memory.drop_caches(self._files, self._run))
+            records.append(control_settings.drop_caches(self._files, self._run))
         return fold(records)
 
     def undo(self) -> list[Record]:
@@ -105,7 +101,7 @@ class Controls:
 
     def _lost_cpus(self) -> list[Record]:
         """A control group of version 1 forgets a CPU that was off line: the processes in it never get it back."""
-        before, after = self._allowed, control_launch.allowed_cpus(self._files)
+        before, after = self._allowed, control_settings.allowed_cpus(self._files)
         self._allowed = set()
         if not before - after:
             return []
@@ -138,7 +134,7 @@ class Controls:
     def _remember(self, fine: Mapping[str, Any]) -> None:
         """Values before anything is changed: one control may change what the file of another one reads."""
         if "hyper_threading" in fine and not self._allowed:
-            self._allowed = control_launch.allowed_cpus(self._files)
+            self._allowed = control_settings.allowed_cpus(self._files)
         for name, stage in _STAGES.items():
             if name in fine:
                 for change in stage(self._files, fine[name])[0]:
@@ -200,7 +196,7 @@ class Controls:
 
     def _request_latency(self, value: Any) -> Record:
         """The other way to shallow idle states: a request that holds as long as its file is open."""
-        limit_us = control_cpu.latency_us(self._files, value)
+        limit_us = control_settings.latency_us(self._files, value)
         if not self._files.glob("sys/devices/system/cpu/cpu[0-9]*/cpuidle/state[0-9]*"):
             return warning("c_states", _LATENCY, "no request either: without idle states it would change nothing")
         if self._latency is not None:
@@ -222,18 +218,17 @@ class Controls:
 
     def _prepare_launch(self, fine: Mapping[str, Any]) -> list[Record]:
         records = []
+
+        def add(outcome: tuple[control_settings.Launch, Record]) -> None:
+            self.launch.update(outcome[0])
+            records.append(outcome[1])
+
         if "pinning" in fine:
-            part, one = control_launch.pinning(self._files, fine["pinning"])
-            self.launch.update(part)
-            records.append(one)
+            add(control_settings.pinning(self._files, fine["pinning"]))
         if "scheduling" in fine:
-            part, one = control_launch.scheduling(fine["scheduling"])
-            self.launch.update(part)
-            records.append(one)
+            add(control_settings.scheduling(fine["scheduling"]))
         if "policy" in fine.get("page_placement", {}):
-            part, one = control_launch.memory_policy(self._files, fine["page_placement"], self.launch, self._run)
-            self.launch.update(part)
-            records.append(one)
+            add(control_settings.memory_policy(self._files, fine["page_placement"], self.launch, self._run))
         return records
 
     def _warm_up(self, duration_s: float) -> Record:

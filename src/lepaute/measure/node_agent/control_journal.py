@@ -1,18 +1,27 @@
-"""The values that a node had before machine control changed them, on disk before they are changed; and their return."""
+"""What machine control changed on a node, and its return: on disk before a change, under a lock, with a watchdog."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
+import getpass
 import json
 import os
 import re
+import signal
 import time
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .control_record import Change, Record, record, warning
-from .system_files import SystemFiles, why
+from .system_files import SystemFiles, format_cpus, why
 
+#: What was done, or could not be: {"control", "target", "before", "after", "message",
+#: "status": done | unchanged | warning}.
+Record = dict[str, Any]
+
+_NUMBERED = re.compile(r"/(cpu|policy)([0-9]+)(?=/)")
 _VERSION = 1
 #: A CPU that comes back takes a moment, and brings its files with it.
 _SETTLING_S = 1.0
@@ -25,6 +34,50 @@ _TARGETS = re.compile(
     r"|sys/kernel/mm/transparent_hugepage/enabled|proc/sys/kernel/numa_balancing|proc/sys/vm/swappiness"
 )
 _VALUE = re.compile(r"[\w.+-]{1,64}")
+#: A dead holder's watchdog needs milliseconds to give the node its values back.
+_PATIENCE_S = 2.0
+
+
+class Change(NamedTuple):
+    """A value that a control wants in a file of the system."""
+
+    control: str
+    target: str
+    wanted: str
+
+
+def record(
+    control: str, target: str, status: str, message: str = "", before: str | None = None, after: str | None = None
+) -> Record:
+    """One record; before and after are null where there is no value."""
+    said = {"status": status, "message": message}
+    return {"control": control, "target": target, "before": before, "after": after, **said}
+
+
+def warning(control: str, target: str, message: str) -> Record:
+    return record(control, target, "warning", message)
+
+
+def fold(records: list[Record]) -> list[Record]:
+    """One record for those that differ in nothing but the CPU in their target: .../cpu[0-63]/cpufreq/...
+
+    The order is that of the first of each.
+    """
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    folded: dict[tuple[Any, ...], Record] = {}
+    for one in records:
+        target = str(one["target"])
+        numbers = _NUMBERED.findall(target)
+        place = _NUMBERED.sub(r"/\1[]", target, count=1) if numbers else target
+        key = (place, *(one[name] for name in ("control", "before", "after", "status", "message")))
+        folded.setdefault(key, {**one, "target": place})
+        if numbers:
+            groups.setdefault(key, []).append(int(numbers[0][1]))
+    for key, cpus in groups.items():
+        folded[key]["target"] = str(folded[key]["target"]).replace(
+            "[]", str(cpus[0]) if len(cpus) == 1 else f"[{format_cpus(cpus)}]", 1
+        )
+    return list(folded.values())
 
 
 class Entry(NamedTuple):
@@ -76,7 +129,6 @@ class Journal:
         os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Ends writing; the file stays."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -199,3 +251,166 @@ def _again(files: SystemFiles, entry: Entry, deadline_s: float) -> str | None:
     while (current := _current(files, entry.target)) != entry.before and time.monotonic() < deadline_s:
         time.sleep(0.02)
     return current
+
+
+class NodeLock:
+    """A lock on a file that ends with its last holder, whatever way it ends: no stale lock is possible.
+
+    The file says who holds it. It stays when the lock is released: removing it would let two hold it at once.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path)
+        self.descriptor: int | None = None
+
+    def acquire(self) -> str | None:
+        """None when the lock is ours now (or was already); else one sentence that names who has it.
+
+        Raises OSError when the file can be neither made nor opened, nor locked.
+        """
+        if self.descriptor is not None:
+            return None
+        descriptor = _open(self.path)
+        deadline_s = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                holder = _holder(descriptor)
+                if _alive(holder.get("pid")) or time.monotonic() > deadline_s:
+                    os.close(descriptor)
+                    return _sentence(holder)
+                time.sleep(0.02)
+            except OSError:  # the file system has no locks
+                os.close(descriptor)
+                raise
+        self.descriptor = descriptor
+        _write_holder(descriptor)
+        return None
+
+    def release(self) -> None:
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
+
+
+def _open(path: Path) -> int:
+    """The file, for writing if it is ours, else for reading, which suffices for a lock.
+
+    In two steps since kernels refuse O_CREAT on another user's file in a folder such as /tmp.
+    """
+    common = os.O_NOFOLLOW | os.O_CLOEXEC
+    for flags in (os.O_RDWR, os.O_RDWR | os.O_CREAT | os.O_EXCL, os.O_RDONLY):
+        try:
+            return os.open(path, flags | common, 0o644)
+        except (FileNotFoundError, FileExistsError, PermissionError):
+            continue
+    return os.open(path, os.O_RDONLY | common)
+
+
+def _write_holder(descriptor: int) -> None:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    text = json.dumps({"pid": os.getpid(), "user": user, "since": since})
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, text.encode(), 0)
+    except OSError:
+        return  # opened for reading, or a full disk: the lock holds all the same, without a name
+
+
+def _holder(descriptor: int) -> dict[str, Any]:
+    try:
+        holder = json.loads(os.pread(descriptor, 4096, 0))
+    except (ValueError, OSError):
+        return {}
+    return holder if isinstance(holder, dict) else {}
+
+
+def _alive(pid: object) -> bool:
+    if not isinstance(pid, int) or pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _sentence(holder: dict[str, Any]) -> str:
+    if not holder:
+        return "another experiment controls this node (it did not leave its name)"
+    return (
+        f"another experiment controls this node: process {holder.get('pid')} of user {holder.get('user')}, "
+        f"since {holder.get('since')}"
+    )
+
+
+def report_path(journal: Path) -> Path:
+    """Where the watchdog leaves what it did, for the next experiment on the node to tell."""
+    return journal.with_name(journal.name + ".undone")
+
+
+def guard(journal: Path, files: SystemFiles, keep: tuple[int, ...] = ()) -> int:
+    """Starts the watchdog; returns the end of a pipe that must stay open as long as the agent is in control.
+
+    When it is closed, by the agent or by the kernel at the agent's death of whatever cause, the watchdog undoes what
+    the journal says and ends. It is in a session of its own, no child of the agent, and holds nothing of it but the
+    descriptors to `keep` (the node's lock: nobody else can take control before the values are back).
+    A kill of everything in the job's cgroup takes the watchdog too; then the next experiment undoes the rest.
+
+    Better called while the process has a single thread: only the calling one goes on in a fork, and a lock that
+    another one held stays locked there. The watchdog takes none but the interpreter's own. Raises OSError.
+    """
+    journal = Path(journal).absolute()
+    files = SystemFiles(files.root.absolute()) if type(files) is SystemFiles else files
+    read_end, write_end = os.pipe()
+    with warnings.catch_warnings():  # of Python 3.12 on, of a fork beside threads: the docstring says it
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            child = os.fork()
+        except OSError:
+            os.close(read_end)
+            os.close(write_end)
+            raise
+    if child == 0:
+        try:
+            os.setsid()
+            if os.fork() == 0:
+                _watch(journal, files, read_end, keep)
+        finally:
+            os._exit(0)
+    os.close(read_end)
+    os.waitpid(child, 0)
+    return write_end
+
+
+def _watch(journal: Path, files: SystemFiles, read_end: int, keep: tuple[int, ...]) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)  # the end of a job is announced to all; this one has work left then
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    kept = {0, 1, 2, read_end, *keep}
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) not in kept:
+            with contextlib.suppress(OSError):  # the descriptor of the listing itself is gone
+                os.close(int(name))
+    os.chdir("/")
+    while os.read(read_end, 64):
+        pass
+    records = fold(undo_journal(journal, files))
+    if records:
+        lines = "".join(json.dumps(one) + "\n" for one in records)
+        report = report_path(journal)
+        temporary = report.with_name(f"{report.name}.{os.getpid()}.tmp")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        os.write(descriptor, lines.encode())
+        os.close(descriptor)
+        temporary.replace(report)

@@ -15,22 +15,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import clock
 from .control import Controls
-from .environment import collect
-from .facts import machine_facts
-from .files import Incoming, send_file
-from .layout_sources import layout_sources
-from .load import machine_load
-from .monitor import Monitor
+from .facts import collect, layout_sources, machine_facts, machine_load
+from .monitor import Monitor, ReferenceKernel
 from .processes import Processes
-from .reference_kernel import ReferenceKernel
-from .silence import Silence
 from .system_files import SystemFiles
-from .wire import ALIVE_S, CUT_S, PIECE_BYTES, Sender, WireError, receive
+from .wire import ALIVE_S, CUT_S, PIECE_BYTES, Incoming, Sender, Silence, WireError, receive, send_file
 
 #: How long the last message may take.
 FAREWELL_S = 1.0
+
+
+def now() -> dict[str, float]:
+    """Wall clock (seconds since 1970) and monotonic clock, read next to each other."""
+    return {"time_s": time.time(), "monotonic_s": time.monotonic()}
 
 
 class Agent:
@@ -67,7 +65,6 @@ class Agent:
                 self._sender.send({"event": event, **fields}, payload[first : first + PIECE_BYTES])
 
     def hello(self, nonce: str) -> None:
-        """The first message: who answers."""
         self._event(
             "hello",
             {
@@ -80,7 +77,7 @@ class Agent:
                 "cpus": sorted(os.sched_getaffinity(0)),
                 "boot": boot_id(),
                 "temporary": tempfile.gettempdir(),
-                **clock.now(),
+                **now(),
             },
         )
 
@@ -99,7 +96,7 @@ class Agent:
             elif what == "get":
                 self._in_thread(message, self._get)
             elif what == "clock":
-                self._event("end", {"id": number, "result": clock.now()})
+                self._event("end", {"id": number, "result": now()})
             elif what == "environment":
                 self._in_thread(message, self._environment)
             elif what == "call":
@@ -261,7 +258,6 @@ def main(nonce: str, root: str = "/") -> None:
 
 
 def say_left(sender: Sender) -> None:
-    """The last message."""
     with contextlib.suppress(OSError, ValueError):
         sender.send({"event": "left"})
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from lepaute.kit.sessions import kill_session, session_members
 
-from .control_launch import started_as
+from .control_settings import started_as
 from .wire import PIECE_BYTES
 
 #: How long output is still waited for when a program has ended: what it left behind may hold its output open for ever.
@@ -49,7 +49,6 @@ class Processes:
         self.launch: dict[str, Any] = {}
 
     def start(self, number: int, request: dict[str, Any]) -> None:
-        """Starts a program; its output and its end are reported to the controller under `number`."""
         running = Running(number, request, self.launch, self._emit, self._ended)
         with self._lock:
             self._running[number] = running
@@ -63,7 +62,6 @@ class Processes:
             running.stop("stopped")
 
     def stop_all(self) -> None:
-        """Ends every program, and waits until they are gone."""
         with self._lock:
             left = list(self._running.values())
         for running in left:
@@ -253,7 +251,6 @@ class Followed:
             self._next = time.monotonic() + self._look_s
 
     def end(self) -> None:
-        """Sends the rest."""
         if self._paths:
             self._send()
 

@@ -9,12 +9,19 @@ from __future__ import annotations
 import os
 import re
 import time
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from .system_files import SystemFiles, why
 
 #: A disk asked for its temperature gets a command among those of the experiment; such sensors are left out.
 _SLOWEST_S = 2e-3
+_KERNEL_THREAD = 0x00200000  # PF_KTHREAD of the kernel's sched.h
+#: After so many scans the numbers of kernel threads are looked at again: one may have ended, its number be reused.
+_FORGET_EVERY = 60
+_NAMED = 3
+#: Below this share of one CPU a process is not worth a name.
+_LEAST_NAMED_SHARE = 0.01
 Row = dict[str, object]
 
 
@@ -25,17 +32,6 @@ class Absent(NamedTuple):
     message: str
 
 
-class Sensor(Protocol):
-    """Something that puts its columns into a row; raises OSError or ValueError when it cannot."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names, with their units."""
-
-    def read(self, row: Row, now_s: float) -> None:
-        """now_s: monotonic time of this sample."""
-
-
 class Opened:
     """A file kept open; read again from its start at each sample."""
 
@@ -44,40 +40,49 @@ class Opened:
         self._size = size
 
     def text(self) -> bytes:
-        """All of it (the first `size` bytes)."""
         return os.pread(self._descriptor, self._size, 0)
 
     def number(self) -> int:
-        """Its content as a whole number."""
         return int(self.text())
 
     def close(self) -> None:
-        """To be called once."""
         os.close(self._descriptor)
 
 
-class Gauge:
+class Sensor:
+    """Puts its columns, names with units, into a row; read once when it is made, since one that fails then is none."""
+
+    columns: tuple[str, ...] = ()
+
+    def __init__(self, opened: Opened, *columns: str) -> None:
+        self._opened = opened
+        self.columns = columns or self.columns
+
+    def read(self, row: Row, now_s: float) -> None:
+        """now_s: monotonic time of this sample. Raises OSError or ValueError when it cannot."""
+        raise NotImplementedError
+
+
+class Gauge(Sensor):
     """A number that is a quantity itself, in a unit of `scale` of the column's."""
 
-    def __init__(self, column: str, opened: Opened, scale: float) -> None:
-        self.columns = (column,)
-        self._opened = opened
+    def __init__(self, opened: Opened, column: str, scale: float) -> None:
+        super().__init__(opened, column)
         self._scale = scale
-        opened.number()  # a sensor that cannot be read now is none
+        opened.number()
 
     def read(self, row: Row, now_s: float) -> None:  # noqa: ARG002  the same for all sensors
         row[self.columns[0]] = self._opened.number() * self._scale
 
 
-class Counter:
+class Counter(Sensor):
     """A number that grows: the column is what was added since the sensor was made.
 
     A counter that falls was started anew (a driver loaded again): what it then says is what was added since.
     """
 
-    def __init__(self, column: str, opened: Opened, scale: int = 1) -> None:
-        self.columns = (column,)
-        self._opened = opened
+    def __init__(self, opened: Opened, column: str, scale: int = 1) -> None:
+        super().__init__(opened, column)
         self._scale = scale
         self._last = opened.number()
         self._total = 0
@@ -89,15 +94,13 @@ class Counter:
         row[self.columns[0]] = self._total * self._scale
 
 
-class Energy:
+class Energy(Sensor):
     """Mean power since the sample before, from a counter of microjoules that starts again after its range."""
 
-    def __init__(self, column: str, opened: Opened, range_uj: int, now_s: float) -> None:
-        self.columns = (column,)
-        self._opened = opened
-        self._range_uj = range_uj
-        self._last_uj = opened.number()
-        self._last_s = now_s
+    def __init__(self, opened: Opened, column: str, range_uj: str, now_s: float) -> None:
+        super().__init__(opened, column)
+        self._range_uj = int(range_uj)
+        self._last_uj, self._last_s = opened.number(), now_s
 
     def read(self, row: Row, now_s: float) -> None:
         current_uj = self._opened.number()
@@ -109,13 +112,13 @@ class Energy:
         row[self.columns[0]] = used_uj / 1e6 / passed_s if passed_s > 0 and used_uj >= 0 else None
 
 
-class Memory:
+class Memory(Sensor):
     """Memory in use and what programs can still have, by the kernel's estimate."""
 
     columns = ("memory_used_bytes", "memory_available_bytes")
 
     def __init__(self, opened: Opened) -> None:
-        self._opened = opened
+        super().__init__(opened)
         self.read({}, 0.0)
 
     def read(self, row: Row, now_s: float) -> None:  # noqa: ARG002
@@ -125,13 +128,13 @@ class Memory:
         row["memory_available_bytes"] = available
 
 
-class Processors:
+class Processors(Sensor):
     """Shares of the time of all CPUs since the sample before: busy, waiting for disks, taken by the hypervisor."""
 
     columns = ("cpu_busy_share", "cpu_iowait_share", "steal_share")
 
     def __init__(self, opened: Opened) -> None:
-        self._opened = opened
+        super().__init__(opened)
         self._last = self._ticks()
 
     def _ticks(self) -> list[int]:
@@ -149,26 +152,25 @@ class Processors:
             row[name] = part / total if total else None
 
 
-class Load:
+class Load(Sensor):
     """Runnable tasks, averaged over a minute."""
 
     columns = ("load1",)
 
     def __init__(self, opened: Opened) -> None:
-        self._opened = opened
+        super().__init__(opened)
         self.read({}, 0.0)
 
     def read(self, row: Row, now_s: float) -> None:  # noqa: ARG002
         row["load1"] = float(self._opened.text().split()[0])
 
 
-class Clocks:
+class Clocks(Sensor):
     """Frequencies from /proc/cpuinfo, which are measured ones where the processor counts its cycles (aperfmperf)."""
 
     def __init__(self, opened: Opened, cpus: list[int]) -> None:
-        self._opened = opened
+        super().__init__(opened, *(f"frequency_core{cpu}_hz" for cpu in cpus))
         self._cpus = cpus
-        self.columns = tuple(f"frequency_core{cpu}_hz" for cpu in cpus)
         self.read({}, 0.0)
 
     def read(self, row: Row, now_s: float) -> None:  # noqa: ARG002
@@ -180,8 +182,8 @@ class Clocks:
                 cpu = int(processor)
             else:
                 megahertz[cpu] = float(value)
-        for number in self._cpus:
-            row[f"frequency_core{number}_hz"] = megahertz[number] * 1e6 if number in megahertz else None
+        for cpu in self._cpus:
+            row[f"frequency_core{cpu}_hz"] = megahertz[cpu] * 1e6 if cpu in megahertz else None
 
 
 class Found:
@@ -200,19 +202,25 @@ class Found:
         self._networks()
 
     def close(self) -> None:
-        """Closes all files."""
         for opened in self._opened:
             opened.close()
         self._opened.clear()
 
     def _open(self, name: str, size: int = 64) -> Opened:
-        opened = Opened(self._files, name, size)
-        self._opened.append(opened)
-        return opened
+        self._opened.append(Opened(self._files, name, size))
+        return self._opened[-1]
+
+    def _add(self, make: Callable[..., Sensor], name: str, *arguments: Any, size: int = 64) -> str:
+        """Opens the file of a sensor and makes it; why there is none, else ""."""
+        try:
+            self.sensors.append(make(self._open(name, size), *arguments))
+        except (OSError, ValueError) as error:
+            return _reason(error)
+        return ""
 
     def _name(self, text: str) -> str:
-        """A column's part from a label: small letters, digits and underscores; a second one of a name gets a number."""
-        base = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_") or "unnamed"
+        """A column's part from a label; a second one of a name gets a number."""
+        base = _column_part(text) or "unnamed"
         name, number = base, 2
         while name in self._names:
             name, number = f"{base}_{number}", number + 1
@@ -221,15 +229,9 @@ class Found:
 
     def _frequencies(self) -> None:
         files, cores = self._files, self._files.cores()
-        failures = []
-        before = len(self.sensors)
-        for cpu in cores:
-            name = f"sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq"
-            try:
-                self.sensors.append(Gauge(f"frequency_core{cpu}_hz", self._open(name), 1e3))
-            except (OSError, ValueError) as error:
-                failures.append(_reason(error))
-        if len(self.sensors) > before:
+        places = {cpu: f"sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq" for cpu in cores}
+        failures = [self._add(Gauge, name, f"frequency_core{cpu}_hz", 1e3) for cpu, name in places.items()]
+        if "" in failures:
             return
         flags = re.search(r"^flags\s*:.*\baperfmperf\b", files.read_or("proc/cpuinfo"), re.MULTILINE)
         if flags and cores:
@@ -239,32 +241,28 @@ class Found:
         self.absent.append(Absent("frequency", f"cpufreq: {message}; and the processor shows no count of its cycles"))
 
     def _temperatures(self) -> None:
+        """Those of hwmon; where there are none, those of the thermal zones."""
         files = self._files
         failures = []
         before = len(self.sensors)
-        for name in files.glob("sys/class/hwmon/hwmon[0-9]*/temp[0-9]*_input"):
-            chip = files.read_or(name.rsplit("/", 1)[0] + "/name", "hwmon")
-            label = files.read_or(name.replace("_input", "_label")) or name.rsplit("/", 1)[1].replace("_input", "")
-            try:
-                opened = self._open(name)
-                took_s = reading_time_s(opened)
-            except (OSError, ValueError) as error:
-                failures.append(f"{chip} {label}: {_reason(error)}")
-                continue
-            if took_s > _SLOWEST_S:
-                failures.append(f"{chip} {label}: left out, a reading takes {took_s * 1e3:.1f} ms")
-                continue
-            self.sensors.append(Gauge(f"temperature_{self._name(f'{chip} {label}')}_celsius", opened, 1e-3))
-        if len(self.sensors) == before:
-            for name in files.glob("sys/class/thermal/thermal_zone[0-9]*/temp"):
-                kind = files.read_or(name.replace("/temp", "/type"), "zone")
+        for pattern in ("sys/class/hwmon/hwmon[0-9]*/temp[0-9]*_input", "sys/class/thermal/thermal_zone[0-9]*/temp"):
+            for name in files.glob(pattern) if len(self.sensors) == before else ():
+                folder, _, file = name.rpartition("/")
+                if file == "temp":
+                    label = files.read_or(f"{folder}/type", "zone")
+                else:
+                    part = files.read_or(name.replace("_input", "_label")) or file.replace("_input", "")
+                    label = f"{files.read_or(f'{folder}/name', 'hwmon')} {part}"
                 try:
                     opened = self._open(name)
-                    opened.number()
+                    took_s = reading_time_s(opened)
                 except (OSError, ValueError) as error:
-                    failures.append(f"{kind}: {_reason(error)}")
+                    failures.append(f"{label}: {_reason(error)}")
                     continue
-                self.sensors.append(Gauge(f"temperature_{self._name(kind)}_celsius", opened, 1e-3))
+                if took_s > _SLOWEST_S and file != "temp":
+                    failures.append(f"{label}: left out, a reading takes {took_s * 1e3:.1f} ms")
+                    continue
+                self.sensors.append(Gauge(opened, f"temperature_{self._name(label)}_celsius", 1e-3))
         if failures or len(self.sensors) == before:
             message = "; ".join(failures) or "the kernel shows no sensor (a virtual machine, or a driver is missing)"
             self.absent.append(Absent("temperature", message))
@@ -279,12 +277,11 @@ class Found:
             column = _power_column(files, folder)
             if column in seen:
                 continue  # the same package through another interface (intel-rapl-mmio)
-            try:
-                largest = int(files.read_or(f"{folder}/max_energy_range_uj", "0") or 0)
-                self.sensors.append(Energy(column, self._open(name), largest, now_s))
+            largest = files.read_or(f"{folder}/max_energy_range_uj") or "0"
+            if problem := self._add(Energy, name, column, largest, now_s):
+                failures.append(f"{column}: {problem}")
+            else:
                 seen.add(column)
-            except (OSError, ValueError) as error:
-                failures.append(f"{column}: {_reason(error)}")
         if failures or not seen:
             message = (
                 "; ".join(failures) or "the kernel shows no RAPL counter (a virtual machine, or no intel_rapl_msr)"
@@ -292,15 +289,14 @@ class Found:
             self.absent.append(Absent("power", message))
 
     def _simple(self) -> None:
-        for kind, name, size, make in (
+        makers: tuple[tuple[str, str, int, Any], ...] = (
             ("memory", "proc/meminfo", 8192, Memory),
             ("load", "proc/loadavg", 128, Load),
             ("processors", "proc/stat", 1024, Processors),
-        ):
-            try:
-                self.sensors.append(make(self._open(name, size)))
-            except (OSError, ValueError) as error:
-                self.absent.append(Absent(kind, f"/{name}: {_reason(error)}"))
+        )
+        for what, name, size, make in makers:
+            if problem := self._add(make, name, size=size):
+                self.absent.append(Absent(what, f"/{name}: {problem}"))
 
     def _networks(self) -> None:
         files = self._files
@@ -317,11 +313,9 @@ class Found:
             if label == "lo":
                 continue
             column = self._name(label)
-            try:
-                self.sensors.append(Counter(f"network_{column}_received_bytes", self._open(received), scale))
-                self.sensors.append(Counter(f"network_{column}_sent_bytes", self._open(sent), scale))
-            except (OSError, ValueError) as error:
-                self.absent.append(Absent(f"network {label}", _reason(error)))
+            unread = self._add(Counter, received, f"network_{column}_received_bytes", scale)
+            if problem := unread or self._add(Counter, sent, f"network_{column}_sent_bytes", scale):
+                self.absent.append(Absent(f"network {label}", problem))
         if len(self.sensors) == before:
             self.absent.append(Absent("network", "the node has no interface but its loopback"))
 
@@ -337,7 +331,11 @@ def _power_column(files: SystemFiles, folder: str) -> str:
         label = f"{name}{package or numbers[0]}"
     else:
         label = name
-    return f"power_{re.sub(r'[^a-z0-9]+', '_', label.lower()).strip('_')}_watt"
+    return f"power_{_column_part(label)}_watt"
+
+
+def _column_part(label: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", label.lower()).strip("_")
 
 
 def reading_time_s(opened: Opened) -> float:
@@ -357,3 +355,155 @@ def _meminfo(text: bytes, name: bytes) -> int:
 
 def _reason(error: Exception) -> str:
     return why(error) if isinstance(error, OSError) else "it gives no number"
+
+
+class Process(NamedTuple):
+    """From /proc/PID/stat."""
+
+    name: str
+    parent: int
+    session: int
+    flags: int
+    ticks: int
+    start: int
+
+
+class OtherProcesses:
+    """CPU time of processes that are neither the agent's descendants nor in one of their sessions.
+
+    Columns: other_users_cpu_s (since the start of monitoring), other_users_share (of all CPUs, since the sample
+    before), others_share (the same of processes of our own user that are not the experiment's), other_users (the
+    busiest: "uid:name share-of-one-CPU", joined by "; "). What a process used between the last sample and its end is
+    not seen; threads of the kernel are nobody's. Ranks that a launcher's daemon starts count as `others` unless they
+    are in a session of ours. A scan costs one file a process: there is at most one each `least_s`; rows in between
+    repeat the one before.
+    """
+
+    columns = ("other_users_cpu_s", "other_users_share", "others_share", "other_users")
+
+    def __init__(
+        self,
+        files: SystemFiles,
+        agent: int,
+        user: int,
+        now_s: float,
+        ticks_per_s: int = 0,
+        least_s: float = 1.0,
+    ) -> None:
+        self._files = files
+        self._agent = agent
+        self._user = user
+        self._ticks_per_s = ticks_per_s or os.sysconf("SC_CLK_TCK")
+        self._cpus = max(1, len(files.cpus()))
+        self._kernel: set[int] = set()
+        self._sessions: set[int] = set()
+        self._scans = 0
+        self._last_s = now_s
+        self._total_s = 0.0
+        self._least_s = least_s
+        self._shown: Row = dict.fromkeys(self.columns)
+        self._last = self._scan()
+
+    def hidden(self) -> str:
+        """Why other users' processes cannot be seen; empty when they can."""
+        for line in self._files.read_or("proc/mounts").splitlines():
+            words = line.split()
+            options = words[3].split(",") if len(words) > 3 and words[1] == "/proc" else []
+            hidden = {
+                option for option in options if re.fullmatch(r"hidepid=(1|2|4|noaccess|invisible|ptraceable)", option)
+            }
+            if hidden and self._user != 0:
+                return f"/proc is mounted with {hidden.pop()}: other users' processes do not show"
+        return ""
+
+    def read(self, row: Row, now_s: float) -> None:
+        """The four columns."""
+        if now_s - self._last_s >= self._least_s:
+            self._look(now_s)
+        row.update(self._shown)
+
+    def _look(self, now_s: float) -> None:
+        before, self._last = self._last, self._scan()
+        passed_s = now_s - self._last_s
+        self._last_s = now_s
+        ours = self._ours()
+        others_s = strangers_s = 0.0
+        named: list[tuple[float, str]] = []
+        for pid, process in self._last.items():
+            if pid in ours:
+                continue
+            old = before.get(pid)
+            ticks = process.ticks - (old.ticks if old is not None and old.start == process.start else 0)
+            if ticks <= 0:
+                continue
+            used_s = ticks / self._ticks_per_s
+            user = self._owner(pid)
+            if user == self._user or user is None:
+                others_s += used_s
+                continue
+            strangers_s += used_s
+            if passed_s > 0 and used_s / passed_s >= _LEAST_NAMED_SHARE:
+                named.append((used_s / passed_s, f"{user}:{process.name}"))
+        self._total_s += strangers_s
+        capacity_s = passed_s * self._cpus
+        self._shown = {
+            "other_users_cpu_s": self._total_s,
+            "other_users_share": strangers_s / capacity_s if capacity_s > 0 else None,
+            "others_share": others_s / capacity_s if capacity_s > 0 else None,
+            "other_users": "; ".join(f"{who} {share:.2f}" for share, who in sorted(named, reverse=True)[:_NAMED]),
+        }
+
+    def _scan(self) -> dict[int, Process]:
+        if self._scans % _FORGET_EVERY == 0:
+            self._kernel.clear()
+        self._scans += 1
+        processes = {}
+        folder = self._files.path("proc")
+        for name in os.listdir(folder):
+            if not name.isdecimal() or int(name) in self._kernel:
+                continue
+            try:
+                with open(f"{folder}/{name}/stat", "rb", buffering=0) as file:  # noqa: PTH123  half the time of Path
+                    process = parse_stat(file.read(4096))
+            except (OSError, ValueError, IndexError):
+                continue  # it ended in the meantime
+            if process.flags & _KERNEL_THREAD:
+                self._kernel.add(int(name))
+            else:
+                processes[int(name)] = process
+        return processes
+
+    def _ours(self) -> set[int]:
+        """Descendants of the agent, and all in a session that one of them was ever seen in."""
+        processes = self._last
+        known: dict[int, bool] = {self._agent: True}
+        for pid in processes:
+            chain = []
+            current = pid
+            while current not in known and current in processes and current not in chain:
+                chain.append(current)
+                current = processes[current].parent
+            verdict = known.get(current, False)
+            known.update(dict.fromkeys(chain, verdict))
+        descendants = {pid for pid, mine in known.items() if mine}
+        self._sessions.update(processes[pid].session for pid in descendants if pid in processes)
+        self._sessions.discard(0)
+        return descendants | {pid for pid, process in processes.items() if process.session in self._sessions}
+
+    def _owner(self, pid: int) -> int | None:
+        match = re.search(r"^Uid:\s*([0-9]+)", self._files.read_or(f"proc/{pid}/status"), re.MULTILINE)
+        return int(match.group(1)) if match else None
+
+
+def parse_stat(data: bytes) -> Process:
+    """A line of /proc/PID/stat; the name in it may hold spaces and brackets, so fields count from the last one."""
+    name = data[data.index(b"(") + 1 : data.rindex(b")")].decode(errors="replace")
+    fields = data[data.rindex(b")") + 2 :].split()
+    return Process(
+        name=name,
+        parent=int(fields[1]),
+        session=int(fields[3]),
+        flags=int(fields[6]),
+        ticks=int(fields[11]) + int(fields[12]),
+        start=int(fields[19]),
+    )

@@ -1,4 +1,4 @@
-"""The one root of the system's control and status files.
+"""The one root of the system's control and status files, and short commands of the system.
 
 All that reads or writes below /sys, /proc, /dev and /etc goes through it, so that tests run on a made-up tree, where
 the real machine has no frequency or power control, or must not be touched.
@@ -6,10 +6,15 @@ the real machine has no frequency or power control, or must not be touched.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
+import signal
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 _CPU_FOLDERS = "sys/devices/system/cpu"
 
@@ -24,13 +29,11 @@ class SystemFiles:
         self.root = Path(root)
 
     def path(self, name: str) -> Path:
-        """Where the file is."""
         if name.startswith("/") or ".." in name.split("/"):
             raise ValueError(f"{name!r} is not a name below the root of the system's files")
         return self.root / name
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a file or folder."""
         return self.path(name).exists()
 
     def read(self, name: str) -> str:
@@ -122,3 +125,56 @@ def why(error: OSError) -> str:
     if error.errno == errno.ENOENT:
         return "the kernel or the hardware does not have it"
     return (error.strerror or str(error)).lower()
+
+
+class Ran(NamedTuple):
+    """What came of a command; `returncode` is None where it did not start or did not end in time (`problem`)."""
+
+    returncode: int | None
+    stdout: bytes
+    stderr: bytes = b""
+    problem: str = ""
+
+
+#: Runs a command line for at most so many seconds; never raises.
+Run = Callable[[list[str], float], Ran]
+
+
+def run_command(argv: list[str], limit_s: float) -> Ran:
+    """Runs it in a session of its own, so that what it started ends with it when its time is over."""
+    try:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env=_environment(),
+        )
+    except FileNotFoundError:
+        return Ran(None, b"", b"", f"{argv[0]} is not installed")
+    except OSError as error:
+        return Ran(None, b"", b"", f"{argv[0]} does not start: {error.strerror}")
+    try:
+        stdout, stderr = process.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        try:
+            stdout, stderr = process.communicate(timeout=1.0)
+        except subprocess.TimeoutExpired:  # in an uninterruptible wait, of a dead file server for instance
+            stdout, stderr = b"", b""
+            for stream in (process.stdout, process.stderr):
+                if stream is not None:
+                    stream.close()
+        return Ran(None, stdout, stderr, f"{argv[0]} did not end within {limit_s:g} s")
+    return Ran(process.returncode, stdout, stderr)
+
+
+def _environment() -> dict[str, str]:
+    """That of this process, with messages that can be compared between nodes, and the tools of administrators.
+
+    The path of an ordinary user of some systems has no folder with lspci, dmidecode or ldconfig.
+    """
+    path = os.environ.get("PATH", os.defpath)
+    return {**os.environ, "LC_ALL": "C", "PATH": f"{path}:/usr/sbin:/sbin"}

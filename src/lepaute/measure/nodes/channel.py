@@ -1,4 +1,8 @@
-"""The connection to the agent of one node."""
+"""The connection to the agent of one node, and how the agent gets there: as source, over that connection.
+
+The command line that starts it is short and always the same. What follows on its standard input is a loader and the
+modules of the agent, which live in the memory of that process alone.
+"""
 
 import contextlib
 import json
@@ -10,15 +14,41 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from importlib import resources
 from typing import IO, Any
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.json_values import from_json
-from lepaute.measure.node_agent.silence import Silence
-from lepaute.measure.node_agent.wire import ALIVE_S, Sender, WireError, receive
-from lepaute.measure.nodes.bootstrap import agent_argv, agent_program
+from lepaute.measure.node_agent.wire import ALIVE_S, Sender, Silence, WireError, receive
 from lepaute.measure.schedulers.types import NodeAddress
 
+PACKAGE = "lepaute.measure.node_agent"
+#: Modules outside the package that the agent needs.
+BESIDE = ("lepaute.kit.sessions",)
+#: Reads the length of a program, the program, and runs it; the rest of the input is the program's.
+_FIRST = "import sys;i=sys.stdin.buffer;exec(compile(i.read(int(i.readline())),'lepaute-agent','exec'))"
+_LOADER = """
+import importlib.abc, importlib.util, json, sys
+
+SOURCES = json.loads({sources!r})
+
+class Loader(importlib.abc.InspectLoader, importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name in SOURCES:
+            return importlib.util.spec_from_loader(name, self, is_package=SOURCES[name] is None)
+
+    def is_package(self, name):
+        return SOURCES[name] is None
+
+    def get_source(self, name):
+        return SOURCES[name] or ""
+
+sys.meta_path.insert(0, Loader())
+if sys.version_info < (3, 9):
+    sys.exit("lepaute: Python %d.%d is too old for a node; 3.9 or newer is needed" % sys.version_info[:2])
+from lepaute.measure.node_agent.main import main
+main({nonce!r}, {root!r})
+"""
 #: A node that says nothing for so long is lost: its agent says every ALIVE_S that it lives.
 SILENCE_S = 6 * ALIVE_S
 #: How often that is looked at.
@@ -31,6 +61,28 @@ _CLOSE_S = 1.0
 _QUEUED = 16
 _LOOK_S = 0.2
 _COMPLAINT_BYTES = 2000
+
+
+def agent_argv(node: NodeAddress, python: str) -> list[str]:
+    """What to start here so that the agent starts on the node; `python` is the interpreter there."""
+    return node.argv([python, "-I", "-c", _FIRST])
+
+
+def agent_program(nonce: str, root: str = "/") -> bytes:
+    """What goes to the agent's standard input first.
+
+    nonce: comes back in its first message, so that a greeting of the node's shell is not taken for one
+    root : under which it looks for the system's control files
+    """
+    sources: dict[str, str | None] = dict.fromkeys(("lepaute", "lepaute.kit", "lepaute.measure", PACKAGE))
+    for file in resources.files(PACKAGE).iterdir():
+        if file.name.endswith(".py") and file.name != "__init__.py":
+            sources[f"{PACKAGE}.{file.name.removesuffix('.py')}"] = file.read_text()
+    for name in BESIDE:
+        package, _, module = name.rpartition(".")
+        sources[name] = resources.files(package).joinpath(f"{module}.py").read_text()
+    program = _LOADER.format(sources=json.dumps(sources), nonce=nonce, root=root).encode()
+    return str(len(program)).encode() + b"\n" + program
 
 
 class NodeLost(EnvironmentProblem):

@@ -59,7 +59,7 @@ class Nodes:
         """spares: whether a node that fails where others do not is given up, instead of ending all by an exception."""
         self._all = tuple(channels)
         self._recorder = recorder
-        self._spares = spares if spares is not None else _never
+        self._spares = spares or (lambda: False)
 
     @property
     def channels(self) -> tuple[Channel, ...]:
@@ -216,13 +216,7 @@ class Nodes:
             answers.append((channel, send_file(channel, placed(channel, path), data, mode)))
             self._recorder.file(channel.name, "written", str(path), len(data))
         refused: dict[str, NodeRefused] = {}
-        for channel, answer in answers:
-            try:
-                channel.result(answer, _FILE_S)
-            except NodeLost:
-                continue
-            except NodeRefused as problem:
-                refused[channel.name] = problem
+        self._results(answers, _FILE_S, refused.__setitem__)
         if refused and not self._gave_up({node: str(problem) for node, problem in refused.items()}, self.names):
             raise next(iter(refused.values()))
 
@@ -232,9 +226,8 @@ class Nodes:
         try:
             data, mode = local.read_bytes(), local.stat().st_mode & 0o777
         except OSError as problem:
-            raise InputError(
-                f"{local}: cannot be read ({problem.strerror}); give a file to copy to the nodes"
-            ) from None
+            message = f"{local}: cannot be read ({problem.strerror}); give a file to copy to the nodes"
+            raise InputError(message) from None
         self.write(path if path is not None else local.name, data, mode)
 
     def read(self, path: str | Path, most_bytes: int = MOST_COLLECTED_BYTES) -> dict[str, bytes]:
@@ -266,18 +259,27 @@ class Nodes:
         refused: called for each node that refuses, which is left out too; without it the first one raises NodeRefused
         """
         message = {"do": "call", "what": what, "arguments": arguments}
-        asked = [(channel, channel.ask(message)[1]) for channel in self._present()]
-        answers = {}
-        for channel, answer in asked:
+        answers = [(channel, channel.ask(message)[1]) for channel in self._present()]
+        return self._results(answers, timeout_s, refused and (lambda _node, problem: refused(str(problem))))
+
+    def _results(
+        self,
+        answers: "Sequence[tuple[Channel, Future[dict[str, Any]]]]",
+        timeout_s: float,
+        refused: Callable[[str, NodeRefused], None] | None,
+    ) -> dict[str, Any]:
+        """What nodes answered, by name; those that are lost, and those that refuse (as for `call`), are left out."""
+        results = {}
+        for channel, answer in answers:
             try:
-                answers[channel.name] = channel.result(answer, timeout_s)
+                results[channel.name] = channel.result(answer, timeout_s)
             except NodeLost:
                 continue
             except NodeRefused as problem:
                 if refused is None:
                     raise
-                refused(str(problem))
-        return answers
+                refused(channel.name, problem)
+        return results
 
     def _gave_up(self, failed: Mapping[str, str], tried: Collection[str]) -> bool:
         """Abandons the nodes that failed, each for its reason, where others did not and the caller spares nodes."""
@@ -298,10 +300,6 @@ class Nodes:
         lost = [f"{channel.name}: {channel.lost}" for channel in self._all if channel.lost]
         more = f" (and {len(lost) - 3} more)" if len(lost) > 3 else ""
         return f"no node is left; {'; '.join(lost[:3]) or 'there were no nodes'}{more}"
-
-
-def _never() -> bool:
-    return False
 
 
 def placed(channel: Channel, path: str | Path | None) -> str | None:

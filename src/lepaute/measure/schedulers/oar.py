@@ -1,58 +1,127 @@
 """Nodes of OAR: those of the job that we are in, of a job that is named, or of one that is submitted here.
 
-Written after OAR 2's manual pages and its `oarsub`, `oarstat`, `oardel` and `oarsh`; run against recorded answers only.
-A submitted job is a `sleep`: OAR keeps the nodes while it runs. Programs are started by `oarsh`, OAR's ssh.
+Written after OAR 2's and OAR 3's manual pages (oarsub, oarstat, oardel, oarsh, oarnodes); run against recorded answers
+only. A submitted job is a `sleep`: OAR keeps the nodes while it runs. Programs are started by `oarsh`, OAR's ssh. Tests
+of idle nodes are besteffort jobs, which OAR itself ends when another job wants the node.
 """
 
 import contextlib
+import functools
 import os
 import re
 import secrets
 import shlex
-import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import run_command
 from lepaute.kit.documents import read_json
 from lepaute.kit.node_sets import check_node_name, fold_node_set
-from lepaute.measure.schedulers.request import USED_IN_A_JOB, Request, check_word, warn_of_unused
 from lepaute.measure.schedulers.types import (
+    ANSWER_S,
+    JOB_NAME,
     Allocation,
-    Given,
+    BatchSystem,
+    JobState,
     NodeAddress,
     Plan,
     RankLaunch,
+    Request,
     Scheduler,
     Tell,
+    WaitingJob,
+    WorkerJobs,
+    answer_of,
+    assigned_nodes,
+    check_word,
     clock_time,
+    existing_job,
+    wait_until_running,
+    warn_of_unused,
+    word_options,
 )
 
-_ANSWER_S = 60.0
 #: OAR's documentation asks not to poll oarstat more often than needed.
 _POLL_S = 5.0
-_JOB_ID = re.compile(r"[0-9]{1,12}")
-SUBMITTED = re.compile(r"^OAR_JOB_ID\s*=\s*([0-9]+)\s*$", re.MULTILINE)
-#: States that a job passes on its way to Running, as `oarstat` spells them.
-BEFORE_RUNNING = {"Waiting", "Hold", "toLaunch", "Launching", "toAckReservation", "Resuming", "Suspended"}
+_SUBMITTED = re.compile(r"^OAR_JOB_ID\s*=\s*([0-9]+)\s*$", re.MULTILINE)
+#: States that a job passes on its way to Running; `oarstat` writes some letters of them large.
+_BEFORE_RUNNING = {"waiting", "hold", "tolaunch", "launching", "toackreservation", "resuming", "suspended"}
+_ENDED = {"Terminated", "Error"}
+#: A job of thousands of cores has a line for each.
+_MOST_ANSWER_BYTES = 256 << 20
+
+
+class OarTests(BatchSystem):
+    """partition, account: as queue and project of oarsub."""
+
+    scheduler = "oar"
+
+    def __init__(self, partition: str | None = None, account: str | None = None, qos: str | None = None) -> None:
+        if qos is not None:
+            raise InputError("--qos is of Slurm; oar has none")
+        self._options = word_options({"--queue": ("--partition", partition), "--project": ("--account", account)})
+
+    def idle(self) -> dict[str, bool]:
+        alive: dict[str, bool] = {}
+        for resource in _resources(_json_of(["oarnodes", "--json"])):
+            name = check_node_name(str(resource["network_address"]))
+            alive[name] = alive.get(name, True) and resource["state"] == "Alive"
+        if not alive:
+            raise InputError("OAR has no nodes; `oarnodes` lists them")
+        busy = set()
+        for job in _jobs():
+            addresses = job.get("assigned_network_address")
+            busy |= set(map(str, addresses)) if isinstance(addresses, list) else set()
+        return {name: well and name not in busy for name, well in alive.items()}
+
+    def waiting(self) -> list[WaitingJob]:
+        return []
+
+    def states(self, jobs: Collection[str]) -> dict[str, JobState]:
+        states: dict[str, JobState] = {}
+        for job in _jobs() if jobs else ():
+            number, state = _number(job), str(job.get("state"))
+            if number in jobs and state not in _ENDED:
+                states[number] = "pending" if state.lower() in _BEFORE_RUNNING else "running"
+        return states
+
+    def submit(self, node: str, words: Sequence[str], log: Path, walltime_s: int) -> str:
+        argv = [
+            "oarsub",
+            f"--name={JOB_NAME}",
+            "--type=besteffort",
+            f"--resource=/nodes=1,walltime={clock_time(walltime_s)}",
+            f"--property=network_address = '{check_node_name(node)}'",
+            *self._options,
+            f"--directory={log.parent}",
+            f"--stdout={log}",
+            f"--stderr={log}",
+            shlex.join(words),
+        ]
+        return _submitted(argv, f"submitting the test of {node}")
+
+    def cancel(self, job: str) -> None:
+        answer_of(["oardel", job], f"deleting OAR job {job}")
 
 
 class OarScheduler(Scheduler):
     """Uses the job of `job` or OAR_JOB_ID and leaves it alone afterwards; without either submits one."""
 
     supports = ("nodes", "count", "walltime_s", "queue", "account", "properties", "job")
+    idle_tests = OarTests
+    # Without this option dask-jobqueue warns that OAR is not told of the memory.
+    worker_jobs = WorkerJobs("OARCluster", {"memory_per_core_property_name": "not_applicable"})
 
     def __init__(self, poll_s: float = _POLL_S) -> None:
         self._poll_s = poll_s
 
     def acquire(self, request: Request, tell: Tell) -> Allocation:
-        job = _existing_job(request)
+        job = self._existing_job(request)
         return self._submit(request, tell) if job is None else _use(job, request, tell)
 
     def plan(self, request: Request) -> Plan:
-        job = _existing_job(request)
+        job = self._existing_job(request)
         if job is not None:
             return Plan((f"use the nodes of the existing job {job}", shlex.join(oarsh_prefix(job, "NODE"))))
         steps = (_oarsub(request, "lepaute-NUMBER"), _oarstat("JOB"), oarsh_prefix("JOB", "NODE"), ["oardel", "JOB"])
@@ -61,54 +130,24 @@ class OarScheduler(Scheduler):
     def rank_launch(self, request: Request) -> RankLaunch:  # noqa: ARG002 - the same for all
         return RankLaunch(remote_shell=("oarsh",))
 
+    def _existing_job(self, request: Request) -> str | None:
+        return existing_job(request, "oar", "OAR", self.supports, "[0-9]{1,12}", "OAR_JOB_ID")
+
     def _submit(self, request: Request, tell: Tell) -> Allocation:
         name = f"lepaute-{secrets.token_hex(6)}"
         argv = _oarsub(request, name)
         job: str | None = None
         try:
-            answer = run_command(argv, what="oarsub", timeout_s=_ANSWER_S)
-            submitted = SUBMITTED.search(answer.stdout)
-            if submitted is None:
-                output = (answer.stdout + answer.stderr).strip()[-400:]
-                raise EnvironmentProblem(f"oarsub printed no job id: {output}")
-            job = submitted[1]
+            job = number = _submitted(argv, "oarsub")
             tell(f"OAR job {job} is waiting for nodes")
-            names = self._wait_until_running(job, tell)
+            status = wait_until_running(f"OAR job {job}", lambda: _status(number), _BEFORE_RUNNING, self._poll_s, tell)
+            names = assigned_nodes(f"OAR job {job}", status.get("assigned_network_address"))
         except BaseException:
             _delete(job, name)
             raise
         tell(f"OAR job {job} has {fold_node_set(names)}")
         facts = {"scheduler": "oar", "job": job, "submitted": True, "argv": argv, "nodes": list(names)}
-        return _OarJob(job, _addresses(job, names), facts)
-
-    def _wait_until_running(self, job: str, tell: Tell) -> tuple[str, ...]:
-        latest = ""
-        while True:
-            status = _status(job)
-            state, message = str(status.get("state")), str(status.get("message") or "")
-            if state == "Running":
-                return _assigned(job, status)
-            if state not in BEFORE_RUNNING:
-                raise EnvironmentProblem(f"OAR job {job} is {state} and never ran: {message[:300]}")
-            if message != latest:
-                tell(f"OAR job {job} is {state}: {message[:200]}")
-                latest = message
-            time.sleep(self._poll_s)
-
-
-@dataclass(slots=True)
-class _OarJob:
-    """A job that was submitted here."""
-
-    job: str
-    nodes: tuple[NodeAddress, ...]
-    facts: Mapping[str, object] = field(default_factory=dict)
-    _released: bool = False
-
-    def release(self) -> None:
-        if not self._released:
-            self._released = True
-            _delete(self.job, "")
+        return Allocation(_addresses(job, names), facts, functools.partial(_delete, job, ""))
 
 
 def oarsh_prefix(job: str, node: str) -> tuple[str, ...]:
@@ -122,16 +161,6 @@ def oarsh_prefix(job: str, node: str) -> tuple[str, ...]:
     return ("env", f"OAR_JOB_ID={job}", "oarsh", "-T", "-x", *options, node, "--")
 
 
-def _existing_job(request: Request) -> str | None:
-    job = request.job or os.environ.get("OAR_JOB_ID")
-    if job is not None and not _JOB_ID.fullmatch(job):
-        raise InputError(f"{job[:40]!r} is not an OAR job id")
-    if request.job is not None:
-        request.refuse_all_but(USED_IN_A_JOB, "oar with --job")
-    request.refuse_all_but(OarScheduler.supports, "oar")
-    return job
-
-
 def _use(job: str, request: Request, tell: Tell) -> Allocation:
     warn_of_unused(request, f"OAR job {job}", tell)
     node_file = os.environ.get("OAR_NODEFILE") if job == os.environ.get("OAR_JOB_ID") else None
@@ -141,10 +170,10 @@ def _use(job: str, request: Request, tell: Tell) -> Allocation:
         status = _status(job)
         if status.get("state") != "Running":
             raise EnvironmentProblem(f"OAR job {job} is {status.get('state')}; it has nodes only while it is running")
-        job_nodes = _assigned(job, status)
+        job_nodes = assigned_nodes(f"OAR job {job}", status.get("assigned_network_address"))
     names = request.choose(job_nodes, job, request.node_names())
     tell(f"using {fold_node_set(names)} of OAR job {job}")
-    return Given(_addresses(job, names), {"scheduler": "oar", "job": job, "submitted": False})
+    return Allocation(_addresses(job, names), {"scheduler": "oar", "job": job, "submitted": False})
 
 
 def _read_node_file(file: Path) -> tuple[str, ...]:
@@ -153,7 +182,10 @@ def _read_node_file(file: Path) -> tuple[str, ...]:
         lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as problem:
         raise EnvironmentProblem(f"{file}: the nodes of the job (OAR_NODEFILE): {problem.strerror}") from None
-    return _checked([line.strip() for line in lines if line.strip()], f"{file}")
+    names = dict.fromkeys(line.strip() for line in lines if line.strip())
+    if not names:
+        raise EnvironmentProblem(f"{file} names no node")
+    return tuple(map(check_node_name, names))
 
 
 def _oarsub(request: Request, name: str) -> list[str]:
@@ -161,21 +193,27 @@ def _oarsub(request: Request, name: str) -> list[str]:
     duration_s = request.duration_s()
     properties = []
     if request.properties is not None:
-        properties.append(check_word("properties", request.properties))
+        properties.append(check_word("--constraint", request.properties))
     if names:  # letters, digits, dots and hyphens: nothing in them could leave the quotes
-        properties.append(f"network_address in ({', '.join(repr(each) for each in names)})")
-    command = f"sleep {duration_s}"
+        properties.append(f"network_address in ({', '.join(map(repr, names))})")
     return [
         "oarsub",
         f"--name={name}",
         f"--resource=/nodes={request.size(names)},walltime={clock_time(duration_s)}",
         *([f"--property={' and '.join(f'({each})' for each in properties)}"] if properties else []),
-        *([f"--queue={check_word('queue', request.queue)}"] if request.queue is not None else []),
-        *([f"--project={check_word('account', request.account)}"] if request.account is not None else []),
+        *word_options({"--queue": ("--queue", request.queue), "--project": ("--account", request.account)}),
         "--stdout=/dev/null",
         "--stderr=/dev/null",
-        command,
+        f"sleep {duration_s}",
     ]
+
+
+def _submitted(argv: list[str], what: str) -> str:
+    answer = run_command(argv, what=what, timeout_s=ANSWER_S)
+    job = _SUBMITTED.search(answer.stdout)
+    if job is None:
+        raise EnvironmentProblem(f"oarsub printed no job id: {(answer.stdout + answer.stderr).strip()[-400:]}")
+    return job[1]
 
 
 def _oarstat(job: str) -> list[str]:
@@ -183,38 +221,39 @@ def _oarstat(job: str) -> list[str]:
 
 
 def _status(job: str) -> Mapping[str, object]:
-    """What `oarstat` says of a job."""
-    for status in answered_jobs(run_command(_oarstat(job), what="oarstat", timeout_s=_ANSWER_S).stdout):
-        if str(status.get("Job_Id") or status.get("id") or job) == job:
+    for status in _jobs(*_oarstat(job)):
+        if (_number(status) or job) == job:
             return status
     raise EnvironmentProblem(f"OAR knows no job {job}")
 
 
-#: A job of thousands of cores has a line for each.
-MOST_ANSWER_BYTES = 256 << 20
-
-
-def answered_jobs(text: str) -> list[dict[str, object]]:
-    """The jobs in the output of `oarstat --json`: an object with a member for each in OAR 2, a list in OAR 3."""
-    try:
-        document = read_json(text, "oarstat", most_bytes=MOST_ANSWER_BYTES)
-    except InputError:
-        raise EnvironmentProblem(f"oarstat did not print JSON: {text.strip()[:200]!r}") from None
+def _jobs(*argv: str) -> list[dict[str, object]]:
+    """The jobs that `oarstat --json` prints: an object with a member for each in OAR 2, a list in OAR 3."""
+    document = _json_of(list(argv) or ["oarstat", "--json"])
     members = list(document.values()) if isinstance(document, dict) else document if isinstance(document, list) else []
     return [member for member in members if isinstance(member, dict)]
 
 
-def _assigned(job: str, status: Mapping[str, object]) -> tuple[str, ...]:
-    addresses = status.get("assigned_network_address")
-    if not isinstance(addresses, list) or not addresses:
-        raise EnvironmentProblem(f"OAR job {job} is running, but oarstat lists no assigned_network_address")
-    return _checked([str(address) for address in addresses], f"OAR job {job}")
+def _number(job: Mapping[str, object]) -> str:
+    return str(job.get("Job_Id") or job.get("id") or "")
 
 
-def _checked(names: list[str], where: str) -> tuple[str, ...]:
-    if not names:
-        raise EnvironmentProblem(f"{where} names no node")
-    return tuple(check_node_name(name) for name in dict.fromkeys(names))
+def _json_of(argv: list[str]) -> object:
+    answer = answer_of(argv, argv[0])
+    try:
+        return read_json(answer, argv[0], most_bytes=_MOST_ANSWER_BYTES)
+    except InputError:
+        raise EnvironmentProblem(f"{argv[0]} did not print JSON: {answer.strip()[:200]!r}") from None
+
+
+def _resources(value: object) -> Iterator[Mapping[str, object]]:
+    """The resources of `oarnodes --json`: by node and number in OAR 2, a list in OAR 3; those without a node out."""
+    if isinstance(value, dict) and "network_address" in value and "state" in value:
+        if value["network_address"]:
+            yield value
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _resources(part)
 
 
 def _delete(job: str | None, name: str) -> None:
@@ -222,13 +261,10 @@ def _delete(job: str | None, name: str) -> None:
     # A job that has ended already is no failure, and any other failure could not be handled here.
     with contextlib.suppress(EnvironmentProblem):
         if job is None:
-            jobs = answered_jobs(
-                run_command(["oarstat", "--user", "--json"], what="oarstat", timeout_s=_ANSWER_S).stdout
-            )
-            ours = [str(each.get("Job_Id") or each.get("id")) for each in jobs if each.get("name") == name]
-            job = ours[0] if ours else None
+            jobs = _jobs("oarstat", "--user", "--json")
+            job = next((_number(each) for each in jobs if each.get("name") == name), None)
         if job is not None:
-            run_command(["oardel", job], what="oardel", timeout_s=_ANSWER_S)
+            answer_of(["oardel", job], "oardel")
 
 
 def _addresses(job: str, names: tuple[str, ...]) -> tuple[NodeAddress, ...]:

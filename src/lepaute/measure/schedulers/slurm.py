@@ -5,98 +5,201 @@ it, and also when we are killed. Programs are started by `srun`, a step for each
 """
 
 import contextlib
-import os
+import functools
 import re
 import secrets
 import shlex
 import subprocess
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.kit.command import run_command
-from lepaute.kit.node_sets import check_node_name, fold_node_set
+from lepaute.kit.node_sets import check_node_name, fold_node_set, parse_node_set
 from lepaute.kit.sessions import kill_session
-from lepaute.measure.schedulers.request import USED_IN_A_JOB, Request, check_word, warn_of_unused
 from lepaute.measure.schedulers.types import (
+    JOB_NAME,
     Allocation,
-    Given,
+    BatchSystem,
+    JobState,
     NodeAddress,
+    NodeState,
     Plan,
     RankLaunch,
+    Request,
     Scheduler,
     Tell,
+    WaitingJob,
+    WorkerJobs,
+    answer_of,
     clock_time,
+    existing_job,
+    warn_of_unused,
+    word_options,
 )
-from lepaute.measure.switches import Switches, switches_of_slurm
+from lepaute.measure.switches import Switches
 
-_ANSWER_S = 60.0
 _GRACE_S = 10.0
 _POLL_S = 1.0
-_JOB_ID = re.compile(r"[0-9]{1,12}([_+][0-9]{1,12})?")
+#: A health check is ended by Slurm after 60 s.
+_HEALTH_S = 15.0
+_JOB_ID = "[0-9]{1,12}([_+][0-9]{1,12})?"
 _GRANTED = re.compile(r"Granted job allocation ([0-9]+)")
 _PENDING = re.compile(r"Pending job allocation ([0-9]+)")
+_LEAF = re.compile(r"^SwitchName=(\S+)\s+Level=0\b.*?\bNodes=(\S+)", re.MULTILINE)
+_SUBMITTED = re.compile(r"([0-9]+)(;.*)?")
+#: States in which a node takes no new jobs; Slurm adds signs such as * for a node that does not answer.
+_OUT = ("drain", "drng", "down", "fail", "maint", "not_responding")
+#: Subtracted from the priority that the job of a test would have.
+NICE = 10_000
+#: A pending job with one of these reasons would start if nodes were free; others are held, or wait for something else.
+_WANTS_NODES = {"None", "Priority", "Resources"}
+_RUNNING = ("RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "STOPPED")
+
+
+class SlurmTests(BatchSystem):
+    """partition, account, qos: as of sbatch; without a partition, all nodes are tested in the default one."""
+
+    scheduler = "slurm"
+
+    def __init__(self, partition: str | None = None, account: str | None = None, qos: str | None = None) -> None:
+        self.partition = partition
+        values = {"--partition": partition, "--account": account, "--qos": qos}
+        self._options = word_options({option: (option, value) for option, value in values.items()})
+
+    def idle(self) -> dict[str, bool]:
+        return {name: node.state == "idle" for name, node in node_states(self.partition).items()}
+
+    def waiting(self) -> list[WaitingJob]:
+        argv = ["squeue", "--noheader", "--states=PENDING", "--format=%i|%D|%r|%n|%j"]
+        if self.partition is not None:
+            argv.append(f"--partition={self.partition}")
+        jobs = []
+        for line in answer_of(argv, "the pending jobs of Slurm").splitlines():
+            job, count, reason, nodes, name = f"{line.strip()}||||".split("|", 4)
+            if name.rstrip("|") != JOB_NAME and reason in _WANTS_NODES:
+                number = re.match("[0-9]+", count)  # 2-4 of a job that takes what it gets
+                named = frozenset() if nodes in ("", "(null)") else frozenset(_unfolded(nodes))
+                jobs.append(WaitingJob(job, int(number[0]) if number else 1, named))
+        return jobs
+
+    def states(self, jobs: Collection[str]) -> dict[str, JobState]:
+        if not jobs:
+            return {}
+        argv = ["squeue", "--noheader", f"--name={JOB_NAME}", "--states=all", "--format=%i|%T"]
+        states: dict[str, JobState] = {}
+        for line in answer_of(argv, "our jobs in Slurm").splitlines():
+            job, _, state = line.strip().partition("|")
+            if job in jobs and (state == "PENDING" or state in _RUNNING):
+                states[job] = "pending" if state == "PENDING" else "running"
+        return states
+
+    def submit(self, node: str, words: Sequence[str], log: Path, walltime_s: int) -> str:
+        literal_log = str(log).replace("%", "%%")  # sbatch replaces % and what follows it in the name of a log
+        argv = [
+            "sbatch",
+            "--parsable",
+            f"--job-name={JOB_NAME}",
+            f"--nodelist={check_node_name(node)}",
+            "--nodes=1",
+            "--exclusive",
+            "--mem=0",
+            f"--nice={NICE}",
+            "--no-requeue",
+            f"--time={clock_time(walltime_s)}",
+            f"--output={literal_log}",
+            f"--chdir={log.parent}",
+            *self._options,
+            f"--wrap=exec {shlex.join(words)}",
+        ]
+        answer = answer_of(argv, f"submitting the test of {node}").strip()
+        job = _SUBMITTED.fullmatch(answer)
+        if job is None:
+            raise EnvironmentProblem(f"sbatch printed no job id: {answer[:200]}")
+        return job[1]
+
+    def cancel(self, job: str) -> None:
+        answer_of(["scancel", "--quiet", job], f"cancelling Slurm job {job}")
 
 
 class SlurmScheduler(Scheduler):
     """Uses the job of `job` or SLURM_JOB_ID and leaves it alone afterwards; without either submits one."""
 
     supports = ("nodes", "count", "walltime_s", "queue", "account", "properties", "job")
+    idle_tests = SlurmTests
+    worker_jobs = WorkerJobs("SLURMCluster")
 
     def acquire(self, request: Request, tell: Tell) -> Allocation:
-        job = _existing_job(request)
+        job = self._existing_job(request)
         return _submit(request, tell) if job is None else _use(job, request, tell)
 
     def plan(self, request: Request) -> Plan:
-        job = _existing_job(request)
+        job = self._existing_job(request)
         if job is not None:
             nodes = request.nodes or (f"{request.count} nodes" if request.count else "all nodes")
             return Plan((f"use {nodes} of the existing job {job}", shlex.join(_srun(job, "NODE"))))
         return Plan((shlex.join(_salloc(request, "lepaute-NUMBER")), shlex.join(_srun("JOB", "NODE")), "scancel JOB"))
 
+    def _existing_job(self, request: Request) -> str | None:
+        return existing_job(request, "slurm", "Slurm", self.supports, _JOB_ID, "SLURM_JOB_ID")
+
     def switches(self) -> Switches:
         """Those of topology.conf; none where the administrators wrote none."""
         try:
-            return switches_of_slurm(_answer(["scontrol", "show", "topology"], "the switches of Slurm"))
+            return switches_of_topology(answer_of(["scontrol", "show", "topology"], "the switches of Slurm"))
         except EnvironmentProblem:
             return Switches()
 
     def rank_launch(self, request: Request) -> RankLaunch:  # noqa: ARG002 - the same for all
         return RankLaunch("srun")
 
+    def node_states(self, partition: str | None = None) -> dict[str, NodeState]:
+        return node_states(partition)
 
-@dataclass(slots=True)
-class _SlurmJob:
-    """A job that was submitted here."""
-
-    job: str
-    holder: "subprocess.Popen[str]"
-    nodes: tuple[NodeAddress, ...] = ()
-    facts: Mapping[str, object] = field(default_factory=dict)
-    _released: bool = False
-
-    def release(self) -> None:
-        if not self._released:
-            self._released = True
-            _end(self.holder, self.job, "")
+    def drain(self, node: str, reason: str) -> None:
+        check_node_name(node)
+        now = self.node_states().get(node)
+        if now is None or now.out_of_service:
+            raise EnvironmentProblem(f"{node} is {now.state if now else 'no node of Slurm'} now")
+        words = ["scontrol", "update", f"nodename={node}", "state=drain", f"reason={' '.join(reason.split())[:200]}"]
+        answer_of(words, f"draining {node}", _HEALTH_S)
 
 
-def _existing_job(request: Request) -> str | None:
-    job = request.job or os.environ.get("SLURM_JOB_ID")
-    if job is not None and not _JOB_ID.fullmatch(job):
-        raise InputError(f"{job[:40]!r} is not a Slurm job id")
-    if request.job is not None:
-        request.refuse_all_but(USED_IN_A_JOB, "slurm with --job")
-    request.refuse_all_but(SlurmScheduler.supports, "slurm")
-    return job
+def switches_of_topology(text: str) -> Switches:
+    """The leaf switches in what `scontrol show topology` prints; none where it prints none that can be read."""
+    found: dict[str, tuple[str, ...]] = {}
+    for match in _LEAF.finditer(text):
+        try:
+            found.setdefault(match[1], parse_node_set(match[2]))
+        except InputError:
+            return Switches()
+    try:
+        return Switches(tuple(found.values()))
+    except InputError:  # nodes of several switches, such as those of two networks: that is no tree
+        return Switches()
+
+
+def node_states(partition: str | None) -> dict[str, NodeState]:
+    """As of Scheduler."""
+    argv = ["sinfo", "--noheader", "--Node", "--format=%N|%T|%E"]
+    if partition is not None:
+        argv.append(f"--partition={partition}")
+    nodes = {}
+    for line in answer_of(argv, "the nodes of Slurm", _HEALTH_S).splitlines():
+        name, state, reason = (part.strip() for part in f"{line}||".split("|", 2))
+        state, reason = state.lower(), reason.rstrip("|")
+        nodes[name] = NodeState(state, "" if reason == "none" else reason, any(word in state for word in _OUT))
+    if not nodes:
+        where = f"partition {partition[:60]}" if partition else "Slurm"
+        raise InputError(f"{where} has no nodes; `sinfo` lists the partitions")
+    return nodes
 
 
 def _use(job: str, request: Request, tell: Tell) -> Allocation:
     warn_of_unused(request, f"Slurm job {job}", tell)  # the script that submits a job runs inside one as well
     names = request.choose(_job_nodes(job), job, request.node_names())
     tell(f"using {fold_node_set(names)} of Slurm job {job}")
-    return Given(_addresses(job, names), {"scheduler": "slurm", "job": job, "submitted": False})
+    return Allocation(_addresses(job, names), {"scheduler": "slurm", "job": job, "submitted": False})
 
 
 def _submit(request: Request, tell: Tell) -> Allocation:
@@ -122,7 +225,7 @@ def _submit(request: Request, tell: Tell) -> Allocation:
         names = _job_nodes(job)
         tell(f"Slurm job {job} has {fold_node_set(names)}")
         facts = {"scheduler": "slurm", "job": job, "submitted": True, "argv": argv, "nodes": list(names)}
-        return _SlurmJob(job, holder, _addresses(job, names), facts)
+        return Allocation(_addresses(job, names), facts, functools.partial(_end, holder, job, ""))
     except BaseException:
         _end(holder, job, name)
         raise
@@ -163,17 +266,12 @@ def _end(holder: "subprocess.Popen[str]", job: str | None, name: str) -> None:
         # A job that has ended already is no failure, and any other failure could not be handled here.
         with contextlib.suppress(EnvironmentProblem):
             which = f"--name={name}" if job is None else job
-            run_command(["scancel", "--quiet", which], what="scancel", timeout_s=_ANSWER_S)
+            answer_of(["scancel", "--quiet", which], "scancel")
 
 
 def _salloc(request: Request, name: str) -> list[str]:
     """Whole nodes, with all their memory: what is measured on a shared node is its neighbours."""
     names = request.node_names()
-    options = {
-        "--partition": ("queue", request.queue),
-        "--account": ("account", request.account),
-        "--constraint": ("properties", request.properties),
-    }
     return [
         "salloc",
         f"--job-name={name}",
@@ -183,7 +281,13 @@ def _salloc(request: Request, name: str) -> list[str]:
         "--mem=0",
         # The job outlives a node that dies: the others' measurements go on.
         "--no-kill",
-        *(f"{option}={check_word(what, value)}" for option, (what, value) in options.items() if value is not None),
+        *word_options(
+            {
+                "--partition": ("--queue", request.queue),
+                "--account": ("--account", request.account),
+                "--constraint": ("--constraint", request.properties),
+            }
+        ),
         *([f"--nodelist={fold_node_set(names)}"] if names else []),
         "cat",
     ]
@@ -192,20 +296,19 @@ def _salloc(request: Request, name: str) -> list[str]:
 def _job_nodes(job: str) -> tuple[str, ...]:
     """The nodes of a running job; waits for those that are being booted or prepared for it."""
     query = ["squeue", "--noheader", f"--jobs={job}", "--format=%T|%N"]
-    state = "CONFIGURING"
-    while state == "CONFIGURING":
-        answer = _answer(query, f"what Slurm knows of job {job}")
+    while True:
+        answer = answer_of(query, f"what Slurm knows of job {job}")
         state, _, folded = (answer.splitlines() or ["gone"])[0].strip().partition("|")
-        if state == "CONFIGURING":
-            time.sleep(_POLL_S)
+        if state != "CONFIGURING":
+            break
+        time.sleep(_POLL_S)
     if state != "RUNNING" or not folded:
         raise EnvironmentProblem(f"Slurm job {job} is {state.lower()}; it has nodes only while it is running")
-    names = _answer(["scontrol", "show", "hostnames", folded], f"the names of {folded[:60]}").split()
-    return tuple(check_node_name(name) for name in names)
+    return tuple(check_node_name(name) for name in _unfolded(folded))
 
 
-def _answer(argv: list[str], what: str) -> str:
-    return run_command(argv, what=what, timeout_s=_ANSWER_S).stdout
+def _unfolded(names: str) -> list[str]:
+    return answer_of(["scontrol", "show", "hostnames", names], f"the names of {names[:60]}").split()
 
 
 def _addresses(job: str, names: tuple[str, ...]) -> tuple[NodeAddress, ...]:

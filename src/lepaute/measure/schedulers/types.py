@@ -1,16 +1,137 @@
-"""What every scheduler gives: nodes that commands can be started on, and a way to give them back."""
+"""What is asked of a scheduler, and what every scheduler gives: nodes to start commands on, and their release."""
 
+import math
+import os
+import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar, Literal, Protocol
 
-from lepaute.kit.node_sets import check_node_name
-from lepaute.measure.schedulers.request import Request
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.command import run_command
+from lepaute.kit.node_sets import MOST_NODES, check_node_name, parse_node_set
+from lepaute.kit.options import flag_of, option, options_of
 from lepaute.measure.switches import Switches
+
+#: A reservation is for so long unless something else is asked for, and none is longer than MOST_WALLTIME_S.
+DEFAULT_WALLTIME_S = 3600.0
+MOST_WALLTIME_S = 366 * 86400.0
+#: The fields that apply to an existing job: which of its nodes are used, and how they are reached.
+_USED_IN_A_JOB = ("site", "job", "nodes", "count", "image", "ssh_config")
+
+
+def walltime_of(text: str) -> float:
+    """Seconds of 90, 1:30 (minutes), or 2:00:00; raises InputError for an invalid walltime."""
+    parts = text.split(":")
+    if len(parts) > 3 or not all(re.fullmatch("[0-9]{1,9}", each) for each in parts) or not int("".join(parts)):
+        raise InputError(f"--walltime is {text!r}; give seconds, or h:mm:ss such as 2:00:00")
+    seconds = 0
+    for part in parts:
+        seconds = 60 * seconds + int(part)
+    return float(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Which nodes, for how long; a scheduler refuses a field that it does not support with InputError.
+
+    A further field is a line here; commands, `words` and messages follow. walltime_s: DEFAULT_WALLTIME_S where None.
+    """
+
+    nodes: str | None = field(default=None, metadata=option("Node set such as node[1-32]."))
+    count: int | None = field(default=None, metadata=option("How many nodes to ask for.", minimum=1))
+    walltime_s: float | None = field(
+        default=None,
+        metadata=option(
+            "Length of the reservation: seconds, or h:mm:ss; an hour unless given.",
+            name="walltime",
+            metavar="TIME",
+            parse=walltime_of,
+        ),
+    )
+    queue: str | None = field(default=None, metadata=option("Queue; partition of Slurm."))
+    account: str | None = field(default=None, metadata=option("Account or project to charge."))
+    site: str | None = field(default=None, metadata=option("Site of Grid'5000."))
+    cluster: str | None = field(default=None, metadata=option("Cluster of Grid'5000."))
+    image: str | None = field(default=None, metadata=option("System image to deploy on nodes of Grid'5000."))
+    properties: str | None = field(
+        default=None, metadata=option("Constraint of Slurm, properties of OAR.", name="constraint")
+    )
+    job: str | None = field(default=None, metadata=option("Use the nodes of this existing job."))
+    ssh_config: Path | None = field(default=None, metadata=option("Configuration file for ssh."))
+
+    def node_names(self) -> tuple[str, ...]:
+        """The nodes that are requested by name; () where none are. Raises InputError as `parse_node_set`."""
+        return () if self.nodes is None else parse_node_set(self.nodes)
+
+    def flags_besides(self, fields: Collection[str]) -> list[str]:
+        """The fields that are set and not among these, as the command line spells them."""
+        return [flag_of(Request, name) for name in self._set_fields() if name not in fields]
+
+    def words(self) -> list[str]:
+        """The same request on the command line."""
+        values = {name: getattr(self, name) for name in self._set_fields()}
+        if "walltime_s" in values:
+            values["walltime_s"] = math.ceil(values["walltime_s"])
+        return [f"{flag_of(Request, name)}={value}" for name, value in values.items()]
+
+    def _set_fields(self) -> list[str]:
+        return [name for name in options_of(Request) if getattr(self, name) is not None]
+
+    def refuse_all_but(self, supported: Collection[str], by: str) -> None:
+        """Raises InputError for a field that is set and not supported; by: the scheduler, for the message."""
+        for unsupported in self.flags_besides(supported):
+            known = ", ".join(flag_of(Request, name) for name in supported)
+            raise InputError(f"{by} does not support {unsupported}; supported: {known}")
+
+    def check_ssh_config(self) -> None:
+        """Raises InputError where the configuration file of ssh is not there."""
+        if self.ssh_config is not None and not self.ssh_config.is_file():
+            raise InputError(f"{self.ssh_config}: no such file; give --ssh-config a configuration file for ssh")
+
+    def duration_s(self) -> int:
+        """How long to reserve nodes for, in whole seconds, at least one; raises InputError for an invalid walltime."""
+        walltime_s = DEFAULT_WALLTIME_S if self.walltime_s is None else self.walltime_s
+        if not 0 < walltime_s < MOST_WALLTIME_S:
+            raise InputError(f"--walltime is {walltime_s:g} s; give more than 0 s and less than a year")
+        return math.ceil(walltime_s)
+
+    def size(self, names: Sequence[str] = ()) -> int:
+        """How many nodes to ask for; names: those asked for by name. 1 where nothing says it."""
+        if names and self.count is not None and self.count != len(names):
+            raise InputError(f"--count is {self.count}, but --nodes names {len(names)}; give one of them")
+        if self.count is not None and not 0 < self.count <= MOST_NODES:
+            raise InputError(f"--count is {self.count}; give 1 to {MOST_NODES} nodes")
+        return len(names) or self.count or 1
+
+    def choose(self, job_nodes: tuple[str, ...], job: str, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Of the nodes of an existing job those asked for: `names`, or the first `count`, or all."""
+        if names:
+            self.size(names)
+            absent = [name for name in names if name not in job_nodes]
+            if absent:
+                raise InputError(f"job {job} has nodes {', '.join(job_nodes[:8])}, but not {', '.join(absent[:5])}")
+            return names
+        count = self.size() if self.count is not None else len(job_nodes)
+        if count > len(job_nodes):
+            raise InputError(f"--count is {count}, but job {job} has {len(job_nodes)} nodes")
+        return job_nodes[:count]
+
+
+def check_word(option: str, value: str) -> str:
+    """The value of an option that goes to a scheduler's own command as one word; raises InputError for others."""
+    if not value or not value.isprintable() or value.startswith("-"):
+        raise InputError(f"{option} is {value[:60]!r}; give printable text that is not empty and does not start with -")
+    return value
+
 
 #: Called with what is being waited for.
 Tell = Callable[[str], None]
+#: How long a batch system may take to answer a command.
+ANSWER_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,31 +154,23 @@ class NodeAddress:
         return [*self.prefix, shlex.join(words)] if self.joined else [*self.prefix, *words]
 
 
-class Allocation(Protocol):
-    """Nodes that are reserved until released."""
-
-    @property
-    def nodes(self) -> tuple[NodeAddress, ...]: ...
-
-    @property
-    def facts(self) -> Mapping[str, object]:
-        """Job number, partition, what was asked for: goes into the archive's metadata."""
-        ...
-
-    def release(self) -> None:
-        """Gives the nodes back; may be called more than once; leaves an existing job alone."""
-        ...
-
-
 @dataclass(slots=True)
-class Given:
-    """Nodes that need no reservation and no release."""
+class Allocation:
+    """Nodes that are ours until released.
+
+    facts: job number, partition, what was asked for: goes into the archive's metadata
+    end  : ends the job that was submitted for them; None where there is nothing to give back
+    """
 
     nodes: tuple[NodeAddress, ...]
     facts: Mapping[str, object] = field(default_factory=dict)
+    end: Callable[[], None] | None = field(default=None, repr=False)
 
     def release(self) -> None:
-        """Nothing to give back."""
+        """Gives the nodes back; may be called more than once; leaves an existing job alone."""
+        end, self.end = self.end, None
+        if end is not None:
+            end()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +192,39 @@ class RankLaunch:
     remote_shell: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """A node as an administrator sees it: its state in the scheduler's words, and the reason given for it, or "".
+
+    out_of_service: it takes no new jobs (drained or down)
+    """
+
+    state: str = ""
+    reason: str = ""
+    out_of_service: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerJobs:
+    """How dask-jobqueue submits workers: its class, and options that jobs of this scheduler alone need."""
+
+    cluster: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
 class Scheduler(Protocol):
     """Where nodes come from. One subclass a module; `lepaute.measure.schedulers.scheduler(name)` makes it.
 
     supports       : the fields of Request that it uses; `acquire` and `plan` refuse the others
     on_this_machine: programs are started without ssh or the like, by the Python that runs this
+    idle_tests     : how nodes are tested while nobody uses them; None: they cannot be
+    worker_jobs    : how workers of a study are submitted; None: they cannot be
     """
 
     supports: ClassVar[tuple[str, ...]]
     on_this_machine: ClassVar[bool] = False
+    idle_tests: ClassVar["type[BatchSystem] | None"] = None
+    worker_jobs: ClassVar[WorkerJobs | None] = None
 
     def acquire(self, request: Request, tell: Tell) -> Allocation:
         """Waits until the nodes are there. Raises InputError or EnvironmentProblem, and leaves no reservation then."""
@@ -107,7 +244,126 @@ class Scheduler(Protocol):
         """How ranks of MPI are started."""
         return RankLaunch()
 
+    def node_states(self, partition: str | None = None) -> dict[str, NodeState]:  # noqa: ARG002
+        """The nodes of a partition, or all; raises EnvironmentProblem without an answer, InputError for none."""
+        raise InputError("this scheduler does not tell the states of its nodes; those of slurm are known")
+
+    def drain(self, node: str, reason: str) -> None:  # noqa: ARG002
+        """Takes a node out of service once its jobs have ended.
+
+        Raises EnvironmentProblem where the scheduler refuses, or somebody has drained the node meanwhile.
+        """
+        raise InputError("nodes of this scheduler cannot be drained from here; those of slurm can")
+
+
+#: The name of all jobs of tests.
+JOB_NAME = "lepaute-node-test"
+JobState = Literal["pending", "running"]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingJob:
+    """Somebody else's job that waits for nodes. nodes: those that it names, none where any will do; count: how many."""
+
+    job: str
+    count: int = 1
+    nodes: frozenset[str] = frozenset()
+
+
+class BatchSystem(Protocol):
+    """What tests of idle nodes need. Each method raises EnvironmentProblem without an answer, or where it is refused.
+
+    Made with (partition, account, qos), each None where not given; raises InputError for one that it does not have.
+    """
+
+    scheduler: ClassVar[str]
+
+    def __init__(self, partition: str | None = None, account: str | None = None, qos: str | None = None) -> None: ...
+
+    def idle(self) -> dict[str, bool]:
+        """Nodes that tests may use, and whether each is idle. Raises InputError where there is none."""
+        ...
+
+    def waiting(self) -> list[WaitingJob]:
+        """Jobs of others that could start if more of these nodes were free; none where it ends our tests for them."""
+        ...
+
+    def states(self, jobs: Collection[str]) -> dict[str, JobState]:
+        """Of these jobs of ours, those that have not ended."""
+        ...
+
+    def submit(self, node: str, words: Sequence[str], log: Path, walltime_s: int) -> str:
+        """Submits a command for one whole node, below the priority of other jobs; its job id."""
+        ...
+
+    def cancel(self, job: str) -> None: ...
+
+
+# ---- what schedulers share -------------------------------------------------------------------------------------------
+
 
 def clock_time(duration_s: int) -> str:
     """HH:MM:SS, as Slurm and OAR take durations; hours beyond 99 get as many digits as they need."""
     return f"{duration_s // 3600:02d}:{duration_s // 60 % 60:02d}:{duration_s % 60:02d}"
+
+
+def answer_of(argv: Sequence[str], what: str, timeout_s: float = ANSWER_S) -> str:
+    """What a command of a batch system prints; raises EnvironmentProblem where it fails."""
+    return run_command(list(argv), what=what, timeout_s=timeout_s).stdout
+
+
+def word_options(values: Mapping[str, tuple[str, str | None]]) -> list[str]:
+    """Words such as --partition=NAME, of {option there: (our option, value)}; those without a value are left out."""
+    return [f"{there}={check_word(ours, value)}" for there, (ours, value) in values.items() if value is not None]
+
+
+def existing_job(
+    request: Request, scheduler: str, called: str, supports: Collection[str], form: str, variable: str | None = None
+) -> str | None:
+    """The job of `job`, or the one that we are in (`variable`); None where a new one is to be submitted.
+
+    called: the scheduler's own name, for messages; form: a pattern of its job ids
+    Raises InputError for an id that is none, and for fields that the scheduler does not support.
+    """
+    job = request.job or (os.environ.get(variable) if variable is not None else None)
+    if job is not None and not re.fullmatch(form, job):
+        raise InputError(f"{job[:40]!r} is not a valid {called} job id")
+    if request.job is not None:
+        request.refuse_all_but([name for name in supports if name in _USED_IN_A_JOB], f"{scheduler} with --job")
+    request.refuse_all_but(supports, scheduler)
+    return job
+
+
+def warn_of_unused(request: Request, job: str, tell: Tell) -> None:
+    """Says which options only a new job would use; job: the existing one, such as "Slurm job 7"."""
+    if unused := request.flags_besides(_USED_IN_A_JOB):
+        tell(f"using the existing {job}; {', '.join(unused)} {'is' if len(unused) == 1 else 'are'} ignored")
+
+
+def wait_until_running(
+    job: str, status: Callable[[], Mapping[str, object]], before_running: Collection[str], poll_s: float, tell: Tell
+) -> Mapping[str, object]:
+    """The status of a job once it runs; tells each new message.
+
+    job: such as "OAR job 7"; status: its `state` and `message`; before_running: states that it waits in, in lower case
+    Raises EnvironmentProblem for a job that will not run.
+    """
+    latest = ""
+    while True:
+        seen = status()
+        state, message = str(seen.get("state")), str(seen.get("message") or "")
+        if state.lower() == "running":
+            return seen
+        if state.lower() not in before_running:
+            raise EnvironmentProblem(f"{job} is {state} and never ran: {message[:300]}")
+        if message != latest:
+            tell(f"{job} is {state}: {message[:200]}")
+            latest = message
+        time.sleep(poll_s)
+
+
+def assigned_nodes(job: str, names: object) -> tuple[str, ...]:
+    """The nodes of a running job, each once; raises EnvironmentProblem where it lists none."""
+    if not isinstance(names, list) or not names:
+        raise EnvironmentProblem(f"{job} is running, but lists no assigned_nodes")
+    return tuple(check_node_name(str(name)) for name in dict.fromkeys(names))

@@ -8,8 +8,8 @@ import lepaute as lp
 from lepaute.design import Design
 from lepaute.design.memory import hierarchy_sizes
 from lepaute.errors import InputError
-from lepaute.measure.probe_source import C_FLAGS, probe_source
-from lepaute.measure.raw_output import rows_of
+from lepaute.measure.probes import rows_of
+from lepaute.measure.toolchain import C_FLAGS, probe_source
 
 SOURCES = ("probe_memory.c", "memory_read.c", "probe_common.c")
 HEADERS = ("memory_read.h", "probe_common.h")

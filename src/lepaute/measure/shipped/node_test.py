@@ -16,20 +16,31 @@ from lepaute.archive.metadata import MachineFacts
 from lepaute.design import Design
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.json_values import to_json
+from lepaute.measure import node_test_disk
 from lepaute.measure.calibration.equipment import equip
 from lepaute.measure.calibration.machines import layouts_of
 from lepaute.measure.calibration.together import each_machine
 from lepaute.measure.layout import Layout
-from lepaute.measure.node_test import disk_script, messages
-from lepaute.measure.node_test.design import FULL, QUICK, node_test_design
-from lepaute.measure.node_test.dgemm_calls import CoreCalls, run_block
-from lepaute.measure.node_test.memory_rows import memory_rows, numa_threads, together
-from lepaute.measure.node_test.parameters import Parameters
-from lepaute.measure.node_test.sensors import absent_sensors
+from lepaute.measure.node_test import (
+    FULL,
+    QUICK,
+    CoreCalls,
+    Parameters,
+    absent_sensors,
+    have_a_core_each,
+    memory_rows,
+    messages_between,
+    messages_inside,
+    neighbours,
+    node_test_design,
+    numa_threads,
+    pingpongs,
+    run_block,
+    together,
+)
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import CommandFailed
-from lepaute.measure.probes import build_probes
-from lepaute.measure.raw_output import rows_of
+from lepaute.measure.probes import build_probes, rows_of
 
 MEMORY_LIMIT_S, DISK_LIMIT_S = 120.0, 60.0
 DISK_FILES, DISK_FILE_BYTES, QUICK_DISK_FILES, QUICK_DISK_FILE_BYTES = 4, 256 << 20, 1, 16 << 20
@@ -158,7 +169,7 @@ class NodeTest(lp.Job):
             )
 
     def _disk(self) -> None:
-        script = Path(disk_script.__file__).read_text(encoding="utf-8")
+        script = Path(node_test_disk.__file__).read_text(encoding="utf-8")
         quick = self._chosen.quick
         rows: list[tuple[str, dict[str, str]]] = []
         files, file_bytes = (QUICK_DISK_FILES, QUICK_DISK_FILE_BYTES) if quick else (DISK_FILES, DISK_FILE_BYTES)
@@ -182,7 +193,7 @@ class NodeTest(lp.Job):
             )
 
     def _messages(self) -> None:
-        design = messages.pingpongs(self.seed, quick=self._chosen.quick)
+        design = pingpongs(self.seed, quick=self._chosen.quick)
         self.record_of_run.keep("designs/p2p.csv", design.to_csv().encode())
         found: list[tuple[str, str, str, list[dict[str, float | str]]]] = []
 
@@ -192,19 +203,19 @@ class NodeTest(lp.Job):
             if len(layout.cores) < 2:
                 self._absent(name, "messages inside the node", "it lends one core only")
                 return
-            rows = messages.inside(node, layout, design, self.seed)
+            rows = messages_inside(node, layout, design, self.seed)
             found.append((name, name, layout.distance(0, 1), rows))
 
         self._part("messages inside the node", work)
-        for first, second in messages.neighbours(self.nodes.names):
+        for first, second in neighbours(self.nodes.names):
             if not {first, second} <= set(self.nodes.names):
                 continue
             pair = (self.nodes[first], self.nodes[second])
-            if not messages.have_a_core_each(pair, self._layouts):
+            if not have_a_core_each(pair, self._layouts):
                 self._absent(first, f"messages to {second}", "both are one machine, which lends one core only")
                 continue
             try:
-                rows = messages.between(pair, self._layouts, self.options.rank_launch(), design, self.seed)
+                rows = messages_between(pair, self._layouts, self.options.rank_launch(), design, self.seed)
                 found.append((first, second, "", rows))
             except CommandFailed as problem:
                 self._absent(first, f"messages to {second}", str(problem))

@@ -1,24 +1,22 @@
-"""The health of nodes by a store, and what is done about it: each step recorded, and drains counted, in one change."""
+"""Taking nodes that have regressed out of service: never without a confirmation, never against an administrator.
 
-from collections.abc import Callable, Mapping
+A node that regressed needs a confirmation run first. If a job that began after that was asked for shows the change as
+well, the node is drained; if it does not, another run is asked for. A node that somebody else drained stays as it is,
+and one that somebody resumed is left alone until its regression is over. Each step is recorded in the store, and drains
+are counted, in one change.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.text import counted
+from lepaute.measure.schedulers.types import NodeState
 from lepaute.watch.changelog import ALL, names_of_node
-from lepaute.watch.drains.decision import (
-    CLOSED,
-    DRAINED,
-    FAILED,
-    MARK,
-    REQUESTED,
-    RESUMED,
-    SETTLED_S,
-    SchedulerState,
-    Verdict,
-    verdict_of,
-)
 from lepaute.watch.named_nodes import Node
 from lepaute.watch.notices.absences import LATE_DAYS, absences_of
 from lepaute.watch.open_regressions import open_regressions
@@ -29,6 +27,125 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from lepaute.store import Store
+
+
+#: Actions that a store keeps (store.tables.NODE_ACTIONS).
+REQUESTED, DRAINED, FAILED, RESUMED, CLOSED = "requested", "drained", "failed", "resumed", "closed"
+#: Begins the reason of a drain, by which it is known for ours.
+MARK = "lepaute: "
+#: A drain is recorded before it is carried out; a scheduler that does not show it so much later was overruled.
+SETTLED_S = 300.0
+
+
+class Verdict(Enum):
+    """What `lepaute watch health` says of a node; DRAIN and REQUEST are what it would do next."""
+
+    HEALTHY = "no open regression"
+    REQUEST = "regressed: a confirmation run is needed"
+    WAITING = "regressed: waiting for the confirmation run"
+    DRAIN = "regressed, and confirmed"
+    DRAINED = "drained"
+    TAKEN = "regressed, and drained by somebody else"
+    RESUMED = "regressed, and resumed by somebody: left alone"
+    SHARED = "regressed, as all nodes of its cluster: nothing to drain it for"
+    UNKNOWN = "unknown"
+
+
+def is_ours(state: NodeState) -> bool:
+    """Whether it was us who drained the node."""
+    return state.out_of_service and state.reason.startswith(MARK)
+
+
+def verdict_of(
+    regressions: "pd.DataFrame",
+    values: "pd.DataFrame",
+    actions: Sequence[tuple[str, float]],
+    scheduler: NodeState | None,
+    now_s: float,
+) -> Verdict:
+    """regressions : rows of watch.alarms.standing, of one node or of all; values : its factor values
+
+    actions : (action, recorded_s) of the node, the earliest first
+    scheduler : None where it was not asked
+    """
+    if regressions.empty:
+        return Verdict.HEALTHY if (values["state"] == "done").any() else Verdict.UNKNOWN
+    own = regressions[regressions["node"] != ALL]
+    if own.empty:
+        return Verdict.SHARED
+    action, recorded_s = actions[-1] if actions else (CLOSED, 0.0)
+    if action == RESUMED:
+        return Verdict.RESUMED
+    if action == DRAINED:
+        if scheduler is None or is_ours(scheduler) or now_s - recorded_s < SETTLED_S:
+            return Verdict.DRAINED
+        return Verdict.TAKEN if scheduler.out_of_service else Verdict.RESUMED
+    if scheduler is not None and scheduler.out_of_service:
+        return Verdict.DRAINED if is_ours(scheduler) else Verdict.TAKEN
+    requested_s = [at_s for name, at_s in _since_closed(actions) if name == REQUESTED]
+    if not requested_s:
+        return Verdict.REQUEST
+    confirmed = _confirmed(own, values, requested_s[-1])
+    return Verdict.WAITING if confirmed is None else Verdict.DRAIN if confirmed else Verdict.REQUEST
+
+
+def _since_closed(actions: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+    closed = [place for place, (action, _) in enumerate(actions) if action == CLOSED]
+    return list(actions[closed[-1] + 1 if closed else 0 :])
+
+
+def _confirmed(regressions: "pd.DataFrame", values: "pd.DataFrame", since_s: float) -> bool | None:
+    """Whether the latest job that began since then still shows one of the regressions; None where there is no job.
+
+    A value shows it if it is nearer to what the alarm reported than to the level before.
+    """
+    later = values[(values["started_s"] >= since_s) & (values["state"] == "done")]
+    seen: list[bool] = []
+    for row in regressions.to_dict("records"):
+        same = later[(later[["cpu", "factor", "stratum"]] == [row["cpu"], row["factor"], row["stratum"]]).all(axis=1)]
+        if len(same):
+            latest = float(same.sort_values("started_s")["value"].iloc[-1])
+            reported = row["before"] * (1 + row["size"])
+            seen.append(bool(np.abs(latest - reported) < np.abs(latest - row["before"])))
+    return any(seen) if seen else None
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Of the nodes of a partition: a number, or a percentage, rounded down."""
+
+    number: int | None = None
+    percent: float | None = None
+
+    def of(self, nodes: int) -> int:
+        return self.number if self.number is not None else int(nodes * float(self.percent or 0.0) / 100.0)
+
+
+def limit_of(text: str, option: str) -> Limit:
+    """2 or 5%; raises InputError for anything else."""
+    word = text.strip()
+    try:
+        if word.endswith("%"):
+            percent = float(word[:-1])
+            if 0.0 <= percent <= 100.0:
+                return Limit(percent=percent)
+        elif word.isascii() and word.isdigit():
+            return Limit(number=int(word))
+    except ValueError:
+        pass
+    raise InputError(f"{option} is {text[:40]!r}; write a number of nodes such as 2, or a share such as 5%")
+
+
+def requested_runs(actions: "pd.DataFrame", cluster: str) -> dict[str, float]:
+    """Node -> when a run of it was asked for, seconds since the epoch, where nothing was done about it since.
+
+    actions : rows of a store's node actions
+    """
+    mine = actions[actions["cluster"] == cluster].sort_values("revision")
+    last = mine.drop_duplicates("node", keep="last")
+    rows = last[last["action"] == REQUESTED]
+    return dict(zip(rows["node"], rows["recorded_s"].astype(float), strict=True))
+
 
 _COLUMNS = ["cluster", "node", "revision", "action", "reason", "recorded_s"]
 
@@ -58,7 +175,7 @@ class Drains:
     drain : (node, reason), raises EnvironmentProblem where the scheduler refuses
     """
 
-    states: Mapping[str, SchedulerState]
+    states: Mapping[str, NodeState]
     most: int
     drain: Callable[[str, str], None]
 
@@ -98,7 +215,7 @@ def node_health(
             own: "pd.DataFrame" = own,
             regressed: "pd.DataFrame" = regressed,
             known: Node = known,
-            state: SchedulerState | None = state,
+            state: NodeState | None = state,
             unknown: str = unknown,
         ) -> Verdict:
             verdict = verdict_of(regressed, own, _history(actions, *known), state, now_s)
@@ -169,7 +286,7 @@ def _next_action(verdict: Verdict, last: str) -> str | None:
 
 def _ours(actions: "pd.DataFrame", cluster: str, drains: Drains, now_s: float) -> set[str]:
     """Nodes that count against the limit, as the scheduler names them: drained by us, or about to be."""
-    ours = {name for name, state in drains.states.items() if state.is_ours}
+    ours = {name for name, state in drains.states.items() if is_ours(state)}
     mine = actions[actions["cluster"] == cluster]
     last = mine.sort_values("revision").drop_duplicates("node", keep="last")
     fresh = last[(last["action"] == DRAINED) & (last["recorded_s"] > now_s - SETTLED_S)]

@@ -1,26 +1,142 @@
-"""Tests nodes in turn while they are idle: a round looks at the batch system, ends what is in others' way, submits."""
+"""Tests nodes in turn while they are idle: a round looks at the batch system, ends what is in others' way, submits.
 
+Each test that was submitted has a small file beside its archive: what became of it is never forgotten.
+"""
+
+import dataclasses
+import json
+import random
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Literal, Self, get_args
 
 from lepaute.archive import Archive
 from lepaute.archive.metadata import COMPLETE
 from lepaute.errors import ArchiveError, EnvironmentProblem, InputError, LepauteError
-from lepaute.kit.files import not_written
+from lepaute.kit.documents import read_json, read_text
+from lepaute.kit.files import not_written, write_whole
 from lepaute.kit.locks import hold_lock
-from lepaute.measure.idle_nodes.batch import BatchSystem, WaitingJob
-from lepaute.measure.idle_nodes.order import NodeHistory, due_nodes
-from lepaute.measure.idle_nodes.records import Outcome, SubmittedTest, name_of_test, submitted_tests
+from lepaute.kit.node_sets import check_node_name
+from lepaute.measure.schedulers.types import BatchSystem, WaitingJob
 
+#: done: its archive is complete and in the store; not stored: it is not in the store yet; failed: it ended without a
+#: complete one; cancelled: by us, since the node was wanted, or on request; not started: the node was taken before.
+Outcome = Literal["submitted", "done", "not stored", "failed", "cancelled", "not started"]
+SUFFIX = ".test.json"
+_MOST_BYTES = 65_536
+#: A test that failed is not repeated at once: the next one would fail as well, and other nodes would wait.
+RETRY_S = 6 * 3600.0
 #: A test that has not started after so long, on a node that was idle, has lost it to somebody.
 START_S = 60.0
 #: A job ends some time after its archive is there, or after it was cancelled.
 _POLL_S = 5.0
 _MOST_REASON = 300
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedTest:
+    """job: id of the batch system; submitted_s, ended_s: since the epoch, ended_s when we saw that it had ended."""
+
+    node: str
+    job: str
+    scheduler: str
+    submitted_s: float
+    folder: Path
+    name: str
+    outcome: Outcome = "submitted"
+    reason: str = ""
+    ended_s: float | None = None
+
+    @property
+    def archive(self) -> Path:
+        return self.folder / f"{self.name}.zip"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / f"{self.name}.log"
+
+    def ended(self, outcome: Outcome, reason: str, now_s: float) -> Self:
+        return dataclasses.replace(self, outcome=outcome, reason=reason[:_MOST_REASON], ended_s=now_s)
+
+    def save(self) -> None:
+        plain = dataclasses.asdict(self)
+        del plain["folder"], plain["name"]
+        write_whole(self.folder / f"{self.name}{SUFFIX}", json.dumps(plain, indent=2) + "\n")
+
+
+def submitted_tests(folder: Path) -> list[SubmittedTest]:
+    """All records of a folder, the earliest first; raises InputError for a file that is none."""
+    records = [_record(path) for path in sorted(folder.glob(f"*{SUFFIX}"))]
+    return sorted(records, key=lambda record: record.submitted_s)
+
+
+def _record(path: Path) -> SubmittedTest:
+    plain: Mapping[str, Any] = read_json(read_text(path, "a record of a node test", _MOST_BYTES), str(path))
+    try:
+        if plain["outcome"] not in get_args(Outcome):
+            raise ValueError
+        return SubmittedTest(
+            check_node_name(plain["node"]),
+            str(plain["job"]),
+            str(plain["scheduler"]),
+            float(plain["submitted_s"]),
+            path.parent,
+            path.name.removesuffix(SUFFIX),
+            plain["outcome"],
+            str(plain["reason"]),
+            None if plain["ended_s"] is None else float(plain["ended_s"]),
+        )
+    except LepauteError:
+        raise
+    except (KeyError, TypeError, ValueError):
+        raise InputError(f"{path}: is not a record of a node test; move it elsewhere") from None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHistory:
+    """last_s : when the node's last successful job began, None: never; requested_s : since when a run is asked for."""
+
+    last_s: float | None = None
+    requested_s: float | None = None
+
+
+def due_nodes(
+    nodes: Collection[str],
+    histories: Mapping[str, NodeHistory],
+    records: Sequence[SubmittedTest],
+    every_s: float,
+    now_s: float,
+    seed: int,
+) -> list[str]:
+    """The nodes to test, the most urgent first; nodes that are as urgent in random order.
+
+    A node is due `every_s` after its last result began, or once a run of it is requested. After a test that failed it
+    is not due for RETRY_S, and while a test of it has not ended, not at all.
+    """
+    shuffled = sorted(nodes)
+    random.Random(seed).shuffle(shuffled)
+    latest = {record.node: record for record in records}  # of several the last
+    due = []
+    for node in shuffled:
+        history, record = histories.get(node, NodeHistory()), latest.get(node)
+        last_s = history.last_s
+        if record is not None:
+            if record.outcome == "submitted":
+                continue
+            if record.outcome == "failed" and now_s < (record.ended_s or 0.0) + RETRY_S:
+                continue
+            if record.outcome in ("done", "not stored"):
+                last_s = max(last_s or 0.0, record.submitted_s)
+        requested_s = history.requested_s
+        if requested_s is not None and (last_s is None or last_s < requested_s):
+            due.append(((0, requested_s), node))
+        elif last_s is None or last_s + every_s <= now_s:
+            due.append(((1, last_s or 0.0), node))
+    return [node for _, node in sorted(due, key=lambda one: one[0])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +269,12 @@ class NodeTests:
         try:
             about = Archive.open(record.archive).about
         except (ArchiveError, InputError) as problem:
-            self._replace(record.ended("failed", str(problem)[:_MOST_REASON], now_s))
+            self._replace(record.ended("failed", str(problem), now_s))
             return
-        if about.outcome != COMPLETE:
-            self._replace(record.ended("failed", (about.cause or about.outcome)[:_MOST_REASON], now_s))
-            return
-        self._take(record, now_s)
+        if about.outcome == COMPLETE:
+            self._take(record, now_s)
+        else:
+            self._replace(record.ended("failed", about.cause or about.outcome, now_s))
 
     def _take(self, record: SubmittedTest, now_s: float) -> None:
         """Gives a complete archive to the store, or keeps it for the next round."""
@@ -194,22 +310,22 @@ class NodeTests:
                 self.say(f"{record.node}: {problem}")
 
     def _submit(self, node: str, now_s: float) -> None:
-        folder, name = self.settings.folder, name_of_test(node, now_s)
+        name = f"{node}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now_s))}"
         while any(one.name == name for one in self.records):  # a clock that was set back
             name += "-again"
-        record = SubmittedTest(node, "", self.batch.scheduler, now_s, folder, name)
+        record = SubmittedTest(node, "", self.batch.scheduler, now_s, self.settings.folder, name)
         self.touched.add(name)
         words = [sys.executable, "-m", "lepaute.cli.main", "run", *self.settings.words]
         words += [f"--scheduler={self.batch.scheduler}", f"--output={record.archive}", "--quiet"]
         try:
             job = self.batch.submit(node, words, record.log, self.settings.walltime_s)
         except EnvironmentProblem as problem:
-            failed = record.ended("failed", str(problem)[:_MOST_REASON], now_s)
+            failed = record.ended("failed", str(problem), now_s)
             failed.save()
             self.records.append(failed)
             self.say(f"{node}: {failed.reason}")
             return
-        submitted = SubmittedTest(node, job, self.batch.scheduler, now_s, folder, name)
+        submitted = dataclasses.replace(record, job=job)
         self.records.append(submitted)
         try:
             submitted.save()

@@ -1,1 +1,0 @@
-"""Tests of the nodes of a batch system, one job a node, on nodes that nobody uses."""

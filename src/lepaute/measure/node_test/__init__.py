@@ -1,1 +1,0 @@
-"""What the node test measures, a module each; `lepaute.measure.shipped.node_test` puts them together."""
