@@ -7,12 +7,9 @@ import pytest
 from lepaute.errors import FitError
 from lepaute.fit.kernels.kernel_fit import fit_kernel
 from lepaute.fit.kernels.platform_kernel import kernel_model
-from lepaute.fit.kernels.quality import quality_row
-from lepaute.fit.kernels.size_classes import group_errors
-from lepaute.fit.observations.calls import Calls, calls_by_kernel, pooled_observations
-from lepaute.fit.observations.phase_remainder import glue_calls
-from lepaute.fit.variability.days import block_effects
-from lepaute.fit.variability.discrepancy import discrepancies, discrepancy_relative_sd
+from lepaute.fit.kernels.quality import group_errors, quality_row
+from lepaute.fit.observations.calls import Calls, calls_by_kernel, glue_calls, pooled_observations
+from lepaute.fit.variability.days import block_effects, discrepancies, discrepancy_relative_sd
 
 CLOCK_S = 2e-8
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lepaute.fit.kernels.quality import QualityRow
     from lepaute.fit.kernels.selection import Selection
-    from lepaute.fit.variability.dependence import DependenceReport
+    from lepaute.fit.variability.episodes import DependenceReport
 
 #: Kernels that take less of the time are passed over unless everything is asked for.
 LEAST_SHARE = 0.01

@@ -14,7 +14,7 @@ from math import isfinite
 from pathlib import Path
 
 from lepaute.errors import InputError
-from lepaute.fit.duration_tables.benchmarks import is_log_line
+from lepaute.fit.duration_tables import is_log_line
 from lepaute.kit.documents import read_bytes
 
 OSU, INTEL = "OSU micro-benchmarks", "Intel MPI Benchmarks"

@@ -8,13 +8,9 @@ from typing import TYPE_CHECKING
 from lepaute.archive.setups.topology import Cache, data_caches
 from lepaute.design.table import parse_design
 from lepaute.errors import FitError
-from lepaute.fit.memory.hierarchy import MemoryHierarchy, is_memory, memory_hierarchy
-from lepaute.fit.memory.text import hierarchy_text
-from lepaute.fit.observations.checks import Place, check_durations
-from lepaute.fit.observations.columns import BY_NAME, factors_of
-from lepaute.fit.observations.factor_frame import factor_frame
-from lepaute.fit.observations.factor_text import factor_table, sentence
-from lepaute.fit.observations.factors import DURATION, FactorTest, factor_tests
+from lepaute.fit.memory import MemoryHierarchy, hierarchy_text, is_memory, memory_hierarchy
+from lepaute.fit.observations.columns import BY_NAME, Place, check_durations, factors_of
+from lepaute.fit.observations.factors import DURATION, FactorTest, factor_frame, factor_table, factor_tests, sentence
 from lepaute.kit.notebook import table_html
 from lepaute.kit.ordering import natural_order
 

@@ -9,35 +9,38 @@ import numpy as np
 from lepaute.errors import FitError
 from lepaute.fit.kernels.form import Form
 from lepaute.fit.kernels.kernel_fit import FittedKernel
-from lepaute.fit.kernels.platform_kernel import kernel_model
+from lepaute.fit.kernels.platform_kernel import common_relative_sd, kernel_model
 from lepaute.fit.kernels.polynomial import machine_excess
 from lepaute.fit.kernels.quality import QualityRow, quality_row
 from lepaute.fit.kernels.selection import Selection, select
-from lepaute.fit.kernels.shared_error import common_relative_sd
 from lepaute.fit.messages.conditions import ConditionEffect
-from lepaute.fit.messages.flows import FlowCurve
-from lepaute.fit.messages.links import FittedLinks, MessageTables, fitted_links
+from lepaute.fit.messages.distances import FlowCurve, SwitchTree
+from lepaute.fit.messages.links import FittedLinks, MessageTables, fitted_links, network_model
 from lepaute.fit.messages.network import FittedNetwork
-from lepaute.fit.messages.platform_network import network_model
-from lepaute.fit.messages.switch_tree import SwitchTree
-from lepaute.fit.numeric.threads import one_blas_thread
-from lepaute.fit.observations.calibrations import calibrations, hosts_of, seen_hosts
-from lepaute.fit.observations.calls import FIRST_TOUCH, MODELLED, Calls, calls_by_kernel, place_of, pooled_observations
-from lepaute.fit.observations.checks import checked_table
-from lepaute.fit.observations.columns import FLOWS, KERNELS, P2P, RING, SEMANTICS
-from lepaute.fit.observations.disturbed import without_disturbed
-from lepaute.fit.observations.factor_text import sentence
-from lepaute.fit.observations.factors import FactorTest, factor_tests, pooled_factors, usual_conditions
-from lepaute.fit.observations.loads import THREADS, NodeShape, shape_of
-from lepaute.fit.observations.phase_remainder import glue_calls
-from lepaute.fit.observations.sentinels import watches
+from lepaute.fit.numeric import one_blas_thread
+from lepaute.fit.observations.calibrations import THREADS, NodeShape, calibrations, hosts_of, seen_hosts, shape_of
+from lepaute.fit.observations.calls import (
+    FIRST_TOUCH,
+    MODELLED,
+    Calls,
+    calls_by_kernel,
+    glue_calls,
+    place_of,
+    pooled_observations,
+)
+from lepaute.fit.observations.columns import FLOWS, KERNELS, P2P, RING, SEMANTICS, checked_table, without_disturbed
+from lepaute.fit.observations.factors import FactorTest, factor_tests, pooled_factors, sentence, usual_conditions
 from lepaute.fit.variability.crowding import Crowding, crowding_of, relieved, with_size_error
-from lepaute.fit.variability.days import block_effects, process_effects
-from lepaute.fit.variability.dependence import DependenceReport, dependence_reports
-from lepaute.fit.variability.discrepancy import discrepancies
-from lepaute.fit.variability.episodes import episode_effect
-from lepaute.fit.variability.frequency import FrequencyEffect, frequency_effect, monitoring_of
-from lepaute.fit.variability.wandering import drift_of, sentinel_of, wandering_warnings
+from lepaute.fit.variability.days import block_effects, discrepancies, process_effects
+from lepaute.fit.variability.episodes import (
+    DependenceReport,
+    FrequencyEffect,
+    dependence_reports,
+    episode_effect,
+    frequency_effect,
+    monitoring_of,
+)
+from lepaute.fit.variability.wandering import drift_of, sentinel_of, wandering_warnings, watches
 from lepaute.kit.notebook import table_html
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import numpy as np
 
 from lepaute.fit.diagnostics.by_time import Series
 from lepaute.fit.diagnostics.flag import Limits
-from lepaute.fit.numeric.arrays import Booleans
+from lepaute.fit.numeric import Booleans
 
 #: Of the level: a stretch by a tenth slower is worth a word, by a third it spoils what was measured in it.
 BURST = Limits(0.10, 0.30)

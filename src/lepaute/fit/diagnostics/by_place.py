@@ -5,7 +5,7 @@ import numpy as np
 from lepaute.fit.diagnostics.flag import Check, Limits, unable
 from lepaute.fit.diagnostics.number_text import percent
 from lepaute.fit.diagnostics.residuals import Classed
-from lepaute.fit.numeric.arrays import Floats, Integers
+from lepaute.fit.numeric import Floats, Integers
 
 #: Between the slowest and the fastest: half of it is what the mean over places is off by on each.
 PLACES = Limits(0.05, 0.20)

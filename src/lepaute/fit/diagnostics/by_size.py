@@ -6,7 +6,7 @@ from lepaute.fit.diagnostics.contrast import FEWEST_UNITS, Contrast, contrasts
 from lepaute.fit.diagnostics.flag import Check, Limits, unable
 from lepaute.fit.diagnostics.number_text import percent
 from lepaute.fit.diagnostics.residuals import Classed
-from lepaute.fit.numeric.arrays import Floats
+from lepaute.fit.numeric import Floats
 from lepaute.kit.text import seconds
 
 #: A mean that is off by 5 % over part of the sizes moves a prediction by up to as much; 20 % is no model any more.

@@ -14,10 +14,9 @@ import numpy as np
 from lepaute.fit.diagnostics.flag import Check, Limits, unable
 from lepaute.fit.diagnostics.number_text import percent
 from lepaute.fit.diagnostics.residuals import ENOUGH_PROCESSES, Classed, parts_of
-from lepaute.fit.numeric.arrays import Floats
+from lepaute.fit.numeric import Floats
 from lepaute.kit.text import moment
-from lepaute.stats.drift import drift
-from lepaute.stats.steps import Step, find_steps
+from lepaute.stats.steps import Step, drift, find_steps
 
 #: 3 % is more than blocks of fresh processes differ by on a quiet machine; 10 % decides what a prediction says.
 CHANGE = Limits(0.03, 0.10)

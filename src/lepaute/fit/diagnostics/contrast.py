@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lepaute.fit.numeric.arrays import Floats, Integers
+from lepaute.fit.numeric import Floats, Integers
 
 #: With fewer units the deviation between them says too little.
 FEWEST_UNITS = 6

@@ -16,11 +16,10 @@ from lepaute.fit.diagnostics.flags_from_fit import dependence_flags, factor_flag
 from lepaute.fit.diagnostics.machine import Machine, machine_of, watched
 from lepaute.fit.diagnostics.residuals import Classed, Residuals, classed
 from lepaute.fit.diagnostics.single_calls import constant, number_of_calls, one_size, outliers, scatter, tick
-from lepaute.fit.numeric.threads import one_blas_thread
-from lepaute.fit.observations.calibrations import calibrations, hosts_of, seen_hosts
+from lepaute.fit.numeric import one_blas_thread
+from lepaute.fit.observations.calibrations import calibrations, hosts_of, seen_hosts, shape_of
 from lepaute.fit.observations.columns import KERNELS, P2P
-from lepaute.fit.observations.loads import shape_of
-from lepaute.fit.observations.sentinels import watches
+from lepaute.fit.variability.wandering import watches
 
 if TYPE_CHECKING:
     from lepaute.archive import Archive

@@ -10,9 +10,8 @@ from lepaute.fit.diagnostics.by_time import CHANGE, FEWEST_VALUES, Series, dates
 from lepaute.fit.diagnostics.flag import Check, unable
 from lepaute.fit.diagnostics.number_text import percent
 from lepaute.fit.diagnostics.residuals import ENOUGH_PROCESSES, Classed
-from lepaute.fit.numeric.arrays import Booleans, Floats, Integers
-from lepaute.fit.observations.sentinels import Watch
-from lepaute.fit.variability.wandering import wandering_of
+from lepaute.fit.numeric import Booleans, Floats, Integers
+from lepaute.fit.variability.wandering import Watch, wandering_of
 from lepaute.kit.text import moment
 from lepaute.stats.steps import Step
 

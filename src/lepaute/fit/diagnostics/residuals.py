@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lepaute.fit.numeric.arrays import Booleans, Floats, Integers
+from lepaute.fit.numeric import Booleans, Floats, Integers
 
 #: Classes of size, equally wide in the logarithm of the predicted duration.
 CLASSES = 8

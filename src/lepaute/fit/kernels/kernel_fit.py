@@ -6,17 +6,17 @@ from typing import Literal
 
 import numpy as np
 
-from lepaute.fit.kernels.coefficient_error import ProcessEffects
 from lepaute.fit.kernels.form import PER_CORE, SHAPES, Form, default_form, plain_mean, terms_of
 from lepaute.fit.kernels.polynomial import (
     PolynomialFit,
+    ProcessEffects,
+    default_terms,
     mean_absolute_relative_error,
     r_squared,
     settled,
 )
 from lepaute.fit.kernels.regions import FEWEST_CALLS, Region, as_called, first_match, regions_of
-from lepaute.fit.kernels.terms import default_terms
-from lepaute.fit.numeric.arrays import Floats, Integers
+from lepaute.fit.numeric import Floats, Integers
 from lepaute.fit.observations.calls import Calls
 
 #: The mean where there are fewer than FEWEST_CALLS: it grows with the work as it must, and has next to nothing to fit.

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lepaute.errors import FitError
-from lepaute.fit.messages.series import Series, series
-from lepaute.fit.numeric.arrays import Floats
+from lepaute.fit.messages.segment import Series, series
+from lepaute.fit.numeric import Floats
 from lepaute.fit.observations.columns import NEEDED, RING, check_columns
-from lepaute.stats.rank_interval import median_rank
+from lepaute.stats.intervals import median_rank
 
 if TYPE_CHECKING:
     import pandas

@@ -1,4 +1,7 @@
-"""Measured kernel calls as arrays: what the fits take."""
+"""Measured kernel calls as arrays: what the fits take.
+
+Time of a phase of HPL that none of its kernels covers: loops, bookkeeping, calls that are not timed.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lepaute.errors import FitError
-from lepaute.fit.numeric.arrays import Booleans, Floats, Integers
+from lepaute.fit.numeric import Booleans, Floats, Integers
+from lepaute.fit.observations.calibrations import LOAD, NodeShape, probe_under_load, with_loads
 from lepaute.fit.observations.columns import KERNELS, NEEDED, check_columns
-from lepaute.fit.observations.loads import LOAD, NodeShape, probe_under_load, with_loads
 
 if TYPE_CHECKING:
     import pandas
@@ -27,7 +30,6 @@ MODELLED = frozenset(
         *("dlaswp05N", "dlaswp05T", "dlaswp06N", "dlaswp06T", "dlaswp10N", "dlatcpy", "dlacpy"),
     }
 )
-
 #: Those whose m * n is a matrix that they update.
 PRODUCTS = frozenset({"dgemm", "dgemm_nn"})
 #: Kernels whose k is the rows of the trailing matrix (of dcopy the leading dimension): what an element of a row costs
@@ -38,15 +40,15 @@ WALKS_ROWS = frozenset(
         *(f"dlaswp0{number}{form}" for number in (1, 4, 5, 6) for form in "NT"),
     }
 )
-
 #: A product of matrices of so many bytes streams through the caches; what they held before is no matter to it, so that
 #: its calls in a first step are as good as any.
 STREAMED_BYTES = 16_000_000
-
 #: More than any node has: cores are numbered through over all nodes.
 MOST_CORES = 1 << 20
 #: Starts the name of the probes that time kernels where HPL calls them.
 IN_CONTEXT = "hpl_steps"
+#: Only here: with more ranks in a grid the phases also hold messages.
+PROBE = "hpl_steps_1x1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,3 +267,84 @@ def calls_by_kernel(table: "pandas.DataFrame") -> dict[str, Calls]:
             socket=socket[rows],
         )
     return result
+
+
+def glue_calls(table: "pandas.DataFrame", probes: tuple[str, ...]) -> dict[str, Calls]:
+    """One "call" of `pdfact_glue` or `pdupdate_glue` for every such phase that one process alone went through.
+
+    table  : observations as `pooled_observations` makes them
+    probes : names of the probes under their loads, in the order of their codes
+    The duration of the glue is that of the phase, less its modelled kernels, less the cost of timing: each timed call
+    adds one reading of the clock inside its stamps and one outside. It may come out below zero, by noise; it is kept,
+    since cutting it at zero would bias the mean.
+    """
+    mine = [code for code, name in enumerate(probes) if name.split(" ")[0] == PROBE]
+    alone = table[np.isin(table["probe"].cat.codes.to_numpy(), mine)]
+    if len(alone) == 0:
+        return {}
+    names = alone["kernel"].astype(str).to_numpy()
+    phase = np.isin(names, list(PHASES))
+    if not phase.any():
+        return {}
+    group = _group_numbers(alone)
+    start = alone["start_s"].to_numpy(dtype=np.float64)
+    duration = alone["duration_s"].to_numpy(dtype=np.float64)
+    clock = alone["clock_cost_s"].to_numpy(dtype=np.float64)
+    owner = _owners(group, start, duration, phase)
+    inner = (~phase) & (owner >= 0)
+    spent = np.where(np.isin(names, list(MODELLED)), duration + clock, 2 * clock)
+    covered = np.bincount(owner[inner], weights=spent[inner], minlength=int(phase.sum()))
+    rows = np.flatnonzero(phase)
+    rest = duration[rows] - clock[rows] - covered
+    result: dict[str, Calls] = {}
+    for name, glue in PHASES.items():
+        of_phase = names[rows] == name
+        if of_phase.any():
+            result[glue] = _calls(alone.iloc[rows[of_phase]], glue, rest[of_phase], probes)
+    return result
+
+
+def _calls(frame: "pandas.DataFrame", glue: str, rest: Floats, probes: tuple[str, ...]) -> Calls:
+    m, n, k = (frame[letter].to_numpy(dtype=np.float64) for letter in ("m", "n", "k"))
+    count = len(frame)
+    return Calls(
+        glue,
+        m,
+        n,
+        k,
+        rest,
+        frame["cpu"].to_numpy(dtype=np.int64),
+        frame["block"].to_numpy(dtype=np.int64),
+        frame["probe"].cat.codes.to_numpy(dtype=np.int64).astype(np.int64),
+        np.ones(count, dtype=bool),
+        frame["position"].to_numpy() == 0,
+        probes,
+        launch=frame["launch"].to_numpy(dtype=np.int64),
+        share=frame["share"].to_numpy(dtype=np.float64),
+        socket=frame["socket"].to_numpy(dtype=np.int64),
+    )
+
+
+def _group_numbers(frame: "pandas.DataFrame") -> Integers:
+    """A number for each (launch, rank, design row)."""
+    keys = [frame[column].to_numpy(dtype=np.int64) for column in ("launch", "rank", "design_row")]
+    number = np.zeros(len(frame), dtype=np.int64)
+    for key in keys:
+        _, code = np.unique(key, return_inverse=True)
+        number = number * (int(code.max()) + 1) + code
+    return number
+
+
+def _owners(group: Integers, start: Floats, duration: Floats, phase: Booleans) -> Integers:
+    """Index (among the phases, in row order) of the phase that contains each row in time; -1 for none."""
+    order = np.lexsort((~phase, start, group))  # a phase before the kernel that starts with it
+    is_phase = phase[order]
+    number_of_phase = np.cumsum(phase) - 1
+    latest = np.maximum.accumulate(np.where(is_phase, np.arange(len(order)), -1))
+    owner = np.full(len(order), -1, dtype=np.int64)
+    candidate = order[np.maximum(latest, 0)]
+    end = start + duration
+    tolerance = 2e-9  # stamps are written with nanoseconds
+    held = (latest >= 0) & (group[candidate] == group[order]) & (end[order] <= end[candidate] + tolerance)
+    owner[order[held]] = number_of_phase[candidate[held]]
+    return owner

@@ -6,7 +6,7 @@ from lepaute.fit.diagnostics.burst import burst_of
 from lepaute.fit.diagnostics.by_time import Series, series_of
 from lepaute.fit.diagnostics.machine import Machine
 from lepaute.fit.diagnostics.residuals import Classed
-from lepaute.fit.numeric.arrays import Floats, Integers
+from lepaute.fit.numeric import Floats, Integers
 from lepaute.report.axes import Axis, axis
 from lepaute.report.svg import Layer, Picture
 

@@ -26,7 +26,7 @@ from lepaute.kit.text import counted, seconds
 from lepaute.measure.comparison.cases import BLOCKING, NOTHING, Case
 from lepaute.measure.comparison.order import NOTHING_CALLS, batches_of
 from lepaute.stats.aligned_ranks import BLOCK, values_to_decide
-from lepaute.stats.two_stage import calls_for_least_error, calls_for_median, median_deviation, values_needed
+from lepaute.stats.stopping import calls_for_least_error, calls_for_median, median_deviation, values_needed
 
 if TYPE_CHECKING:
     import pandas

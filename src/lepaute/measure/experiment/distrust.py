@@ -7,8 +7,7 @@ from statistics import median
 from lepaute.errors import InputError
 from lepaute.measure.experiment.monitored import Samples, columns, monitored, numbers
 from lepaute.measure.experiment.verdict import Verdict, clock, mark
-from lepaute.stats.drift import drift
-from lepaute.stats.steps import Step, find_steps
+from lepaute.stats.steps import Step, drift, find_steps
 
 __all__ = ["FALSE_ALARMS", "Verdict", "mark", "verdicts"]
 

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lepaute.errors import InputError, LepauteError
-from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence
-from lepaute.stats.common_effect import CommonEffect
-from lepaute.stats.online_fdr import LEVEL, OnlineFdr
+from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence, CommonEffect
+from lepaute.stats.multiple_tests import LEVEL, OnlineFdr
 from lepaute.watch.alarms.polarity import is_worse
 from lepaute.watch.alarms.sizes import size_of_change
 from lepaute.watch.alarms.streams import STREAM, Streams, streams_of

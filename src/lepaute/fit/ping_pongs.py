@@ -17,7 +17,7 @@ from lepaute.errors import InputError
 from lepaute.platform import data_sheet
 
 if TYPE_CHECKING:
-    from lepaute.fit.duration_tables.table import DurationTable
+    from lepaute.fit.duration_tables import DurationTable
     from lepaute.fit.segmentation import SegmentedLine
     from lepaute.fit.segmentation.result import Line
     from lepaute.platform.network_model import BusyReceiver, Segment
