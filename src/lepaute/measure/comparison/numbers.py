@@ -9,7 +9,7 @@ mpiruns would take more than half of the budget.
 
 Starts of mpirun. Below a number that follows from how many rows are tested (stats/aligned_ranks.py), no difference can
 be shown, however large; a budget that does not hold so many is refused. The first mpiruns, FIRST_MPIRUNS or that
-number, are the first stage of Stein's procedure (stats/two_stage.py), for each library and case, on the logarithms of
+number, are the first stage of Stein's procedure (stats/stopping.py), for each library and case, on the logarithms of
 the medians of their mpiruns; the half-width is log(1 + precision). As many are made as SHARE_OF_CASES of the cases of
 every library need, or as the budget allows. With a case's own number, the mean over mpiruns is within the precision of
 its true value in 95 % of campaigns at least.
