@@ -14,7 +14,7 @@ from lepaute.archive import Archive
 from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.fit import diagnose, models
-from lepaute.fit.diagnostics.flags_from_fit import dependence_flags, factor_flags
+from lepaute.fit.diagnostics.flag import dependence_flags, factor_flags
 from lepaute.fit.report import write_report
 from lepaute.fit.report.page import page
 from lepaute.platform import load_platform
@@ -214,7 +214,7 @@ def test_factors_and_dependence_of_the_fit_become_flags_and_tables(diagnosis):
     tiny = Factor("pinning", "dgemm", "pinned", (Effect("free", 1.01),), 9.0, 0.001, True)
     (flag,) = factor_flags([content, chance, tiny], {"dgemm": 0.5}, 0.01)
     assert (flag.subject, flag.severity) == ("kernel dgemm", "serious")
-    assert "with constant calls take 20 % shorter than with random" in flag.sentence
+    assert "with constant calls take 20.0 % shorter than with random" in flag.sentence
     assert factor_flags([content], {"dgemm": 0.0001}, 0.01) == []
     limit = Dependence("dgemm", 3.0, 1.5, True)
     (flag,) = dependence_flags([limit, Dependence("dtrsm", 1.0, 1.5, False)], {"dgemm": 0.5})

@@ -1,21 +1,24 @@
 """A diagnosis: every subject of a fit with its checks, the machine in the course of time, and the flags of all."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from lepaute.fit.diagnostics import observed
-from lepaute.fit.diagnostics.by_order import autocorrelation
-from lepaute.fit.diagnostics.by_place import places
-from lepaute.fit.diagnostics.by_size import level, size, spread
-from lepaute.fit.diagnostics.by_time import series_of, slow_change, step
-from lepaute.fit.diagnostics.flag import ALPHA, SEVERITIES, Check, Flag, Limits, flags_of
-from lepaute.fit.diagnostics.flags_from_fit import dependence_flags, factor_flags
-from lepaute.fit.diagnostics.machine import Machine, machine_of, watched
+from lepaute.fit.diagnostics import checks, observed
+from lepaute.fit.diagnostics.course import Machine, machine_of, series_of, slow_change, step
+from lepaute.fit.diagnostics.flag import (
+    ALPHA,
+    SEVERITIES,
+    Check,
+    Flag,
+    checked,
+    dependence_flags,
+    factor_flags,
+    flags_of,
+)
 from lepaute.fit.diagnostics.residuals import Classed, Residuals, classed
-from lepaute.fit.diagnostics.single_calls import constant, number_of_calls, one_size, outliers, scatter, tick
 from lepaute.fit.numeric import one_blas_thread
 from lepaute.fit.observations.calibrations import calibrations, hosts_of, seen_hosts, shape_of
 from lepaute.fit.observations.columns import KERNELS, P2P
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
     from lepaute.platform.schema import Episodes, KernelModel, Network
 
 FORMAT = "lepaute-diagnosis/1"
-NO_MODEL = Limits(1.0, 1.0)
 
 
 class Models(Protocol):
@@ -94,10 +96,10 @@ class Diagnosis:
             "format": FORMAT,
             "archives": list(self.archives),
             "false_alarms": self.alpha,
-            "flags": [flag.to_dict() for flag in self.flags],
+            "flags": [asdict(flag) for flag in self.flags],
             "subjects": [
-                {"subject": name, "time_share": share, "calls": calls, "checks": [_check(check) for check in checks]}
-                for name, share, calls, checks in named
+                {"subject": name, "time_share": share, "calls": calls, "checks": [_check(check) for check in made]}
+                for name, share, calls, made in named
             ],
             "without_model": list(self.missing),
         }
@@ -131,12 +133,13 @@ def diagnose(
         subject_of(calls, float(calls.measured_s.sum()) / total_s, episodes=models.episodes is not None)
         for calls in sorted(kernels, key=lambda calls: -float(calls.measured_s.sum()))
     ]
+    sentinels = watches(given)
     machines = tuple(
-        machine_of(host, [classed(part) for subject in subjects if (part := on_host(subject.calls.of, host))])
+        machine_of(
+            host, [classed(part) for subject in subjects if (part := on_host(subject.calls.of, host))], sentinels
+        )
         for host in (hosts if several else ("",))
     )
-    sentinels = watches(given)
-    machines = tuple(watched(machine, sentinels) for machine in machines)
     held = {observed.kernel_name(model): ranges_of(model) for model in models.kernels}
     subjects = [replace(subject, ranges=held[subject.name]) for subject in subjects]
     subjects += [
@@ -144,7 +147,10 @@ def diagnose(
     ]
     judged = [(machine_name(machine), 1.0, machine.checks) for machine in machines]
     judged += [(subject.name, subject.share, subject.checks) for subject in subjects]
-    judged += [(f"kernel {name}", 1.0, (_no_model(name, calls),)) for name, calls in missing]
+    judged += [
+        (f"kernel {name}", 1.0, (checked("no model", 1.0, float(calls), None, name=name, calls=calls),))
+        for name, calls in missing
+    ]
     factors, dependence = getattr(models, "factor_tests", None), getattr(models, "dependence", None)
     shares = {subject.name.removeprefix("kernel "): subject.share for subject in subjects}
     flags = [*flags_of(judged, alpha), *factor_flags(factors, shares, alpha), *dependence_flags(dependence, shares)]
@@ -163,17 +169,20 @@ def diagnose(
 def subject_of(calls: Residuals, share: float, *, episodes: bool) -> Subject:
     """All checks of one kernel or operation."""
     groups = classed(calls)
-    first = (number_of_calls(calls), one_size(calls)) if calls.weighs_time or calls.size.any() else ()
-    checks: list[Check] = [*first, constant(calls), tick(calls)]
+    sized = calls.weighs_time or calls.size.any()
+    made: list[Check] = [checks.number_of_calls(calls), checks.one_size(calls)] if sized else []
+    made += [checks.constant(calls), checks.tick(calls)]
     if len(calls):
-        series = series_of(groups)
-        change = step(series)
-        checks += [level(groups), size(groups), spread(groups), outliers(groups), scatter(groups)]
-        checks += [autocorrelation(groups, episodes=episodes), places(groups)]
-        checks += [places(groups, hosts=True)] if len(set(calls.hosts)) > 1 else []
-        if len(set(calls.hosts)) < 2:  # clocks of several hosts have nothing in common
-            checks += [change, slow_change(series, change.size > 0)]
-    return Subject(calls.subject, groups, share, tuple(checks))
+        several_hosts = len(set(calls.hosts)) > 1
+        made += [check(groups) for check in (checks.level, checks.size, checks.spread, checks.outliers, checks.scatter)]
+        made += [checks.autocorrelation(groups, episodes=episodes), checks.places(groups)]
+        if several_hosts:  # whose clocks have nothing in common
+            made += [checks.places(groups, "hosts")]
+        else:
+            series = series_of(groups)
+            change = step(series)
+            made += [change, slow_change(series, change.size > 0)]
+    return Subject(calls.subject, groups, share, tuple(made))
 
 
 def on_host(calls: Residuals, host: str) -> Residuals | None:
@@ -208,19 +217,6 @@ def _sizes(calls: Residuals) -> str:
 def machine_name(machine: Machine) -> str:
     """The subject of flags of the machine as a whole."""
     return f"host {machine.host}" if machine.host else "machine"
-
-
-def _no_model(name: str, calls: int) -> Check:
-    return Check(
-        "no model",
-        1.0,
-        float(calls),
-        None,
-        NO_MODEL,
-        f"{name} was called {calls} times and has no model: simulations assume that it costs nothing. "
-        "Its durations are zero once the clock's cost is off, or it never had work to do; measure longer calls.",
-        "",
-    )
 
 
 def _about(archive: "Archive") -> dict[str, str]:

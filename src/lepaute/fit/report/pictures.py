@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from lepaute.fit.diagnostics.burst import burst_of
-from lepaute.fit.diagnostics.by_time import Series, series_of
-from lepaute.fit.diagnostics.machine import Machine
+from lepaute.fit.diagnostics.course import Machine, Series, burst_of, series_of, steps_of
 from lepaute.fit.diagnostics.residuals import Classed
 from lepaute.fit.numeric import Floats, Integers
 from lepaute.report.axes import Axis, axis
@@ -153,12 +151,9 @@ def scatter_against_size(calls: Classed) -> Picture:
 
 def correlations(calls: Classed) -> Picture:
     """Correlation of residuals with those of the same process some calls before."""
-    value = (calls.ratio - calls.expected) / np.maximum(calls.scale[calls.number], 1e-12)
-    _, number = np.unique(calls.of.process, return_inverse=True)
-    value -= (np.bincount(number, weights=value) / np.bincount(number))[number]
-    order = np.argsort(number, kind="stable")
-    rank = np.argsort(np.argsort(value[order], kind="stable")).astype(np.float64)
-    number, rank = number[order], rank - rank.mean()
+    value, number = calls.by_process()
+    rank = np.argsort(np.argsort(value, kind="stable")).astype(np.float64)
+    rank = rank - rank.mean()
     power = float(np.mean(rank**2)) or 1.0
     lags = np.arange(1, LAGS + 1)
     rho = np.array(
@@ -201,12 +196,9 @@ def against_place(calls: Classed) -> Picture:
 
 
 def _of_time(series: Series, alt: str, caption: str, stretch: tuple[float, float] | None = None) -> Picture:
-    from lepaute.fit.diagnostics.by_time import FEWEST_VALUES, steps_of
-
     percent = 100.0 * (series.level - 1.0)
     horizontal = axis("seconds since the first call", np.concatenate([series.start_s, series.end_s]))
-    steps = steps_of(series) if len(series) >= FEWEST_VALUES else ()
-    dates = np.array([step.before_s for step in steps])
+    dates = np.array([step.before_s for step in steps_of(series)])
     vertical = axis("beyond the expected, %", percent, include=(0.0,))
     grey = []
     if stretch is not None:
