@@ -150,7 +150,7 @@ def test_the_command_prints_the_serious_findings_and_writes_both_reports(tmp_pat
     out, page, data = tmp_path / "p.yaml", tmp_path / "r.html", tmp_path / "r.json"
     assert main(["fit", str(path), "-o", str(out), "--report", str(page), "--report", str(data)]) == 0
     errors = capsys.readouterr().err
-    assert "warning: machine: Something else happened during the measurement" in errors
+    assert "warning: machine: The level changed during the measurement" in errors
     assert page.read_text().startswith("<!doctype html>")
     assert json.loads(data.read_text())["flags"]
 

@@ -14,7 +14,7 @@ Other lines, such as those of mpirun, are skipped.
 
 import csv
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,8 +41,10 @@ _RATE = re.compile(
 _SIZE_UNIT = re.compile(r"[(\[_ .]([kmg]?)(i?)(?:b|bytes?)\s*[)\]]?\s*$")
 #: Names that a table without a heading gets.
 _NUMBERED = "column {}"
-_OSU_HEADING = re.compile(r"#\s*Size\b")
-_IMB_HEADING = re.compile(r"\s*#bytes\b")
+_SIZE_HEADING = re.compile(r"#?\s*(?:Size|bytes)\b")
+_HEADING = re.compile(r"#\s*(?:Size\b|bytes\b|repetitions\b|(?:Avg )?Latency ?\(us\))")
+_TITLE = re.compile(r"#[#\s]*(?:(?P<osu>OSU .*)|Benchmarking\s+(?P<intel>.*))")
+_PROCESSES = re.compile(r"#\s*#processes\s*=\s*(?P<count>[0-9]{1,9})\b")
 #: Benchmarks whose rate adds up several messages that travel at once, by the beginning of their titles.
 _TOGETHER = {
     "OSU MPI Bi-Directional": "of both directions together",
@@ -323,18 +325,24 @@ def _value(cell: str, what: str, where: str) -> float | None:
 
 
 @dataclass
-class _Block:
-    """The lines under one heading, each with its number; skipped: numbers of those that something else wrote."""
+class Block:
+    """The rows under one heading, each with the number of its line, as the benchmarks print them.
+
+    title     : the line of OSU's without its #, or the name of Intel's benchmark; processes: None where it is not said
+    columns   : names as in the heading; none before there is one
+    skipped   : numbers of the lines among the rows that something else wrote
+    """
 
     title: str
-    columns: list[str]
+    processes: int | None = None
+    columns: list[str] = field(default_factory=list)
     rows: list[tuple[int, list[str]]] = field(default_factory=list)
     skipped: list[int] = field(default_factory=list)
 
 
 def is_benchmark(lines: list[str]) -> bool:
     """Whether the file has a heading of one of the two."""
-    return any(_OSU_HEADING.match(line) or _IMB_HEADING.match(line) for line in lines)
+    return any(line.lstrip().startswith("#") and _SIZE_HEADING.match(line.lstrip()) for line in lines)
 
 
 def benchmark_tables(lines: list[str], where: str, column: str | None) -> tuple[DurationTable, ...]:
@@ -343,7 +351,7 @@ def benchmark_tables(lines: list[str], where: str, column: str | None) -> tuple[
     column : name of the column of durations; None: the mean, or the only one; a rate where there is no duration
     Raises InputError where there is no table, or no such column.
     """
-    blocks = [block for block in _blocks(lines) if block.rows]
+    blocks = [block for block in benchmark_blocks(lines) if block.rows and _SIZE_HEADING.match(block.columns[0])]
     tables = tuple(table for block in blocks if (table := _table(block, where, column)) is not None)
     if not tables:
         named = f" with a column {column!r}" if column else ""
@@ -353,31 +361,30 @@ def benchmark_tables(lines: list[str], where: str, column: str | None) -> tuple[
     return tables
 
 
-def _blocks(lines: list[str]) -> list[_Block]:
-    found: list[_Block] = []
-    title, current = "", None
+def benchmark_blocks(lines: Iterable[str]) -> list[Block]:
+    """The blocks of the output of OSU's and Intel's benchmarks, those without rows too; all other lines are skipped."""
+    blocks: list[Block] = []
+    current = Block("")
     for number, line in enumerate(lines, start=1):
         text = line.strip()
-        if _OSU_HEADING.match(text):
-            current = _Block(title, re.split(r"\s{2,}|\t", text.lstrip("# ").strip()))
-            found.append(current)
-        elif _IMB_HEADING.match(text):
-            current = _Block(title, text.split())
-            found.append(current)
-        elif text.startswith("#"):
-            said = text.lstrip("# ").strip()
-            if said.startswith("OSU "):
-                title, current = said, None
-            elif said.startswith("Benchmarking "):
-                title, current = said.removeprefix("Benchmarking ").strip(), None
-            elif match := re.search(r"#processes = (\d+)", text):
-                title = f"{title}, {match[1]} processes"
-        elif current is not None and re.match(r"[0-9]", text):
+        if _HEADING.match(text):
+            # OSU's names have blanks in them and two or more between, Intel's have none.
+            intel = "[usec]" in text or text.startswith("#bytes")
+            names = text.split() if intel else re.split(r"\s{2,}|\t", text.lstrip("# "))
+            current = Block(current.title, current.processes, names)
+            blocks.append(current)
+        elif match := _TITLE.match(text):
+            current = Block(match["osu"] or match["intel"])
+        elif match := _PROCESSES.match(text):
+            current = Block(current.title, int(match["count"]))
+        elif current.columns and re.match(r"[-+]?\.?\d", text):
             if is_log_line(text):
                 current.skipped.append(number)
             else:
                 current.rows.append((number, text.split()))
-    return found
+        elif not text and current.columns and current.processes is not None:
+            current = Block(current.title, current.processes)  # an empty line ends a table of Intel's
+    return blocks
 
 
 def is_log_line(text: str) -> bool:
@@ -396,8 +403,8 @@ def skipped_note(numbers: Sequence[int]) -> str:
     return f"line{'s' if len(numbers) > 1 else ''} {lines} skipped: no row of numbers, something else wrote there"
 
 
-def _table(block: _Block, where: str, column: str | None) -> DurationTable | None:
-    name = block.title or where
+def _table(block: Block, where: str, column: str | None) -> DurationTable | None:
+    name = block.title + (f", {block.processes} processes" if block.processes is not None else "") or where
     times = [one for one in block.columns[1:] if unit_in(one)]
     rates = [one for one in block.columns[1:] if rate_in(one)]
     if column is not None:

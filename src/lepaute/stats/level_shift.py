@@ -12,15 +12,13 @@ standardised difference between the mean of a stretch and that of the rest.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor, inf, sqrt
-from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
 
 from lepaute.stats.student import student_quantile
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float64]
 
 #: Values further from the median of their side than so many standard deviations count as if they were there.
 MOST_DEVIATIONS = 3.0
@@ -59,15 +57,13 @@ class LevelShift:
         return student_quantile(0.5 + confidence / 2, self.degrees_of_freedom) * self.standard_error
 
 
-def level_shift(before: "Floats", after: "Floats", rho: float, *, pooled: bool = True) -> LevelShift:
+def level_shift(before: Floats, after: Floats, rho: float, *, pooled: bool = True) -> LevelShift:
     """The change from `before` to `after`, series of n1 and n2 values whose neighbours have the correlation `rho`.
 
     Welch's t interval (pooled: with one variance for both sides), each mean with the variance of that of an
     autoregressive series, s^2 / n' where n' = n / (1 + 2 sum (1 - k/n) rho^k) is the number of independent values that
     would say as much. Spikes are moved to MOST_DEVIATIONS. n1 + n2 >= 3.
     """
-    import numpy as np
-
     n1, n2 = len(before), len(after)
     if n1 < 1 or n2 < 1 or n1 + n2 < 3:
         raise ValueError(f"{n1} and {n2} values have no difference with an error")
@@ -105,9 +101,7 @@ def independent_values(count: int, rho: float) -> float:
     return max(1.0, count / (1 + 2 * weighted))
 
 
-def _drawn_in(values: "Floats", typical: float) -> "Floats":
-    import numpy as np
-
+def _drawn_in(values: Floats, typical: float) -> Floats:
     middle = float(np.median(values))
     reach = MOST_DEVIATIONS * typical
     moved: Floats = np.clip(values, middle - reach, middle + reach) if typical > 0 else values
@@ -129,14 +123,12 @@ class Shift:
         return self.first == 0 or self.last == self.count
 
 
-def largest_shift(values: "Sequence[float] | Floats", seed: int = 1) -> Shift | None:
+def largest_shift(values: Sequence[float] | Floats, seed: int = 1) -> Shift | None:
     """The stretch that differs most; None with fewer than 2 SHORTEST values, or where all are equal.
 
     values : in the order of time, in any unit
     seed   : of the permutations; the same arguments give the same result
     """
-    import numpy as np
-
     every = np.asarray(values, dtype=np.float64)
     x = every
     bounds = np.arange(len(every) + 1)
@@ -155,7 +147,7 @@ def largest_shift(values: "Sequence[float] | Floats", seed: int = 1) -> Shift | 
     weight = np.sqrt(n / (length * (n - length)))
     x = x - x.mean()
 
-    def statistics(rows: "Floats") -> "Floats":
+    def statistics(rows: Floats) -> Floats:
         sums = np.concatenate([np.zeros((len(rows), 1)), np.cumsum(rows, axis=1)], axis=1)
         found: Floats = np.abs(sums[:, last] - sums[:, first]) * weight
         return found

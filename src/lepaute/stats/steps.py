@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import erfc, inf, log, sqrt
-from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
 
 from lepaute.errors import InputError
 from lepaute.stats.rank_cusum import FEWEST, cautious_correlation, largest_change, ordered_series, p_value
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float64]
 
 #: Longer series are cut into this many groups at most and their medians taken: all pairs are compared.
 MOST_VALUES = 1500
@@ -61,8 +59,6 @@ def drift(
     ask it about the stretches between steps (`find_steps` first).
     Fewer than 8 dates: p-value 1, and a note. Raises InputError for a series that cannot be.
     """
-    import numpy as np
-
     dates, x = ordered_series(time_s, values)
     if len(x) < FEWEST:
         return Drift(False, 0.0, 0.0, 1.0, f"too few values for a drift: {len(x)} dates, at least {FEWEST} are needed")
@@ -77,19 +73,15 @@ def drift(
     return Drift(significant, 3600 * slope_per_s / middle, total, p, None)
 
 
-def theil_sen(dates: "Floats", x: "Floats") -> tuple[float, float]:
+def theil_sen(dates: Floats, x: Floats) -> tuple[float, float]:
     """(median slope of all pairs, number of rising pairs less falling ones); dates increasing, shape (n,), n >= 2."""
-    import numpy as np
-
     early, late = np.triu_indices(len(x), 1)
     rise = x[late] - x[early]
     return float(np.median(rise / (dates[late] - dates[early]))), float(np.sign(rise).sum())
 
 
-def _mann_kendall(x: "Floats", rising: float, rho: float) -> float:
+def _mann_kendall(x: Floats, rising: float, rho: float) -> float:
     """Two-sided p-value by the normal approximation, with ties (Kendall, Rank Correlation Methods, 4th ed., 4.9)."""
-    import numpy as np
-
     n = len(x)
     ties = np.unique(x, return_counts=True)[1]
     variance = (n * (n - 1) * (2 * n + 5) - float((ties * (ties - 1) * (2 * ties + 5)).sum())) / 18
@@ -158,8 +150,6 @@ def find_steps(
 
     Fewer than 8 dates: no step, and a note. Raises InputError for a series that cannot be, or a chance outside (0, 1).
     """
-    import numpy as np
-
     if not 0 < false_alarms < 1 or not least_size >= 0:
         raise InputError(
             f"false alarms are {false_alarms!r}, the least size {least_size!r}; give a chance in (0, 1), a size >= 0"
@@ -183,7 +173,7 @@ def find_steps(
     return Steps(_large_enough(dates, level + float(np.median(x) - np.median(level)), kept, least_size))
 
 
-def change_p_value(values: "Floats", *, least_correlation: float = 0.0, seed: int = 1) -> float:
+def change_p_value(values: Floats, *, least_correlation: float = 0.0, seed: int = 1) -> float:
     """The chance of so clear a change, at whatever date, in n >= 8 values without one: what `find_steps` tests first.
 
     values : in the order of time, shape (n,); least_correlation, seed: as there
@@ -191,12 +181,12 @@ def change_p_value(values: "Floats", *, least_correlation: float = 0.0, seed: in
     return p_value(largest_change(values).spread, len(values), _correlation(values, least_correlation), seed)
 
 
-def _correlation(x: "Floats", least: float) -> float:
+def _correlation(x: Floats, least: float) -> float:
     return max(least, cautious_correlation(x))
 
 
 def _cuts(
-    x: "Floats", depth: int, false_alarms: float, least_correlation: float, seed: int, start: int = 0
+    x: Floats, depth: int, false_alarms: float, least_correlation: float, seed: int, start: int = 0
 ) -> list[_Cut]:
     """Significant changes of x in order, their indices counted from `start`."""
     if len(x) < FEWEST:
@@ -214,13 +204,12 @@ def _cuts(
     return [*before, _Cut(start + index, p), *after]
 
 
-def _sharpest(x: "Floats", index: int) -> int:
+def _sharpest(x: Floats, index: int) -> int:
     """The cut near `index` with the least absolute deviation from the medians of both sides.
 
     Ranks cannot tell whether the lowest value of the upper level lies before or after the cut, and prefer cuts in the
     middle; how far the values are apart can.
     """
-    import numpy as np
 
     def error(cut: int) -> float:
         return sum(float(np.abs(side - np.median(side)).sum()) for side in (x[:cut], x[cut:]))
@@ -230,17 +219,13 @@ def _sharpest(x: "Floats", index: int) -> int:
     return min(near, key=error)
 
 
-def _medians(x: "Floats", cuts: Sequence[_Cut]) -> list[float]:
-    import numpy as np
-
+def _medians(x: Floats, cuts: Sequence[_Cut]) -> list[float]:
     edges = [0, *(cut.index for cut in cuts), len(x)]
     return [float(np.median(x[a:b])) for a, b in pairwise(edges)]
 
 
-def _criterion(x: "Floats", cuts: Sequence[_Cut], slopes: int) -> tuple[float, int]:
+def _criterion(x: Floats, cuts: Sequence[_Cut], slopes: int) -> tuple[float, int]:
     """Schwarz's criterion for errors with Laplace's distribution: 2 n log(mean absolute error) + parameters log n."""
-    import numpy as np
-
     levels = np.repeat(_medians(x, cuts), np.diff([0, *(cut.index for cut in cuts), len(x)]))
     error = float(np.abs(x - levels).mean())
     # 3 log n for a step, its date and its level together (modified criterion of Zhang & Siegmund, Biometrics 63, 2007)
@@ -251,22 +236,20 @@ def _criterion(x: "Floats", cuts: Sequence[_Cut], slopes: int) -> tuple[float, i
     return 2 * len(x) * log(error) + parameters * log(len(x)), parameters
 
 
-def _local_slope(dates: "Floats", x: "Floats") -> float:
+def _local_slope(dates: Floats, x: Floats) -> float:
     """The median slope of pairs of values up to an eighth of the series apart: few have a step in between."""
-    import numpy as np
-
     dates, x = _thinned(dates, x)
     slopes = [(x[lag:] - x[:-lag]) / (dates[lag:] - dates[:-lag]) for lag in range(1, max(2, len(x) // 8 + 1))]
     return float(np.median(np.concatenate(slopes)))
 
 
-def _thinned(dates: "Floats", x: "Floats") -> "tuple[Floats, Floats]":
+def _thinned(dates: Floats, x: Floats) -> tuple[Floats, Floats]:
     """Every so many values, MOST_VALUES at most: enough for a slope, of which all pairs are taken."""
     stride = -(-len(x) // MOST_VALUES)
     return dates[::stride], x[::stride]
 
 
-def _large_enough(dates: "Floats", x: "Floats", cuts: Sequence[_Cut], least_size: float) -> tuple[Step, ...]:
+def _large_enough(dates: Floats, x: Floats, cuts: Sequence[_Cut], least_size: float) -> tuple[Step, ...]:
     """The steps of at least least_size; without the smallest one its neighbours are sized anew, until all are large."""
     kept = list(cuts)
     while kept:
