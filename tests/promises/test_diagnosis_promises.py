@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from lepaute.fit.diagnostics import machine_name, subject_of
 from lepaute.fit.diagnostics.course import Series, burst_of, machine_of
-from lepaute.fit.diagnostics.diagnosis import machine_name, subject_of
 from lepaute.fit.diagnostics.flag import flags_of
 from lepaute.fit.diagnostics.residuals import Residuals
 

@@ -6,8 +6,7 @@ import pytest
 
 from lepaute.errors import FitError
 from lepaute.fit.kernels.kernel_fit import fit_kernel
-from lepaute.fit.kernels.platform_kernel import kernel_model
-from lepaute.fit.kernels.quality import group_errors, quality_row
+from lepaute.fit.kernels.platform_kernel import group_errors, kernel_model, quality_row
 from lepaute.fit.observations.calls import Calls, calls_by_kernel, glue_calls, pooled_observations
 from lepaute.fit.variability.days import block_effects, discrepancies, discrepancy_relative_sd
 

@@ -15,8 +15,7 @@ from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.fit import diagnose, models
 from lepaute.fit.diagnostics.flag import dependence_flags, factor_flags
-from lepaute.fit.report import write_report
-from lepaute.fit.report.page import page
+from lepaute.fit.report import page, write_report
 from lepaute.platform import load_platform
 from lepaute.report import files
 

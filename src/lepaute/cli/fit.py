@@ -14,7 +14,7 @@ from lepaute.kit.outputs import check_outputs
 if TYPE_CHECKING:
     from lepaute.archive import Archive
     from lepaute.fit.diagnostics import Diagnosis
-    from lepaute.fit.kernels.quality import QualityRow
+    from lepaute.fit.kernels.platform_kernel import QualityRow
     from lepaute.fit.observations.factors import FactorTest
 
 #: Serious findings that are printed; a report has them all.

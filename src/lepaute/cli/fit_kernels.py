@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lepaute.fit.kernels.quality import QualityRow
+    from lepaute.fit.kernels.platform_kernel import QualityRow
     from lepaute.fit.kernels.selection import Selection
     from lepaute.fit.variability.episodes import DependenceReport
 

@@ -1,6 +1,4 @@
-"""What the name of a column says: a size and its unit, a duration and its unit, or a rate and its unit.
-
-A table of sizes and durations, whatever file it came from.
+"""Tables of sizes and durations from elsewhere: output of the OSU and Intel MPI benchmarks, CSV.
 
 Plain tables: CSV with commas, semicolons or tabs, or columns set apart by blanks; with or without a heading.
 
@@ -8,8 +6,6 @@ Output of the OSU micro-benchmarks (versions 3 to 7) and of the Intel MPI Benchm
 
 Both print blocks of columns under a heading: `# Size  Latency (us)` of OSU, `#bytes #repetitions t[usec]` of Intel.
 Other lines, such as those of mpirun, are skipped.
-
-`read_durations`: the tables of a file, whatever its format.
 """
 
 import csv

@@ -9,9 +9,8 @@ import numpy as np
 from lepaute.errors import FitError
 from lepaute.fit.kernels.form import Form
 from lepaute.fit.kernels.kernel_fit import FittedKernel
-from lepaute.fit.kernels.platform_kernel import common_relative_sd, kernel_model
+from lepaute.fit.kernels.platform_kernel import QualityRow, common_relative_sd, kernel_model, quality_row
 from lepaute.fit.kernels.polynomial import machine_excess
-from lepaute.fit.kernels.quality import QualityRow, quality_row
 from lepaute.fit.kernels.selection import Selection, select
 from lepaute.fit.messages.conditions import ConditionEffect
 from lepaute.fit.messages.distances import FlowCurve, SwitchTree

@@ -1,12 +1,6 @@
-"""Several curves over the same sizes, cut at the same places into pieces on which all are constant.
-
-Caches from bandwidths: plateaus of bandwidth against buffer size, where they end, and what hwloc says of that.
+"""Caches from bandwidths: plateaus of bandwidth against buffer size, where they end, and what hwloc says of that.
 
 The rules below were fixed before any measurement was looked at (docs/fit.md).
-
-A memory hierarchy as text: a line a plateau, a line an end of one, and the notes.
-
-The picture of a memory hierarchy: bandwidth against buffer size on log axes, plateaus, and where caches end.
 """
 
 import math
@@ -23,7 +17,7 @@ from lepaute.fit.numeric import Floats
 from lepaute.fit.segmentation.points import BREAKPOINT_PARAMETERS, Points, best_cuts
 from lepaute.kit.files import whole_file
 from lepaute.kit.text import size_text
-from lepaute.stats.intervals import median_rank
+from lepaute.stats.intervals import median_interval
 
 if TYPE_CHECKING:
     import pandas
@@ -252,13 +246,10 @@ def _bandwidths(
             & (inside["stride"] == curve.stride)
             & (inside["unroll"] == curve.unroll)
         ]
-        values = np.sort((mine["read_bytes"] / mine["duration_s"]).to_numpy(dtype=np.float64))
-        if len(values) == 0:
-            continue
-        rank = max(1, median_rank(len(values), 0.05))
-        result.append(
-            Bandwidth(curve.name, float(np.median(values)), float(values[rank - 1]), float(values[len(values) - rank]))
-        )
+        values = (mine["read_bytes"] / mine["duration_s"]).to_numpy(dtype=np.float64)
+        if len(values) > 0:
+            low, high = median_interval(values, 0.05) or (float(values.min()), float(values.max()))
+            result.append(Bandwidth(curve.name, float(np.median(values)), low, high))
     return tuple(result)
 
 

@@ -1,10 +1,4 @@
-"""Names of the array types that the fit uses.
-
-Sums in one order: results of a fit do not depend on how many threads BLAS has.
-
-What is typical of the neighbourhood: local medians, and a weighted line.
-
-Weighted least squares by normal equations of scaled columns: many calls, few terms.
+"""Arrays and what fits compute with: least squares with errors of clusters, local medians, mixtures.
 
 Errors of least squares coefficients whose rows come in clusters: the calls of one process have its level in common.
 

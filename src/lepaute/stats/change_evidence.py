@@ -1,10 +1,4 @@
-"""e-values for a shift of one value: its likelihood ratio under heavy-tailed noise, over the mean that it may have.
-
-What many streams have in common, variance and correlation, and how far that is to be believed over one's own.
-
-What the machines of a group have in common on a day: the weather, the season, an upgrade of all of them.
-
-Evidence that the level of a stream changed, one value a day: an e-process, which may be looked at on every day.
+"""Evidence that the level of a stream changed, one value a day: an e-process, which may be looked at on every day.
 
 E(t) is a martingale of mean at most 1 where nothing changes, so that P(it ever reaches 1 / a) <= a (Ville's inequality;
 Ramdas, Grünwald, Vovk & Shafer, Statistical Science 38, 2023). Looking daily needs no correction, and one hypothesis is

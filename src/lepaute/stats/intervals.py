@@ -1,11 +1,9 @@
-"""The interval of a median by order statistics: exact for every continuous distribution.
+"""Intervals: of a median by order statistics, of one further run by logarithms; and means.
 
 The mean of durations without the few longest: what a machine takes as a rule, its regular interruptions included.
-
-The interval in which one further run is expected, on the scale of logarithms: it never reaches zero.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from math import exp, fsum, isfinite, lgamma, log, sqrt
 from typing import NamedTuple
@@ -18,6 +16,13 @@ from lepaute.stats.student import student_quantile
 EMPIRICAL_FROM = 40
 _NORMAL_975 = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 _LARGEST_LOG = 700.0  # what exponential() takes
+
+
+def median_interval(values: Iterable[float], miss: float) -> tuple[float, float] | None:
+    """The interval that misses the median of the values with chance <= `miss`, see `median_rank`; None for too few."""
+    ordered = sorted(values)
+    rank = median_rank(len(ordered), miss)
+    return (float(ordered[rank - 1]), float(ordered[len(ordered) - rank])) if rank else None
 
 
 @lru_cache(maxsize=256)

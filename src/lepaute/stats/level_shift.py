@@ -1,4 +1,4 @@
-"""How much a level changed at a cut of a series whose neighbours resemble each other, and how certain the cut is.
+"""How much a level changed at a cut of a series, how certain the cut is, and whether there is any order in time.
 
 A stretch of a series whose level differs from the rest, tested against values whose order says nothing.
 

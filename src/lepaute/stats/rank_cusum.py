@@ -1,6 +1,4 @@
-"""A series of a quantity that should not change: dates and values, in order, one value a date.
-
-The rank CUSUM of a series, whose range says whether its level changed, and what range chance alone has.
+"""The rank CUSUM of a series, whose range says whether its level changed, and what range chance alone has.
 
 Pettitt (Applied Statistics 28, 1979) counts, for every place k, how many more pairs across k rise than fall, U(k);
 where its absolute value is largest is the change. It uses ranks alone, so that a few runs that took ten times as long

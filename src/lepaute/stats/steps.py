@@ -1,7 +1,4 @@
-"""A slow trend in a series that should have none.
-
-When the level of a series changed: a machine that is not the same after a date as before it.
-"""
+"""When the level of a series changed, and whether it drifts: a machine that is not what it was."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -18,10 +18,6 @@ The price is in observations, against a known spread and a size fixed in advance
 wider interval, times 1.2 on average for the steps between sizes. Looks that double, or a confidence sequence that
 allows a look at any time, would cost the second one. With least = most there is one look and no price.
 
-What a scheduler of repetitions measures in its next round, within what is left of its budget.
-
-How many observations give a mean with a wanted precision; how many calls each of them is best made of.
-
 Stein's two-stage procedure. A first stage of n values has the variance s^2 with n - 1 degrees of freedom. With
 N >= (t s / d)^2 values in all, the first ones among them, the mean is within d of the truth with the stated confidence,
 whatever the true variance is, where values are normal and independent: N depends on the first stage through s alone,
@@ -39,7 +35,7 @@ from typing import Literal, TypeVar, get_args
 
 from lepaute.errors import InputError
 from lepaute.kit.numbers import of_type
-from lepaute.stats.intervals import Interval, median_rank, standard_deviation
+from lepaute.stats.intervals import Interval, median_interval, standard_deviation
 from lepaute.stats.student import student_quantile
 
 Statistic = Literal["mean", "median", "geometric mean"]
@@ -177,10 +173,9 @@ def _interval(values: Sequence[float], target: Target) -> tuple[float, Interval]
     count = len(values)
     if target.statistic == "median":
         ordered = sorted(values)
-        rank = median_rank(count, target.miss)
         middle = 0.5 * (ordered[(count - 1) // 2] + ordered[count // 2])
         # too few values for the confidence asked for: as far as order statistics go, anything is possible
-        return middle, Interval(ordered[rank - 1], ordered[count - rank]) if rank else Interval(0.0, inf)
+        return middle, Interval(*(median_interval(ordered, target.miss) or (0.0, inf)))
     if target.statistic == "geometric mean":
         mean, half = _student([log(value) for value in values], target.miss)
         return exp(mean), Interval(exp(mean - half), exp(mean + half))

@@ -1,7 +1,4 @@
-"""Models of a platform evaluated for arrays of calls: what is judged is what simulations will use.
-
-The subjects of a diagnosis: every kernel and every operation on messages, measured beside modelled.
-"""
+"""The subjects of a diagnosis: every kernel and operation on messages, measured beside what simulations will use."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,7 +11,7 @@ from lepaute.fit.kernels.regions import ENOUGH_IN_CONTEXT
 from lepaute.fit.numeric import Booleans, Floats, Integers
 from lepaute.fit.observations.calibrations import LOAD, THREADS, NodeShape
 from lepaute.fit.observations.calls import MODELLED, Calls, calls_by_kernel, place_of, pooled_observations
-from lepaute.fit.observations.columns import KERNELS, NEEDED, without_disturbed
+from lepaute.fit.observations.columns import KERNELS, NEEDED, combinations_of, net_seconds, without_disturbed
 from lepaute.fit.observations.factors import usual_conditions
 from lepaute.fit.variability.crowding import relieved
 
@@ -172,7 +169,7 @@ def _of_threads(
     table: "pandas.DataFrame", hosts: Sequence[str], models: "Sequence[KernelModel]", shape: NodeShape
 ) -> Iterator[Residuals]:
     names = table["kernel"].astype(str).to_numpy()
-    process = _numbers(table, ("node", "block", "attempt", "probe", "rank", "cpu"))
+    process = combinations_of(table, ("node", "block", "attempt", "probe", "rank", "cpu"))
     start = table["start_s"].to_numpy(dtype=np.float64)
     known = {model.kernel: model for model in models}
     for name, calls in calls_by_kernel(table).items():
@@ -242,8 +239,8 @@ def messages(frames: "Sequence[pandas.DataFrame]", network: "Network | None", se
 
     table = pandas.concat(list(frames), ignore_index=True)
     link = table["link"].astype(str) if "link" in table.columns else pandas.Series("local", index=table.index)
-    block_numbers = _archive_numbers(frames)
-    process = _numbers(table.assign(archive=block_numbers), ("archive", "host", "block", "attempt", "peer", "rank"))
+    archive = np.repeat(np.arange(len(frames)), [len(frame) for frame in frames])
+    process = combinations_of(table.assign(archive=archive), ("archive", "host", "block", "attempt", "peer", "rank"))
     host = table["host"].astype(str) if "host" in table.columns else pandas.Series("", index=table.index)
     for kind in ("local", "remote") if several else ("local",):
         for operation in sorted(set(table["operation"].astype(str)) - set(NOT_TIMED)):
@@ -264,8 +261,7 @@ def _of_operation(
     host: "pandas.Series[Any]",
 ) -> Residuals:
     size = rows["size_bytes"].to_numpy(dtype=np.float64)
-    net_s = rows["duration_s"].to_numpy(dtype=np.float64) - rows["clock_cost_s"].to_numpy(dtype=np.float64)
-    measured = np.maximum(net_s, 1e-9)  # below a nanosecond no clock distinguishes it from 0
+    measured = np.maximum(net_seconds(rows), 1e-9)  # below a nanosecond no clock distinguishes it from 0
     model, noise = (None, None) if network is None else _modelled(operation, kind, size, network)
     predicted = running_median(size, measured) if model is None else model
     has_noise = model is not None and noise is not None and bool(np.any(noise > 0))
@@ -313,19 +309,3 @@ def running_median(size: Floats, value: Floats, groups: int = 40) -> Floats:
 
 def _dated(frame: "pandas.DataFrame") -> "pandas.DataFrame":
     return frame.loc[:, [column for column in (*NEEDED[KERNELS], *LOAD, "attempt", "host") if column in frame.columns]]
-
-
-def _archive_numbers(frames: "Sequence[pandas.DataFrame]") -> Integers:
-    return np.repeat(np.arange(len(frames)), [len(frame) for frame in frames])
-
-
-def _numbers(table: "pandas.DataFrame", columns: Sequence[str]) -> Integers:
-    """A number for each combination of the values of these columns, of those that the table has."""
-    import pandas
-
-    number = np.zeros(len(table), dtype=np.int64)
-    for column in columns:
-        if column in table.columns:
-            codes, values = pandas.factorize(table[column])
-            number = number * (len(values) + 1) + codes
-    return np.asarray(pandas.factorize(number)[0], dtype=np.int64)

@@ -1,6 +1,6 @@
 """The model of one kernel from its calls: pieces, polynomials, and what distinguishes the cores."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -80,12 +80,16 @@ class FittedKernel:
 
     def _evaluated(self, calls: Calls, *, deviation: bool) -> Floats:
         result = np.zeros(len(calls))
+        for fit, rows in self.fits(calls):
+            evaluate = fit.deviation if deviation else fit.predict
+            result[rows] = evaluate(calls.m[rows], calls.n[rows], calls.k[rows])
+        return result
+
+    def fits(self, calls: Calls) -> Iterator[tuple[PolynomialFit, Integers]]:
+        """The fits, of pieces or of single units in them, with the calls that each holds for."""
         masks = first_match(tuple(piece.region for piece in self.pieces), calls)
         for piece, mask in zip(self.pieces, masks, strict=True):
-            for fit, rows in parts_of(piece, np.flatnonzero(mask), units(calls, self.form)):
-                evaluate = fit.deviation if deviation else fit.predict
-                result[rows] = evaluate(calls.m[rows], calls.n[rows], calls.k[rows])
-        return result
+            yield from _parts_of(piece, np.flatnonzero(mask), units(calls, self.form))
 
 
 def units(calls: Calls, form: Form) -> Integers:
@@ -93,7 +97,7 @@ def units(calls: Calls, form: Form) -> Integers:
     return calls.sockets() if form.per_socket else calls.cpu
 
 
-def parts_of(piece: FittedPiece, rows: Integers, unit: Integers) -> list[tuple[PolynomialFit, Integers]]:
+def _parts_of(piece: FittedPiece, rows: Integers, unit: Integers) -> list[tuple[PolynomialFit, Integers]]:
     """The fits of a piece with those of `rows` that each holds for; none is empty. unit: of all calls, see `units`."""
     if len(rows) == 0:
         return []

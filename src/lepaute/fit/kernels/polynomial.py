@@ -1,19 +1,4 @@
-"""Terms of a model's polynomial: products of the parameters m, n and k.
-
-The error of a polynomial's coefficients and of its tail, from calls that are not independent.
-
-Calls of one process, and of processes of one mpirun, have in common what it was faster or slower. So the covariance is
-that of the cluster jackknife over such launches. It is that of the coefficients and of the excess (the tail, see
-`polynomial`) together: a factor on all coefficients that rests on few interrupted calls is known less well than
-anything else.
-
-A piece of a kernel may have calls of few launches, whose spread is then a poor estimate; how much processes differ is
-known better from all kernels together (`variability.days`). Where that is known, the two covariances are averaged by
-their degrees of freedom, the second one counting for KERNELS_ALIKE (the conjugate estimate of a variance: Smyth 2004,
-Statistical Applications in Genetics and Molecular Biology 3, article 3). What all launches of a block have in common is
-no difference between launches of a block, and is added.
-
-Heteroscedastic fit of durations: mean and standard deviation are both polynomials of the parameters (M-2, N-2).
+"""Heteroscedastic fit of durations: mean and standard deviation are both polynomials of the parameters (M-2, N-2).
 
     duration = sum_t c_t * term_t(m, n, k) + sd(m, n, k) * noise,    sd = sum_t s_t * term_t(m, n, k),  s_t >= 0
 
@@ -30,6 +15,19 @@ the system do: then the lost time is a fixed share of any duration. Where the ke
 counts, the sum is as measured. A short kernel is called for milliseconds in all, and one interruption of ten
 milliseconds among its calls says nothing about its rate: where the tail rests on few calls, the kernel takes the share
 of all kernels together (`settled`).
+
+The error of a polynomial's coefficients and of its tail, from calls that are not independent.
+
+Calls of one process, and of processes of one mpirun, have in common what it was faster or slower. So the covariance is
+that of the cluster jackknife over such launches. It is that of the coefficients and of the excess (the tail, see
+`polynomial`) together: a factor on all coefficients that rests on few interrupted calls is known less well than
+anything else.
+
+A piece of a kernel may have calls of few launches, whose spread is then a poor estimate; how much processes differ is
+known better from all kernels together (`variability.days`). Where that is known, the two covariances are averaged by
+their degrees of freedom, the second one counting for KERNELS_ALIKE (the conjugate estimate of a variance: Smyth 2004,
+Statistical Applications in Genetics and Molecular Biology 3, article 3). What all launches of a block have in common is
+no difference between launches of a block, and is added.
 """
 
 from collections.abc import Iterable, Sequence
@@ -154,13 +152,12 @@ class CoefficientError:
         """That of the coefficients times `factor`, shape (p,)."""
         both = np.outer(np.append(factor, 1.0), np.append(factor, 1.0))
         inner = np.outer(factor, factor)
-        return CoefficientError(
-            self.independent * both,
-            self.clustered * both,
-            self.degrees_of_freedom,
-            self.events,
-            self.by_launch * inner,
-            self.by_block * inner,
+        return replace(
+            self,
+            independent=self.independent * both,
+            clustered=self.clustered * both,
+            by_launch=self.by_launch * inner,
+            by_block=self.by_block * inner,
         )
 
     def without_excess(self) -> "CoefficientError":
@@ -168,14 +165,7 @@ class CoefficientError:
         known = np.ones(len(self.independent))
         known[-1] = 0.0
         both = np.outer(known, known)
-        return CoefficientError(
-            self.independent * both,
-            self.clustered * both,
-            self.degrees_of_freedom,
-            self.events,
-            self.by_launch,
-            self.by_block,
-        )
+        return replace(self, independent=self.independent * both, clustered=self.clustered * both)
 
     @property
     def excess_variance(self) -> float:

@@ -1,10 +1,10 @@
-"""A tree of regions: the range of a kernel's parameters is cut in two, and again, where a polynomial each fits better.
+"""Where a kernel's model is cut into pieces (M' in the literature): fixed for dgemm, a tree of regions elsewhere.
+
+A tree of regions: the range of a kernel's parameters is cut in two, and again, where a polynomial each fits better.
 
 Greedy, as in regression trees (Breiman and others 1984) with linear models in the leaves. A cut is kept when it pays
 for its parameters in Schwarz's criterion. Errors count relative to the time of a call and in proportion to it, as the
 application's time does; those of copies, whose sizes in a run are others than in a design, count relative to it only.
-
-Where a kernel's model is cut into pieces (M' in the notation of the literature).
 """
 
 from dataclasses import dataclass

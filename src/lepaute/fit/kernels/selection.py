@@ -1,15 +1,4 @@
-"""How single calls scatter around a fitted mean: the likelihood of each noise of the family, compared by BIC.
-
-N-0  nothing but the error of the mean itself
-N-1  half-normal, one standard deviation in each piece, and with -H or -S of each core or socket there
-N-2  half-normal, a standard deviation that is a polynomial
-N'   the same standard deviation, modes instead of a half-normal
-
-Each is widened by a normal error of BLUR times the mean and TICK_S: no polynomial is exact, and without it a
-half-normal would give no density at all to a call just below its bound. A half-normal with a normal error is a skew
-normal distribution (Azzalini 1985, Scandinavian Journal of Statistics 12, 171-178).
-
-Which member of the family a kernel gets: the mean by cross-validation, its noise by Schwarz's criterion.
+"""Which member of the family a kernel gets: the mean by cross-validation, its noise by Schwarz's criterion.
 
 The mean. Folds are whole blocks of the campaign (fresh processes, another order, other sizes); with one block,
 stretches of successive calls. A fold is predicted by a fit to the others, pieces searched anew. The score is the mean
@@ -27,6 +16,17 @@ coefficients are taken whose score is within two standard errors of the best: pr
 with few of them a core looks fast that was lucky.
 
 The noise. Given the mean, that with the lowest BIC; see `noise`.
+
+How single calls scatter around a fitted mean: the likelihood of each noise of the family, compared by BIC.
+
+N-0  nothing but the error of the mean itself
+N-1  half-normal, one standard deviation in each piece, and with -H or -S of each core or socket there
+N-2  half-normal, a standard deviation that is a polynomial
+N'   the same standard deviation, modes instead of a half-normal
+
+Each is widened by a normal error of BLUR times the mean and TICK_S: no polynomial is exact, and without it a
+half-normal would give no density at all to a call just below its bound. A half-normal with a normal error is a skew
+normal distribution (Azzalini 1985, Scandinavian Journal of Statistics 12, 171-178).
 """
 
 from collections.abc import Mapping
@@ -35,10 +35,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lepaute.fit.kernels.form import Form, default_form, means_of, requested_form
-from lepaute.fit.kernels.kernel_fit import FEW, FittedKernel, fit_kernel, parts_of, units
+from lepaute.fit.kernels.kernel_fit import FEW, FittedKernel, fit_kernel
+from lepaute.fit.kernels.platform_kernel import judged
 from lepaute.fit.kernels.polynomial import CUT_SD
-from lepaute.fit.kernels.quality import judged
-from lepaute.fit.kernels.regions import CAP, FEWEST_CALLS, first_match
+from lepaute.fit.kernels.regions import CAP, FEWEST_CALLS
 from lepaute.fit.numeric import Floats, Integers, Mode, local_median, log_density, standardised_modes
 from lepaute.fit.observations.calls import Calls
 from lepaute.platform.kernel_model import NOISES
@@ -79,7 +79,7 @@ def noise_scores(kernel: FittedKernel, calls: Calls) -> NoiseScores:
     """
     mean, deviation = _parts(kernel, calls)
     process = calls.block * 1000003 + calls.cpu * 101 + calls.probe
-    mean = mean * _process_levels(process, np.minimum(calls.duration_s, mean + CUT_SD * deviation), mean)
+    mean = mean * _levels(process, np.minimum(calls.duration_s, mean + CUT_SD * deviation), mean)
     residual = calls.duration_s - mean
     good = (mean > 0) & (residual < CUT_SD * np.maximum(deviation, 1e-300))
     if not np.any(good & (deviation > 0) & (residual != 0)):
@@ -107,11 +107,8 @@ def noise_scores(kernel: FittedKernel, calls: Calls) -> NoiseScores:
 def _parts(kernel: FittedKernel, calls: Calls) -> tuple[Floats, Floats]:
     """Mean without the tail, and standard deviation, of each call."""
     growth = np.ones(len(calls))
-    for piece, mask in zip(
-        kernel.pieces, first_match(tuple(piece.region for piece in kernel.pieces), calls), strict=True
-    ):
-        for fit, rows in parts_of(piece, np.flatnonzero(mask), units(calls, kernel.form)):
-            growth[rows] = fit.growth
+    for fit, rows in kernel.fits(calls):
+        growth[rows] = fit.growth
     return kernel.predict(calls) / growth, kernel.deviation(calls)
 
 
@@ -120,20 +117,10 @@ def _fits(kernel: FittedKernel, calls: Calls) -> tuple[Integers, int]:
     coefficients the standard deviations of these fits have."""
     number = np.zeros(len(calls), dtype=np.int64)
     coefficients: list[int] = []
-    for piece, mask in zip(
-        kernel.pieces, first_match(tuple(piece.region for piece in kernel.pieces), calls), strict=True
-    ):
-        for fit, rows in parts_of(piece, np.flatnonzero(mask), units(calls, kernel.form)):
-            number[rows] = len(coefficients)
-            coefficients.append(int(np.count_nonzero(fit.sd)))
+    for fit, rows in kernel.fits(calls):
+        number[rows] = len(coefficients)
+        coefficients.append(int(np.count_nonzero(fit.sd)))
     return number, sum(coefficients)
-
-
-def _process_levels(process: Integers, measured: Floats, mean: Floats) -> Floats:
-    _, code = np.unique(process, return_inverse=True)
-    above, below = np.bincount(code, measured), np.bincount(code, mean)
-    result: Floats = np.where(below > 0, above / np.where(below > 0, below, 1.0), 1.0)[code]
-    return result
 
 
 def _log_normal(residual: Floats, sd: Floats) -> Floats:

@@ -20,8 +20,8 @@ import numpy as np
 from lepaute.errors import FitError
 from lepaute.fit.messages.segment import Series, series
 from lepaute.fit.numeric import Floats
-from lepaute.fit.observations.columns import NEEDED, RING, check_columns
-from lepaute.stats.intervals import median_rank
+from lepaute.fit.observations.columns import NEEDED, RING, check_columns, net_seconds
+from lepaute.stats.intervals import median_interval
 
 if TYPE_CHECKING:
     import pandas
@@ -102,9 +102,7 @@ def _calls(table: "pandas.DataFrame", condition: str, call: str, operation: str)
 
 
 def _series(rows: "pandas.DataFrame") -> Series:
-    sizes = rows["size_bytes"].to_numpy(dtype=np.float64)
-    net_s = rows["duration_s"].to_numpy(dtype=np.float64) - rows["clock_cost_s"].to_numpy(dtype=np.float64)
-    return series(sizes, net_s)
+    return series(rows["size_bytes"].to_numpy(dtype=np.float64), net_seconds(rows))
 
 
 def _table(frames: "Sequence[pandas.DataFrame]") -> "pandas.DataFrame":
@@ -170,23 +168,18 @@ def _effect(
     if not groups:
         return None
     ratios = np.sort([float(np.median(under) / np.median(still)) for still, under in groups])
-    count = len(ratios)
-    rank = median_rank(count, MISS)
-    low, high = (float(ratios[rank - 1]), float(ratios[count - rank])) if rank else _of_repetitions(groups)
-    return ConditionEffect(link, condition, sizes, float(np.median(ratios)), low, high, count)
+    low, high = median_interval(ratios, MISS) or _of_repetitions(groups)
+    return ConditionEffect(link, condition, sizes, float(np.median(ratios)), low, high, len(ratios))
 
 
 def _of_repetitions(groups: list[tuple[Floats, Floats]]) -> tuple[float | None, float | None]:
     """Bounds of the median ratio from intervals of all medians at once, their chances of a miss shared out evenly."""
     lows, highs = [], []
     for pair in groups:
-        bounds = []
-        for values in map(np.sort, pair):
-            rank = median_rank(len(values), MISS / (2 * len(groups)))
-            if not rank:
-                return None, None
-            bounds.append((float(values[rank - 1]), float(values[len(values) - rank])))
-        (still_low, still_high), (under_low, under_high) = bounds
+        still, under = (median_interval(values, MISS / (2 * len(groups))) for values in pair)
+        if still is None or under is None:
+            return None, None
+        (still_low, still_high), (under_low, under_high) = still, under
         lows.append(under_low / still_high)
         highs.append(under_high / still_low)
     return float(np.median(lows)), float(np.median(highs))

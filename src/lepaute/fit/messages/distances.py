@@ -1,4 +1,4 @@
-"""What differs between starts of mpirun: all messages of one start are a little faster or slower than those of another.
+"""What messages differ by: starts of mpirun, the distance of their ends, flows at once, switches.
 
 Noise drawn message by message averages out over the thousands of an application; what a start has in common does not.
 
@@ -12,8 +12,6 @@ Do messages differ by the distance of their ends: cores of one cache, socket or 
 Compared are starts of mpirun, not messages: all messages of a start have an effect in common (`starts`), so that many
 of one start say little of its pair. The effect of a start is the mean over its ping-pongs, interrupted ones capped; two
 classes differ where Welch's interval of the difference of their means leaves out zero.
-
-Switches of nodes below one more, where messages that leave a switch take longer than those that do not.
 """
 
 from collections.abc import Sequence
@@ -25,6 +23,7 @@ import numpy as np
 from lepaute.fit.messages.network import LARGE_BYTES, one_way_s
 from lepaute.fit.messages.segment import CAP, FittedSegment
 from lepaute.fit.numeric import Floats, Integers
+from lepaute.fit.observations.columns import net_seconds
 
 if TYPE_CHECKING:
     import pandas
@@ -88,7 +87,7 @@ def _log_ratios(frames: "Sequence[pandas.DataFrame]", segments: tuple[FittedSegm
         number = np.asarray(own.groupby(keys, sort=False, observed=True).ngroup(), dtype=np.int64)
         numbers.append(number + first)
         first += int(number.max()) + 1
-        net_s = own["duration_s"].to_numpy(dtype=np.float64) - own["clock_cost_s"].to_numpy(dtype=np.float64)
+        net_s = net_seconds(own)
         fitted_s = 2.0 * one_way_s(segments, own["size_bytes"].to_numpy(dtype=np.float64))
         ratios.append(np.minimum(np.log(np.maximum(net_s, 1e-9) / np.maximum(fitted_s, 1e-12)), np.log(CAP)))
     if not numbers:
@@ -255,7 +254,7 @@ def _effects_of_starts(
         keys = ["distance", *(column for column in START if column in own.columns)]
         for key, start in own.groupby(keys, sort=False, observed=True):
             size = start["size_bytes"].to_numpy(dtype=np.float64)
-            net_s = (start["duration_s"] - start["clock_cost_s"]).to_numpy(dtype=np.float64) / 2.0
+            net_s = net_seconds(start) / 2.0
             fitted_s = np.maximum(one_way_s(segments, size), 1e-12)
             capped_s = np.clip(net_s, 1e-9, CAP * np.maximum(fitted_s, np.median(net_s / fitted_s) * fitted_s))
             effect = float(np.mean(capped_s - fitted_s)), float(np.mean(np.log(capped_s / fitted_s)))

@@ -1,4 +1,4 @@
-"""A fitted network as the value of a platform.
+"""Messages inside nodes and between them, each a network of its own; idle, or while the machine does something else.
 
 Messages whose receiver computes between its probes for them: what they cost from the probe that finds them.
 
@@ -6,8 +6,6 @@ Measured by the ring under iprobe+dgemm: MPI_Recv after the successful MPI_Iprob
 The wait for that probe is no cost of the message: it follows from the pieces that a program computes, and is simulated.
     eager                : the message has come by itself; what changes is MPI_Recv, which copies it
     detached, rendezvous : the transfer begins with MPI_Recv, and is all that it does
-
-Messages inside nodes and between them, each a network of its own; idle, or while the machine does something else.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,4 @@
-"""Up to what size messages leave eagerly: from tests of send-completion semantics, or from the durations of MPI_Isend
-and of the receive of a waiting message.
-
-The model of messages between two ranks: segments of size with their protocol, overheads, latency and bandwidth.
+"""The model of messages between two ranks: segments of size with their protocol, overheads, latency and bandwidth.
 
 What is measured and what it becomes (one-way time = half of a ping-pong):
     eager      : one-way = send + latency + size / bandwidth + receive. `send` is what MPI_Isend takes, `receive` what
@@ -10,6 +7,9 @@ What is measured and what it becomes (one-way time = half of a ping-pong):
     rendezvous : one-way = latency + size / bandwidth. Both processes are busy or wait all that time.
 Interrupted operations (beyond twice the median of their neighbours) are capped: a run of an application that was
 disturbed so is recognised and repeated, so they are not part of what is predicted.
+
+Up to what size messages leave eagerly: from tests of send-completion semantics, or from the durations of MPI_Isend
+and of the receive of a waiting message.
 """
 
 import math

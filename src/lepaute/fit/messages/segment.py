@@ -1,4 +1,4 @@
-"""Measured point-to-point operations as arrays.
+"""Measured point-to-point operations as arrays, and the segment of sizes that is fitted to them, with its noise.
 
 The noise of messages: a mixture of normal distributions of the logarithm of a duration over its mean.
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from lepaute.errors import FitError
 from lepaute.fit.numeric import Floats, Mode, likeliest_modes, local_median, nonnegative_solution, normal_equations
-from lepaute.fit.observations.columns import NEEDED, P2P, check_columns
+from lepaute.fit.observations.columns import NEEDED, P2P, check_columns, net_seconds
 
 if TYPE_CHECKING:
     import pandas
@@ -81,7 +81,7 @@ def series_of(frames: Sequence["pandas.DataFrame"]) -> dict[str, Series]:
     for frame in frames:
         check_columns(frame, P2P)
     table = pandas.concat([frame.loc[:, list(NEEDED[P2P])] for frame in frames], ignore_index=True)
-    net_s = table["duration_s"].to_numpy(dtype=np.float64) - table["clock_cost_s"].to_numpy(dtype=np.float64)
+    net_s = net_seconds(table)
     sizes = table["size_bytes"].to_numpy(dtype=np.float64)
     names = table["operation"].astype(str).to_numpy()
     result = {str(name): series(sizes[names == name], net_s[names == name]) for name in np.unique(names)}

@@ -1,7 +1,4 @@
-"""The archives that are fitted together: calibrations of the same nodes, all of one kind.
-
-What else computed while a call was timed: loads, threads, and how the cores of a node lie.
-"""
+"""The archives that are fitted together: calibrations of the same nodes, how their cores lie, and loads."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,18 +1,15 @@
-"""Measured kernel calls as arrays: what the fits take.
-
-Time of a phase of HPL that none of its kernels covers: loops, bookkeeping, calls that are not timed.
-"""
+"""Measured kernel calls as arrays: what the fits take; with the time of phases of HPL that no kernel covers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lepaute.errors import FitError
 from lepaute.fit.numeric import Booleans, Floats, Integers
 from lepaute.fit.observations.calibrations import LOAD, NodeShape, probe_under_load, with_loads
-from lepaute.fit.observations.columns import KERNELS, NEEDED, check_columns
+from lepaute.fit.observations.columns import KERNELS, NEEDED, check_columns, net_seconds
 
 if TYPE_CHECKING:
     import pandas
@@ -90,23 +87,10 @@ class Calls:
 
     def where(self, mask: Booleans | Integers) -> "Calls":
         """Those calls for which `mask` is true, or those of these rows, in their order."""
-        return Calls(
-            self.kernel,
-            self.m[mask],
-            self.n[mask],
-            self.k[mask],
-            self.duration_s[mask],
-            self.cpu[mask],
-            self.block[mask],
-            self.probe[mask],
-            self.in_context[mask],
-            self.cold[mask],
-            self.probes,
-            None if self.weight is None else self.weight[mask],
-            None if self.launch is None else self.launch[mask],
-            None if self.share is None else self.share[mask],
-            None if self.socket is None else self.socket[mask],
-        )
+        vectors: dict[str, Any] = {
+            one.name: value[mask] for one in fields(self) if isinstance(value := getattr(self, one.name), np.ndarray)
+        }
+        return replace(self, **vectors)
 
     def shares(self) -> Floats:
         """Share of the other cores of its socket that computed during each call, shape (calls,)."""
@@ -237,9 +221,7 @@ def calls_by_kernel(table: "pandas.DataFrame") -> dict[str, Calls]:
     probe: Integers = table["probe"].cat.codes.to_numpy(dtype=np.int64).astype(np.int64)
     inside = np.array([name.startswith(IN_CONTEXT) for name in probes], dtype=np.bool_)[probe]
     cold = inside & (table["position"].to_numpy() == 0)
-    net_s = np.maximum(
-        table["duration_s"].to_numpy(dtype=np.float64) - table["clock_cost_s"].to_numpy(dtype=np.float64), 0.0
-    )
+    net_s = np.maximum(net_seconds(table), 0.0)
     letters = {letter: table[letter].to_numpy(dtype=np.float64) for letter in ("m", "n", "k")}
     cpu, block, launch = (table[column].to_numpy(dtype=np.int64) for column in ("cpu", "block", "launch"))
     share, socket = table["share"].to_numpy(dtype=np.float64), table["socket"].to_numpy(dtype=np.int64)
@@ -286,7 +268,7 @@ def glue_calls(table: "pandas.DataFrame", probes: tuple[str, ...]) -> dict[str, 
     phase = np.isin(names, list(PHASES))
     if not phase.any():
         return {}
-    group = _group_numbers(alone)
+    group = numbered([alone[column].to_numpy(dtype=np.int64) for column in ("launch", "rank", "design_row")])
     start = alone["start_s"].to_numpy(dtype=np.float64)
     duration = alone["duration_s"].to_numpy(dtype=np.float64)
     clock = alone["clock_cost_s"].to_numpy(dtype=np.float64)
@@ -323,16 +305,6 @@ def _calls(frame: "pandas.DataFrame", glue: str, rest: Floats, probes: tuple[str
         share=frame["share"].to_numpy(dtype=np.float64),
         socket=frame["socket"].to_numpy(dtype=np.int64),
     )
-
-
-def _group_numbers(frame: "pandas.DataFrame") -> Integers:
-    """A number for each (launch, rank, design row)."""
-    keys = [frame[column].to_numpy(dtype=np.int64) for column in ("launch", "rank", "design_row")]
-    number = np.zeros(len(frame), dtype=np.int64)
-    for key in keys:
-        _, code = np.unique(key, return_inverse=True)
-        number = number * (int(code.max()) + 1) + code
-    return number
 
 
 def _owners(group: Integers, start: Floats, duration: Floats, phase: Booleans) -> Integers:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from lepaute.errors import FitError
-from lepaute.fit.numeric import Booleans, Floats
+from lepaute.fit.numeric import Booleans, Floats, Integers
 
 if TYPE_CHECKING:
     import pandas
@@ -154,6 +154,24 @@ def check_columns(frame: "pandas.DataFrame", table: str, source: object = None) 
             raise FitError(f"{source or table} lacks the column {column}; the archive is not a calibration")
 
 
+def net_seconds(frame: "pandas.DataFrame") -> Floats:
+    """Durations less the clock's cost, shape (rows,)."""
+    result: Floats = frame["duration_s"].to_numpy(dtype=np.float64) - frame["clock_cost_s"].to_numpy(dtype=np.float64)
+    return result
+
+
+def combinations_of(frame: "pandas.DataFrame", columns: Sequence[str]) -> Integers:
+    """A number for each combination of the values of these columns, of those that the table has, shape (rows,)."""
+    import pandas
+
+    number = np.zeros(len(frame), dtype=np.int64)
+    for column in columns:
+        if column in frame.columns:
+            codes, values = pandas.factorize(frame[column])
+            number = number * (len(values) + 1) + codes
+    return np.asarray(pandas.factorize(number)[0], dtype=np.int64)
+
+
 def factors_of(table: "pandas.DataFrame", design: Sequence[str] | None = ()) -> tuple[str, ...]:
     """The factors of a table that have two to MOST_LEVELS levels, in the order of its columns.
 
@@ -275,7 +293,7 @@ def _check_copies(frame: "pandas.DataFrame", place: Place) -> None:
 
 
 def _check_clock(frame: "pandas.DataFrame", place: Place) -> None:
-    process = _processes(frame)
+    process = combinations_of(frame, names_of("process"))
     order = np.argsort(process, kind="stable")  # rows of a process, as they were written
     start: Floats = frame["start_s"].to_numpy(dtype=np.float64)[order]
     duration: Floats = frame["duration_s"].to_numpy(dtype=np.float64)[order]
@@ -304,18 +322,6 @@ def _check_clock(frame: "pandas.DataFrame", place: Place) -> None:
             f"{place}, {_row(frame, order[first[at : at + 1]])}: the calls of this process add up to "
             f"{busy_s[at]:.3g} s, while only {elapsed_s[at]:.3g} s passed; {SECONDS}"
         )
-
-
-def _processes(frame: "pandas.DataFrame") -> Any:
-    """A number for each process, shape (rows,)."""
-    import pandas
-
-    number = np.zeros(len(frame), dtype=np.int64)
-    for column in names_of("process"):
-        if column in frame.columns:
-            codes, names = pandas.factorize(frame[column])
-            number = number * (len(names) + 1) + codes
-    return pandas.factorize(number)[0]
 
 
 def _row(frame: "pandas.DataFrame", rows: Any) -> str:

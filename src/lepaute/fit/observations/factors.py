@@ -1,20 +1,16 @@
-"""Levels of a factor that were measured in stretches of calls, not shuffled: then the stretches are what is exchanged.
+"""Whether a factor other than the sizes matters: content, warm-up, pinning, ..., tested in the observations themselves.
+
+Which columns are factors is declared, see `columns`. What is exchanged is what the design has drawn: calls where a
+process makes calls of several levels, whole processes where the level belongs to the process. Calls of one process are
+not independent, so they are no proof about processes. Nor are successive calls independent of each other: where the
+order of the calls shows that levels were not shuffled, what is exchanged are stretches of calls of one level, see
+`stretches`.
+
+Levels of a factor that were measured in stretches of calls, not shuffled: then the stretches are what is exchanged.
 
 Successive calls are alike whatever their level, since a core is faster or slower for a while. Calls of a level that
 were made one after the other are about as good as one, and where all processes made them in the same order, as one for
 all processes: what the order itself does (caches that warm up, a clock that falls) is then the same in all of them.
-
-Whether a factor other than the sizes matters: content, warm-up, pinning, ..., tested in the observations themselves.
-
-Which columns are factors is declared, see `columns`. What is
-exchanged is what the design has drawn: calls where a process makes calls of several levels, whole processes where the
-level belongs to the process. Calls of one process are not independent, so they are no proof about processes. Nor are
-successive calls independent of each other: where the order of the calls shows that levels were not shuffled, what is
-exchanged are stretches of calls of one level, see `stretches`.
-
-Tests of factors as a data frame.
-
-Tests of factors as text: a table, and a sentence on each.
 """
 
 import math

@@ -12,8 +12,6 @@ single cpu is shrunk by what remains (empirical Bayes; Efron & Morris, JASA 70, 
 
 Effects of the days that all CPUs share are taken off by weighted least squares, each cpu with the weight of its own
 variance: with equal weights the noise of the loud CPUs would end up in the residuals of the quiet ones.
-
-The own part of the days of CPUs: its covariance in each group of nodes, and days that stand out.
 """
 
 from dataclasses import dataclass

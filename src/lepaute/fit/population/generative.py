@@ -1,11 +1,4 @@
-"""Which nodes are alike: a Gaussian mixture over nodes, whose number of groups is chosen by BIC; deterministic.
-
-The CPUs of a node belong to one group, and are independent draws from it. Means and covariances are found by
-expectation maximisation with the conjugate prior of Fraley & Raftery (Journal of Classification 24, 2007, section 3.2),
-which keeps the covariance of a group of few CPUs from collapsing. Everything is done in whitened coordinates, so units
-do not matter.
-
-The generative model of a kernel by moments: coefficients of (cpu, day) -> theta, Sigma_S, Sigma_T (and groups).
+"""The generative model of a kernel by moments: coefficients of (cpu, day) -> theta, Sigma_S, Sigma_T (and groups).
 
 The model is that of Cornebize's thesis, section 4.2.2 (equations 4.3 to 4.5), with a mixture over nodes at the top, and
 with Sigma_T split into what all CPUs of a day share and what is each one's own:
@@ -17,6 +10,13 @@ The own part of each cpu has a standard deviation of its own where BIC prefers t
 
 Nothing is divided out: covariances are in the units of the coefficients. All estimates are unbiased, whatever the
 number of days of each cpu, but for the projection onto positive semi-definite matrices, noted where it has an effect.
+
+Which nodes are alike: a Gaussian mixture over nodes, whose number of groups is chosen by BIC; deterministic.
+
+The CPUs of a node belong to one group, and are independent draws from it. Means and covariances are found by
+expectation maximisation with the conjugate prior of Fraley & Raftery (Journal of Classification 24, 2007, section 3.2),
+which keeps the covariance of a group of few CPUs from collapsing. Everything is done in whitened coordinates, so units
+do not matter.
 """
 
 from collections.abc import Iterator

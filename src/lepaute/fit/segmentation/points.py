@@ -1,9 +1,4 @@
-"""Points as the core takes them: in increasing x, repeated x as one point with a weight.
-
-How many segments: what a criterion charges for each.
-
-Where to cut one or more series best, for each number of cuts.
-"""
+"""Points as the core takes them, where to cut them best, and what a criterion charges for each cut."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

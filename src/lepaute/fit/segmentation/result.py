@@ -1,11 +1,4 @@
-"""What a segmentation is: lines between breakpoints, with what is known of them.
-
-A picture of a segmentation.
-
-The lines of given segments, with intervals for their coefficients.
-
-How well the place of a breakpoint is known.
-"""
+"""What a segmentation is: lines between breakpoints, with intervals of their coefficients and of the places."""
 
 from dataclasses import dataclass, field
 from itertools import pairwise

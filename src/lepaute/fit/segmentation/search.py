@@ -1,11 +1,4 @@
-"""`segment`: the best affine pieces of one series.
-
-What the points were too few for.
-
-`segment_jointly`: several operations whose lines change at the same sizes.
-
-Whether one line holds for all points, which no found breakpoint does not yet say.
-"""
+"""`segment` and `segment_jointly`: the best affine pieces of one series, or of several with shared cuts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

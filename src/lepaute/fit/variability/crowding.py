@@ -14,7 +14,7 @@ import numpy as np
 from lepaute.errors import FitError
 from lepaute.fit.kernels.form import Form
 from lepaute.fit.kernels.kernel_fit import FittedKernel, fit_kernel
-from lepaute.fit.kernels.quality import class_boundaries, relative_error, size_classes
+from lepaute.fit.kernels.platform_kernel import class_boundaries, relative_error, size_classes
 from lepaute.fit.kernels.regions import CAP
 from lepaute.fit.numeric import Booleans, Floats, inflation
 from lepaute.fit.observations.calls import Calls, numbered

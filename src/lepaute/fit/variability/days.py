@@ -3,8 +3,6 @@
 Fresh processes have other pages and other clocks. The ranks of one mpirun have much of that in common: they run at the
 same time, on the same machine. So there are three effects on the durations of a process: that of its block, that of its
 launch, and its own.
-
-Error of a kernel's model on calls that it has not seen: what the shape of the polynomial gets wrong.
 """
 
 from collections.abc import Sequence
@@ -14,8 +12,8 @@ import numpy as np
 
 from lepaute.errors import FitError, LepauteError
 from lepaute.fit.kernels.kernel_fit import FittedKernel, fit_kernel
+from lepaute.fit.kernels.platform_kernel import class_boundaries, judged, relative_error, size_classes
 from lepaute.fit.kernels.polynomial import ProcessEffects
-from lepaute.fit.kernels.quality import class_boundaries, judged, relative_error, size_classes
 from lepaute.fit.numeric import Booleans, Floats, Integers
 from lepaute.fit.observations.calls import Calls, numbered
 from lepaute.stats.covariances import NestedEffects, nested_effects

@@ -1,11 +1,7 @@
-"""What successive calls have in common: a core is a little faster or slower for a while, within one process.
+"""What successive calls have in common, how the clock explains it, and what the noise of a model leaves out.
 
 Noise drawn call by call averages out within milliseconds; the steps of a calibration, of some tenths of a second, still
 differ from each other by per cents. So durations get a component shared by all calls of an episode of a core.
-
-How far the clock of a core explains what its steps of HPL take beyond their models.
-
-How far successive calls are from independent: what the noise of a model, drawn call by call, leaves out.
 
 A platform has three layers for it: what a whole process has in common (days), what calls of a tenth of a second have in
 common (episodes), and the order of the calls, which it leaves out: a call may be faster or slower by the one before it.
@@ -21,7 +17,7 @@ import numpy as np
 from lepaute.fit.kernels.kernel_fit import FittedKernel
 from lepaute.fit.kernels.polynomial import CUT_SD
 from lepaute.fit.numeric import Booleans, Floats, Integers
-from lepaute.fit.observations.calls import IN_CONTEXT, Calls, place_of
+from lepaute.fit.observations.calls import IN_CONTEXT, Calls, numbered, place_of
 
 if TYPE_CHECKING:
     import pandas
@@ -356,11 +352,8 @@ def report_of(
 def _process_numbers(table: "pandas.DataFrame") -> Integers:
     import pandas
 
-    number = np.zeros(len(table), dtype=np.int64)
-    for column in PROCESS:
-        code, _ = pandas.factorize(table[column].astype(str), sort=True)  # hashes: np.unique would sort all texts
-        number = number * (int(code.max()) + 1) + code
-    return number
+    # hashes: np.unique would sort all texts
+    return numbered([pandas.factorize(table[column].astype(str), sort=True)[0] for column in PROCESS])
 
 
 def _correlation(z: Floats, code: Integers, lag: int) -> float:

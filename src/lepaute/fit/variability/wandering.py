@@ -1,7 +1,4 @@
-"""The sentinels of calibrations: how fast each node was, and when.
-
-Whether a machine wandered while it was calibrated, and how far it will have drifted some time later.
-"""
+"""How fast each node was, by its sentinels: whether it wandered while it was calibrated, and its drift."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
