@@ -128,7 +128,7 @@ def calls_of(raw: str, design: Design, block: int) -> pandas.DataFrame:
 def kernels_of(frame: pandas.DataFrame) -> dict[str, Calls]:
     """Calls by kernel, those of the glue too."""
     table = pooled_observations([frame])
-    return calls_by_kernel(table) | glue_calls(table, tuple(str(name) for name in table["probe"].cat.categories))
+    return calls_by_kernel(table) | glue_calls(table)
 
 
 def classes(calls: pandas.DataFrame) -> pandas.DataFrame:

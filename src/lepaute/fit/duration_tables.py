@@ -431,7 +431,6 @@ def _table(block: Block, where: str, column: str | None) -> DurationTable | None
 
 
 def _of_rate(column: str, title: str) -> str:
-    """What the durations are that come from a rate."""
     together = next((what for begin, what in _TOGETHER.items() if title.startswith(begin)), "")
     if together:
         return f"durations are size / {column}, which is {together}: shorter than the message of one"

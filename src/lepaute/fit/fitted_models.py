@@ -41,13 +41,14 @@ from lepaute.fit.variability.episodes import (
 )
 from lepaute.fit.variability.wandering import drift_of, sentinel_of, wandering_warnings, watches
 from lepaute.kit.notebook import table_html
+from lepaute.platform.schema import Blas, Days, Episodes, KernelModel, Network, Platform, Sentinel
+from lepaute.platform.variants import told_of_missing
 
 if TYPE_CHECKING:
     import pandas
 
     from lepaute.archive import Archive
     from lepaute.archive.metadata import Metadata
-    from lepaute.platform.schema import Blas, Days, Episodes, KernelModel, Network, Platform, Sentinel
 
 NODE = 1
 #: Probes that a warning names, all of one node.
@@ -73,10 +74,10 @@ class FittedModels:
     """
 
     hosts: tuple[str, ...]
-    kernels: list["KernelModel"]
-    network: "Network"
-    days: "Days | None"
-    episodes: "Episodes | None"
+    kernels: list[KernelModel]
+    network: Network
+    days: Days | None
+    episodes: Episodes | None
     quality: list[QualityRow]
     selections: list[Selection]
     dependence: list[DependenceReport]
@@ -88,7 +89,7 @@ class FittedModels:
     warnings: list[str]
     factor_tests: tuple[FactorTest, ...] = ()
     frequency: FrequencyEffect | None = None
-    sentinel: "Sentinel | None" = None
+    sentinel: Sentinel | None = None
 
     def __repr__(self) -> str:
         return f"<FittedModels of {', '.join(self.hosts)}: {', '.join(model.kernel for model in self.kernels)}>"
@@ -175,8 +176,6 @@ def models(
     days, watched = None, watches(given)
     warnings += wandering_warnings(watched)
     if effects is not None:
-        from lepaute.platform.schema import Days
-
         days = Days(
             common_relative_sd=effects.sd.block_sd,
             run_relative_sd=effects.sd.launch_sd,
@@ -189,7 +188,8 @@ def models(
         )
     else:
         notes.append("A single block was measured: the spread between days is unknown.")
-    episodes = _episodes(table, fitted)
+    effect = episode_effect(table, fitted)
+    episodes = None if effect is None else Episodes(relative_sd=effect.relative_sd, duration_s=effect.duration_s)
     return FittedModels(
         hosts,
         kernel_values,
@@ -214,7 +214,7 @@ def models(
 
 def platform_from_archive(
     archives: "Archive | Iterable[Archive]", name: str, forms: Mapping[str, Form] | None = None
-) -> "tuple[Platform, list[QualityRow]]":
+) -> tuple[Platform, list[QualityRow]]:
     """The platform of the machine that the archives measured, and the quality of its models.
 
     Raises FitError as `models` does.
@@ -228,19 +228,16 @@ def platform_and_models(
     name: str,
     forms: Mapping[str, Form] | None = None,
     network_condition: str | None = None,
-) -> "tuple[Platform, FittedModels]":
+) -> tuple[Platform, FittedModels]:
     """The platform of the nodes that the archives measured, and the models in it with their quality and warnings.
 
     Every core of a node is a cpu of its own, so that models are per core.
     Raises FitError as `models` does.
     """
-    from lepaute.platform.schema import Platform
-    from lepaute.platform.variants import told_of_missing
-
     given = calibrations(archives)
     fitted = models(given, forms, network_condition)
     about, count, shape = given[0].about, len(fitted.hosts), shape_of(given)
-    cores = about.node_cores or max(_cores(given)) + 1
+    cores = about.node_cores or 1 + max(core for archive in given for core in archive.about.cores or (0,))
     description = " ".join(
         [
             f"{about.cpu_model or 'A machine'}, calibrated {about.created or 'at an unknown date'}.",
@@ -278,17 +275,9 @@ def platform_and_models(
     return platform, fitted
 
 
-def _episodes(table: "pandas.DataFrame", fitted: dict[str, tuple[Calls, FittedKernel]]) -> "Episodes | None":
-    from lepaute.platform.schema import Episodes
-
-    effect = episode_effect(table, fitted)
-    return None if effect is None else Episodes(relative_sd=effect.relative_sd, duration_s=effect.duration_s)
-
-
 def _links(
     archives: "list[Archive]", p2p: "list[pandas.DataFrame]", hosts: tuple[str, ...], condition: str | None
 ) -> FittedLinks:
-    """The networks, from all tables of messages that the archives have."""
     several = len(hosts) > 1
     among_links = ("host", "link") if several else ()
     ring, _ = without_disturbed(_tables(archives, RING), among_links)
@@ -326,14 +315,8 @@ def _told_of_links(count: int, fitted: FittedModels) -> str:
     return f"{nodes}: messages between nodes were not measured, and cost here what they cost inside the node."
 
 
-def _cores(archives: "list[Archive]") -> list[int]:
-    return sorted({core for archive in archives for core in archive.about.cores or (0,)})
-
-
-def _blas(about: "Metadata") -> "Blas | None":
+def _blas(about: "Metadata") -> Blas | None:
     """The kernels that the archive says were measured; None where it does not say."""
-    from lepaute.platform.schema import Blas
-
     if not about.blas.core:
         return None
     return Blas(core=about.blas.core, coretype_env=about.blas.coretype_env or None)
@@ -368,7 +351,7 @@ def _fit_all(tables: "Mapping[int, pandas.DataFrame]", forms: Mapping[str, Form]
     found, notes = [], []
     for threads, table in tables.items():
         calls = calls_by_kernel(table)
-        calls.update(glue_calls(table, tuple(str(name) for name in table["probe"].cat.categories)))
+        calls.update(glue_calls(table))
         for name, measured in calls.items():
             if len(measured) == 0:
                 continue

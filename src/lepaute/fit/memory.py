@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -343,30 +343,30 @@ def plot_hierarchies(hierarchies: tuple[MemoryHierarchy, ...], path: Path) -> No
         figure.savefig(temporary, format="png", dpi=130)
 
 
-def _lines(axis: object, hierarchy: MemoryHierarchy) -> None:
-    """Colours mean stride and width, dashes the loops that are not unrolled; thick where there is a plateau."""
-    plot = getattr(axis, "plot")  # noqa: B009 - matplotlib's own types are loaded lazily
+def _lines(axis: Any, hierarchy: MemoryHierarchy) -> None:
     ways = sorted({(curve.element_bytes, curve.stride) for curve in hierarchy.curves})
     most = max(curve.unroll for curve in hierarchy.curves)
     for curve in hierarchy.curves:
         colour = f"C{ways.index((curve.element_bytes, curve.stride)) % 10}"
         values = [value * 1e-9 for value in curve.bandwidth]
         style = "-" if curve.unroll == most else ":"
-        plot(curve.size_bytes, values, style, color=colour, linewidth=1.1, label=curve.name)
+        axis.plot(curve.size_bytes, values, style, color=colour, linewidth=1.1, label=curve.name)
         if curve.unroll != most:
             continue
         for plateau in hierarchy.plateaus:
             (bandwidth_of_curve,) = [bandwidth for bandwidth in plateau.bandwidths if bandwidth.curve == curve.name]
             level = bandwidth_of_curve.median * 1e-9
-            plot([plateau.first_bytes, plateau.last_bytes], [level, level], color=colour, linewidth=4, alpha=0.3)
+            axis.plot([plateau.first_bytes, plateau.last_bytes], [level, level], color=colour, linewidth=4, alpha=0.3)
 
 
-def _ends(axis: object, hierarchy: MemoryHierarchy) -> None:
-    """Where caches end, by the measurements and by hwloc."""
-    shade, line, text = (getattr(axis, name) for name in ("axvspan", "axvline", "text"))
+def _ends(axis: Any, hierarchy: MemoryHierarchy) -> None:
     for number, level in enumerate(hierarchy.levels):
-        shade(level.low_bytes, level.high_bytes, color="0.85", zorder=0, label=None if number else "bandwidth falls")
-    place = getattr(axis, "get_xaxis_transform")()  # noqa: B009
+        axis.axvspan(
+            level.low_bytes, level.high_bytes, color="0.85", zorder=0, label=None if number else "bandwidth falls"
+        )
+    place = axis.get_xaxis_transform()
     for number, cache in enumerate(hierarchy.known):
-        line(cache.size_bytes, color="k", linestyle="--", linewidth=0.9, label=None if number else "cache by hwloc")
-        text(cache.size_bytes, 0.03, f" L{cache.level}", transform=place, ha="left", va="bottom", fontsize=9)
+        axis.axvline(
+            cache.size_bytes, color="k", linestyle="--", linewidth=0.9, label=None if number else "cache by hwloc"
+        )
+        axis.text(cache.size_bytes, 0.03, f" L{cache.level}", transform=place, ha="left", va="bottom", fontsize=9)

@@ -358,7 +358,9 @@ class ChangeEvidence:
             reduced = np.zeros(values.shape) if least is None else least * (1 - rho)
             per_unit = NORMAL_SCALE / unit[tested]
             self._multiply(tested, innovation[tested] * per_unit, reduced[tested] * per_unit, degrees[tested])
-        limit = np.where((self.scale_count >= FEWEST - 1) & (unit > 0), _winsor(degrees) * unit, np.inf)
+        limit = np.where(
+            (self.scale_count >= FEWEST - 1) & (unit > 0), _winsor_table()[np.minimum(degrees, 500) - 1] * unit, np.inf
+        )
         kept = np.clip(innovation, -limit, limit)
         self._learn(seen, y - innovation + kept, x, scale)
         self.scale_sum += np.where(known, kept**2 / error, 0.0)
@@ -416,7 +418,6 @@ class ChangeEvidence:
         self.expected = np.where(seen[:, None], expected, self.expected)
 
     def _scale(self, groups: Integers | None) -> tuple[Floats, Integers]:
-        """Standard deviations of innovations, and how many degrees of freedom they have."""
         variance = self.scale_sum / np.maximum(self.scale_count, 1)
         degrees = np.maximum(self.scale_count - 1, 1.0)
         if groups is None:
@@ -442,11 +443,7 @@ class ChangeEvidence:
         self.last = np.where(seen, values, self.last)
 
 
-def _winsor(degrees: Integers) -> Floats:
-    """WINSOR for a scale with these degrees of freedom: the quantile of Student's t as far out."""
-    return np.asarray(_winsor_table()[np.minimum(degrees, 500) - 1], dtype=np.float64)
-
-
 @lru_cache(maxsize=1)
 def _winsor_table() -> Floats:
+    """WINSOR for a scale with 1, 2, ... degrees of freedom: the quantile of Student's t as far out."""
     return np.asarray(-stdtrit(np.arange(1, 501), float(ndtr(-WINSOR))), dtype=np.float64)

@@ -132,7 +132,6 @@ def interval_of_mean(values: Sequence[float], sd_on_one_day: float, count: int, 
 
 
 def _bounds(values: Sequence[float]) -> tuple[float, float]:
-    """Low and high of R >= 2 values, on their own scale."""
     count = len(values)
     if count >= EMPIRICAL_FROM:
         ordered = sorted(values)

@@ -242,7 +242,8 @@ def next_round(
         raise InputError(f"the budget is {seconds!r} seconds; it must be finite and >= 0")
     progress = {key: assess(values, target) for key, values in levels.items()}
     # sorted() keeps the order of equals, so the plan depends on nothing but the arguments
-    order = sorted(progress, key=lambda key: _distance(progress[key]), reverse=True)
+    distance = {key: each.relative_half_width / each.target.relative_half_width for key, each in progress.items()}
+    order = sorted(progress, key=distance.__getitem__, reverse=True)
     costs = costs_s
     if costs is None:
         costs = {key: fsum(values) / len(values) for key, values in levels.items() if values}
@@ -260,10 +261,6 @@ def next_round(
         left -= plan[key]
         left_s -= plan[key] * cost_s
     return plan
-
-
-def _distance(progress: Progress) -> float:
-    return progress.relative_half_width / progress.target.relative_half_width
 
 
 def values_needed(first_stage: Sequence[float], half_width: float, confidence: float = 0.95) -> float:

@@ -16,6 +16,7 @@ from lepaute.fit.diagnostics.flag import (
     unable,
 )
 from lepaute.fit.diagnostics.residuals import Classed, Residuals
+from lepaute.fit.kernels.polynomial import r_squared
 from lepaute.fit.numeric import Floats, Integers
 from lepaute.kit.text import counted, percent, seconds
 
@@ -251,8 +252,7 @@ def scatter(groups: Classed) -> Check:
     """How far single calls are from the model, interruptions cut off; its R squared goes along."""
     calls = groups.of
     error = float(np.mean(np.abs(groups.ratio - 1.0)))
-    total = float(np.sum((calls.measured_s - calls.measured_s.mean()) ** 2))
-    squared = 1.0 - float(np.sum((calls.measured_s - calls.predicted_s) ** 2)) / total if total > 0 else 0.0
+    squared = r_squared(calls.measured_s, calls.predicted_s)
     return checked("goodness", error, squared, None, by=percent(error), squared=squared)
 
 

@@ -158,7 +158,9 @@ def kernels(
 
     shape : of the nodes that were measured
     """
-    whole = pooled_observations([_dated(usual_conditions(frame)) for frame in frames], hosts, shape)
+    wanted = {*NEEDED[KERNELS], *LOAD, "attempt", "host"}
+    taken = [usual_conditions(frame) for frame in frames]
+    whole = pooled_observations([frame.loc[:, frame.columns.isin(wanted)] for frame in taken], hosts, shape)
     for threads in sorted({model.threads for model in models}):
         table = whole[(whole[THREADS] == threads).to_numpy()]
         if len(table):
@@ -222,15 +224,11 @@ def _of_kernel(
         process=process[chosen][good],
         place=place.astype(np.int64)[good],
         setting=taken.probe[good],
-        places=tuple(_place(hosts, position, core) for position, core in where),
+        places=tuple(f"{hosts[at]} core {core}" if len(hosts) > 1 else f"core {core}" for at, core in where),
         hosts=tuple(hosts[position] if hosts else "" for position, _ in where),
         noise_modelled=bool(np.any(deviation > 0)),
         weighs_time=True,
     )
-
-
-def _place(hosts: Sequence[str], position: int, core: int) -> str:
-    return f"core {core}" if len(hosts) < 2 else f"{hosts[position]} core {core}"
 
 
 def messages(frames: "Sequence[pandas.DataFrame]", network: "Network | None", several: bool) -> Iterator[Residuals]:
@@ -305,7 +303,3 @@ def running_median(size: Floats, value: Floats, groups: int = 40) -> Floats:
     middle = [max(float(np.median(value[part])), 1e-12) for part in parts]
     result: Floats = np.exp(np.interp(np.log1p(size), centre, np.log(middle)))
     return result
-
-
-def _dated(frame: "pandas.DataFrame") -> "pandas.DataFrame":
-    return frame.loc[:, [column for column in (*NEEDED[KERNELS], *LOAD, "attempt", "host") if column in frame.columns]]

@@ -220,7 +220,6 @@ def _fitted_mean(calls: Calls, form: Form) -> PolynomialFit:
 
 
 def _with_noise(fit: PolynomialFit, calls: Calls, form: Form) -> PolynomialFit:
-    """The fit with the standard deviation that the form has: none, one for all sizes, or the polynomial."""
     if form.noise == "N-0":
         return replace(fit, sd_terms=(), sd=np.zeros(0))
     if form.noise == "N-1":

@@ -9,7 +9,7 @@ calls. It is that of the fit to all cores together, and is taken from the errors
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,7 @@ from lepaute.fit.kernels.polynomial import PolynomialFit, design_matrix, machine
 from lepaute.fit.kernels.regions import ENOUGH_IN_CONTEXT, first_match
 from lepaute.fit.numeric import Booleans, Floats, Integers, Mode
 from lepaute.fit.observations.calls import Calls
-
-if TYPE_CHECKING:
-    from lepaute.platform.schema import KernelModel
+from lepaute.platform.schema import KernelModel
 
 CLASSES = 4
 #: What is left of an own fit's variance at least, in any direction: both variances are estimates.
@@ -135,10 +133,9 @@ def _cold_excess(calls: Calls, kernel: FittedKernel) -> float:
 
 
 def _core_spread(calls: Calls, kernel: FittedKernel) -> float:
-    inside = calls.where(calls.in_context) if calls.in_context.any() else calls
     ratios = []
-    for cpu in np.unique(inside.cpu):
-        mine = inside.where(inside.cpu == cpu)
+    for cpu in np.unique(calls.cpu):
+        mine = calls.where(calls.cpu == cpu)
         predicted = float(kernel.predict(mine).sum())
         if predicted > 0:
             ratios.append(float(mine.duration_s.sum()) / predicted)
@@ -191,7 +188,7 @@ def kernel_model(
     places: Mapping[int, tuple[int, int]],
     modes: Sequence[Mode] | None = None,
     threads: int = 1,
-) -> "KernelModel":
+) -> KernelModel:
     """The model of a kernel in a platform.
 
     crowding : rows of shares and increases, and the error next to idle cores, see `variability.crowding`
@@ -199,8 +196,6 @@ def kernel_model(
              core, as `Calls.cpu` has it, or socket, as `Calls.socket` has it
     modes  : of the noise where it is a mixture, see `mixture`; half-normal without
     """
-    from lepaute.platform.schema import KernelModel
-
     return KernelModel.model_validate(
         {
             "kernel": kernel.kernel,

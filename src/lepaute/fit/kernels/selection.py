@@ -267,7 +267,6 @@ def _candidates(sample: _Sample, forms: list[Form], group: Integers) -> tuple[Ca
 
 
 def _losses(sample: _Sample, form: Form, group: Integers) -> list[float]:
-    """Weighted mean square relative error of each fold."""
     measured = np.minimum(sample.calls.duration_s, CAP * sample.typical_s)
     # By what is typical, not by the candidate: a candidate that is wrong by the same factor everywhere is wrong.
     measured = measured / _levels(group, sample.weight * measured, sample.weight * sample.typical_s)

@@ -24,11 +24,11 @@ from lepaute.fit.messages.network import LARGE_BYTES, one_way_s
 from lepaute.fit.messages.segment import CAP, FittedSegment
 from lepaute.fit.numeric import Floats, Integers
 from lepaute.fit.observations.columns import net_seconds
+from lepaute.platform.topology import Topology
 
 if TYPE_CHECKING:
     import pandas
 
-    from lepaute.platform.topology import Topology
 
 #: Columns that tell the starts of an archive apart, where it has them.
 START = ("block", "attempt", "host", "peer")
@@ -275,10 +275,8 @@ class SwitchTree:
     extra_latency_s: float
     uplink_Bps: float | None  # noqa: N815 - the unit
 
-    def topology(self, link_Bps: float) -> "Topology":
+    def topology(self, link_Bps: float) -> Topology:
         """As a platform has it; link_Bps: of a node."""
-        from lepaute.platform.topology import Topology
-
         leaves = [f"leaf{number + 1}" for number in range(len(self.switches))]
         return Topology.model_validate(
             {

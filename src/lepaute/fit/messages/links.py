@@ -47,26 +47,23 @@ from lepaute.fit.messages.network import (
     size_range,
 )
 from lepaute.fit.messages.segment import FittedSegment, Series, relative_line, series_of
+from lepaute.platform.schema import Network
 
 if TYPE_CHECKING:
     import pandas
-
-    from lepaute.platform.schema import Network
 
 
 def network_model(
     fitted: FittedNetwork,
     between: FittedNetwork | None = None,
     link_Bps: float | None = None,
-) -> "Network":
+) -> Network:
     """The network of the machines that were measured.
 
     fitted   : messages inside a node
     between  : messages between nodes; None where they were not measured: then they cost what they cost inside
     link_Bps : bandwidth of the link of a node, None for what the fastest large messages between nodes make use of
     """
-    from lepaute.platform.schema import Network
-
     loopback: dict[str, Any] = {
         "shared": fitted.shared,
         "bandwidth_Bps": fitted.shared_bandwidth_Bps,
@@ -96,7 +93,6 @@ def network_model(
 
 
 def _class(network: FittedNetwork) -> dict[str, Any]:
-    """The segments of a class of links, and the sizes that they were fitted to."""
     return {
         "segments": _segments(network.segments),
         "noncontiguous": _segments(network.noncontiguous),

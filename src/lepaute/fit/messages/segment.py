@@ -133,12 +133,9 @@ def lognormal_modes(log_ratio: Floats, *, most_modes: int = MOST_MODES, seed: in
         starts=STARTS,
         fewest=FEWEST_OF_A_MODE,
     )
-    return centred([Mode(mode.weight, mode.mean, _own_sd(mode.sd)) for mode in modes])
-
-
-def _own_sd(sd: float) -> float:
-    """Without what RESOLUTION has added."""
-    return min(float(np.sqrt(max(sd**2 - RESOLUTION**2, 0.0))), LARGEST_SD)
+    # Without what RESOLUTION has added.
+    sds = [min(float(np.sqrt(max(mode.sd**2 - RESOLUTION**2, 0.0))), LARGEST_SD) for mode in modes]
+    return centred([Mode(mode.weight, mode.mean, sd) for mode, sd in zip(modes, sds, strict=True)])
 
 
 def centred(modes: Sequence[Mode]) -> tuple[Mode, ...]:

@@ -146,9 +146,9 @@ def shape_of(archives: "Sequence[Archive]") -> NodeShape:
 
     Raises FitError where they differ.
     """
-    shapes = {_shape_of_facts(archive) for archive in archives}
-    shapes |= {_sockets(machine) for archive in archives for machine in archive.about.machines.values()} - {None}
-    known = sorted(shape for shape in shapes if shape)
+    shapes = {(0,) * archive.about.node_cores for archive in archives if archive.about.node_cores}
+    shapes |= {_sockets(machine) for archive in archives for machine in archive.about.machines.values()}
+    known = sorted(shapes - {()})
     if len({shape for shape in known if len(set(shape)) > 1}) > 1:
         raise FitError("the cores of the nodes are laid out differently; fit machines one by one")
     if known:
@@ -159,16 +159,12 @@ def shape_of(archives: "Sequence[Archive]") -> NodeShape:
     )
 
 
-def _shape_of_facts(archive: "Archive") -> tuple[int, ...] | None:
-    return (0,) * archive.about.node_cores if archive.about.node_cores else None
-
-
-def _sockets(machine: object) -> tuple[int, ...] | None:
-    """The socket of each core where the archive says so, sockets numbered from 0 in the order of cores."""
+def _sockets(machine: object) -> tuple[int, ...]:
+    """The socket of each core where the archive says so, sockets from 0 in the order of cores; () where not."""
     layout = getattr(machine, "layout", None)
     names = tuple(getattr(layout, "socket", ()))
     order = list(dict.fromkeys(names))
-    return tuple(order.index(name) for name in names) or None
+    return tuple(order.index(name) for name in names)
 
 
 def with_loads(frame: "pandas.DataFrame") -> "pandas.DataFrame":

@@ -217,50 +217,41 @@ def place_of(cpu: int) -> tuple[int, int]:
 
 def calls_by_kernel(table: "pandas.DataFrame") -> dict[str, Calls]:
     """Calls of every kernel that a platform can hold and FIRST_TOUCH, by name in alphabetical order, without phases."""
-    probes = tuple(str(name) for name in table["probe"].cat.categories)
-    probe: Integers = table["probe"].cat.codes.to_numpy(dtype=np.int64).astype(np.int64)
-    inside = np.array([name.startswith(IN_CONTEXT) for name in probes], dtype=np.bool_)[probe]
-    cold = inside & (table["position"].to_numpy() == 0)
-    net_s = np.maximum(net_seconds(table), 0.0)
-    letters = {letter: table[letter].to_numpy(dtype=np.float64) for letter in ("m", "n", "k")}
-    cpu, block, launch = (table[column].to_numpy(dtype=np.int64) for column in ("cpu", "block", "launch"))
-    share, socket = table["share"].to_numpy(dtype=np.float64), table["socket"].to_numpy(dtype=np.int64)
+    every = _calls(table, "", np.maximum(net_seconds(table), 0.0))
     codes = table["kernel"].cat.codes.to_numpy()
     result: dict[str, Calls] = {}
     for code, name in enumerate(table["kernel"].cat.categories):
         if name not in MODELLED and name != FIRST_TOUCH:
             continue
-        rows = np.flatnonzero(codes == code)
-        streamed = name in PRODUCTS and 8.0 * letters["m"][rows] * letters["n"][rows] >= STREAMED_BYTES
-        result[str(name)] = Calls(
-            str(name),
-            letters["m"][rows],
-            letters["n"][rows],
-            letters["k"][rows],
-            net_s[rows],
-            cpu[rows],
-            block[rows],
-            probe[rows],
-            inside[rows],
-            cold[rows] & ~np.asarray(streamed) & (name != FIRST_TOUCH),
-            probes,
-            launch=launch[rows],
-            share=share[rows],
-            socket=socket[rows],
-        )
+        calls = every.where(np.flatnonzero(codes == code))
+        streamed = name in PRODUCTS and 8.0 * calls.m * calls.n >= STREAMED_BYTES
+        cold = calls.cold & ~np.asarray(streamed) & (name != FIRST_TOUCH)
+        result[str(name)] = replace(calls, kernel=str(name), cold=cold)
     return result
 
 
-def glue_calls(table: "pandas.DataFrame", probes: tuple[str, ...]) -> dict[str, Calls]:
+def _calls(table: "pandas.DataFrame", kernel: str, duration_s: Floats) -> Calls:
+    """The rows of a table as calls, those in a first step inside HPL cold."""
+    probes = tuple(str(name) for name in table["probe"].cat.categories)
+    probe: Integers = table["probe"].cat.codes.to_numpy(dtype=np.int64).astype(np.int64)
+    inside = np.array([name.startswith(IN_CONTEXT) for name in probes], dtype=np.bool_)[probe]
+    m, n, k, share = (table[name].to_numpy(dtype=np.float64) for name in ("m", "n", "k", "share"))
+    cpu, block, launch, socket = (table[name].to_numpy(dtype=np.int64) for name in ("cpu", "block", "launch", "socket"))
+    cold = inside & (table["position"].to_numpy() == 0)
+    return Calls(
+        kernel, m, n, k, duration_s, cpu, block, probe, inside, cold, probes, launch=launch, share=share, socket=socket
+    )
+
+
+def glue_calls(table: "pandas.DataFrame") -> dict[str, Calls]:
     """One "call" of `pdfact_glue` or `pdupdate_glue` for every such phase that one process alone went through.
 
     table  : observations as `pooled_observations` makes them
-    probes : names of the probes under their loads, in the order of their codes
     The duration of the glue is that of the phase, less its modelled kernels, less the cost of timing: each timed call
     adds one reading of the clock inside its stamps and one outside. It may come out below zero, by noise; it is kept,
     since cutting it at zero would bias the mean.
     """
-    mine = [code for code, name in enumerate(probes) if name.split(" ")[0] == PROBE]
+    mine = [code for code, name in enumerate(table["probe"].cat.categories) if str(name).split(" ")[0] == PROBE]
     alone = table[np.isin(table["probe"].cat.codes.to_numpy(), mine)]
     if len(alone) == 0:
         return {}
@@ -282,29 +273,8 @@ def glue_calls(table: "pandas.DataFrame", probes: tuple[str, ...]) -> dict[str, 
     for name, glue in PHASES.items():
         of_phase = names[rows] == name
         if of_phase.any():
-            result[glue] = _calls(alone.iloc[rows[of_phase]], glue, rest[of_phase], probes)
+            result[glue] = _calls(alone.iloc[rows[of_phase]], glue, rest[of_phase])
     return result
-
-
-def _calls(frame: "pandas.DataFrame", glue: str, rest: Floats, probes: tuple[str, ...]) -> Calls:
-    m, n, k = (frame[letter].to_numpy(dtype=np.float64) for letter in ("m", "n", "k"))
-    count = len(frame)
-    return Calls(
-        glue,
-        m,
-        n,
-        k,
-        rest,
-        frame["cpu"].to_numpy(dtype=np.int64),
-        frame["block"].to_numpy(dtype=np.int64),
-        frame["probe"].cat.codes.to_numpy(dtype=np.int64).astype(np.int64),
-        np.ones(count, dtype=bool),
-        frame["position"].to_numpy() == 0,
-        probes,
-        launch=frame["launch"].to_numpy(dtype=np.int64),
-        share=frame["share"].to_numpy(dtype=np.float64),
-        socket=frame["socket"].to_numpy(dtype=np.int64),
-    )
 
 
 def _owners(group: Integers, start: Floats, duration: Floats, phase: Booleans) -> Integers:

@@ -380,17 +380,13 @@ def without_disturbed(
     # (name of the probe) -> (blocks it ran in, those with an undisturbed run)
     seen: dict[str, tuple[set[tuple[int, int]], set[tuple[int, int]]]] = {}
     for row in pandas.concat(parts, ignore_index=True).to_dict("records"):
-        every, quiet = seen.setdefault(_name([str(row[column]) for column in by]), (set(), set()))
+        every, quiet = seen.setdefault(" ".join(str(row[column]) for column in by) or "p2p", (set(), set()))
         place = (int(row["archive"]), int(row["block"]))
         every.add(place)
         if not row["disturbed"]:
             quiet.add(place)
     short = {name for name, (every, quiet) in seen.items() if len(quiet) < enough_blocks(len(every))}
     return [_kept(frame, by, short) for frame in frames], tuple(sorted(short))
-
-
-def _name(words: Sequence[str]) -> str:
-    return " ".join(words) if words else "p2p"
 
 
 def _kept(frame: "pandas.DataFrame", by: tuple[str, ...], short: set[str]) -> "pandas.DataFrame":

@@ -292,7 +292,6 @@ def _of_stretches(
 def _of_calls(
     rows: "pandas.DataFrame", labels: list[str], fixed: Sequence[str], sizes: Sequence[str]
 ) -> tuple[Floats, list[str]]:
-    """Values and strata of single calls."""
     values: Floats = np.log(rows["duration_s"].to_numpy(dtype=np.float64))
     base = _joined(rows, fixed)
     strata = [f"{one} {size}" for one, size in zip(base, _joined(rows, sizes), strict=True)]
@@ -312,7 +311,6 @@ def _of_calls(
 def _of_processes(
     rows: "pandas.DataFrame", name: str, process: Sequence[str], others: Sequence[str], sizes: Sequence[str]
 ) -> tuple[Floats, list[str], list[str]]:
-    """Values, labels and strata of whole processes."""
     inner = [other for other in others if (rows.groupby(list(process), dropna=False)[other].nunique() > 1).any()]
     outer = [other for other in others if other not in inner]
     where = [column for column in process if column not in ("process", "attempt", "rank")]

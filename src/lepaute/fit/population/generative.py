@@ -21,7 +21,6 @@ do not matter.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from lepaute.errors import FitError, LepauteError
 from lepaute.fit.numeric import Floats, Integers, one_blas_thread
 from lepaute.fit.population.coefficients import Coefficients
 from lepaute.fit.population.day_scales import DayScales, covariances_of_groups, day_scales, outlying_days
+from lepaute.platform.population import Group, Population
 from lepaute.stats.covariances import (
     BetweenDays,
     between_days,
@@ -37,9 +37,6 @@ from lepaute.stats.covariances import (
     nearest_covariance,
     unit_means,
 )
-
-if TYPE_CHECKING:
-    from lepaute.platform.population import Population
 
 MOST_GROUPS = 4
 #: Nodes, below which there is nothing to be said about groups.
@@ -99,11 +96,14 @@ def groups_of_nodes(node: Integers, centres: Floats, most: int = MOST_GROUPS) ->
     for groups in range(1, min(most, nodes // 2) + 1):
         lowest = float("nan")
         for alike in (True, False) if groups > 1 else (True,):
-            state = _best(z, node, groups, alike)
+            states = (_maximised(z, node, start, alike) for start in _starts(z, node, groups))
+            state = max(states, key=lambda state: state.objective)
             label = np.argmax(state.share, axis=1)
             if len(np.unique(label)) < groups:
                 continue
-            score = -2.0 * state.log_likelihood + _parameters(groups, z.shape[1], alike) * np.log(len(z))
+            size = z.shape[1]
+            parameters = groups - 1 + groups * size + (1 if alike else groups) * size * (size + 1) // 2
+            score = -2.0 * state.log_likelihood + parameters * np.log(len(z))
             lowest = float(np.fmin(lowest, score))
             if best is None or score < best[0]:
                 best = (float(score), label)
@@ -124,16 +124,6 @@ def _whitened(centres: Floats) -> Floats:
     kept = values > NEGLIGIBLE * values.max()
     whitened: Floats = scaled @ vectors[:, kept] / np.sqrt(values[kept])
     return whitened
-
-
-def _parameters(groups: int, size: int, alike: bool) -> int:
-    return groups - 1 + groups * size + (1 if alike else groups) * size * (size + 1) // 2
-
-
-def _best(z: Floats, node: Integers, groups: int, alike: bool) -> _State:
-    """The best of the states that expectation maximisation reaches from all starts."""
-    states = [_maximised(z, node, start, alike) for start in _starts(z, node, groups)]
-    return max(states, key=lambda state: state.objective)
 
 
 def _starts(z: Floats, node: Integers, groups: int) -> Iterator[Floats]:
@@ -269,10 +259,8 @@ class Generative:
         """Sigma_T of the literature: of everything that differs between the days of a cpu."""
         return self.days.individual if self.days.common is None else self.days.individual + self.days.common
 
-    def population(self, kernel: str = "dgemm", threads: int = 1) -> "Population":
+    def population(self, kernel: str = "dgemm", threads: int = 1) -> Population:
         """As the section of a platform."""
-        from lepaute.platform.population import Group, Population
-
         common, scales = self.days.common, self.scales
         individual = self.days.individual if scales is None else scales.pooled_typical
         return Population(
@@ -355,7 +343,6 @@ def _rows(matrix: Floats) -> tuple[tuple[float, ...], ...]:
 
 
 def _chosen(data: Coefficients, units: Integers) -> tuple[Integers, Integers, Floats]:
-    """The rows of some CPUs."""
     rows = np.isin(data.unit, units)
     return data.unit[rows], data.day[rows], data.values[rows]
 

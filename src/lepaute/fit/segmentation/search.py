@@ -65,14 +65,17 @@ def segment(
     not increase or leave a segment without points, and where both their number and their places are given.
     """
     points = points_of(x, y, objective)
-    constant = _constant(shape)
+    if shape not in ("line", "constant"):
+        raise FitError(f"shape is {shape!r}; it is line or constant")
+    constant = shape == "constant"
     most = n_breakpoints if n_breakpoints is not None else most_breakpoints
     checked_numbers(most, least_points)
     if breakpoints is not None:
         if n_breakpoints is not None:
             raise FitError("n_breakpoints and breakpoints are both given; give the number or the places")
         chosen = given_places(points, breakpoints)
-        candidates: tuple[Partition, ...] = (_partition(points, chosen, constant),)
+        left = residual_of(points, chosen, constant)
+        candidates: tuple[Partition, ...] = (Partition(chosen, left, float("nan")),)
     else:
         least = min(least_points, max(1, len(points) // 2)) if n_breakpoints is None else least_points
         candidates = _candidates(points, constant, least, max(most, most_breakpoints) + 1)
@@ -133,18 +136,7 @@ def given_places(points: Points, breakpoints: Sequence[float]) -> tuple[float, .
     return tuple(float(points.x[end - 1]) for end in at)
 
 
-def _constant(shape: Shape) -> bool:
-    if shape not in ("line", "constant"):
-        raise FitError(f"shape is {shape!r}; it is line or constant")
-    return shape == "constant"
-
-
-def _partition(points: Points, chosen: tuple[float, ...], constant: bool) -> Partition:
-    return Partition(chosen, residual_of(points, chosen, constant), float("nan"))
-
-
 def _candidates(points: Points, constant: bool, least: int, most: int) -> tuple[Partition, ...]:
-    """The best partitions into 1, 2, ... segments, as many as there can be up to `most`."""
     cuts = best_cuts([points], [1.0], constant, least, most)
     bounded = np.maximum(np.array([[left] for _, left in cuts]), points.least_residual)
     criterion = information_criterion(bounded, [len(points)], 1 if constant else 2)

@@ -14,7 +14,7 @@ from lepaute.errors import FitError, LepauteError
 from lepaute.fit.kernels.kernel_fit import FittedKernel, fit_kernel
 from lepaute.fit.kernels.platform_kernel import class_boundaries, judged, relative_error, size_classes
 from lepaute.fit.kernels.polynomial import ProcessEffects
-from lepaute.fit.numeric import Booleans, Floats, Integers
+from lepaute.fit.numeric import Floats, Integers
 from lepaute.fit.observations.calls import Calls, numbered
 from lepaute.stats.covariances import NestedEffects, nested_effects
 
@@ -58,15 +58,20 @@ def block_effects(pairs: Sequence[tuple[Calls, FittedKernel]]) -> BlockEffects |
     single calls about the level of their process adds to a sum is no effect of the process: a simulation draws it call
     by call, and that of interrupted calls as episodes.
     """
-    chosen = [(calls.where(calls.in_context & ~calls.cold & ~_other_options(calls)), kernel) for calls, kernel in pairs]
-    chosen = [(calls, kernel) for calls, kernel in chosen if len(calls)]
+    chosen = []
+    for calls, kernel in pairs:
+        other_options = np.array([name == OTHER_OPTIONS for name in calls.probes], dtype=np.bool_)[calls.probe]
+        counted = calls.where(calls.in_context & ~calls.cold & ~other_options)
+        if len(counted):
+            chosen.append((counted, kernel))
     if not chosen:
         return None
     every = [calls for calls, _ in chosen]
     block, cpu, probe = (
         np.concatenate([getattr(calls, name) for calls in every]) for name in ("block", "cpu", "probe")
     )
-    launch = np.concatenate([_launch(calls) for calls in every])
+    # -1 where launches are not known: each process is then one.
+    launch = np.concatenate([np.full(len(one), -1) if one.launch is None else one.launch for one in every])
     measured = np.concatenate([calls.duration_s for calls, _ in chosen])
     predicted = np.concatenate([kernel.predict(calls) for calls, kernel in chosen])
     kind = numbered([cpu, probe])
@@ -102,15 +107,6 @@ def process_effects(effects: BlockEffects) -> ProcessEffects:
     return ProcessEffects(sd.block_sd, float(np.hypot(sd.launch_sd, sd.process_sd)), sd.block_degrees_of_freedom)
 
 
-def _other_options(calls: Calls) -> Booleans:
-    return np.array([name == OTHER_OPTIONS for name in calls.probes], dtype=np.bool_)[calls.probe]
-
-
-def _launch(calls: Calls) -> Integers:
-    """-1 where launches are not known: each process is then one."""
-    return np.full(len(calls), -1, dtype=np.int64) if calls.launch is None else calls.launch
-
-
 def variance_of_processes(calls: Calls, predicted: Floats, effects: BlockEffects | None) -> float:
     """Variance that the effects of processes and launches give to sum(measured) / sum(predicted) of these calls."""
     total = float(np.sum(predicted))
@@ -128,15 +124,11 @@ def discrepancies(
     """That of each kernel; one that was called in a single block, of which none can be left out, has the median of the
     others: options of HPL that few runs of a calibration have are no better known than the rest."""
     known = [
-        discrepancy_relative_sd(calls, kernel, effects, machine_excess) if _blocks(calls) > 1 else None
+        discrepancy_relative_sd(calls, kernel, effects, machine_excess) if len(np.unique(calls.block)) > 1 else None
         for calls, kernel in kernels
     ]
     median = float(np.median([value for value in known if value is not None] or [0.0]))
     return [median if value is None else value for value in known]
-
-
-def _blocks(calls: Calls) -> int:
-    return len(np.unique(calls.block))
 
 
 def discrepancy_relative_sd(
@@ -153,8 +145,6 @@ def discrepancy_relative_sd(
 
     machine_excess : time lost to interruptions over time not lost, of all kernels; see `polynomial.machine_excess`
     """
-    if _blocks(calls) < 2:
-        return 0.0
     regions = tuple(piece.region for piece in kernel.pieces)
     boundaries = class_boundaries(calls)
     errors, variances, weights = [], [], []
@@ -169,7 +159,8 @@ def discrepancy_relative_sd(
             continue
         predicted, deviation = fitted.predict(held), fitted.deviation(held)
         factor = effects.of_block(int(block)) if effects is not None else 1.0
-        for mask in _by_probe(held, size_classes(held, boundaries)):
+        masks = [m & (held.probe == p) for m in size_classes(held, boundaries) for p in np.unique(held.probe)]
+        for mask in (each for each in masks if each.any()):
             error, variance, time_s = relative_error(held.duration_s[mask] / factor, predicted[mask])
             if time_s > 0:
                 errors.append(error)
@@ -181,9 +172,3 @@ def discrepancy_relative_sd(
         return 0.0
     excess = np.average(np.array(errors) ** 2 - np.array(variances), weights=weights)
     return float(np.sqrt(max(0.0, float(excess))))
-
-
-def _by_probe(calls: Calls, masks: list[Booleans]) -> list[Booleans]:
-    """Each class divided by probe."""
-    parts = [mask & (calls.probe == probe) for mask in masks for probe in np.unique(calls.probe)]
-    return [part for part in parts if part.any()]

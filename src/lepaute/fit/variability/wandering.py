@@ -11,16 +11,14 @@ import numpy as np
 from lepaute.fit.numeric import Booleans, Floats, Integers
 from lepaute.fit.observations.columns import SENTINELS, checked_table
 from lepaute.kit.text import duration, percent, three_digits
+from lepaute.platform.schema import Drift, Sentinel
 from lepaute.stats.intervals import upper_trimmed_mean
 from lepaute.stats.level_shift import largest_shift
 from lepaute.stats.steps import theil_sen
 from lepaute.stats.variogram import VariogramModel, fit_variogram, variance_between
 
 if TYPE_CHECKING:
-    import pandas
-
     from lepaute.archive import Archive
-    from lepaute.platform.schema import Drift, Sentinel
 
 #: Relative changes below this are not told, however certain; chance that a machine that stays the same is called
 #: wandering.
@@ -82,7 +80,9 @@ def watches(archives: "Sequence[Archive]") -> list[Watch]:
         table = checked_table(archive, SENTINELS)
         table = table.assign(duration_s=(table["duration_s"] - table["clock_cost_s"]).clip(lower=1e-9))
         for host, rows in table.groupby(table["host"].astype(str), sort=True):
-            of_core = rows.groupby(["order", "cpu"], observed=True)["duration_s"].agg(_level)
+            of_core = rows.groupby(["order", "cpu"], observed=True)["duration_s"].agg(
+                lambda seconds: upper_trimmed_mean(seconds.tolist())
+            )
             one = rows.groupby("order").agg(
                 date_s=("started_s", "first"), block=("block", "first"), disturbed=("disturbed", "first")
             )
@@ -101,10 +101,6 @@ def watches(archives: "Sequence[Archive]") -> list[Watch]:
                 )
             )
     return found
-
-
-def _level(seconds: "pandas.Series[float]") -> float:
-    return upper_trimmed_mean(seconds.tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +167,11 @@ def wandering_warnings(found: Sequence[Watch]) -> list[str]:
     ]
 
 
-def sentinel_of(found: Sequence[Watch]) -> "Sentinel | None":
+def sentinel_of(found: Sequence[Watch]) -> Sentinel | None:
     """The mean of all sentinels, with its standard error by the differences of successive ones; None without any.
 
     These have the error of a sentinel in them and hardly any drift, which is no error of the mean over a calibration.
     """
-    from lepaute.platform.schema import Sentinel
-
     quiet = [watch.quiet() for watch in found]
     if not quiet:
         return None
@@ -202,13 +196,11 @@ def error_of_single(logs: Sequence[Floats]) -> float:
     return sqrt(float(np.mean(differences**2)) / 2.0) if len(differences) else 0.0
 
 
-def drift_of(found: Sequence[Watch]) -> "Drift | None":
+def drift_of(found: Sequence[Watch]) -> Drift | None:
     """How the effect of the day grows with the lag, by the variogram of the sentinels; None with too few of them.
 
     Calibrations of one node that are fitted together make one series: the lags between them are known as well.
     """
-    from lepaute.platform.schema import Drift
-
     model = variogram_of(found)
     if model is None:
         return None
