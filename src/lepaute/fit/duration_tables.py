@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lepaute.errors import InputError, LepauteError
+from lepaute.errors import InputError
 from lepaute.fit.numeric import Floats
 from lepaute.kit.documents import read_text
 from lepaute.kit.quantities import size_of
@@ -204,7 +204,8 @@ def plain_table(
         raise InputError(f"{where}: holds no rows; give a table of sizes and durations")
     delimiter = next((one for one in ",;\t" if one in numbered[0][1]), None)
     rows = [(number, _cells(line, delimiter, f"{where}:{number}")) for number, line in numbered]
-    heading = [] if _is_number(rows[0][1][0]) else rows.pop(0)[1]
+    first = rows[0][1][0]  # of a row of numbers, such as 64 or 64K
+    heading = [] if _number(first) is not None or first[:1].isdigit() else rows.pop(0)[1]
     columns = heading or [_NUMBERED.format(place + 1) for place in range(len(rows[0][1]))]
     for number, cells in rows:
         if len(cells) != len(columns):
@@ -288,36 +289,24 @@ def _unit(column: str, given: str | None, where: str) -> tuple[str, float | None
     return str(time or given), None
 
 
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return cell[:1].isdigit()  # 64K
-    return True
-
-
 def _size(cell: str, where: str) -> float:
+    value = _number(cell)
+    if value is not None:
+        return checked(value, cell, "size", where)
     try:
-        return checked(float(cell), cell, "size", where)
-    except LepauteError:
-        raise
-    except ValueError:
-        try:
-            return float(size_of(cell.removesuffix("B"), "the size"))
-        except InputError as problem:
-            raise InputError(f"{where}: {problem}") from None
+        return float(size_of(cell.removesuffix("B"), "the size"))
+    except InputError as problem:
+        raise InputError(f"{where}: {problem}") from None
 
 
 def _value(cell: str, what: str, where: str) -> float | None:
     if cell.lower() in ("", "na", "nan", "none", "-"):
         return None
-    try:
-        return checked(float(cell), cell, what, where)
-    except LepauteError:
-        raise
-    except ValueError:
+    value = _number(cell)
+    if value is None:
         point = "; write decimals with a point" if re.fullmatch(r"[+-]?\d+,\d+", cell) else ""
-        raise InputError(f"{where}: the {what} is {cell[:40]!r}; it must be a number{point}") from None
+        raise InputError(f"{where}: the {what} is {cell[:40]!r}; it must be a number{point}")
+    return checked(value, cell, what, where)
 
 
 @dataclass

@@ -16,13 +16,15 @@ pays for.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from lepaute.stats.student import student_quantile
 
+T = TypeVar("T")
 Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
@@ -39,6 +41,13 @@ MOST_MODES = 4
 MOST_POINTS = 3000
 #: Smallest standard deviation of a mode: repeated values must not make a spike.
 LEAST_SD = 0.02
+
+
+def subset(data: T, rows: Booleans | Integers) -> T:
+    """The same data class with these rows of each of its arrays, of one length, or those where a mask is true."""
+    listed = [(one.name, getattr(data, one.name)) for one in fields(cast(Any, data))]
+    arrays = {name: value[rows] for name, value in listed if isinstance(value, np.ndarray)}
+    return cast(T, replace(cast(Any, data), **arrays))
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from lepaute.fit.diagnostics.flag import (
     flags_of,
 )
 from lepaute.fit.diagnostics.residuals import Classed, Residuals, classed
-from lepaute.fit.numeric import one_blas_thread
+from lepaute.fit.numeric import one_blas_thread, subset
 from lepaute.fit.observations.calibrations import calibrations, hosts_of, seen_hosts, shape_of
 from lepaute.fit.observations.columns import KERNELS, P2P
 from lepaute.fit.variability.wandering import watches
@@ -190,14 +190,7 @@ def on_host(calls: Residuals, host: str) -> Residuals | None:
     if not host:
         return calls if len(calls) else None
     mine = (np.array(calls.hosts, dtype=object) == host)[calls.place]
-    if not mine.any():
-        return None
-    arrays = {
-        name: getattr(calls, name)[mine]
-        for name in ("size", "measured_s", "predicted_s", "deviation_s", "time_s", "process", "place", "setting")
-    }
-    kept = {name: getattr(calls, name) for name in Residuals.__slots__ if name not in arrays}
-    return Residuals(**arrays, **kept)
+    return subset(calls, mine) if mine.any() else None
 
 
 def ranges_of(model: "KernelModel") -> str:

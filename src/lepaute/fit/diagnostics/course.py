@@ -20,7 +20,7 @@ import numpy as np
 
 from lepaute.fit.diagnostics.flag import CHANGE, Check, chance, checked, longer, nothing, unable
 from lepaute.fit.diagnostics.residuals import ENOUGH_PROCESSES, Classed, parts_of
-from lepaute.fit.numeric import Booleans, Floats, Integers
+from lepaute.fit.numeric import Booleans, Floats, Integers, subset
 from lepaute.fit.variability.wandering import Watch, wandering_of
 from lepaute.kit.text import moment
 from lepaute.stats.steps import Step, drift, find_steps
@@ -227,9 +227,6 @@ class _Calls:
     time_s: Floats
     process: Integers
 
-    def where(self, rows: Booleans | Integers) -> "_Calls":
-        return _Calls(self.measured_s[rows], self.expected_s[rows], self.time_s[rows], self.process[rows])
-
 
 def _together(kernels: Sequence[Classed]) -> _Calls:
     calls = _Calls(
@@ -238,7 +235,7 @@ def _together(kernels: Sequence[Classed]) -> _Calls:
         np.concatenate([calls.of.time_s for calls in kernels]),
         np.concatenate([calls.of.process for calls in kernels]),
     )
-    return calls.where(np.argsort(calls.time_s, kind="stable").astype(np.int64))
+    return subset(calls, np.argsort(calls.time_s, kind="stable").astype(np.int64))
 
 
 def _inside(calls: _Calls, kernels: Sequence[Classed]) -> tuple[tuple[Series, ...], Check]:
@@ -250,7 +247,7 @@ def _inside(calls: _Calls, kernels: Sequence[Classed]) -> tuple[tuple[Series, ..
         parts = min(MOST_PARTS, int(np.count_nonzero(mine)) // CALLS_OF_PART)
         if parts < LEAST_PARTS:
             continue
-        series = _series(calls.where(mine), parts)
+        series = _series(subset(calls, mine), parts)
         tests += 1
         steps = steps_of(series)
         if steps and (best is None or min(each.p_value for each in steps) < best[0]):
@@ -315,7 +312,7 @@ def _series(calls: _Calls, parts: int) -> Series:
     """Levels of parts of each process, each of about the same expected time, in the order of time."""
     _, number = np.unique(calls.process, return_inverse=True)
     order = np.argsort(number, kind="stable").astype(np.int64)
-    number, calls = number[order], calls.where(order)
+    number, calls = number[order], subset(calls, order)
     measured, expected, time_s = calls.measured_s, calls.expected_s, calls.time_s
     total = np.bincount(number, weights=expected)
     passed = np.cumsum(expected) - np.concatenate([[0.0], np.cumsum(total)[:-1]])[number]

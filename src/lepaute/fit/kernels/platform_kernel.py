@@ -194,7 +194,7 @@ def kernel_model(
     crowding : rows of shares and increases, and the error next to idle cores, see `variability.crowding`
     places : numbers of the platform's node and cpu (or socket, where coefficients are of sockets) for each measured
              core, as `Calls.cpu` has it, or socket, as `Calls.socket` has it
-    modes  : of the noise where it is a mixture, see `mixture`; half-normal without
+    modes  : of the noise where it is a mixture, see `Mode`; half-normal without
     """
     return KernelModel.model_validate(
         {

@@ -173,7 +173,7 @@ class CoefficientError:
         return float(max(self.independent[-1, -1], self.clustered[-1, -1]))
 
     def covariance(self, effects: ProcessEffects | None = None) -> Floats:
-        """The covariance, inflated so that normal intervals of 95 % are those of Student's t (see `clusters`)."""
+        """The covariance, inflated so that normal intervals of 95 % are those of Student's t, see `inflation`."""
         freedom = self.degrees_of_freedom
         # Few launches leave directions in which they do not differ at all: there, at least the calls do.
         result = self.clustered + self.independent / max(freedom, 1.0)

@@ -15,7 +15,7 @@ whole fold was faster or slower is divided out, since the level of a core is wha
 coefficients are taken whose score is within two standard errors of the best: processes on the same core differ too, and
 with few of them a core looks fast that was lucky.
 
-The noise. Given the mean, that with the lowest BIC; see `noise`.
+The noise. Given the mean, that with the lowest BIC; see `noise_scores`.
 
 How single calls scatter around a fitted mean: the likelihood of each noise of the family, compared by BIC.
 
@@ -140,8 +140,7 @@ def _log_half_normal(residual: Floats, deviation: Floats, blur: Floats) -> Float
 
 
 def _log_mixture(residual: Floats, deviation: Floats, modes: tuple[Mode, ...], blur: Floats) -> Floats:
-    sd = deviation
-    result: Floats = log_density(residual / sd, modes, blur / sd) - np.log(sd)
+    result: Floats = log_density(residual / deviation, modes, blur / deviation) - np.log(deviation)
     return result
 
 
@@ -163,7 +162,7 @@ class Selection:
     means      : candidates, simplest first
     levels     : the chosen mean with one set of coefficients (""), one for each socket ("-S") and each core ("-H"), as
                  far as there are several; empty with one core
-    noises     : BIC of each noise, see `noise`; None where none was tried
+    noises     : BIC of each noise; None where none was tried
     modes      : of the noise, where it is a mixture
     note       : why nothing was selected, or ""
     threads    : of the processes whose calls these are

@@ -56,14 +56,16 @@ def loaded_series(
         raise FitError(
             f"the ring was not measured under {condition}, {have}; calibrate it, or choose another condition"
         )
-    exchanges = _exchanges(table, condition)
+    exchanges = _calls(table, condition, "exchange")
     if condition == "iprobe+dgemm":
-        exchanges = next((_exchanges(table, name) for name in IN_ITS_PLACE if name in measured), usual["pingpong"])
+        exchanges = next(
+            (_calls(table, name, "exchange") for name in IN_ITS_PLACE if name in measured), usual["pingpong"]
+        )
     parts = [exchanges]
     posting = _calls(table, condition, "isend", "shift")
     taking = usual["recv"]
     if condition.startswith("iprobe"):
-        receives = _calls(table, condition, "recv", "pingpong")
+        receives = _calls(table, condition, "recv")
         above = receives.within(eager_bytes, np.inf)
         # As there and back, which is what `fit_network` halves.
         parts = [exchanges.within(-1.0, eager_bytes), above.scaled(2.0)]
@@ -77,7 +79,7 @@ def loaded_series(
 
 def receives_after_probes(frames: "Sequence[pandas.DataFrame]") -> Series:
     """MPI_Recv of messages that MPI_Iprobe found between pieces of dgemm; empty where the ring did not measure it."""
-    return _calls(_table(frames), "iprobe+dgemm", "recv", "pingpong")
+    return _calls(_table(frames), "iprobe+dgemm", "recv")
 
 
 def joined(parts: Sequence[Series]) -> Series:
@@ -91,14 +93,9 @@ def conditions_of(frames: "Sequence[pandas.DataFrame]") -> list[str]:
     return [name for name in CONDITIONS if (table["condition"] == name).any()]
 
 
-def _exchanges(table: "pandas.DataFrame", condition: str) -> Series:
-    chosen = table[(table["role"] == "first") & (table["call"] == "exchange")]
-    return _series(chosen[(chosen["operation"] == "pingpong") & (chosen["condition"] == condition)])
-
-
-def _calls(table: "pandas.DataFrame", condition: str, call: str, operation: str) -> Series:
-    chosen = table[(table["condition"] == condition) & (table["call"] == call) & (table["operation"] == operation)]
-    return _series(chosen)
+def _calls(table: "pandas.DataFrame", condition: str, call: str, operation: str = "pingpong") -> Series:
+    mine = (table["condition"] == condition) & (table["call"] == call) & (table["operation"] == operation)
+    return _series(table[mine & (table["role"] == "first")] if call == "exchange" else table[mine])
 
 
 def _series(rows: "pandas.DataFrame") -> Series:

@@ -9,7 +9,7 @@ to the last that ends, by the clock of that node.
 
 Do messages differ by the distance of their ends: cores of one cache, socket or node; nodes of one switch or of two?
 
-Compared are starts of mpirun, not messages: all messages of a start have an effect in common (`starts`), so that many
+Compared are starts of mpirun, not messages: all messages of a start have an effect in common, so that many
 of one start say little of its pair. The effect of a start is the mean over its ping-pongs, interrupted ones capped; two
 classes differ where Welch's interval of the difference of their means leaves out zero.
 """

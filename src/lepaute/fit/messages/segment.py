@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lepaute.errors import FitError
-from lepaute.fit.numeric import Floats, Mode, likeliest_modes, local_median, nonnegative_solution, normal_equations
+from lepaute.fit.numeric import (
+    Floats,
+    Mode,
+    likeliest_modes,
+    local_median,
+    nonnegative_solution,
+    normal_equations,
+    subset,
+)
 from lepaute.fit.observations.columns import NEEDED, P2P, check_columns, net_seconds
 
 if TYPE_CHECKING:
@@ -63,8 +71,7 @@ class Series:
 
     def within(self, low: float, high: float) -> "Series":
         """The part with low < size <= high."""
-        inside = (self.size_bytes > low) & (self.size_bytes <= high)
-        return Series(self.size_bytes[inside], self.duration_s[inside], self.capped_s[inside], self.typical_s[inside])
+        return subset(self, (self.size_bytes > low) & (self.size_bytes <= high))
 
     def scaled(self, factor: float) -> "Series":
         """Durations times a factor."""

@@ -1,20 +1,20 @@
 """Measured kernel calls as arrays: what the fits take; with the time of phases of HPL that no kernel covers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lepaute.errors import FitError
-from lepaute.fit.numeric import Booleans, Floats, Integers
+from lepaute.fit.numeric import Booleans, Floats, Integers, subset
 from lepaute.fit.observations.calibrations import LOAD, NodeShape, probe_under_load, with_loads
 from lepaute.fit.observations.columns import KERNELS, NEEDED, check_columns, net_seconds
 
 if TYPE_CHECKING:
     import pandas
 
-#: Phases, not kernels: what they contain is timed as well; `phase_remainder` makes kernels of the rest.
+#: Phases, not kernels: what they contain is timed as well; `glue_calls` makes kernels of the rest.
 PHASES: Mapping[str, str] = {"pdfact": "pdfact_glue", "pdupdate": "pdupdate_glue"}
 #: Of n bytes that a process has not written before. No kernel that HPL calls, but what its workspaces cost once.
 FIRST_TOUCH = "first_touch"
@@ -87,10 +87,7 @@ class Calls:
 
     def where(self, mask: Booleans | Integers) -> "Calls":
         """Those calls for which `mask` is true, or those of these rows, in their order."""
-        vectors: dict[str, Any] = {
-            one.name: value[mask] for one in fields(self) if isinstance(value := getattr(self, one.name), np.ndarray)
-        }
-        return replace(self, **vectors)
+        return subset(self, mask)
 
     def shares(self) -> Floats:
         """Share of the other cores of its socket that computed during each call, shape (calls,)."""

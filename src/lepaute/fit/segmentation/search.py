@@ -58,7 +58,7 @@ def segment(
     breakpoints      : where, if that is known: each the last x of the lower segment
     most_breakpoints : how many are tried, and listed with their gains
     least_points     : the fewest distinct x in a segment
-    Exact: ordinary and weighted for any number of points, log up to 500 distinct x; beyond these see `cuts.best_cuts`.
+    Exact: ordinary and weighted for any number of points, log up to 500 distinct x; beyond these see `best_cuts`.
     Time grows with the square of the number of distinct x, but for log beyond 500.
     Source of the objectives: Cornebize, PhD thesis (2021), section 4.3.2.
     Raises FitError for points that cannot be fitted so, for more breakpoints than they allow, for breakpoints that do

@@ -1,14 +1,14 @@
 """How fast each node was, by its sentinels: whether it wandered while it was calibrated, and its drift."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isinf, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lepaute.fit.numeric import Booleans, Floats, Integers
+from lepaute.fit.numeric import Booleans, Floats, Integers, subset
 from lepaute.fit.observations.columns import SENTINELS, checked_table
 from lepaute.kit.text import duration, percent, three_digits
 from lepaute.platform.schema import Drift, Sentinel
@@ -60,15 +60,7 @@ class Watch:
     def quiet(self) -> "Watch":
         """Those that nothing disturbed, where that is at least half of them; all otherwise."""
         keep = ~self.disturbed
-        if 2 * np.count_nonzero(keep) < len(self):
-            return self
-        return replace(
-            self,
-            date_s=self.date_s[keep],
-            duration_s=self.duration_s[keep],
-            block=self.block[keep],
-            disturbed=self.disturbed[keep],
-        )
+        return subset(self, keep) if 2 * np.count_nonzero(keep) >= len(self) else self
 
 
 def watches(archives: "Sequence[Archive]") -> list[Watch]:
