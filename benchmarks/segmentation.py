@@ -23,8 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "validation"))
 from support.piecewise_models import random_model
 
 from lepaute.fit.segmentation import segment
-from lepaute.fit.segmentation.cuts import best_cuts
-from lepaute.fit.segmentation.points import MOST_CANDIDATES, points_of
+from lepaute.fit.segmentation.points import MOST_CANDIDATES, best_cuts, points_of
 
 SIZES = 200
 FIRST_SEED = 2001

@@ -30,7 +30,7 @@ import pandas as pd
 from scipy import stats
 from support.null_streams import CPUS, FLEETS, KINDS, autoregressive, evidence, null_streams, raw_p_values
 
-from lepaute.stats.online_fdr import LEVEL
+from lepaute.stats.multiple_tests import LEVEL
 from lepaute.stats.steps import find_steps
 from lepaute.watch.alarms.procedure import LEAST_CHANGE, AlarmSettings, judge_days
 

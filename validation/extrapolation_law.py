@@ -46,8 +46,7 @@ from lepaute.design.hpl_step import hpl_step_design
 from lepaute.design.provenance import header_of
 from lepaute.errors import FitError
 from lepaute.fit.kernels.kernel_fit import FittedKernel, fit_kernel, representative
-from lepaute.fit.observations.calls import Calls, calls_by_kernel, pooled_observations
-from lepaute.fit.observations.phase_remainder import PROBE, glue_calls
+from lepaute.fit.observations.calls import PROBE, Calls, calls_by_kernel, glue_calls, pooled_observations
 from lepaute.measure.probes import build_probes
 from lepaute.simulate.machine import bounds
 
@@ -129,7 +128,7 @@ def calls_of(raw: str, design: Design, block: int) -> pandas.DataFrame:
 def kernels_of(frame: pandas.DataFrame) -> dict[str, Calls]:
     """Calls by kernel, those of the glue too."""
     table = pooled_observations([frame])
-    return calls_by_kernel(table) | glue_calls(table, tuple(str(name) for name in table["probe"].cat.categories))
+    return calls_by_kernel(table) | glue_calls(table)
 
 
 def classes(calls: pandas.DataFrame) -> pandas.DataFrame:

@@ -51,12 +51,9 @@ from support.options import Options, options_of
 from support.report import finish, signed
 
 from lepaute.fit.messages.conditions import condition_effects
-from lepaute.fit.messages.network import call_cost, fit_network, fit_segments, one_way_s
-from lepaute.fit.messages.noise import centred
-from lepaute.fit.messages.protocol import ProtocolLimits
-from lepaute.fit.messages.segment import FittedSegment
-from lepaute.fit.messages.series import Series, series
-from lepaute.fit.numeric.mixture import Mode
+from lepaute.fit.messages.network import ProtocolLimits, call_cost, fit_network, fit_segments, one_way_s
+from lepaute.fit.messages.segment import FittedSegment, Series, centred, series
+from lepaute.fit.numeric import Mode
 
 STUDY = "network_fit"
 RAW = "network_fit/raw_calibration/{}_{}"

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from lepaute.fit.kernels.kernel_fit import fit_kernel
+from lepaute.fit.observations.calibrations import NodeShape
 from lepaute.fit.observations.calls import Calls
-from lepaute.fit.observations.loads import NodeShape
 from lepaute.fit.variability.crowding import Crowding, crowding_of, increase, relieved, with_size_error
 from lepaute.fit.variability.days import block_effects
 

@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lepaute.fit import segment
-from lepaute.fit.kernels.polynomial import fit_polynomial
-from lepaute.fit.kernels.terms import design_matrix
-from lepaute.fit.numeric.least_squares import independent_columns, nonnegative_solution, normal_equations, solution
+from lepaute.fit.kernels.polynomial import design_matrix, fit_polynomial
+from lepaute.fit.numeric import independent_columns, nonnegative_solution, normal_equations, solution
 
 TERMS = ("mnk", "mn", "m", "1")
 seeds = st.integers(0, 2**32 - 1)

@@ -10,10 +10,8 @@ from oracles import rank_steps as slow
 
 from lepaute.measure.experiment.distrust import Verdict, mark
 from lepaute.stats import rank_cusum
-from lepaute.stats.drift import drift, theil_sen
-from lepaute.stats.next_round import next_round
-from lepaute.stats.steps import find_steps
-from lepaute.stats.stopping import Target, assess
+from lepaute.stats.steps import drift, find_steps, theil_sen
+from lepaute.stats.stopping import Target, assess, next_round
 
 seeds = st.integers(0, 2**32 - 1)
 # few different values: ties occur

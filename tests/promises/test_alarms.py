@@ -9,10 +9,8 @@ from long_tests import long_but
 from scipy import stats
 
 from lepaute.errors import InputError
-from lepaute.stats.change_evidence import FEWEST
-from lepaute.stats.moderation import moderated
-from lepaute.stats.online_fdr import LEVEL, OnlineFdr
-from lepaute.stats.shift_factors import HEAVY_SCALE, SHIFTS, log_factors
+from lepaute.stats.change_evidence import FEWEST, HEAVY_SCALE, SHIFTS, log_factors, moderated
+from lepaute.stats.multiple_tests import LEVEL, OnlineFdr
 from lepaute.watch.alarms.sizes import size_of_change
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "validation"))

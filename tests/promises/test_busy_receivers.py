@@ -6,9 +6,8 @@ import pytest
 from long_tests import long_but
 from scipy import stats
 
-from lepaute.fit.messages.busy import with_busy_receivers
-from lepaute.fit.messages.network import FittedNetwork, one_way_s
-from lepaute.fit.messages.protocol import ProtocolLimits
+from lepaute.fit.messages.links import with_busy_receivers
+from lepaute.fit.messages.network import FittedNetwork, ProtocolLimits, one_way_s
 from lepaute.fit.messages.segment import FittedSegment
 
 LIMIT = 4096

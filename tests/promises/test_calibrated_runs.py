@@ -9,8 +9,7 @@ from scipy import stats
 
 from lepaute.fit.kernels.form import Form
 from lepaute.fit.kernels.kernel_fit import fit_kernel
-from lepaute.fit.kernels.polynomial import machine_excess
-from lepaute.fit.kernels.terms import design_matrix
+from lepaute.fit.kernels.polynomial import design_matrix, machine_excess
 from lepaute.fit.observations.calls import Calls
 from lepaute.fit.variability.days import block_effects, process_effects
 

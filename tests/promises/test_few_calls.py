@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lepaute.fit.kernels.coefficient_error import ProcessEffects
+from lepaute.fit.kernels.polynomial import ProcessEffects, design_matrix
 from lepaute.fit.kernels.selection import select
-from lepaute.fit.kernels.terms import design_matrix
 from lepaute.fit.observations.calls import Calls
 
 REPETITIONS = 400

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lepaute.stats.day_effects import day_effects
 from lepaute.stats.intervals import interval_of_mean, prediction_interval
+from scripts.day_effects import day_effects
 
 TRIALS = 4000
 SEED = 20260611

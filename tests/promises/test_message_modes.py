@@ -3,8 +3,8 @@
 import numpy as np
 from scipy import stats
 
-from lepaute.fit.messages.noise import centred, lognormal_modes
-from lepaute.fit.numeric.mixture import Mode
+from lepaute.fit.messages.segment import centred, lognormal_modes
+from lepaute.fit.numeric import Mode
 
 POINTS = 1000
 SETS = 60

@@ -5,8 +5,8 @@ import pandas
 import pytest
 from scipy import stats
 
+from lepaute.fit.messages.distances import start_relative_sd
 from lepaute.fit.messages.segment import FittedSegment
-from lepaute.fit.messages.starts import start_relative_sd
 
 FREE = (0.0, 0.0)
 SEGMENTS = (FittedSegment(0, "rendezvous", 1e-6, 1e9, FREE, FREE, FREE, 0.0),)

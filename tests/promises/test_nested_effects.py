@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lepaute.stats.nested_effects import NestedEffects, nested_effects
+from lepaute.stats.covariances import NestedEffects, nested_effects
 
 #: Ranks of the launches of a block, as a calibration has them: two processes alone and two pairs.
 LAUNCHES = (1, 1, 2, 2)

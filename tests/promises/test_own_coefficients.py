@@ -9,9 +9,8 @@ from scipy import stats
 
 from lepaute.fit.kernels.form import Form
 from lepaute.fit.kernels.kernel_fit import fit_kernel
-from lepaute.fit.kernels.platform_kernel import kernel_model
-from lepaute.fit.kernels.shared_error import common_relative_sd
-from lepaute.fit.kernels.terms import design_matrix
+from lepaute.fit.kernels.platform_kernel import common_relative_sd, kernel_model
+from lepaute.fit.kernels.polynomial import design_matrix
 from lepaute.fit.observations.calls import Calls
 from lepaute.fit.variability.days import block_effects, process_effects
 

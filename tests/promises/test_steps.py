@@ -6,8 +6,7 @@ from scipy import stats
 
 from lepaute.measure.experiment.distrust import verdicts
 from lepaute.stats import rank_cusum
-from lepaute.stats.drift import drift
-from lepaute.stats.steps import find_steps
+from lepaute.stats.steps import drift, find_steps
 
 SERIES = 500
 COUNT = 60

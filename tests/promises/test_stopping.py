@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lepaute.stats.next_round import next_round
-from lepaute.stats.stopping import Target, assess
+from lepaute.stats.stopping import Target, assess, next_round
 
 TRIALS = 1000
 SEED = 20261121

@@ -22,7 +22,7 @@ from lepaute.measure.comparison.numbers import (
     mpiruns_needed,
     numbers_of_trial,
 )
-from lepaute.stats.two_stage import calls_for_least_error, calls_for_median, median_deviation, values_needed
+from lepaute.stats.stopping import calls_for_least_error, calls_for_median, median_deviation, values_needed
 
 PRECISION = 0.02
 

@@ -10,7 +10,7 @@ from lepaute.design import dgemm_design, hpl_step_design
 from lepaute.fit.kernels.kernel_fit import FittedKernel, fit_kernel
 from lepaute.fit.kernels.regions import regions_of
 from lepaute.fit.kernels.selection import select
-from lepaute.fit.numeric.arrays import Floats
+from lepaute.fit.numeric import Floats
 from lepaute.fit.observations.calls import Calls
 
 SECONDS_PER_FLOP = 1 / 40e9

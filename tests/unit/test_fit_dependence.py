@@ -7,7 +7,7 @@ import pytest
 
 from lepaute.fit.kernels.kernel_fit import fit_kernel
 from lepaute.fit.observations.calls import Calls
-from lepaute.fit.variability.dependence import DependenceReport, report_of
+from lepaute.fit.variability.episodes import DependenceReport, report_of
 
 COUNT = 8000
 

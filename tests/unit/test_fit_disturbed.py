@@ -4,7 +4,7 @@ import pandas
 import pytest
 
 from lepaute.errors import FitError
-from lepaute.fit.observations.disturbed import enough_blocks, without_disturbed
+from lepaute.fit.observations.columns import enough_blocks, without_disturbed
 
 KERNELS = ("probe", "cpu")
 

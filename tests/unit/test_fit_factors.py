@@ -15,8 +15,7 @@ from lepaute.errors import FitError
 from lepaute.fit import models
 from lepaute.fit.experiments import findings
 from lepaute.fit.observations.columns import BY_NAME, factors_of, names_of
-from lepaute.fit.observations.factor_text import sentence
-from lepaute.fit.observations.factors import FactorTest, LevelEffect, factor_tests, usual_conditions
+from lepaute.fit.observations.factors import FactorTest, LevelEffect, factor_tests, sentence, usual_conditions
 
 CONTENTS = ("random", "constant", "masked:40")
 

@@ -6,13 +6,9 @@ import pytest
 
 from lepaute.errors import FitError
 from lepaute.fit.kernels.kernel_fit import fit_kernel
-from lepaute.fit.kernels.platform_kernel import kernel_model
-from lepaute.fit.kernels.quality import quality_row
-from lepaute.fit.kernels.size_classes import group_errors
-from lepaute.fit.observations.calls import Calls, calls_by_kernel, pooled_observations
-from lepaute.fit.observations.phase_remainder import glue_calls
-from lepaute.fit.variability.days import block_effects
-from lepaute.fit.variability.discrepancy import discrepancies, discrepancy_relative_sd
+from lepaute.fit.kernels.platform_kernel import group_errors, kernel_model, quality_row
+from lepaute.fit.observations.calls import Calls, calls_by_kernel, glue_calls, pooled_observations
+from lepaute.fit.variability.days import block_effects, discrepancies, discrepancy_relative_sd
 
 CLOCK_S = 2e-8
 
@@ -200,7 +196,7 @@ def test_glue_is_the_phase_less_its_kernels_and_the_clock():
         ("pdupdate", 100, 10, 128, 10.9, 0.2, 1),
     ]
     table = pooled_observations([observations(rows)])
-    glue = glue_calls(table, ("hpl_steps_1x1",))
+    glue = glue_calls(table)
     # Three timed calls: one clock inside the stamps of each, one outside; the phase has its own.
     assert glue["pdfact_glue"].duration_s == pytest.approx([0.3 - 4e-6 - 7 * CLOCK_S], abs=1e-12)
     assert glue["pdupdate_glue"].duration_s == pytest.approx([0.2 - 1e-3 - 2 * CLOCK_S], abs=1e-12)
@@ -210,17 +206,15 @@ def test_glue_is_the_phase_less_its_kernels_and_the_clock():
 def test_glue_ignores_other_rows_of_the_design_and_runs_with_messages():
     rows = [("dgemm", 1, 1, 1, 10.0, 1e-3, 1), ("pdfact", 1, 1, 0, 9.9, 0.3, 1)]
     frame = observations(rows, design_row=[1, 2])
-    assert glue_calls(pooled_observations([frame]), ("hpl_steps_1x1",))["pdfact_glue"].duration_s == pytest.approx(
-        [0.3 - CLOCK_S]
-    )
+    assert glue_calls(pooled_observations([frame]))["pdfact_glue"].duration_s == pytest.approx([0.3 - CLOCK_S])
     together = observations(rows, probe="hpl_steps_2x1")
-    assert glue_calls(pooled_observations([together]), ("hpl_steps_2x1",)) == {}
+    assert glue_calls(pooled_observations([together])) == {}
 
 
 def test_glue_does_not_mix_the_attempts_of_a_run():
     # Both attempts of one row of a design, with stamps of two clocks that happen to overlap.
     rows = [("pdfact", 1, 1, 0, 9.9, 0.3, 1), ("pdfact", 1, 1, 0, 9.95, 0.2, 1), ("dgemm", 1, 1, 1, 10.0, 1e-3, 1)]
-    glue = glue_calls(pooled_observations([observations(rows, attempt=[0, 1, 0])]), ("hpl_steps_1x1",))
+    glue = glue_calls(pooled_observations([observations(rows, attempt=[0, 1, 0])]))
     assert glue["pdfact_glue"].duration_s == pytest.approx([0.3 - 1e-3 - 2 * CLOCK_S, 0.2 - CLOCK_S])
 
 

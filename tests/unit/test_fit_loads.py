@@ -8,7 +8,7 @@ from support_fit import write_calibration
 from lepaute import fit
 from lepaute.archive import Archive
 from lepaute.errors import InputError
-from lepaute.fit.diagnostics.diagnosis import diagnose
+from lepaute.fit.diagnostics import diagnose
 from lepaute.fit.fitted_models import FittedModels
 from lepaute.fit.kernels.selection import select
 from lepaute.fit.observations.calls import Calls

@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 
 from lepaute.errors import FitError
-from lepaute.fit.messages.network import fit_network, fit_segments
-from lepaute.fit.messages.protocol import ProtocolLimits
-from lepaute.fit.messages.series import series
+from lepaute.fit.messages.network import ProtocolLimits, fit_network, fit_segments
+from lepaute.fit.messages.segment import series
 
 LIMIT = 4096
 EAGER_SEND, EAGER_RECEIVE = (4e-7, 2e-10), (6e-7, 1.5e-10)

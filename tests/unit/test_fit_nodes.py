@@ -10,8 +10,8 @@ import pytest
 from lepaute.archive import Archive, ArchiveWriter
 from lepaute.cli.main import main
 from lepaute.fit import platform_and_models
+from lepaute.fit.messages.links import node_link_Bps, over_link
 from lepaute.fit.messages.network import FittedNetwork
-from lepaute.fit.messages.platform_network import node_link_Bps, over_link
 from lepaute.fit.messages.segment import FittedSegment
 from lepaute.platform import Platform
 

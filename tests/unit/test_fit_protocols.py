@@ -5,11 +5,9 @@ import pandas
 import pytest
 
 from lepaute.errors import FitError
-from lepaute.fit.messages.links import MessageTables, fitted_links
-from lepaute.fit.messages.network import fit_network
-from lepaute.fit.messages.platform_network import network_model
-from lepaute.fit.messages.protocol import ProtocolLimits, limits_by_tests
-from lepaute.fit.messages.series import series
+from lepaute.fit.messages.links import MessageTables, fitted_links, network_model
+from lepaute.fit.messages.network import ProtocolLimits, fit_network, limits_by_tests
+from lepaute.fit.messages.segment import series
 
 EAGER, DETACHED = 1024, 65536
 

@@ -14,9 +14,8 @@ from lepaute.archive import Archive
 from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.fit import diagnose, models
-from lepaute.fit.diagnostics.flags_from_fit import dependence_flags, factor_flags
-from lepaute.fit.report import write_report
-from lepaute.fit.report.page import page
+from lepaute.fit.diagnostics.flag import dependence_flags, factor_flags
+from lepaute.fit.report import page, write_report
 from lepaute.platform import load_platform
 from lepaute.report import files
 
@@ -150,7 +149,7 @@ def test_the_command_prints_the_serious_findings_and_writes_both_reports(tmp_pat
     out, page, data = tmp_path / "p.yaml", tmp_path / "r.html", tmp_path / "r.json"
     assert main(["fit", str(path), "-o", str(out), "--report", str(page), "--report", str(data)]) == 0
     errors = capsys.readouterr().err
-    assert "warning: machine: Something else happened during the measurement" in errors
+    assert "warning: machine: The level changed during the measurement" in errors
     assert page.read_text().startswith("<!doctype html>")
     assert json.loads(data.read_text())["flags"]
 
@@ -214,7 +213,7 @@ def test_factors_and_dependence_of_the_fit_become_flags_and_tables(diagnosis):
     tiny = Factor("pinning", "dgemm", "pinned", (Effect("free", 1.01),), 9.0, 0.001, True)
     (flag,) = factor_flags([content, chance, tiny], {"dgemm": 0.5}, 0.01)
     assert (flag.subject, flag.severity) == ("kernel dgemm", "serious")
-    assert "with constant calls take 20 % shorter than with random" in flag.sentence
+    assert "with constant calls take 20.0 % shorter than with random" in flag.sentence
     assert factor_flags([content], {"dgemm": 0.0001}, 0.01) == []
     limit = Dependence("dgemm", 3.0, 1.5, True)
     (flag,) = dependence_flags([limit, Dependence("dtrsm", 1.0, 1.5, False)], {"dgemm": 0.5})

@@ -11,10 +11,9 @@ import pytest
 from lepaute.errors import InputError
 from lepaute.fit.kernels.form import SHAPES, Form, form_of, means_of, plain_mean, requested_form, requested_forms
 from lepaute.fit.kernels.kernel_fit import fit_kernel
-from lepaute.fit.kernels.noise import noise_scores
 from lepaute.fit.kernels.platform_kernel import kernel_model
 from lepaute.fit.kernels.polynomial import fit_polynomial
-from lepaute.fit.kernels.selection import select
+from lepaute.fit.kernels.selection import noise_scores, select
 from lepaute.fit.observations.calls import Calls
 from lepaute.platform.kernel_model import MEANS as PLATFORM_MEANS
 

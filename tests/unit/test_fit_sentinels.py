@@ -10,9 +10,8 @@ from support_fit import sentinel_rows, write_calibration
 from lepaute.archive import Archive
 from lepaute.errors import FitError
 from lepaute.fit import diagnose, platform_and_models
-from lepaute.fit.observations.sentinels import Watch, watches
 from lepaute.fit.report import write_report
-from lepaute.fit.variability.wandering import drift_of, sentinel_of, wandering_of
+from lepaute.fit.variability.wandering import Watch, drift_of, sentinel_of, wandering_of, watches
 
 COUNT = 30
 STILL = np.zeros(COUNT)

@@ -4,9 +4,8 @@ import numpy as np
 import pandas
 import pytest
 
-from lepaute.fit.messages.links import FittedLinks, MessageTables, fitted_links
-from lepaute.fit.messages.platform_network import network_model
-from lepaute.fit.messages.switch_tree import SwitchTree
+from lepaute.fit.messages.distances import SwitchTree
+from lepaute.fit.messages.links import FittedLinks, MessageTables, fitted_links, network_model
 from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, Layers, Mapping, predict
 from lepaute.simulate.mapping import Slot

@@ -15,13 +15,12 @@ from support_limits import HANG_S
 
 from lepaute.errors import FitError
 from lepaute.fit import fitted_models
-from lepaute.fit.numeric.mixture import standardised_modes
-from lepaute.fit.numeric.threads import one_blas_thread
+from lepaute.fit.numeric import one_blas_thread, standardised_modes
 
 #: Long sums, which two threads split in the middle.
 SUMS = """
 import numpy as np
-from lepaute.fit.numeric.threads import one_blas_thread
+from lepaute.fit.numeric import one_blas_thread
 a = np.random.default_rng(1).normal(size=(200_000, 10))
 x, y = a[:24_000, 0].copy(), a[:24_000, 1].copy()
 with one_blas_thread():

@@ -12,8 +12,7 @@ from population.simulated import dahu_like, simulated
 
 from lepaute.errors import EnvironmentProblem, FitError
 from lepaute.fit.population.coefficients import Coefficients, coefficients_of_table, read_coefficients
-from lepaute.fit.population.generative import generative
-from lepaute.fit.population.node_groups import groups_of_nodes
+from lepaute.fit.population.generative import generative, groups_of_nodes
 from lepaute.stats.covariances import between_days, between_units, nearest_covariance
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from lepaute.cli.main import main
 from lepaute.fit import segment
-from lepaute.fit.duration_tables.ping_pongs import eager_bytes_of, with_ping_pong
+from lepaute.fit.ping_pongs import eager_bytes_of, with_ping_pong
 from lepaute.platform import load_platform
 from lepaute.platform.network_model import Segment
 

@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
+from support_region import region_test
 
 from lepaute.errors import InputError
 from lepaute.stats.expanding import expanding_moments
-from lepaute.stats.prediction_region import region_test, region_tests
+from lepaute.stats.prediction_region import region_tests
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "oracles"))
 

@@ -7,10 +7,8 @@ import pytest
 
 from lepaute.errors import InputError
 from lepaute.stats import rank_cusum
-from lepaute.stats.correlation import cautious_correlation, differences_correlation, levels_correlation
-from lepaute.stats.drift import drift, theil_sen
-from lepaute.stats.series import ordered_series
-from lepaute.stats.steps import find_steps
+from lepaute.stats.rank_cusum import cautious_correlation, differences_correlation, levels_correlation, ordered_series
+from lepaute.stats.steps import drift, find_steps, theil_sen
 
 
 def noise(count: int, seed: int = 1, sd: float = 0.003) -> np.ndarray:

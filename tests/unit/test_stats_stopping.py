@@ -6,9 +6,8 @@ import pytest
 from scipy import stats
 
 from lepaute.errors import InputError
-from lepaute.stats.next_round import next_round
-from lepaute.stats.rank_interval import median_rank
-from lepaute.stats.stopping import Target, assess
+from lepaute.stats.intervals import median_rank
+from lepaute.stats.stopping import Target, assess, next_round
 
 THREE = Target(relative_half_width=0.25, least=3, most=3)  # a single look: the plain 95 % interval
 WIDE = [1.0, 3.0] * 10  # 20 values, mean 2, sd 1.026

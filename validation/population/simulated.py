@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lepaute.fit.numeric.arrays import Floats
+from lepaute.fit.numeric import Floats
 from lepaute.fit.population.coefficients import TERMS, Coefficients
 
 

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence
-from lepaute.stats.common_effect import CommonEffect
+from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence, CommonEffect
 
 Floats = npt.NDArray[np.float64]
 

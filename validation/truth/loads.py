@@ -14,7 +14,7 @@ import pandas
 
 from lepaute.archive import ArchiveWriter
 from lepaute.design import dgemm_design, hpl_step_design
-from lepaute.fit.kernels.terms import design_matrix
+from lepaute.fit.kernels.polynomial import design_matrix
 from lepaute.platform import Platform
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.mapping import Mapping as Placement

@@ -15,10 +15,10 @@ from lepaute.kit.outputs import check_outputs
 if TYPE_CHECKING:
     from lepaute.archive import Archive
     from lepaute.fit.diagnostics import Diagnosis
-    from lepaute.fit.kernels.quality import QualityRow
+    from lepaute.fit.kernels.platform_kernel import QualityRow
     from lepaute.fit.kernels.selection import Selection
     from lepaute.fit.observations.factors import FactorTest
-    from lepaute.fit.variability.dependence import DependenceReport
+    from lepaute.fit.variability.episodes import DependenceReport
 
 #: Serious findings that are printed; a report has them all.
 MOST_TOLD = 6
@@ -127,7 +127,7 @@ def _check_condition(condition: str) -> None:
 def _print_findings(archives: "list[Archive]", plot: Path | None, factors: Sequence[str], column: str | None) -> None:
     """What experiments show that are no calibrations; they make no platform."""
     from lepaute.fit.experiments import findings
-    from lepaute.fit.memory.text import hierarchy_text
+    from lepaute.fit.memory import hierarchy_text
     from lepaute.fit.observations.factors import DURATION
 
     hierarchies = []
@@ -139,7 +139,7 @@ def _print_findings(archives: "list[Archive]", plot: Path | None, factors: Seque
                 print(hierarchy_text(hierarchy))
                 hierarchies.append(hierarchy)
     if plot is not None:
-        from lepaute.fit.memory.plot import plot_hierarchies
+        from lepaute.fit.memory import plot_hierarchies
 
         if not hierarchies:
             raise InputError("--plot draws the memory hierarchy, and these archives measured none")
@@ -149,7 +149,7 @@ def _print_findings(archives: "list[Archive]", plot: Path | None, factors: Seque
 
 def print_factors(tests: "Sequence[FactorTest]") -> None:
     """What the factors besides sizes do to durations, if any was varied."""
-    from lepaute.fit.observations.factor_text import factor_table
+    from lepaute.fit.observations.factors import factor_table
 
     if tests:
         print(f"\n{factor_table(tests)}\n")

@@ -136,7 +136,7 @@ def messages(
     from lepaute.errors import InputError
     from lepaute.fit import segment
     from lepaute.fit.duration_tables import read_durations
-    from lepaute.fit.duration_tables.ping_pongs import ping_pong_of, with_ping_pong
+    from lepaute.fit.ping_pongs import ping_pong_of, with_ping_pong
     from lepaute.kit.files import write_whole
     from lepaute.kit.quantities import size_of
     from lepaute.platform import load_platform

@@ -49,8 +49,7 @@ def command(
     """
     from lepaute.cli.segment_text import as_object, axis_labels, text_of
     from lepaute.fit import segment
-    from lepaute.fit.duration_tables import read_durations
-    from lepaute.fit.duration_tables.headings import SECONDS
+    from lepaute.fit.duration_tables import SECONDS, read_durations
 
     check_outputs({"--plot": plot}, inputs=[file], force=force)
     tables = read_durations(file, x=x or None, y=y or None, unit=unit or None, only=_conditions(where or ()))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lepaute.fit.segmentation.one_line import likeliest_breakpoint
+from lepaute.fit.segmentation.search import likeliest_breakpoint
 from lepaute.kit.tables import text_table
 from lepaute.kit.text import seconds, size_text
 

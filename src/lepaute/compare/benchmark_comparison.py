@@ -15,7 +15,7 @@ from lepaute.compare.comparison import Comparison
 from lepaute.compare.sources import Source
 from lepaute.compare.verdicts import MARGIN, Correction, verdicts
 from lepaute.errors import InputError
-from lepaute.fit.duration_tables.benchmarks import skipped_note
+from lepaute.fit.duration_tables import skipped_note
 
 if TYPE_CHECKING:
     import pandas

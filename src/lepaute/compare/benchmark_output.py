@@ -8,13 +8,13 @@ bandwidths are left out.
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
 from lepaute.errors import InputError
-from lepaute.fit.duration_tables.benchmarks import is_log_line
+from lepaute.fit.duration_tables import Block, benchmark_blocks
 from lepaute.kit.documents import read_bytes
 
 OSU, INTEL = "OSU micro-benchmarks", "Intel MPI Benchmarks"
@@ -25,8 +25,6 @@ _OSU_TITLE = re.compile(
 )
 _INTEL_TITLE = re.compile(r"#\s*Intel\s*\(R\) MPI Benchmark\D*(?P<version>[\d.]+[\w.]*)?")
 _INTEL_BENCHMARK = re.compile(r"#\s*Benchmarking\s+(?P<name>\S+)")
-_PROCESSES = re.compile(r"#\s*#processes\s*=\s*(?P<count>[0-9]{1,9})\b")
-_HEADING = re.compile(r"#\s*(?:Size\b|bytes\b|repetitions\b|(?:Avg )?Latency ?\(us\))")
 _WHOLE = re.compile(r"[0-9]{1,15}")
 #: Means over calls and ranks, in microseconds, the best first.
 _MEANS = ("Avg Latency(us)", "Latency(us)", "Pure Comm.(us)", "t_avg[usec]", "t[usec]", "t_pure[usec]")
@@ -71,17 +69,6 @@ class BenchmarkOutput:
     skipped: tuple[int, ...] = ()
 
 
-@dataclass
-class _Block:
-    """What stands above the rows: the benchmark, its ranks and run, and the columns."""
-
-    operation: str = ""
-    form: str = "blocking"
-    ranks: int | None = None
-    run: int = 0
-    columns: list[str] = field(default_factory=list)
-
-
 def is_benchmark_output(path: str | Path) -> bool:
     """Whether a file has a title of one of the suites."""
     try:
@@ -104,12 +91,22 @@ def read_output(path: str | Path) -> BenchmarkOutput:
     if len(suites) != 1:
         what = "is no output" if not suites else "has output of both"
         raise InputError(f"{path}: {what} of the {OSU} or the {INTEL}; give a file with what one of them printed")
-    skipped: list[int] = []
-    means = tuple(_means(path, text.splitlines(), skipped))
+    blocks = [
+        block
+        for block in benchmark_blocks(text.splitlines())
+        if _OSU_TITLE.match(f"# {block.title}") or (block.title and not block.title.startswith("OSU "))
+    ]
+    means = tuple(_means(path, blocks))
     if not means:
         raise InputError(f"{path}: has no times; bandwidths cannot be compared, give a benchmark of latency")
     versions = dict.fromkeys(version for _, version in titles if version)
-    return BenchmarkOutput(path, suites.pop(), ", ".join(versions), means, tuple(skipped))
+    return BenchmarkOutput(
+        path,
+        suites.pop(),
+        ", ".join(versions),
+        means,
+        tuple(sorted(number for block in blocks for number in block.skipped)),
+    )
 
 
 def _title(line: str) -> tuple[str, str] | None:
@@ -122,49 +119,31 @@ def _title(line: str) -> tuple[str, str] | None:
     return None
 
 
-def _means(path: Path, lines: list[str], skipped: list[int]) -> Iterator[Mean]:
-    """The rows; the numbers of lines among them that are none go to `skipped`."""
-    block = _Block()
+def _means(path: Path, blocks: Iterable[Block]) -> Iterator[Mean]:
     runs: Counter[tuple[str, str, int | None]] = Counter()
-    for number, line in enumerate(lines, start=1):
-        text = line.strip()
-        if found := _OSU_TITLE.match(text):
-            block = _Block(*_operation(found["name"], found["memory"]))
-        elif found := _INTEL_BENCHMARK.match(text):
-            block = _Block(*_intel_operation(found["name"]))
-        elif found := _PROCESSES.match(text):
-            block.ranks = int(found["count"])
-        elif block.operation and _HEADING.match(text):
-            key = (block.operation, block.form, block.ranks)
-            block.columns, block.run = _columns(text), runs[key]
-            runs[key] += 1
-        elif block.columns and re.match(r"[-+]?\.?\d", text):
-            if is_log_line(text):
-                skipped.append(number)
-            elif (mean := _row(path, number, text.split(), block)) is not None:
-                yield mean
-        elif not text and block.columns and block.ranks is not None:
-            block.columns = []  # an empty line ends a table of Intel's
+    for block in blocks:
+        title = _OSU_TITLE.match(f"# {block.title}")
+        operation, form = _operation(title["name"], title["memory"]) if title else _intel_operation(block.title)
+        key = (operation, form, block.processes)
+        columns = [name.replace(" (", "(") for name in block.columns]
+        for number, words in block.rows:
+            if (row := _row(f"{path}:{number}", words, columns)) is not None:
+                size_bytes, calls, mean_s = row
+                yield Mean(operation, form, size_bytes, block.processes, runs[key], calls, mean_s)
+        runs[key] += 1
 
 
-def _columns(heading: str) -> list[str]:
-    """Their names; OSU's have blanks in them and two or more between, Intel's have none."""
-    if "[usec]" in heading or heading.startswith("#bytes"):
-        return heading.split()
-    return [name.replace(" (", "(") for name in re.split(r"\s{2,}|\t", heading.lstrip("# "))]
-
-
-def _row(path: Path, number: int, words: list[str], block: _Block) -> Mean | None:
-    """The mean of a row; None where its table has none, as one of bandwidths."""
-    wanted = next((name for name in _MEANS if name in block.columns), None)
+def _row(where: str, words: list[str], columns: list[str]) -> tuple[int, int, float] | None:
+    """Size, calls and mean of a row; None where its table has no mean time, as one of bandwidths."""
+    wanted = next((name for name in _MEANS if name in columns), None)
     if wanted is None:
         return None
-    if len(words) != len(block.columns):
+    if len(words) != len(columns):
         raise InputError(
-            f"{path}:{number}: has {len(words)} columns where the heading has {len(block.columns)}; "
+            f"{where}: has {len(words)} columns where the heading has {len(columns)}; "
             "the file is damaged, run the benchmark again"
         )
-    row = dict(zip(block.columns, words, strict=True))
+    row = dict(zip(columns, words, strict=True))
     size = next((row[name] for name in _SIZES if name in row), "0")
     count = next((row[name] for name in _COUNTS if name in row), "0")
     mean_us = _number(row[wanted])
@@ -172,10 +151,10 @@ def _row(path: Path, number: int, words: list[str], block: _Block) -> Mean | Non
     times = [_number(word) for name, word in row.items() if name.endswith(("(us)", "[usec]"))]
     if not whole or not all(time >= 0 for time in times):
         raise InputError(
-            f"{path}:{number}: {' '.join(words)[:60]!r} is no row of sizes and times of 0 or more; "
+            f"{where}: {' '.join(words)[:60]!r} is no row of sizes and times of 0 or more; "
             "the file is damaged, run the benchmark again"
         )
-    return Mean(block.operation, block.form, int(size), block.ranks, block.run, int(count), mean_us * 1e-6)
+    return int(size), int(count), mean_us * 1e-6
 
 
 def _number(word: str) -> float:
@@ -200,5 +179,6 @@ def _operation(name: str, memory: str | None) -> tuple[str, str]:
 
 def _intel_operation(name: str) -> tuple[str, str]:
     """Iallreduce and Iallreduce_pure are the nonblocking form of Allreduce."""
+    name = name.split(maxsplit=1)[0]
     found = re.fullmatch(r"I([a-z]\w*?)(?:_pure)?", name)
     return (found[1].capitalize(), "nonblocking") if found else (name, "blocking")

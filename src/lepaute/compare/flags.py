@@ -12,7 +12,7 @@ from lepaute.compare.summaries import MPIRUN, ROW
 from lepaute.compare.wording import size_text
 from lepaute.kit.text import counted, seconds
 from lepaute.measure.comparison.cases import name_of
-from lepaute.stats.shift import largest_shift
+from lepaute.stats.level_shift import largest_shift
 
 if TYPE_CHECKING:
     import pandas

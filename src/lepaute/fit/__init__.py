@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lepaute.fit.fitted_models import FittedModels
     from lepaute.fit.fitted_models import platform_and_models as platform_and_models
     from lepaute.fit.fitted_models import platform_from_archive as platform_from_archive
-    from lepaute.fit.observations.factor_frame import factor_frame as factor_frame
+    from lepaute.fit.observations.factors import factor_frame as factor_frame
     from lepaute.fit.observations.factors import factor_tests as factor_tests
     from lepaute.fit.segmentation import segment as segment
     from lepaute.fit.segmentation import segment_jointly as segment_jointly
@@ -34,7 +34,7 @@ __all__ = [
 #: Loaded when they are first used, with NumPy, SciPy and pandas.
 _MODULE_OF = {
     "diagnose": "diagnostics",
-    "factor_frame": "observations.factor_frame",
+    "factor_frame": "observations.factors",
     "factor_tests": "observations.factors",
     "findings": "experiments",
     "platform_and_models": "fitted_models",

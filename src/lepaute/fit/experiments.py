@@ -5,16 +5,12 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from lepaute.archive.setups.topology import Cache, data_caches
+from lepaute.archive.setups.topology import data_caches
 from lepaute.design.table import parse_design
 from lepaute.errors import FitError
-from lepaute.fit.memory.hierarchy import MemoryHierarchy, is_memory, memory_hierarchy
-from lepaute.fit.memory.text import hierarchy_text
-from lepaute.fit.observations.checks import Place, check_durations
-from lepaute.fit.observations.columns import BY_NAME, factors_of
-from lepaute.fit.observations.factor_frame import factor_frame
-from lepaute.fit.observations.factor_text import factor_table, sentence
-from lepaute.fit.observations.factors import DURATION, FactorTest, factor_tests
+from lepaute.fit.memory import MemoryHierarchy, hierarchy_text, is_memory, memory_hierarchy
+from lepaute.fit.observations.columns import BY_NAME, Place, check_durations, factors_of
+from lepaute.fit.observations.factors import DURATION, FactorTest, factor_frame, factor_table, factor_tests, sentence
 from lepaute.kit.notebook import table_html
 from lepaute.kit.ordering import natural_order
 
@@ -100,7 +96,6 @@ def findings(archive: "Archive", factors: Collection[str] = (), column: str = DU
 def _factors(
     table: "pandas.DataFrame", declared: tuple[str, ...] | None, asked_for: Collection[str]
 ) -> tuple[str, ...]:
-    """Those that are declared, and those that were asked for whatever they are declared as."""
     factors = factors_of(table, declared)
     return (*factors, *(name for name in asked_for if name not in factors))
 
@@ -108,7 +103,6 @@ def _factors(
 def _nothing(
     column: str, factors: Collection[str], columns: Collection[str], recorded: Collection[str], *, looked_at: bool
 ) -> str:
-    """Why there is nothing to fit, and what to do."""
     if looked_at:
         return (
             "no factor has several levels; there is nothing to fit; factors are the columns of the design but sizes, "
@@ -130,16 +124,16 @@ def _design_columns(archive: "Archive") -> tuple[str, ...] | None:
 
 
 def _hierarchies(archive: "Archive", table: "pandas.DataFrame") -> "Iterator[MemoryHierarchy]":
-    """Of every core that was measured: the nodes in their order."""
     nodes = table["node"].astype(str) if "node" in table.columns else table["stride"].map(lambda _: "")
     for node in sorted(set(nodes), key=natural_order):
         rows = table[(nodes == node).to_numpy()]
         thread = int(rows["cpu"].iloc[0]) if "cpu" in rows.columns else 0
-        yield memory_hierarchy(rows, _caches(archive, node, thread), node=node, virtual=_is_virtual(archive, node))
-
-
-def _caches(archive: "Archive", node: str, thread: int) -> tuple[Cache, ...]:
-    return data_caches(_text(archive, f"environment/{node}/lstopo.xml"), thread)
+        yield memory_hierarchy(
+            rows,
+            data_caches(_text(archive, f"environment/{node}/lstopo.xml"), thread),
+            node=node,
+            virtual=_is_virtual(archive, node),
+        )
 
 
 def _is_virtual(archive: "Archive", node: str) -> bool:

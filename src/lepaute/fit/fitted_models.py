@@ -9,43 +9,46 @@ import numpy as np
 from lepaute.errors import FitError
 from lepaute.fit.kernels.form import Form
 from lepaute.fit.kernels.kernel_fit import FittedKernel
-from lepaute.fit.kernels.platform_kernel import kernel_model
+from lepaute.fit.kernels.platform_kernel import QualityRow, common_relative_sd, kernel_model, quality_row
 from lepaute.fit.kernels.polynomial import machine_excess
-from lepaute.fit.kernels.quality import QualityRow, quality_row
 from lepaute.fit.kernels.selection import Selection, select
-from lepaute.fit.kernels.shared_error import common_relative_sd
 from lepaute.fit.messages.conditions import ConditionEffect
-from lepaute.fit.messages.flows import FlowCurve
-from lepaute.fit.messages.links import FittedLinks, MessageTables, fitted_links
+from lepaute.fit.messages.distances import FlowCurve, SwitchTree
+from lepaute.fit.messages.links import FittedLinks, MessageTables, fitted_links, network_model
 from lepaute.fit.messages.network import FittedNetwork
-from lepaute.fit.messages.platform_network import network_model
-from lepaute.fit.messages.switch_tree import SwitchTree
-from lepaute.fit.numeric.threads import one_blas_thread
-from lepaute.fit.observations.calibrations import calibrations, hosts_of, seen_hosts
-from lepaute.fit.observations.calls import FIRST_TOUCH, MODELLED, Calls, calls_by_kernel, place_of, pooled_observations
-from lepaute.fit.observations.checks import checked_table
-from lepaute.fit.observations.columns import FLOWS, KERNELS, P2P, RING, SEMANTICS
-from lepaute.fit.observations.disturbed import without_disturbed
-from lepaute.fit.observations.factor_text import sentence
-from lepaute.fit.observations.factors import FactorTest, factor_tests, pooled_factors, usual_conditions
-from lepaute.fit.observations.loads import THREADS, NodeShape, shape_of
-from lepaute.fit.observations.phase_remainder import glue_calls
-from lepaute.fit.observations.sentinels import watches
+from lepaute.fit.numeric import one_blas_thread
+from lepaute.fit.observations.calibrations import THREADS, NodeShape, calibrations, hosts_of, seen_hosts, shape_of
+from lepaute.fit.observations.calls import (
+    FIRST_TOUCH,
+    MODELLED,
+    Calls,
+    calls_by_kernel,
+    glue_calls,
+    place_of,
+    pooled_observations,
+)
+from lepaute.fit.observations.columns import FLOWS, KERNELS, P2P, RING, SEMANTICS, checked_table, without_disturbed
+from lepaute.fit.observations.factors import FactorTest, factor_tests, pooled_factors, sentence, usual_conditions
 from lepaute.fit.variability.crowding import Crowding, crowding_of, relieved, with_size_error
-from lepaute.fit.variability.days import block_effects, process_effects
-from lepaute.fit.variability.dependence import DependenceReport, dependence_reports
-from lepaute.fit.variability.discrepancy import discrepancies
-from lepaute.fit.variability.episodes import episode_effect
-from lepaute.fit.variability.frequency import FrequencyEffect, frequency_effect, monitoring_of
-from lepaute.fit.variability.wandering import drift_of, sentinel_of, wandering_warnings
+from lepaute.fit.variability.days import block_effects, discrepancies, process_effects
+from lepaute.fit.variability.episodes import (
+    DependenceReport,
+    FrequencyEffect,
+    dependence_reports,
+    episode_effect,
+    frequency_effect,
+    monitoring_of,
+)
+from lepaute.fit.variability.wandering import drift_of, sentinel_of, wandering_warnings, watches
 from lepaute.kit.notebook import table_html
+from lepaute.platform.schema import Blas, Days, Episodes, KernelModel, Network, Platform, Sentinel
+from lepaute.platform.variants import told_of_missing
 
 if TYPE_CHECKING:
     import pandas
 
     from lepaute.archive import Archive
     from lepaute.archive.metadata import Metadata
-    from lepaute.platform.schema import Blas, Days, Episodes, KernelModel, Network, Platform, Sentinel
 
 NODE = 1
 #: Probes that a warning names, all of one node.
@@ -71,10 +74,10 @@ class FittedModels:
     """
 
     hosts: tuple[str, ...]
-    kernels: list["KernelModel"]
-    network: "Network"
-    days: "Days | None"
-    episodes: "Episodes | None"
+    kernels: list[KernelModel]
+    network: Network
+    days: Days | None
+    episodes: Episodes | None
     quality: list[QualityRow]
     selections: list[Selection]
     dependence: list[DependenceReport]
@@ -86,7 +89,7 @@ class FittedModels:
     warnings: list[str]
     factor_tests: tuple[FactorTest, ...] = ()
     frequency: FrequencyEffect | None = None
-    sentinel: "Sentinel | None" = None
+    sentinel: Sentinel | None = None
 
     def __repr__(self) -> str:
         return f"<FittedModels of {', '.join(self.hosts)}: {', '.join(model.kernel for model in self.kernels)}>"
@@ -173,8 +176,6 @@ def models(
     days, watched = None, watches(given)
     warnings += wandering_warnings(watched)
     if effects is not None:
-        from lepaute.platform.schema import Days
-
         days = Days(
             common_relative_sd=effects.sd.block_sd,
             run_relative_sd=effects.sd.launch_sd,
@@ -187,7 +188,8 @@ def models(
         )
     else:
         notes.append("A single block was measured: the spread between days is unknown.")
-    episodes = _episodes(table, fitted)
+    effect = episode_effect(table, fitted)
+    episodes = None if effect is None else Episodes(relative_sd=effect.relative_sd, duration_s=effect.duration_s)
     return FittedModels(
         hosts,
         kernel_values,
@@ -212,7 +214,7 @@ def models(
 
 def platform_from_archive(
     archives: "Archive | Iterable[Archive]", name: str, forms: Mapping[str, Form] | None = None
-) -> "tuple[Platform, list[QualityRow]]":
+) -> tuple[Platform, list[QualityRow]]:
     """The platform of the machine that the archives measured, and the quality of its models.
 
     Raises FitError as `models` does.
@@ -226,19 +228,16 @@ def platform_and_models(
     name: str,
     forms: Mapping[str, Form] | None = None,
     network_condition: str | None = None,
-) -> "tuple[Platform, FittedModels]":
+) -> tuple[Platform, FittedModels]:
     """The platform of the nodes that the archives measured, and the models in it with their quality and warnings.
 
     Every core of a node is a cpu of its own, so that models are per core.
     Raises FitError as `models` does.
     """
-    from lepaute.platform.schema import Platform
-    from lepaute.platform.variants import told_of_missing
-
     given = calibrations(archives)
     fitted = models(given, forms, network_condition)
     about, count, shape = given[0].about, len(fitted.hosts), shape_of(given)
-    cores = about.node_cores or max(_cores(given)) + 1
+    cores = about.node_cores or 1 + max(core for archive in given for core in archive.about.cores or (0,))
     description = " ".join(
         [
             f"{about.cpu_model or 'A machine'}, calibrated {about.created or 'at an unknown date'}.",
@@ -276,17 +275,9 @@ def platform_and_models(
     return platform, fitted
 
 
-def _episodes(table: "pandas.DataFrame", fitted: dict[str, tuple[Calls, FittedKernel]]) -> "Episodes | None":
-    from lepaute.platform.schema import Episodes
-
-    effect = episode_effect(table, fitted)
-    return None if effect is None else Episodes(relative_sd=effect.relative_sd, duration_s=effect.duration_s)
-
-
 def _links(
     archives: "list[Archive]", p2p: "list[pandas.DataFrame]", hosts: tuple[str, ...], condition: str | None
 ) -> FittedLinks:
-    """The networks, from all tables of messages that the archives have."""
     several = len(hosts) > 1
     among_links = ("host", "link") if several else ()
     ring, _ = without_disturbed(_tables(archives, RING), among_links)
@@ -324,14 +315,8 @@ def _told_of_links(count: int, fitted: FittedModels) -> str:
     return f"{nodes}: messages between nodes were not measured, and cost here what they cost inside the node."
 
 
-def _cores(archives: "list[Archive]") -> list[int]:
-    return sorted({core for archive in archives for core in archive.about.cores or (0,)})
-
-
-def _blas(about: "Metadata") -> "Blas | None":
+def _blas(about: "Metadata") -> Blas | None:
     """The kernels that the archive says were measured; None where it does not say."""
-    from lepaute.platform.schema import Blas
-
     if not about.blas.core:
         return None
     return Blas(core=about.blas.core, coretype_env=about.blas.coretype_env or None)
@@ -366,7 +351,7 @@ def _fit_all(tables: "Mapping[int, pandas.DataFrame]", forms: Mapping[str, Form]
     found, notes = [], []
     for threads, table in tables.items():
         calls = calls_by_kernel(table)
-        calls.update(glue_calls(table, tuple(str(name) for name in table["probe"].cat.categories)))
+        calls.update(glue_calls(table))
         for name, measured in calls.items():
             if len(measured) == 0:
                 continue

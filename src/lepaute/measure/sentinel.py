@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lepaute.design import Design
 from lepaute.errors import EnvironmentProblem
-from lepaute.stats.trimmed import upper_trimmed_mean
+from lepaute.stats.intervals import upper_trimmed_mean
 from lepaute.version import __version__
 
 #: Name of the probe in the journals, and of the table of observations, with an s.

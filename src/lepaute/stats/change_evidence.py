@@ -29,16 +29,23 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, stdtrit
+from scipy.special import chdtri, digamma, gammaln, ndtr, stdtrit
 
 from lepaute.errors import InputError
-from lepaute.stats.moderation import moderated, moderated_correlation
-from lepaute.stats.shift_factors import SHIFTS, log_factors
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+#: Shifts that are looked for, in standard deviations of an innovation; those between are found by their neighbours.
+SHIFTS = np.array([0.5, 1.0, 2.0, 4.0, 10.0])
+#: Of Student's t, heavy-tailed noise, and what a scale that is estimated by winsorised values is to that of t.
+TAIL_DEGREES, HEAVY_SCALE = 4, 1.2
+#: The group's variance is worth at most so many values of one's own.
+MOST_PRIOR_DEGREES = 40.0
+#: Fewer streams say nothing of each other.
+FEWEST_PEERS = 5
 Booleans = npt.NDArray[np.bool_]
-
+#: Days over which the slow part of a common effect is a mean: a season, not the weather.
+SLOW_DAYS = 15
 #: Innovations further out than this move level and scale as if they were there; for a scale that rests on few values,
 #: as far out in Student's t as this is in the normal distribution: a scale that is too small by chance would otherwise
 #: hold fast to itself and to a wrong level.
@@ -73,6 +80,153 @@ _SHAPES: Mapping[str, tuple[int, ...]] = {
     "products": (2 * len(SHIFTS),),
     **dict.fromkeys(("origin", "anchor", "last", "before_last", "last_value", *_LASTING), ()),
 }
+
+
+def log_factors(z: Floats, degrees: Integers) -> Floats:
+    """log f(z) for each shift upwards, shape (values, len(SHIFTS)); degrees of freedom of the scale of each."""
+    tail = np.minimum(degrees, TAIL_DEGREES)[:, None].astype(np.float64)
+    at, from_shift = (HEAVY_SCALE * z[:, None]) ** 2, (HEAVY_SCALE * (z[:, None] - SHIFTS)) ** 2
+    ratio = (tail + 1) / 2 * (np.log1p(at / tail) - np.log1p(from_shift / tail))
+    means = log_means()
+    return np.asarray(ratio - means[np.minimum(degrees, len(means)) - 1], dtype=np.float64)
+
+
+@lru_cache(maxsize=1)
+def log_means(most: int = 64) -> Floats:
+    """The logarithm of the larger mean of t(z - D) / t(z) under both kinds of noise, over a scale that is estimated.
+
+    Row d - 1 for a scale with d degrees of freedom, the last one for all further ones; a column each shift.
+    """
+    # on a grid that is fine in the middle and reaches far into the tails
+    grid = np.linspace(-13.0, 13.0, 1041)
+    z, step = np.sinh(grid), np.cosh(grid) * (grid[1] - grid[0])
+    heavy = HEAVY_SCALE * np.exp(_log_t(HEAVY_SCALE * z, TAIL_DEGREES)) * step
+    normal = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * step
+    # and over equally likely scales
+    scales = (np.arange(12) + 0.5) / 12
+    rows = np.empty((most, len(SHIFTS)))
+    for degrees in range(1, most + 1):
+        if degrees > 16 and degrees % 8:  # hardly other than the one before
+            rows[degrees - 1] = rows[degrees - 2]
+            continue
+        tail = min(degrees, TAIL_DEGREES)
+        u = HEAVY_SCALE * z / np.sqrt(chdtri(degrees, 1 - scales) / degrees)[:, None]
+        at = 1 + u**2 / tail
+        for i, shift in enumerate(SHIFTS):
+            ratio = (at / (1 + (u - HEAVY_SCALE * shift) ** 2 / tail)) ** ((tail + 1) / 2)
+            rows[degrees - 1, i] = np.log(max(1.0, *((ratio * each).sum(axis=1).mean() for each in (normal, heavy))))
+    return rows
+
+
+def _log_t(z: Floats, degrees: float) -> Floats:
+    constant = gammaln((degrees + 1) / 2) - gammaln(degrees / 2) - 0.5 * np.log(degrees * np.pi)
+    return np.asarray(constant - (degrees + 1) / 2 * np.log1p(z * z / degrees), dtype=np.float64)
+
+
+def moderated(variance: Floats, degrees: Floats, groups: Integers) -> tuple[Floats, Floats]:
+    """The variance that the streams of a group have in common, and how many degrees of freedom it is worth: 0 for fewer
+    than FEWEST_PEERS.
+
+    The spread of the logarithms of their variances that chance does not explain tells how alike they are; it is taken
+    one standard error larger than it looks.
+    """
+    usable = (degrees >= 1) & (variance > 0)
+    half = np.maximum(degrees, 1.0) / 2
+    weight = usable.astype(np.float64)
+    size = int(groups.max()) + 1
+
+    def mean(values: Floats) -> Floats:
+        sums = np.bincount(groups, weights=np.where(usable, values, 0.0), minlength=size)
+        return np.asarray(sums / np.maximum(peers, 1.0), dtype=np.float64)
+
+    peers = np.bincount(groups, weights=weight, minlength=size)
+    with np.errstate(divide="ignore"):
+        log_variance = np.log(np.where(usable, variance, 1.0)) - digamma(half) + np.log(half)
+    centre = mean(log_variance)
+    squares = mean((log_variance - centre[groups]) ** 2) * peers / np.maximum(peers - 1, 1.0)
+    chance = mean(_trigamma(half))
+    spread = np.maximum(squares - chance, 0.0) + squares * np.sqrt(2 / np.maximum(peers - 1, 1.0))
+    worth = np.where(peers >= FEWEST_PEERS, np.minimum(MOST_PRIOR_DEGREES, 2 / np.maximum(spread, 1e-9) + 1), 0.0)
+    prior = np.exp(centre + digamma(np.maximum(worth, 1.0) / 2) - np.log(np.maximum(worth, 1.0) / 2))
+    return prior[groups], worth[groups]
+
+
+def moderated_correlation(seen: Floats, pairs: Floats, groups: Integers) -> tuple[Floats, Floats, Floats]:
+    """The correlation that the streams of a group have in common, how many pairs of values it is worth, and all pairs.
+
+    seen  : that of each stream, by `pairs` pairs of neighbours; its variance by chance is about 2 / pairs
+    All of shape (streams,), worth 0 for fewer than FEWEST_PEERS; as in `moderated`, the spread that chance does not
+    explain counts, one standard error larger than it looks.
+    """
+    size = int(groups.max()) + 1
+    usable = pairs > 0
+    all_pairs: Floats = np.bincount(groups, weights=pairs, minlength=size).astype(np.float64)
+    peers = np.bincount(groups, weights=usable, minlength=size)
+    mean = np.bincount(groups, weights=pairs * seen, minlength=size) / np.maximum(all_pairs, 1.0)
+    off = np.where(usable, (seen - mean[groups]) ** 2, 0.0)
+    squares = np.bincount(groups, weights=off, minlength=size) / np.maximum(peers - 1, 1.0)
+    chance = 2 * peers / np.maximum(all_pairs, 1.0)
+    spread = np.maximum(squares - chance, 0.0) + squares * np.sqrt(2 / np.maximum(peers - 1, 1.0))
+    alike = np.where(peers >= FEWEST_PEERS, np.minimum(2 / np.maximum(spread, 1e-9), all_pairs), 0.0).astype(np.float64)
+    return mean[groups], alike[groups], all_pairs[groups]
+
+
+def _trigamma(x: Floats) -> Floats:
+    """For x >= 1/2, to 1e-6: SciPy's takes milliseconds for some thousand streams."""
+    below = 1 / x**2 + 1 / (x + 1) ** 2 + 1 / (x + 2) ** 2 + 1 / (x + 3) ** 2
+    far = 1 / (x + 4)
+    return np.asarray(below + far + far**2 / 2 + far**3 / 6 - far**5 / 30, dtype=np.float64)
+
+
+@dataclass(slots=True)
+class CommonEffect:
+    """What the machines of each group have in common, day by day.
+
+    groups : of each stream, numbers from 0, shape (streams,)
+    effect, slow : of each group, the latest effect and its slow part; 0 before there are enough machines
+    here  : whether enough of its machines had a value on the latest day
+    """
+
+    groups: Integers
+    effect: Floats
+    slow: Floats
+    days: Floats
+    here: Booleans
+
+    @classmethod
+    def start(cls, groups: Integers) -> "CommonEffect":
+        size = int(groups.max()) + 1
+        return cls(groups, np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size, np.bool_))
+
+    def take(self, deviations: Floats) -> Floats:
+        """Quick and slow part of the effect of a day, by its `deviations`, of each stream, shape (streams, 2).
+
+        Where too few machines have a value, the effect is what it was before.
+        """
+        found = common_effect(deviations, self.groups)
+        self.here = np.isfinite(found)
+        self.effect = np.where(self.here, found, self.effect)
+        self.days += self.here
+        gain = self.here / np.clip(self.days, 1.0, SLOW_DAYS)
+        self.slow = self.slow + gain * (self.effect - self.slow)
+        return np.stack([self.effect - self.slow, self.slow], axis=1)[self.groups]
+
+
+def common_effect(deviations: Floats, groups: Integers) -> Floats:
+    """For each group, the median deviation of its streams: what all share; NaN for fewer than FEWEST_PEERS.
+
+    It is taken off the values before these are judged, and is a stream of its own: a change there is a platform event.
+    """
+    size = int(groups.max()) + 1
+    order = np.lexsort((deviations, groups))  # NaN last in its group
+    begin = np.searchsorted(groups[order], np.arange(size))
+    finite = np.bincount(groups, weights=np.isfinite(deviations), minlength=size).astype(np.int64)
+    ranked = deviations[order]
+    middle = begin + np.maximum(finite - 1, 0) // 2
+    upper = begin + finite // 2
+    last = len(ranked) - 1
+    medians = (ranked[np.minimum(middle, last)] + ranked[np.minimum(upper, last)]) / 2
+    return np.asarray(np.where(finite >= FEWEST_PEERS, medians, np.nan), dtype=np.float64)
 
 
 @dataclass(slots=True)
@@ -204,7 +358,9 @@ class ChangeEvidence:
             reduced = np.zeros(values.shape) if least is None else least * (1 - rho)
             per_unit = NORMAL_SCALE / unit[tested]
             self._multiply(tested, innovation[tested] * per_unit, reduced[tested] * per_unit, degrees[tested])
-        limit = np.where((self.scale_count >= FEWEST - 1) & (unit > 0), _winsor(degrees) * unit, np.inf)
+        limit = np.where(
+            (self.scale_count >= FEWEST - 1) & (unit > 0), _winsor_table()[np.minimum(degrees, 500) - 1] * unit, np.inf
+        )
         kept = np.clip(innovation, -limit, limit)
         self._learn(seen, y - innovation + kept, x, scale)
         self.scale_sum += np.where(known, kept**2 / error, 0.0)
@@ -262,7 +418,6 @@ class ChangeEvidence:
         self.expected = np.where(seen[:, None], expected, self.expected)
 
     def _scale(self, groups: Integers | None) -> tuple[Floats, Integers]:
-        """Standard deviations of innovations, and how many degrees of freedom they have."""
         variance = self.scale_sum / np.maximum(self.scale_count, 1)
         degrees = np.maximum(self.scale_count - 1, 1.0)
         if groups is None:
@@ -288,11 +443,7 @@ class ChangeEvidence:
         self.last = np.where(seen, values, self.last)
 
 
-def _winsor(degrees: Integers) -> Floats:
-    """WINSOR for a scale with these degrees of freedom: the quantile of Student's t as far out."""
-    return np.asarray(_winsor_table()[np.minimum(degrees, 500) - 1], dtype=np.float64)
-
-
 @lru_cache(maxsize=1)
 def _winsor_table() -> Floats:
+    """WINSOR for a scale with 1, 2, ... degrees of freedom: the quantile of Student's t as far out."""
     return np.asarray(-stdtrit(np.arange(1, 501), float(ndtr(-WINSOR))), dtype=np.float64)

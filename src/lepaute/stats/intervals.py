@@ -1,7 +1,11 @@
-"""The interval in which one further run is expected, on the scale of logarithms: it never reaches zero."""
+"""Intervals: of a median by order statistics, of one further run by logarithms; and means.
 
-from collections.abc import Callable, Sequence
-from math import fsum, isfinite, sqrt
+The mean of durations without the few longest: what a machine takes as a rule, its regular interruptions included.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from math import exp, fsum, isfinite, lgamma, log, sqrt
 from typing import NamedTuple
 
 from lepaute.errors import InputError
@@ -12,6 +16,58 @@ from lepaute.stats.student import student_quantile
 EMPIRICAL_FROM = 40
 _NORMAL_975 = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 _LARGEST_LOG = 700.0  # what exponential() takes
+
+
+def median_interval(values: Iterable[float], miss: float) -> tuple[float, float] | None:
+    """The interval that misses the median of the values with chance <= `miss`, see `median_rank`; None for too few."""
+    ordered = sorted(values)
+    rank = median_rank(len(ordered), miss)
+    return (float(ordered[rank - 1]), float(ordered[len(ordered) - rank])) if rank else None
+
+
+@lru_cache(maxsize=256)
+def median_rank(count: int, miss: float) -> int:
+    """The largest r such that [x(r), x(n + 1 - r)] of the ordered values misses the median with chance <= `miss`.
+
+    count : n >= 1 values; miss : in (0, 1)
+    The chance is 2 P(B <= r - 1), B binomial(n, 1/2); 0 where not even the extremes are enough. Values with ties make
+    the interval cover more often, never less.
+    Source: Conover, Practical Nonparametric Statistics, section 3.2 (confidence interval for a quantile).
+    """
+    if count < 1 or not (isfinite(miss) and 0 < miss < 1):
+        raise InputError(
+            f"a rank for {count!r} values and a miss of {miss!r} does not exist; give n >= 1, 0 < miss < 1"
+        )
+    # about where the normal approximation has it, and then step by step: a few steps whatever n is
+    rank = max(0, int(count / 2 - sqrt(count * log(2 / miss) / 2)))
+    while rank > 0 and 2 * _at_most(rank - 1, count) > miss:
+        rank -= 1
+    while 2 * (rank + 1) <= count + 1 and 2 * _at_most(rank, count) <= miss:
+        rank += 1
+    return rank
+
+
+def _at_most(successes: int, count: int) -> float:
+    """P(B <= successes) for B binomial(count, 1/2), successes < count / 2 + 1; summed from its largest term down."""
+    term = exp(lgamma(count + 1) - lgamma(successes + 1) - lgamma(count - successes + 1) - count * log(2))
+    total = 0.0
+    for k in range(successes, -1, -1):
+        total += term
+        if term < 1e-17 * total:
+            break
+        term *= k / (count - k + 1)
+    return total
+
+
+def upper_trimmed_mean(values: Sequence[float], share: float = 0.05) -> float:
+    """The mean of all values but the largest `share` of them, rounded down; of n >= 1 values in any unit.
+
+    A median does not see a machine that is taken away for a few milliseconds in every ten, as a hypervisor does, and a
+    mean sees every single interruption.
+    """
+    ordered = sorted(values)
+    kept = ordered[: len(ordered) - int(share * len(ordered))]
+    return sum(kept) / len(kept)
 
 
 class Interval(NamedTuple):
@@ -76,7 +132,6 @@ def interval_of_mean(values: Sequence[float], sd_on_one_day: float, count: int, 
 
 
 def _bounds(values: Sequence[float]) -> tuple[float, float]:
-    """Low and high of R >= 2 values, on their own scale."""
     count = len(values)
     if count >= EMPIRICAL_FROM:
         ordered = sorted(values)

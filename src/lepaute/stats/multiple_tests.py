@@ -1,9 +1,27 @@
-"""Many tests at once: which are significant, and how wide intervals of these have to be."""
+"""Many tests at once: which are significant, and how wide intervals of these have to be.
 
-from collections.abc import Sequence
+Which streams are said to have changed, a batch of evidence a day, so that few of the alarms are false.
+
+The rule is e-LOND (Xu & Ramdas, Online multiple testing with e-values, AISTATS 2024) with a batch a day, in the manner
+of e-BH (Wang & Ramdas, Journal of the Royal Statistical Society B 84, 2022): hypothesis i, "stream i did not change
+since its last event", gets the share gamma(i) of the level alpha when it is first seen, and is rejected on the day when
+
+    E(i) >= 1 / (alpha gamma(i) (R + k)),
+
+R the alarms of earlier days and k those of this day, the largest number for which this holds for k streams. A rejection
+counts for no more than alpha gamma(i) E(i) divided by the alarms there are in the end, so the expected share of false
+alarms is at most alpha times the sum of gamma, however streams and days depend on each other, as long as the mean of E
+at the day of the alarm is at most 1.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import fsum
 
 from lepaute.errors import InputError
+
+#: The promised expected share of false alarms among alarms, over the whole life of a watch.
+LEVEL = 0.05
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
@@ -60,3 +78,80 @@ def selected_level(selected: int, count: int, level: float) -> float:
     of the Royal Statistical Society B 76 (2014); for intervals Benjamini & Yekutieli, JASA 100 (2005).
     """
     return level * selected / (count * fsum(1 / i for i in range(1, count + 1))) if count else level
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """`evidence` E and the smallest evidence that would have been enough on that day."""
+
+    stream: str
+    day: str
+    evidence: float
+    enough: float
+
+
+@dataclass(slots=True)
+class OnlineFdr:
+    """The hypotheses so far in the order in which they appeared, and the verdicts, which never change.
+
+    first_batch : hypotheses of the first day; half of the level is theirs, the rest is for those that come later
+    last_day    : ISO date of the last batch, "" before the first
+    """
+
+    level: float = LEVEL
+    first_batch: int = 0
+    last_day: str = ""
+    order: dict[str, int] = field(default_factory=dict)
+    alarms: dict[str, Alarm] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.level < 1:
+            raise InputError(f"the level of false discoveries is {self.level!r}; it must lie between 0 and 1")
+
+    def judge(self, day: str, evidence: Mapping[str, float]) -> list[Alarm]:
+        """The alarms of this day, by name of the stream. A day that was judged gives what it gave.
+
+        day      : ISO date; evidence : E of each stream that has a value on it, by a name that also says since which
+        event: after an event it is another hypothesis
+        What comes in for a day up to the last one judged changes no verdict; it counts in the evidence of later days.
+        Raises InputError for evidence that is none, and for a day that is no ISO date.
+        """
+        from datetime import date
+
+        try:
+            day = date.fromisoformat(day).isoformat()
+        except ValueError as error:
+            raise InputError(f"{day!r} is no date; give it as 2026-11-23") from error
+        for name, value in evidence.items():
+            if not value >= 0:
+                raise InputError(f"the evidence of {name} on {day} is {value!r}; it must be a number >= 0")
+        if day <= self.last_day:
+            return [alarm for _, alarm in sorted(self.alarms.items()) if alarm.day == day]
+        for name in sorted(evidence.keys() - self.order.keys()):
+            self.order[name] = len(self.order)
+        if not self.first_batch:
+            self.first_batch = len(self.order)
+        self.last_day = day
+        found = self._rejected({name: e for name, e in evidence.items() if name not in self.alarms})
+        enough = len(self.alarms) + len(found)
+        new = [Alarm(name, day, evidence[name], 1 / (self.share(name) * enough)) for name in sorted(found)]
+        self.alarms.update({alarm.stream: alarm for alarm in new})
+        return new
+
+    def share(self, stream: str) -> float:
+        """alpha gamma of a hypothesis: 1 / (2 K) of alpha for the K of the first day, K / (2 i (i + 1)) afterwards."""
+        i, first = self.order[stream], self.first_batch
+        return self.level * (1 / (2 * first) if i < first else first / (2 * i * (i + 1)))
+
+    def _rejected(self, evidence: Mapping[str, float]) -> list[str]:
+        before, count = len(self.alarms), 0
+        if not evidence:
+            return []
+        # less is not enough even if all of these were alarms; no share is larger than that of the first day
+        large = 0.999 * 2 * self.first_batch / (self.level * (before + len(evidence)))
+        # alarms that a stream needs besides its own to be one
+        needed = sorted((1 / (e * self.share(name)), name) for name, e in evidence.items() if e >= large)
+        for k, (need, _) in enumerate(needed, 1):
+            if need <= before + k:
+                count = k
+        return [name for _, name in needed[:count]]

@@ -144,7 +144,6 @@ def _informative(codes: Integers, groups: Integers) -> npt.NDArray[np.bool_]:
 
 
 def _members(groups: Integers) -> list[Integers]:
-    """The indices of the values of each stratum."""
     order = np.argsort(groups, kind="stable").astype(np.int64)
     return list(np.split(order, np.flatnonzero(np.diff(groups[order])) + 1))
 
@@ -214,7 +213,6 @@ def _multinomial(codes: Integers) -> int:
 
 
 def _distinct(codes: Integers) -> Iterator[tuple[int, ...]]:
-    """Every distinct order of the labels, each once."""
     counts = {int(code): int(size) for code, size in zip(*np.unique(codes, return_counts=True), strict=True)}
 
     def extend(prefix: tuple[int, ...]) -> Iterator[tuple[int, ...]]:

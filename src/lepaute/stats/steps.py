@@ -1,27 +1,91 @@
-"""When the level of a series changed: a machine that is not the same after a date as before it."""
+"""When the level of a series changed, and whether it drifts: a machine that is not what it was."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import inf, log
-from typing import TYPE_CHECKING
+from math import erfc, inf, log, sqrt
+
+import numpy as np
+import numpy.typing as npt
 
 from lepaute.errors import InputError
-from lepaute.stats.correlation import cautious_correlation
-from lepaute.stats.drift import MOST_VALUES, theil_sen
-from lepaute.stats.rank_cusum import largest_change, p_value
-from lepaute.stats.series import FEWEST, ordered_series
+from lepaute.stats.rank_cusum import FEWEST, cautious_correlation, largest_change, ordered_series, p_value
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+Floats = npt.NDArray[np.float64]
 
-    Floats = npt.NDArray[np.float64]
-
+#: Longer series are cut into this many groups at most and their medians taken: all pairs are compared.
+MOST_VALUES = 1500
 #: A level lasts at least this many values on either side of a step; what is shorter is a run of outliers.
 SHORTEST = 4
 #: The date of a step is looked for among this many values on either side of where ranks have it.
 MOST_REACH = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A trend, relative to the median value."""
+
+    significant: bool  # and at least the least size over the series
+    relative_per_hour: float
+    relative_total: float  # from the first date to the last
+    p_value: float
+    note: str | None  # why nothing can be said, where that is so
+
+    def __str__(self) -> str:
+        """The trend as text; `value` is a duration, so more is slower."""
+        if self.note:
+            return self.note
+        if not self.significant:
+            return "no drift"
+        way = "slower" if self.relative_total > 0 else "faster"
+        total, rate = abs(self.relative_total), abs(self.relative_per_hour)
+        return f"became {100 * total:.2g} % {way} gradually ({100 * rate:.2g} % an hour, p = {self.p_value:.2g})"
+
+
+def drift(
+    time_s: Sequence[float], values: Sequence[float], *, false_alarms: float = 0.01, least_size: float = 0.01
+) -> Drift:
+    """Whether the values rise or fall in the course of time: Mann-Kendall's test, Theil and Sen's slope.
+
+    time_s, values : n dates in any order and values > 0 in any one unit, as in `ordered_series`
+    false_alarms   : chance that a series without a trend is called drifting
+    least_size     : relative change over the whole series below which a trend is not called one, however certain it is
+    Correlated neighbours make the test give false alarms; its variance is therefore multiplied by (1 + rho) / (1 -
+    rho), the inverse share of values that are as good as independent (Yue & Wang, Water Resources Management 18, 2004),
+    rho taken cautiously and from what the slope leaves. A step is a trend for this test as well:
+    ask it about the stretches between steps (`find_steps` first).
+    Fewer than 8 dates: p-value 1, and a note. Raises InputError for a series that cannot be.
+    """
+    dates, x = ordered_series(time_s, values)
+    if len(x) < FEWEST:
+        return Drift(False, 0.0, 0.0, 1.0, f"too few values for a drift: {len(x)} dates, at least {FEWEST} are needed")
+    if len(x) > MOST_VALUES:
+        size = -(-len(x) // MOST_VALUES)
+        dates, x = (np.array([np.median(v[i : i + size]) for i in range(0, len(v), size)]) for v in (dates, x))
+    slope_per_s, rising = theil_sen(dates, x)
+    p = _mann_kendall(x, rising, cautious_correlation(x - slope_per_s * (dates - dates[0])))
+    middle = float(np.median(x))
+    total = slope_per_s * float(dates[-1] - dates[0]) / middle
+    significant = p <= false_alarms and abs(total) >= least_size
+    return Drift(significant, 3600 * slope_per_s / middle, total, p, None)
+
+
+def theil_sen(dates: Floats, x: Floats) -> tuple[float, float]:
+    """(median slope of all pairs, number of rising pairs less falling ones); dates increasing, shape (n,), n >= 2."""
+    early, late = np.triu_indices(len(x), 1)
+    rise = x[late] - x[early]
+    return float(np.median(rise / (dates[late] - dates[early]))), float(np.sign(rise).sum())
+
+
+def _mann_kendall(x: Floats, rising: float, rho: float) -> float:
+    """Two-sided p-value by the normal approximation, with ties (Kendall, Rank Correlation Methods, 4th ed., 4.9)."""
+    n = len(x)
+    ties = np.unique(x, return_counts=True)[1]
+    variance = (n * (n - 1) * (2 * n + 5) - float((ties * (ties - 1) * (2 * ties + 5)).sum())) / 18
+    if variance <= 0:
+        return 1.0  # all values are equal
+    z = max(0.0, abs(rising) - 1) / sqrt(variance * (1 + rho) / (1 - rho))
+    return erfc(z / sqrt(2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +147,6 @@ def find_steps(
 
     Fewer than 8 dates: no step, and a note. Raises InputError for a series that cannot be, or a chance outside (0, 1).
     """
-    import numpy as np
-
     if not 0 < false_alarms < 1 or not least_size >= 0:
         raise InputError(
             f"false alarms are {false_alarms!r}, the least size {least_size!r}; give a chance in (0, 1), a size >= 0"
@@ -108,7 +170,7 @@ def find_steps(
     return Steps(_large_enough(dates, level + float(np.median(x) - np.median(level)), kept, least_size))
 
 
-def change_p_value(values: "Floats", *, least_correlation: float = 0.0, seed: int = 1) -> float:
+def change_p_value(values: Floats, *, least_correlation: float = 0.0, seed: int = 1) -> float:
     """The chance of so clear a change, at whatever date, in n >= 8 values without one: what `find_steps` tests first.
 
     values : in the order of time, shape (n,); least_correlation, seed: as there
@@ -116,12 +178,12 @@ def change_p_value(values: "Floats", *, least_correlation: float = 0.0, seed: in
     return p_value(largest_change(values).spread, len(values), _correlation(values, least_correlation), seed)
 
 
-def _correlation(x: "Floats", least: float) -> float:
+def _correlation(x: Floats, least: float) -> float:
     return max(least, cautious_correlation(x))
 
 
 def _cuts(
-    x: "Floats", depth: int, false_alarms: float, least_correlation: float, seed: int, start: int = 0
+    x: Floats, depth: int, false_alarms: float, least_correlation: float, seed: int, start: int = 0
 ) -> list[_Cut]:
     """Significant changes of x in order, their indices counted from `start`."""
     if len(x) < FEWEST:
@@ -139,13 +201,12 @@ def _cuts(
     return [*before, _Cut(start + index, p), *after]
 
 
-def _sharpest(x: "Floats", index: int) -> int:
+def _sharpest(x: Floats, index: int) -> int:
     """The cut near `index` with the least absolute deviation from the medians of both sides.
 
     Ranks cannot tell whether the lowest value of the upper level lies before or after the cut, and prefer cuts in the
     middle; how far the values are apart can.
     """
-    import numpy as np
 
     def error(cut: int) -> float:
         return sum(float(np.abs(side - np.median(side)).sum()) for side in (x[:cut], x[cut:]))
@@ -155,17 +216,13 @@ def _sharpest(x: "Floats", index: int) -> int:
     return min(near, key=error)
 
 
-def _medians(x: "Floats", cuts: Sequence[_Cut]) -> list[float]:
-    import numpy as np
-
+def _medians(x: Floats, cuts: Sequence[_Cut]) -> list[float]:
     edges = [0, *(cut.index for cut in cuts), len(x)]
     return [float(np.median(x[a:b])) for a, b in pairwise(edges)]
 
 
-def _criterion(x: "Floats", cuts: Sequence[_Cut], slopes: int) -> tuple[float, int]:
+def _criterion(x: Floats, cuts: Sequence[_Cut], slopes: int) -> tuple[float, int]:
     """Schwarz's criterion for errors with Laplace's distribution: 2 n log(mean absolute error) + parameters log n."""
-    import numpy as np
-
     levels = np.repeat(_medians(x, cuts), np.diff([0, *(cut.index for cut in cuts), len(x)]))
     error = float(np.abs(x - levels).mean())
     # 3 log n for a step, its date and its level together (modified criterion of Zhang & Siegmund, Biometrics 63, 2007)
@@ -176,22 +233,20 @@ def _criterion(x: "Floats", cuts: Sequence[_Cut], slopes: int) -> tuple[float, i
     return 2 * len(x) * log(error) + parameters * log(len(x)), parameters
 
 
-def _local_slope(dates: "Floats", x: "Floats") -> float:
+def _local_slope(dates: Floats, x: Floats) -> float:
     """The median slope of pairs of values up to an eighth of the series apart: few have a step in between."""
-    import numpy as np
-
     dates, x = _thinned(dates, x)
     slopes = [(x[lag:] - x[:-lag]) / (dates[lag:] - dates[:-lag]) for lag in range(1, max(2, len(x) // 8 + 1))]
     return float(np.median(np.concatenate(slopes)))
 
 
-def _thinned(dates: "Floats", x: "Floats") -> "tuple[Floats, Floats]":
+def _thinned(dates: Floats, x: Floats) -> tuple[Floats, Floats]:
     """Every so many values, MOST_VALUES at most: enough for a slope, of which all pairs are taken."""
     stride = -(-len(x) // MOST_VALUES)
     return dates[::stride], x[::stride]
 
 
-def _large_enough(dates: "Floats", x: "Floats", cuts: Sequence[_Cut], least_size: float) -> tuple[Step, ...]:
+def _large_enough(dates: Floats, x: Floats, cuts: Sequence[_Cut], least_size: float) -> tuple[Step, ...]:
     """The steps of at least least_size; without the smallest one its neighbours are sized anew, until all are large."""
     kept = list(cuts)
     while kept:

@@ -17,27 +17,36 @@ looks are fixed before the first observation, growing by half: least, 1.5 least,
 The price is in observations, against a known spread and a size fixed in advance: 1.5 and 2.1 (default target) for the
 wider interval, times 1.2 on average for the steps between sizes. Looks that double, or a confidence sequence that
 allows a look at any time, would cost the second one. With least = most there is one look and no price.
+
+Stein's two-stage procedure. A first stage of n values has the variance s^2 with n - 1 degrees of freedom. With
+N >= (t s / d)^2 values in all, the first ones among them, the mean is within d of the truth with the stated confidence,
+whatever the true variance is, where values are normal and independent: N depends on the first stage through s alone,
+which the mean is independent of.
+Source: C. Stein, "A two-sample test for a linear hypothesis whose power is independent of the variance", Annals of
+Mathematical Statistics 16 (1945).
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, fsum, inf, isfinite, log, sqrt
+from math import ceil, exp, fsum, inf, isfinite, log, sqrt
 from numbers import Real
-from typing import Literal, get_args
+from statistics import NormalDist, stdev
+from typing import Literal, TypeVar, get_args
 
 from lepaute.errors import InputError
 from lepaute.kit.numbers import of_type
-from lepaute.stats.intervals import Interval, standard_deviation
-from lepaute.stats.rank_interval import median_rank
+from lepaute.stats.intervals import Interval, median_interval, standard_deviation
 from lepaute.stats.student import student_quantile
 
 Statistic = Literal["mean", "median", "geometric mean"]
 Ending = Literal["width", "anything"]
-
 #: Looks that share the chance of missing where the width alone ends a measurement.
 LIKELY_LOOKS = 3
 #: Each look is at this many times the observations of the one before. Between 1.25 and 2 the cost hardly changes.
 GROWTH = 1.5
+Key = TypeVar("Key", bound=Hashable)
+#: Standard deviation of a median of normal values over that of their mean, in large samples.
+MEDIAN_FACTOR = 1.2533
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +173,9 @@ def _interval(values: Sequence[float], target: Target) -> tuple[float, Interval]
     count = len(values)
     if target.statistic == "median":
         ordered = sorted(values)
-        rank = median_rank(count, target.miss)
         middle = 0.5 * (ordered[(count - 1) // 2] + ordered[count // 2])
         # too few values for the confidence asked for: as far as order statistics go, anything is possible
-        return middle, Interval(ordered[rank - 1], ordered[count - rank]) if rank else Interval(0.0, inf)
+        return middle, Interval(*(median_interval(ordered, target.miss) or (0.0, inf)))
     if target.statistic == "geometric mean":
         mean, half = _student([log(value) for value in values], target.miss)
         return exp(mean), Interval(exp(mean - half), exp(mean + half))
@@ -204,3 +212,100 @@ def _needed(values: Sequence[float], relative: float, target: Target, seen: int)
 def _quantile(target: Target, count: int) -> float:
     # a median's interval narrows as the normal quantile over the root of n, whatever the distribution
     return student_quantile(1 - target.miss / 2, 1e6 if target.statistic == "median" else count - 1)
+
+
+def next_round(
+    levels: Mapping[Key, Sequence[float]],
+    target: Target,
+    *,
+    observations: int | None = None,
+    seconds: float | None = None,
+    costs_s: Mapping[Key, float] | None = None,
+) -> dict[Key, int]:
+    """How many further observations of each level the next round takes; the caller shuffles them together.
+
+    levels       : the values of each level so far, as they came; empty for a new one
+    observations : how many the round may have at most, over all levels; None: as many as are needed
+    seconds      : how long the round may take at most
+    costs_s      : how long an observation of each level takes, of those where that is known; None: the values are
+                   durations, in s, and an observation takes the mean of its level
+    Every level of `levels` is a key of the result, with 0 where it needs nothing or gets nothing; all 0: it is over, as
+    `assess(..., ended=True)` then says for each level. The level furthest from its target (relative half-width over
+    target; those without an interval before all) gets what it needs, then the next one. A level of which no duration is
+    known costs, when seconds count, as much as the longest level; where none is known, every level gets one observation
+    (as far as `observations` allows), and the next round is planned with what these took. Raises InputError for a
+    negative or undefined budget, or values that cannot be.
+    """
+    if observations is not None and observations < 0:
+        raise InputError(f"the budget is {observations!r} observations; it must be >= 0")
+    if seconds is not None and not (isfinite(seconds) and seconds >= 0):
+        raise InputError(f"the budget is {seconds!r} seconds; it must be finite and >= 0")
+    progress = {key: assess(values, target) for key, values in levels.items()}
+    # sorted() keeps the order of equals, so the plan depends on nothing but the arguments
+    distance = {key: each.relative_half_width / each.target.relative_half_width for key, each in progress.items()}
+    order = sorted(progress, key=distance.__getitem__, reverse=True)
+    costs = costs_s
+    if costs is None:
+        costs = {key: fsum(values) / len(values) for key, values in levels.items() if values}
+    longest = max(costs.values(), default=None)
+    left, left_s = inf if observations is None else observations, inf if seconds is None else seconds
+    plan = dict.fromkeys(levels, 0)
+    for key in order:
+        count = progress[key].more
+        if seconds is not None and longest is None:
+            count = min(count, 1 if seconds > 0 else 0)
+        cost_s = costs.get(key, longest or 0.0) if seconds is not None else 0.0
+        affordable = left_s / cost_s if cost_s > 0 else inf
+        # a whole number of observations; what 0.1 + 0.1 + 0.1 loses to rounding must not cost one
+        plan[key] = int(min(count, left, affordable * (1 + 1e-12)))
+        left -= plan[key]
+        left_s -= plan[key] * cost_s
+    return plan
+
+
+def values_needed(first_stage: Sequence[float], half_width: float, confidence: float = 0.95) -> float:
+    """N of the procedure, at least the first stage; infinite where that has fewer than two values.
+
+    half_width: d, in the unit of the values; raises InputError where it is not above 0
+    """
+    if not (isfinite(half_width) and half_width > 0):
+        raise InputError(f"the wanted half-width is {half_width!r}; it must be above 0")
+    count = len(first_stage)
+    if count < 2:
+        return inf
+    needed = (student_quantile(0.5 + confidence / 2, count - 1) * stdev(first_stage) / half_width) ** 2
+    return max(count, ceil(needed)) if isfinite(needed) else inf
+
+
+def median_deviation(values: Sequence[float]) -> float:
+    """The d with which a median of n values like these has the standard deviation d / sqrt(n), in large samples.
+
+    values: in the order of their measurement, at least 4. Their spread is taken from the interquartile range, so that a
+    single outlier, which a median does not see, does not count; dependence of successive values from the correlation
+    of the ranks of neighbours r, as if they were an autoregressive series: (1 + r) / (1 - r) times the variance.
+    """
+    import numpy as np
+
+    if len(values) < 4:
+        raise InputError(f"{len(values)} values tell nothing of their spread; give at least 4")
+    low, high = np.quantile(values, [0.25, 0.75])
+    spread = float(high - low) / (2 * NormalDist().inv_cdf(0.75))
+    ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable").astype(float)
+    correlation = float(np.clip(np.corrcoef(ranks[1:], ranks[:-1])[0, 1], 0.0, 0.9)) if len(values) > 4 else 0.0
+    return MEDIAN_FACTOR * spread * sqrt((1 + correlation) / (1 - correlation))
+
+
+def calls_for_median(deviation: float, half_width: float, confidence: float = 0.95) -> float:
+    """How many values give a median with that half-width; deviation: of `median_deviation`."""
+    return (NormalDist().inv_cdf(0.5 + confidence / 2) * deviation / half_width) ** 2
+
+
+def calls_for_least_error(deviation: float, between: float, mpirun_s: float, call_s: float) -> float:
+    """How many calls an mpirun has so that the mean over mpiruns has the least variance for the time they take.
+
+    deviation: of a call, of `median_deviation`; between: standard deviation of the effects of mpiruns
+    mpirun_s, call_s: what an mpirun takes without calls, and each call
+    Source: W. G. Cochran, Sampling Techniques (3rd ed., 1977), section 10.6: with m mpiruns of n calls the variance
+    (between^2 + deviation^2 / n) / m has its least value, for m (mpirun_s + n call_s) seconds, at the n returned.
+    """
+    return inf if between <= 0 else deviation / between * sqrt(mpirun_s / call_s)

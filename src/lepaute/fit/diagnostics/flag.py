@@ -1,23 +1,27 @@
-"""What a diagnostic says: a check of one subject, and the flag that it becomes when something is wrong.
+"""The diagnostics, one row each, with what they say; and the flag that a check becomes when something is wrong.
 
 A flag wants two things. The check must be significant: with many tests in one fit (eight a subject), p-values are
 adjusted by Holm's method, so that a calibration of which all is well gets any flag from a test in at most ALPHA of all
 cases (Holm, Scandinavian Journal of Statistics 6, 1979: no assumption on how the tests depend on each other). And its
-size must matter: with 10^4 calls everything is significant. The least sizes stand with each check, in `limits`; they
-were set by what a prediction would be off by, before any calibration was looked at.
+size must matter: with 10^4 calls everything is significant. The least sizes stand in KINDS; they were set by what a
+prediction would be off by, before any calibration was looked at.
 """
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from lepaute.errors import FitError
+from lepaute.kit.text import percent
 from lepaute.stats.multiple_tests import holm
 
 #: Chance that a calibration of which all is well gets a flag from any test.
 ALPHA = 0.01
 #: Of the time of all kernels: below, nothing of a kernel is serious; below the second, nothing is worth a flag.
 SERIOUS_SHARE, LEAST_SHARE = 0.01, 0.001
+#: Below 60 calls a mean is known to no better than some per cent; below 20 a kernel is a constant.
+FEW_CALLS, TOO_FEW_CALLS = 60, 20
 
 Severity = Literal["serious", "notable"]
 SEVERITIES: tuple[Severity, ...] = ("serious", "notable")
@@ -32,10 +36,197 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """title: on the page; limits; measure: what their sizes are of; graded: whether these are shares, to be listed.
+
+    wrong, fine : the sentence where it is flagged (what is wrong, and what to do), and where it is not, with the facts
+                  of a check to be filled in
+    """
+
+    title: str
+    limits: Limits
+    measure: str
+    wrong: str = ""
+    fine: str = ""
+    graded: bool = True
+
+
+#: 3 % is more than blocks of fresh processes differ by on a quiet machine; 10 % decides what a prediction says.
+CHANGE = Limits(0.03, 0.10)
+#: Between the slowest and the fastest: half of it is what the mean over places is off by on each.
+PLACES = Limits(0.05, 0.20)
+_PLACE = (
+    "{slow} takes {by} longer than {fast}, beyond what the model says of each: look at its clock rate, its cooling and "
+    "what else runs there; if it persists, give it a model of its own.",
+    "The {count} {what} take the same time: the slowest {by} longer than the fastest.",
+)
+_SCATTER = "Single calls are {by} off the model on average (R² = {squared:.3f})"
+_OUTLIERS = "{count} of {calls} calls took far longer than others of their size, {by} of all time"
+_AGAIN = "Find out what happened then (cron, another user, a changed clock rate), and measure again."
+
+#: All diagnostics, in the order of the page.
+KINDS: Mapping[str, Diagnostic] = {
+    # A mean that is off by 5 % over part of the sizes moves a prediction by up to as much; 20 % is no model any more.
+    "size": Diagnostic(
+        "against size",
+        Limits(0.05, 0.20),
+        "error of the mean of a class of size",
+        "Calls of {sizes} take {by} than the model says, beside the others: its shape is wrong there; measure more "
+        "sizes around them, or let the model have another piece.",
+        "The mean is right at all sizes that matter: calls of {sizes}, the class with the largest error, take {by}.",
+    ),
+    # An interval of twice or half the width that it should have is worth a word; where the mean is right, predictions
+    # hardly change.
+    "spread": Diagnostic(
+        "heteroscedasticity",
+        Limits(1.0, 4.0),
+        "scatter of a class over the modelled one, less 1",
+        "Calls of {sizes} scatter {factor:.2g} times as much as the model of the noise says, beside the others "
+        "(heteroscedasticity): the noise of single calls is wrong there; means are not touched. Give the noise more "
+        "terms, or measure more calls of these sizes.",
+        "The scatter of single calls changes with size as the model says, within a factor of {within:.2g}.",
+    ),
+    # Sums of many calls scatter more by root((1 + rho) / (1 - rho)): by half as much again at 0.4, by twice at 0.6.
+    "autocorrelation": Diagnostic(
+        "autocorrelation",
+        Limits(0.4, 0.7),
+        "rank correlation of successive calls",
+        "Successive calls are correlated ({rho:.2f}): sums of many scatter {factor:.2g} times as much as if each were "
+        "drawn for itself, as simulations do, so that intervals come out too narrow. Measure in more blocks, whose "
+        "spread covers part of it.",
+        "Successive calls are hardly correlated ({rho:.2f}).",
+    ),
+    "drift": Diagnostic(
+        "drift",
+        CHANGE,
+        "change from beginning to end",
+        "Drift: calls took {by} at the end than at the beginning. The machine was warming up or slowing down; let it "
+        "run warm first, and measure again.",
+        "No drift: calls took {by} at the end than at the beginning.",
+    ),
+    "step": Diagnostic(
+        "step in time",
+        CHANGE,
+        "change of level",
+        f"The level changed during the measurement: calls took {{what}}. {_AGAIN}",
+        "A small change of level during the measurement: calls took {what}.",
+    ),
+    "perturbation": Diagnostic(
+        "change inside a process",
+        CHANGE,
+        "change of level",
+        f"The level changed inside a process: calls took {{what}}. {_AGAIN}",
+        "A small change of level inside a process: calls took {what}.",
+    ),
+    "sentinels": Diagnostic(
+        "sentinels",
+        CHANGE,
+        "change of the machine's speed",
+        "By the sentinels: {what}. The models hold for its mean; days.drift of the platform is what to expect later.",
+        "By the sentinels: {what}.",
+    ),
+    # Of the level: a stretch by a tenth slower is worth a word, by a third it spoils what was measured in it.
+    "burst": Diagnostic(
+        "stretch of time",
+        Limits(0.10, 0.30),
+        "change of level for a while",
+        f"The level changed for a while: calls took {{what}}. {_AGAIN}",
+        "A small change of level for a while: calls took {what}.",
+    ),
+    "cores": Diagnostic("cores", PLACES, "slowest over fastest, less 1", *_PLACE),
+    "hosts": Diagnostic("hosts", PLACES, "slowest over fastest, less 1", *_PLACE),
+    # Share of the time that interruptions took: of 2 %, a prediction is off by up to as much if they came by accident.
+    "outliers": Diagnostic(
+        "outliers",
+        Limits(0.02, 0.10),
+        "share of the time; of messages, of the calls",
+        f"{_OUTLIERS}: the machine was interrupted. Close other programs and measure again; if it is always so, it is "
+        "part of the model.",
+        f"{_OUTLIERS}.",
+    ),
+    # The mean over all calls; a fit has it right by construction, another day's platform need not.
+    "level": Diagnostic(
+        "level",
+        Limits(0.03, 0.10),
+        "error of the sum of all calls",
+        "All calls together take {by} than the model says: a few sizes or interruptions decide the sum, or the model "
+        "is of other calls; compare the pictures against size and time.",
+        "All calls together take what the model says: {by}.",
+    ),
+    "goodness": Diagnostic(
+        "goodness",
+        Limits(0.5, 2.0),
+        "mean relative error of a call",
+        f"{_SCATTER}: it holds for sums of many calls, not for single ones. Something other than size matters: "
+        "alignment, cache contents, the state of the library.",
+        f"{_SCATTER}.",
+    ),
+    "calls": Diagnostic(
+        "number of calls",
+        Limits(1.0, 3.0),
+        f"fewer than {FEW_CALLS}; fewer than {TOO_FEW_CALLS}",
+        f"Only {{count}} calls were measured: the model is little more than their mean; measure at least {FEW_CALLS}.",
+        "{count} calls were measured.",
+        graded=False,
+    ),
+    "sizes": Diagnostic(
+        "sizes",
+        Limits(1.0, 2.0),
+        "two sizes; a single one",
+        "Calls of only {count} were measured: the model does not cover others; measure more sizes, or use it for these "
+        "only.",
+        "{count} were measured.",
+        graded=False,
+    ),
+    # Equal durations among calls that should scatter: copied numbers, or a clock that does not tick.
+    "constant": Diagnostic(
+        "equal durations",
+        Limits(1.0, 1.0),
+        "all durations are equal",
+        "All {calls} durations are exactly {first}: these are not measurements, or the clock is too coarse; do not use "
+        "this model.",
+        "{count} different durations were measured.",
+        graded=False,
+    ),
+    "clock": Diagnostic(
+        "clock",
+        Limits(0.2, 1.0),
+        "resolution over the typical duration",
+        "The typical duration is {usual}, the clock resolves {step}, and {zero} of the calls are no longer than "
+        "reading it takes: time several calls at once.",
+        "The clock resolves {step}, calls take {usual}.",
+    ),
+    # Of durations between two levels: a content that changes them by a sixth makes a model of the other one useless.
+    "factor": Diagnostic(
+        "factors besides sizes",
+        Limits(0.03, 0.15),
+        "difference between two levels",
+        "Durations depend on {factor}: with {level} calls take {by} than with {reference}. The model holds for one "
+        "level: measure with that of the application.",
+    ),
+    "dependence": Diagnostic(
+        "dependence of calls",
+        Limits(0.0, math.inf),
+        "sums of calls scatter by a quarter more than the platform says",
+        "{what}",
+        graded=False,
+    ),
+    "no model": Diagnostic(
+        "no model",
+        Limits(1.0, 1.0),
+        "no model",
+        "{name} was called {calls} times and has no model: simulations assume that it costs nothing. Its durations are "
+        "zero once the clock's cost is off, or it never had work to do; measure longer calls.",
+        graded=False,
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
     """The result of one diagnostic of one subject.
 
-    kind      : of diagnostic, such as "drift"
+    kind      : of KINDS
     size      : of the effect, >= 0, in the unit of `limits`; 0 where there is none
     statistic : of the test, or the size again where there is nothing to test
     p_value   : before any adjustment; None for facts, which are no matter of chance (all durations are equal)
@@ -71,14 +262,43 @@ class Flag:
     size: float
     sentence: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """The flag as a JSON object."""
-        return asdict(self)
+
+def checked(
+    kind: str, size: float, statistic: float, p_value: float | None, *, limits: Limits | None = None, **facts: Any
+) -> Check:
+    """A check with the sentences of its kind; limits: other ones than those of the kind."""
+    about = KINDS[kind]
+    return Check(
+        kind,
+        size,
+        statistic,
+        p_value,
+        about.limits if limits is None else limits,
+        about.wrong.format_map(facts),
+        about.fine.format_map(facts),
+    )
 
 
-def unable(kind: str, limits: Limits, why: str) -> Check:
+def nothing(kind: str, fine: str, p_value: float | None = None) -> Check:
+    """A check without any effect."""
+    return Check(kind, 0.0, 0.0, p_value, KINDS[kind].limits, "", fine)
+
+
+def unable(kind: str, why: str) -> Check:
     """A check that could not be made."""
-    return Check(kind, 0.0, 0.0, None, limits, "", why, able=False)
+    return Check(kind, 0.0, 0.0, None, KINDS[kind].limits, "", why, able=False)
+
+
+def longer(relative: float) -> str:
+    """A relative difference of durations in words: "12.0 % longer"."""
+    return f"{percent(abs(relative))} {'longer' if relative > 0 else 'shorter'}"
+
+
+def chance(p_value: float | None) -> str:
+    """A p-value as text; "" where there is none."""
+    if p_value is None or math.isnan(p_value):
+        return ""
+    return "p < 0.000001" if p_value < 1e-6 else f"p = {p_value:.2g}"
 
 
 def flags_of(subjects: Sequence[tuple[str, float, Sequence[Check]]], alpha: float = ALPHA) -> list[Flag]:
@@ -96,14 +316,48 @@ def flags_of(subjects: Sequence[tuple[str, float, Sequence[Check]]], alpha: floa
     for name, share, checks in subjects:
         for check in checks:
             p_value = None if check.p_value is None else next(adjusted)
-            severity = severity_of(check, share)
+            severity = _severity(check.size, check.limits, share) if check.able else None
             if severity is not None and (p_value is None or p_value <= alpha):
                 flags.append(Flag(name, check.kind, severity, check.statistic, p_value, check.size, check.wrong))
     return sorted(flags, key=lambda flag: SEVERITIES.index(flag.severity))
 
 
-def severity_of(check: Check, share: float = 1.0) -> Severity | None:
+def factor_flags(tests: "Iterable[Any] | None", shares: Mapping[str, float], alpha: float) -> list[Flag]:
+    """A flag for every factor that matters; `tests` as the fit's `factor_tests`, p-values corrected among themselves.
+
+    shares : of the time of all kernels, by name of the kernel
+    """
+    flags = []
+    for test in tests or ():
+        if not test.matters or test.p_holm > alpha or not test.effects:
+            continue
+        worst = max(test.effects, key=lambda effect: abs(math.log(effect.ratio)))
+        size = abs(worst.ratio - 1.0)
+        severity = _severity(size, KINDS["factor"].limits, shares.get(test.kernel, 1.0))
+        if severity is not None:
+            by = longer(worst.ratio - 1.0)
+            text = KINDS["factor"].wrong.format(factor=test.factor, level=worst.level, by=by, reference=test.reference)
+            p_value = float(test.p_holm)
+            flags.append(Flag(f"kernel {test.kernel}", "factor", severity, float(test.statistic), p_value, size, text))
+    return flags
+
+
+def dependence_flags(reports: "Iterable[Any] | None", shares: Mapping[str, float]) -> list[Flag]:
+    """A flag for every kernel whose sums of calls scatter more than the platform's layers say."""
+    flags = []
+    for report in reports or ():
+        if report.is_limit and shares.get(report.kernel, 1.0) >= LEAST_SHARE:
+            size = report.width / max(report.width_modelled, 1e-12) - 1.0
+            text = str(report.sentence).removeprefix(f"{report.kernel}: ")
+            text = text[:1].upper() + text[1:]
+            flags.append(
+                Flag(f"kernel {report.kernel}", "dependence", "notable", float(report.width), None, size, text)
+            )
+    return flags
+
+
+def _severity(size: float, limits: Limits, share: float) -> Severity | None:
     """What the size of an effect amounts to in a subject with this share of the time; None: nothing."""
-    if not check.able or check.size < check.limits.notable or share < LEAST_SHARE:
+    if size < limits.notable or share < LEAST_SHARE:
         return None
-    return "serious" if check.size >= check.limits.serious and share >= SERIOUS_SHARE else "notable"
+    return "serious" if size >= limits.serious and share >= SERIOUS_SHARE else "notable"

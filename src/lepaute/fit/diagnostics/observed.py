@@ -1,25 +1,24 @@
-"""The subjects of a diagnosis: every kernel and every operation on messages, measured beside modelled."""
+"""The subjects of a diagnosis: every kernel and operation on messages, measured beside what simulations will use."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lepaute.fit.diagnostics.model_times import kernel_seconds, message_seconds
 from lepaute.fit.diagnostics.residuals import Residuals
+from lepaute.fit.kernels.polynomial import term_column
 from lepaute.fit.kernels.regions import ENOUGH_IN_CONTEXT
-from lepaute.fit.numeric.arrays import Floats, Integers
+from lepaute.fit.numeric import Booleans, Floats, Integers
+from lepaute.fit.observations.calibrations import LOAD, THREADS, NodeShape
 from lepaute.fit.observations.calls import MODELLED, Calls, calls_by_kernel, place_of, pooled_observations
-from lepaute.fit.observations.columns import KERNELS, NEEDED
-from lepaute.fit.observations.disturbed import without_disturbed
+from lepaute.fit.observations.columns import KERNELS, NEEDED, combinations_of, net_seconds, without_disturbed
 from lepaute.fit.observations.factors import usual_conditions
-from lepaute.fit.observations.loads import LOAD, THREADS, NodeShape
 from lepaute.fit.variability.crowding import relieved
 
 if TYPE_CHECKING:
     import pandas
 
-    from lepaute.platform.schema import KernelModel, Network
+    from lepaute.platform.schema import KernelModel, Network, Piece, Segment
 
 #: Numbers of nodes of a fitted platform begin here.
 FIRST_NODE = 1
@@ -30,6 +29,92 @@ NOT_TIMED = ("seen",)
 #: Operations that move nothing, and what holds their cost.
 COSTS = {"iprobe": "iprobe_s", "test": "test_s", "wtime": "wtime_s"}
 FEWEST_CALLS = 5
+
+
+def kernel_seconds(
+    model: "KernelModel", m: Floats, n: Floats, k: Floats, node: Integers, cpu: Integers
+) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of single calls in seconds, each of shape (calls,), neither below zero.
+
+    node, cpu : numbers of the platform, as rows of `per_cpu` have them: sockets in the place of CPUs where these do
+    Of the pieces the first that holds a call is taken.
+    """
+    mean, deviation = np.zeros(len(m)), np.zeros(len(m))
+    free = np.ones(len(m), dtype=bool)
+    for piece in model.pieces:
+        inside = free & _inside(piece, m, n, k)
+        free &= ~inside
+        if not inside.any():
+            continue
+        at = np.flatnonzero(inside)
+        letters = (m[at], n[at], k[at])
+        mean[at], deviation[at] = _polynomial(piece.mean, *letters), _polynomial(piece.noise.sd, *letters)
+        _single_cpus(piece, at, (m, n, k), (node, cpu), (mean, deviation))
+    return np.maximum(mean, 0.0), np.maximum(deviation, 0.0)
+
+
+def message_seconds(segments: "Sequence[Segment]", size_bytes: Floats) -> dict[str, Floats]:
+    """Times of one message by what is measured: "one_way", "isend"; and "noise", a relative standard deviation."""
+    bounds = np.array([segment.above_bytes for segment in segments[1:]], dtype=np.float64)
+    which = np.searchsorted(bounds, size_bytes, side="left")
+
+    def of_each(value: str) -> Floats:
+        return np.array([float(getattr(segment, value)) for segment in segments])[which]
+
+    def overhead(name: str) -> Floats:
+        pairs = np.array([getattr(segment, name)[:2] for segment in segments], dtype=np.float64)[which]
+        result: Floats = pairs[:, 0] + pairs[:, 1] * size_bytes
+        return result
+
+    one_way = overhead("send") + overhead("receive") + of_each("latency_s") + size_bytes / of_each("bandwidth_Bps")
+    noise = np.array([_relative_sd(segment) for segment in segments])[which]
+    return {"one_way": one_way, "isend": overhead("isend"), "noise": noise}
+
+
+def _relative_sd(segment: "Segment") -> float:
+    """Of one message; of modes of the logarithm, by the moments of lognormal variates."""
+    noise: Any = getattr(segment, "noise", None)
+    if noise is None:
+        return float(segment.noise_relative_sd)
+    first = sum(mode.weight * np.exp(mode.mean + mode.sd**2 / 2) for mode in noise.modes)
+    second = sum(mode.weight * np.exp(2 * mode.mean + 2 * mode.sd**2) for mode in noise.modes)
+    return float(np.sqrt(max(0.0, second / first**2 - 1.0)))
+
+
+def _inside(piece: "Piece", m: Floats, n: Floats, k: Floats) -> Booleans:
+    inside = np.ones(len(m), dtype=bool)
+    for letter, (low, high) in (piece.where or {}).items():
+        values = {"m": m, "n": n, "k": k}[letter]
+        inside &= (values >= low) & (values <= high)
+    return inside
+
+
+def _polynomial(coefficients: "dict[str, float]", m: Floats, n: Floats, k: Floats) -> Floats:
+    result = np.zeros(len(m))
+    for term, value in coefficients.items():
+        result += value * term_column(term, m, n, k)
+    return result
+
+
+def _single_cpus(
+    piece: "Piece",
+    at: Integers,
+    letters: tuple[Floats, Floats, Floats],
+    place: tuple[Integers, Integers],
+    results: tuple[Floats, Floats],
+) -> None:
+    """Replaces mean and deviation of the calls on cpus that have a row of their own; `at`: the calls of the piece."""
+    table = piece.per_cpu
+    if table is None:
+        return
+    node, cpu = place[0][at], place[1][at]
+    for row in table.rows:
+        values = dict(zip(table.columns, row, strict=True))
+        mine = at[(node == values["node"]) & (cpu == values[table.columns[1]])]
+        if len(mine):
+            sizes = tuple(values_of[mine] for values_of in letters)
+            results[0][mine] = _polynomial({term: values[term] for term in table.mean_terms}, *sizes)
+            results[1][mine] = _polynomial({term: values[f"sd:{term}"] for term in table.sd_terms}, *sizes)
 
 
 def dated(
@@ -73,7 +158,9 @@ def kernels(
 
     shape : of the nodes that were measured
     """
-    whole = pooled_observations([_dated(usual_conditions(frame)) for frame in frames], hosts, shape)
+    wanted = {*NEEDED[KERNELS], *LOAD, "attempt", "host"}
+    taken = [usual_conditions(frame) for frame in frames]
+    whole = pooled_observations([frame.loc[:, frame.columns.isin(wanted)] for frame in taken], hosts, shape)
     for threads in sorted({model.threads for model in models}):
         table = whole[(whole[THREADS] == threads).to_numpy()]
         if len(table):
@@ -84,7 +171,7 @@ def _of_threads(
     table: "pandas.DataFrame", hosts: Sequence[str], models: "Sequence[KernelModel]", shape: NodeShape
 ) -> Iterator[Residuals]:
     names = table["kernel"].astype(str).to_numpy()
-    process = _numbers(table, ("node", "block", "attempt", "probe", "rank", "cpu"))
+    process = combinations_of(table, ("node", "block", "attempt", "probe", "rank", "cpu"))
     start = table["start_s"].to_numpy(dtype=np.float64)
     known = {model.kernel: model for model in models}
     for name, calls in calls_by_kernel(table).items():
@@ -137,15 +224,11 @@ def _of_kernel(
         process=process[chosen][good],
         place=place.astype(np.int64)[good],
         setting=taken.probe[good],
-        places=tuple(_place(hosts, position, core) for position, core in where),
+        places=tuple(f"{hosts[at]} core {core}" if len(hosts) > 1 else f"core {core}" for at, core in where),
         hosts=tuple(hosts[position] if hosts else "" for position, _ in where),
         noise_modelled=bool(np.any(deviation > 0)),
         weighs_time=True,
     )
-
-
-def _place(hosts: Sequence[str], position: int, core: int) -> str:
-    return f"core {core}" if len(hosts) < 2 else f"{hosts[position]} core {core}"
 
 
 def messages(frames: "Sequence[pandas.DataFrame]", network: "Network | None", several: bool) -> Iterator[Residuals]:
@@ -154,8 +237,8 @@ def messages(frames: "Sequence[pandas.DataFrame]", network: "Network | None", se
 
     table = pandas.concat(list(frames), ignore_index=True)
     link = table["link"].astype(str) if "link" in table.columns else pandas.Series("local", index=table.index)
-    block_numbers = _archive_numbers(frames)
-    process = _numbers(table.assign(archive=block_numbers), ("archive", "host", "block", "attempt", "peer", "rank"))
+    archive = np.repeat(np.arange(len(frames)), [len(frame) for frame in frames])
+    process = combinations_of(table.assign(archive=archive), ("archive", "host", "block", "attempt", "peer", "rank"))
     host = table["host"].astype(str) if "host" in table.columns else pandas.Series("", index=table.index)
     for kind in ("local", "remote") if several else ("local",):
         for operation in sorted(set(table["operation"].astype(str)) - set(NOT_TIMED)):
@@ -176,8 +259,7 @@ def _of_operation(
     host: "pandas.Series[Any]",
 ) -> Residuals:
     size = rows["size_bytes"].to_numpy(dtype=np.float64)
-    net_s = rows["duration_s"].to_numpy(dtype=np.float64) - rows["clock_cost_s"].to_numpy(dtype=np.float64)
-    measured = np.maximum(net_s, 1e-9)  # below a nanosecond no clock distinguishes it from 0
+    measured = np.maximum(net_seconds(rows), 1e-9)  # below a nanosecond no clock distinguishes it from 0
     model, noise = (None, None) if network is None else _modelled(operation, kind, size, network)
     predicted = running_median(size, measured) if model is None else model
     has_noise = model is not None and noise is not None and bool(np.any(noise > 0))
@@ -221,23 +303,3 @@ def running_median(size: Floats, value: Floats, groups: int = 40) -> Floats:
     middle = [max(float(np.median(value[part])), 1e-12) for part in parts]
     result: Floats = np.exp(np.interp(np.log1p(size), centre, np.log(middle)))
     return result
-
-
-def _dated(frame: "pandas.DataFrame") -> "pandas.DataFrame":
-    return frame.loc[:, [column for column in (*NEEDED[KERNELS], *LOAD, "attempt", "host") if column in frame.columns]]
-
-
-def _archive_numbers(frames: "Sequence[pandas.DataFrame]") -> Integers:
-    return np.repeat(np.arange(len(frames)), [len(frame) for frame in frames])
-
-
-def _numbers(table: "pandas.DataFrame", columns: Sequence[str]) -> Integers:
-    """A number for each combination of the values of these columns, of those that the table has."""
-    import pandas
-
-    number = np.zeros(len(table), dtype=np.int64)
-    for column in columns:
-        if column in table.columns:
-            codes, values = pandas.factorize(table[column])
-            number = number * (len(values) + 1) + codes
-    return np.asarray(pandas.factorize(number)[0], dtype=np.int64)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lepaute.fit.numeric.arrays import Booleans, Floats, Integers
+from lepaute.fit.numeric import Booleans, Floats, Integers
 
 #: Classes of size, equally wide in the logarithm of the predicted duration.
 CLASSES = 8
@@ -93,9 +93,13 @@ class Classed:
         """Ratio over what is expected: what neither size, setting nor interruptions explain; about 1."""
         return self.ratio / self.expected
 
-    @property
-    def units(self) -> int:
-        return int(self.unit.max()) + 1 if len(self.unit) else 0
+    def by_process(self) -> tuple[Floats, Integers]:
+        """Residuals in standard deviations, the mean of each process off, one process after the other; its numbers."""
+        value = (self.ratio - self.expected) / np.maximum(self.scale[self.number], 1e-12)
+        _, number = np.unique(self.of.process, return_inverse=True)
+        value -= (np.bincount(number, weights=value) / np.bincount(number))[number]
+        order = np.argsort(number, kind="stable")
+        return value[order], number[order]
 
     def time_share(self) -> Floats:
         """Share of the time of each class."""
@@ -168,9 +172,8 @@ def classes_of(predicted_s: Floats) -> Integers:
 
 def units_of(calls: Residuals) -> Integers:
     """Processes, or parts of them in the order of time where there are few; numbered from 0."""
-    return parts_of(
-        calls.process, 1 if _processes(calls) >= ENOUGH_PROCESSES else -(-UNITS // max(_processes(calls), 1))
-    )
+    processes = len(np.unique(calls.process))
+    return parts_of(calls.process, 1 if processes >= ENOUGH_PROCESSES else -(-UNITS // max(processes, 1)))
 
 
 def parts_of(process: Integers, parts: int) -> Integers:
@@ -184,7 +187,3 @@ def parts_of(process: Integers, parts: int) -> Integers:
     place[order] = np.arange(len(process)) - first[number[order]]
     result = number * parts + place * parts // counts[number]
     return np.unique(result, return_inverse=True)[1].astype(np.int64)
-
-
-def _processes(calls: Residuals) -> int:
-    return len(np.unique(calls.process))

@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from lepaute.errors import InputError
-from lepaute.fit.kernels.polynomial import PolynomialFit, fit_polynomial
-from lepaute.fit.kernels.terms import default_terms
+from lepaute.fit.kernels.polynomial import PolynomialFit, default_terms, fit_polynomial
 from lepaute.platform.kernel_model import FORM, MEANS, NOISES
 
 #: The kernels that the rest of the model (days, crowding) takes to differ from core to core where nobody selects.

@@ -1,22 +1,22 @@
 """The model of one kernel from its calls: pieces, polynomials, and what distinguishes the cores."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from lepaute.fit.kernels.coefficient_error import ProcessEffects
 from lepaute.fit.kernels.form import PER_CORE, SHAPES, Form, default_form, plain_mean, terms_of
 from lepaute.fit.kernels.polynomial import (
     PolynomialFit,
+    ProcessEffects,
+    default_terms,
     mean_absolute_relative_error,
     r_squared,
     settled,
 )
 from lepaute.fit.kernels.regions import FEWEST_CALLS, Region, as_called, first_match, regions_of
-from lepaute.fit.kernels.terms import default_terms
-from lepaute.fit.numeric.arrays import Floats, Integers
+from lepaute.fit.numeric import Floats, Integers
 from lepaute.fit.observations.calls import Calls
 
 #: The mean where there are fewer than FEWEST_CALLS: it grows with the work as it must, and has next to nothing to fit.
@@ -80,12 +80,16 @@ class FittedKernel:
 
     def _evaluated(self, calls: Calls, *, deviation: bool) -> Floats:
         result = np.zeros(len(calls))
+        for fit, rows in self.fits(calls):
+            evaluate = fit.deviation if deviation else fit.predict
+            result[rows] = evaluate(calls.m[rows], calls.n[rows], calls.k[rows])
+        return result
+
+    def fits(self, calls: Calls) -> Iterator[tuple[PolynomialFit, Integers]]:
+        """The fits, of pieces or of single units in them, with the calls that each holds for."""
         masks = first_match(tuple(piece.region for piece in self.pieces), calls)
         for piece, mask in zip(self.pieces, masks, strict=True):
-            for fit, rows in parts_of(piece, np.flatnonzero(mask), units(calls, self.form)):
-                evaluate = fit.deviation if deviation else fit.predict
-                result[rows] = evaluate(calls.m[rows], calls.n[rows], calls.k[rows])
-        return result
+            yield from _parts_of(piece, np.flatnonzero(mask), units(calls, self.form))
 
 
 def units(calls: Calls, form: Form) -> Integers:
@@ -93,7 +97,7 @@ def units(calls: Calls, form: Form) -> Integers:
     return calls.sockets() if form.per_socket else calls.cpu
 
 
-def parts_of(piece: FittedPiece, rows: Integers, unit: Integers) -> list[tuple[PolynomialFit, Integers]]:
+def _parts_of(piece: FittedPiece, rows: Integers, unit: Integers) -> list[tuple[PolynomialFit, Integers]]:
     """The fits of a piece with those of `rows` that each holds for; none is empty. unit: of all calls, see `units`."""
     if len(rows) == 0:
         return []
@@ -216,7 +220,6 @@ def _fitted_mean(calls: Calls, form: Form) -> PolynomialFit:
 
 
 def _with_noise(fit: PolynomialFit, calls: Calls, form: Form) -> PolynomialFit:
-    """The fit with the standard deviation that the form has: none, one for all sizes, or the polynomial."""
     if form.noise == "N-0":
         return replace(fit, sd_terms=(), sd=np.zeros(0))
     if form.noise == "N-1":

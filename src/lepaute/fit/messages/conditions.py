@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lepaute.errors import FitError
-from lepaute.fit.messages.series import Series, series
-from lepaute.fit.numeric.arrays import Floats
-from lepaute.fit.observations.columns import NEEDED, RING, check_columns
-from lepaute.stats.rank_interval import median_rank
+from lepaute.fit.messages.segment import Series, series
+from lepaute.fit.numeric import Floats
+from lepaute.fit.observations.columns import NEEDED, RING, check_columns, net_seconds
+from lepaute.stats.intervals import median_interval
 
 if TYPE_CHECKING:
     import pandas
@@ -56,14 +56,16 @@ def loaded_series(
         raise FitError(
             f"the ring was not measured under {condition}, {have}; calibrate it, or choose another condition"
         )
-    exchanges = _exchanges(table, condition)
+    exchanges = _calls(table, condition, "exchange")
     if condition == "iprobe+dgemm":
-        exchanges = next((_exchanges(table, name) for name in IN_ITS_PLACE if name in measured), usual["pingpong"])
+        exchanges = next(
+            (_calls(table, name, "exchange") for name in IN_ITS_PLACE if name in measured), usual["pingpong"]
+        )
     parts = [exchanges]
     posting = _calls(table, condition, "isend", "shift")
     taking = usual["recv"]
     if condition.startswith("iprobe"):
-        receives = _calls(table, condition, "recv", "pingpong")
+        receives = _calls(table, condition, "recv")
         above = receives.within(eager_bytes, np.inf)
         # As there and back, which is what `fit_network` halves.
         parts = [exchanges.within(-1.0, eager_bytes), above.scaled(2.0)]
@@ -77,7 +79,7 @@ def loaded_series(
 
 def receives_after_probes(frames: "Sequence[pandas.DataFrame]") -> Series:
     """MPI_Recv of messages that MPI_Iprobe found between pieces of dgemm; empty where the ring did not measure it."""
-    return _calls(_table(frames), "iprobe+dgemm", "recv", "pingpong")
+    return _calls(_table(frames), "iprobe+dgemm", "recv")
 
 
 def joined(parts: Sequence[Series]) -> Series:
@@ -91,20 +93,13 @@ def conditions_of(frames: "Sequence[pandas.DataFrame]") -> list[str]:
     return [name for name in CONDITIONS if (table["condition"] == name).any()]
 
 
-def _exchanges(table: "pandas.DataFrame", condition: str) -> Series:
-    chosen = table[(table["role"] == "first") & (table["call"] == "exchange")]
-    return _series(chosen[(chosen["operation"] == "pingpong") & (chosen["condition"] == condition)])
-
-
-def _calls(table: "pandas.DataFrame", condition: str, call: str, operation: str) -> Series:
-    chosen = table[(table["condition"] == condition) & (table["call"] == call) & (table["operation"] == operation)]
-    return _series(chosen)
+def _calls(table: "pandas.DataFrame", condition: str, call: str, operation: str = "pingpong") -> Series:
+    mine = (table["condition"] == condition) & (table["call"] == call) & (table["operation"] == operation)
+    return _series(table[mine & (table["role"] == "first")] if call == "exchange" else table[mine])
 
 
 def _series(rows: "pandas.DataFrame") -> Series:
-    sizes = rows["size_bytes"].to_numpy(dtype=np.float64)
-    net_s = rows["duration_s"].to_numpy(dtype=np.float64) - rows["clock_cost_s"].to_numpy(dtype=np.float64)
-    return series(sizes, net_s)
+    return series(rows["size_bytes"].to_numpy(dtype=np.float64), net_seconds(rows))
 
 
 def _table(frames: "Sequence[pandas.DataFrame]") -> "pandas.DataFrame":
@@ -170,23 +165,18 @@ def _effect(
     if not groups:
         return None
     ratios = np.sort([float(np.median(under) / np.median(still)) for still, under in groups])
-    count = len(ratios)
-    rank = median_rank(count, MISS)
-    low, high = (float(ratios[rank - 1]), float(ratios[count - rank])) if rank else _of_repetitions(groups)
-    return ConditionEffect(link, condition, sizes, float(np.median(ratios)), low, high, count)
+    low, high = median_interval(ratios, MISS) or _of_repetitions(groups)
+    return ConditionEffect(link, condition, sizes, float(np.median(ratios)), low, high, len(ratios))
 
 
 def _of_repetitions(groups: list[tuple[Floats, Floats]]) -> tuple[float | None, float | None]:
     """Bounds of the median ratio from intervals of all medians at once, their chances of a miss shared out evenly."""
     lows, highs = [], []
     for pair in groups:
-        bounds = []
-        for values in map(np.sort, pair):
-            rank = median_rank(len(values), MISS / (2 * len(groups)))
-            if not rank:
-                return None, None
-            bounds.append((float(values[rank - 1]), float(values[len(values) - rank])))
-        (still_low, still_high), (under_low, under_high) = bounds
+        still, under = (median_interval(values, MISS / (2 * len(groups))) for values in pair)
+        if still is None or under is None:
+            return None, None
+        (still_low, still_high), (under_low, under_high) = still, under
         lows.append(under_low / still_high)
         highs.append(under_high / still_low)
     return float(np.median(lows)), float(np.median(highs))

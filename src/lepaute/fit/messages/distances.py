@@ -1,6 +1,15 @@
-"""Do messages differ by the distance of their ends: cores of one cache, socket or node; nodes of one switch or of two?
+"""What messages differ by: starts of mpirun, the distance of their ends, flows at once, switches.
 
-Compared are starts of mpirun, not messages: all messages of a start have an effect in common (`starts`), so that many
+Noise drawn message by message averages out over the thousands of an application; what a start has in common does not.
+
+How wide the link of a node is: what several messages at once from one node to another make use of, and back.
+
+An exchange moves `flows` messages of one size each way. On either node it lasts from the first of its ranks that begins
+to the last that ends, by the clock of that node.
+
+Do messages differ by the distance of their ends: cores of one cache, socket or node; nodes of one switch or of two?
+
+Compared are starts of mpirun, not messages: all messages of a start have an effect in common, so that many
 of one start say little of its pair. The effect of a start is the mean over its ping-pongs, interrupted ones capped; two
 classes differ where Welch's interval of the difference of their means leaves out zero.
 """
@@ -12,14 +21,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lepaute.fit.messages.network import LARGE_BYTES, one_way_s
-from lepaute.fit.messages.segment import FittedSegment
-from lepaute.fit.messages.series import CAP
-from lepaute.fit.messages.starts import START
-from lepaute.fit.numeric.arrays import Floats
+from lepaute.fit.messages.segment import CAP, FittedSegment
+from lepaute.fit.numeric import Floats, Integers
+from lepaute.fit.observations.columns import net_seconds
+from lepaute.platform.topology import Topology
 
 if TYPE_CHECKING:
     import pandas
 
+
+#: Columns that tell the starts of an archive apart, where it has them.
+START = ("block", "attempt", "host", "peer")
+#: Quantile of the normal distribution, in whose units the result is.
+NORMAL_975 = 1.959964
 #: Of cores, the nearest first; of nodes.
 INSIDE, BETWEEN = ("same-l3", "same-socket", "other-socket"), ("same-switch", "across")
 #: Messages up to this size are latency above all.
@@ -33,6 +47,111 @@ _NAMES = {
     "same-switch": "nodes of one switch",
     "across": "nodes of different switches",
 }
+SAME_SWITCH, ACROSS = BETWEEN
+#: Chance that a way between switches is said to be narrower where it is not.
+UPLINK_MISS = 0.05
+
+
+def start_relative_sd(frames: "Sequence[pandas.DataFrame]", segments: tuple[FittedSegment, ...]) -> float:
+    """Relative standard deviation of a start's factor on its messages, from ping-pongs; 0 with fewer than two starts.
+
+    frames   : point-to-point observations of one class of links, one an archive
+    segments : fitted to all of them
+    A start's effect is the mean of log(measured / fitted), interrupted messages capped. Their variance less what the
+    scatter of single messages explains (method of moments) is known from few starts, as is their mean: the result is
+    widened so that 1.96 of it hold a further start as often as Student's prediction interval does.
+    """
+    from scipy import stats
+
+    starts, log_ratio = _log_ratios(frames, segments)
+    count = np.bincount(starts)
+    if len(count) < 2:
+        return 0.0
+    mean = np.bincount(starts, log_ratio) / count
+    within = float(np.sum((log_ratio - mean[starts]) ** 2)) / max(len(starts) - len(count), 1)
+    variance = float(np.var(mean, ddof=1)) - within * float(np.mean(1.0 / count))
+    widened = float(stats.t.ppf(0.975, len(count) - 1)) / NORMAL_975 * float(np.sqrt(1.0 + 1.0 / len(count)))
+    return widened * float(np.sqrt(max(variance, 0.0)))
+
+
+def _log_ratios(frames: "Sequence[pandas.DataFrame]", segments: tuple[FittedSegment, ...]) -> tuple[Integers, Floats]:
+    """Number of the start, from 0 without gaps, and log(measured / fitted), of each ping-pong."""
+    numbers: list[Integers] = []
+    ratios: list[Floats] = []
+    first = 0
+    for frame in frames:
+        own = frame[frame["operation"].astype(str) == "pingpong"]
+        keys = [column for column in START if column in own.columns]
+        if len(own) == 0 or not keys:
+            continue
+        number = np.asarray(own.groupby(keys, sort=False, observed=True).ngroup(), dtype=np.int64)
+        numbers.append(number + first)
+        first += int(number.max()) + 1
+        net_s = net_seconds(own)
+        fitted_s = 2.0 * one_way_s(segments, own["size_bytes"].to_numpy(dtype=np.float64))
+        ratios.append(np.minimum(np.log(np.maximum(net_s, 1e-9) / np.maximum(fitted_s, 1e-12)), np.log(CAP)))
+    if not numbers:
+        return np.zeros(0, dtype=np.int64), np.zeros(0)
+    return np.concatenate(numbers), np.concatenate(ratios)
+
+
+@dataclass(frozen=True, slots=True)
+class FlowCurve:
+    """Bytes per second each way that so many flows reach together, by their number, in increasing number."""
+
+    reached_Bps: dict[int, float]  # noqa: N815 - the unit
+
+    @property
+    def best(self) -> tuple[int, float]:
+        """The number of flows that reach most, and how much; of equals the smallest."""
+        return max(self.reached_Bps.items(), key=lambda item: (item[1], -item[0]))
+
+
+def flow_curve(frames: "Sequence[pandas.DataFrame]", distance: str | None = None) -> FlowCurve | None:
+    """From the flows of one or more archives, of pairs of nodes at that distance, or of all; None without any.
+
+    For each number of flows the slope of the exchange's duration over the size, through the medians of each size with
+    relative weights: what is the same for all sizes, such as the start of the exchange, is no part of it.
+    """
+    import pandas
+
+    exchanges = [exchange_table(frame) for frame in frames]
+    if not (kept := [table for table in exchanges if len(table)]):
+        return None
+    table = pandas.concat(kept, ignore_index=True)
+    if distance is not None:
+        table = table[table["distance"] == distance]
+    counts = sorted(map(int, table["flows"].unique()))
+    reached = {count: count / _seconds_per_byte(table[table["flows"] == count]) for count in counts}
+    return FlowCurve(reached) if reached else None
+
+
+def exchange_table(frame: "pandas.DataFrame") -> "pandas.DataFrame":
+    """One row an exchange: its start of mpirun, distance, flows, size_bytes, duration_s (mean of the two nodes)."""
+    rows = frame[(frame["call"].astype(str) == "exchange") & (frame["link"] == "remote")].copy()
+    if "distance" not in rows.columns:
+        rows["distance"] = None
+    rows["distance"] = rows["distance"].astype(object).where(rows["distance"].notna(), "")
+    ends = [rows[["host", "peer"]].astype(str).min(axis=1), rows[["host", "peer"]].astype(str).max(axis=1)]
+    rows["pair"] = ends[0] + " " + ends[1]
+    rows["end_s"] = rows["start_s"] + rows["duration_s"]
+    rows["flows"] = rows["ranks"] // 2
+    start = ["pair", *(key for key in START if key in ("block", "attempt") and key in rows.columns)]
+    keys = [*start, "distance", "flows", "design_row", "size_bytes"]
+    sides = rows.groupby([*keys, "host"], observed=True).agg(first=("start_s", "min"), last=("end_s", "max"))
+    sides["duration_s"] = sides["last"] - sides["first"]
+    return sides.groupby(keys, observed=True)["duration_s"].mean().reset_index()
+
+
+def _seconds_per_byte(rows: "pandas.DataFrame") -> float:
+    """Of each flow, by a line through the medians; by the largest size alone where there is no other."""
+    medians = rows.groupby("size_bytes")["duration_s"].median()
+    size, duration_s = medians.index.to_numpy(dtype=np.float64), medians.to_numpy(dtype=np.float64)
+    if len(size) > 1:
+        slope = float(np.polyfit(size, duration_s, 1, w=1.0 / duration_s)[0])
+        if slope > 0:
+            return slope
+    return float(duration_s[-1] / size[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +254,90 @@ def _effects_of_starts(
         keys = ["distance", *(column for column in START if column in own.columns)]
         for key, start in own.groupby(keys, sort=False, observed=True):
             size = start["size_bytes"].to_numpy(dtype=np.float64)
-            net_s = (start["duration_s"] - start["clock_cost_s"]).to_numpy(dtype=np.float64) / 2.0
+            net_s = net_seconds(start) / 2.0
             fitted_s = np.maximum(one_way_s(segments, size), 1e-12)
             capped_s = np.clip(net_s, 1e-9, CAP * np.maximum(fitted_s, np.median(net_s / fitted_s) * fitted_s))
             effect = float(np.mean(capped_s - fitted_s)), float(np.mean(np.log(capped_s / fitted_s)))
             found.setdefault(str(key[0]), []).append(effect)
     return {name: np.array(effects) for name, effects in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchTree:
+    """Two levels: `switches`, by the numbers of their nodes, and one above all.
+
+    extra_latency_s: of a message from one switch to another
+    uplink_Bps     : what the nodes of one switch reach to those of another, where that is less than inside a switch;
+                     None: a cable upwards takes as much as the links of the switch's nodes together
+    """
+
+    switches: Sequence[Sequence[int]]
+    extra_latency_s: float
+    uplink_Bps: float | None  # noqa: N815 - the unit
+
+    def topology(self, link_Bps: float) -> Topology:
+        """As a platform has it; link_Bps: of a node."""
+        leaves = [f"leaf{number + 1}" for number in range(len(self.switches))]
+        return Topology.model_validate(
+            {
+                "kind": "graph",
+                "switches": [
+                    *(
+                        {"name": name, "nodes": ",".join(map(str, nodes))}
+                        for name, nodes in zip(leaves, self.switches, strict=True)
+                    ),
+                    {"name": "top"},
+                ],
+                "links": [
+                    {
+                        "between": [name, "top"],
+                        "bandwidth_Bps": self.uplink_Bps or len(nodes) * link_Bps,
+                        "latency_s": self.extra_latency_s / 2.0,
+                    }
+                    for name, nodes in zip(leaves, self.switches, strict=True)
+                ],
+            }
+        )
+
+    def sentence(self) -> str:
+        """For a reader of the platform."""
+        if self.uplink_Bps is not None:
+            return (
+                f"Two nodes of different switches reach {self.uplink_Bps / 1e9:.3g} GB/s together, less than two of "
+                "one switch: so much is taken for all that leaves a switch."
+            )
+        return (
+            "What leaves a switch is taken to have as much room as the links of its nodes together: many nodes at once "
+            "were not measured."
+        )
+
+
+def longer_way(effects: Sequence[DistanceEffect]) -> float | None:
+    """How much longer a small message takes from one switch to another, in seconds; None where that is not clear."""
+    for effect in effects:
+        part = effect.latency_s
+        if effect.distance == ACROSS and part is not None and part.low > 0:
+            return part.estimate
+    return None
+
+
+def uplink_Bps(frames: "Sequence[pandas.DataFrame]") -> float | None:  # noqa: N802 - the unit
+    """What pairs across reach together with most flows, where it is clearly less than that of pairs of one switch.
+
+    Compared are the means of log(bytes per second) of starts, at the largest size and number of flows.
+    """
+    import numpy as np
+    import pandas
+
+    tables = [table for frame in frames if len(table := exchange_table(frame))]
+    if not tables:
+        return None
+    table = pandas.concat(tables, ignore_index=True)
+    table = table[(table["flows"] == table["flows"].max())]
+    table = table[table["size_bytes"] == table["size_bytes"].max()]
+    keys = ["distance", *(key for key in ("pair", "block", "attempt") if key in table.columns)]
+    rate = np.log(table["flows"] * table["size_bytes"] / table["duration_s"])
+    starts = rate.groupby([table[key] for key in keys]).median()
+    by_class = {name: part.to_numpy(dtype=np.float64)[:, None] for name, part in starts.groupby(level=0)}
+    found = welch(by_class.get(SAME_SWITCH), by_class.get(ACROSS), 0, UPLINK_MISS)
+    return float(np.exp(np.mean(by_class[ACROSS]))) if found is not None and found.high < 0 else None

@@ -1,23 +1,200 @@
-"""Messages inside nodes and between them, each a network of its own; idle, or while the machine does something else."""
+"""Messages inside nodes and between them, each a network of its own; idle, or while the machine does something else.
+
+Messages whose receiver computes between its probes for them: what they cost from the probe that finds them.
+
+Measured by the ring under iprobe+dgemm: MPI_Recv after the successful MPI_Iprobe, while the sender waits in MPI_Send.
+The wait for that probe is no cost of the message: it follows from the pieces that a program computes, and is simulated.
+    eager                : the message has come by itself; what changes is MPI_Recv, which copies it
+    detached, rendezvous : the transfer begins with MPI_Recv, and is all that it does
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from math import inf
+from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import FitError
-from lepaute.fit.messages.busy import with_busy_receivers
-from lepaute.fit.messages.conditions import ConditionEffect, condition_effects, conditions_of, loaded_series
-from lepaute.fit.messages.distances import BETWEEN, INSIDE, DistanceEffect, distance_effects
-from lepaute.fit.messages.flows import FlowCurve, flow_curve
-from lepaute.fit.messages.network import NOT_SHARED, FittedNetwork, fit_network, fit_segments, size_range
-from lepaute.fit.messages.platform_network import node_link_Bps
-from lepaute.fit.messages.protocol import ProtocolLimits, limits_by_tests
-from lepaute.fit.messages.series import Series, series_of
-from lepaute.fit.messages.starts import start_relative_sd
-from lepaute.fit.messages.switch_tree import SAME_SWITCH, SwitchTree, longer_way, uplink_Bps
+from lepaute.fit.messages.conditions import (
+    FEWEST,
+    ConditionEffect,
+    condition_effects,
+    conditions_of,
+    loaded_series,
+    receives_after_probes,
+)
+from lepaute.fit.messages.distances import (
+    BETWEEN,
+    INSIDE,
+    SAME_SWITCH,
+    DistanceEffect,
+    FlowCurve,
+    SwitchTree,
+    distance_effects,
+    flow_curve,
+    longer_way,
+    start_relative_sd,
+    uplink_Bps,
+)
+from lepaute.fit.messages.network import (
+    LARGE_BYTES,
+    NOT_SHARED,
+    FittedNetwork,
+    ProtocolLimits,
+    fit_network,
+    fit_segments,
+    limits_by_tests,
+    size_range,
+)
+from lepaute.fit.messages.segment import FittedSegment, Series, relative_line, series_of
+from lepaute.platform.schema import Network
 
 if TYPE_CHECKING:
     import pandas
+
+
+def network_model(
+    fitted: FittedNetwork,
+    between: FittedNetwork | None = None,
+    link_Bps: float | None = None,
+) -> Network:
+    """The network of the machines that were measured.
+
+    fitted   : messages inside a node
+    between  : messages between nodes; None where they were not measured: then they cost what they cost inside
+    link_Bps : bandwidth of the link of a node, None for what the fastest large messages between nodes make use of
+    """
+    loopback: dict[str, Any] = {
+        "shared": fitted.shared,
+        "bandwidth_Bps": fitted.shared_bandwidth_Bps,
+        "segments": None,
+    }
+    remote, link = fitted, fitted.shared_bandwidth_Bps
+    if between is not None:
+        loopback |= _class(fitted)
+        link = node_link_Bps(between) if link_Bps is None else link_Bps
+        gaps = None if between.noncontiguous is None else over_link(between.noncontiguous, link)
+        busy = None if between.busy is None else over_link(between.busy, link)
+        remote = replace(between, segments=over_link(between.segments, link), noncontiguous=gaps, busy=busy)
+    return Network.model_validate(
+        {
+            "flow_factor": "bound",
+            "node_link": {"bandwidth_Bps": link},
+            "loopback": loopback,
+            "remote": _class(remote),
+            "costs": {
+                "iprobe_s": fitted.iprobe_s,
+                "test_s": fitted.test_s,
+                "wtime_s": fitted.wtime_s,
+                "iprobe_looks_first": fitted.iprobe_looks_first,
+            },
+        }
+    )
+
+
+def _class(network: FittedNetwork) -> dict[str, Any]:
+    return {
+        "segments": _segments(network.segments),
+        "noncontiguous": _segments(network.noncontiguous),
+        "busy": _busy(network),
+        "range_bytes": network.sizes,
+        "noncontiguous_range_bytes": network.noncontiguous_sizes,
+        "discrepancy_relative_sd": network.start_relative_sd or None,
+    }
+
+
+def _busy(network: FittedNetwork) -> dict[str, Any] | None:
+    """What a start of mpirun does to all of its messages it does to these."""
+    if network.busy is None:
+        return None
+    return {
+        "segments": _segments(network.busy),
+        "range_bytes": network.busy_sizes,
+        "discrepancy_relative_sd": network.start_relative_sd or None,
+    }
+
+
+def _segments(parts: tuple[FittedSegment, ...] | None) -> list[dict[str, Any]] | None:
+    return None if parts is None else [_segment(part) for part in parts]
+
+
+def _segment(part: FittedSegment) -> dict[str, Any]:
+    return {
+        "above_bytes": part.above_bytes,
+        "protocol": part.protocol,
+        "latency_s": part.latency_s,
+        "bandwidth_Bps": part.bandwidth_Bps,
+        "send": list(part.send),
+        "isend": list(part.isend),
+        "receive": list(part.receive),
+        "noise_relative_sd": part.noise_relative_sd,
+        "noise": {"modes": [asdict(mode) for mode in part.modes]} if part.modes else None,
+    }
+
+
+def node_link_Bps(between: FittedNetwork) -> float:  # noqa: N802 - the unit
+    """Bytes per second of the link: what the fastest of the large messages makes use of.
+
+    Messages of one core at a time do not show whether several would get more; a link that one flow fills is assumed.
+    """
+    bounds = [part.above_bytes for part in between.segments] + [inf]
+    uppers = [high for _, high in pairwise(bounds)]
+    return max(
+        1.0 / _per_byte_s(part) for part, high in zip(between.segments, uppers, strict=True) if high > LARGE_BYTES
+    )
+
+
+def over_link(segments: Sequence[FittedSegment], link_Bps: float) -> tuple[FittedSegment, ...]:
+    """The same segments, in which every byte takes the time that it needs on the link.
+
+    Where the calls of a message were measured to take all the time of its bytes, the link was at work meanwhile: so
+    much is moved from the overheads to the link, and the time of a message alone stays the same. A segment whose bytes
+    are faster than the link, as a few small ones may be, gets all of their time as transfer.
+    """
+    return tuple(_over_link(part, link_Bps) for part in segments)
+
+
+def _over_link(part: FittedSegment, link_Bps: float) -> FittedSegment:
+    if part.bandwidth_Bps <= link_Bps:
+        return part
+    whole_s = _per_byte_s(part)
+    on_link_s = min(whole_s, 1.0 / link_Bps)
+    calls_s = part.send[1] + part.receive[1]
+    left = (whole_s - on_link_s) / calls_s if calls_s > 0 else 0.0
+    return replace(
+        part,
+        bandwidth_Bps=1.0 / on_link_s,
+        send=(part.send[0], part.send[1] * left),
+        receive=(part.receive[0], part.receive[1] * left),
+    )
+
+
+def _per_byte_s(part: FittedSegment) -> float:
+    """Of a message alone, from the beginning of the send to the end of the receive; > 0."""
+    return 1.0 / part.bandwidth_Bps + part.send[1] + part.receive[1]
+
+
+def with_busy_receivers(idle: FittedNetwork, frames: "Sequence[pandas.DataFrame]") -> FittedNetwork:
+    """The network with segments of messages to busy receivers; as it was where the ring has too few of them.
+
+    idle   : with its limits
+    frames : ring observations of the same class of links
+    """
+    receives = receives_after_probes(frames)
+    assert idle.limits is not None
+    eager_bytes = idle.limits.eager_bytes
+    copies, above = receives.within(-1.0, eager_bytes), receives.within(eager_bytes, inf)
+    if len(above if eager_bytes < inf else copies) < FEWEST:
+        return idle
+    segments = [part for part in idle.segments if part.protocol == "eager"]
+    if len(copies) >= FEWEST:
+        taking = relative_line(copies, copies.capped_s)
+        segments = [replace(part, receive=taking) for part in segments]
+    if len(above):
+        nothing = receives.within(inf, inf)
+        first, *others = fit_segments(above, nothing, nothing, idle.limits, pairs=False)
+        segments += [replace(first, above_bytes=int(eager_bytes) if segments else 0), *others]
+    return replace(idle, busy=tuple(segments), busy_sizes=size_range(receives))
 
 
 @dataclass(frozen=True, slots=True)

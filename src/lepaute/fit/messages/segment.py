@@ -1,15 +1,49 @@
-"""One segment of message sizes: its line for each operation, and the noise about it."""
+"""Measured point-to-point operations as arrays, and the segment of sizes that is fitted to them, with its noise.
 
+The noise of messages: a mixture of normal distributions of the logarithm of a duration over its mean.
+
+Logarithms, because modes of messages lie at factors of each other: a mixture of the relative residuals themselves would
+give some messages durations below zero, and to cut those would move the mean.
+
+One segment of message sizes: its line for each operation, and the noise about it.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lepaute.fit.messages.noise import lognormal_modes, of_one_message
-from lepaute.fit.messages.series import CAP, Series
-from lepaute.fit.numeric.arrays import Floats
-from lepaute.fit.numeric.least_squares import nonnegative_solution, normal_equations
-from lepaute.fit.numeric.mixture import Mode
+from lepaute.errors import FitError
+from lepaute.fit.numeric import (
+    Floats,
+    Mode,
+    likeliest_modes,
+    local_median,
+    nonnegative_solution,
+    normal_equations,
+    subset,
+)
+from lepaute.fit.observations.columns import NEEDED, P2P, check_columns, net_seconds
 
+if TYPE_CHECKING:
+    import pandas
+
+#: A duration beyond this many times the median of its neighbours in size was interrupted.
+CAP = 2.0
+MOST_MODES = 4
+#: Points that a mode must account for: fewer are a few odd messages, not a mode.
+FEWEST_OF_A_MODE = 10
+#: Durations that differ by less than this share are taken as equal: a clock's ticks must not become modes.
+RESOLUTION = 0.01
+#: So many points, at equal shares of the sorted ones, determine a mixture as well as more would.
+MOST_POINTS = 4000
+#: Durations below a twentieth of the median, or above twenty times, say no more about the noise than these.
+WIDEST = float(np.log(20.0))
+#: Of a mode: a wider one would draw messages of a hundred times the mean, which nobody measured.
+LARGEST_SD = 1.0
+#: Random starts of the expectation-maximisation for each number of modes.
+STARTS = 4
 #: The bandwidth of a segment that cannot be distinguished from infinite.
 HIGHEST_BANDWIDTH_BPS = 1e12
 #: So large a share of a segment's messages beyond the cap were not interrupted: that is how its messages are.
@@ -17,6 +51,116 @@ NOT_INTERRUPTED = 0.25
 #: Even then, so many times the median is the most that counts: of a hundred messages one that waited for a slice of the
 #: processor would be most of the mean.
 HIGHEST_CAP = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Durations of one operation, shape (n,), in increasing size; the clock's cost is subtracted.
+
+    capped_s : the same, none above CAP times the local median
+    typical_s: the local median
+    """
+
+    size_bytes: Floats
+    duration_s: Floats
+    capped_s: Floats
+    typical_s: Floats
+
+    def __len__(self) -> int:
+        return len(self.size_bytes)
+
+    def within(self, low: float, high: float) -> "Series":
+        """The part with low < size <= high."""
+        return subset(self, (self.size_bytes > low) & (self.size_bytes <= high))
+
+    def scaled(self, factor: float) -> "Series":
+        """Durations times a factor."""
+        return Series(self.size_bytes, self.duration_s * factor, self.capped_s * factor, self.typical_s * factor)
+
+
+def series_of(frames: Sequence["pandas.DataFrame"]) -> dict[str, Series]:
+    """Series by operation from the p2p observations of archives.
+
+    Raises FitError when a column is missing, or the ping-pongs, isends or receives are too few or of one size.
+    """
+    import pandas
+
+    for frame in frames:
+        check_columns(frame, P2P)
+    table = pandas.concat([frame.loc[:, list(NEEDED[P2P])] for frame in frames], ignore_index=True)
+    net_s = net_seconds(table)
+    sizes = table["size_bytes"].to_numpy(dtype=np.float64)
+    names = table["operation"].astype(str).to_numpy()
+    result = {str(name): series(sizes[names == name], net_s[names == name]) for name in np.unique(names)}
+    for needed in ("pingpong", "isend", "recv"):
+        if len(result.get(needed, ())) < 10:
+            raise FitError(f"there are fewer than 10 measurements of {needed}; calibrate with more")
+        sizes_of_it = result[needed].size_bytes
+        if sizes_of_it[0] == sizes_of_it[-1]:
+            raise FitError(
+                f"all {len(sizes_of_it)} measurements of {needed} are of {sizes_of_it[0]:g} bytes, which say nothing "
+                "of other sizes; calibrate with more"
+            )
+    return result
+
+
+def series(size_bytes: Floats, duration_s: Floats) -> Series:
+    """A series in increasing size; durations below a nanosecond, to the clock the same as 0, become one."""
+    if len(size_bytes) == 0:
+        return Series(*(np.zeros(0) for _ in range(4)))
+    order = np.argsort(size_bytes, kind="stable")
+    size, duration = size_bytes[order], np.maximum(duration_s[order], 1e-9)
+    typical = local_median(size, duration)
+    return Series(size, duration, np.minimum(duration, CAP * typical), typical)
+
+
+def lognormal_modes(log_ratio: Floats, *, most_modes: int = MOST_MODES, seed: int = 0) -> tuple[Mode, ...]:
+    """The mixture of log(duration / fitted mean), in increasing order of the means, centred by `centred`.
+
+    log_ratio : shape (n,), in any order and from any reference: a common shift does not matter
+    seed      : of the starts of the search; the same values and seed give the same modes
+    The number of modes, at most most_modes, has the least BIC of scikit-learn's GaussianMixture, among those numbers
+    at which every mode accounts for FEWEST_OF_A_MODE points. None for fewer points than that.
+    Raises FitError for values that are not finite.
+    """
+    values = np.sort(np.asarray(log_ratio, dtype=np.float64))
+    middle = float(np.median(values)) if len(values) else 0.0
+    if not np.all(np.isfinite(values)):
+        raise FitError("the noise of messages needs finite durations > 0; leave out the others")
+    if len(values) < FEWEST_OF_A_MODE:
+        return ()
+    values = np.clip(values, middle - WIDEST, middle + WIDEST)
+    if len(values) > MOST_POINTS:
+        values = values[np.linspace(0, len(values) - 1, MOST_POINTS).round().astype(np.int64)]
+    modes = likeliest_modes(
+        values,
+        min(most_modes, len(values) // FEWEST_OF_A_MODE),
+        least_sd=RESOLUTION,
+        seed=seed,
+        starts=STARTS,
+        fewest=FEWEST_OF_A_MODE,
+    )
+    # Without what RESOLUTION has added.
+    sds = [min(float(np.sqrt(max(mode.sd**2 - RESOLUTION**2, 0.0))), LARGEST_SD) for mode in modes]
+    return centred([Mode(mode.weight, mode.mean, sd) for mode, sd in zip(modes, sds, strict=True)])
+
+
+def centred(modes: Sequence[Mode]) -> tuple[Mode, ...]:
+    """The same modes, their means shifted alike, so that the mean factor on a duration is 1:
+    sum of weight * exp(mean + sd^2 / 2), the mean of a mixture of lognormal distributions."""
+    total = sum(mode.weight for mode in modes)
+    mean = sum(mode.weight * np.exp(mode.mean + mode.sd**2 / 2) for mode in modes) / total
+    shift = float(np.log(mean))
+    return tuple(Mode(mode.weight / total, mode.mean - shift, mode.sd) for mode in modes)
+
+
+def of_one_message(modes: Sequence[Mode]) -> tuple[Mode, ...]:
+    """The noise of one message, from that of the average of two that followed each other (half a ping-pong).
+
+    A mode is taken as a state that both messages met, since modes of half ping-pongs do not come in the binomial shares
+    that independent ones would have; within a mode the two are independent, so one varies by sqrt(2) more.
+    """
+    return centred([Mode(mode.weight, mode.mean, min(mode.sd * float(np.sqrt(2.0)), LARGEST_SD)) for mode in modes])
 
 
 @dataclass(frozen=True, slots=True)

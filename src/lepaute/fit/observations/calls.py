@@ -1,20 +1,20 @@
-"""Measured kernel calls as arrays: what the fits take."""
+"""Measured kernel calls as arrays: what the fits take; with the time of phases of HPL that no kernel covers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lepaute.errors import FitError
-from lepaute.fit.numeric.arrays import Booleans, Floats, Integers
-from lepaute.fit.observations.columns import KERNELS, NEEDED, check_columns
-from lepaute.fit.observations.loads import LOAD, NodeShape, probe_under_load, with_loads
+from lepaute.fit.numeric import Booleans, Floats, Integers, subset
+from lepaute.fit.observations.calibrations import LOAD, NodeShape, probe_under_load, with_loads
+from lepaute.fit.observations.columns import KERNELS, NEEDED, check_columns, net_seconds
 
 if TYPE_CHECKING:
     import pandas
 
-#: Phases, not kernels: what they contain is timed as well; `phase_remainder` makes kernels of the rest.
+#: Phases, not kernels: what they contain is timed as well; `glue_calls` makes kernels of the rest.
 PHASES: Mapping[str, str] = {"pdfact": "pdfact_glue", "pdupdate": "pdupdate_glue"}
 #: Of n bytes that a process has not written before. No kernel that HPL calls, but what its workspaces cost once.
 FIRST_TOUCH = "first_touch"
@@ -27,7 +27,6 @@ MODELLED = frozenset(
         *("dlaswp05N", "dlaswp05T", "dlaswp06N", "dlaswp06T", "dlaswp10N", "dlatcpy", "dlacpy"),
     }
 )
-
 #: Those whose m * n is a matrix that they update.
 PRODUCTS = frozenset({"dgemm", "dgemm_nn"})
 #: Kernels whose k is the rows of the trailing matrix (of dcopy the leading dimension): what an element of a row costs
@@ -38,15 +37,15 @@ WALKS_ROWS = frozenset(
         *(f"dlaswp0{number}{form}" for number in (1, 4, 5, 6) for form in "NT"),
     }
 )
-
 #: A product of matrices of so many bytes streams through the caches; what they held before is no matter to it, so that
 #: its calls in a first step are as good as any.
 STREAMED_BYTES = 16_000_000
-
 #: More than any node has: cores are numbered through over all nodes.
 MOST_CORES = 1 << 20
 #: Starts the name of the probes that time kernels where HPL calls them.
 IN_CONTEXT = "hpl_steps"
+#: Only here: with more ranks in a grid the phases also hold messages.
+PROBE = "hpl_steps_1x1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,23 +87,7 @@ class Calls:
 
     def where(self, mask: Booleans | Integers) -> "Calls":
         """Those calls for which `mask` is true, or those of these rows, in their order."""
-        return Calls(
-            self.kernel,
-            self.m[mask],
-            self.n[mask],
-            self.k[mask],
-            self.duration_s[mask],
-            self.cpu[mask],
-            self.block[mask],
-            self.probe[mask],
-            self.in_context[mask],
-            self.cold[mask],
-            self.probes,
-            None if self.weight is None else self.weight[mask],
-            None if self.launch is None else self.launch[mask],
-            None if self.share is None else self.share[mask],
-            None if self.socket is None else self.socket[mask],
-        )
+        return subset(self, mask)
 
     def shares(self) -> Floats:
         """Share of the other cores of its socket that computed during each call, shape (calls,)."""
@@ -231,37 +214,76 @@ def place_of(cpu: int) -> tuple[int, int]:
 
 def calls_by_kernel(table: "pandas.DataFrame") -> dict[str, Calls]:
     """Calls of every kernel that a platform can hold and FIRST_TOUCH, by name in alphabetical order, without phases."""
-    probes = tuple(str(name) for name in table["probe"].cat.categories)
-    probe: Integers = table["probe"].cat.codes.to_numpy(dtype=np.int64).astype(np.int64)
-    inside = np.array([name.startswith(IN_CONTEXT) for name in probes], dtype=np.bool_)[probe]
-    cold = inside & (table["position"].to_numpy() == 0)
-    net_s = np.maximum(
-        table["duration_s"].to_numpy(dtype=np.float64) - table["clock_cost_s"].to_numpy(dtype=np.float64), 0.0
-    )
-    letters = {letter: table[letter].to_numpy(dtype=np.float64) for letter in ("m", "n", "k")}
-    cpu, block, launch = (table[column].to_numpy(dtype=np.int64) for column in ("cpu", "block", "launch"))
-    share, socket = table["share"].to_numpy(dtype=np.float64), table["socket"].to_numpy(dtype=np.int64)
+    every = _calls(table, "", np.maximum(net_seconds(table), 0.0))
     codes = table["kernel"].cat.codes.to_numpy()
     result: dict[str, Calls] = {}
     for code, name in enumerate(table["kernel"].cat.categories):
         if name not in MODELLED and name != FIRST_TOUCH:
             continue
-        rows = np.flatnonzero(codes == code)
-        streamed = name in PRODUCTS and 8.0 * letters["m"][rows] * letters["n"][rows] >= STREAMED_BYTES
-        result[str(name)] = Calls(
-            str(name),
-            letters["m"][rows],
-            letters["n"][rows],
-            letters["k"][rows],
-            net_s[rows],
-            cpu[rows],
-            block[rows],
-            probe[rows],
-            inside[rows],
-            cold[rows] & ~np.asarray(streamed) & (name != FIRST_TOUCH),
-            probes,
-            launch=launch[rows],
-            share=share[rows],
-            socket=socket[rows],
-        )
+        calls = every.where(np.flatnonzero(codes == code))
+        streamed = name in PRODUCTS and 8.0 * calls.m * calls.n >= STREAMED_BYTES
+        cold = calls.cold & ~np.asarray(streamed) & (name != FIRST_TOUCH)
+        result[str(name)] = replace(calls, kernel=str(name), cold=cold)
     return result
+
+
+def _calls(table: "pandas.DataFrame", kernel: str, duration_s: Floats) -> Calls:
+    """The rows of a table as calls, those in a first step inside HPL cold."""
+    probes = tuple(str(name) for name in table["probe"].cat.categories)
+    probe: Integers = table["probe"].cat.codes.to_numpy(dtype=np.int64).astype(np.int64)
+    inside = np.array([name.startswith(IN_CONTEXT) for name in probes], dtype=np.bool_)[probe]
+    m, n, k, share = (table[name].to_numpy(dtype=np.float64) for name in ("m", "n", "k", "share"))
+    cpu, block, launch, socket = (table[name].to_numpy(dtype=np.int64) for name in ("cpu", "block", "launch", "socket"))
+    cold = inside & (table["position"].to_numpy() == 0)
+    return Calls(
+        kernel, m, n, k, duration_s, cpu, block, probe, inside, cold, probes, launch=launch, share=share, socket=socket
+    )
+
+
+def glue_calls(table: "pandas.DataFrame") -> dict[str, Calls]:
+    """One "call" of `pdfact_glue` or `pdupdate_glue` for every such phase that one process alone went through.
+
+    table  : observations as `pooled_observations` makes them
+    The duration of the glue is that of the phase, less its modelled kernels, less the cost of timing: each timed call
+    adds one reading of the clock inside its stamps and one outside. It may come out below zero, by noise; it is kept,
+    since cutting it at zero would bias the mean.
+    """
+    mine = [code for code, name in enumerate(table["probe"].cat.categories) if str(name).split(" ")[0] == PROBE]
+    alone = table[np.isin(table["probe"].cat.codes.to_numpy(), mine)]
+    if len(alone) == 0:
+        return {}
+    names = alone["kernel"].astype(str).to_numpy()
+    phase = np.isin(names, list(PHASES))
+    if not phase.any():
+        return {}
+    group = numbered([alone[column].to_numpy(dtype=np.int64) for column in ("launch", "rank", "design_row")])
+    start = alone["start_s"].to_numpy(dtype=np.float64)
+    duration = alone["duration_s"].to_numpy(dtype=np.float64)
+    clock = alone["clock_cost_s"].to_numpy(dtype=np.float64)
+    owner = _owners(group, start, duration, phase)
+    inner = (~phase) & (owner >= 0)
+    spent = np.where(np.isin(names, list(MODELLED)), duration + clock, 2 * clock)
+    covered = np.bincount(owner[inner], weights=spent[inner], minlength=int(phase.sum()))
+    rows = np.flatnonzero(phase)
+    rest = duration[rows] - clock[rows] - covered
+    result: dict[str, Calls] = {}
+    for name, glue in PHASES.items():
+        of_phase = names[rows] == name
+        if of_phase.any():
+            result[glue] = _calls(alone.iloc[rows[of_phase]], glue, rest[of_phase])
+    return result
+
+
+def _owners(group: Integers, start: Floats, duration: Floats, phase: Booleans) -> Integers:
+    """Index (among the phases, in row order) of the phase that contains each row in time; -1 for none."""
+    order = np.lexsort((~phase, start, group))  # a phase before the kernel that starts with it
+    is_phase = phase[order]
+    number_of_phase = np.cumsum(phase) - 1
+    latest = np.maximum.accumulate(np.where(is_phase, np.arange(len(order)), -1))
+    owner = np.full(len(order), -1, dtype=np.int64)
+    candidate = order[np.maximum(latest, 0)]
+    end = start + duration
+    tolerance = 2e-9  # stamps are written with nanoseconds
+    held = (latest >= 0) & (group[candidate] == group[order]) & (end[order] <= end[candidate] + tolerance)
+    owner[order[held]] = number_of_phase[candidate[held]]
+    return owner

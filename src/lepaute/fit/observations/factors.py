@@ -1,28 +1,39 @@
 """Whether a factor other than the sizes matters: content, warm-up, pinning, ..., tested in the observations themselves.
 
-Which columns are factors is declared, see `columns`. What is
-exchanged is what the design has drawn: calls where a process makes calls of several levels, whole processes where the
-level belongs to the process. Calls of one process are not independent, so they are no proof about processes. Nor are
-successive calls independent of each other: where the order of the calls shows that levels were not shuffled, what is
-exchanged are stretches of calls of one level, see `stretches`.
+Which columns are factors is declared, see `columns`. What is exchanged is what the design has drawn: calls where a
+process makes calls of several levels, whole processes where the level belongs to the process. Calls of one process are
+not independent, so they are no proof about processes. Nor are successive calls independent of each other: where the
+order of the calls shows that levels were not shuffled, what is exchanged are stretches of calls of one level, see
+`Stretches`.
+
+Levels of a factor that were measured in stretches of calls, not shuffled: then the stretches are what is exchanged.
+
+Successive calls are alike whatever their level, since a core is faster or slower for a while. Calls of a level that
+were made one after the other are about as good as one, and where all processes made them in the same order, as one for
+all processes: what the order itself does (caches that warm up, a clock that falls) is then the same in all of them.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lepaute.fit.numeric.arrays import Floats
+from lepaute.fit.numeric import Floats, Integers
 from lepaute.fit.observations.columns import BY_NAME, factors_of, names_of
-from lepaute.fit.observations.stretches import Stretches, stretches_of
 from lepaute.kit.ordering import level_order
+from lepaute.kit.tables import text_table
+from lepaute.kit.text import three_digits
 from lepaute.stats.multiple_tests import holm
 from lepaute.stats.permutation import PERMUTATIONS, PermutationTest, permutation_test
 
 if TYPE_CHECKING:
     import pandas
 
+#: Standard deviations that the number of stretches has to be below that of shuffled levels. Of designs that were
+#: shuffled, one in forty is then tested by stretches: a loss of power, but no false alarm.
+FEWER = 1.96
 #: Columns of conditions that the probes set themselves, and the levels of all that the models are fitted to.
 CONTENT, WARM = "content", "warm"
 RANDOM, PLACED = "random", 0
@@ -40,6 +51,71 @@ _REMEDIES = {
     "places": "levels were measured one after the other, in the same order by all processes: shuffle them",
 }
 SIZES, PROCESS = names_of("size"), names_of("process")
+_TYPES = {
+    **dict.fromkeys(("column", "factor", "kernel", "reference", "level"), "string"),
+    **dict.fromkeys(("ratio", "low", "high", "p_value", "p_holm"), "float64"),
+    "matters": "bool",
+    "exchanged": "string",
+    **dict.fromkeys(("n", "strata"), "int64"),
+    "note": "string",
+}
+#: From this ratio on a sentence says times as much, not per cent more.
+MANIFOLD = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """Stretches of successive calls of one level in one process.
+
+    number     : of the stretch of each call, shape (calls,)
+    place      : of each stretch in its process, from 0
+    same_order : all processes, of which there are several, have the same levels in the same order
+    """
+
+    number: Integers
+    place: Integers
+    same_order: bool
+
+
+def stretches_of(process: Integers, order: Floats, level: Integers) -> Stretches | None:
+    """The stretches; None where there are as many as with shuffled levels.
+
+    process, order, level : of each call, shape (calls,): its process, when it was made, its level (numbers from 0)
+    The number of stretches is compared with its distribution over all orders of the levels inside processes (Wald and
+    Wolfowitz's runs, here of any number of levels: Barton and David 1957, Biometrika 44, 168-178).
+    """
+    rows = np.lexsort((order, process))
+    sorted_process, sorted_level = process[rows], level[rows]
+    begins = np.ones(len(rows), dtype=bool)
+    begins[1:] = (sorted_process[1:] != sorted_process[:-1]) | (sorted_level[1:] != sorted_level[:-1])
+    if not _too_few(sorted_process, sorted_level, int(begins.sum())):
+        return None
+    number = np.empty(len(rows), dtype=np.int64)
+    number[rows] = np.cumsum(begins) - 1
+    starts = np.flatnonzero(begins)
+    of_process, of_level = sorted_process[starts], sorted_level[starts]
+    first = np.flatnonzero(np.concatenate([[True], of_process[1:] != of_process[:-1]]))
+    count = np.diff(np.append(first, len(starts)))
+    place = np.arange(len(starts)) - np.repeat(first, count)
+    sequences = {tuple(of_level[begin : begin + size].tolist()) for begin, size in zip(first, count, strict=True)}
+    return Stretches(number, place, len(first) > 1 and len(sequences) == 1)
+
+
+def _too_few(process: Integers, level: Integers, stretches: int) -> bool:
+    """Whether the stretches are fewer than shuffling leaves; both arguments sorted by process."""
+    expected = variance = 0.0
+    for begin, end in _ranges(process):
+        sizes = np.bincount(level[begin:end]).astype(np.float64)
+        n, squares, cubes = end - begin, float(np.sum(sizes**2)), float(np.sum(sizes**3))
+        expected += n + 1.0 - squares / n
+        if n > 1:
+            variance += (squares * (squares + n * (n + 1.0)) - 2.0 * n * cubes - n**3.0) / (n**2.0 * (n - 1.0))
+    return bool(stretches + 0.5 < expected - FEWER * np.sqrt(max(variance, 0.0)))
+
+
+def _ranges(sorted_values: Integers) -> Sequence[tuple[int, int]]:
+    edges = [0, *(np.flatnonzero(np.diff(sorted_values)) + 1).tolist(), len(sorted_values)]
+    return list(zip(edges[:-1], edges[1:], strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +292,6 @@ def _of_stretches(
 def _of_calls(
     rows: "pandas.DataFrame", labels: list[str], fixed: Sequence[str], sizes: Sequence[str]
 ) -> tuple[Floats, list[str]]:
-    """Values and strata of single calls."""
     values: Floats = np.log(rows["duration_s"].to_numpy(dtype=np.float64))
     base = _joined(rows, fixed)
     strata = [f"{one} {size}" for one, size in zip(base, _joined(rows, sizes), strict=True)]
@@ -236,7 +311,6 @@ def _of_calls(
 def _of_processes(
     rows: "pandas.DataFrame", name: str, process: Sequence[str], others: Sequence[str], sizes: Sequence[str]
 ) -> tuple[Floats, list[str], list[str]]:
-    """Values, labels and strata of whole processes."""
     inner = [other for other in others if (rows.groupby(list(process), dropna=False)[other].nunique() > 1).any()]
     outer = [other for other in others if other not in inner]
     where = [column for column in process if column not in ("process", "attempt", "rank")]
@@ -302,3 +376,82 @@ def _joined(rows: "pandas.DataFrame", columns: Sequence[str]) -> list[str]:
     if not columns:
         return [""] * len(rows)
     return [" ".join(map(str, row)) for row in rows[list(columns)].itertuples(index=False)]
+
+
+def factor_frame(tests: Sequence[FactorTest]) -> "pandas.DataFrame":
+    """A row for each level but the reference: its ratio with the 95 % interval, and what its test says.
+
+    A test that found no level to compare has one row without a level.
+    """
+    import pandas
+
+    rows = []
+    for test in tests:
+        of_test = {name: getattr(test, name) for name in _TYPES if hasattr(test, name)}
+        effects = [{"level": one.level, "ratio": one.ratio, "low": one.low, "high": one.high} for one in test.effects]
+        rows += [of_test | effect for effect in effects or [{}]]
+    return pandas.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES)
+
+
+def factor_table(tests: Sequence[FactorTest]) -> str:
+    """The tests as lines of text, and a sentence on each that finds something."""
+    what = {test.column for test in tests}
+    header = (
+        "factor",
+        "kernel",
+        "level",
+        "time" if what <= {DURATION} else ", ".join(sorted(what)),
+        "95 % interval",
+        "p",
+        "p (Holm)",
+        "exchanged",
+    )
+    lines: list[tuple[str, ...]] = []
+    for test in tests:
+        test_cells = (f"{test.p_value:.2g}", f"{test.p_holm:.2g}", f"{test.n} {test.exchanged} in {test.strata} strata")
+        for number, effect in enumerate(test.effects):
+            interval = (
+                "-" if effect.low is None or effect.high is None else f"{_sign(effect.low)} to {_sign(effect.high)}"
+            )
+            names = (test.factor, test.kernel) if number == 0 else ("", "")
+            lines.append(
+                (*names, effect.level, _sign(effect.ratio), interval, *(test_cells if number == 0 else ("",) * 3))
+            )
+    return "\n".join([*([text_table(header, lines, left=None)] if lines else []), *map(sentence, tests)])
+
+
+def sentence(test: FactorTest) -> str:
+    """What a test says, in words."""
+    if test.note:
+        return f"{test.factor} of {test.kernel}: {test.note}"
+    if not test.matters:
+        on = "" if test.column == DURATION else f" on {test.column}"
+        return f"{test.kernel}: no significant effect of {test.factor}{on} (p = {test.p_holm:.2g}){_though(test)}"
+    largest = max(test.effects, key=lambda effect: abs(math.log(effect.ratio)))
+    subject, more, less, high = f"{test.kernel} takes", "more time", "less time", "long"
+    if test.column != DURATION:
+        of = "" if test.kernel == ANY_KERNEL else f" of {test.kernel}"
+        subject, more, less, high = f"{test.column}{of} is", "higher", "lower", "high"
+    if largest.ratio >= MANIFOLD:
+        how, than = f"{three_digits(largest.ratio)} times as {high}", "as"
+    else:
+        how, than = f"{100 * abs(largest.ratio - 1):.1f} % {more if largest.ratio > 1 else less}", "than"
+    return (
+        f"{subject} {how} with {test.factor}={largest.level} {than} with {test.factor}={test.reference} "
+        f"(p = {test.p_holm:.2g}, {'all ' if test.exact else ''}{test.permutations} permutations)"
+    )
+
+
+def _though(test: FactorTest) -> str:
+    """The ranks, of which p is, see no effect that goes either way; the mean, of which the interval is, may."""
+    clear = [e for e in test.effects if e.low is not None and e.high is not None and not e.low <= 1.0 <= e.high]
+    if test.p_value <= SIGNIFICANT or not clear:
+        return ""
+    return (
+        f"; {clear[0].level} differs in the mean, not in the ranks: it may matter for some sizes only, "
+        "or a few values are far off"
+    )
+
+
+def _sign(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f} %"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lepaute.errors import FitError, InputError
-from lepaute.fit.numeric.arrays import Floats, Integers
+from lepaute.fit.numeric import Floats, Integers
 from lepaute.kit.parquet import open_parquet, reading_table
 
 if TYPE_CHECKING:
@@ -128,13 +128,10 @@ def coefficients_of_archives(archives: "Archive | Iterable[Archive]", kernel: st
     """
     import pandas
 
-    from lepaute.fit.observations.calibrations import calibrations, hosts_of, seen_hosts
+    from lepaute.fit.observations.calibrations import THREADS, calibrations, hosts_of, seen_hosts, shape_of
     from lepaute.fit.observations.calls import calls_by_kernel, place_of, pooled_observations
-    from lepaute.fit.observations.checks import checked_table
-    from lepaute.fit.observations.columns import KERNELS
-    from lepaute.fit.observations.disturbed import without_disturbed
+    from lepaute.fit.observations.columns import KERNELS, checked_table, without_disturbed
     from lepaute.fit.observations.factors import usual_conditions
-    from lepaute.fit.observations.loads import THREADS, shape_of
     from lepaute.fit.variability.crowding import crowding_of, relieved
 
     given = calibrations(archives)

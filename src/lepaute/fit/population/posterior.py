@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lepaute.errors import EnvironmentProblem, FitError
-from lepaute.fit.numeric.arrays import Floats, Integers
+from lepaute.fit.numeric import Floats, Integers
 from lepaute.fit.population.coefficients import Coefficients
 from lepaute.stats.covariances import unit_means
 

@@ -1,24 +1,30 @@
-"""Points as the core takes them: in increasing x, repeated x as one point with a weight."""
+"""Points as the core takes them, where to cut them best, and what a criterion charges for each cut."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from lepaute import _core
 from lepaute.errors import FitError
-from lepaute.fit.numeric.arrays import Floats, Integers
+from lepaute.fit.numeric import Floats, Integers
 
 Objective = Literal["ordinary", "weighted", "log"]
 Shape = Literal["line", "constant"]
-
 #: Cuts of the logarithmic objective are sought among all distinct x up to this many, else among so many of them.
 MOST_CANDIDATES = 500
 #: Nothing measured is known better: residuals below these shares of a value are taken for zero.
 RESOLUTION = {"ordinary": 1e-9, "weighted": 1e-9, "log": 1e-6}
 #: Where all values are zero: a sum of squares whose logarithm, and inverse, is a number.
 LEAST = 1e-300
+#: What one breakpoint counts for, in parameters.
+BREAKPOINT_PARAMETERS = 5.0
+#: What has to be left of each series for a breakpoint: with fewer one of ten lines of six or seven points would be cut.
+LEAST_FREEDOM = 3.0
+#: Times that each cut is moved to its best place between its neighbours.
+SWEEPS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,3 +132,128 @@ def merged(part: Points, edges: Floats) -> Points:
         np.add.reduceat(part.repeats, begin),
         np.add.reduceat(part.stands, begin),
     )
+
+
+def information_criterion(rss: Floats, points: Sequence[int], coefficients: int) -> Floats:
+    """Schwarz's criterion with breakpoints that count for five parameters each, for 1, 2, ... segments.
+
+    rss          : shape (counts, series): residual sum of squares of each series with that many segments, > 0
+    points       : number of points of each series
+    coefficients : of one segment of one series
+
+    sum over series of n log(rss / f), plus log(total n) for each coefficient and five times that for each breakpoint;
+    f are the series' degrees of freedom: its points less its coefficients and its share of the breakpoints.
+    The likelihood jumps along the place of a breakpoint, and the search over places is exhaustive, so that one counts
+    for more than the one parameter it is (Hall, Osborn and Sakkas, "Inference on structural breaks using information
+    criteria", The Manchester School 81 (2013), find three); the five was chosen among six charges on random models with
+    known truth, before any measurement was segmented (validation/segmentation_truth.py, docs/defense_of_design.md).
+    The variance is the unbiased one: rss / n of few points goes to nothing as lines meet two points each, and its
+    logarithm would beat every charge. Chosen among seven ways in the same manner (validation/segmentation_tables.py).
+    Infinite, but for one segment, where a series has fewer than LEAST_FREEDOM of these left.
+    """
+    counts = np.arange(1, len(rss) + 1)
+    n = np.asarray(points, dtype=np.float64)
+    of_each = counts * coefficients + (counts - 1) / len(n)
+    freedom = n[None, :] - of_each[:, None]
+    parameters = counts * coefficients * len(n) + BREAKPOINT_PARAMETERS * (counts - 1)
+    result: Floats = (n * np.log(rss / np.maximum(freedom, 1.0))).sum(axis=1) + parameters * np.log(n.sum())
+    result[1:][np.any(freedom[1:] < LEAST_FREEDOM - 1e-9, axis=1)] = np.inf
+    return result
+
+
+def fewest_segments_of_least(criterion: Floats) -> int:
+    """Number of segments with the least criterion; of equal ones, to rounding, the fewest."""
+    least = float(criterion.min())
+    return int(np.flatnonzero(criterion <= least + 1e-9 * max(1.0, abs(least)))[0]) + 1
+
+
+def best_cuts(
+    parts: Sequence[Points],
+    scales: Sequence[float],
+    constant: bool,
+    least: int,
+    most: int,
+    most_exact: int = MOST_CANDIDATES,
+) -> list[tuple[tuple[float, ...], float]]:
+    """The cuts into 1, 2, ... segments whose lines leave least, as many as there can be up to `most`.
+
+    Each with what it leaves: the sum over the series of their sums of squares times their scales.
+
+    scales : factors on the sums of squares of the series
+    Exact, but for the logarithmic objective with more than `most_exact` distinct x: there neighbours are merged into
+    two fifths as many points first, and the cuts between these are exact; once more with the points next to these cuts
+    as they are, `most_exact` in all; and each cut is then moved to the best of the x of the two merged points next to
+    it.
+    """
+    fine = common_x(parts)
+    if not parts[0].logarithmic or len(fine) <= most_exact:
+        return _between(parts, scales, fine, constant, least, most)
+    edges = thinned(fine, 2 * most_exact // 5)
+    first = [one for one, _ in _between([merged(part, edges) for part in parts], scales, edges, constant, least, most)]
+    opened = _opened(fine, edges, first, most_exact)
+    cuts = [one for one, _ in _between([merged(part, opened) for part in parts], scales, opened, constant, least, most)]
+    if not constant and len(parts) == 1:
+        whole = parts[0].series(fine)
+        cuts = [_sharpened(whole, fine, edges, one, least) for one in cuts]
+    left = [
+        [scale * residual_of(part, one, constant) for part, scale in zip(parts, scales, strict=True)] for one in cuts
+    ]
+    return [(one, sum(costs)) for one, costs in zip(cuts, left, strict=True)]
+
+
+def _left(series: "_core.FitSeries", begin: int, place: int, end: int) -> float:
+    """What two lines leave that meet before the point `place`."""
+    return sum(_core.best_line(series, low, high, True, False)[2] for low, high in ((begin, place), (place, end)))
+
+
+def _between(
+    parts: Sequence[Points], scales: Sequence[float], edges: Floats, constant: bool, least: int, most: int
+) -> list[tuple[tuple[float, ...], float]]:
+    """The best cuts at `edges`, exactly."""
+    scaled = [part.series(edges, scale) for part, scale in zip(parts, scales, strict=True)]
+    partitions = _core.best_partitions(scaled, parts[0].logarithmic, constant, least, most)
+    return [(tuple(float(edges[cut - 1]) for cut in one), float(cost)) for one, cost in partitions]
+
+
+def _opened(fine: Floats, edges: Floats, cuts: Sequence[tuple[float, ...]], most: int) -> Floats:
+    """The edges, and all x between those next to a cut, cuts of few first, `most` at most."""
+    result = edges
+    for cut in dict.fromkeys(place for one in cuts for place in one):
+        at = int(np.searchsorted(edges, cut))
+        low = edges[at - 1] if at else -np.inf
+        inside = fine[(fine > low) & (fine <= edges[min(at + 1, len(edges) - 1)])]
+        wider: Floats = np.union1d(result, inside)
+        if len(wider) > most:
+            break
+        result = wider
+    return result
+
+
+def residual_of(part: Points, cuts: tuple[float, ...], constant: bool) -> float:
+    """The sum of squares that the best lines between the cuts leave of one series."""
+    bounds = [0, *np.searchsorted(part.x, cuts, side="right").tolist(), len(part)]
+    series = part.series(part.x[-1:])
+    lines = [_core.best_line(series, begin, end, part.logarithmic, constant) for begin, end in pairwise(bounds)]
+    return float(sum(left for _, _, left in lines))
+
+
+def _sharpened(
+    series: "_core.FitSeries", fine: Floats, edges: Floats, cuts: tuple[float, ...], least: int
+) -> tuple[float, ...]:
+    """Each cut at the best x between the candidates next to it, its neighbours held."""
+    places = [int(np.searchsorted(fine, cut)) + 1 for cut in cuts]  # of the first point above
+    for _ in range(SWEEPS):
+        for number, cut in enumerate(cuts):
+            begin = places[number - 1] if number else 0
+            end = places[number + 1] if number + 1 < len(places) else len(fine)
+            at = int(np.searchsorted(edges, cut))
+            low = int(np.searchsorted(fine, edges[max(0, at - 1)])) + 1
+            high = int(np.searchsorted(fine, edges[min(at + 1, len(edges) - 1)])) + 1
+            low, high = max(low, begin + least), min(high, end - least)
+            if low > high:
+                continue
+            # It was sought by following lines from one end of the range: the old place may still be better.
+            place = int(_core.best_log_cut(series, begin, end, low, high))
+            if _left(series, begin, place, end) < _left(series, begin, places[number], end):
+                places[number] = place
+    return tuple(float(fine[place - 1]) for place in places)

@@ -1,19 +1,32 @@
-"""What a segmentation is: lines between breakpoints, with what is known of them."""
+"""What a segmentation is: lines between breakpoints, with intervals of their coefficients and of the places."""
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.stats import t as student
 
-from lepaute.fit.numeric.arrays import Floats
-from lepaute.fit.segmentation.points import Objective
+from lepaute import _core
+from lepaute.fit.numeric import Floats, Integers, sandwich
+from lepaute.fit.segmentation.points import MOST_CANDIDATES, Objective, Points, thinned
+from lepaute.kit.files import whole_file
 from lepaute.kit.notebook import table_html
 
 if TYPE_CHECKING:
     import pandas
 
 Interval = tuple[float, float]
+#: So many points are drawn large.
+FEW = 100
+CONFIDENCE = 0.95
+#: -2 log(1 - sqrt(0.95)): Hansen (2000), "Sample splitting and threshold estimation", Econometrica 68, table I.
+CRITICAL = -2.0 * float(np.log(1.0 - np.sqrt(0.95)))
+#: A side with fewer degrees of freedom takes the variance of the whole fit.
+ENOUGH_FOR_VARIANCE = 4
+#: Places whose sum of squares is above the least by more than so many critical values are not looked at.
+MARGIN = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +133,183 @@ class SegmentedLine:
 
         y_unit : what y is divided by before it is drawn: 1e-6 for seconds as "duration (µs)"
         """
-        from lepaute.fit.segmentation.plot import plot_segments
 
         plot_segments(self, Path(path), x_label, y_label, y_unit)
+
+
+def plot_segments(fitted: SegmentedLine, path: Path, x_label: str, y_label: str, y_unit: float = 1.0) -> None:
+    """Writes a PNG; see SegmentedLine.plot. Axes are logarithmic where all that they show is above zero."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.0, 6.4), dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    upper, lower = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [3, 1]})
+    x, y = fitted.x, fitted.y
+    logarithmic = bool(np.any(x > 0))
+    positive = x > 0 if logarithmic else np.ones(len(x), dtype=bool)
+    between = np.geomspace if logarithmic else np.linspace
+    few = len(x) <= FEW
+    points: dict[str, Any] = {
+        "marker": "o" if few else ".",
+        "ls": "",
+        "ms": 5 if few else 4,
+        "alpha": 1 if few else 0.6,
+    }
+    points |= {"color": "#7a8794", "zorder": 3 if few else 1}  # few: above the lines, which would hide them
+    upper.plot(x[positive], y[positive] / y_unit, label="measured", **points)
+    for number, line in enumerate(fitted.segments):
+        low = line.low if number == 0 else np.nextafter(line.low, np.inf)
+        along = between(max(low, float(x[positive].min())), max(line.high, float(x[positive].min())), 200)
+        label = "fitted" if number == 0 else None
+        upper.plot(along, fitted.predict(along) / y_unit, color="#c1440e", lw=1.8, label=label)
+    predicted = fitted.predict(x)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lower.plot(x[positive], 100 * (y[positive] / predicted[positive] - 1), **points)
+    lower.axhline(0.0, color="#c1440e", lw=1.2)
+    for number, (place, (low, high)) in enumerate(zip(fitted.breakpoints, fitted.breakpoint_intervals, strict=True)):
+        for axis in (upper, lower):
+            axis.axvspan(low, high, color="#2b6cb0", alpha=0.15, lw=0)
+            axis.axvline(place, color="#2b6cb0", lw=1.0, ls="--")
+        upper.annotate(
+            f"{place:.7g}",
+            (place, 0.02 + 0.15 * (number % 3)),  # neighbours at different heights
+            xycoords=("data", "axes fraction"),
+            rotation=90,
+            fontsize=8,
+            ha="right",
+            va="bottom",
+            color="#2b6cb0",
+        )
+    if logarithmic:
+        upper.set_xscale("log")
+    if np.all(y > 0):
+        upper.set_yscale("log")
+    upper.set_ylabel(y_label)
+    lower.set_xlabel(x_label)
+    lower.set_ylabel("off the line, %")
+    upper.legend(frameon=False, loc="upper left")
+    for axis in (upper, lower):
+        axis.spines[["top", "right"]].set_visible(False)
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, format="png")
+
+
+def lines_of(points: Points, breakpoints: tuple[float, ...], constant: bool) -> tuple[Line, ...]:
+    """The best line between each two neighbours of `breakpoints`."""
+    bounds = [0, *np.searchsorted(points.x, breakpoints, side="right").tolist(), len(points)]
+    series = points.series(points.x[-1:])
+    lines = []
+    for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+        intercept, slope, _ = _core.best_line(series, begin, end, points.logarithmic, constant)
+        low = float(points.x[begin] if begin == 0 else points.x[begin - 1])
+        about = _intervals(points, slice(begin, end), intercept, slope, constant)
+        repeats = int(points.repeats[begin:end].sum())
+        lines.append(Line(low, float(points.x[end - 1]), intercept, slope, repeats, *about))
+    return tuple(lines)
+
+
+def _intervals(
+    points: Points, part: slice, intercept: float, slope: float, constant: bool
+) -> tuple[Interval, Interval]:
+    """Intervals of intercept and slope that hold also where the noise is not that of the objective.
+
+    Those of the logarithm come from the line's derivatives, and end at 0, which no coefficient goes below.
+    """
+    x, weight = points.x[part], points.weight[part]
+    everything = (0.0 if points.logarithmic else -np.inf, np.inf)
+    free = len(x) - (1 if constant else 2)
+    if free < 1:
+        return everything, (0.0, 0.0) if constant else everything
+    fitted = intercept + slope * x
+    by_slope = np.zeros_like(x) if constant else x
+    jacobian: Floats = np.column_stack([np.ones_like(x), by_slope])
+    residual = points.value[part] - fitted
+    if points.logarithmic:
+        jacobian = jacobian / fitted[:, None]
+        residual = points.value[part] - np.log(fitted)
+    active = np.array([True, not constant])
+    covariance = sandwich(jacobian, residual, weight, active)
+    half = float(student.ppf(0.5 + CONFIDENCE / 2, free)) * np.sqrt(np.diag(covariance))
+    bottom = 0.0 if points.logarithmic else -np.inf
+    both = [(max(bottom, float(at - by)), float(at + by)) for at, by in zip((intercept, slope), half, strict=True)]
+    return both[0], both[1]
+
+
+def breakpoint_intervals(
+    points: Points, breakpoints: tuple[float, ...], residual: float, constant: bool, least: int
+) -> tuple[Interval, ...]:
+    """95 % interval of each breakpoint, its neighbours held where they are.
+
+    residual : sum of squares of the whole fit
+    A place belongs to it where twice the logarithm of its likelihood is no more than the critical value below that of
+    the likeliest place; each side has a variance of its own, estimated anew for each place. Exact in the limit for
+    small jumps (Hansen 2000, equation 13, with one variance), too wide for large ones: with the true lines and
+    variances the likelihood ratio is a martingale in the points on either side, and goes beyond exp(c/2) with
+    probability exp(-c/2) at most. The place that was chosen by least squares always belongs to it. The jump lies
+    anywhere between a size of the lower segment and the next larger one, so the interval ends at that one.
+    """
+    if not breakpoints:
+        return ()
+    edges = _places(points, breakpoints)
+    series = points.series(edges)
+    by_edge = _Sides(points, edges, constant)
+    free = max(1, len(points) - by_edge.coefficients_of_place * (len(breakpoints) + 1))
+    variance = max(residual, points.least_residual) / free
+    cuts = [0, *(np.searchsorted(edges, breakpoints) + 1).tolist(), len(edges)]
+    result = []
+    for (low, cut), high in zip(pairwise(cuts[:-1]), cuts[2:], strict=True):
+        costs = np.array(_core.split_costs(series, low, high, points.logarithmic, constant, least))
+        chosen = cut - low - 1
+        # A breakpoint that was given and leaves too few points on one side is compared with no other place.
+        near = by_edge.likely(costs, low, high, chosen, variance) if np.isfinite(costs[chosen]) else np.array([chosen])
+        inside = near + low
+        first, last = min(inside[0], cut - 1), max(inside[-1], cut - 1)
+        above = points.x[points.x > edges[last]]
+        result.append((float(edges[first]), float(above[0] if len(above) else points.x[-1])))
+    return tuple(result)
+
+
+class _Sides:
+    """Sums of squares of the two sides of a place."""
+
+    def __init__(self, points: Points, edges: Floats, constant: bool) -> None:
+        self._points = points
+        self._series = points.series(points.x[-1:])
+        self._end = [0, *np.searchsorted(points.x, edges, side="right").tolist()]
+        self._constant = constant
+        self._coefficients = 1 if constant else 2
+        self.coefficients_of_place = self._coefficients + 1
+
+    def likely(self, costs: Floats, low: int, high: int, chosen: int, variance: float) -> Integers:
+        """The places, from `low`, that belong to the interval."""
+        widest = max(variance, *self._variances(self._of(low, chosen, high), variance))
+        # Further away the mean alone rules a place out, whatever the variances.
+        near = np.flatnonzero(costs - np.min(costs) <= MARGIN * CRITICAL * widest)
+        sides = np.array([self._of(low, int(place), high) for place in near])  # (places, squares or numbers, sides)
+        variances = self._variances(sides.swapaxes(0, 1), variance)
+        deviance = np.sum(sides[:, 0] / variances + sides[:, 1] * np.log(variances), axis=1)
+        result: Integers = near[deviance <= np.min(deviance) + CRITICAL].astype(np.int64)
+        return result
+
+    def _of(self, low: int, place: int, high: int) -> Floats:
+        """Sums of squares of the sides of a place, and their numbers of points; shape (2, 2)."""
+        begin, middle, end = self._end[low], self._end[low + place + 1], self._end[high]
+        squares = [
+            _core.best_line(self._series, one, other, self._points.logarithmic, self._constant)[2]
+            for one, other in ((begin, middle), (middle, end))
+        ]
+        return np.array([squares, [middle - begin, end - middle]], dtype=np.float64)
+
+    def _variances(self, sides: Floats, whole: float) -> Floats:
+        free = sides[1] - self._coefficients
+        own = sides[0] / np.maximum(free, 1.0)
+        floor = self._points.least_residual / len(self._points)
+        result: Floats = np.where(free >= ENOUGH_FOR_VARIANCE, np.maximum(own, floor), whole)
+        return result
+
+
+def _places(points: Points, breakpoints: tuple[float, ...]) -> Floats:
+    """The ends of segments that are compared: all x, or of very many some, those that were chosen included."""
+    result: Floats = np.union1d(thinned(points.x, MOST_CANDIDATES) if points.logarithmic else points.x, breakpoints)
+    return result

@@ -1,22 +1,40 @@
-"""`segment`: the best affine pieces of one series."""
+"""`segment` and `segment_jointly`: the best affine pieces of one series, or of several with shared cuts."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from math import floor
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lepaute.errors import FitError
-from lepaute.fit.segmentation.criterion import fewest_segments_of_least, information_criterion
-from lepaute.fit.segmentation.cuts import best_cuts, residual_of
-from lepaute.fit.segmentation.lines import lines_of
-from lepaute.fit.segmentation.notes import notes_on
-from lepaute.fit.segmentation.places import breakpoint_intervals
-from lepaute.fit.segmentation.points import Objective, Points, Shape, points_of
-from lepaute.fit.segmentation.result import Partition, SegmentedLine
+from lepaute.fit.segmentation.points import (
+    LEAST_FREEDOM,
+    Objective,
+    Points,
+    Shape,
+    best_cuts,
+    fewest_segments_of_least,
+    information_criterion,
+    points_of,
+    residual_of,
+)
+from lepaute.fit.segmentation.result import Line, Partition, SegmentedLine, breakpoint_intervals, lines_of
+
+if TYPE_CHECKING:
+    from lepaute.fit.segmentation.result import SegmentedLine
 
 MOST_BREAKPOINTS = 12
 #: What a line needs. A longer minimum is a belief about the data, which the criterion does not have.
 LEAST_POINTS = 2
+_ORDINALS = ("first", "second", "third")
+#: The noise of each series is known only after the cut: so often it is estimated anew.
+ROUNDS = 3
+#: Two lines whose values differ by less are one for whoever asks for breakpoints.
+EQUIVALENT = 0.05
+_NORMAL_975 = 1.96
+#: Of two lines and their breakpoint.
+_PARAMETERS = 5
 
 
 def segment(
@@ -40,21 +58,24 @@ def segment(
     breakpoints      : where, if that is known: each the last x of the lower segment
     most_breakpoints : how many are tried, and listed with their gains
     least_points     : the fewest distinct x in a segment
-    Exact: ordinary and weighted for any number of points, log up to 500 distinct x; beyond these see `cuts.best_cuts`.
+    Exact: ordinary and weighted for any number of points, log up to 500 distinct x; beyond these see `best_cuts`.
     Time grows with the square of the number of distinct x, but for log beyond 500.
     Source of the objectives: Cornebize, PhD thesis (2021), section 4.3.2.
     Raises FitError for points that cannot be fitted so, for more breakpoints than they allow, for breakpoints that do
     not increase or leave a segment without points, and where both their number and their places are given.
     """
     points = points_of(x, y, objective)
-    constant = _constant(shape)
+    if shape not in ("line", "constant"):
+        raise FitError(f"shape is {shape!r}; it is line or constant")
+    constant = shape == "constant"
     most = n_breakpoints if n_breakpoints is not None else most_breakpoints
     checked_numbers(most, least_points)
     if breakpoints is not None:
         if n_breakpoints is not None:
             raise FitError("n_breakpoints and breakpoints are both given; give the number or the places")
         chosen = given_places(points, breakpoints)
-        candidates: tuple[Partition, ...] = (_partition(points, chosen, constant),)
+        left = residual_of(points, chosen, constant)
+        candidates: tuple[Partition, ...] = (Partition(chosen, left, float("nan")),)
     else:
         least = min(least_points, max(1, len(points) // 2)) if n_breakpoints is None else least_points
         candidates = _candidates(points, constant, least, max(most, most_breakpoints) + 1)
@@ -115,19 +136,192 @@ def given_places(points: Points, breakpoints: Sequence[float]) -> tuple[float, .
     return tuple(float(points.x[end - 1]) for end in at)
 
 
-def _constant(shape: Shape) -> bool:
-    if shape not in ("line", "constant"):
-        raise FitError(f"shape is {shape!r}; it is line or constant")
-    return shape == "constant"
-
-
-def _partition(points: Points, chosen: tuple[float, ...], constant: bool) -> Partition:
-    return Partition(chosen, residual_of(points, chosen, constant), float("nan"))
-
-
 def _candidates(points: Points, constant: bool, least: int, most: int) -> tuple[Partition, ...]:
-    """The best partitions into 1, 2, ... segments, as many as there can be up to `most`."""
     cuts = best_cuts([points], [1.0], constant, least, most)
     bounded = np.maximum(np.array([[left] for _, left in cuts]), points.least_residual)
     criterion = information_criterion(bounded, [len(points)], 1 if constant else 2)
     return tuple(Partition(cut, left, float(value)) for (cut, left), value in zip(cuts, criterion, strict=True))
+
+
+def notes_on(
+    points: Points, candidates: Sequence[Partition], lines: Sequence[Line], constant: bool, most: int | None
+) -> tuple[str, ...]:
+    """A sentence for each limit that the points set, each with what would lift it; none where they were enough.
+
+    most : how many breakpoints were tried, where their number was free, else None
+    """
+    notes = []
+    coefficients = 1 if constant else 2
+    if most is not None:
+        notes += _on_the_number(points, candidates, len(lines) - 1, coefficients, most)
+    for line in lines:
+        inside = (points.x > line.low) & (points.x <= line.high)
+        count = int(np.count_nonzero(inside)) + (line is lines[0])
+        if count <= coefficients and len(points) > count:
+            notes.append(
+                f"the piece up to {line.high:.7g} rests on {_sizes(count)}, which {'it' if constant else 'a line'} "
+                "meets whatever they are: measure more sizes there"
+            )
+    return tuple(notes)
+
+
+def _on_the_number(
+    points: Points, candidates: Sequence[Partition], chosen: int, coefficients: int, most: int
+) -> list[str]:
+    provable = floor((len(points) + 1 - LEAST_FREEDOM) / (coefficients + 1)) - 1
+    if provable < 1:
+        needed = 2 * (coefficients + 1) - 1 + int(LEAST_FREEDOM)
+        return [f"{_sizes(len(points))} cannot prove a breakpoint: measure {needed} at least"]
+    wanted = _of_many_points(points, candidates, coefficients)
+    if wanted > chosen:
+        place = next(one for one in candidates[chosen + 1].breakpoints if one not in candidates[chosen].breakpoints)
+        gain = candidates[chosen].residual / max(candidates[chosen + 1].residual, points.least_residual)
+        number = _ORDINALS[chosen] if chosen < len(_ORDINALS) else f"{chosen + 1}th"
+        return [
+            f"a {number} breakpoint, near {place:.7g}, would divide the residual by {gain:.3g}, which {len(points)} "
+            "sizes do not prove: measure more sizes around it"
+        ]
+    if chosen == provable < most:
+        return [f"{_sizes(len(points))} cannot prove more than {chosen} breakpoints: measure more"]
+    if chosen == most:
+        return [f"no more than {most} breakpoints were tried: raise most_breakpoints"]
+    return []
+
+
+def _of_many_points(points: Points, candidates: Sequence[Partition], coefficients: int) -> int:
+    """The number of breakpoints that these residuals would mean if the points were many."""
+    n = len(points)
+    left = np.array([[max(one.residual, points.least_residual)] for one in candidates])
+    segments = np.arange(1, len(left) + 1)
+    freedom = n - segments * coefficients - (segments - 1.0)
+    criterion = information_criterion(left, [n], coefficients) + n * np.log(np.maximum(freedom, 1.0) / n)
+    return fewest_segments_of_least(criterion) - 1
+
+
+def _sizes(count: int) -> str:
+    return f"{count} distinct size{'s' if count != 1 else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class JointlySegmented:
+    """Lines of several series that share their breakpoints.
+
+    series     : of each, in the order given; their candidates and gains are empty
+    gains      : as of SegmentedLine, of the sum of the objectives, each over the variance of its noise
+    candidates : the best common cut for 0, 1, 2, ... breakpoints; residual is that sum
+    """
+
+    breakpoints: tuple[float, ...]
+    series: tuple[SegmentedLine, ...]
+    gains: tuple[float, ...]
+    candidates: tuple[Partition, ...]
+
+
+def segment_jointly(
+    series: Sequence[tuple[Any, Any]],
+    *,
+    objective: Objective = "log",
+    n_breakpoints: int | None = None,
+    most_breakpoints: int = MOST_BREAKPOINTS,
+    least_points: int = LEAST_POINTS,
+) -> JointlySegmented:
+    """Cuts several series at the same x, each with lines of its own; options as those of `segment`.
+
+    series : pairs (x, y), each of shape (n,) with its own n and its own x
+    The series count by the squares of their residuals over the variance of their noise, which is estimated from the
+    cut with most segments and improved in turn with it. A segment holds `least_points` distinct x of every series.
+    Raises FitError as `segment` does, and without a series.
+    """
+    if not series:
+        raise FitError("segment_jointly needs at least one pair (x, y)")
+    checked_numbers(n_breakpoints if n_breakpoints is not None else most_breakpoints, least_points)
+    parts = [points_of(x, y, objective) for x, y in series]
+    most = (n_breakpoints if n_breakpoints is not None else most_breakpoints) + 1
+    variances = [_variance(part, residual_of(part, (), False), 1) for part in parts]
+    candidates: list[tuple[float, ...]] = []
+    for _ in range(ROUNDS):
+        before = candidates
+        cuts_and_residuals = best_cuts(parts, [1.0 / variance for variance in variances], False, least_points, most)
+        candidates = [cut for cut, _ in cuts_and_residuals]
+        if candidates == before:
+            break
+        finest = candidates[-1]
+        variances = [_variance(part, residual_of(part, finest, False), len(finest) + 1) for part in parts]
+    if n_breakpoints is not None and len(candidates) <= n_breakpoints:
+        raise FitError(
+            f"the series do not allow {n_breakpoints} common breakpoints with {least_points} distinct x of each in "
+            "every segment; ask for fewer"
+        )
+    residuals = np.array(
+        [[max(residual_of(part, cut, False), part.least_residual) for part in parts] for cut in candidates]
+    )
+    criterion = information_criterion(residuals, [len(part) for part in parts], 2)
+    partitions = tuple(
+        Partition(cut, float(np.sum(left / np.array(variances))), float(value))
+        for cut, left, value in zip(candidates, residuals, criterion, strict=True)
+    )
+    count = n_breakpoints if n_breakpoints is not None else fewest_segments_of_least(criterion) - 1
+    chosen = candidates[count]
+    fitted = tuple(
+        _one(part, pair, chosen, float(left)) for part, pair, left in zip(parts, series, residuals[count], strict=True)
+    )
+    return JointlySegmented(chosen, fitted, gains_of(partitions, 0.0), partitions)
+
+
+def _variance(part: Points, residual: float, segments: int) -> float:
+    return max(residual, part.least_residual) / max(1, len(part) - 2 * segments)
+
+
+def _one(part: Points, pair: tuple[Any, Any], chosen: tuple[float, ...], residual: float) -> SegmentedLine:
+    breakpoints = tuple(float(part.x[end - 1]) for end in np.searchsorted(part.x, chosen, side="right"))
+    intervals = breakpoint_intervals(part, breakpoints, residual, False, LEAST_POINTS)
+    return SegmentedLine(
+        chosen,
+        lines_of(part, chosen, False),
+        (),
+        intervals,
+        (),
+        part.objective,
+        np.asarray(pair[0], dtype=np.float64),
+        np.asarray(pair[1], dtype=np.float64),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LikeliestBreakpoint:
+    """The best of all breakpoints, where none was proven.
+
+    place   : the last x below it;  gain : the factor by which it divides the residual
+    differs : by how much of the one line's values its two lines differ from them at most, at any x that was measured
+    at_most : upper end of that, 97.5 %, each x by itself; the place was chosen to make it large, so that it is no less
+    """
+
+    place: float
+    gain: float
+    differs: float
+    at_most: float
+
+    @property
+    def is_negligible(self) -> bool:
+        """Whether one line holds for all x within EQUIVALENT, whatever breakpoint there may be."""
+        return self.at_most <= EQUIVALENT
+
+
+def likeliest_breakpoint(line: "SegmentedLine") -> LikeliestBreakpoint | None:
+    """Of a line without breakpoints; None where the points allow none."""
+    if len(line.candidates) < 2:
+        return None
+    (place,) = line.candidates[1].breakpoints
+    points = points_of(line.x, line.y, line.objective)
+    two = segment(line.x, line.y, objective=points.objective, breakpoints=[place])
+    x, fitted = points.x, two.predict(points.x)
+    differs = np.abs(fitted / line.predict(x) - 1.0)
+    below = x <= place
+    count = np.where(below, np.count_nonzero(below), np.count_nonzero(~below))
+    # Of a line of n points at its end, 2 / sqrt(n) of the scatter; of two points the scatter itself.
+    typical = np.exp(points.value) if points.logarithmic else points.value
+    scatter = float(np.sqrt(np.sum((typical / fitted - 1.0) ** 2) / max(len(points) - _PARAMETERS, 1)))
+    error = scatter * np.minimum(1.0, 2.0 / np.sqrt(count))
+    return LikeliestBreakpoint(
+        place, line.gains[0], float(np.max(differs)), float(np.max(differs + _NORMAL_975 * error))
+    )

@@ -14,10 +14,9 @@ import numpy as np
 from lepaute.errors import FitError
 from lepaute.fit.kernels.form import Form
 from lepaute.fit.kernels.kernel_fit import FittedKernel, fit_kernel
-from lepaute.fit.kernels.region_tree import CAP
-from lepaute.fit.kernels.size_classes import class_boundaries, relative_error, size_classes
-from lepaute.fit.numeric.arrays import Booleans, Floats
-from lepaute.fit.numeric.clusters import inflation
+from lepaute.fit.kernels.platform_kernel import class_boundaries, relative_error, size_classes
+from lepaute.fit.kernels.regions import CAP
+from lepaute.fit.numeric import Booleans, Floats, inflation
 from lepaute.fit.observations.calls import Calls, numbered
 from lepaute.fit.variability.days import BlockEffects, variance_of_processes
 from lepaute.stats.student import student_quantile

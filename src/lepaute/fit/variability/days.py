@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lepaute.errors import LepauteError
-from lepaute.fit.kernels.coefficient_error import ProcessEffects
-from lepaute.fit.kernels.kernel_fit import FittedKernel
-from lepaute.fit.numeric.arrays import Booleans, Floats, Integers
+from lepaute.errors import FitError, LepauteError
+from lepaute.fit.kernels.kernel_fit import FittedKernel, fit_kernel
+from lepaute.fit.kernels.platform_kernel import class_boundaries, judged, relative_error, size_classes
+from lepaute.fit.kernels.polynomial import ProcessEffects
+from lepaute.fit.numeric import Floats, Integers
 from lepaute.fit.observations.calls import Calls, numbered
-from lepaute.stats.nested_effects import NestedEffects, nested_effects
+from lepaute.stats.covariances import NestedEffects, nested_effects
 
 #: Steps whose options of HPL are others in each block: what they take there tells of the options, not of the block.
 OTHER_OPTIONS = "hpl_steps_options"
@@ -57,15 +58,20 @@ def block_effects(pairs: Sequence[tuple[Calls, FittedKernel]]) -> BlockEffects |
     single calls about the level of their process adds to a sum is no effect of the process: a simulation draws it call
     by call, and that of interrupted calls as episodes.
     """
-    chosen = [(calls.where(calls.in_context & ~calls.cold & ~_other_options(calls)), kernel) for calls, kernel in pairs]
-    chosen = [(calls, kernel) for calls, kernel in chosen if len(calls)]
+    chosen = []
+    for calls, kernel in pairs:
+        other_options = np.array([name == OTHER_OPTIONS for name in calls.probes], dtype=np.bool_)[calls.probe]
+        counted = calls.where(calls.in_context & ~calls.cold & ~other_options)
+        if len(counted):
+            chosen.append((counted, kernel))
     if not chosen:
         return None
     every = [calls for calls, _ in chosen]
     block, cpu, probe = (
         np.concatenate([getattr(calls, name) for calls in every]) for name in ("block", "cpu", "probe")
     )
-    launch = np.concatenate([_launch(calls) for calls in every])
+    # -1 where launches are not known: each process is then one.
+    launch = np.concatenate([np.full(len(one), -1) if one.launch is None else one.launch for one in every])
     measured = np.concatenate([calls.duration_s for calls, _ in chosen])
     predicted = np.concatenate([kernel.predict(calls) for calls, kernel in chosen])
     kind = numbered([cpu, probe])
@@ -101,15 +107,6 @@ def process_effects(effects: BlockEffects) -> ProcessEffects:
     return ProcessEffects(sd.block_sd, float(np.hypot(sd.launch_sd, sd.process_sd)), sd.block_degrees_of_freedom)
 
 
-def _other_options(calls: Calls) -> Booleans:
-    return np.array([name == OTHER_OPTIONS for name in calls.probes], dtype=np.bool_)[calls.probe]
-
-
-def _launch(calls: Calls) -> Integers:
-    """-1 where launches are not known: each process is then one."""
-    return np.full(len(calls), -1, dtype=np.int64) if calls.launch is None else calls.launch
-
-
 def variance_of_processes(calls: Calls, predicted: Floats, effects: BlockEffects | None) -> float:
     """Variance that the effects of processes and launches give to sum(measured) / sum(predicted) of these calls."""
     total = float(np.sum(predicted))
@@ -119,3 +116,59 @@ def variance_of_processes(calls: Calls, predicted: Floats, effects: BlockEffects
     launch = process if calls.launch is None else numbered([calls.launch, np.where(calls.launch < 0, calls.cpu, 0)])
     of_process, of_launch = (float(np.sum(np.bincount(code, predicted) ** 2)) for code in (process, launch))
     return (effects.sd.process_sd**2 * of_process + effects.sd.launch_sd**2 * of_launch) / total**2
+
+
+def discrepancies(
+    kernels: Sequence[tuple[Calls, FittedKernel]], effects: BlockEffects | None, machine_excess: float = 0.0
+) -> list[float]:
+    """That of each kernel; one that was called in a single block, of which none can be left out, has the median of the
+    others: options of HPL that few runs of a calibration have are no better known than the rest."""
+    known = [
+        discrepancy_relative_sd(calls, kernel, effects, machine_excess) if len(np.unique(calls.block)) > 1 else None
+        for calls, kernel in kernels
+    ]
+    median = float(np.median([value for value in known if value is not None] or [0.0]))
+    return [median if value is None else value for value in known]
+
+
+def discrepancy_relative_sd(
+    calls: Calls, kernel: FittedKernel, effects: BlockEffects | None, machine_excess: float = 0.0
+) -> float:
+    """Relative standard deviation of the model's error, from fits that leave one block out.
+
+    The held-out calls inside steps of HPL (all calls, where there are none) are put into classes by probe, that is by
+    what the neighbouring cores do meanwhile, and by size, quartiles of the product of the parameters; the error of a
+    class in a block is sum(measured) / sum(predicted) - 1, after the effect that the block has on all kernels, which is
+    another layer, is divided out. The result is the root mean square of the errors weighted by time, less what the
+    scatter of single calls and the effects of the processes and launches in the class explain, layers as well. 0 with
+    fewer than two blocks.
+
+    machine_excess : time lost to interruptions over time not lost, of all kernels; see `polynomial.machine_excess`
+    """
+    regions = tuple(piece.region for piece in kernel.pieces)
+    boundaries = class_boundaries(calls)
+    errors, variances, weights = [], [], []
+    for block in np.unique(calls.block):
+        held = judged(calls.where(calls.block == block))
+        others = calls.where(calls.block != block)
+        if len(held) == 0 or len(others) == 0:
+            continue
+        try:
+            fitted = fit_kernel(others, regions, kernel.form).settled(machine_excess)
+        except FitError:
+            continue
+        predicted, deviation = fitted.predict(held), fitted.deviation(held)
+        factor = effects.of_block(int(block)) if effects is not None else 1.0
+        masks = [m & (held.probe == p) for m in size_classes(held, boundaries) for p in np.unique(held.probe)]
+        for mask in (each for each in masks if each.any()):
+            error, variance, time_s = relative_error(held.duration_s[mask] / factor, predicted[mask])
+            if time_s > 0:
+                errors.append(error)
+                # Of one or two calls in a class, residuals about its own mean know next to nothing.
+                variance = max(variance, float(np.sum(deviation[mask] ** 2)) / time_s**2)
+                variances.append(variance + variance_of_processes(held.where(mask), predicted[mask], effects))
+                weights.append(time_s)
+    if not weights:
+        return 0.0
+    excess = np.average(np.array(errors) ** 2 - np.array(variances), weights=weights)
+    return float(np.sqrt(max(0.0, float(excess))))

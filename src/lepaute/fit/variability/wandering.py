@@ -1,4 +1,4 @@
-"""Whether a machine wandered while it was calibrated, and how far it will have drifted some time later."""
+"""How fast each node was, by its sentinels: whether it wandered while it was calibrated, and its drift."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,19 +8,91 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lepaute.fit.numeric.arrays import Floats
-from lepaute.fit.observations.sentinels import Watch
+from lepaute.fit.numeric import Booleans, Floats, Integers, subset
+from lepaute.fit.observations.columns import SENTINELS, checked_table
 from lepaute.kit.text import duration, percent, three_digits
-from lepaute.stats.drift import theil_sen
-from lepaute.stats.shift import largest_shift
+from lepaute.platform.schema import Drift, Sentinel
+from lepaute.stats.intervals import upper_trimmed_mean
+from lepaute.stats.level_shift import largest_shift
+from lepaute.stats.steps import theil_sen
 from lepaute.stats.variogram import VariogramModel, fit_variogram, variance_between
 
 if TYPE_CHECKING:
-    from lepaute.platform.schema import Drift, Sentinel
+    from lepaute.archive import Archive
 
 #: Relative changes below this are not told, however certain; chance that a machine that stays the same is called
 #: wandering.
 LEAST_CHANGE, FALSE_ALARMS = 0.01, 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """The sentinels on one node in one calibration, in the order of time; vectors of shape (sentinels,).
+
+    size      : m, n and k
+    date_s    : since the epoch, by the controller's clock
+    duration_s: of a call: mean over the cores, the slowest twentieth of their calls left out
+    block     : of each; blocks: how many the calibration has
+    disturbed : other programs took CPU time meanwhile
+    """
+
+    host: str
+    size: tuple[int, int, int]
+    date_s: Floats
+    duration_s: Floats
+    block: Integers
+    disturbed: Booleans
+    blocks: int
+
+    def __len__(self) -> int:
+        return len(self.duration_s)
+
+    @property
+    def gflops(self) -> Floats:
+        """Rate of a core."""
+        result: Floats = 2e-9 * float(np.prod(self.size)) / self.duration_s
+        return result
+
+    def rate(self, duration_s: float) -> float:
+        """In Gflop/s, where a call takes so long."""
+        return 2e-9 * float(np.prod(self.size)) / duration_s
+
+    def quiet(self) -> "Watch":
+        """Those that nothing disturbed, where that is at least half of them; all otherwise."""
+        keep = ~self.disturbed
+        return subset(self, keep) if 2 * np.count_nonzero(keep) >= len(self) else self
+
+
+def watches(archives: "Sequence[Archive]") -> list[Watch]:
+    """Of every node in every archive that has sentinels. Raises FitError for a table that cannot be."""
+    found = []
+    for archive in archives:
+        if SENTINELS not in archive.members():
+            continue
+        table = checked_table(archive, SENTINELS)
+        table = table.assign(duration_s=(table["duration_s"] - table["clock_cost_s"]).clip(lower=1e-9))
+        for host, rows in table.groupby(table["host"].astype(str), sort=True):
+            of_core = rows.groupby(["order", "cpu"], observed=True)["duration_s"].agg(
+                lambda seconds: upper_trimmed_mean(seconds.tolist())
+            )
+            one = rows.groupby("order").agg(
+                date_s=("started_s", "first"), block=("block", "first"), disturbed=("disturbed", "first")
+            )
+            one["duration_s"] = of_core.groupby("order").mean()
+            one = one.sort_values("date_s")
+            size = tuple(int(rows[letter].iloc[0]) for letter in "mnk")
+            found.append(
+                Watch(
+                    str(host),
+                    size,  # type: ignore[arg-type]
+                    one["date_s"].to_numpy(np.float64),
+                    one["duration_s"].to_numpy(np.float64),
+                    one["block"].to_numpy(np.int64),
+                    one["disturbed"].to_numpy(bool),
+                    int(one["block"].max()) + 1,
+                )
+            )
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +159,11 @@ def wandering_warnings(found: Sequence[Watch]) -> list[str]:
     ]
 
 
-def sentinel_of(found: Sequence[Watch]) -> "Sentinel | None":
+def sentinel_of(found: Sequence[Watch]) -> Sentinel | None:
     """The mean of all sentinels, with its standard error by the differences of successive ones; None without any.
 
     These have the error of a sentinel in them and hardly any drift, which is no error of the mean over a calibration.
     """
-    from lepaute.platform.schema import Sentinel
-
     quiet = [watch.quiet() for watch in found]
     if not quiet:
         return None
@@ -118,13 +188,11 @@ def error_of_single(logs: Sequence[Floats]) -> float:
     return sqrt(float(np.mean(differences**2)) / 2.0) if len(differences) else 0.0
 
 
-def drift_of(found: Sequence[Watch]) -> "Drift | None":
+def drift_of(found: Sequence[Watch]) -> Drift | None:
     """How the effect of the day grows with the lag, by the variogram of the sentinels; None with too few of them.
 
     Calibrations of one node that are fitted together make one series: the lags between them are known as well.
     """
-    from lepaute.platform.schema import Drift
-
     model = variogram_of(found)
     if model is None:
         return None

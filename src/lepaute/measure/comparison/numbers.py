@@ -9,7 +9,7 @@ mpiruns would take more than half of the budget.
 
 Starts of mpirun. Below a number that follows from how many rows are tested (stats/aligned_ranks.py), no difference can
 be shown, however large; a budget that does not hold so many is refused. The first mpiruns, FIRST_MPIRUNS or that
-number, are the first stage of Stein's procedure (stats/two_stage.py), for each library and case, on the logarithms of
+number, are the first stage of Stein's procedure (stats/stopping.py), for each library and case, on the logarithms of
 the medians of their mpiruns; the half-width is log(1 + precision). As many are made as SHARE_OF_CASES of the cases of
 every library need, or as the budget allows. With a case's own number, the mean over mpiruns is within the precision of
 its true value in 95 % of campaigns at least.
@@ -26,7 +26,7 @@ from lepaute.kit.text import counted, seconds
 from lepaute.measure.comparison.cases import BLOCKING, NOTHING, Case
 from lepaute.measure.comparison.order import NOTHING_CALLS, batches_of
 from lepaute.stats.aligned_ranks import BLOCK, values_to_decide
-from lepaute.stats.two_stage import calls_for_least_error, calls_for_median, median_deviation, values_needed
+from lepaute.stats.stopping import calls_for_least_error, calls_for_median, median_deviation, values_needed
 
 if TYPE_CHECKING:
     import pandas

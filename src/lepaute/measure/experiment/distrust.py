@@ -10,8 +10,7 @@ from statistics import median
 from typing import Literal
 
 from lepaute.errors import InputError
-from lepaute.stats.drift import drift
-from lepaute.stats.steps import Step, find_steps
+from lepaute.stats.steps import Step, drift, find_steps
 
 Kind = Literal["step", "drift", "temperature", "other user", "clock step", "throttling"]
 

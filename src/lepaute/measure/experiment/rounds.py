@@ -16,8 +16,7 @@ from lepaute.kit.numbers import of_type, texts
 from lepaute.measure.experiment.entries import AddedRow, MeasuredRow, ReachedLevel
 from lepaute.measure.experiment.raw_rows import Value
 from lepaute.measure.experiment.workspace import Workspace
-from lepaute.stats.next_round import next_round
-from lepaute.stats.stopping import Target, assess
+from lepaute.stats.stopping import Target, assess, next_round
 
 Key = tuple[str, ...]
 

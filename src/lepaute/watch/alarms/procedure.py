@@ -2,7 +2,7 @@
 
 Each stream, that is a machine, factor and stratum since the last event, is one hypothesis: its level did not change by
 more than `least_change`. The day's values add to its evidence (`stats.change_evidence`), and the day's batch of
-evidence becomes alarms (`stats.online_fdr`). What all machines of a cluster have in common is a stream of its own,
+evidence becomes alarms (`stats.multiple_tests`). What all machines of a cluster have in common is a stream of its own,
 node "all". An alarm begins a new reference for its stream on the next day, as an event would: what was found is not
 found again, and a later change or the return to the old level is. `standing` says which alarms are of consequence now.
 
@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lepaute.errors import InputError, LepauteError
-from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence
-from lepaute.stats.common_effect import CommonEffect
+from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence, CommonEffect
 from lepaute.stats.expanding import Floats, Integers
-from lepaute.stats.online_fdr import LEVEL, OnlineFdr
+from lepaute.stats.multiple_tests import LEVEL, OnlineFdr
 from lepaute.watch.alarms.polarity import is_worse
 from lepaute.watch.alarms.sizes import size_of_change
 from lepaute.watch.changelog import ALL, Changelog

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lepaute.errors import FitError
-from lepaute.fit.numeric.arrays import Floats
-from lepaute.fit.observations.checks import Place, check_durations, checked_table
-from lepaute.fit.observations.columns import KERNELS
+from lepaute.fit.numeric import Floats
+from lepaute.fit.observations.calibrations import ACTIVE, THREADS, with_loads
+from lepaute.fit.observations.columns import KERNELS, Place, check_durations, checked_table
 from lepaute.fit.observations.factors import usual_conditions
-from lepaute.fit.observations.loads import ACTIVE, THREADS, with_loads
 from lepaute.watch.factors.archived_run import PLACES, ArchivedRun
 from lepaute.watch.factors.sizes import cells_text
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from lepaute.errors import FitError
-from lepaute.fit.observations.checks import Place, check_durations
+from lepaute.fit.observations.columns import Place, check_durations
 from lepaute.watch.factors.archived_run import PLACES, ArchivedRun
 from lepaute.watch.factors.sizes import cells_text
 from lepaute.watch.factors.value import FactorValue

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from lepaute.fit.memory.hierarchy import is_memory
-from lepaute.fit.observations.checks import Place, check_durations
+from lepaute.fit.memory import is_memory
+from lepaute.fit.observations.columns import Place, check_durations
 from lepaute.watch.factors.archived_run import PLACES, ArchivedRun
 from lepaute.watch.factors.sizes import cells_text
 from lepaute.watch.factors.value import FactorValue

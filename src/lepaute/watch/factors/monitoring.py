@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lepaute.archive.documents import mapping, number
-from lepaute.fit.numeric.arrays import Floats
+from lepaute.fit.numeric import Floats
 from lepaute.watch.factors.archived_run import ArchivedRun
 from lepaute.watch.factors.steady_window import Window, steady_window
 from lepaute.watch.factors.value import FactorValue

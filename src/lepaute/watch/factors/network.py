@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lepaute.fit.observations.checks import checked_table
-from lepaute.fit.observations.columns import NEEDED, P2P
+from lepaute.fit.observations.columns import NEEDED, P2P, checked_table
 from lepaute.watch.factors.archived_run import ArchivedRun
 from lepaute.watch.factors.sizes import cells_text
 from lepaute.watch.factors.value import FactorValue

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from lepaute.fit.numeric.arrays import Booleans
-from lepaute.fit.observations.checks import checked_table
-from lepaute.fit.observations.columns import SENTINELS
-from lepaute.stats.trimmed import upper_trimmed_mean
+from lepaute.fit.numeric import Booleans
+from lepaute.fit.observations.columns import SENTINELS, checked_table
+from lepaute.stats.intervals import upper_trimmed_mean
 from lepaute.watch.factors.archived_run import ArchivedRun
 from lepaute.watch.factors.dgemm_calls import DgemmCalls, dgemm_calls
 from lepaute.watch.factors.value import FactorValue

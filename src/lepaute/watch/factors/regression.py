@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lepaute.fit.kernels.terms import design_matrix
-from lepaute.fit.numeric.arrays import Floats
-from lepaute.fit.numeric.least_squares import independent_columns
+from lepaute.fit.kernels.polynomial import design_matrix
+from lepaute.fit.numeric import Floats, independent_columns
 from lepaute.watch.factors.archived_run import ArchivedRun
 from lepaute.watch.factors.dgemm_calls import dgemm_calls
 from lepaute.watch.factors.value import FactorValue

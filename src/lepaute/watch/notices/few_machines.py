@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lepaute.kit.text import counted
-from lepaute.stats.moderation import FEWEST_PEERS
+from lepaute.stats.change_evidence import FEWEST_PEERS
 from lepaute.watch.alarms.polarity import worse_direction
 from lepaute.watch.alarms.procedure import judge_days
 from lepaute.watch.changelog import Changelog

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lepaute.stats.correlation import cautious_correlation, differences_correlation, levels_correlation
-from lepaute.stats.series import FEWEST
+from lepaute.stats.rank_cusum import FEWEST, cautious_correlation, differences_correlation, levels_correlation
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.reference import references
 from lepaute.watch.proposals.day_effect import DayEffect, day_effect

@@ -6,20 +6,25 @@ The rules below were fixed before any measurement was looked at (docs/fit.md).
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lepaute.archive.setups.topology import Cache
 from lepaute.errors import FitError
-from lepaute.fit.memory.plateaus import constant_pieces
-from lepaute.fit.numeric.arrays import Floats
+from lepaute.fit.numeric import Floats
+from lepaute.fit.segmentation.points import BREAKPOINT_PARAMETERS, Points, best_cuts
+from lepaute.kit.files import whole_file
 from lepaute.kit.text import size_text
-from lepaute.stats.rank_interval import median_rank
+from lepaute.stats.intervals import median_interval
 
 if TYPE_CHECKING:
     import pandas
 
+MOST_BREAKPOINTS = 24
+#: A cache may end within one step of the sizes, and then the size in between is a piece of its own.
+LEAST_SIZES = 1
 COLUMNS = ("size_bytes", "stride", "element_bytes", "unroll", "read_bytes", "duration_s")
 #: A plateau reaches over a factor of two in size at least; the first and the last one over three sizes: the range of
 #: the design cuts them off.
@@ -33,6 +38,26 @@ FEWEST_SIZES = 8
 #: Noise grows with the size of the buffer, where other cores and machines share what is used: it is that of the
 #: measurements of a size and of so many on either side; a median is taken to be known no better than the least.
 NOISE_NEIGHBOURS, LEAST_NOISE = 3, 0.005
+
+
+def constant_pieces(x: Sequence[float] | Floats, y: Floats, sd: Floats) -> list[tuple[int, int]]:
+    """(first, last) index of each piece, together all points.
+
+    x : increasing, shape (points,); y : shape (curves, points); sd : standard errors of y, of the same shape
+    The best cuts for each number of pieces; of these the number with the least sum of squares over variances plus
+    log(points of all curves) for each level on each curve and BREAKPOINT_PARAMETERS times that for each cut: the
+    `information_criterion` for noise that is known.
+    """
+    curves, points = y.shape
+    xs = np.asarray(x, dtype=np.float64)
+    ones = np.ones(points, dtype=np.int64)
+    parts = [Points("ordinary", xs, at, by**-2.0, ones, ones) for at, by in zip(y, sd, strict=True)]
+    partitions = best_cuts(parts, [1.0] * curves, True, LEAST_SIZES, MOST_BREAKPOINTS + 1)
+    charge = (curves + BREAKPOINT_PARAMETERS) * math.log(curves * points)
+    costs = [left + charge * len(cut) for cut, left in partitions]
+    cuts = partitions[int(np.argmin(costs))][0]
+    ends = [int(np.searchsorted(xs, cut, side="right")) for cut in cuts]
+    return [(first, end - 1) for first, end in zip([0, *ends], [*ends, points], strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,13 +246,10 @@ def _bandwidths(
             & (inside["stride"] == curve.stride)
             & (inside["unroll"] == curve.unroll)
         ]
-        values = np.sort((mine["read_bytes"] / mine["duration_s"]).to_numpy(dtype=np.float64))
-        if len(values) == 0:
-            continue
-        rank = max(1, median_rank(len(values), 0.05))
-        result.append(
-            Bandwidth(curve.name, float(np.median(values)), float(values[rank - 1]), float(values[len(values) - rank]))
-        )
+        values = (mine["read_bytes"] / mine["duration_s"]).to_numpy(dtype=np.float64)
+        if len(values) > 0:
+            low, high = median_interval(values, 0.05) or (float(values.min()), float(values.max()))
+            result.append(Bandwidth(curve.name, float(np.median(values)), low, high))
     return tuple(result)
 
 
@@ -263,3 +285,88 @@ def _where_it_stays_lower(logs: Floats, plateaus: Sequence[tuple[int, int]]) -> 
 
 def _unseen(cache: Cache) -> str:
     return f"hwloc's L{cache.level} of {size_text(cache.size_bytes)} was not seen: no plateau ends there"
+
+
+def hierarchy_text(hierarchy: MemoryHierarchy) -> str:
+    """The hierarchy as text: a line a plateau, a line a cache, and the notes."""
+    lines = [f"memory hierarchy of {hierarchy.node}" if hierarchy.node else "memory hierarchy"]
+    for number, plateau in enumerate(hierarchy.plateaus):
+        best = max(plateau.bandwidths, key=lambda bandwidth: bandwidth.median)
+        lines.append(
+            f"  {size_text(plateau.first_bytes)} to {size_text(plateau.last_bytes)}: {best.median * 1e-9:.3g} GB/s "
+            f"({best.low * 1e-9:.3g} to {best.high * 1e-9:.3g}; {best.curve})"
+        )
+        if number < len(hierarchy.levels):
+            lines.append(f"    {level_text(hierarchy.levels[number])}")
+    return "\n".join([*lines, *(f"  note: {note}" for note in hierarchy.notes)])
+
+
+def level_text(level: Level) -> str:
+    """One end of a plateau in a line: where it is, and what hwloc says of a cache there."""
+    text = f"falls between {size_text(level.low_bytes)} and {size_text(level.high_bytes)}"
+    text += " (no plateau follows)" if level.open else f" ({-100 * level.drop:+.0f} %)"
+    if level.agrees is None:
+        return text
+    if level.known is None:
+        return f"{text}; hwloc reports no cache of this size (a TLB may have this reach)"
+    return f"{text}; hwloc reports L{level.known.level} of {size_text(level.known.size_bytes)}: agrees"
+
+
+def plot_hierarchies(hierarchies: tuple[MemoryHierarchy, ...], path: Path) -> None:
+    """Writes a PNG, one panel a node: medians as lines, a colour a curve; ends of caches shaded, hwloc's dashed."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
+
+    figure = Figure(figsize=(9.0, 4.8 * len(hierarchies)), layout="constrained")
+    axes = figure.subplots(len(hierarchies), 1, squeeze=False)[:, 0]
+    for axis, hierarchy in zip(axes, hierarchies, strict=True):
+        _lines(axis, hierarchy)
+        _ends(axis, hierarchy)
+        axis.set_xscale("log", base=2)
+        axis.set_yscale("log")
+        sizes = [size for curve in hierarchy.curves for size in curve.size_bytes]
+        low, high = min(sizes), max(sizes)
+        ticks = [1 << power for power in range(0, 60, 2) if low <= 1 << power <= high]
+        axis.xaxis.set_major_locator(FixedLocator(ticks))
+        axis.xaxis.set_minor_formatter(NullFormatter())
+        axis.xaxis.set_major_formatter(FuncFormatter(lambda size, _: size_text(size)))
+        axis.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.yaxis.set_minor_formatter(NullFormatter())
+        axis.set_xlim(low / 1.15, high * 1.15)
+        axis.set_xlabel("size of the buffer")
+        axis.set_ylabel("read (GB/s), median")
+        axis.set_title(f"Memory hierarchy{' of ' + hierarchy.node if hierarchy.node else ''}", loc="left")
+        axis.grid(alpha=0.25, which="major")
+        axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=130)
+
+
+def _lines(axis: Any, hierarchy: MemoryHierarchy) -> None:
+    ways = sorted({(curve.element_bytes, curve.stride) for curve in hierarchy.curves})
+    most = max(curve.unroll for curve in hierarchy.curves)
+    for curve in hierarchy.curves:
+        colour = f"C{ways.index((curve.element_bytes, curve.stride)) % 10}"
+        values = [value * 1e-9 for value in curve.bandwidth]
+        style = "-" if curve.unroll == most else ":"
+        axis.plot(curve.size_bytes, values, style, color=colour, linewidth=1.1, label=curve.name)
+        if curve.unroll != most:
+            continue
+        for plateau in hierarchy.plateaus:
+            (bandwidth_of_curve,) = [bandwidth for bandwidth in plateau.bandwidths if bandwidth.curve == curve.name]
+            level = bandwidth_of_curve.median * 1e-9
+            axis.plot([plateau.first_bytes, plateau.last_bytes], [level, level], color=colour, linewidth=4, alpha=0.3)
+
+
+def _ends(axis: Any, hierarchy: MemoryHierarchy) -> None:
+    for number, level in enumerate(hierarchy.levels):
+        axis.axvspan(
+            level.low_bytes, level.high_bytes, color="0.85", zorder=0, label=None if number else "bandwidth falls"
+        )
+    place = axis.get_xaxis_transform()
+    for number, cache in enumerate(hierarchy.known):
+        axis.axvline(
+            cache.size_bytes, color="k", linestyle="--", linewidth=0.9, label=None if number else "cache by hwloc"
+        )
+        axis.text(cache.size_bytes, 0.03, f" L{cache.level}", transform=place, ha="left", va="bottom", fontsize=9)

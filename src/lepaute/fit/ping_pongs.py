@@ -15,13 +15,13 @@ import numpy as np
 
 from lepaute.errors import InputError
 from lepaute.platform import data_sheet
+from lepaute.platform.network_model import BusyReceiver, Segment
+from lepaute.platform.schema import Assumption, Platform
 
 if TYPE_CHECKING:
-    from lepaute.fit.duration_tables.table import DurationTable
+    from lepaute.fit.duration_tables import DurationTable
     from lepaute.fit.segmentation import SegmentedLine
     from lepaute.fit.segmentation.result import Line
-    from lepaute.platform.network_model import BusyReceiver, Segment
-    from lepaute.platform.schema import Platform
 
 #: Of the time of a message: one pair of ranks at one time was measured, and others differ.
 PAIR_SD = 0.1
@@ -61,7 +61,7 @@ def _is_ping_pong(name: str) -> bool:
     return not re.search(r", \d+ processes$", name) or name.startswith("PingPong,")
 
 
-def eager_bytes_of(line: "SegmentedLine", platform: "Platform") -> int:
+def eager_bytes_of(line: "SegmentedLine", platform: Platform) -> int:
     """The largest message that is taken as eager: the breakpoint with the largest jump upwards, as the handshake of a
     rendezvous makes it, from LEAST_EAGER_BYTES on; the threshold of the platform where no breakpoint has one."""
     rises = {}
@@ -75,8 +75,8 @@ def eager_bytes_of(line: "SegmentedLine", platform: "Platform") -> int:
 
 
 def with_ping_pong(
-    platform: "Platform", line: "SegmentedLine", *, source: str, within: bool = False, eager_bytes: int | None = None
-) -> "Platform":
+    platform: Platform, line: "SegmentedLine", *, source: str, within: bool = False, eager_bytes: int | None = None
+) -> Platform:
     """`platform` with the messages between its nodes, or `within` them, of a segmented ping-pong.
 
     line        : half a round trip in seconds over the size in bytes; its scatter widens what runs draw
@@ -84,8 +84,6 @@ def with_ping_pong(
     eager_bytes : the largest message that is sent at once; None: as `eager_bytes_of` takes it
     Messages with gaps and those to ranks that compute are then as a data sheet's.
     """
-    from lepaute.platform.schema import Assumption
-
     threshold = eager_bytes_of(line, platform) if eager_bytes is None else eager_bytes
     told = "given" if eager_bytes is not None else "guessed"
     segments = _segments(line, threshold)
@@ -124,9 +122,7 @@ def with_ping_pong(
     )
 
 
-def _busy(segments: "tuple[Segment, ...]") -> "BusyReceiver":
-    from lepaute.platform.network_model import BusyReceiver
-
+def _busy(segments: tuple[Segment, ...]) -> BusyReceiver:
     slower = [
         segment.model_copy(update={"bandwidth_Bps": data_sheet.BUSY_SHARE * segment.bandwidth_Bps})
         if segment.protocol == "rendezvous"
@@ -136,7 +132,7 @@ def _busy(segments: "tuple[Segment, ...]") -> "BusyReceiver":
     return BusyReceiver(segments=tuple(slower), discrepancy_relative_sd=data_sheet.BUSY_SD)
 
 
-def _segments(line: "SegmentedLine", eager_bytes: int) -> "tuple[Segment, ...]":
+def _segments(line: "SegmentedLine", eager_bytes: int) -> tuple[Segment, ...]:
     """The pieces as segments; one with the threshold inside becomes two, with the same durations."""
     overhead_s = data_sheet.OF_SENDER * line.segments[0].intercept
     result = []
@@ -149,9 +145,7 @@ def _segments(line: "SegmentedLine", eager_bytes: int) -> "tuple[Segment, ...]":
     return tuple(result)
 
 
-def _eager(piece: "Line", above_bytes: int) -> "Segment":
-    from lepaute.platform.network_model import Segment
-
+def _eager(piece: "Line", above_bytes: int) -> Segment:
     copy_s = min(data_sheet.COPY_S_PER_BYTE, piece.slope / 4)
     sender = (data_sheet.OF_SENDER * piece.intercept, copy_s)
     return Segment(
@@ -165,9 +159,7 @@ def _eager(piece: "Line", above_bytes: int) -> "Segment":
     )
 
 
-def _rendezvous(piece: "Line", above_bytes: int, overhead_s: float) -> "Segment":
-    from lepaute.platform.network_model import Segment
-
+def _rendezvous(piece: "Line", above_bytes: int, overhead_s: float) -> Segment:
     return Segment(
         above_bytes=above_bytes,
         protocol="rendezvous",

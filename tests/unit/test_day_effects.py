@@ -3,7 +3,7 @@
 import pytest
 
 from lepaute.errors import FitError
-from lepaute.stats.day_effects import day_effects
+from scripts.day_effects import day_effects
 
 
 def table(values: dict[str, list[float]]) -> list[tuple[str, int, float]]:

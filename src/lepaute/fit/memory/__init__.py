@@ -1,1 +1,0 @@
-"""Levels of the memory hierarchy, from measured bandwidths."""

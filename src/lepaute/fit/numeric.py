@@ -1,0 +1,322 @@
+"""Arrays and what fits compute with: least squares with errors of clusters, local medians, mixtures.
+
+Errors of least squares coefficients whose rows come in clusters: the calls of one process have its level in common.
+
+The rows of a cluster say much less than as many independent ones, and how much less need not be modelled: the cluster
+jackknife leaves out one cluster after the other and takes the spread of the coefficients that this gives. With few
+clusters that spread itself is poorly known, and Student's t distribution has to be used. A platform holds covariances,
+from which normal coefficients are drawn: they are inflated so that their 95 % interval is that of Student's t.
+
+Source: MacKinnon, Nielsen and Webb (2023), "Cluster-robust inference: a guide to empirical practice", Journal of
+Econometrics 232, 272-299: the jackknife (CV3) with t(G - 1) is the most reliable of the simple methods.
+
+Noise of several modes (N'): a Gaussian mixture of standardised residuals, with as many modes as Schwarz's criterion
+pays for.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from lepaute.stats.student import student_quantile
+
+T = TypeVar("T")
+Floats = npt.NDArray[np.float64]
+Booleans = npt.NDArray[np.bool_]
+Integers = npt.NDArray[np.int64]
+#: A column whose part that earlier columns do not explain is smaller than this, relative to it, is not determined.
+INDEPENDENCE = 1e-3
+#: What a leverage lacks to 1 at least: a row that alone determines a coefficient would have an infinite error.
+MOST_OF_ONE_ROW = 1e-6
+#: What the share of one cluster in a direction lacks to 1 at least: without that cluster, nothing would be known of it.
+MOST_OF_ONE_CLUSTER = 0.02
+#: Half of the normal distribution's 95 % interval.
+NORMAL_95 = 1.959963984540054
+MOST_MODES = 4
+#: A mixture is no better known from more points than these, and takes longer.
+MOST_POINTS = 3000
+#: Smallest standard deviation of a mode: repeated values must not make a spike.
+LEAST_SD = 0.02
+
+
+def subset(data: T, rows: Booleans | Integers) -> T:
+    """The same data class with these rows of each of its arrays, of one length, or those where a mask is true."""
+    listed = [(one.name, getattr(data, one.name)) for one in fields(cast(Any, data))]
+    arrays = {name: value[rows] for name, value in listed if isinstance(value, np.ndarray)}
+    return cast(T, replace(cast(Any, data), **arrays))
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Gives BLAS one thread inside the block, also as a decorator; afterwards it has as many as before.
+
+    Each number of threads splits long sums elsewhere, so that the last digits differ, and with them the digest of a
+    platform. Fits gain nothing by more: their matrices have some ten columns.
+    """
+    import scipy.linalg  # noqa: F401 - it brings a BLAS of its own, and only one that is loaded can be told
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield
+
+
+def local_median(x: Floats, y: Floats, groups: int = 60) -> Floats:
+    """Median of y among the points of neighbouring x, interpolated in log(1 + x); shape of y, above zero where y is."""
+    order = np.argsort(x, kind="stable")
+    parts = [part for part in np.array_split(order, max(1, min(groups, len(x) // 5))) if len(part)]
+    centres = np.array([np.log1p(max(0.0, float(np.median(x[part])))) for part in parts])
+    medians = np.array([float(np.median(y[part])) for part in parts])
+    result: Floats = np.interp(np.log1p(np.maximum(x, 0.0)), centres, medians)
+    return result
+
+
+def weighted_line(x: Floats, y: Floats, weight: Floats) -> tuple[float, float]:
+    """Intercept and slope of the weighted least squares line; slope 0 where x does not vary."""
+    mean_x, mean_y = float(np.average(x, weights=weight)), float(np.average(y, weights=weight))
+    spread = float(np.sum(weight * (x - mean_x) ** 2))
+    if spread <= 1e-24 * float(np.sum(weight * x**2)) or spread == 0.0:
+        return mean_y, 0.0
+    slope = float(np.sum(weight * (x - mean_x) * (y - mean_y))) / spread
+    return mean_y - slope * mean_x, slope
+
+
+def normal_equations(x: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """X' W X, shape (p, p), and X' W y, shape (p,)."""
+    weighted = x * weight[:, None]
+    return weighted.T @ x, weighted.T @ y
+
+
+def solution(gram: Floats, moment: Floats) -> Floats:
+    """Coefficients b with gram b = moment; the columns are first scaled to unit weighted length."""
+    length = np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    scaled = gram / np.outer(length, length)
+    result: Floats = np.linalg.lstsq(scaled, moment / length, rcond=1e-13)[0] / length
+    return result
+
+
+def nonnegative_solution(gram: Floats, moment: Floats, *, last_free: bool = False) -> Floats:
+    """Coefficients b >= 0 that minimise b' gram b - 2 b' moment (Lawson and Hanson's algorithm on a square root).
+
+    last_free : the last coefficient may have any sign
+    """
+    from scipy.optimize import nnls
+
+    if last_free:
+        signs = np.vstack([np.eye(len(moment)), -np.eye(len(moment))[-1:]])
+        parts = nonnegative_solution(signs @ gram @ signs.T, signs @ moment)
+        joined: Floats = parts @ signs
+        return joined
+
+    length = np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    values, vectors = np.linalg.eigh(gram / np.outer(length, length))
+    values = np.maximum(values, 1e-13 * values[-1])
+    root = np.sqrt(values)[:, None] * vectors.T
+    target = (vectors.T @ (moment / length)) / np.sqrt(values)
+    result: Floats = nnls(root, target)[0] / length
+    return result
+
+
+def independent_columns(x: Floats, weight: Floats) -> Integers:
+    """Indices of the columns that the earlier ones do not explain, in their order (Cholesky's rows of the products).
+
+    x      : shape (n, p), columns of comparable size
+    weight : shape (n,), factor of each row
+    """
+    weighted = x * weight[:, None]
+    length = np.sqrt(np.sum(weighted**2, axis=0))
+    weighted = weighted / np.where(length > 0, length, 1.0)
+    gram = weighted.T @ weighted
+    kept: list[int] = []
+    rows = np.zeros((0, x.shape[1]))  # of the triangle: one for each column that is kept
+    for index in np.flatnonzero(length > 0):
+        if len(kept) == x.shape[0]:
+            break
+        rest = gram[index] - rows[:, index] @ rows
+        # What is left of squares of unit length: exact to 1e-15, well below the square of what decides.
+        if rest[index] > INDEPENDENCE**2:
+            rows = np.vstack([rows, rest / np.sqrt(rest[index])])
+            kept.append(int(index))
+    return np.array(kept, dtype=np.int64)
+
+
+def sandwich(x: Floats, residual: Floats, weight: Floats, active: Booleans) -> Floats:
+    """Covariance of weighted least squares coefficients that holds also where the weights are wrong (HC3).
+
+    (X'WX)^-1 X' W diag(r^2 / (1-h)^2) W X (X'WX)^-1 with leverages h. Columns that are not active have zeros.
+    Source: MacKinnon and White (1985), Journal of Econometrics 29, 305-325.
+    """
+    shifts = shifts_by_row(x, residual, weight, active)
+    return shifts.T @ shifts
+
+
+def shifts_by_row(x: Floats, residual: Floats, weight: Floats, active: Booleans) -> Floats:
+    """How much each row moves the coefficients: those of all rows less those without it, shape of x."""
+    shifts = np.zeros_like(x)
+    root = whitening(x[:, active], weight)
+    z = x[:, active] @ root
+    leverage = np.minimum(np.einsum("ij,ij->i", z, z) * weight, 1.0 - MOST_OF_ONE_ROW)
+    shifts[:, active] = (z * (weight * residual / (1.0 - leverage))[:, None]) @ root.T
+    return shifts
+
+
+def whitening(x: Floats, weight: Floats) -> Floats:
+    """L with L L' = (X'WX)^-1, shape (p, p); directions that the rows do not determine are left out."""
+    gram = (x * weight[:, None]).T @ x
+    length = np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    values, vectors = np.linalg.eigh(gram / np.outer(length, length))
+    known = values > 1e-13 * max(float(values[-1]), 0.0) if len(values) else np.zeros(0, dtype=bool)
+    result: Floats = vectors[:, known] / np.sqrt(values[known]) / length[:, None]
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """What each cluster moves, and how many there effectively are.
+
+    code      : number of the cluster of each row, from 0 without gaps
+    shifts    : coefficients of all rows less those without the cluster, shape (clusters, p)
+    effective : (sum h)^2 / sum h^2 of the shares h of the clusters in what is known: their number where all are alike
+    """
+
+    code: Integers
+    shifts: Floats
+    effective: float
+
+    def __len__(self) -> int:
+        return len(self.shifts)
+
+    @property
+    def degrees_of_freedom(self) -> float:
+        """Of the jackknife's variances, at least 1."""
+        return max(self.effective - 1.0, 1.0)
+
+    def covariance(self, shifts: Floats) -> Floats:
+        """The jackknife's covariance from the shifts of parameters, shape (clusters, p)."""
+        result: Floats = (len(self) - 1) / len(self) * shifts.T @ shifts
+        return result
+
+
+def clusters_of(x: Floats, residual: Floats, weight: Floats, active: Booleans, cluster: Integers) -> Clusters:
+    """Shifts of weighted least squares coefficients by cluster; coefficients that are not active have zeros.
+
+    cluster : any numbers, shape (rows,)
+    Without cluster g the coefficients are smaller by (X'WX - X_g'W_gX_g)^-1 X_g'W_g r_g.
+    """
+    _, code = np.unique(cluster, return_inverse=True)
+    code = code.astype(np.int64)
+    root = whitening(x[:, active], weight)
+    z = x[:, active] @ root
+    order = np.argsort(code, kind="stable")
+    ends = np.cumsum(np.bincount(code))
+    shifts = np.zeros((len(ends), x.shape[1]))
+    shares = np.zeros(len(ends))
+    for number, rows in enumerate(np.split(order, ends[:-1])):
+        own, scaled = z[rows], z[rows] * weight[rows, None]
+        values, vectors = np.linalg.eigh(scaled.T @ own)
+        without = np.maximum(1.0 - values, MOST_OF_ONE_CLUSTER)
+        shifts[number, active] = root @ (vectors @ ((vectors.T @ (scaled.T @ residual[rows])) / without))
+        shares[number] = float(values.sum())
+    squares = float(np.sum(shares**2))
+    return Clusters(code, shifts, float(shares.sum()) ** 2 / squares if squares > 0 else float(len(ends)))
+
+
+def inflation(degrees_of_freedom: float) -> float:
+    """Factor on a variance that makes a normal 95 % interval as wide as Student's."""
+    return (student_quantile(0.975, degrees_of_freedom) / NORMAL_95) ** 2
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """A normal mode: its share, mean and standard deviation; of kernels, in units of the standard deviation of all."""
+
+    weight: float
+    mean: float
+    sd: float
+
+
+def standardised_modes(z: Floats, *, most: int = MOST_MODES, seed: int = 0) -> tuple[Mode, ...]:
+    """The modes of standardised residuals, by increasing mean; mean 0 and variance 1 together, exactly.
+
+    z    : shape (points,), finite; MOST_POINTS of them, drawn by the seed, are used where there are more
+    most : modes that are tried
+    The same z and seed give the same modes; the order of z does not matter.
+    """
+    points = np.sort(z)
+    if len(points) > MOST_POINTS:
+        points = np.sort(np.random.default_rng(seed).choice(points, MOST_POINTS, replace=False))
+    if len(points) < 4 or float(np.std(points)) <= 0.0:
+        return (Mode(1.0, 0.0, 1.0),)
+    modes = likeliest_modes(points, min(most, len(points) // 4), least_sd=LEAST_SD, seed=seed)
+    weights, means, sds = (np.array([getattr(mode, name) for mode in modes]) for name in ("weight", "mean", "sd"))
+    return standardised(weights, means, sds)
+
+
+def likeliest_modes(
+    points: Floats, most: int, *, least_sd: float, seed: int, starts: int = 1, fewest: int = 0
+) -> tuple[Mode, ...]:
+    """The mixture of 1 to `most` modes with the least BIC, by increasing mean; scikit-learn's GaussianMixture.
+
+    points   : shape (n,), increasing
+    least_sd : added in squares to every mode's, so that repeated values make no spike
+    starts   : of the search for each number of modes; fewest: points that each of several modes accounts for
+    """
+    import warnings
+
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.mixture import GaussianMixture
+    from threadpoolctl import threadpool_limits
+
+    column = points[:, None]
+    # One thread of k-means: several of so few points wait for each other, on a busy machine for most of the time, and
+    # add up in the order in which they end.
+    with warnings.catch_warnings(), threadpool_limits(limits=1, user_api="openmp"):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fits = [
+            GaussianMixture(
+                count,
+                reg_covar=least_sd**2,
+                n_init=starts,
+                # One start is a good one, by k-means; several are drawn, which is faster than several of those.
+                init_params="kmeans" if starts == 1 else "k-means++",
+                random_state=seed,
+                max_iter=200,
+                tol=1e-4,
+            ).fit(column)
+            for count in range(1, most + 1)
+        ]
+    usable = [fit for fit in fits if fit.n_components == 1 or fit.weights_.min() * len(points) >= fewest]
+    best = min(usable, key=lambda fit: float(fit.bic(column)))
+    order = np.argsort(best.means_[:, 0])
+    return tuple(
+        Mode(float(best.weights_[i]), float(best.means_[i, 0]), float(np.sqrt(best.covariances_[i, 0, 0])))
+        for i in order
+    )
+
+
+def standardised(weights: Floats, means: Floats, sds: Floats) -> tuple[Mode, ...]:
+    """The same mixture shifted and scaled to mean 0 and variance 1."""
+    weights = weights / float(np.sum(weights))
+    centre = float(np.sum(weights * means))
+    scale = float(np.sqrt(np.sum(weights * ((means - centre) ** 2 + sds**2))))
+    return tuple(
+        Mode(float(weight), float((mean - centre) / scale), float(sd / scale))
+        for weight, mean, sd in zip(weights, means, sds, strict=True)
+    )
+
+
+def log_density(z: Floats, modes: Sequence[Mode], blur: Floats) -> Floats:
+    """Logarithm of the density of the mixture at z, each mode widened by `blur` (shape of z), in units of z."""
+    terms = np.stack(
+        [
+            np.log(mode.weight)
+            - 0.5 * np.log(2 * np.pi * (mode.sd**2 + blur**2))
+            - 0.5 * (z - mode.mean) ** 2 / (mode.sd**2 + blur**2)
+            for mode in modes
+        ]
+    )
+    result: Floats = np.logaddexp.reduce(terms, axis=0)
+    return result

@@ -1,1 +1,0 @@
-"""Array types, least squares and mixtures: numerical methods that know nothing of archives."""
