@@ -67,8 +67,7 @@ def test_every_core_of_one_socket_is_measured_under_half_and_full_load(
 
 # 32 ranks that poll on two cores take all of both for a minute and a half.
 @pytest.mark.parametrize(
-    ("layout", "active", "grid"),
-    long_but([("2x2", {1, 2, 4}, "1x4"), ("2x16", {1, 2, 16, 32}, "4x8")]),
+    ("layout", "active", "grid"), long_but([("2x2", {1, 2, 4}, "1x4"), ("2x16", {1, 2, 16, 32}, "4x8")])
 )
 def test_every_core_of_two_sockets_is_measured_fitted_and_predicted(
     tmp_path: Path, layout: str, active: set[int], grid: str

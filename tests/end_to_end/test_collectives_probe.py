@@ -13,13 +13,7 @@ from support_mpi_probes import COLLECTIVES as SOURCES
 from support_mpi_probes import MpiProbe
 
 from lepaute.kit.mpi_launcher import MPICH
-from lepaute.measure.comparison.cases import (
-    NONBLOCKING,
-    OPERATIONS,
-    PERSISTENT,
-    REDUCTIONS,
-    forms_of,
-)
+from lepaute.measure.comparison.cases import NONBLOCKING, OPERATIONS, PERSISTENT, REDUCTIONS, forms_of
 from lepaute.measure.probe_source import C_FLAGS
 
 pytestmark = pytest.mark.machine
@@ -164,10 +158,7 @@ def test_a_ping_pong_that_brings_back_something_else_is_not_measured(open_mpi: M
     )
     open_mpi.library.compile([*C_FLAGS, "-shared", "-fPIC", str(source), "-o", str(shim)], what="building the shim")
     done = open_mpi.run(
-        2,
-        *design(tmp_path, "PingPong,blocking,77,2,MPI_Barrier,0,0"),
-        *QUICK,
-        environment={"LD_PRELOAD": str(shim)},
+        2, *design(tmp_path, "PingPong,blocking,77,2,MPI_Barrier,0,0"), *QUICK, environment={"LD_PRELOAD": str(shim)}
     )
     assert done.returncode != 0
     assert "PingPong of 77 bytes on 2 ranks gave a wrong result" in done.stderr

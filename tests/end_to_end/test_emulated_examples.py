@@ -87,9 +87,7 @@ def test_measured_computing_comes_on_top_of_the_messages(capsys: pytest.CaptureF
     assert found(capsys, "fft")["time_s"]["mean"] > 2 * messages > 0
 
 
-def test_the_product_takes_the_time_of_its_dgemm_and_some_more_for_messages(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_product_takes_the_time_of_its_dgemm_and_some_more_for_messages(capsys: pytest.CaptureFixture[str]) -> None:
     answer = found(capsys, "summa_fortran", "--computing", "none")
     # Blocks of 500 in panels of 100: ten panels on each rank, and nothing but dgemm.
     assert {name: use["calls"] for name, use in answer["routines"].items()} == {"dgemm": 10 * RANKS}

@@ -317,7 +317,7 @@ def test_a_breakdown_tells_own_code_and_waiting_for_a_rank_that_comes_late(mpicc
     nobody = trace.peer == -2
     assert trace.size_bytes[nobody].sum() == 0
     assert {trace.names[code] for code in trace.name[nobody]} == {
-        *("MPI_Irecv", "MPI_Isend", "MPI_Sendrecv", "MPI_Sendrecv_arrival"),
+        *("MPI_Irecv", "MPI_Isend", "MPI_Sendrecv", "MPI_Sendrecv_arrival")
     }
     sent = trace.named(["MPI_Isend", "MPI_Sendrecv"])
     assert trace.size_bytes[sent].sum() == 800 * (4 + 2)

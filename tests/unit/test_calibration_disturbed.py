@@ -34,11 +34,7 @@ def test_disturbed_runs_are_repeated_at_the_end_of_their_block_and_every_attempt
     assert [
         (name, record["attempt"])
         for name, record in zip(names[BLOCK : BLOCK + 3], records[BLOCK : BLOCK + 3], strict=True)
-    ] == [
-        (names[1], 1),
-        (names[3], 1),
-        (names[3], 2),
-    ]
+    ] == [(names[1], 1), (names[3], 1), (names[3], 2)]
     assert {record["seed"] for record in records if record["name"] == names[3] and record["block"] == 0} == {
         records[3]["seed"]
     }

@@ -255,13 +255,7 @@ def test_a_given_breakpoint_next_to_an_end_is_known_as_given(place):
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"n_breakpoints": -1},
-        {"n_breakpoints": 2.5},
-        {"most_breakpoints": -1},
-        {"least_points": 0},
-    ],
+    "options", [{"n_breakpoints": -1}, {"n_breakpoints": 2.5}, {"most_breakpoints": -1}, {"least_points": 0}]
 )
 def test_numbers_that_cannot_be_are_refused_alike_for_one_series_and_for_several(options):
     x = np.arange(1.0, 21.0)

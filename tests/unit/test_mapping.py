@@ -211,10 +211,7 @@ def test_the_mapping_is_recorded_so_that_the_prediction_repeats(dahu, tmp_path):
 
     assert recorded(None) == {"mapping": "sequential"}
     assert recorded(Mapping("random", seed=3)) == {"mapping": "random", "mapping_seed": 3}
-    assert recorded(read_hostfile(tmp_path / "hosts", dahu)) == {
-        "mapping": "hostfile",
-        "mapping_slots": "2:0-2 5:0",
-    }
+    assert recorded(read_hostfile(tmp_path / "hosts", dahu)) == {"mapping": "hostfile", "mapping_slots": "2:0-2 5:0"}
     assert recorded(read_rankfile(tmp_path / "ranks", dahu)) == {
         "mapping": "rankfile",
         "mapping_slots": "1:7 2:7 3:7 4:7",

@@ -66,10 +66,7 @@ def test_a_kernel_is_found_by_name_and_threads() -> None:
     assert small.kernel("dtrsm") is None
 
 
-@pytest.mark.parametrize(
-    ("mapping", "expected"),
-    [("modulo", [0, 1, 0, 1]), ("block", [0, 0, 1, 1])],
-)
+@pytest.mark.parametrize(("mapping", "expected"), [("modulo", [0, 1, 0, 1]), ("block", [0, 0, 1, 1])])
 def test_cores_belong_to_cpus_by_modulo_or_in_blocks(mapping: str, expected: list[int]) -> None:
     nodes = override(load_platform(SMALL), {"nodes.cores": "4", "nodes.core_to_cpu": mapping}).nodes
     assert [nodes.cpu_of_core(core) for core in range(4)] == expected

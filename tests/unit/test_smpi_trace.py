@@ -241,9 +241,7 @@ def test_sizes_that_one_side_does_not_know_are_no_difference(file: Path) -> None
     from dataclasses import replace
 
     sized = replace(
-        smpi,
-        size_bytes=smpi.size_bytes + 80.0 * smpi.named(("MPI_Bcast",)),
-        metadata={"source": "recording"},
+        smpi, size_bytes=smpi.size_bytes + 80.0 * smpi.named(("MPI_Bcast",)), metadata={"source": "recording"}
     )
     found = compare_traces(sized, smpi)
     assert found.same_sizes

@@ -13,8 +13,7 @@ PROBABILITIES = [1e-10, 1e-6, 0.001, 0.025, 0.1, 0.4, 0.49999, 0.6, 0.975, 0.999
 
 
 @pytest.mark.parametrize(
-    ("degrees", "expected"),
-    [(1, 12.7062), (2, 4.30265), (4, 2.77645), (9, 2.26216), (30, 2.04227), (120, 1.97993)],
+    ("degrees", "expected"), [(1, 12.7062), (2, 4.30265), (4, 2.77645), (9, 2.26216), (30, 2.04227), (120, 1.97993)]
 )
 def test_quantiles_are_those_of_printed_tables(degrees: int, expected: float) -> None:
     assert student_quantile(0.975, degrees) == pytest.approx(expected, rel=3e-6)

@@ -5,17 +5,7 @@ import pytest
 from oracles.traces_by_hand import call, exchange, hpl_like, trace
 
 from lepaute.trace import Trace
-from lepaute.trace.breakdown import (
-    COMPUTE,
-    CONTENTION,
-    LATE,
-    OTHER,
-    OVERHEAD,
-    OWN_CODE,
-    PROBE,
-    TRANSFER,
-    breakdown_of,
-)
+from lepaute.trace.breakdown import COMPUTE, CONTENTION, LATE, OTHER, OVERHEAD, OWN_CODE, PROBE, TRANSFER, breakdown_of
 from lepaute.trace.messages import match_messages
 from lepaute.trace.report import breakdown_text
 

@@ -86,8 +86,7 @@ def test_the_tests_of_a_watch_are_those_of_judge(watch: Watch, pooled: bool) -> 
     assert_same(found, wanted)
     vector = ["a_Hz", "b_W"]
     assert_same(
-        watch.test(factors=[vector], windows=[1], pooled=pooled),
-        judge(data, LOG, [vector], windows=[1], pooled=pooled),
+        watch.test(factors=[vector], windows=[1], pooled=pooled), judge(data, LOG, [vector], windows=[1], pooled=pooled)
     )
 
 
