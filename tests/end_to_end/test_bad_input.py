@@ -4,14 +4,10 @@ import os
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 from support_limits import HANG_S
-
-from lepaute.platform import load_platform
-from lepaute.platform.io import platform_text
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -34,44 +30,8 @@ def assert_one_line(result: subprocess.CompletedProcess[str], *words: str) -> No
         assert word in result.stderr
 
 
-@pytest.fixture
-def platform_file(tmp_path: Path) -> Path:
-    path = tmp_path / "machine.yaml"
-    path.write_text(platform_text(load_platform("stampede-like")))
-    return path
-
-
-def changed(path: Path, old: str, new: str) -> Path:
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new, 1))
-    return path
-
-
 def predict(path: Path | str, *more: str) -> subprocess.CompletedProcess[str]:
     return run("predict", "hpl", "-p", str(path), "--n", "1000", *more)
-
-
-def test_a_wrong_unit_in_a_platform_is_told_with_its_line(platform_file: Path) -> None:
-    text = platform_file.read_text()
-    line = next(line for line in text.splitlines() if "latency_s:" in line)
-    value = line.split("latency_s:")[1].split(",")[0].split("}")[0].strip()
-    changed(platform_file, f"latency_s: {value}", "latency_s: 1.2us")
-    assert_one_line(predict(platform_file), "machine.yaml:", "latency_s", "1.2us", "seconds")
-
-
-def test_a_negative_latency_in_a_platform_is_told_with_its_line(platform_file: Path) -> None:
-    changed(platform_file, "latency_s: ", "latency_s: -")
-    assert_one_line(predict(platform_file), "machine.yaml:", "latency_s is -")
-
-
-def test_an_unknown_key_in_a_platform_names_the_nearest_one(platform_file: Path) -> None:
-    changed(platform_file, "latency_s:", "latencys:")
-    assert_one_line(predict(platform_file), "machine.yaml:", "latencys", "latency_s")
-
-
-def test_a_platform_that_is_not_there_is_told() -> None:
-    assert_one_line(predict("dahuu"), "dahuu", "dahu")
 
 
 def test_a_grid_larger_than_the_machine_is_refused() -> None:
@@ -104,26 +64,6 @@ def archive(tmp_path: Path) -> Path:
     with ArchiveWriter(path, {"kind": "calibration", "created": "2026-11-21T00:00:00+00:00"}) as writer:
         writer.add_bytes("observations/note.txt", b"0123456789" * 100)
     return path
-
-
-def test_an_archive_cut_short_is_refused(archive: Path, tmp_path: Path) -> None:
-    archive.write_bytes(archive.read_bytes()[:-40])
-    assert_one_line(run("fit", str(archive), "-o", str(tmp_path / "platform.yaml")), "calibration.zip")
-    assert not (tmp_path / "platform.yaml").exists()
-
-
-def test_an_archive_with_a_changed_byte_is_refused(archive: Path, tmp_path: Path) -> None:
-    content = bytearray(archive.read_bytes())
-    content[len(content) // 2] ^= 1
-    archive.write_bytes(content)
-    assert_one_line(run("archive", "verify", str(archive)), "calibration.zip")
-
-
-def test_a_zip_that_is_no_archive_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "photos.zip"
-    with zipfile.ZipFile(path, "w") as photos:
-        photos.writestr("cat.jpg", b"meow")
-    assert_one_line(run("archive", "show", str(path)), "photos.zip")
 
 
 @pytest.mark.parametrize("missing", ["mpicc", "mpirun"])

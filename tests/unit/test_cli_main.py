@@ -251,11 +251,6 @@ def test_the_only_subcommand_of_a_command_keeps_its_name(install: Install, capsy
     assert "missing command" in capsys.readouterr().err
 
 
-def test_every_command_of_the_list_has_a_module_that_runs() -> None:
-    for command in COMMANDS:
-        assert main([command.name, "--help"]) == 0, command.name
-
-
 def test_the_help_of_the_program_loads_neither_typer_nor_a_command() -> None:
     code = (
         "import sys; from lepaute.cli.main import main; main(['--help']); "

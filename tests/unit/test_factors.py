@@ -61,15 +61,6 @@ def test_performance_is_the_work_of_all_calls_over_their_time_for_each_processor
     assert set(table["cluster"]) == {"c"}
 
 
-def test_coefficients_are_those_that_the_durations_were_made_of(tmp_path: Path) -> None:
-    table = values(calibration(tmp_path / "a.zip"))
-    assert value(table, "dgemm_mnk_s", cpu=1) == pytest.approx(RATE_S[1])
-    assert value(table, "dgemm_intercept_s", cpu=1) == pytest.approx(CALL_S, rel=1e-3)
-    for factor in set(MODEL_FACTORS) - {"dgemm_mnk_s", "dgemm_intercept_s"}:
-        # no such part: at the largest size of each term it is below a nanosecond
-        assert abs(value(table, factor, cpu=1)) * 2048 ** (len(factor.split("_")[1])) < 1e-9
-
-
 def test_the_fit_of_the_residuals_is_that_of_the_deviation_between_calls_of_a_size(tmp_path: Path) -> None:
     # The two cores of a processor differ by 2 % of every duration: sd of two values is their difference / sqrt 2.
     kernels = dgemm_rows()

@@ -13,7 +13,6 @@ from lepaute.platform.io import parse_platform, platform_text, with_population
 from lepaute.platform.populations import POPULATION_OF, population_of
 from lepaute.simulate import Hpl, Layers, predict
 from lepaute.simulate.population import drawn_alike, drawn_day, drawn_nodes, drawn_scales, on_its_day, scaled
-from lepaute.stats.cholesky import lower_factor, times
 
 #: As it is without populations: sections that are null do not count.
 DAHU_SHA256 = "c4abf776bccbc73c56183ec36f165b6a8b53d46df70d5db6e1378e51224da4e6"
@@ -85,16 +84,6 @@ def test_groups_of_other_nodes_and_factors_of_other_cpus_are_dropped() -> None:
     assert platform.population is not None
     assert platform.population.group_of_node is None
     assert platform.population.scale_of_cpu is None
-
-
-def test_the_factor_of_a_covariance_gives_it_back_singular_or_not() -> None:
-    for matrix in ([[4.0, 2.0], [2.0, 3.0]], [[1.0, 2.0], [2.0, 4.0]], [[0.0, 0.0], [0.0, 9.0]]):
-        factor = lower_factor(matrix)
-        product = [[sum(a * b for a, b in zip(r, s, strict=True)) for s in factor] for r in factor]
-        assert product == [pytest.approx(row) for row in matrix]
-    assert times([[2.0, 0.0], [1.0, 3.0]], [1.0, 1.0]) == [2.0, 4.0]
-    with pytest.raises(ValueError, match="row 1"):
-        lower_factor([[1.0, 2.0], [2.0, 1.0]])
 
 
 def population(**changed: Any) -> Any:

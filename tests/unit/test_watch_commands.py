@@ -67,11 +67,6 @@ def test_a_file_is_ingested_once(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert text == "nothing new from 1 file\n"
 
 
-def test_a_file_that_is_not_there_makes_no_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "no such file" in refusal(capsys, "ingest", tmp_path / "none.csv", "--store", tmp_path / "store")
-    assert not (tmp_path / "store").exists()
-
-
 def test_a_directory_is_refused_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "days").mkdir()
     said = refusal(capsys, "ingest", tmp_path / "days", "--store", tmp_path / "store")
