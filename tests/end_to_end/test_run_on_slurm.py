@@ -3,13 +3,12 @@
 import shlex
 import signal
 import subprocess
-from collections import Counter
 from pathlib import Path
 
 import pytest
 from farms.slurm import SlurmFarm, slurm_farm
 from support_limits import HANG_S, wait_until
-from support_run import environment, lepaute_argv, run_lepaute, start_lepaute
+from support_run import environment, lepaute_argv, rows_of, run_lepaute, start_lepaute, wait_for_rows
 
 from lepaute.archive import Archive
 
@@ -36,16 +35,6 @@ def slow(tmp_path: Path) -> Path:
     script = tmp_path / "slow.py"
     script.write_text(SLOW)
     return script
-
-
-def rows_of(archive: Archive) -> Counter[str]:
-    return Counter(archive.table("observations/observations.parquet")["node"])
-
-
-def wait_for_rows(folder: Path, rows: int) -> None:
-    """Until so many rows of the running experiment are on the disk."""
-    table = folder / "x.work" / "raw" / "observations.csv"
-    wait_until(lambda: table.is_file() and table.read_text().count("\n") >= rows + 3, "rows")
 
 
 def test_the_demo_experiment_asks_for_a_job_runs_on_its_nodes_and_gives_it_back(

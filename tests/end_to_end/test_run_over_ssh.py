@@ -3,14 +3,14 @@
 import os
 import shutil
 import signal
-import subprocess
-from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from farms.sshd import SshdFarm, sshd_farm
+from support_disk import small_disk
 from support_limits import HANG_S, wait_until
-from support_run import run_lepaute, start_lepaute
+from support_run import rows_of, run_lepaute, start_lepaute, wait_for_rows
 
 from lepaute.archive import Archive
 
@@ -52,16 +52,6 @@ def slow(tmp_path: Path) -> Path:
 
 def ssh_options(farm: SshdFarm) -> list[str]:
     return ["--nodes", NODES, "--ssh-config", str(farm.ssh_config), "-o", "x.zip"]
-
-
-def wait_for_rows(folder: Path, rows: int) -> None:
-    """Until so many rows of the running experiment are on the disk."""
-    table = folder / "x.work" / "raw" / "observations.csv"
-    wait_until(lambda: table.is_file() and table.read_text().count("\n") >= rows + 3, "rows")
-
-
-def rows_of(archive: Archive) -> Counter[str]:
-    return Counter(archive.table("observations/observations.parquet")["node"])
 
 
 def test_the_demo_experiment_runs_on_all_hosts_and_leaves_a_whole_archive(ssh_nodes: SshdFarm, tmp_path: Path) -> None:
@@ -170,18 +160,10 @@ def test_two_jobs_at_once_on_the_same_hosts_do_not_collide(ssh_nodes: SshdFarm, 
     assert all(sum(rows_of(Archive.open(path)).values()) == 32 for path in archives)
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path):
-    """A file system of one mebibyte."""
-    place = tmp_path / "small"
-    place.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", place], capture_output=True, check=False
-    )
-    if mounted.returncode != 0:
-        pytest.skip("a small file system cannot be mounted here: this needs the rights of root")
-    yield place
-    subprocess.run(["umount", "--lazy", place], check=True)
+@pytest.fixture(name="small_disk")
+def mounted(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "small"):
+        yield tmp_path / "small"
 
 
 def test_a_host_whose_disk_is_full_loses_its_own_rows(farm: SshdFarm, small_disk: Path, tmp_path: Path) -> None:

@@ -20,11 +20,6 @@ COMMAND = ("predict", "hpl", "-p", "dahu", "--n", "1200", "--grid", "2x2")
 LAYER = "{source: docs/accuracy.md, relative_sd: 0.03, studies: [one cluster, another]}"
 
 
-@pytest.fixture(scope="module")
-def dahu() -> Platform:
-    return load_platform("dahu")
-
-
 def json_of(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, object]:
     assert main([*COMMAND, *options, "--json"]) == 0
     found: dict[str, object] = json.loads(capsys.readouterr().out)

@@ -13,11 +13,6 @@ from lepaute.simulate.hostfile import hostfile_slots, rankfile_slots, read_hostf
 from lepaute.simulate.mapping import Slot, permuted, splitmix64, thinned
 
 
-@pytest.fixture(scope="module")
-def dahu():  # 32 nodes, numbers 1 to 32, of 32 cores on 2 cpus; core c is on cpu c mod 2
-    return load_platform("dahu")
-
-
 def slots_of(nodes_and_cores):
     return tuple(Slot(node, core) for node, core in nodes_and_cores)
 

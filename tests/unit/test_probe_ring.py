@@ -1,27 +1,17 @@
 """The ring probe does what the design says: who speaks to whom, and what the ranks do besides."""
 
-import csv
 import os
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from support_probes import run_ring
+from support_probes import Row, read_raw, run_ring
 
 from lepaute.design import ring_design, write_design
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure import probes
 
 pytestmark = pytest.mark.machine
-Row = dict[str, str]
-
-
-@pytest.fixture(scope="module")
-def built() -> probes.Probes:
-    try:
-        return probes.build_probes()
-    except EnvironmentProblem as problem:
-        pytest.skip(f"the probes cannot be built here: {problem}")
 
 
 @pytest.fixture(scope="module")
@@ -34,12 +24,8 @@ def cores() -> list[int]:
 
 def read(files: list[Path]) -> tuple[list[dict[str, str]], list[Row]]:
     """Headers, and all rows."""
-    headers, rows = [], []
-    for path in files:
-        lines = path.read_text().splitlines()
-        headers.append(dict(line[2:].split("=", 1) for line in lines if line.startswith("#@")))
-        rows += list(csv.DictReader(line for line in lines if not line.startswith("#")))
-    return headers, rows
+    raw = [read_raw(path) for path in files]
+    return [header for header, _ in raw], [row for _, rows in raw for row in rows]
 
 
 def run_design(
