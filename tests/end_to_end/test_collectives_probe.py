@@ -50,9 +50,7 @@ def calls_of(folder: Path, ranks: int, kind: str = "") -> pandas.DataFrame:
     long_but([(family, ranks) for family in ("openmpi", "mpich") for ranks in (1, 2, 3)], *QUICK_RUNS),
     indirect=["probe"],
 )
-def test_every_operation_is_right_in_every_form_and_has_a_row_for_each_call_on_each_rank(
-    probe: MpiProbe, ranks: int, tmp_path: Path
-) -> None:
+def test_every_operation_is_right_in_every_form_and_has_a_row_for_each_call_on_each_rank(probe, ranks, tmp_path):
     """A wrong result ends the program, so that a status of 0 says that all were right; 24 bytes: whole doubles.
 
     MPICH 4.0.2 ends with "Invalid communicator" where three ranks start a persistent MPI_Scatter twice.
@@ -79,9 +77,7 @@ def test_every_operation_is_right_in_every_form_and_has_a_row_for_each_call_on_e
     ("datatype", "op"),
     [("MPI_FLOAT", "MPI_PROD"), ("MPI_LONG", "MPI_LAND"), ("MPI_INT8_T", "MPI_SUM"), ("MPI_BYTE", "MPI_BXOR")],
 )
-def test_reductions_are_right_for_their_datatype_and_operator_from_any_root(
-    open_mpi: MpiProbe, datatype: str, op: str, tmp_path: Path
-) -> None:
+def test_reductions_are_right_for_their_datatype_and_operator_from_any_root(open_mpi, datatype, op, tmp_path):
     rows = [
         f"{operation},{form},40,2,MPI_Barrier,0,0"
         for operation in (*REDUCTIONS, "Bcast", "Gather", "Scatter", "Gatherv", "Scatterv")

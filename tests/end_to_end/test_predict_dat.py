@@ -170,13 +170,7 @@ def test_hosts_and_ranks_go_where_their_files_say(tmp_path: Path) -> None:
         (("--gantt", "t.png", "--trace-steps", "7-8"), "there is no step 8 to trace; this run has steps 0 to 7"),
     ],
 )
-def test_bad_mappings_and_requests_are_one_clear_line(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: tuple[str, ...],
-    words: str,
-) -> None:
+def test_bad_mappings_and_requests_are_one_clear_line(tmp_path, monkeypatch, capsys, arguments, words):
     monkeypatch.chdir(tmp_path)
     Path("hosts").write_text("dahu-1:2\ndahu-77:2\n")
     Path("few").write_text("dahu-1:2\n")
@@ -187,9 +181,7 @@ def test_bad_mappings_and_requests_are_one_clear_line(
     assert words in err
 
 
-def test_a_long_prediction_is_announced_with_how_long_it_will_take(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_long_prediction_is_announced_with_how_long_it_will_take(monkeypatch, capsys):
     monkeypatch.setattr(estimate, "WORTH_TELLING_S", 0.0)
     monkeypatch.setattr(estimate, "WORTH_MEASURING_S", 0.0)
     assert main(["predict", "hpl", "-p", "dahu", "--n", "3000", "--grid", "4x4", "--runs", "3", "--json"]) == 0
@@ -199,9 +191,7 @@ def test_a_long_prediction_is_announced_with_how_long_it_will_take(
     assert json.loads(told.out)["application"] == "hpl"
 
 
-def test_the_announced_time_is_that_of_the_steps_that_will_be_simulated(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_announced_time_is_that_of_the_steps_that_will_be_simulated(monkeypatch, capsys):
     monkeypatch.setattr(estimate, "WORTH_MEASURING_S", 0.0)
     asked: list[float] = []
     monkeypatch.setattr(estimate, "estimated_wall_s", lambda run_s, *_: asked.append(run_s[0]) or 0.0)

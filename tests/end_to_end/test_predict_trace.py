@@ -12,9 +12,7 @@ from lepaute.trace import read_trace
 SMALL = ["predict", "hpl", "-p", "dahu", "--n", "1500", "--grid", "2x2", "--runs", "2"]
 
 
-def test_one_command_writes_the_trace_its_picture_and_perfetto_s_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_command_writes_the_trace_its_picture_and_perfetto_s_file(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main([*SMALL, "--trace", "t.parquet", "--gantt", "t.png", "--perfetto", "t.json", "--json"]) == 0
     out, err = capsys.readouterr()
@@ -42,9 +40,7 @@ def test_one_command_writes_the_trace_its_picture_and_perfetto_s_file(
     assert len(messages) == answer["simulation"]["messages"]
 
 
-def test_the_trace_of_a_large_run_is_a_part_and_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_trace_of_a_large_run_is_a_part_and_says_so(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tracing, "MOST_ROWS", 6000)
     assert main([*SMALL, "--trace", "t.parquet"]) == 0

@@ -101,9 +101,7 @@ def test_every_send_is_received_by_its_partner_with_its_size(which: str, request
 
 
 @pytest.mark.parametrize("which", ["column", "row"])
-def test_calls_of_a_rank_follow_each_other_inside_the_time_of_the_solver(
-    which: str, request: pytest.FixtureRequest
-) -> None:
+def test_calls_of_a_rank_follow_each_other_inside_the_time_of_the_solver(which, request):
     trace, solver_s = request.getfixturevalue(which)
     assert trace.start_s.min() >= 0
     assert trace.end_s.max() <= solver_s
@@ -396,9 +394,7 @@ def test_a_program_that_is_killed_leaves_what_it_did(ring: Path, tmp_path: Path)
         (("record", "--", "mpirun", "-np", "1", "false"), r"the program ended with exit status 1 before MPI_Init.*"),
     ],
 )
-def test_what_cannot_be_recorded_is_refused_in_one_line(
-    mpicc: Path, tmp_path: Path, arguments: tuple[str, ...], complaint: str
-) -> None:
+def test_what_cannot_be_recorded_is_refused_in_one_line(mpicc, tmp_path, arguments, complaint):
     done = lepaute(*arguments, folder=tmp_path)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
@@ -442,9 +438,7 @@ def test_the_kinds_of_a_recording_are_those_of_the_format(column: tuple[Trace, f
     assert all((kinds == {MPI}) == name.startswith("MPI_") for name, kinds in named.items())
 
 
-def test_a_program_of_another_library_is_recorded_with_its_own_launcher_and_refused_with_another(
-    mpicc: Path, tmp_path: Path
-) -> None:
+def test_a_program_of_another_library_is_recorded_with_its_own_launcher_and_refused_with_another(mpicc, tmp_path):
     try:
         mpich = find_library("mpich")
     except EnvironmentProblem as problem:

@@ -194,9 +194,7 @@ def test_resume_without_a_name_takes_the_last_interrupted_run(tmp_path: Path) ->
         (FAILING.replace("def run(self)", "def __init__(self, x)"), (), "leave __init__ alone"),
     ],
 )
-def test_bad_input_gets_one_line_and_leaves_nothing(
-    tmp_path: Path, text: str, arguments: tuple[str, ...], told: str
-) -> None:
+def test_bad_input_gets_one_line_and_leaves_nothing(tmp_path, text, arguments, told):
     line = one_line(run(tmp_path, text, "-q", *arguments))
     assert told in line
     assert sorted(path.name for path in tmp_path.iterdir() if path.name != "__pycache__") == ["experiment.py"]

@@ -37,9 +37,7 @@ def slow(tmp_path: Path) -> Path:
     return script
 
 
-def test_the_demo_experiment_asks_for_a_job_runs_on_its_nodes_and_gives_it_back(
-    slurm: SlurmFarm, tmp_path: Path
-) -> None:
+def test_the_demo_experiment_asks_for_a_job_runs_on_its_nodes_and_gives_it_back(slurm, tmp_path):
     options = ["--scheduler", "slurm", "--count", "3", "--walltime", "0:05:00", "--set", "replications=2"]
     done = run_lepaute("run", SCRIPTS / "memory_copy.py", *options, "-o", "x.zip", folder=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -76,9 +74,7 @@ def test_inside_of_a_job_the_same_script_uses_its_nodes_and_leaves_it(slurm: Slu
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_experiment_archives_what_there_is_and_leaves_no_job(
-    slurm: SlurmFarm, slow: Path, tmp_path: Path, number: signal.Signals
-) -> None:
+def test_an_interrupted_experiment_archives_what_there_is_and_leaves_no_job(slurm, slow, tmp_path, number):
     running = start_lepaute("run", slow, "--scheduler", "slurm", "--count", "2", "-o", "x.zip", folder=tmp_path)
     wait_for_rows(tmp_path, 6)
     running.send_signal(number)
@@ -97,9 +93,7 @@ def test_a_killed_experiment_leaves_no_job_and_no_process(slurm: SlurmFarm, slow
     wait_until(lambda: not any(map(slurm.processes, slurm.names)), "end of the processes")
 
 
-def test_a_node_that_dies_loses_its_own_further_rows_and_nothing_else(
-    slow: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_node_that_dies_loses_its_own_further_rows_and_nothing_else(slow, tmp_path, monkeypatch):
     with slurm_farm(tmp_path / "farm", nodes=3) as farm:
         farm.enter(monkeypatch)
         running = start_lepaute("run", slow, "--scheduler", "slurm", "--count", "3", "-o", "x.zip", folder=tmp_path)

@@ -75,9 +75,7 @@ def test_the_demo_experiment_runs_on_all_hosts_and_leaves_a_whole_archive(ssh_no
 
 
 @pytest.mark.parametrize("fault", ["kill", "cut"])
-def test_a_host_that_fails_loses_its_own_further_rows_and_nothing_else(
-    farm: SshdFarm, slow: Path, tmp_path: Path, fault: str
-) -> None:
+def test_a_host_that_fails_loses_its_own_further_rows_and_nothing_else(farm, slow, tmp_path, fault):
     running = start_lepaute("run", slow, *ssh_options(farm), folder=tmp_path)
     wait_for_rows(tmp_path, 12)
     getattr(farm, fault)("node3")
@@ -95,9 +93,7 @@ def test_a_host_that_fails_loses_its_own_further_rows_and_nothing_else(
     wait_until(lambda: not farm.processes("node3"), "end of the processes of node3")
 
 
-def test_when_every_host_is_gone_what_was_measured_is_archived_and_said(
-    farm: SshdFarm, slow: Path, tmp_path: Path
-) -> None:
+def test_when_every_host_is_gone_what_was_measured_is_archived_and_said(farm, slow, tmp_path):
     running = start_lepaute("run", slow, "--set", "replications=40", *ssh_options(farm), folder=tmp_path)
     wait_for_rows(tmp_path, 12)
     for name in farm.names:
@@ -196,9 +192,7 @@ class Filling(lp.Job):
     assert "No space left" in lost["why"]
 
 
-def test_a_full_disk_at_the_engine_ends_the_run_with_one_line_and_loses_nothing_written(
-    slow: Path, small_disk: Path, tmp_path: Path
-) -> None:
+def test_a_full_disk_at_the_engine_ends_the_run_with_one_line_and_loses_nothing_written(slow, small_disk, tmp_path):
     script = tmp_path / "large.py"
     script.write_text(
         """
@@ -228,9 +222,7 @@ class Large(lp.Job):
     assert len(table) >= rows - 4  # a head of two lines, the names, and the row that no longer fitted
 
 
-def test_a_clock_that_is_set_on_one_host_is_noticed_named_and_marked(
-    farm: SshdFarm, slow: Path, tmp_path: Path
-) -> None:
+def test_a_clock_that_is_set_on_one_host_is_noticed_named_and_marked(farm, slow, tmp_path):
     library = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
     if library is None:
         pytest.skip("libfaketime is not installed, with which a process is given another clock")

@@ -33,9 +33,7 @@ def test_show_and_verify_name_the_id_and_the_members(archive_file: Path, capsys:
 
 
 @pytest.mark.parametrize("command", ["show", "verify"])
-def test_a_damaged_or_missing_archive_is_one_line_and_exit_status_2(
-    archive_file: Path, capsys: pytest.CaptureFixture[str], command: str
-) -> None:
+def test_a_damaged_or_missing_archive_is_one_line_and_exit_status_2(archive_file, capsys, command):
     data = bytearray(archive_file.read_bytes())
     data[len(data) // 2] ^= 1
     archive_file.write_bytes(data)

@@ -75,9 +75,7 @@ def test_two_runs_of_one_setup_do_not_differ(tmp_path: Path) -> None:
         ({"extra": {"numactl.txt": "policy: bind\n"}}, "numactl.txt", None, ("policy: bind",)),
     ],
 )
-def test_each_change_of_all_nodes_is_named_once_with_the_node_set(
-    tmp_path: Path, changed: dict[str, Any], what: str, old: object, new: object
-) -> None:
+def test_each_change_of_all_nodes_is_named_once_with_the_node_set(tmp_path, changed, what, old, new):
     found = differences(
         experiment_archive(tmp_path / "a.zip", four()), experiment_archive(tmp_path / "b.zip", four(**changed))
     )

@@ -34,9 +34,7 @@ def separate(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_names_of_one_machine_are_measured_one_after_the_other_then_the_messages_between_them(
-    machine: FakeMachine, place: Path
-) -> None:
+def test_names_of_one_machine_are_measured_one_after_the_other_then_the_messages_between_them(machine, place):
     machine.nodes = ["a", "b", "c"]
     archive = Archive.open(calibrate(place, quick=True))
     records = archive.json("blocks.json")
@@ -77,9 +75,7 @@ def test_a_node_that_is_lost_loses_its_own_rows_and_the_campaign_goes_on(machine
 
 
 @pytest.mark.slow
-def test_machines_are_measured_at_the_same_time_and_a_failure_on_one_ends_all(
-    machine: FakeMachine, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_machines_are_measured_at_the_same_time_and_a_failure_on_one_ends_all(machine, place, monkeypatch):
     separate(monkeypatch)
     machine.nodes = ["a", "b"]
     archive = Archive.open(calibrate(place, quick=True))
@@ -102,9 +98,7 @@ def test_machines_are_measured_at_the_same_time_and_a_failure_on_one_ends_all(
     assert len(Archive.open(place.with_name("c.partial.zip")).json("blocks.json")) < 8
 
 
-def test_nodes_of_two_kinds_are_refused_before_anything_is_measured(
-    machine: FakeMachine, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nodes_of_two_kinds_are_refused_before_anything_is_measured(machine, place, monkeypatch):
     machine.nodes = ["a", "b"]
     kinds = iter(["Zen", "Haswell"])
     monkeypatch.setattr(machines, "choose_kernel_set", lambda **_options: KernelSet(next(kinds), None, 50.0, ()))

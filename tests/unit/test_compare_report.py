@@ -20,7 +20,7 @@ from lepaute.compare.wording import sentence
 from lepaute.report.axes import Axis
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    pass
 
 HOSTILE = '<img src=x onerror="alert(1)">&'
 SIZES = (0, 8, 100_000)
@@ -68,15 +68,11 @@ def test_names_are_no_markup_and_links_lead_somewhere(page_file: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [1200, 400])
-def test_the_page_opens_offline_without_a_complaint_and_fits_its_width(
-    browser: "Browser", page_file: Path, width: int
-) -> None:
+def test_the_page_opens_offline_without_a_complaint_and_fits_its_width(browser, page_file, width):
     assert min(widths_offline(browser, page_file, width)) >= 250
 
 
-def test_the_command_writes_a_page_and_data_that_say_the_same(
-    archive: Archive, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_writes_a_page_and_data_that_say_the_same(archive, tmp_path, capsys):
     page, data = tmp_path / "r.html", tmp_path / "r.json"
     assert main(["compare", str(archive.path), "--report", str(page), "--report", str(data)]) == 0
     assert f"wrote {page}" in capsys.readouterr().err

@@ -37,9 +37,7 @@ def test_writing_leaves_no_temporary_file_behind(tmp_path: Path) -> None:
         ("#@seed=3", "# seed 3", 2, "expected #@key=value"),
     ],
 )
-def test_a_wrong_line_is_named_with_its_number_and_what_was_expected(
-    tmp_path: Path, found: str, wrong: str, line: int, message: str
-) -> None:
+def test_a_wrong_line_is_named_with_its_number_and_what_was_expected(tmp_path, found, wrong, line, message):
     assert found in GOOD
     path = tmp_path / "d.csv"
     path.write_text(GOOD.replace(found, wrong))

@@ -149,9 +149,7 @@ def test_the_json_of_the_command_is_that_of_python(capsys: pytest.CaptureFixture
         ("swap=zig", "--against swap=zig: swap is 'zig'"),
     ],
 )
-def test_a_field_or_value_that_cannot_be_is_refused_in_one_line(
-    given: str, told: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_field_or_value_that_cannot_be_is_refused_in_one_line(given, told, capsys):
     assert main([*BASE, "--against", given]) == 2
     captured = capsys.readouterr()
     assert captured.err.startswith(f"lepaute: {told}")

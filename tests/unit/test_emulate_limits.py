@@ -37,9 +37,7 @@ def test_stacks_that_fit_into_no_memory_are_told(tmp_path: Path) -> None:
         check_limits(1024, 65536, None, system(tmp_path, available_kib=1 << 20))
 
 
-def test_a_shell_that_allows_less_address_space_than_the_stacks_take_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_shell_that_allows_less_address_space_than_the_stacks_take_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(resource, "getrlimit", lambda _what: (1 << 30, 1 << 30))
     with pytest.raises(EnvironmentProblem, match="ulimit -v unlimited"):
         check_limits(2048, 1024, None, system(tmp_path))

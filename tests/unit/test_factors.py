@@ -175,9 +175,7 @@ def test_of_a_resumed_run_the_window_is_that_of_its_longest_part(tmp_path: Path)
         (60.0, 50.0, "second half of a run that is over by minute 2"),
     ],
 )
-def test_a_shorter_test_has_what_there_is_of_the_window_and_another_stratum(
-    tmp_path: Path, duration_s: float, power_W: float, window: str
-) -> None:
+def test_a_shorter_test_has_what_there_is_of_the_window_and_another_stratum(tmp_path, duration_s, power_W, window):
     path = experiment(tmp_path / "a.zip", monitoring={"n1": monitored(duration_s)}, duration_s=duration_s)
     assert value(values(path), "cpu_power_W") == pytest.approx(power_W)
     assert {conditions["window"] for conditions in strata_of(Archive.open(path)).values()} == {window}
@@ -211,9 +209,7 @@ def own_rows(**columns: Any) -> pandas.DataFrame:
 @pytest.mark.parametrize(
     ("table", "columns"), [("dgemm_today", {}), ("calls", {"kernel": "dgemm"}), ("calls", {"kind": "dgemm"})]
 )
-def test_calls_of_dgemm_that_an_experiment_recorded_are_factors(
-    tmp_path: Path, table: str, columns: dict[str, str]
-) -> None:
+def test_calls_of_dgemm_that_an_experiment_recorded_are_factors(tmp_path, table, columns):
     found = values(experiment(tmp_path / "a.zip", {table: own_rows(**columns)}))
     assert value(found, "dgemm_rate_flops") == pytest.approx(expected_rate(0))
 
@@ -306,9 +302,7 @@ def test_what_is_watched_or_does_not_matter_is_the_same_stratum(tmp_path: Path, 
 
 
 @pytest.mark.parametrize(("changed", "why"), OTHER.values(), ids=OTHER.keys())
-def test_what_measures_otherwise_is_another_stratum_and_one_line_says_why(
-    tmp_path: Path, changed: dict[str, Any], why: str
-) -> None:
+def test_what_measures_otherwise_is_another_stratum_and_one_line_says_why(tmp_path, changed, why):
     before, after = calibration(tmp_path / "a.zip"), calibration(tmp_path / "b.zip", **changed)
     assert stratum(values(before), "dgemm_rate_flops") != stratum(values(after), "dgemm_rate_flops")
     (line,) = why_strata_differ(Archive.open(before), Archive.open(after), "dgemm_rate_flops")

@@ -233,9 +233,7 @@ def test_a_folder_for_outputs_is_checked_without_making_it(tmp_path: Path) -> No
     ],
     ids=" ".join,
 )
-def test_every_command_refuses_a_bad_output_before_it_works(
-    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_command_refuses_a_bad_output_before_it_works(words, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rest = ["--", "mpirun", "true"] if words[0] == "record" else []
     assert main([*words, "nowhere/file", *rest]) == 2

@@ -130,9 +130,7 @@ def test_one_run_has_no_parts(capsys: pytest.CaptureFixture[str]) -> None:
     assert "one run has none" in capsys.readouterr().err
 
 
-def test_a_layer_of_other_studies_multiplies_every_run_and_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_layer_of_other_studies_multiplies_every_run_and_is_named(tmp_path, capsys):
     (tmp_path / "layer.yaml").write_text(LAYER)
     layer = Transfer("docs/accuracy.md", 0.03, ("one cluster", "another"))
     assert read_transfer(tmp_path / "layer.yaml") == layer

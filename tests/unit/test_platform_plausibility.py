@@ -83,9 +83,7 @@ def test_predictions_repeat_what_is_implausible() -> None:
     assert any(each.startswith("implausible: network.remote.segments[0].latency_s is 1.5 s") for each in warnings)
 
 
-def test_check_tells_what_is_implausible_and_which_kernels_cost_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_tells_what_is_implausible_and_which_kernels_cost_nothing(tmp_path, capsys):
     file = tmp_path / "p.yaml"
     file.write_text(SMALL.read_text().replace("latency_s: 1.2e-06", "latency_s: 1.5"))
     assert main(["platform", "check", str(file)]) == 0
@@ -113,9 +111,7 @@ power: {idle_W: 100, computing_W: 50, communicating_W: 200}
 """
 
 
-def test_all_faults_of_a_file_are_told_in_one_go_each_with_its_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_faults_of_a_file_are_told_in_one_go_each_with_its_line(tmp_path, capsys):
     file = tmp_path / "many.yaml"
     file.write_text(MANY.lstrip())
     assert main(["platform", "check", str(file)]) == 2
@@ -136,9 +132,7 @@ def test_all_faults_of_a_file_are_told_in_one_go_each_with_its_line(
     assert len(lines) == len(expected) + 1  # and that name is missing
 
 
-def test_other_commands_tell_the_first_fault_and_how_many_more_there_are(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_commands_tell_the_first_fault_and_how_many_more_there_are(tmp_path, capsys):
     file = tmp_path / "many.yaml"
     file.write_text(MANY.lstrip())
     assert main(["platform", "show", str(file)]) == 2

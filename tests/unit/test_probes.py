@@ -88,9 +88,7 @@ def test_one_rank_makes_the_calls_that_hpl_makes(built: probes.Probes, tmp_path:
         assert _sizes(now, "dtrsm_left") == [(NB, width, NB) for _, width, _ in expected]
 
 
-def test_the_triangular_solve_at_the_end_of_a_row_applies_each_entry_above_the_diagonal_once(
-    built: probes.Probes, tmp_path: Path
-) -> None:
+def test_the_triangular_solve_at_the_end_of_a_row_applies_each_entry_above_the_diagonal_once(built, tmp_path):
     m, n, steps = 200, 230, 2
     design = _step_design(tmp_path / "d.csv", (m, n, 0, steps))
     _, rows = read_raw(run_steps(built, design, tmp_path / "raw", cpus=[_core()])[0])
@@ -131,9 +129,7 @@ def test_every_kernel_runs_inside_a_phase_and_not_beyond_its_time(built: probes.
     assert sum(float(row["duration_s"]) for row in kernels) <= sum(float(row["duration_s"]) for row in phases)
 
 
-def test_two_ranks_share_the_rows_and_call_the_transposed_swaps(
-    built: probes.Probes, two_cores: tuple[int, int], tmp_path: Path
-) -> None:
+def test_two_ranks_share_the_rows_and_call_the_transposed_swaps(built, two_cores, tmp_path):
     m, n = 256, 200
     design = _step_design(tmp_path / "d.csv", (m, n, 0, 2))
     files = run_steps(built, design, tmp_path / "raw", cpus=two_cores)
@@ -159,9 +155,7 @@ def test_two_ranks_share_the_rows_and_call_the_transposed_swaps(
 
 @pytest.mark.parametrize("rfact", ["left", "crout", "right"])
 @pytest.mark.parametrize("pfact", ["left", "crout", "right"])
-def test_each_factorisation_searches_one_pivot_a_column(
-    built: probes.Probes, tmp_path: Path, pfact: str, rfact: str
-) -> None:
+def test_each_factorisation_searches_one_pivot_a_column(built, tmp_path, pfact, rfact):
     design = _step_design(tmp_path / "d.csv", (100, 100, 0, 1))
     options = ("--pfact", pfact, "--rfact", rfact, "--nbmin", "8")
     files = run_steps(built, design, tmp_path / "raw", cpus=[_core()], options=options)
@@ -209,9 +203,7 @@ def test_all_steps_of_a_matrix_call_the_kernels_of_hpl_as_often_and_on_the_same_
             assert work == pytest.approx(uses[name].time_s / UNIT_S, rel=1e-9), name
 
 
-def test_all_steps_of_a_matrix_count_as_the_recorded_run_of_the_real_program(
-    built: probes.Probes, two_cores: tuple[int, int], tmp_path: Path
-) -> None:
+def test_all_steps_of_a_matrix_count_as_the_recorded_run_of_the_real_program(built, two_cores, tmp_path):
     run = next(run for run in counted_runs() if run.series == "columns" and (run.hpl.n, run.hpl.p) == (192, 2))
     _, counted = _counted_steps(built, run.hpl, two_cores, tmp_path, ())
     assert {name: calls for name, (calls, _) in counted.items()} == {
@@ -246,9 +238,7 @@ def _counted_steps(
     return header, counted
 
 
-def test_ranks_that_a_power_of_two_leaves_over_are_stood_for_by_a_copy_timed_apart(
-    built: probes.Probes, two_cores: tuple[int, int], tmp_path: Path
-) -> None:
+def test_ranks_that_a_power_of_two_leaves_over_are_stood_for_by_a_copy_timed_apart(built, two_cores, tmp_path):
     design = _step_design(tmp_path / "d.csv", (256, 300, 1, 2))
     for name, u in (("dlaswp05T", "transposed"), ("dlaswp05N", "no-transposed")):
         for path in run_steps(built, design, tmp_path / "raw", cpus=two_cores, options=("--u", u)):
@@ -288,9 +278,7 @@ def test_the_dgemm_probe_times_each_row_once_and_in_order(built: probes.Probes, 
     assert float(rows[0]["duration_s"]) > 2 * 300 * 200 * 128 / 1e12
 
 
-def test_each_operation_is_reported_by_the_ranks_that_time_it(
-    built: probes.Probes, two_cores: tuple[int, int], tmp_path: Path
-) -> None:
+def test_each_operation_is_reported_by_the_ranks_that_time_it(built, two_cores, tmp_path):
     operations = ["recv", "isend", "pingpong", "exchange", "iprobe", "test", "wtime"]
     reporters = {"recv": {"1"}, "isend": {"0"}, "pingpong": {"0"}}
     todo = [(name, size) for size in (0, 8, 10_000, 1 << 20) for name in operations]
@@ -305,9 +293,7 @@ def test_each_operation_is_reported_by_the_ranks_that_time_it(
 
 
 @pytest.mark.parametrize("buffers", ["cold", "warm"])
-def test_a_large_message_takes_longer_than_a_small_one(
-    built: probes.Probes, two_cores: tuple[int, int], tmp_path: Path, buffers: str
-) -> None:
+def test_a_large_message_takes_longer_than_a_small_one(built, two_cores, tmp_path, buffers):
     lines = "".join(f"{i},pingpong,{8 if i % 2 else 4 << 20}\n" for i in range(14))
     design = written(tmp_path / "d.csv", "design_row,operation,size_bytes\n" + lines)
     options = ("--buffers", buffers)
@@ -336,9 +322,7 @@ def test_a_large_message_takes_longer_than_a_small_one(
         ("", ": has no design rows"),
     ],
 )
-def test_a_bad_design_is_refused_with_file_and_line(
-    built: probes.Probes, tmp_path: Path, rows: str, complaint: str
-) -> None:
+def test_a_bad_design_is_refused_with_file_and_line(built, tmp_path, rows, complaint):
     design = written(tmp_path / "d.csv", "design_row,kind,m,n,nb,chunks,steps\n" + rows)
     # Without mpirun, which takes seconds to report a failure: MPI starts a single rank by itself.
     argv = [str(built.hpl_steps), "--design", str(design), "--out", str(tmp_path / "raw"), "--seed", "1"]
@@ -422,9 +406,7 @@ def _hpl_input(n: int, p: int, q: int, threshold: float = 16.0) -> str:
     return "HPL\ntest\nHPL.out\n" + "".join(f"{value}\n" for value in values)
 
 
-def test_the_driver_reports_a_run_whose_residual_hpl_accepts(
-    built: probes.Probes, two_cores: tuple[int, int], tmp_path: Path
-) -> None:
+def test_the_driver_reports_a_run_whose_residual_hpl_accepts(built, two_cores, tmp_path):
     written(tmp_path / "HPL.dat", _hpl_input(300, 1, 2))
     start = toolchain.start_here(2, two_cores)
     argv = [*start.argv, str(built.xhpl)]

@@ -39,9 +39,7 @@ def _is_designed(kernel: str) -> bool:
     return "swp" not in kernel and kernel != "first_touch"
 
 
-def test_processes_of_the_dgemm_probe_start_together_and_all_make_all_calls(
-    built: probes.Probes, pus: tuple[int, int], tmp_path: Path
-) -> None:
+def test_processes_of_the_dgemm_probe_start_together_and_all_make_all_calls(built, pus, tmp_path):
     # More processes than cores, as a made-up layout has them.
     files = run_dgemm(built, _dgemm_design(tmp_path, 100), tmp_path / "raw", *pus, *pus)
     assert len(files) == 4
@@ -55,9 +53,7 @@ def test_processes_of_the_dgemm_probe_start_together_and_all_make_all_calls(
     assert max(first) < min(last)
 
 
-def test_a_process_that_fails_takes_the_others_along_with_one_line(
-    built: probes.Probes, pus: tuple[int, int], tmp_path: Path
-) -> None:
+def test_a_process_that_fails_takes_the_others_along_with_one_line(built, pus, tmp_path):
     beyond = max(os.sched_getaffinity(0)) + 500
     words = ["--design", str(_dgemm_design(tmp_path, 2)), "--out", str(tmp_path / "raw"), "--seed", "1"]
     argv = [str(built.dgemm), *words, "--cpus", f"{pus[0]},{beyond},{pus[1]}"]
@@ -77,9 +73,7 @@ def test_a_process_that_fails_takes_the_others_along_with_one_line(
         (["--cpus", "0,x"], "option --cpus is '0,x'; it wants core numbers such as 0,1"),
     ],
 )
-def test_cores_that_make_no_sense_are_refused(
-    built: probes.Probes, tmp_path: Path, more: list[str], complaint: str
-) -> None:
+def test_cores_that_make_no_sense_are_refused(built, tmp_path, more, complaint):
     words = ["--design", str(_dgemm_design(tmp_path, 1)), "--out", str(tmp_path / "raw"), "--seed", "1", *more]
     done = subprocess.run([str(built.dgemm), *words], capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 2

@@ -313,9 +313,7 @@ def test_what_is_no_paje_trace_is_refused(file: Path, text: str, complaint: str)
         ("--cfg=tracing:yes", "--cfg=tracing/smpi/internals:yes", "which records each message twice"),
     ],
 )
-def test_what_cannot_be_is_refused_with_its_line(
-    file: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, complaint: str
-) -> None:
+def test_what_cannot_be_is_refused_with_its_line(file, capsys, old, new, complaint):
     plain = exchange().text()
     assert old in plain
     file.write_text(plain.replace(old, new, 1))

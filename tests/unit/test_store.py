@@ -140,9 +140,7 @@ def test_values_come_back_as_they_were_and_queries_choose_among_them(store: Stor
         ({"speed": 1.0}, "have speed, which the store does not know"),
     ],
 )
-def test_values_that_cannot_be_are_refused_and_none_is_kept(
-    store: Store, wrong: dict[str, object], message: str
-) -> None:
+def test_values_that_cannot_be_are_refused_and_none_is_kept(store, wrong, message):
     with pytest.raises(InputError, match=message):
         store.add_values(values().assign(**wrong))
     assert store.values().empty
@@ -170,9 +168,7 @@ def test_a_value_is_never_replaced(store: Store) -> None:
         ),
     ],
 )
-def test_what_differs_from_the_store_is_said_and_nothing_else(
-    store: Store, changed: dict[str, object], said: str
-) -> None:
+def test_what_differs_from_the_store_is_said_and_nothing_else(store, changed, said):
     one = values(nodes=1, jobs=1, first_job=1).iloc[:1]
     store.add_values(one)
     with pytest.raises(InputError) as refused:
@@ -223,9 +219,7 @@ def test_an_ingest_that_fails_leaves_the_store_as_it_was(where: str, tmp_path: P
     assert content(where) == before
 
 
-def test_a_store_of_version_1_is_read_and_becomes_one_of_this_version(
-    where: str, request: pytest.FixtureRequest
-) -> None:
+def test_a_store_of_version_1_is_read_and_becomes_one_of_this_version(where, request):
     if where.startswith("postgresql"):
         v1_database(where)
     else:

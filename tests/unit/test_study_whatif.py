@@ -157,9 +157,7 @@ def test_the_command_checks_a_file_and_prints_the_schema(file: Path, capsys: pyt
         (["-o", "/dev/null/x"], "/dev/null"),
     ],
 )
-def test_options_that_cannot_be_are_one_line(
-    file: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_options_that_cannot_be_are_one_line(file, options, message, capsys):
     assert main(["study", "whatif", str(file), *options]) == 2
     error = capsys.readouterr().err
     assert message in error

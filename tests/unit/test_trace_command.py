@@ -43,9 +43,7 @@ def test_each_command_writes_its_file(file: Path, tmp_path: Path, capsys: pytest
     assert {path.name for path in tmp_path.iterdir()} == {"t.parquet", "g.png", "p.json", "b.png"}
 
 
-def test_compare_exits_with_1_where_it_was_asked_for_sameness_and_finds_none(
-    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_compare_exits_with_1_where_it_was_asked_for_sameness_and_finds_none(file, tmp_path, capsys):
     write_trace(hpl_like(ranks=4, steps=5), tmp_path / "other.parquet")
     both = [str(file), str(tmp_path / "other.parquet")]
     assert main(["trace", "compare", str(file), str(file), "--same"]) == 0
@@ -74,9 +72,7 @@ def test_compare_exits_with_1_where_it_was_asked_for_sameness_and_finds_none(
         (["compare", "FILE", "none.parquet"], "none.parquet: no such file"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(
-    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], complaint: str
-) -> None:
+def test_what_cannot_be_is_refused_in_one_line(file, monkeypatch, capsys, words, complaint):
     monkeypatch.chdir(file.parent)
     assert main(["trace", *(str(file) if word == "FILE" else word for word in words)]) == 2
     told = capsys.readouterr()

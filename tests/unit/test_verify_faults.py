@@ -169,9 +169,7 @@ MOMENTS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("fault", "moment"), long_but(MOMENTS, *MOMENTS[::3]))
-def test_a_campaign_that_dies_loses_no_finished_run_and_can_be_resumed(
-    fault: str, moment: float, machine: Path, tmp_path: Path
-) -> None:
+def test_a_campaign_that_dies_loses_no_finished_run_and_can_be_resumed(fault, moment, machine, tmp_path):
     folder, output = tmp_path / "out", tmp_path / "output"
     where = ("--output-dir", str(folder))
     with small_disk(folder) if fault == "full disk" else contextlib.nullcontext():

@@ -221,9 +221,7 @@ def assert_whole(where: str, days: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kills", long_but([2, 12], 2))
-def test_a_kill_in_the_middle_of_ingest_or_test_loses_and_doubles_nothing(
-    where: str, kills: int, tmp_path: Path
-) -> None:
+def test_a_kill_in_the_middle_of_ingest_or_test_loses_and_doubles_nothing(where, kills, tmp_path):
     files = day_files(tmp_path, kills + 4)
     began = time.monotonic()
     ingest_and_test(where, files[:4])

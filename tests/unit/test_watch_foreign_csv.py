@@ -177,9 +177,7 @@ def test_the_arguments_fill_what_the_mapping_leaves_out(tmp_path: Path) -> None:
         ('start,node,"rate\n', "/t.csv:1: is no heading of CSV"),
     ],
 )
-def test_a_table_that_is_not_what_its_mapping_says_is_refused_in_one_line(
-    text: str, words: str, tmp_path: Path
-) -> None:
+def test_a_table_that_is_not_what_its_mapping_says_is_refused_in_one_line(text, words, tmp_path):
     assert words in refusal(tmp_path, text)
 
 

@@ -54,9 +54,7 @@ def log() -> Changelog:
 
 
 @pytest.mark.parametrize("r", [1, 5])
-def test_every_test_of_an_excerpt_is_what_the_formula_gives_one_by_one(
-    values: pd.DataFrame, log: Changelog, r: int
-) -> None:
+def test_every_test_of_an_excerpt_is_what_the_formula_gives_one_by_one(values, log, r):
     found = judge(values, log, windows=[r])
     alarms = 0
     for (node, cpu, factor), part in found.groupby(["node", "cpu", "factor"]):
