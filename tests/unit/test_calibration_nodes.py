@@ -115,10 +115,7 @@ def test_nodes_of_two_kinds_are_refused_before_anything_is_measured(machine, pla
             "./probe-dgemm: error while loading shared libraries: libopenblas.so.0: cannot open shared object file",
             "libopenblas.so.0 is missing, which programs built here use; install it there: apt-get install libopenbl",
         ),
-        (
-            "/lib/libc.so.6: version `GLIBC_2.38' not found",
-            "programs built here need GLIBC_2.38, and the system there is older",
-        ),
+        ("/lib/libc.so.6: version `GLIBC_2.38' not found", "programs built here need GLIBC_2.38, and the system"),
         ("Permission denied", "a program built here does not start: exit status 127: Permission denied"),
     ],
 )

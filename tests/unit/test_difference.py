@@ -73,10 +73,7 @@ def test_predictions_of_one_noise_are_refused() -> None:
     [
         (lambda: lp.predict(LARGER, SMALL, runs=3, repeat=1), "differ in runs, 2 and 3"),
         (lambda: lp.predict(LARGER, SMALL, runs=2, seed=9, repeat=1), "differ in first seed, 1 and 9"),
-        (
-            lambda: lp.predict(LARGER, SMALL, runs=2, layers=Layers(days=False), repeat=1),
-            "differ in layers, all and all but days",
-        ),
+        (lambda: lp.predict(LARGER, SMALL, runs=2, layers=Layers(days=False), repeat=1), "differ in layers, all and"),
         (
             lambda: lp.predict(lp.Stencil(cells=(8, 8, 8), grid=(1, 1, 1), cell_time_s=1e-8), SMALL, runs=2),
             "the applications are HPL and ",

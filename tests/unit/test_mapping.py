@@ -78,10 +78,7 @@ def test_a_slot_of_several_threads_takes_as_many_cores(dahu):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (
-            "dahu-1\ndahu-33\n",
-            "hosts:2: host dahu-33 is no node of platform dahu-2020-01, whose nodes have the numbers 1",
-        ),
+        ("dahu-1\ndahu-33\n", "hosts:2: host dahu-33 is no node of platform dahu-2020-01, whose nodes have the"),
         ("dahu-0", "hosts:1: host dahu-0 is no node"),
         ("frontend", "hosts:1: host frontend has no number at its end"),
         ("10.0.0.3", "hosts:1: 10.0.0.3 is an address"),
@@ -172,10 +169,7 @@ def test_a_rank_of_several_threads_takes_its_cores_or_those_behind_its_one_core(
         ("rank 0=dahu-1 slot=2:0", "ranks:1: slot=2:0: there is no cpu 2"),
         ("rank 0=dahu-1 slot=first", "ranks:1: slot=first is no list of cores"),
         ("rank 0=dahu-1 slot=5-3", "ranks:1: slot=5-3"),
-        (
-            "rank 0=dahu-1 slot=4\nrank 1=dahu-1 slot=4",
-            "ranks:2: rank 1 needs 1 core(s) and finds 0 free, rank 0 has it",
-        ),
+        ("rank 0=dahu-1 slot=4\nrank 1=dahu-1 slot=4", "ranks:2: rank 1 needs 1 core(s) and finds 0 free, rank 0 has"),
         ("rank 0=dahu-1 slot=4\nrank 0=dahu-1 slot=5", "ranks:2: rank 0 is given a second place"),
         ("rank 0=dahu-1 slot=4\nrank 2=dahu-1 slot=5", "ranks: has no line for rank 1"),
         ("rank 0=dahu-99 slot=4", "ranks:1: host dahu-99 is no node"),

@@ -128,10 +128,7 @@ def test_memory_is_understood_as_it_is_sold() -> None:
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        (
-            {"dgemm": None, "peak": "2.15T"},
-            "nodes.peak_flops_per_core is 2.15e+12 flop/s, of one core: 103 Tflop/s for",
-        ),
+        ({"dgemm": None, "peak": "2.15T"}, "nodes.peak_flops_per_core is 2.15e+12 flop/s, of one core: 103 Tflop/s"),
         ({"dgemm": "2.15T"}, "(dgemm): dgemm(4096, 4096, 128) at 2.15e+12 flop/s a core; is that of a node, or of a"),
         ({"latency": "1.5ms"}, "latency_s is 0.006 s; up to 1e-03 s are usual"),
     ],

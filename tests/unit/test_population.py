@@ -53,10 +53,7 @@ def test_a_population_survives_writing_and_reading() -> None:
         ({"covariance_temporal": [[1e-24, 0], [1e-20, 1e-16]]}, "population.covariance_temporal[1][0] is 1e-20"),
         ({"covariance_common": [[-1e-24, 0], [0, 1e-16]]}, "population.covariance_common[0][0] is -1e-24"),
         ({"groups": [content()["groups"][0]]}, "population.groups have weights that sum to 0.75"),
-        (
-            {"groups": [content()["groups"][0] | {"weight": 1, "mean": [1e-10]}]},
-            "groups[0].mean has 1 values for 2 terms",
-        ),
+        ({"groups": [content()["groups"][0] | {"weight": 1, "mean": [1e-10]}]}, "groups[0].mean has 1 values for 2"),
         ({"group_of_node": [0, 2]}, "population.group_of_node[1] is 2; groups are 0 to 1"),
         ({"covariance_log_scale": [[0.1]]}, "population.covariance_log_scale must be square, 2 x 2"),
         ({"covariance_log_scale": [[400.0, 0], [0, 0]]}, "population.covariance_log_scale has a variance of 400; "),
