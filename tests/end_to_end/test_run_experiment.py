@@ -217,12 +217,6 @@ def test_what_is_no_value_of_a_table_is_refused_with_its_line(tmp_path: Path, va
     assert "Traceback" not in done.stderr
 
 
-def test_an_archive_that_is_there_is_never_overwritten(tmp_path: Path) -> None:
-    (tmp_path / "x.zip").write_text("precious")
-    assert "or replace it with --force" in one_line(run(tmp_path, FAILING, "-q", "-o", "x.zip"))
-    assert (tmp_path / "x.zip").read_text() == "precious"
-
-
 def test_a_host_that_is_not_there_is_told_and_leaves_nothing(tmp_path: Path) -> None:
     config = tmp_path / "ssh_config"
     config.write_text("Host *\n  HostName 127.0.0.1\n  Port 1\n")

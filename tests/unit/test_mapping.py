@@ -50,11 +50,6 @@ def test_the_order_of_a_seed_is_always_the_same_one():
 ORDER_OF_SEED_1 = [4, 3, 2, 7, 5, 6, 0, 1]
 
 
-def test_a_mapping_seed_outside_its_range_is_refused():
-    with pytest.raises(InputError, match="seed of the mapping is -1"):
-        Mapping("random", seed=-1)
-
-
 @pytest.mark.parametrize(
     ("text", "slots"),
     [

@@ -91,12 +91,15 @@ def test_two_outputs_of_one_name_are_refused(words: str, folder: Path, capsys: p
 @pytest.mark.parametrize(
     "command",
     ["fit c.zip -o", "predict hpl -p p.yaml --n 100 -o", "calibrate --archive", "calibrate -o", "design p2p -o",
-     "run memory -o", "platform synthesize --nodes 2 -o", "trace gantt t.parquet -o"],
+     "run memory -o", "platform synthesize --nodes 2 -o", "trace gantt t.parquet -o",
+     "emulate hpl -p dahu --n 100 --trace", "platform export dahu --simgrid", "record -o",
+     "predict hpl -p p.yaml --n 100 --plot", "trace breakdown none.parquet --plot"],
 )  # fmt: skip
 def test_names_that_cannot_be_are_one_line_before_any_work(command, name, words, folder, capsys):
     Path("loop").symlink_to("loop")
     before = {path.name for path in folder.iterdir()}
-    assert main([*command.split(), name]) == 2
+    program = ["--", "mpirun", "true"] if command == "record -o" else []
+    assert main([*command.split(), name, *program]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.count("\n") == 1

@@ -97,25 +97,6 @@ def test_the_measured_blas_kernels_are_part_of_a_platform_and_of_its_digest() ->
         override(small, {"blas": "{coretype_env: Zen}"})
 
 
-def test_a_platform_cannot_be_written_into_a_missing_folder(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is no folder"):
-        dump_platform(load_platform(SMALL), tmp_path / "missing" / "platform.yaml")
-
-
-def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = tmp_path / "platform.yaml"
-    target.write_text("old", encoding="utf-8")
-
-    def disk_is_full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "replace", disk_is_full)
-    with pytest.raises(InputError, match="No space left"):
-        dump_platform(load_platform(SMALL), target)
-    assert target.read_text(encoding="utf-8") == "old"
-    assert list(tmp_path.iterdir()) == [target]
-
-
 def test_a_platform_is_returned_as_it_is() -> None:
     small = load_platform(SMALL)
     assert load_platform(small) is small

@@ -326,10 +326,3 @@ def test_the_command_writes_a_trace_that_the_others_read(file: Path, capsys: pyt
     assert rows(read_trace(output)) == rows(convert(file))
     assert main(["trace", "gantt", str(output), "-o", str(file.parent / "g.png")]) == 0
     assert main(["trace", "compare", str(output), str(output), "--same"]) == 0
-
-
-def test_a_file_that_is_not_there_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["trace", "convert", str(tmp_path / "none.trace"), "-o", str(tmp_path / "t.parquet")]) == 2
-    assert capsys.readouterr().err.endswith("none.trace: cannot be read: No such file or directory\n")
-    assert main(["trace", "convert", str(tmp_path), "-o", str(tmp_path / "none" / "t.parquet")]) == 2
-    assert "there is no folder" in capsys.readouterr().err

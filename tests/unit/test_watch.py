@@ -162,12 +162,6 @@ def test_a_store_without_values_has_nothing_to_test(watch: Watch) -> None:
         watch.test()
 
 
-def test_archives_and_files_of_others_are_ingested_once(watch: Watch, tmp_path: Path) -> None:
-    (tmp_path / "values.csv").write_text("a,b\n")
-    with pytest.raises(InputError, match=r"values.csv"):
-        watch.ingest([tmp_path / "values.csv"])
-
-
 def test_a_node_that_vanished_and_one_that_fails_more_often_than_its_peers_are_listed_first(watch: Watch) -> None:
     data = values(nodes=6, jobs=30, factors=("a_Hz",))
     data = data[~((data.node == "4") & (data.job.astype(int) > 20))]
