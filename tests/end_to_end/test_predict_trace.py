@@ -68,8 +68,3 @@ def test_a_prediction_says_where_the_time_goes(capsys: pytest.CaptureFixture[str
     assert "waiting for the other side" in after[1]
     shares = [float(text[1].split()[0 if text is after else 1]) for text in (where, after)]
     assert sum(shares) == pytest.approx(100.0, abs=0.11)
-
-
-def test_a_folder_that_is_not_there_is_told_before_anything_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*SMALL, "--gantt", "nowhere/t.png"]) == 2
-    assert "there is no folder nowhere" in capsys.readouterr().err

@@ -49,14 +49,6 @@ def test_the_command_line_switches_layers_off_and_the_json_says_so(capsys: pytes
     assert asked.to_dict()["parameters"] == without["parameters"]
 
 
-@pytest.mark.parametrize("names", ["foo", "", "days,,noise", "Days"])
-def test_an_unknown_layer_is_one_line(names: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*COMMAND, "--without", names]) == 2
-    complaint = capsys.readouterr().err
-    assert complaint.startswith("lepaute: there is no layer '")
-    assert complaint.count("\n") == 1
-
-
 def test_a_platform_has_the_layers_that_draw_something(dahu: Platform) -> None:
     content = dahu.model_dump() | {"days": None}
     for model in content["kernels"]:

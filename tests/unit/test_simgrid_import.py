@@ -268,14 +268,3 @@ def test_the_command_writes_a_platform_that_check_and_show_take(capsys, tmp_path
     assert main(["platform", "show", str(out)]) == 0
     assert "16 (numbers 1 to 16), 12 cores" in capsys.readouterr().out
     assert load_platform(out) == imported("taurus").platform
-
-
-def test_the_command_refuses_a_missing_file_and_a_bad_one_with_status_2(capsys, tmp_path):
-    assert main(["platform", "import", str(tmp_path / "none.xml")]) == 2
-    assert "cannot be read (No such file or directory)" in capsys.readouterr().err
-    bad = tmp_path / "bad.xml"
-    bad.write_bytes(b"\xff\xfe\x00")
-    assert main(["platform", "import", str(bad)]) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert len(printed.err.splitlines()) == 1

@@ -105,11 +105,6 @@ def test_bad_options_are_status_2_and_one_line(options, told, tmp_path, capsys):
     assert not file.exists()
 
 
-def test_an_output_that_cannot_be_written_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["platform", "synthesize", "--nodes", "2", "-o", str(tmp_path / "no" / "c.yaml")]) == 2
-    assert "there is no folder" in capsys.readouterr().err
-
-
 def daily(path: Path, days: int = 6) -> Path:
     """Eight nodes of two CPUs, the first much slower; in the names of the published tables."""
     data = simulated(dahu_like(), np.random.default_rng(5), nodes=8, days=days, slow_nodes=1, slow_by_sd=15.0)
