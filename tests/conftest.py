@@ -14,6 +14,9 @@ from support_limits import HANG_S
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+    from lepaute.measure.probes import Probes
+    from lepaute.platform import Platform
+
 pytest_plugins = ["farms.fixtures", "long_tests"]
 
 #: Lane -> the mark of its tests; those of no mark need a processor and nothing else.
@@ -81,6 +84,25 @@ def patient(opened: Callable[..., Any]) -> Callable[..., Any]:
         return found
 
     return opened_patiently
+
+
+@pytest.fixture(scope="session")
+def dahu() -> "Platform":
+    from lepaute.platform import load_platform
+
+    return load_platform("dahu")
+
+
+@pytest.fixture(scope="session")
+def built() -> "Probes":
+    """The probes, built in the cache; the source of HPL may be out of reach where tests run."""
+    from lepaute.errors import EnvironmentProblem
+    from lepaute.measure.probes import build_probes
+
+    try:
+        return build_probes()
+    except EnvironmentProblem as problem:
+        pytest.skip(f"the probes cannot be built here: {problem}")
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """Runs of the probes here, as calibrations make them on nodes."""
 
+import csv
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES, Start
 from lepaute.measure.plan import DGEMM, P2P, RING, STEPS, STEPS_COLUMN, PlannedRun
 from lepaute.measure.probes import Probes, probe_words
 
+Row = dict[str, str]
 _NOTHING = parse_design("design_row,kind,m,n,k\n0,dgemm,1,1,1\n", "nothing")
 
 
@@ -59,3 +61,15 @@ def _run(
     added = {**start.environment, **environment}
     run_command([*start.argv, *words, *options], what=what, timeout_s=HANG_S, environment=added)
     return [Path(f"{out}.r{rank}") for rank in range(run.ranks)]
+
+
+def read_raw(path: Path) -> tuple[dict[str, str], list[Row]]:
+    """Header and rows of a raw file."""
+    lines = path.read_text().splitlines()
+    header = dict(line[2:].split("=", 1) for line in lines if line.startswith("#@"))
+    return header, list(csv.DictReader(line for line in lines if not line.startswith("#")))
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path

@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
-from support_limits import HANG_S
+from support_limits import HANG_S, wait_until
 
 import lepaute
+from lepaute.archive import Archive
 
 
 def lepaute_argv(*arguments: object) -> list[str]:
@@ -45,3 +47,14 @@ def start_lepaute(*arguments: object, folder: Path, **more: str) -> "subprocess.
         text=True,
         start_new_session=True,
     )
+
+
+def rows_of(archive: Archive) -> Counter[str]:
+    """How many observations are of each node."""
+    return Counter(archive.table("observations/observations.parquet")["node"])
+
+
+def wait_for_rows(folder: Path, rows: int) -> None:
+    """Until so many rows of the running experiment are on the disk."""
+    table = folder / "x.work" / "raw" / "observations.csv"
+    wait_until(lambda: table.is_file() and table.read_text().count("\n") >= rows + 3, "rows")

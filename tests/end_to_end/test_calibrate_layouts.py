@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from long_tests import long_but
@@ -56,9 +55,7 @@ def holds_every_core(measured: Archive, layout: str, active: set[int]) -> None:
 
 
 @pytest.mark.long
-def test_every_core_of_one_socket_is_measured_under_half_and_full_load(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_core_of_one_socket_is_measured_under_half_and_full_load(tmp_path, monkeypatch):
     """Without a fit, which a layout of two sockets gets below."""
     monkeypatch.setenv(MADE_UP, "1x4")
     archive = calibrate(tmp_path / "calibration.zip", quick=True, nbs=SMALL_NBS[:1], network_bytes=SMALL_MESSAGE_BYTES)
@@ -67,12 +64,9 @@ def test_every_core_of_one_socket_is_measured_under_half_and_full_load(
 
 # 32 ranks that poll on two cores take all of both for a minute and a half.
 @pytest.mark.parametrize(
-    ("layout", "active", "grid"),
-    long_but([("2x2", {1, 2, 4}, "1x4"), ("2x16", {1, 2, 16, 32}, "4x8")]),
+    ("layout", "active", "grid"), long_but([("2x2", {1, 2, 4}, "1x4"), ("2x16", {1, 2, 16, 32}, "4x8")])
 )
-def test_every_core_of_two_sockets_is_measured_fitted_and_predicted(
-    tmp_path: Path, layout: str, active: set[int], grid: str
-) -> None:
+def test_every_core_of_two_sockets_is_measured_fitted_and_predicted(tmp_path, layout, active, grid):
     sockets, each = map(int, layout.split("x"))
     platform, archive = tmp_path / "platform.yaml", tmp_path / "calibration.zip"
     sizes = ("--nb", ",".join(map(str, SMALL_NBS)), "--network-bytes", str(SMALL_MESSAGE_BYTES))
@@ -98,9 +92,7 @@ def test_every_core_of_two_sockets_is_measured_fitted_and_predicted(
         (("--threads", "99"), "--threads 99 is more than the"),
     ],
 )
-def test_block_sizes_and_threads_that_cannot_be_are_refused(
-    tmp_path: Path, options: tuple[str, str], complaint: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_block_sizes_and_threads_that_cannot_be_are_refused(tmp_path, options, complaint, capsys):
     outputs = ("-o", str(tmp_path / "p.yaml"), "--archive", str(tmp_path / "c.zip"))
     assert main(["calibrate", "--quick", *options, *outputs]) == 2
     assert complaint in capsys.readouterr().err

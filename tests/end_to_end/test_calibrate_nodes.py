@@ -22,9 +22,7 @@ from lepaute.watch.factors import MODEL_FACTORS, factors_of
 @pytest.mark.machine
 @pytest.mark.long
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="calibration needs two cores")
-def test_two_hosts_are_calibrated_with_their_links_and_hpl_is_predicted_on_both(
-    ssh_nodes: SshdFarm, tmp_path: Path
-) -> None:
+def test_two_hosts_are_calibrated_with_their_links_and_hpl_is_predicted_on_both(ssh_nodes, tmp_path):
     nodes = ("--nodes", "node[1-2]", "--ssh-config", ssh_nodes.ssh_config)
     done = run_lepaute(
         "calibrate", "--quick", *nodes, "--switches", "node[1-4]", "-o", "two.yaml", "--archive", "c.zip",

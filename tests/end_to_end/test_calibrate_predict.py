@@ -95,9 +95,7 @@ def test_a_calibration_of_this_machine_predicts_hpl_on_it(quick_calibration: Pat
 @pytest.mark.machine
 @pytest.mark.long
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="calibration needs two cores")
-def test_a_fit_of_the_archive_is_the_platform_that_the_calibration_made(
-    quick_calibration: Path, tmp_path: Path
-) -> None:
+def test_a_fit_of_the_archive_is_the_platform_that_the_calibration_made(quick_calibration, tmp_path):
     platform, archive = quick_calibration / "platform.yaml", quick_calibration / "calibration.zip"
     again = run("fit", str(archive), "-o", str(tmp_path / "again.yaml"))
     assert again.returncode == 0, again.stderr

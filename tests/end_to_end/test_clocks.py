@@ -38,9 +38,7 @@ FEW = ("--points", "5", "--exchanges-a-point", "3", "--exchanges", "10", "--spac
 
 
 @pytest.mark.parametrize("ranks", long_but([1, 2, 3, 6, 7], 2, 3, 7))
-def test_every_method_finds_clocks_a_second_apart_on_any_number_of_ranks(
-    open_mpi: Program, ranks: int, tmp_path: Path
-) -> None:
+def test_every_method_finds_clocks_a_second_apart_on_any_number_of_ranks(open_mpi, ranks, tmp_path):
     """Two cores: ranks wait for their turns by milliseconds, which the bound of an offset covers."""
     rows = open_mpi.errors(tmp_path, ranks, "--made", "1", "--after-s", "0", "--drift", "1e-6", *FEW)
     assert len(rows) == ranks * len(METHODS)
@@ -95,9 +93,7 @@ def test_each_clock_is_read_in_nanoseconds(open_mpi: Program, clock: str, tmp_pa
         (("--drift", "1"), "--drift is 1; it must be a number from 0 to 0.01"),
     ],
 )
-def test_a_wrong_option_is_one_line_and_status_2(
-    open_mpi: Program, options: tuple[str, ...], message: str, tmp_path: Path
-) -> None:
+def test_a_wrong_option_is_one_line_and_status_2(open_mpi, options, message, tmp_path):
     done = open_mpi.run(1, "--out", str(tmp_path / "errors.csv"), *options)
     assert done.returncode == 2
     assert message in done.stderr

@@ -13,13 +13,7 @@ from support_mpi_probes import COLLECTIVES as SOURCES
 from support_mpi_probes import MpiProbe
 
 from lepaute.kit.mpi_launcher import MPICH
-from lepaute.measure.comparison.cases import (
-    NONBLOCKING,
-    OPERATIONS,
-    PERSISTENT,
-    REDUCTIONS,
-    forms_of,
-)
+from lepaute.measure.comparison.cases import NONBLOCKING, OPERATIONS, PERSISTENT, REDUCTIONS, forms_of
 from lepaute.measure.toolchain import C_FLAGS
 
 pytestmark = pytest.mark.machine
@@ -56,9 +50,7 @@ def calls_of(folder: Path, ranks: int, kind: str = "") -> pandas.DataFrame:
     long_but([(family, ranks) for family in ("openmpi", "mpich") for ranks in (1, 2, 3)], *QUICK_RUNS),
     indirect=["probe"],
 )
-def test_every_operation_is_right_in_every_form_and_has_a_row_for_each_call_on_each_rank(
-    probe: MpiProbe, ranks: int, tmp_path: Path
-) -> None:
+def test_every_operation_is_right_in_every_form_and_has_a_row_for_each_call_on_each_rank(probe, ranks, tmp_path):
     """A wrong result ends the program, so that a status of 0 says that all were right; 24 bytes: whole doubles.
 
     MPICH 4.0.2 ends with "Invalid communicator" where three ranks start a persistent MPI_Scatter twice.
@@ -85,9 +77,7 @@ def test_every_operation_is_right_in_every_form_and_has_a_row_for_each_call_on_e
     ("datatype", "op"),
     [("MPI_FLOAT", "MPI_PROD"), ("MPI_LONG", "MPI_LAND"), ("MPI_INT8_T", "MPI_SUM"), ("MPI_BYTE", "MPI_BXOR")],
 )
-def test_reductions_are_right_for_their_datatype_and_operator_from_any_root(
-    open_mpi: MpiProbe, datatype: str, op: str, tmp_path: Path
-) -> None:
+def test_reductions_are_right_for_their_datatype_and_operator_from_any_root(open_mpi, datatype, op, tmp_path):
     rows = [
         f"{operation},{form},40,2,MPI_Barrier,0,0"
         for operation in (*REDUCTIONS, "Bcast", "Gather", "Scatter", "Gatherv", "Scatterv")
@@ -164,10 +154,7 @@ def test_a_ping_pong_that_brings_back_something_else_is_not_measured(open_mpi: M
     )
     open_mpi.library.compile([*C_FLAGS, "-shared", "-fPIC", str(source), "-o", str(shim)], what="building the shim")
     done = open_mpi.run(
-        2,
-        *design(tmp_path, "PingPong,blocking,77,2,MPI_Barrier,0,0"),
-        *QUICK,
-        environment={"LD_PRELOAD": str(shim)},
+        2, *design(tmp_path, "PingPong,blocking,77,2,MPI_Barrier,0,0"), *QUICK, environment={"LD_PRELOAD": str(shim)}
     )
     assert done.returncode != 0
     assert "PingPong of 77 bytes on 2 ranks gave a wrong result" in done.stderr
@@ -195,10 +182,7 @@ def test_a_rank_that_is_killed_takes_no_finished_batch_along(open_mpi: MpiProbe,
         ("Bcst,blocking,8,3,MPI_Barrier,0,0", "operation is Bcst; choose one of none, Barrier, Bcast"),
         ("Bcast,lazy,8,3,MPI_Barrier,0,0", "form is lazy; with this library Bcast is measured blocking, nonblocking"),
         ("none,nonblocking,8,3,MPI_Barrier,0,0", "form is nonblocking; with this library none is measured blocking"),
-        (
-            "PingPong,nonblocking,8,3,MPI_Barrier,0,0",
-            "form is nonblocking; with this library PingPong is measured blocking",
-        ),
+        ("PingPong,nonblocking,8,3,MPI_Barrier,0,0", "form is nonblocking; with this library PingPong is measured"),
         ("Bcast,blocking,8,3,gong,0,0", "synchronisation is gong; choose MPI_Barrier"),
         ("Bcast,blocking,8,3,window,0,0", "window_ns is 0; window needs the length of the first window"),
         ("Bcast,blocking,-1,3,MPI_Barrier,0,0", "size_bytes"),

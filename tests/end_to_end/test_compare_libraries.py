@@ -182,9 +182,7 @@ def test_the_algorithms_that_ran_are_recorded(tmp_path: Path, monkeypatch: pytes
     assert mpich.algorithms == {**demanded, **hidden, **dict.fromkeys(linear, "unknown")}
 
 
-def test_variables_that_set_a_library_are_recorded_and_those_without_effect_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_variables_that_set_a_library_are_recorded_and_those_without_effect_are_named(tmp_path, monkeypatch):
     """One of each library, and one of UCX, which Debian's MPICH uses, is written wrongly; what is to be preloaded is
     not there."""
     monkeypatch.setenv("OMPI_MCA_coll_tuned_bcast_algorithn", "3")
@@ -214,9 +212,7 @@ def test_variables_that_set_a_library_are_recorded_and_those_without_effect_are_
     ]
 
 
-def test_operations_beyond_collective_ones_are_measured_with_both_libraries(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_operations_beyond_collective_ones_are_measured_with_both_libraries(tmp_path, capsys):
     ops = (
         "reduce_scatter,ialltoallw,allreduce_init,gather_in_place,neighbor_alltoall,put,accumulate,bandwidth,iallreduce"
     )
@@ -274,9 +270,7 @@ _MANY = {**QUICK, "ops": "scan", "sizes": "8", "calls": 200, "mpiruns": 1}
         pytest.param("mpich", "sleep(600);", 12.0, "did not end within 12 s and was ended", marks=pytest.mark.long),
     ],
 )
-def test_an_mpirun_with_a_dead_or_a_stuck_rank_is_kept_and_made_again(
-    tmp_path: Path, library: str, what: str, limit_s: float | None, message: str
-) -> None:
+def test_an_mpirun_with_a_dead_or_a_stuck_rank_is_kept_and_made_again(tmp_path, library, what, limit_s, message):
     flag = tmp_path / "once"
     shim = _ONCE.format(flag=flag, do=what)
     prefix = prefix_of(tmp_path / "shim", f"mpicc.{library}", f"mpirun.{library}", shim=shim)

@@ -49,9 +49,7 @@ def test_conditions_of_dgemm_are_factors_that_are_all_tested(tmp_path: Path) -> 
     assert {record["control"] for record in controls} >= {"scheduling"}
 
 
-def test_the_memory_hierarchy_is_measured_fitted_printed_and_drawn(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_memory_hierarchy_is_measured_fitted_printed_and_drawn(tmp_path, capsys):
     settings = ("max_bytes=4000000", "per_octave=2", "allocations=1", "blocks=2", "strides=1,8", "batch_bytes=200000")
     archive = run(tmp_path, "memory", "m.zip", *settings, "unrolls=8")
     table = archive.table("observations/observations.parquet")
@@ -97,9 +95,7 @@ def test_the_readme_names_commands_that_exist() -> None:
         ("max_byte=100000", "there is no parameter max_byte; known: allocations, batch_bytes"),
     ],
 )
-def test_a_parameter_of_memory_that_makes_no_sense_is_refused_in_one_line(
-    tmp_path: Path, setting: str, complaint: str
-) -> None:
+def test_a_parameter_of_memory_that_makes_no_sense_is_refused_in_one_line(tmp_path, setting, complaint):
     done = run_lepaute("run", "memory", "--set", setting, "-q", "-o", "m.zip", folder=tmp_path)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1

@@ -72,9 +72,7 @@ def ours(nodes: dict[str, NodeState]) -> set[str]:
 
 
 @pytest.mark.long
-def test_regressed_nodes_are_drained_within_the_limit_and_administrators_are_obeyed(
-    slurm: SlurmFarm, store: Path
-) -> None:
+def test_regressed_nodes_are_drained_within_the_limit_and_administrators_are_obeyed(slurm, store):
     try:
         # Reading a verdict changes nothing; the first check that may drain asks for a confirmation run.
         assert health(store, "n1") == (1, health(store, "n1")[1])

@@ -150,9 +150,7 @@ BOGUS = "results of BLAS are not computed"
         ("unfinished", ["it ended when 0 of 2 ranks had called MPI_Finalize"]),
     ],
 )
-def test_a_program_that_fails_or_hangs_is_told_in_one_line_and_leaves_nothing(
-    how: str, said: list[str], bad: Path, platform: Path, temporary: Path
-) -> None:
+def test_a_program_that_fails_or_hangs_is_told_in_one_line_and_leaves_nothing(how, said, bad, platform, temporary):
     line = complaint(emulate(platform, "--", bad, how))
     assert line.startswith("lepaute: bad on 2 ranks: ")
     for words in said:
@@ -178,9 +176,7 @@ def test_an_option_of_the_program_without_two_dashes_is_told_where_it_belongs(pl
         ("two", "-np is 'two'; it must be a list of whole numbers and ranges"),
     ],
 )
-def test_a_number_of_ranks_that_cannot_be_is_refused(
-    ranks: object, said: str, bad: Path, platform: Path, temporary: Path
-) -> None:
+def test_a_number_of_ranks_that_cannot_be_is_refused(ranks, said, bad, platform, temporary):
     assert said in complaint(emulate(platform, "--", bad, "none", ranks=ranks))
 
 
@@ -213,9 +209,7 @@ def test_a_program_that_is_not_there_is_named(platform: Path, temporary: Path) -
     assert "/none; name a program that was built" in complaint(emulate(platform, "--", platform.parent / "none"))
 
 
-def test_without_simgrid_the_package_is_named(
-    bad: Path, platform: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_simgrid_the_package_is_named(bad, platform, temporary, monkeypatch):
     monkeypatch.setenv("PATH", str(temporary))
     find_simgrid.cache_clear()
     try:

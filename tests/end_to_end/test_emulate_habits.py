@@ -64,9 +64,7 @@ def emulated(folder: Path, *words: object, ranks: int = 4, program: str = "bin/s
     return command("emulate", *options, "--json", "--time-pattern", r"threads: (\S+)", "--", program, *words)
 
 
-def test_each_level_of_threads_is_provided_and_openmp_has_one_thread(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_level_of_threads_is_provided_and_openmp_has_one_thread(folder, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     said = emulated(folder)
     assert said.status == 0, said.err

@@ -168,9 +168,7 @@ def test_calls_of_the_clock_cost_what_the_platform_says_and_no_more(times: Path)
 
 
 @pytest.mark.parametrize(("progress", "least_s", "most_s"), [("calls", 16e6 / 2e10, 1e-2), ("background", 0.0, 1e-5)])
-def test_a_large_message_waits_for_its_receiver_to_be_in_mpi(
-    times: Path, progress: str, least_s: float, most_s: float
-) -> None:
+def test_a_large_message_waits_for_its_receiver_to_be_in_mpi(times, progress, least_s, most_s):
     """16 MB need a millisecond or more, the dgemm of order 700 takes 34 ms."""
     found = run(times, "overlap", tiny(flow_factor=f"flow_factor: scale\n  progress: {progress}"), ranks=2)
     waited = [float(line.split()[1]) for line in found.stdout]
@@ -215,9 +213,7 @@ def test_the_time_that_a_program_prints_is_taken_where_a_pattern_says_so(times: 
         (r"(took)", SimulationError, "printed 'took'"),
     ],
 )
-def test_a_pattern_that_finds_no_number_is_refused(
-    times: Path, pattern: str, problem: type[Exception], said: str
-) -> None:
+def test_a_pattern_that_finds_no_number_is_refused(times, pattern, problem, said):
     with pytest.raises(problem, match=re.escape(said)):
         predict(Program(times, ("asked",), options=Options(value_pattern=pattern)), tiny(), runs=1)
 

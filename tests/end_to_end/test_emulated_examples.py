@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,9 +49,7 @@ def found(capsys: pytest.CaptureFixture[str], example: str, *options: str) -> di
 
 
 @pytest.mark.parametrize("example", ["halo", "cg", "fft"])
-def test_a_program_with_computing_of_its_own_gets_right_what_it_computes(
-    example: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_program_with_computing_of_its_own_gets_right_what_it_computes(example, capsys):
     assert emulate(example) == 0
     out, err = capsys.readouterr()
     printed = values(out)
@@ -65,9 +62,7 @@ def test_a_program_with_computing_of_its_own_gets_right_what_it_computes(
     assert "timed on this machine" in err
 
 
-def test_the_halo_exchange_sends_its_messages_and_has_the_checksum_of_one_rank(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_halo_exchange_sends_its_messages_and_has_the_checksum_of_one_rank(capsys):
     sums = []
     for ranks in (1, RANKS):
         assert emulate("halo", ranks=ranks) == 0
@@ -87,9 +82,7 @@ def test_measured_computing_comes_on_top_of_the_messages(capsys: pytest.CaptureF
     assert found(capsys, "fft")["time_s"]["mean"] > 2 * messages > 0
 
 
-def test_the_product_takes_the_time_of_its_dgemm_and_some_more_for_messages(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_product_takes_the_time_of_its_dgemm_and_some_more_for_messages(capsys: pytest.CaptureFixture[str]) -> None:
     answer = found(capsys, "summa_fortran", "--computing", "none")
     # Blocks of 500 in panels of 100: ten panels on each rank, and nothing but dgemm.
     assert {name: use["calls"] for name, use in answer["routines"].items()} == {"dgemm": 10 * RANKS}
@@ -113,9 +106,7 @@ def test_another_seed_is_another_run_of_the_product(capsys: pytest.CaptureFixtur
     assert [found(capsys, "summa_fortran", "--computing", "none", "--seed", "6")["time_s"]["mean"]] == times[1:2]
 
 
-def test_the_trace_of_the_halo_exchange_holds_its_calls_and_its_computing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_trace_of_the_halo_exchange_holds_its_calls_and_its_computing(tmp_path, capsys):
     trace, picture = tmp_path / "halo.parquet", tmp_path / "halo.png"
     assert emulate("halo", "--computing", "measured", "--trace", str(trace), "--gantt", str(picture)) == 0
     assert picture.read_bytes().startswith(b"\x89PNG")

@@ -85,9 +85,7 @@ def sound_bytes(tmp_path_factory: pytest.TempPathFactory) -> int:
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
-def test_a_bomb_is_read_or_refused_in_little_memory_and_without_a_traceback(
-    tmp_path: Path, bomb: str, sound_bytes: int
-) -> None:
+def test_a_bomb_is_read_or_refused_in_little_memory_and_without_a_traceback(tmp_path, bomb, sound_bytes):
     result = read(tmp_path / "bomb.zip", BOMBS[bomb]())
     assert "Traceback" not in result.stderr, result.stderr[-2000:]
     assert result.returncode == 0

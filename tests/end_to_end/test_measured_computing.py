@@ -134,9 +134,7 @@ def test_who_probes_for_a_message_has_it_when_its_sender_has_computed(folder: Pa
 
 
 @pytest.mark.machine
-def test_a_program_without_arguments_needs_no_dashes(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_program_without_arguments_needs_no_dashes(folder, tmp_path, capsys):
     program = compiled(PROBING, folder, tmp_path / "probing.c")
     words = ["emulate", "-p", "dahu", "-np", "2", "--computing", "measured"]
     assert main([*words, "--binary", str(program)]) == 0

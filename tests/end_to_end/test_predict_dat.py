@@ -139,28 +139,6 @@ def test_options_that_hpl_dat_does_not_decide_go_with_it(one_dat: Path) -> None:
     assert prediction["parameters"]["set"] == {"network.flow_factor": "scale"}
 
 
-@pytest.mark.parametrize(
-    ("line", "text", "words"),
-    [
-        (6, "1000", "HPL.dat:6: N has 1 value(s) where 2 were announced"),
-        (6, "1e5 2e5", "HPL.dat:6: N is '1e5'"),
-        (23, "1 9", "HPL.dat:23: BCAST is 9; the codes are 0 1ring, 1 1ring-modified"),
-        (11, "64 1", "dahu-2020-01"),
-    ],
-)
-def test_a_bad_hpl_dat_is_one_clear_line(tmp_path: Path, line: int, text: str, words: str) -> None:
-    lines = DAT.read_text().splitlines()
-    lines[line - 1] = text
-    if line == 11:
-        lines[11] = "64 1"
-    (tmp_path / "HPL.dat").write_text("\n".join(lines))
-    assert_one_line(run("--dat", str(tmp_path / "HPL.dat")), words)
-
-
-def test_an_hpl_dat_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:
-    assert_one_line(run("--dat", str(tmp_path / "HPL.dat")), "HPL.dat: cannot be read (No such file")
-
-
 def test_hosts_and_ranks_go_where_their_files_say(tmp_path: Path) -> None:
     (tmp_path / "hosts").write_text("dahu-3 slots=2\ndahu-5 slots=2\n")
     (tmp_path / "ranks").write_text("".join(f"rank {rank}=dahu-3 slot=0:{rank}\n" for rank in range(4)))
@@ -192,13 +170,7 @@ def test_hosts_and_ranks_go_where_their_files_say(tmp_path: Path) -> None:
         (("--gantt", "t.png", "--trace-steps", "7-8"), "there is no step 8 to trace; this run has steps 0 to 7"),
     ],
 )
-def test_bad_mappings_and_requests_are_one_clear_line(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: tuple[str, ...],
-    words: str,
-) -> None:
+def test_bad_mappings_and_requests_are_one_clear_line(tmp_path, monkeypatch, capsys, arguments, words):
     monkeypatch.chdir(tmp_path)
     Path("hosts").write_text("dahu-1:2\ndahu-77:2\n")
     Path("few").write_text("dahu-1:2\n")
@@ -209,9 +181,7 @@ def test_bad_mappings_and_requests_are_one_clear_line(
     assert words in err
 
 
-def test_a_long_prediction_is_announced_with_how_long_it_will_take(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_long_prediction_is_announced_with_how_long_it_will_take(monkeypatch, capsys):
     monkeypatch.setattr(estimate, "WORTH_TELLING_S", 0.0)
     monkeypatch.setattr(estimate, "WORTH_MEASURING_S", 0.0)
     assert main(["predict", "hpl", "-p", "dahu", "--n", "3000", "--grid", "4x4", "--runs", "3", "--json"]) == 0
@@ -221,9 +191,7 @@ def test_a_long_prediction_is_announced_with_how_long_it_will_take(
     assert json.loads(told.out)["application"] == "hpl"
 
 
-def test_the_announced_time_is_that_of_the_steps_that_will_be_simulated(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_announced_time_is_that_of_the_steps_that_will_be_simulated(monkeypatch, capsys):
     monkeypatch.setattr(estimate, "WORTH_MEASURING_S", 0.0)
     asked: list[float] = []
     monkeypatch.setattr(estimate, "estimated_wall_s", lambda run_s, *_: asked.append(run_s[0]) or 0.0)

@@ -12,9 +12,7 @@ from lepaute.trace import read_trace
 SMALL = ["predict", "hpl", "-p", "dahu", "--n", "1500", "--grid", "2x2", "--runs", "2"]
 
 
-def test_one_command_writes_the_trace_its_picture_and_perfetto_s_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_command_writes_the_trace_its_picture_and_perfetto_s_file(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main([*SMALL, "--trace", "t.parquet", "--gantt", "t.png", "--perfetto", "t.json", "--json"]) == 0
     out, err = capsys.readouterr()
@@ -42,9 +40,7 @@ def test_one_command_writes_the_trace_its_picture_and_perfetto_s_file(
     assert len(messages) == answer["simulation"]["messages"]
 
 
-def test_the_trace_of_a_large_run_is_a_part_and_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_trace_of_a_large_run_is_a_part_and_says_so(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tracing, "MOST_ROWS", 6000)
     assert main([*SMALL, "--trace", "t.parquet"]) == 0
@@ -72,8 +68,3 @@ def test_a_prediction_says_where_the_time_goes(capsys: pytest.CaptureFixture[str
     assert "waiting for the other side" in after[1]
     shares = [float(text[1].split()[0 if text is after else 1]) for text in (where, after)]
     assert sum(shares) == pytest.approx(100.0, abs=0.11)
-
-
-def test_a_folder_that_is_not_there_is_told_before_anything_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*SMALL, "--gantt", "nowhere/t.png"]) == 2
-    assert "there is no folder nowhere" in capsys.readouterr().err

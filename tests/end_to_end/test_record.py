@@ -101,9 +101,7 @@ def test_every_send_is_received_by_its_partner_with_its_size(which: str, request
 
 
 @pytest.mark.parametrize("which", ["column", "row"])
-def test_calls_of_a_rank_follow_each_other_inside_the_time_of_the_solver(
-    which: str, request: pytest.FixtureRequest
-) -> None:
+def test_calls_of_a_rank_follow_each_other_inside_the_time_of_the_solver(which, request):
     trace, solver_s = request.getfixturevalue(which)
     assert trace.start_s.min() >= 0
     assert trace.end_s.max() <= solver_s
@@ -317,7 +315,7 @@ def test_a_breakdown_tells_own_code_and_waiting_for_a_rank_that_comes_late(mpicc
     nobody = trace.peer == -2
     assert trace.size_bytes[nobody].sum() == 0
     assert {trace.names[code] for code in trace.name[nobody]} == {
-        *("MPI_Irecv", "MPI_Isend", "MPI_Sendrecv", "MPI_Sendrecv_arrival"),
+        *("MPI_Irecv", "MPI_Isend", "MPI_Sendrecv", "MPI_Sendrecv_arrival")
     }
     sent = trace.named(["MPI_Isend", "MPI_Sendrecv"])
     assert trace.size_bytes[sent].sum() == 800 * (4 + 2)
@@ -386,19 +384,14 @@ def test_a_program_that_is_killed_leaves_what_it_did(ring: Path, tmp_path: Path)
         (("record",), r"missing argument '-- mpirun \.\.\. PROGRAM'.*"),
         (("record", "--", "no-such-mpirun"), r"no-such-mpirun: no such program.*"),
         (("record", "-o", "none/t.parquet", "--", "mpirun", "true"), r".*there is no folder none; create it first"),
-        (
-            ("record", "--mpicc", "no-such-cc", "--", "mpirun", "true"),
-            r"--mpicc no-such-cc: not found; give the compiler wrapper .*",
-        ),
+        (("record", "--mpicc", "no-such-cc", "--", "mpirun", "true"), r"--mpicc no-such-cc: not found; give the"),
         (("record", "--dat", "HPL.dat", "--", "mpirun", "true"), r"--dat is for the program xhpl-lepaute.*"),
         (("record", "--", "mpirun", "-np", "1", "xhpl-lepaute"), r"HPL\.dat: No such file or directory; .*"),
         (("record", "--", "mpirun", "-np", "1", "true"), r"the program left no recording: it did not call MPI_Init.*"),
         (("record", "--", "mpirun", "-np", "1", "false"), r"the program ended with exit status 1 before MPI_Init.*"),
     ],
 )
-def test_what_cannot_be_recorded_is_refused_in_one_line(
-    mpicc: Path, tmp_path: Path, arguments: tuple[str, ...], complaint: str
-) -> None:
+def test_what_cannot_be_recorded_is_refused_in_one_line(mpicc, tmp_path, arguments, complaint):
     done = lepaute(*arguments, folder=tmp_path)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
@@ -442,9 +435,7 @@ def test_the_kinds_of_a_recording_are_those_of_the_format(column: tuple[Trace, f
     assert all((kinds == {MPI}) == name.startswith("MPI_") for name, kinds in named.items())
 
 
-def test_a_program_of_another_library_is_recorded_with_its_own_launcher_and_refused_with_another(
-    mpicc: Path, tmp_path: Path
-) -> None:
+def test_a_program_of_another_library_is_recorded_with_its_own_launcher_and_refused_with_another(mpicc, tmp_path):
     try:
         mpich = find_library("mpich")
     except EnvironmentProblem as problem:

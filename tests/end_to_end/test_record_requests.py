@@ -228,9 +228,7 @@ def test_a_receive_may_outlive_its_communicator_or_be_cancelled(library: tuple[M
     assert len(match_messages(trace).send) == 2
 
 
-def test_matched_probes_replacing_exchanges_and_new_communicators_are_recorded(
-    library: tuple[MpiLibrary, Path],
-) -> None:
+def test_matched_probes_replacing_exchanges_and_new_communicators_are_recorded(library):
     trace, _ = recorded(library, "others")
     for name in ("MPI_Cart_create", "MPI_Comm_split_type", "MPI_Intercomm_create"):
         assert trace.named([name]).sum() == 2, name
@@ -288,9 +286,7 @@ end
 
 
 @pytest.mark.parametrize("module", ["mpi", "mpi_f08"])
-def test_a_fortran_program_leaves_its_kernels_and_its_calls_or_one_true_reason(
-    library: tuple[MpiLibrary, Path], module: str
-) -> None:
+def test_a_fortran_program_leaves_its_kernels_and_its_calls_or_one_true_reason(library, module):
     found, folder = library
     if found.mpifort is None:
         pytest.skip("no Fortran compiler for this library")

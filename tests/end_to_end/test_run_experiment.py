@@ -194,9 +194,7 @@ def test_resume_without_a_name_takes_the_last_interrupted_run(tmp_path: Path) ->
         (FAILING.replace("def run(self)", "def __init__(self, x)"), (), "leave __init__ alone"),
     ],
 )
-def test_bad_input_gets_one_line_and_leaves_nothing(
-    tmp_path: Path, text: str, arguments: tuple[str, ...], told: str
-) -> None:
+def test_bad_input_gets_one_line_and_leaves_nothing(tmp_path, text, arguments, told):
     line = one_line(run(tmp_path, text, "-q", *arguments))
     assert told in line
     assert sorted(path.name for path in tmp_path.iterdir() if path.name != "__pycache__") == ["experiment.py"]
@@ -217,12 +215,6 @@ def test_what_is_no_value_of_a_table_is_refused_with_its_line(tmp_path: Path, va
     assert done.returncode == 1
     assert f"experiment.py:10: {told}" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_an_archive_that_is_there_is_never_overwritten(tmp_path: Path) -> None:
-    (tmp_path / "x.zip").write_text("precious")
-    assert "or replace it with --force" in one_line(run(tmp_path, FAILING, "-q", "-o", "x.zip"))
-    assert (tmp_path / "x.zip").read_text() == "precious"
 
 
 def test_a_host_that_is_not_there_is_told_and_leaves_nothing(tmp_path: Path) -> None:

@@ -96,9 +96,7 @@ def test_what_this_machine_cannot_do_is_a_warning_in_the_archive(tmp_path: Path)
         ("{", "is not YAML"),
     ],
 )
-def test_an_installation_file_that_makes_no_sense_is_refused_in_one_line(
-    tmp_path: Path, machine: Path, text: str, told: str
-) -> None:
+def test_an_installation_file_that_makes_no_sense_is_refused_in_one_line(tmp_path, machine, text, told):
     (tmp_path / "install.yaml").write_text(text)
     done = run_lepaute("run", "controlled.py", "--install", "install.yaml", folder=tmp_path)
     assert done.returncode == 2

@@ -3,13 +3,12 @@
 import shlex
 import signal
 import subprocess
-from collections import Counter
 from pathlib import Path
 
 import pytest
 from farms.slurm import SlurmFarm, slurm_farm
 from support_limits import HANG_S, wait_until
-from support_run import environment, lepaute_argv, run_lepaute, start_lepaute
+from support_run import environment, lepaute_argv, rows_of, run_lepaute, start_lepaute, wait_for_rows
 
 from lepaute.archive import Archive
 
@@ -38,19 +37,7 @@ def slow(tmp_path: Path) -> Path:
     return script
 
 
-def rows_of(archive: Archive) -> Counter[str]:
-    return Counter(archive.table("observations/observations.parquet")["node"])
-
-
-def wait_for_rows(folder: Path, rows: int) -> None:
-    """Until so many rows of the running experiment are on the disk."""
-    table = folder / "x.work" / "raw" / "observations.csv"
-    wait_until(lambda: table.is_file() and table.read_text().count("\n") >= rows + 3, "rows")
-
-
-def test_the_demo_experiment_asks_for_a_job_runs_on_its_nodes_and_gives_it_back(
-    slurm: SlurmFarm, tmp_path: Path
-) -> None:
+def test_the_demo_experiment_asks_for_a_job_runs_on_its_nodes_and_gives_it_back(slurm, tmp_path):
     options = ["--scheduler", "slurm", "--count", "3", "--walltime", "0:05:00", "--set", "replications=2"]
     done = run_lepaute("run", SCRIPTS / "memory_copy.py", *options, "-o", "x.zip", folder=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -87,9 +74,7 @@ def test_inside_of_a_job_the_same_script_uses_its_nodes_and_leaves_it(slurm: Slu
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_experiment_archives_what_there_is_and_leaves_no_job(
-    slurm: SlurmFarm, slow: Path, tmp_path: Path, number: signal.Signals
-) -> None:
+def test_an_interrupted_experiment_archives_what_there_is_and_leaves_no_job(slurm, slow, tmp_path, number):
     running = start_lepaute("run", slow, "--scheduler", "slurm", "--count", "2", "-o", "x.zip", folder=tmp_path)
     wait_for_rows(tmp_path, 6)
     running.send_signal(number)
@@ -108,9 +93,7 @@ def test_a_killed_experiment_leaves_no_job_and_no_process(slurm: SlurmFarm, slow
     wait_until(lambda: not any(map(slurm.processes, slurm.names)), "end of the processes")
 
 
-def test_a_node_that_dies_loses_its_own_further_rows_and_nothing_else(
-    slow: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_node_that_dies_loses_its_own_further_rows_and_nothing_else(slow, tmp_path, monkeypatch):
     with slurm_farm(tmp_path / "farm", nodes=3) as farm:
         farm.enter(monkeypatch)
         running = start_lepaute("run", slow, "--scheduler", "slurm", "--count", "3", "-o", "x.zip", folder=tmp_path)

@@ -3,14 +3,14 @@
 import os
 import shutil
 import signal
-import subprocess
-from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from farms.sshd import SshdFarm, sshd_farm
+from support_disk import small_disk
 from support_limits import HANG_S, wait_until
-from support_run import run_lepaute, start_lepaute
+from support_run import rows_of, run_lepaute, start_lepaute, wait_for_rows
 
 from lepaute.archive import Archive
 
@@ -54,16 +54,6 @@ def ssh_options(farm: SshdFarm) -> list[str]:
     return ["--nodes", NODES, "--ssh-config", str(farm.ssh_config), "-o", "x.zip"]
 
 
-def wait_for_rows(folder: Path, rows: int) -> None:
-    """Until so many rows of the running experiment are on the disk."""
-    table = folder / "x.work" / "raw" / "observations.csv"
-    wait_until(lambda: table.is_file() and table.read_text().count("\n") >= rows + 3, "rows")
-
-
-def rows_of(archive: Archive) -> Counter[str]:
-    return Counter(archive.table("observations/observations.parquet")["node"])
-
-
 def test_the_demo_experiment_runs_on_all_hosts_and_leaves_a_whole_archive(ssh_nodes: SshdFarm, tmp_path: Path) -> None:
     done = run_lepaute(
         "run", SCRIPTS / "memory_copy.py", "--set", "replications=2", *ssh_options(ssh_nodes), folder=tmp_path
@@ -85,9 +75,7 @@ def test_the_demo_experiment_runs_on_all_hosts_and_leaves_a_whole_archive(ssh_no
 
 
 @pytest.mark.parametrize("fault", ["kill", "cut"])
-def test_a_host_that_fails_loses_its_own_further_rows_and_nothing_else(
-    farm: SshdFarm, slow: Path, tmp_path: Path, fault: str
-) -> None:
+def test_a_host_that_fails_loses_its_own_further_rows_and_nothing_else(farm, slow, tmp_path, fault):
     running = start_lepaute("run", slow, *ssh_options(farm), folder=tmp_path)
     wait_for_rows(tmp_path, 12)
     getattr(farm, fault)("node3")
@@ -105,9 +93,7 @@ def test_a_host_that_fails_loses_its_own_further_rows_and_nothing_else(
     wait_until(lambda: not farm.processes("node3"), "end of the processes of node3")
 
 
-def test_when_every_host_is_gone_what_was_measured_is_archived_and_said(
-    farm: SshdFarm, slow: Path, tmp_path: Path
-) -> None:
+def test_when_every_host_is_gone_what_was_measured_is_archived_and_said(farm, slow, tmp_path):
     running = start_lepaute("run", slow, "--set", "replications=40", *ssh_options(farm), folder=tmp_path)
     wait_for_rows(tmp_path, 12)
     for name in farm.names:
@@ -170,18 +156,10 @@ def test_two_jobs_at_once_on_the_same_hosts_do_not_collide(ssh_nodes: SshdFarm, 
     assert all(sum(rows_of(Archive.open(path)).values()) == 32 for path in archives)
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path):
-    """A file system of one mebibyte."""
-    place = tmp_path / "small"
-    place.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", place], capture_output=True, check=False
-    )
-    if mounted.returncode != 0:
-        pytest.skip("a small file system cannot be mounted here: this needs the rights of root")
-    yield place
-    subprocess.run(["umount", "--lazy", place], check=True)
+@pytest.fixture(name="small_disk")
+def mounted(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "small"):
+        yield tmp_path / "small"
 
 
 def test_a_host_whose_disk_is_full_loses_its_own_rows(farm: SshdFarm, small_disk: Path, tmp_path: Path) -> None:
@@ -214,9 +192,7 @@ class Filling(lp.Job):
     assert "No space left" in lost["why"]
 
 
-def test_a_full_disk_at_the_engine_ends_the_run_with_one_line_and_loses_nothing_written(
-    slow: Path, small_disk: Path, tmp_path: Path
-) -> None:
+def test_a_full_disk_at_the_engine_ends_the_run_with_one_line_and_loses_nothing_written(slow, small_disk, tmp_path):
     script = tmp_path / "large.py"
     script.write_text(
         """
@@ -246,9 +222,7 @@ class Large(lp.Job):
     assert len(table) >= rows - 4  # a head of two lines, the names, and the row that no longer fitted
 
 
-def test_a_clock_that_is_set_on_one_host_is_noticed_named_and_marked(
-    farm: SshdFarm, slow: Path, tmp_path: Path
-) -> None:
+def test_a_clock_that_is_set_on_one_host_is_noticed_named_and_marked(farm, slow, tmp_path):
     library = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
     if library is None:
         pytest.skip("libfaketime is not installed, with which a process is given another clock")

@@ -112,9 +112,7 @@ def test_several_programs_run_on_a_node_at_once(slurm: SlurmFarm, start: Start) 
         allocation.release()
 
 
-def test_a_node_that_dies_takes_neither_the_job_nor_the_other_nodes_along(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: Start
-) -> None:
+def test_a_node_that_dies_takes_neither_the_job_nor_the_other_nodes_along(tmp_path, monkeypatch, start):
     with slurm_farm(tmp_path, nodes=2) as farm:
         farm.enter(monkeypatch)
         allocation = _acquire(Request(count=2))

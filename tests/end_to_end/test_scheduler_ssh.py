@@ -136,16 +136,6 @@ def test_a_farm_leaves_no_process_behind(tmp_path: Path, start: Start) -> None:
 
 
 @pytest.mark.parametrize(
-    "nodes",
-    ["-oProxyCommand=x", "a;b", "a b", "a\nb", "a$(b)", "a`b`", "node[1-", "node[3-1]", "", " ", "@nosuchgroup", "a|b",
-     "user@host", "node1,-v", "node[1-100000000]", "node[1-9999]x[1-9999]", "@a;touch x", "a'b", "é", "host/../x", ","],
-)  # fmt: skip
-def test_hostile_and_malformed_sets_are_refused_before_they_reach_ssh(nodes: str) -> None:
-    with pytest.raises(InputError):
-        scheduler("ssh").plan(Request(nodes=nodes))
-
-
-@pytest.mark.parametrize(
     ("request_", "named"),
     [
         (Request(), "nodes"),

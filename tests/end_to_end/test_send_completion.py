@@ -83,9 +83,7 @@ def ranks_alive(program: Path) -> list[int]:
     return alive
 
 
-def test_two_ranks_that_send_large_messages_to_each_other_first_deadlock_and_none_of_them_lives_on(
-    program: Path, tmp_path: Path
-) -> None:
+def test_two_ranks_that_send_large_messages_to_each_other_first_deadlock_and_none_of_them_lives_on(program, tmp_path):
     asker = Asker(OPEN_MPI, program, tmp_path)
     tests = [("head_to_head", 8, 0, 20), ("head_to_head", 4 << 20, 0, 20)]
     status, rows = asker.ask(tests, "--guard-s", "3")

@@ -119,9 +119,7 @@ def lone_s(platform: Platform, a: int, b: int, size_bytes: int, *, on_links: boo
 
 
 @pytest.mark.parametrize("name", PLATFORMS)
-def test_a_lone_message_takes_its_modelled_time_between_any_two_nodes(
-    name: str, programs: Path, tmp_path: Path
-) -> None:
+def test_a_lone_message_takes_its_modelled_time_between_any_two_nodes(name, programs, tmp_path):
     platform = PLATFORMS[name]()
     last = platform.nodes.count - 1
     nodes = (0, 1, platform.nodes.count // 2, last)
@@ -148,9 +146,7 @@ def test_a_message_inside_a_node_takes_its_modelled_time_and_the_envelope(progra
 
 @pytest.mark.parametrize("every_route", [False, True], ids=["one element", "every route"])
 @pytest.mark.parametrize("name", ["switch", "fat tree", "dragonfly", "torus", "graph"])
-def test_messages_sent_at_once_share_the_links_of_our_routes(
-    name: str, every_route: bool, programs: Path, tmp_path: Path
-) -> None:
+def test_messages_sent_at_once_share_the_links_of_our_routes(name, every_route, programs, tmp_path):
     platform = PLATFORMS[name]()
     count = platform.nodes.count
     half = count // 2
@@ -169,9 +165,7 @@ def test_messages_sent_at_once_share_the_links_of_our_routes(
     assert max(seen) > 1.5 * min(seen) or name in ("switch", "torus")  # else nothing was shared
 
 
-def test_with_every_route_the_latency_of_a_fat_tree_is_that_of_its_segment_on_all_routes(
-    programs: Path, tmp_path: Path
-) -> None:
+def test_with_every_route_the_latency_of_a_fat_tree_is_that_of_its_segment_on_all_routes(programs, tmp_path):
     platform = small('{kind: fat-tree, parameters: "2;4,4;1,2;1,1"}', 16, 2e-6)
     messages = [f"0:{b}:{size}" for b in (1, 2) for size in SIZES]
     seen = simulated_s(platform, (0, 1, 15), messages, programs, tmp_path, every_route=True)

@@ -110,9 +110,7 @@ def test_an_interrupt_among_the_real_runs_keeps_them_and_resume_goes_on(study: P
          ("--real-runs", "4"), "one N"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_run_here_is_refused_in_one_line_and_leaves_nothing(
-    study: Path, change: tuple[str, str], options: tuple[str, ...], words: str
-) -> None:
+def test_what_cannot_be_run_here_is_refused_in_one_line_and_leaves_nothing(study, change, options, words):
     study.write_text(study.read_text().replace(*change) if change[0] else study.read_text())
     done = tune(study, *options)
     assert done.returncode == 2, done.stderr

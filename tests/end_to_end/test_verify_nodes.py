@@ -68,9 +68,7 @@ def runs(folder: Path) -> list[dict[str, object]]:
     return list(entries(folder / "out/runs.jsonl"))
 
 
-def test_ranks_run_on_both_hosts_as_the_prediction_places_them(
-    ssh_nodes: SshdFarm, platform: Path, tmp_path: Path
-) -> None:
+def test_ranks_run_on_both_hosts_as_the_prediction_places_them(ssh_nodes, platform, tmp_path):
     done = verify(tmp_path, "-p", platform, *ssh(ssh_nodes), "--grid", "1x2", "--ranks-per-node", "1")
     assert done.returncode == 0, done.stderr
     assert "does not say its processor and BLAS kernels" in done.stderr
@@ -97,9 +95,7 @@ def test_nodes_of_slurm_are_filled_core_by_core(slurm: SlurmFarm, tmp_path: Path
     assert slurm.jobs() == []
 
 
-def test_what_does_not_fit_and_what_is_of_another_machine_is_refused(
-    ssh_nodes: SshdFarm, platform: Path, tmp_path: Path
-) -> None:
+def test_what_does_not_fit_and_what_is_of_another_machine_is_refused(ssh_nodes, platform, tmp_path):
     for options, complaint in (
         (("-p", "dahu", "--grid", "1x2"), "is the platform of another machine (cores: 32, on node1"),
         (("-p", platform, "--grid", "2x2", "--ranks-per-node", "1"), "2 nodes with 1 ranks each are too few"),

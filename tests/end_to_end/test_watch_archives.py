@@ -28,9 +28,7 @@ def archive_of(folder: Path, day: int) -> Path:
     return calibration(folder / f"day-{day:02}.zip", rows, NODES, created=start, phases=phases)
 
 
-def test_a_processor_that_became_slower_is_told_with_its_archive(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_processor_that_became_slower_is_told_with_its_archive(tmp_path, capsys):
     archives = [archive_of(tmp_path, day) for day in range(DAYS)]
     store = ["--store", str(tmp_path / "store"), "--json"]
 

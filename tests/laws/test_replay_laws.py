@@ -1,8 +1,6 @@
 """The replay gives what a watch that judges anew each day gives, whatever comes late."""
 
 import datetime as dt
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,14 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from long_tests import long_but
+from oracles.daily_judge import JOB, daily_verdicts
 
 from lepaute.watch.changelog import Changelog, Event, NodeSet, Outlier
 from lepaute.watch.judging.judge import judge
 from lepaute.watch.judging.replay import replay
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "oracles"))
-
-from daily_judge import JOB, daily_verdicts
 
 DAYS = 7
 NODES = [("c", "1"), ("c", "2"), ("d", "1")]

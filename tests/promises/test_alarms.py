@@ -1,20 +1,15 @@
 """The promises of alarms: at most 5 % of them are false, whatever the noise, and changes are found within days."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from long_tests import long_but
 from scipy import stats
+from support.null_streams import CPUS, FLEETS, KINDS, autoregressive, evidence, null_streams, raw_p_values
 
 from lepaute.errors import InputError
 from lepaute.stats.change_evidence import FEWEST, HEAVY_SCALE, SHIFTS, log_factors, moderated
 from lepaute.stats.multiple_tests import LEVEL, OnlineFdr
 from lepaute.watch.alarms.sizes import size_of_change
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "validation"))
-from support.null_streams import CPUS, FLEETS, KINDS, autoregressive, evidence, null_streams, raw_p_values
 
 STREAMS = 2000
 #: A watch of one stream: half of the level is that of its first hypothesis.

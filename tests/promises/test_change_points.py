@@ -1,20 +1,15 @@
 """The promises of proposed events: rarely any where nothing changes, and sizes and dates that hold what they say."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from long_tests import long_but
 from scipy import stats
+from support.fleets import BEGIN_S, DAY_S, NOISE, fleet_values
+from support.null_streams import CPUS, KINDS, autoregressive, null_streams
 
 from lepaute.watch.judging.judge import judge
 from lepaute.watch.proposals.change_points import LEVEL, find_change_points
 from lepaute.watch.proposals.day_events import day_events
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "validation"))
-from support.fleets import BEGIN_S, DAY_S, NOISE, fleet_values
-from support.null_streams import CPUS, KINDS, autoregressive, null_streams
 
 
 def most(chance: float, count: int) -> int:

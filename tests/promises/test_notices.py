@@ -1,19 +1,14 @@
 """The promises of notices: rarely any where nothing is wrong."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from long_tests import long_but
 from scipy import stats
+from support.fleets import fleet_values
+from support.null_streams import autoregressive
 
 from lepaute.watch.notices.notice import ABSENT, UNLIKE_PEERS, notices
 from lepaute.watch.proposals.change_points import LEVEL
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "validation"))
-from support.fleets import fleet_values
-from support.null_streams import autoregressive
 
 
 @pytest.mark.slow

@@ -1,20 +1,16 @@
 """Intervals of a planned change hold what they say, where a textbook's t-test does not."""
 
 import datetime as dt
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
+from support.fleets import NOISE, fleet_values
+from support.null_streams import autoregressive
 
 from lepaute.errors import InputError
 from lepaute.watch.changelog import Changelog, Event, NodeSet
 from lepaute.watch.proposals.planned_change import before_after
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "validation"))
-from support.fleets import NOISE, fleet_values
-from support.null_streams import autoregressive
 
 MACHINES, CHANGE = 16, -2.0  # standard deviations
 

@@ -7,7 +7,6 @@ import pytest
 
 from lepaute.archive import ArchiveWriter
 from lepaute.cli.main import main
-from lepaute.design import p2p_design, read_design
 
 
 @pytest.fixture
@@ -34,9 +33,7 @@ def test_show_and_verify_name_the_id_and_the_members(archive_file: Path, capsys:
 
 
 @pytest.mark.parametrize("command", ["show", "verify"])
-def test_a_damaged_or_missing_archive_is_one_line_and_exit_status_2(
-    archive_file: Path, capsys: pytest.CaptureFixture[str], command: str
-) -> None:
+def test_a_damaged_or_missing_archive_is_one_line_and_exit_status_2(archive_file, capsys, command):
     data = bytearray(archive_file.read_bytes())
     data[len(data) // 2] ^= 1
     archive_file.write_bytes(data)
@@ -46,21 +43,3 @@ def test_a_damaged_or_missing_archive_is_one_line_and_exit_status_2(
         assert printed.out == ""
         assert printed.err.count("\n") == 1
         assert str(file) in printed.err
-
-
-def test_design_writes_the_same_table_to_a_file_and_to_standard_output(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["design", "p2p", "--seed", "7"]) == 0
-    assert capsys.readouterr().out == p2p_design(7).to_csv()
-    for kind in ("p2p", "dgemm", "hpl-step"):
-        assert main(["design", kind, "--seed", "7", "--out", str(tmp_path / kind)]) == 0
-        assert len(read_design(tmp_path / kind)) > 10
-    assert (tmp_path / "p2p").read_text() == p2p_design(7).to_csv()
-
-
-def test_impossible_designs_are_one_line_and_exit_status_2(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["design", "hpl-step", "--nb", "9000"]) == 2
-    assert main(["design", "dgemm", "--lowest", "0"]) == 2
-    assert main(["design", "p2p", "--max-bytes", "0"]) == 2
-    assert capsys.readouterr().err.count("\n") == 3

@@ -74,9 +74,7 @@ def test_two_runs_of_one_setup_do_not_differ(tmp_path: Path) -> None:
         ({"extra": {"numactl.txt": "policy: bind\n"}}, "numactl.txt", None, ("policy: bind",)),
     ],
 )
-def test_each_change_of_all_nodes_is_named_once_with_the_node_set(
-    tmp_path: Path, changed: dict[str, Any], what: str, old: object, new: object
-) -> None:
+def test_each_change_of_all_nodes_is_named_once_with_the_node_set(tmp_path, changed, what, old, new):
     found = differences(
         experiment_archive(tmp_path / "a.zip", four()), experiment_archive(tmp_path / "b.zip", four(**changed))
     )
@@ -112,10 +110,7 @@ def test_a_node_that_is_otherwise_is_named_between_the_sides_and_within_one(tmp_
     assert differences(a, b) == {"node4 BIOS Version": ("2.8.2", "2.10.1")}
     assert (
         report(a, b)[-2:]
-        == [
-            "nodes of B that differ from each other (1)",
-            "  BIOS Version: node[1-3] 2.8.2;  node4 2.10.1",
-        ]
+        == ["nodes of B that differ from each other (1)", "  BIOS Version: node[1-3] 2.8.2;  node4 2.10.1"]
         or report(a, b)[-1] == "  BIOS Version: node[1-3] 2.8.2; node4 2.10.1"
     )
 

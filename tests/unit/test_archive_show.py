@@ -88,9 +88,7 @@ def test_an_interrupted_experiment_without_a_failure_says_so(tmp_path: Path) -> 
     assert any("lepaute run croaring.py --resume -o" in line for line in lines)
 
 
-def test_what_a_strangers_archive_says_cannot_command_the_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_strangers_archive_says_cannot_command_the_terminal(tmp_path, capsys):
     evil = "\x1b]0;owned\x07\x1b[2J\u202e\r\nFAKE"
     path = failed_archive(
         tmp_path / "a.zip",
@@ -148,9 +146,7 @@ def test_json_keeps_its_keys_and_members_lists_all(tmp_path: Path, capsys: pytes
     assert all(name in printed for name in Archive.open(path).members())
 
 
-def test_verify_checks_several_files_and_goes_on_after_a_bad_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_verify_checks_several_files_and_goes_on_after_a_bad_one(tmp_path, capsys):
     good, failed, bad = (tmp_path / f"{name}.zip" for name in ("good", "failed", "bad"))
     experiment_archive(good)
     failed_archive(failed)

@@ -8,7 +8,7 @@ from support_archive import failed_archive
 from lepaute.archive import Archive, ArchiveWriter
 from lepaute.archive.crate_check import check_crate
 from lepaute.archive.extraction import extract
-from lepaute.errors import ArchiveError, InputError
+from lepaute.errors import ArchiveError
 
 METADATA = {"kind": "calibration", "created": "2026-11-21T06:00:00+00:00", "host": "node-1", "lepaute_version": "0"}
 
@@ -60,9 +60,7 @@ def test_a_name_can_be_used_once_only(tmp_path: Path) -> None:
             writer.add_bytes("a", b"")
 
 
-def test_what_a_reader_would_refuse_for_its_size_is_refused_while_it_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_reader_would_refuse_for_its_size_is_refused_while_it_is_written(tmp_path, monkeypatch):
     """The rest of the archive is kept: the one member that is too much is named when it is added."""
     monkeypatch.setattr("lepaute.archive.writer.MOST_BYTES", (1 << 30) + 3_000_000)
     (tmp_path / "big").write_bytes(bytes(range(256)) * 8000)
@@ -80,11 +78,6 @@ def test_metadata_without_kind_or_date_are_refused(tmp_path: Path) -> None:
     for key in ("kind", "created"):
         with pytest.raises(ArchiveError, match=f"lack {key}"):
             ArchiveWriter(tmp_path / "a.zip", {k: v for k, v in METADATA.items() if k != key})
-
-
-def test_a_folder_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is no folder"), ArchiveWriter(tmp_path / "no" / "a.zip", METADATA):
-        pass
 
 
 def test_the_rocrate_package_opens_what_we_write(tmp_path: Path) -> None:

@@ -20,9 +20,7 @@ from lepaute.measure.kernel_set import KernelSet
 pytest_plugins = ["support_calibration_fixtures"]
 
 
-def test_a_calibration_holds_designs_raw_files_observations_blocks_commands_and_environment(
-    machine: FakeMachine, place: Path
-) -> None:
+def test_a_calibration_holds_designs_raw_files_observations_blocks_commands_and_environment(machine, place):
     shares: list[float] = []
     path = calibrate(place, quick=True, seed=5, progress=lambda _what, share: shares.append(share))
     archive = Archive.open(path)
@@ -58,9 +56,7 @@ def test_a_calibration_holds_designs_raw_files_observations_blocks_commands_and_
     assert names_in(place) == ["c.zip"]
 
 
-def test_probes_that_ran_other_kernels_than_those_chosen_end_the_campaign(
-    machine: FakeMachine, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_probes_that_ran_other_kernels_than_those_chosen_end_the_campaign(machine, place, monkeypatch):
     monkeypatch.setattr(machines, "choose_kernel_set", lambda **_options: KernelSet("Haswell", "Haswell", 50.0, ()))
     with pytest.raises(EnvironmentProblem, match="ran the Zen kernels of OpenBLAS instead of Haswell"):
         calibrate(place, quick=True)
@@ -76,9 +72,7 @@ def test_a_place_that_cannot_be_written_and_an_impossible_seed_are_refused_befor
 
 
 @pytest.mark.slow
-def test_a_made_up_layout_has_all_its_cores_in_the_archive(
-    machine: FakeMachine, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_made_up_layout_has_all_its_cores_in_the_archive(machine, place, monkeypatch):
     monkeypatch.setenv("LEPAUTE_LAYOUT", "2x4")
     archive = Archive.open(calibrate(place, quick=True))
     layout = archive.about.machines["alone"].layout

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support_calibration import BLOCK, KINDS, LIMITS, RUNS, SEMANTIC_ROUNDS, TWO, FakeMachine, disturb, fake_machine
+from support_calibration import BLOCK, KINDS, LIMITS, RUNS, SEMANTIC_ROUNDS, TWO, disturb, fake_machine
 
 from lepaute.archive import Archive
 from lepaute.errors import EnvironmentProblem
@@ -21,9 +21,7 @@ from lepaute.measure.plan import QUICK, PlannedRun, plan
 pytest_plugins = ["support_calibration_fixtures"]
 
 
-def test_disturbed_runs_are_repeated_at_the_end_of_their_block_and_every_attempt_is_kept(
-    machine: FakeMachine, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_disturbed_runs_are_repeated_at_the_end_of_their_block_and_every_attempt_is_kept(machine, place, monkeypatch):
     # Two runs of the first block are disturbed, and of their repetitions the second: a third follows.
     first_again = BLOCK
     disturb(monkeypatch, {1, 3, first_again + 1})
@@ -34,11 +32,7 @@ def test_disturbed_runs_are_repeated_at_the_end_of_their_block_and_every_attempt
     assert [
         (name, record["attempt"])
         for name, record in zip(names[BLOCK : BLOCK + 3], records[BLOCK : BLOCK + 3], strict=True)
-    ] == [
-        (names[1], 1),
-        (names[3], 1),
-        (names[3], 2),
-    ]
+    ] == [(names[1], 1), (names[3], 1), (names[3], 2)]
     assert {record["seed"] for record in records if record["name"] == names[3] and record["block"] == 0} == {
         records[3]["seed"]
     }
@@ -55,9 +49,7 @@ def test_disturbed_runs_are_repeated_at_the_end_of_their_block_and_every_attempt
     ]
 
 
-def test_load_that_stays_costs_no_more_time_than_a_part_of_the_campaign(
-    machine: FakeMachine, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_load_that_stays_costs_no_more_time_than_a_part_of_the_campaign(machine, place, monkeypatch):
     disturb(monkeypatch, set(range(100)), wall_s=1.0)
     archive = Archive.open(calibrate(place, quick=True))
     numbers = collections.Counter(record["attempt"] for record in json.loads(archive.read_bytes("blocks.json")))
@@ -87,9 +79,7 @@ def test_a_repetition_that_would_last_too_long_is_left_for_one_that_fits() -> No
     assert "1 of 1 probe runs were disturbed" in (disturbance_warning([replace(ended, disturbed=True)]) or "")
 
 
-def test_sentinels_are_run_between_the_probes_on_all_cores_and_have_a_table_of_their_own(
-    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sentinels_are_run_between_the_probes_on_all_cores_and_have_a_table_of_their_own(tmp_path, place, monkeypatch):
     machine = fake_machine(tmp_path / "programs", monkeypatch, os.getpid(), sentinels=True)
     monkeypatch.setattr(sentinels, "gap_s", lambda _cost_s: 0.0)
     machine.break_at(7, "fail")

@@ -1,9 +1,7 @@
 """Messages in a calibration: how large they are, how long they may take, and tests of sends that hang."""
 
-from pathlib import Path
-
 import pytest
-from support_calibration import TWO, FakeMachine
+from support_calibration import TWO
 
 from lepaute.archive import Archive
 from lepaute.measure.calibration.attempt import limit_of
@@ -16,9 +14,7 @@ pytest_plugins = ["support_calibration_fixtures"]
 
 
 @pytest.mark.slow
-def test_tests_of_sends_that_hang_are_answers_and_any_other_failure_of_theirs_is_told(
-    machine: FakeMachine, place: Path
-) -> None:
+def test_tests_of_sends_that_hang_are_answers_and_any_other_failure_of_theirs_is_told(machine, place):
     def limit(archive: Archive) -> float:
         return semantic_limits(rows_of(archive.table("observations/semantics.parquet"))).detached_up_to_bytes
 

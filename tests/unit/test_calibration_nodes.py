@@ -33,9 +33,7 @@ def separate(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_names_of_one_machine_are_measured_one_after_the_other_then_the_messages_between_them(
-    machine: FakeMachine, place: Path
-) -> None:
+def test_names_of_one_machine_are_measured_one_after_the_other_then_the_messages_between_them(machine, place):
     machine.nodes = ["a", "b", "c"]
     archive = Archive.open(calibrate(place, quick=True))
     records = archive.json("blocks.json")
@@ -76,9 +74,7 @@ def test_a_node_that_is_lost_loses_its_own_rows_and_the_campaign_goes_on(machine
 
 
 @pytest.mark.slow
-def test_machines_are_measured_at_the_same_time_and_a_failure_on_one_ends_all(
-    machine: FakeMachine, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_machines_are_measured_at_the_same_time_and_a_failure_on_one_ends_all(machine, place, monkeypatch):
     separate(monkeypatch)
     machine.nodes = ["a", "b"]
     archive = Archive.open(calibrate(place, quick=True))
@@ -101,9 +97,7 @@ def test_machines_are_measured_at_the_same_time_and_a_failure_on_one_ends_all(
     assert len(Archive.open(place.with_name("c.partial.zip")).json("blocks.json")) < 8
 
 
-def test_nodes_of_two_kinds_are_refused_before_anything_is_measured(
-    machine: FakeMachine, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nodes_of_two_kinds_are_refused_before_anything_is_measured(machine, place, monkeypatch):
     machine.nodes = ["a", "b"]
     kinds = iter(["Zen", "Haswell"])
     monkeypatch.setattr(machines, "choose_kernel_set", lambda **_options: KernelSet(next(kinds), None, 50.0, ()))
@@ -120,10 +114,7 @@ def test_nodes_of_two_kinds_are_refused_before_anything_is_measured(
             "./probe-dgemm: error while loading shared libraries: libopenblas.so.0: cannot open shared object file",
             "libopenblas.so.0 is missing, which programs built here use; install it there: apt-get install libopenbl",
         ),
-        (
-            "/lib/libc.so.6: version `GLIBC_2.38' not found",
-            "programs built here need GLIBC_2.38, and the system there is older",
-        ),
+        ("/lib/libc.so.6: version `GLIBC_2.38' not found", "programs built here need GLIBC_2.38, and the system"),
         ("Permission denied", "a program built here does not start: exit status 127: Permission denied"),
     ],
 )

@@ -15,9 +15,7 @@ pytest_plugins = ["support_calibration_fixtures"]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["interrupt", "fail"])
-def test_what_was_measured_before_a_failure_or_ctrl_c_is_archived_as_partial_and_gone_on_from(
-    machine: FakeMachine, place: Path, how: str
-) -> None:
+def test_what_was_measured_before_a_failure_or_ctrl_c_is_archived_as_partial_and_gone_on_from(machine, place, how):
     place.write_bytes(b"an older archive")
     machine.break_at(BLOCK, how)
     with pytest.raises(KeyboardInterrupt if how == "interrupt" else EnvironmentProblem) as caught:
@@ -55,9 +53,7 @@ def test_what_an_engine_leaves_can_be_archived_without_it(machine: FakeMachine, 
 
 
 @pytest.mark.slow
-def test_messages_that_no_probe_sends_are_refused_and_a_calibration_goes_on_with_those_it_began_with(
-    machine: FakeMachine, place: Path
-) -> None:
+def test_messages_that_no_probe_sends_are_refused_and_a_calibration_goes_on_with_those_it_began_with(machine, place):
     for size in (1, (1 << 30) + 1):
         with pytest.raises(InputError, match=f"the largest message is {size} bytes; give"):
             calibrate(place, quick=True, network_bytes=size)
@@ -72,9 +68,7 @@ def test_messages_that_no_probe_sends_are_refused_and_a_calibration_goes_on_with
 
 
 @pytest.mark.slow
-def test_a_calibration_goes_on_with_the_block_sizes_and_threads_that_it_began_with(
-    machine: FakeMachine, place: Path
-) -> None:
+def test_a_calibration_goes_on_with_the_block_sizes_and_threads_that_it_began_with(machine, place):
     for wrong in ({"nbs": ()}, {"nbs": (64, 64)}, {"nbs": (5000,)}, {"threads": (0,)}, {"threads": (1, 2000)}):
         with pytest.raises(InputError, match="give different numbers from 1 to"):
             calibrate(place, quick=True, **wrong)
@@ -92,9 +86,7 @@ def test_a_calibration_goes_on_with_the_block_sizes_and_threads_that_it_began_wi
 
 
 @pytest.mark.slow
-def test_where_no_node_is_left_what_was_measured_is_archived_and_gone_on_from(
-    machine: FakeMachine, place: Path
-) -> None:
+def test_where_no_node_is_left_what_was_measured_is_archived_and_gone_on_from(machine, place):
     machine.break_at(4, "lose")
     with pytest.raises(EnvironmentProblem, match="no node is left"):
         calibrate(place, quick=True)

@@ -50,9 +50,7 @@ def test_a_missing_file_is_named_in_one_line(install: Install, capsys: pytest.Ca
     assert capsys.readouterr().err == "lepaute: /nowhere/raw.csv: No such file or directory\n"
 
 
-def test_a_defect_of_ours_is_status_70_and_a_private_file_with_its_traceback(
-    install: Install, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_defect_of_ours_is_status_70_and_a_private_file_with_its_traceback(install, capsys, tmp_path, monkeypatch):
     def command() -> None:
         raise ValueError("a \x1b[2Jbug")
 
@@ -72,9 +70,7 @@ def test_a_defect_of_ours_is_status_70_and_a_private_file_with_its_traceback(
     assert len({path.name for path in (tmp_path / "home").iterdir()}) == 2
 
 
-def test_the_traceback_goes_to_the_temporary_folder_where_the_cache_cannot_be_written(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_traceback_goes_to_the_temporary_folder_where_the_cache_cannot_be_written(capsys, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path / "file"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -108,9 +104,7 @@ def test_what_the_system_refuses_is_one_line_and_status_2(number: str, capsys: p
         (UnicodeDecodeError("utf-8", b"a\xff", 1, 2, "invalid start byte"), "not text in UTF-8"),
     ],
 )
-def test_what_can_be_foreseen_is_one_line_and_status_2(
-    error: Exception, words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_can_be_foreseen_is_one_line_and_status_2(error, words, capsys):
     def run() -> int:
         raise error
 
@@ -118,9 +112,7 @@ def test_what_can_be_foreseen_is_one_line_and_status_2(
     assert words in capsys.readouterr().err
 
 
-def test_a_descriptor_of_ours_that_is_wrong_is_a_defect(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_descriptor_of_ours_that_is_wrong_is_a_defect(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path))
     assert guarded(lambda: os.close(9999) or 0) == 70
     assert "Bad file descriptor" in capsys.readouterr().err
@@ -169,9 +161,7 @@ def test_a_message_of_any_length_is_a_short_line(capsys: pytest.CaptureFixture[s
         ("<&-", 0, ""),
     ],
 )
-def test_standard_streams_that_are_closed_or_full_are_no_traceback(
-    redirection: str, status: int, complaint: str
-) -> None:
+def test_standard_streams_that_are_closed_or_full_are_no_traceback(redirection, status, complaint):
     for arguments in ("--help", "platform list"):
         result = subprocess.run(
             ["sh", "-c", f'exec "$0" -m lepaute.cli.main {arguments} {redirection}', sys.executable],
@@ -193,9 +183,7 @@ def test_an_ascii_terminal_gets_codes_in_the_place_of_characters(tmp_path: Path)
         assert b"Traceback" not in result.stderr
 
 
-def test_the_subject_that_failed_is_status_1_without_a_word(
-    install: Install, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_subject_that_failed_is_status_1_without_a_word(install, capsys):
     def command() -> None:
         raise typer.Exit(1)
 
@@ -222,9 +210,7 @@ def test_an_interrupt_is_one_line_and_status_130(install: Install, capsys: pytes
         (["doctor", "--m", "1"], "no such option: --m"),
     ],
 )
-def test_a_command_line_that_cannot_be_is_one_line_and_status_2(
-    install: Install, capsys: pytest.CaptureFixture[str], arguments: list[str], complaint: str
-) -> None:
+def test_a_command_line_that_cannot_be_is_one_line_and_status_2(install, capsys, arguments, complaint):
     def command(n: int = 0) -> None:
         raise AssertionError(n)
 
@@ -249,11 +235,6 @@ def test_the_only_subcommand_of_a_command_keeps_its_name(install: Install, capsy
     assert main(["doctor", "7"]) == 2
     assert main(["doctor"]) == 2
     assert "missing command" in capsys.readouterr().err
-
-
-def test_every_command_of_the_list_has_a_module_that_runs() -> None:
-    for command in COMMANDS:
-        assert main([command.name, "--help"]) == 0, command.name
 
 
 def test_the_help_of_the_program_loads_neither_typer_nor_a_command() -> None:
@@ -315,9 +296,7 @@ def test_help_of_what_is_no_command_is_refused_in_one_line(capsys: pytest.Captur
     assert "there is no command 'doktor'; did you mean 'doctor'?" in capsys.readouterr().err
 
 
-def test_a_full_disk_is_named_where_the_system_names_no_file(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_full_disk_is_named_where_the_system_names_no_file(monkeypatch, tmp_path, capsys):
     import shutil
 
     monkeypatch.chdir(tmp_path)

@@ -26,17 +26,13 @@ def truth(model: Model, x_ns: Fraction) -> Fraction:
 
 
 @given(x0=times, y0=times, drift=drifts, span=spans)
-def test_a_model_gives_the_reference_s_time_to_the_nanosecond(
-    library: Any, x0: int, y0: int, drift: float, span: int
-) -> None:
+def test_a_model_gives_the_reference_s_time_to_the_nanosecond(library, x0, y0, drift, span):
     model = Model(x0, y0, drift)
     assert abs(library.lep_clock_at(model, x0 + span) - truth(model, Fraction(x0 + span))) <= 1
 
 
 @given(x0=times, y0=times, u0=spans, v0=times, b=drifts, c=drifts, span=spans)
-def test_a_joined_model_is_one_model_after_the_other(
-    library: Any, x0: int, y0: int, u0: int, v0: int, b: float, c: float, span: int
-) -> None:
+def test_a_joined_model_is_one_model_after_the_other(library, x0, y0, u0, v0, b, c, span):
     inner, outer = Model(x0, y0, b), Model(y0 + u0, v0, c)
     joined = library.lep_clock_joined(inner, outer)
     expected = truth(outer, truth(inner, Fraction(x0 + span)))
@@ -56,9 +52,7 @@ def test_three_clocks_joined_tell_the_first_one_s_time(library: Any) -> None:
 
 
 @given(x0=times, y0=times, drift=drifts, there=spans, span=spans)
-def test_moving_the_origin_changes_neither_times_nor_errors(
-    library: Any, x0: int, y0: int, drift: float, there: int, span: int
-) -> None:
+def test_moving_the_origin_changes_neither_times_nor_errors(library, x0, y0, drift, there, span):
     model = Model(x0, y0, drift, 400.0, 1e-14, 1e-6, 0.0)
     moved = library.lep_clock_moved(model, x0 + there)
     assert abs(library.lep_clock_at(moved, x0 + span) - library.lep_clock_at(model, x0 + span)) <= 2

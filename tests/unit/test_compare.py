@@ -58,9 +58,7 @@ def test_libraries_of_two_campaigns_are_compared_with_a_warning(tmp_path: Path) 
     assert set(again.rank_times["library"]) == {"openmpi (first)", "openmpi (second)"}
 
 
-def test_what_reductions_reduced_is_said_and_where_two_campaigns_differ(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_reductions_reduced_is_said_and_where_two_campaigns_differ(tmp_path, capsys):
     """An archive that does not say it was measured when the datatype depended on the size."""
     cases = [{"operation": "Allreduce", "form": "blocking", "size_bytes": 8}]
     floats = {"factors": {"reductions": "MPI_MAX of MPI_FLOAT", "root": "rank 1"}, "cases": cases}
@@ -107,9 +105,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
         ({"library": [1, 2]}, r"library of \S*mpiruns\S* does not hold texts"),
     ],
 )
-def test_tables_of_other_types_and_a_mpirun_twice_are_refused_in_one_line(
-    tmp_path: Path, changed: dict[str, list[object]], told: str
-) -> None:
+def test_tables_of_other_types_and_a_mpirun_twice_are_refused_in_one_line(tmp_path, changed, told):
     sound = {"mpirun": [0, 1], "library": ["a", "b"], "block": [0, 0], "place": [0, 1], "trial": [False, False]}
     sound |= {"attempt": [0, 0], "outcome": ["complete"] * 2, "disturbed": [False] * 2, "started_s": [0.0, 1.0]}
     path = tmp_path / "odd.zip"
@@ -146,9 +142,7 @@ def test_sizes_are_written_as_people_write_them() -> None:
     ]
 
 
-def test_the_command_compares_archives_and_refuses_what_is_mixed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_compares_archives_and_refuses_what_is_mixed(tmp_path, capsys):
     path, other = tmp_path / "c.zip", tmp_path / "d.zip"
     campaign(path)
     campaign(other, ("mpich", "intel"))

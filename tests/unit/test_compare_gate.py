@@ -18,9 +18,7 @@ def status(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str
     return code, said.out, said.err
 
 
-def test_a_pipeline_stops_where_a_row_is_shown_to_be_slower_by_more_than_allowed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_pipeline_stops_where_a_row_is_shown_to_be_slower_by_more_than_allowed(tmp_path, capsys):
     path = tmp_path / "c.zip"
     campaign(path, blocks=12)  # the second library takes 35 % longer for Bcast, and as long for Allreduce
     code, _, said = status(capsys, path, "--fail-if-slower", "20%")
@@ -37,9 +35,7 @@ def test_a_pipeline_stops_where_a_row_is_shown_to_be_slower_by_more_than_allowed
         assert refused in said
 
 
-def test_what_is_undecided_is_said_and_has_a_status_of_its_own_where_that_is_wanted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_undecided_is_said_and_has_a_status_of_its_own_where_that_is_wanted(tmp_path, capsys):
     path = tmp_path / "few.zip"
     campaign(path, blocks=4)
     for options, wanted in (((), 0), (("--strict",), 3)):
@@ -58,9 +54,7 @@ def test_rows_are_slower_undecided_or_neither() -> None:
     assert gate(equal, "b", 0.01).undecided
 
 
-def test_several_libraries_stand_in_one_table_beside_the_first(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_several_libraries_stand_in_one_table_beside_the_first(tmp_path, capsys):
     path = tmp_path / "c.zip"
     campaign(path, ("plain", "slow", "other"), blocks=12)
     code, table, _ = status(capsys, path)

@@ -173,9 +173,7 @@ def test_rows_of_several_numbers_of_ranks_are_kept_apart(tmp_path: Path) -> None
         (("# OSU MPI Latency", "# Intel(R) MPI Benchmarks 2021.3"), "has output of both"),
     ],
 )
-def test_damaged_outputs_end_with_the_line_that_is_wrong(
-    damage: tuple[str, str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_damaged_outputs_end_with_the_line_that_is_wrong(damage, message, tmp_path, capsys):
     bad = written(tmp_path / "osu.txt", OSU_TEXT.replace(*damage))
     good = written(tmp_path / "good.txt", OSU_TEXT)
     with pytest.raises(InputError, match=message):
@@ -196,9 +194,7 @@ def test_log_lines_among_the_rows_are_skipped_and_said_and_a_compressed_output_i
     assert found.warnings[0] == f"a.txt: line {number} skipped: no row of numbers, something else wrote there"
 
 
-def test_the_command_takes_outputs_and_refuses_what_does_not_go_together(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_takes_outputs_and_refuses_what_does_not_go_together(tmp_path, capsys):
     left, right = repeated(tmp_path / "openmpi.txt", 1, 8, 1), repeated(tmp_path / "mpich.txt", 1.5, 8, 2)
     assert main(["compare", str(left), str(right)]) == 0
     assert "openmpi is faster by 3" in capsys.readouterr().out

@@ -3,13 +3,13 @@
 import json
 import re
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from support_comparisons import campaign
+from support_pages import Elements, widths_offline
 
 from lepaute.archive import Archive
 from lepaute.cli.main import main
@@ -20,27 +20,10 @@ from lepaute.compare.wording import sentence
 from lepaute.report.axes import Axis
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    pass
 
 HOSTILE = '<img src=x onerror="alert(1)">&'
 SIZES = (0, 8, 100_000)
-
-
-class Elements(HTMLParser):
-    """Names and links of a page, its pictures, and what would be run or loaded."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.ids, self.links, self.tags = list[str](), list[str](), list[str]()
-        self.alternatives = list[str]()
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = {name: value or "" for name, value in attrs}
-        self.tags.append(tag)
-        self.ids += [values["id"]] if "id" in values else []
-        self.links += [values["href"]] if tag == "a" else []
-        self.alternatives += [values.get("aria-label", "")] if tag == "svg" else []
 
 
 @pytest.fixture(scope="module")
@@ -80,31 +63,16 @@ def test_names_are_no_markup_and_links_lead_somewhere(page_file: Path) -> None:
     assert all(link.startswith("#") and link[1:] in page.ids for link in page.links)
     assert not re.search(r'(?:src|href|url)\s*[=(]\s*["\']?(?:https?:|//)', text)
     # Three of each operation, two of each library.
-    assert len(page.alternatives) == 2 * 3 + 2 * 2
-    assert all(len(words) > 20 for words in page.alternatives)
+    assert len(page.images) == 2 * 3 + 2 * 2
+    assert all(len(image["aria-label"]) > 20 for image in page.images)
 
 
 @pytest.mark.parametrize("width", [1200, 400])
-def test_the_page_opens_offline_without_a_complaint_and_fits_its_width(
-    browser: "Browser", page_file: Path, width: int
-) -> None:
-    context = browser.new_context(viewport={"width": width, "height": 900}, offline=True)
-    tab = context.new_page()
-    complaints, requests = list[str](), list[str]()
-    tab.on("console", lambda message: complaints.append(message.text))
-    tab.on("pageerror", lambda error: complaints.append(str(error)))
-    tab.on("request", lambda request: requests.append(request.url))
-    tab.goto(page_file.as_uri())
-    assert complaints == []
-    assert [url for url in requests if not url.startswith("data:")] == [page_file.as_uri()]
-    assert tab.evaluate("document.documentElement.scrollWidth") <= width
-    assert min(tab.evaluate("[...document.querySelectorAll('svg')].map(s => s.getBoundingClientRect().width)")) >= 250
-    context.close()
+def test_the_page_opens_offline_without_a_complaint_and_fits_its_width(browser, page_file, width):
+    assert min(widths_offline(browser, page_file, width)) >= 250
 
 
-def test_the_command_writes_a_page_and_data_that_say_the_same(
-    archive: Archive, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_writes_a_page_and_data_that_say_the_same(archive, tmp_path, capsys):
     page, data = tmp_path / "r.html", tmp_path / "r.json"
     assert main(["compare", str(archive.path), "--report", str(page), "--report", str(data)]) == 0
     assert f"wrote {page}" in capsys.readouterr().err

@@ -65,8 +65,3 @@ def test_the_shell_itself_understands_its_script(shell: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
     subprocess.run([shell, "-n"], input=SCRIPTS[shell], text=True, check=True)
-
-
-def test_a_shell_without_a_script_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", "csh"]) == 2
-    assert "there is no completion for 'csh'; it is one of bash, zsh, fish" in capsys.readouterr().err

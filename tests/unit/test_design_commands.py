@@ -121,9 +121,7 @@ def test_values_too_wide_to_draw_are_refused(tmp_path: Path, capsys: pytest.Capt
         ("collective --operations foo", "unknown collective operation foo"),
     ],
 )
-def test_what_cannot_be_is_one_line_and_exit_status_2(
-    capsys: pytest.CaptureFixture[str], arguments: str, message: str
-) -> None:
+def test_what_cannot_be_is_one_line_and_exit_status_2(capsys, arguments, message):
     assert main(["design", *arguments.split()]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -131,19 +129,7 @@ def test_what_cannot_be_is_one_line_and_exit_status_2(
     assert message in printed.err
 
 
-def test_a_folder_in_the_place_of_the_output_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "d.csv"
-    assert main(["design", "factorial", "-f", "x=1", "-o", str(path)]) == 0
-    assert main(["design", "picture", str(path), "-o", str(tmp_path)]) == 2
-    assert main(["design", "factorial", "-f", "x=1", "-o", str(tmp_path)]) == 2
-    assert main(["design", "picture", str(path), "-o", str(tmp_path / "none" / "d.png")]) == 2
-    assert capsys.readouterr().err.count("\n") == 3
-    assert [entry.name for entry in tmp_path.iterdir()] == ["d.csv"]
-
-
-def test_the_commands_at_the_top_of_the_documentation_run_in_their_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_commands_at_the_top_of_the_documentation_run_in_their_order(tmp_path, monkeypatch):
     text = (Path(__file__).parents[2] / "docs/design.md").read_text()
     lines = [line.strip() for line in text.splitlines() if line.startswith("    lepaute design ")]
     assert len(lines) >= 5

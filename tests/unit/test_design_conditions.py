@@ -49,9 +49,7 @@ def test_the_command_crosses_its_calls_with_the_conditions(tmp_path: Path) -> No
         ("--warm x", "--warm is 'x'"),
     ],
 )
-def test_a_condition_that_no_probe_knows_is_refused_in_one_line(
-    capsys: pytest.CaptureFixture[str], words: str, complaint: str
-) -> None:
+def test_a_condition_that_no_probe_knows_is_refused_in_one_line(capsys, words, complaint):
     assert main(["design", "dgemm", *words.split()]) == 2
     told = capsys.readouterr()
     assert told.out == ""

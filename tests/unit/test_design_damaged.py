@@ -45,9 +45,7 @@ def test_the_undamaged_files_are_all_read(tmp_path: Path) -> None:
         ("#@generator=test", "#@columns=a:int", 2, "the header 'columns' is given twice"),
     ],
 )
-def test_a_wrong_line_of_a_general_design_is_named(
-    tmp_path: Path, found: str, wrong: str, line: int, message: str
-) -> None:
+def test_a_wrong_line_of_a_general_design_is_named(tmp_path, found, wrong, line, message):
     assert found in GOOD
     path = tmp_path / "d.csv"
     path.write_text(GOOD.replace(found, wrong), encoding="utf-8")
@@ -69,9 +67,7 @@ def test_a_file_without_end_is_refused_before_it_fills_the_memory(monkeypatch: p
         read_design("/dev/zero")
 
 
-def test_a_file_of_too_many_bytes_or_cells_is_refused_where_it_passes_the_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_of_too_many_bytes_or_cells_is_refused_where_it_passes_the_limit(tmp_path, monkeypatch):
     path = tmp_path / "d.csv"
     write_design(full_factorial({"a": list(range(100))}, seed=1), path)
     monkeypatch.setattr(table, "MOST_CELLS", 150)

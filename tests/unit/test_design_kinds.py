@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -98,9 +97,7 @@ def test_impossible_products_are_refused_with_what_to_do() -> None:
     [("hpl-step", "--rows"), ("hpl-step", "--max-n"), ("hpl-step", "--nb"), ("memory", "--allocations"),
      ("dgemm", "--max-n"), ("dgemm", "--max-k")],
 )  # fmt: skip
-def test_a_count_that_no_design_has_is_refused_in_one_line(
-    command: str, option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_count_that_no_design_has_is_refused_in_one_line(command, option, tmp_path, capsys):
     assert main(["design", command, option, "999999999999999999999", "-o", str(tmp_path / "d.csv")]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
     assert not list(tmp_path.iterdir())

@@ -69,9 +69,7 @@ def test_slow_kernels_are_a_warning_with_the_speed_that_was_measured(monkeypatch
     assert check.remedy == "Prescott kernels are slow"
 
 
-def test_hpl_without_source_and_without_apt_is_missing(
-    empty_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hpl_without_source_and_without_apt_is_missing(empty_path, tmp_path, monkeypatch):
     monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path))
     monkeypatch.delenv("LEPAUTE_HPCC_TARBALL", raising=False)
     (check,) = doctor.check_hpl()
@@ -161,9 +159,7 @@ def test_what_is_not_ok_says_what_to_do() -> None:
 
 
 @pytest.mark.parametrize(("status", "code"), [("ok", 0), ("warning", 0), ("missing", 2)])
-def test_the_exit_status_is_2_only_when_something_is_missing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], status: str, code: int
-) -> None:
+def test_the_exit_status_is_2_only_when_something_is_missing(monkeypatch, capsys, status, code):
     check = Check("C compiler", status, "found this", "do that")  # type: ignore[arg-type]
     monkeypatch.setattr(doctor, "_CHECKS", {"C compiler": lambda: [check]})
     assert main(["doctor", "--json"]) == code
@@ -175,9 +171,7 @@ def test_the_exit_status_is_2_only_when_something_is_missing(
     assert all(word in printed for word in ("C compiler", status, "found this", "do that"))
 
 
-def test_into_a_pipe_a_finding_is_one_line_that_nothing_breaks(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_into_a_pipe_a_finding_is_one_line_that_nothing_breaks(monkeypatch, capsys):
     found, remedy = "a path " + "/very/long" * 30, "install " + "this and that " * 20 + "."
     monkeypatch.setattr(doctor, "_CHECKS", {"HPL": lambda: [Check("HPL", "warning", found, remedy)]})
     assert main(["doctor"]) == 0

@@ -107,9 +107,7 @@ def test_a_node_that_the_limit_does_not_count_is_refused_and_nothing_is_done(con
     assert (scheduler.drained, len(confirmed.node_actions())) == (0, before)
 
 
-def test_drains_and_events_need_the_cluster_where_the_store_has_several(
-    confirmed: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_drains_and_events_need_the_cluster_where_the_store_has_several(confirmed, tmp_path, monkeypatch, capsys):
     slurm = {f"demo-{node}": NodeState("idle") for node in range(1, 13)}
     drained: list[str] = []
     monkeypatch.setattr(SlurmScheduler, "node_states", lambda *_: slurm)

@@ -20,10 +20,6 @@ def system(root: Path, *, maps: int = 65530, overcommit: int = 0, available_kib:
     return root
 
 
-def test_a_usual_system_runs_a_thousand_ranks(tmp_path: Path) -> None:
-    check_limits(1024, 1024, 1 << 20, system(tmp_path))
-
-
 def test_too_few_mappings_are_told_with_the_command_that_allows_more(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentProblem, match=r"10000 ranks need about 82000 .* sysctl vm.max_map_count=164000"):
         check_limits(10_000, 64, None, system(tmp_path))
@@ -41,9 +37,7 @@ def test_stacks_that_fit_into_no_memory_are_told(tmp_path: Path) -> None:
         check_limits(1024, 65536, None, system(tmp_path, available_kib=1 << 20))
 
 
-def test_a_shell_that_allows_less_address_space_than_the_stacks_take_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_shell_that_allows_less_address_space_than_the_stacks_take_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(resource, "getrlimit", lambda _what: (1 << 30, 1 << 30))
     with pytest.raises(EnvironmentProblem, match="ulimit -v unlimited"):
         check_limits(2048, 1024, None, system(tmp_path))

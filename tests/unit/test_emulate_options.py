@@ -57,9 +57,7 @@ def test_private_without_folding_is_refused() -> None:
         (["--trace", "no/such/folder/t.parquet"], "there is no folder no/such/folder"),
     ],
 )
-def test_options_that_make_no_sense_are_refused_before_anything_is_built(
-    words: list[str], said: str, tmp_path: Path
-) -> None:
+def test_options_that_make_no_sense_are_refused_before_anything_is_built(words, said, tmp_path):
     (tmp_path / "p.yaml").write_text(tiny_text())
     answer = command("emulate", "-p", tmp_path / "p.yaml", "-np", 2, *words, "--", "program")
     assert answer.status == 2

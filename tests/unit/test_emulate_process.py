@@ -54,9 +54,7 @@ def test_progress_however_slow_is_no_stall(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.slow
 @pytest.mark.parametrize("limits", [Limits(stall_s=30.0), Limits(timeout_s=30.0)])
-def test_the_time_during_which_it_is_suspended_does_not_count(
-    tmp_path: Path, limits: Limits, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_time_during_which_it_is_suspended_does_not_count(tmp_path, limits, monkeypatch):
     # By a clock that is quick while it is suspended: for a minute, and awake for less than its limit.
     now_s, quick = [0.0], threading.Event()
 

@@ -87,9 +87,7 @@ def test_computing_that_was_not_charged_is_told_with_its_share() -> None:
         (0.0, "null", None),
     ],
 )
-def test_a_node_with_more_ranks_than_cores_here_needs_the_bandwidth_of_all_its_cores(
-    share: float | None, bandwidth: str, said: str | None
-) -> None:
+def test_a_node_with_more_ranks_than_cores_here_needs_the_bandwidth_of_all_its_cores(share, bandwidth, said):
     platform = tiny(cores=f"cores: 4, memory_bandwidth_Bps: {bandwidth}")
     of_run = {"slowdowns": Slowdowns(memory_share=share), "cores_timed": 2, "ranks_on_node": 48}
     warnings = program_warnings(replace(RUN, own=OwnTimes(1.5, 1.5), **of_run), platform, Options())  # type: ignore[arg-type]

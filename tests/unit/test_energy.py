@@ -47,12 +47,7 @@ def tiny(cores, text=WITH_POWER):
 )
 def test_power_is_linear_in_the_busy_cores(computing_core_s, communicating_core_s, expected_j):
     joules = energy_j(
-        POWER,
-        4,
-        time_s=10.0,
-        nodes=2,
-        computing_core_s=computing_core_s,
-        communicating_core_s=communicating_core_s,
+        POWER, 4, time_s=10.0, nodes=2, computing_core_s=computing_core_s, communicating_core_s=communicating_core_s
     )
     assert joules == pytest.approx(expected_j, rel=1e-12)
 

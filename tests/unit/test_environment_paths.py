@@ -58,9 +58,7 @@ def test_no_folder_with_a_plain_name_is_one_line(tmp_path: Path, monkeypatch: py
         pass
 
 
-def test_a_relative_folder_is_the_same_for_programs_in_other_folders(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_folder_is_the_same_for_programs_in_other_folders(tmp_path, monkeypatch):
     (tmp_path / "t").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TMPDIR", "t")
@@ -87,9 +85,7 @@ def test_a_temporary_folder_that_cannot_be_written_is_told(tmp_path: Path, monke
 
 
 @pytest.mark.parametrize("full", [{"f_bavail": 10}, {"f_favail": 0}])
-def test_a_full_disk_is_told_before_anything_is_built(
-    full: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_told_before_anything_is_built(full, tmp_path, monkeypatch):
     disk = {"f_bavail": 10**6, "f_frsize": 4096, "f_blocks": 10**6, "f_files": 10**6, "f_favail": 10**6, **full}
     monkeypatch.setattr(os, "statvfs", lambda _folder: SimpleNamespace(**disk))
     monkeypatch.setenv("TMPDIR", str(tmp_path))

@@ -187,9 +187,7 @@ def test_rounds_go_on_until_every_level_is_known_and_are_the_same_when_resumed(t
 
 
 @pytest.mark.parametrize(("wall_s", "first_round"), [(0.001, 2 * 18), (1.0, 30)])
-def test_a_budget_counts_what_rows_take_and_not_what_they_record(
-    tmp_path: Path, wall_s: float, first_round: int
-) -> None:
+def test_a_budget_counts_what_rows_take_and_not_what_they_record(tmp_path, wall_s, first_round):
     """Of rows of a millisecond as many are planned as the first look needs, 20 a level; of rows of a second, 30."""
     design = full_factorial({"level": ["a", "b"]}, replications=2, seed=1)
     workspace = Workspace.create(tmp_path / "x.zip", RunState())
@@ -350,9 +348,7 @@ def begun(folder: Path) -> Workspace:
         ("raw/observations.csv", b"3,\xff\n"),
     ],
 )
-def test_a_damaged_line_or_strange_value_keeps_nothing_else_out_of_the_archive(
-    tmp_path: Path, name: str, data: bytes
-) -> None:
+def test_a_damaged_line_or_strange_value_keeps_nothing_else_out_of_the_archive(tmp_path, name, data):
     workspace = begun(tmp_path)
     workspace.close()
     with (workspace.folder / name).open("ab") as file:
@@ -384,9 +380,7 @@ def test_the_cells_of_a_notebook_are_the_script_of_a_class_that_they_define(monk
     assert (source_of(here, None) or ("", b""))[0] == Path(__file__).name
 
 
-def test_a_notebook_shows_one_line_of_the_log_and_every_warning(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_notebook_shows_one_line_of_the_log_and_every_warning(monkeypatch, capsys):
     shown: list[str] = []
 
     class Handle:

@@ -3,17 +3,12 @@
 import pytest
 
 from lepaute.fit.observations.calls import FIRST_TOUCH
-from lepaute.platform import Platform, load_platform
+from lepaute.platform import Platform
 from lepaute.platform.kernel_model import KernelModel
 from lepaute.simulate import Hpl, Layers, predict
 
 BYTE_S = 5e-10
 NOTHING_DRAWN = Layers.only()
-
-
-@pytest.fixture(scope="module")
-def dahu() -> Platform:
-    return load_platform("dahu")
 
 
 def with_first_touch(platform: Platform, byte_s: float) -> Platform:

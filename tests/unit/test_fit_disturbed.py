@@ -1,9 +1,7 @@
 """Which rows the fits leave out where other load disturbed some runs."""
 
 import pandas
-import pytest
 
-from lepaute.errors import FitError
 from lepaute.fit.observations.columns import enough_blocks, without_disturbed
 
 KERNELS = ("probe", "cpu")
@@ -77,8 +75,3 @@ def test_without_disturbed_runs_nothing_is_touched():
     assert kept[0] is old
     assert kept[1] is new
     assert short == ()
-
-
-def test_a_missing_column_is_named():
-    with pytest.raises(FitError, match="column block"):
-        without_disturbed([runs((0, 0, True)).drop(columns="block")], ())

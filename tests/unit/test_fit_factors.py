@@ -227,9 +227,7 @@ def calibration(path: Path, kernels: pandas.DataFrame) -> Path:
 
 
 @pytest.mark.slow
-def test_a_calibration_tells_of_content_and_its_models_stay_the_same(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_calibration_tells_of_content_and_its_models_stay_the_same(tmp_path, capsys):
     plain = models(Archive.open(calibration(tmp_path / "plain.zip", steps_table())))
     both = pandas.concat([steps_table(), content_calls(-0.1)], ignore_index=True)
     path = calibration(tmp_path / "content.zip", both)
@@ -293,9 +291,7 @@ def own_experiment(path: Path, table: pandas.DataFrame) -> Archive:
     return Archive.open(path)
 
 
-def test_any_recorded_column_can_be_compared_and_threads_are_a_factor_of_a_design_that_has_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_any_recorded_column_can_be_compared_and_threads_are_a_factor_of_a_design_that_has_them(tmp_path, capsys):
     archive = own_experiment(tmp_path / "e.zip", alltoall_table())
     (found,) = findings(archive, column="gflops")
     tests = named(found.factor_tests)

@@ -237,11 +237,6 @@ def test_blocks_of_two_archives_do_not_meet():
     assert pooled_observations([frame, frame])["block"].tolist() == [0, 1, 2, 3]
 
 
-def test_a_missing_column_is_named():
-    with pytest.raises(FitError, match="clock_cost_s"):
-        pooled_observations([observations([("dgemm", 1, 1, 1, 0.0, 1e-6, 1)]).drop(columns="clock_cost_s")])
-
-
 def test_durations_that_are_not_numbers_are_refused():
     broken = dataclasses.replace(calls("dger", 1), duration_s=np.full(2000, np.nan))
     with pytest.raises(FitError, match="not finite"):

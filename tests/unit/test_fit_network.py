@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from lepaute.errors import FitError
 from lepaute.fit.messages.network import ProtocolLimits, fit_network, fit_segments
 from lepaute.fit.messages.segment import series
 
@@ -96,13 +95,6 @@ def test_calls_that_move_nothing_cost_their_mean_and_never_less_than_nothing():
     assert network.iprobe_s == pytest.approx(2e-7)
     assert 0 <= network.wtime_s <= 1e-9
     assert network.test_s == 0.0  # not measured
-
-
-def test_a_missing_operation_is_an_error_that_names_it():
-    incomplete = operations()
-    del incomplete["recv"]
-    with pytest.raises(FitError, match="recv"):
-        fit_network(incomplete)
 
 
 def test_a_slow_mode_of_a_third_of_the_messages_is_part_of_the_mean_and_a_mode_of_the_noise():

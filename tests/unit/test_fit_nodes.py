@@ -149,9 +149,7 @@ def test_a_node_that_was_lost_before_it_had_rows_is_no_node_of_the_platform(tmp_
         ({"node_cores": 4}, "node_cores of n2 is 4, that of n1 is 2"),
     ],
 )
-def test_nodes_of_two_kinds_are_refused_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], n2: dict[str, Any], told: str
-) -> None:
+def test_nodes_of_two_kinds_are_refused_in_one_line(tmp_path, capsys, n2, told):
     path = write(tmp_path / "c.zip", **n2)
     assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml")]) == 2
     error = capsys.readouterr().err

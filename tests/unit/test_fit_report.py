@@ -3,12 +3,12 @@
 import json
 import re
 from dataclasses import dataclass, replace
-from html.parser import HTMLParser
 
 import numpy as np
 import pandas
 import pytest
 from support_fit import kernel_rows, message_rows, write_calibration
+from support_pages import Elements, widths_offline
 
 from lepaute.archive import Archive
 from lepaute.cli.main import main
@@ -41,22 +41,6 @@ def page_file(diagnosis, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
     write_report(diagnosis, path)
     return path
-
-
-class Elements(HTMLParser):
-    """What a test asks of a page."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.ids, self.links, self.tags, self.images = [], [], [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        found = dict(attrs)
-        self.tags.append(tag)
-        self.ids += [found["id"]] if "id" in found else []
-        self.links += [found["href"]] if tag == "a" else []
-        self.images += [found] if tag in ("svg", "img") else []
 
 
 @pytest.mark.slow
@@ -108,25 +92,10 @@ def test_the_page_asks_for_nothing_from_elsewhere(page_file):
 
 @pytest.mark.parametrize("width", [1200, 400])
 def test_the_page_opens_offline_in_a_browser_without_a_complaint_and_fits_its_width(browser, page_file, width):
-    context = browser.new_context(viewport={"width": width, "height": 900}, offline=True)
-    tab = context.new_page()
-    complaints, requests = [], []
-    tab.on("console", lambda message: complaints.append(message.text))
-    tab.on("pageerror", lambda error: complaints.append(str(error)))
-    tab.on("request", lambda request: requests.append(request.url))
-    tab.goto(page_file.as_uri())
-    assert complaints == []
-    assert [url for url in requests if not url.startswith("data:")] == [page_file.as_uri()]
-    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    boxes = widths_offline(browser, page_file, width, "details[open] svg")
     # Figures are seen, of a readable size, and texts in them are no smaller than 9 pixels.
-    boxes = tab.evaluate(
-        "[...document.querySelectorAll('details[open] svg')].map(s => s.getBoundingClientRect().width)"
-    )
-    assert boxes
     assert min(boxes) >= 250
-    scale = min(boxes) / 360
-    assert scale * 11 >= 9
-    context.close()
+    assert min(boxes) / 360 * 11 >= 9
 
 
 def test_a_link_of_a_finding_shows_its_subject(browser, page_file):

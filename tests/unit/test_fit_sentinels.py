@@ -52,14 +52,8 @@ def test_the_sentinel_of_the_platform_has_its_error(tmp_path: Path) -> None:
     ("level", "text"),
     [
         (STEP, r"the machine slowed by (5\.[6-9]|6(\.\d)?) % \(53\.\d -> 50\.\d Gflop/s a core\) in block 5 of 5$"),
-        (
-            EPISODE,
-            r"the machine slowed by (7\.9|8(\.\d)?) % \(53\.\d -> 49\.\d Gflop/s a core\) in block 3 of 5 and came",
-        ),
-        (
-            TREND,
-            r"the machine slowed by (4\.[5-9]|5(\.\d)?) % little by little \(5.* -> 5.* Gflop/s a core\) in 1\.9 min$",
-        ),
+        (EPISODE, r"the machine slowed by (7\.9|8(\.\d)?) % \(53\.\d -> 49\.\d Gflop/s a core\) in block 3 of 5 and"),
+        (TREND, r"the machine slowed by (4\.[5-9]|5(\.\d)?) % little by little \(5.* -> 5.* Gflop/s a core\) in 1\.9"),
     ],
 )
 def test_a_machine_that_wandered_is_told_with_figures(tmp_path: Path, level: np.ndarray, text: str) -> None:

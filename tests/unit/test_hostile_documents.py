@@ -271,9 +271,7 @@ def test_metadata_of_the_wrong_type_are_refused_in_one_line(tmp_path: Path, name
     assert name in str(caught.value)
 
 
-def test_a_trace_that_would_not_fit_its_budget_is_refused_before_it_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trace_that_would_not_fit_its_budget_is_refused_before_it_is_read(tmp_path, monkeypatch):
     rows = 12_000_000  # 106 bytes each; the file has a few kilobytes
     same = {name: pa.array(numpy.zeros(rows, dtype)) for name, dtype in (("rank", "int32"), ("start_s", "float64"))}
     texts = pa.DictionaryArray.from_arrays(pa.array(numpy.zeros(rows, "int32")), pa.array(["kernel"]))

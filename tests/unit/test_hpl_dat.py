@@ -187,12 +187,6 @@ def test_a_file_that_ends_too_early_says_what_is_missing():
             parse_hpl_dat("\n".join(LINES[:length]))
 
 
-@pytest.mark.parametrize(("text", "words"), [("", "is empty"), ("\n\n\n", "is empty"), ("\0ELF\0", "no text file")])
-def test_what_is_no_hpl_dat_at_all_is_told(text, words):
-    with pytest.raises(InputError, match=words):
-        parse_hpl_dat(text)
-
-
 @pytest.mark.parametrize(
     ("option", "given", "word"),
     [

@@ -93,10 +93,7 @@ def test_a_failed_residual_check_is_kept_with_its_result():
     [
         ("", "HPL.out: has no line of results of HPL"),
         (LINE.replace("0.09", "9.00"), "HPL.out:1: 9.00 s and 5.998e+01 Gflop/s are not of one run with N = 2000"),
-        (
-            LINE.replace("e+01", "e+999"),
-            "HPL.out:1: Gflops is '5.998e+999', no such number; the columns are T/V, N, NB,",
-        ),
+        (LINE.replace("e+01", "e+999"), "HPL.out:1: Gflops is '5.998e+999', no such number; the columns are T/V, N"),
         (LINE.replace("0.09              5.998e+01", "-nan inf"), "HPL.out:1: Time is '-nan', no such number"),
         (LINE[:60], "HPL.out:1: Gflops is '', no such number"),
         (LINE.replace("WR12R2C2", "WC0"), "HPL.out:1: 'WC0' is no code of HPL's own algorithms, as WR11C2R4 is"),

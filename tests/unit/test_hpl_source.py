@@ -66,12 +66,6 @@ def test_a_given_tarball_with_another_checksum_is_refused(tmp_path: Path, monkey
         hpl_source.hpcc_tarball()
 
 
-def test_a_given_tarball_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(hpl_source.OVERRIDE, str(tmp_path / "nowhere.tar.gz"))
-    with pytest.raises(EnvironmentProblem, match=r"LEPAUTE_HPCC_TARBALL is .*nowhere\.tar\.gz; no such file"):
-        hpl_source.hpcc_tarball()
-
-
 def _tarball(path: Path, members: dict[str, bytes | str]) -> Path:
     """An archive of files (bytes) and symbolic links (str: the target)."""
     with tarfile.open(path, "w:gz") as archive:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from lepaute.archive.metadata import Failure, Metadata
 from lepaute.errors import InputError
 from lepaute.kit.json_values import ABSENT_IF_NONE, from_json, to_json
 from lepaute.measure.experiment.state import RunState
@@ -57,15 +56,6 @@ def test_an_object_becomes_a_value_and_the_same_object_again() -> None:
 def test_what_is_wrong_in_a_file_is_named(document: object, complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
         from_json(Outer, document, "f.json")
-
-
-@pytest.mark.parametrize("value", [None, True, -1, 1e300, float("inf"), "x", [], {}, [None], [[]], {"a": 1}, 10**400])
-def test_an_untrusted_value_of_another_type_counts_as_missing(value: object) -> None:
-    for name in Metadata.__dataclass_fields__:
-        about = Metadata.of({name: value})
-        assert isinstance(about.nodes, tuple)
-        assert isinstance(about.failure, Failure)
-        assert about.outcome in ("complete", "partial", "failed")
 
 
 def test_a_damaged_state_of_a_run_is_refused_by_file_and_field(tmp_path: Path) -> None:

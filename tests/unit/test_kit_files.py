@@ -14,7 +14,6 @@ import pytest
 from support_limits import HANG_S
 from support_rights import obeying_permissions
 
-from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.kit.files import check_output, whole_file, write_whole
 from lepaute.kit.outputs import check_output_folder, check_outputs
@@ -215,32 +214,6 @@ def test_a_folder_for_outputs_is_checked_without_making_it(tmp_path: Path) -> No
     assert not (tmp_path / "a").exists()
     with pytest.raises(InputError, match=r"--output-dir .* is not a folder"):
         check_output_folder(tmp_path / "file" / "b", "--output-dir")
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["predict", "hpl", "-p", "dahu", "--n", "1000", "-o"],
-        ["predict", "hpl", "-p", "dahu", "--n", "1000", "--plot"],
-        ["emulate", "hpl", "-p", "dahu", "--n", "100", "--trace"],
-        ["calibrate", "--archive"],
-        ["platform", "synthesize", "--nodes", "2", "-o"],
-        ["platform", "export", "dahu", "--simgrid"],
-        ["design", "p2p", "-o"],
-        ["record", "-o"],
-        ["trace", "gantt", "none.parquet", "-o"],
-        ["trace", "breakdown", "none.parquet", "--plot"],
-    ],
-    ids=" ".join,
-)
-def test_every_command_refuses_a_bad_output_before_it_works(
-    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    rest = ["--", "mpirun", "true"] if words[0] == "record" else []
-    assert main([*words, "nowhere/file", *rest]) == 2
-    assert "nowhere" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
 
 
 def test_what_a_killed_writer_left_is_removed_and_nothing_else(tmp_path: Path) -> None:

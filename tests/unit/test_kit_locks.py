@@ -40,9 +40,7 @@ USERS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("user", USERS)
-def test_a_file_system_without_locks_is_not_told_as_another_process(
-    user: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_system_without_locks_is_not_told_as_another_process(user, tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         without_locks(patched)
         with pytest.raises(EnvironmentProblem, match=r"its file system has no locks \(No locks available\)") as told:
@@ -51,9 +49,7 @@ def test_a_file_system_without_locks_is_not_told_as_another_process(
     USERS[user](tmp_path)  # nothing is left that would be in the way elsewhere
 
 
-def test_an_interrupted_run_is_not_told_as_running_where_there_are_no_locks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_run_is_not_told_as_running_where_there_are_no_locks(tmp_path, monkeypatch):
     Workspace.create(tmp_path / "a.zip", RunState()).close()
     without_locks(monkeypatch)
     with pytest.raises(EnvironmentProblem, match="has no locks"):
@@ -61,9 +57,7 @@ def test_an_interrupted_run_is_not_told_as_running_where_there_are_no_locks(
     assert (tmp_path / "a.work" / "state.json").is_file()
 
 
-def test_a_node_whose_lock_cannot_be_had_is_an_error_and_leaves_no_descriptor(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_node_whose_lock_cannot_be_had_is_an_error_and_leaves_no_descriptor(tmp_path, monkeypatch):
     without_locks(monkeypatch)
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(OSError, match="No locks"):

@@ -7,18 +7,13 @@ import pytest
 from lepaute.cli.main import main
 from lepaute.errors import InputError, PlatformError
 from lepaute.kit.quantities import lag_of
-from lepaute.platform import Platform, load_platform, override
+from lepaute.platform import Platform, override
 from lepaute.platform.io import parse_platform, platform_text
 from lepaute.simulate import Hpl, Layers, predict
 
 HPL = Hpl(n=600, p=2, q=2)
 DRIFT = "{slope_per_s: 1.0e-6, span_s: 120, common_relative_sd: 0.005}"
 SENTINEL = "{m: 1024, n: 1024, k: 128, duration_s: 0.005, relative_error: 0.001, ended: '2026-11-22T20:13:49+00:00'}"
-
-
-@pytest.fixture(scope="module")
-def dahu() -> Platform:
-    return load_platform("dahu")
 
 
 @pytest.fixture(scope="module")

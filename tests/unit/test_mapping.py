@@ -13,11 +13,6 @@ from lepaute.simulate.hostfile import hostfile_slots, rankfile_slots, read_hostf
 from lepaute.simulate.mapping import Slot, permuted, splitmix64, thinned
 
 
-@pytest.fixture(scope="module")
-def dahu():  # 32 nodes, numbers 1 to 32, of 32 cores on 2 cpus; core c is on cpu c mod 2
-    return load_platform("dahu")
-
-
 def slots_of(nodes_and_cores):
     return tuple(Slot(node, core) for node, core in nodes_and_cores)
 
@@ -55,11 +50,6 @@ def test_the_order_of_a_seed_is_always_the_same_one():
 ORDER_OF_SEED_1 = [4, 3, 2, 7, 5, 6, 0, 1]
 
 
-def test_a_mapping_seed_outside_its_range_is_refused():
-    with pytest.raises(InputError, match="seed of the mapping is -1"):
-        Mapping("random", seed=-1)
-
-
 @pytest.mark.parametrize(
     ("text", "slots"),
     [
@@ -83,10 +73,7 @@ def test_a_slot_of_several_threads_takes_as_many_cores(dahu):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (
-            "dahu-1\ndahu-33\n",
-            "hosts:2: host dahu-33 is no node of platform dahu-2020-01, whose nodes have the numbers 1",
-        ),
+        ("dahu-1\ndahu-33\n", "hosts:2: host dahu-33 is no node of platform dahu-2020-01, whose nodes have the"),
         ("dahu-0", "hosts:1: host dahu-0 is no node"),
         ("frontend", "hosts:1: host frontend has no number at its end"),
         ("10.0.0.3", "hosts:1: 10.0.0.3 is an address"),
@@ -177,10 +164,7 @@ def test_a_rank_of_several_threads_takes_its_cores_or_those_behind_its_one_core(
         ("rank 0=dahu-1 slot=2:0", "ranks:1: slot=2:0: there is no cpu 2"),
         ("rank 0=dahu-1 slot=first", "ranks:1: slot=first is no list of cores"),
         ("rank 0=dahu-1 slot=5-3", "ranks:1: slot=5-3"),
-        (
-            "rank 0=dahu-1 slot=4\nrank 1=dahu-1 slot=4",
-            "ranks:2: rank 1 needs 1 core(s) and finds 0 free, rank 0 has it",
-        ),
+        ("rank 0=dahu-1 slot=4\nrank 1=dahu-1 slot=4", "ranks:2: rank 1 needs 1 core(s) and finds 0 free, rank 0 has"),
         ("rank 0=dahu-1 slot=4\nrank 0=dahu-1 slot=5", "ranks:2: rank 0 is given a second place"),
         ("rank 0=dahu-1 slot=4\nrank 2=dahu-1 slot=5", "ranks: has no line for rank 1"),
         ("rank 0=dahu-99 slot=4", "ranks:1: host dahu-99 is no node"),
@@ -211,10 +195,7 @@ def test_the_mapping_is_recorded_so_that_the_prediction_repeats(dahu, tmp_path):
 
     assert recorded(None) == {"mapping": "sequential"}
     assert recorded(Mapping("random", seed=3)) == {"mapping": "random", "mapping_seed": 3}
-    assert recorded(read_hostfile(tmp_path / "hosts", dahu)) == {
-        "mapping": "hostfile",
-        "mapping_slots": "2:0-2 5:0",
-    }
+    assert recorded(read_hostfile(tmp_path / "hosts", dahu)) == {"mapping": "hostfile", "mapping_slots": "2:0-2 5:0"}
     assert recorded(read_rankfile(tmp_path / "ranks", dahu)) == {
         "mapping": "rankfile",
         "mapping_slots": "1:7 2:7 3:7 4:7",

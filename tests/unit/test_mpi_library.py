@@ -195,9 +195,7 @@ def test_the_launcher_is_that_of_the_library_also_where_the_plain_name_is_anothe
     assert (launcher.path.name, launcher.family, launcher.version) == ("mpirun.mpich", MPICH, "4.0.2")
 
 
-def test_a_launcher_without_a_compiler_of_its_library_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_launcher_without_a_compiler_of_its_library_is_refused(tmp_path, monkeypatch):
     script(tmp_path / "bin/mpicc", mpich("4.0.2"))
     script(tmp_path / "bin/mpirun", "mpirun (Open MPI) 4.1.4")
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
@@ -214,9 +212,7 @@ def test_a_launcher_without_a_compiler_of_its_library_is_refused(
         ("#define MPI_VERSION 3", "", ""),
     ],
 )
-def test_libraries_made_of_mpich_and_unknown_ones_are_told_apart(
-    tmp_path: Path, header: str, family: str, version: str
-) -> None:
+def test_libraries_made_of_mpich_and_unknown_ones_are_told_apart(tmp_path, header, family, version):
     library = find_library(script(tmp_path / "bin/mpicc", header))
     assert (library.family, library.version) == (family, version)
 
@@ -236,9 +232,7 @@ def test_a_compiler_of_simgrid_is_not_an_mpi_library(tmp_path: Path) -> None:
         ("module:--version", "'--version' is not the name"),
     ],
 )
-def test_what_names_no_library_is_refused_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
-) -> None:
+def test_what_names_no_library_is_refused_in_one_line(tmp_path, monkeypatch, name, message):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=re.escape(message)) as problem:
         find_library(name)
@@ -269,9 +263,7 @@ module() {{
     return home
 
 
-def test_a_module_brings_its_library_and_what_it_changes(
-    login_shell: Path, prefix: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_module_brings_its_library_and_what_it_changes(login_shell, prefix, monkeypatch):
     monkeypatch.setenv("PATH", "/usr/bin:/bin:/of/this/process")
     library = find_library("module:openmpi/5")
     assert (library.mpicc, library.version) == (prefix / "bin/mpicc", "5.0.11")
@@ -332,9 +324,7 @@ def test_nodes_that_say_nothing_of_their_mpirun_are_taken_for_open_mpi() -> None
         (INTEL, [3, 1], [], {"I_MPI_PIN_PROCESSOR_LIST": "3,1"}),
     ],
 )
-def test_ranks_are_bound_as_the_launcher_has_it(
-    launcher: Launcher, cores: list[int] | None, words: list[str], variables: dict[str, str]
-) -> None:
+def test_ranks_are_bound_as_the_launcher_has_it(launcher, cores, words, variables):
     start = launcher.start(2, cores=cores)
     assert start.argv == ("mpirun", *words, "-np", "2")
     assert {name: value for name, value in start.environment.items() if not name.startswith("OMPI_ALLOW")} == variables

@@ -282,9 +282,7 @@ def test_memory_policy_is_tried_and_goes_before_each_command(tmp_path: Path) -> 
     assert record["message"] == "interleave memory takes numactl: numactl is not installed"
 
 
-def test_the_warm_up_runs_in_slices_on_all_cpus_and_a_failure_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_warm_up_runs_in_slices_on_all_cpus_and_a_failure_is_told(tmp_path, monkeypatch):
     ran: list[list[str]] = []
     now_s = [100.0]
     monkeypatch.setattr("lepaute.measure.node_agent.control.time", SimpleNamespace(monotonic=lambda: now_s[0]))

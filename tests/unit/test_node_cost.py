@@ -124,9 +124,7 @@ def test_a_grid_for_the_job_without_the_node_is_taken_or_refused() -> None:
         (1, (1, 2), (1, 1)),
     ],
 )
-def test_the_grid_of_fewer_ranks_leaves_few_idle_and_is_near_to_square(
-    ranks: int, like: tuple[int, int], expected: tuple[int, int]
-) -> None:
+def test_the_grid_of_fewer_ranks_leaves_few_idle_and_is_near_to_square(ranks, like, expected):
     assert grids_within(ranks, like)[0] == expected
 
 

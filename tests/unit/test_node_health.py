@@ -49,12 +49,7 @@ OLD, CONFIRMING, DENYING = (1e5, 90.0), (1000.0, 90.5), (1000.0, 99.0)
         ([OLD, CONFIRMING], [ASKED, DRAINED, ("resumed", NOW_S - 1)], OURS, Verdict.RESUMED),
     ],
 )
-def test_a_regressed_node(
-    jobs: list[tuple[float, float]],
-    actions: list[tuple[str, float]],
-    scheduler: NodeState | None,
-    verdict: Verdict,
-) -> None:
+def test_a_regressed_node(jobs, actions, scheduler, verdict):
     assert verdict_of(REGRESSED, values(*jobs), actions, scheduler, NOW_S) is verdict
     assert verdict_of(WELL, values(*jobs), actions, scheduler, NOW_S) is Verdict.HEALTHY
 

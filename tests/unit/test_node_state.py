@@ -98,9 +98,7 @@ def test_jobs_that_failed_are_no_part_of_a_state() -> None:
         ("dgemm_s", "7", 12, None, "no row has the factor"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(
-    factor: str, node: str, days: int, since_day: int | None, words: str
-) -> None:
+def test_what_cannot_be_compared_is_refused(factor, node, days, since_day, words):
     since_s = None if since_day is None else START_S + DAY_S * since_day
     with pytest.raises(InputError, match=words):
         node_state(history([100.0] * days), "c", node, factor, since_s=since_s)

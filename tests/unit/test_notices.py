@@ -2,10 +2,9 @@
 
 import datetime as dt
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
+from support.fleets import BEGIN_S, DAY_S, fleet_values
 
 from lepaute.watch.changelog import Changelog, Outlier
 from lepaute.watch.changelog import NodeSet as Nodes
@@ -13,9 +12,6 @@ from lepaute.watch.job_dates import backward_jobs
 from lepaute.watch.notices.notice import notices
 from lepaute.watch.proposals.platform_events import propose
 from lepaute.watch.values import check_values
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "validation"))
-from support.fleets import BEGIN_S, DAY_S, fleet_values
 
 MACHINES, DAYS = 32, 60
 

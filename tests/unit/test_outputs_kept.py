@@ -60,9 +60,7 @@ READERS = [
 
 
 @pytest.mark.parametrize(("words", "file"), READERS, ids=[f"{words} {file}" for words, file in READERS])
-def test_no_command_writes_over_what_it_reads(
-    words: str, file: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_command_writes_over_what_it_reads(words, file, folder, capsys):
     before = contents(folder)
     assert main([*words.split(), file]) == 2
     assert "is also an input" in capsys.readouterr().err
@@ -93,14 +91,15 @@ def test_two_outputs_of_one_name_are_refused(words: str, folder: Path, capsys: p
 @pytest.mark.parametrize(
     "command",
     ["fit c.zip -o", "predict hpl -p p.yaml --n 100 -o", "calibrate --archive", "calibrate -o", "design p2p -o",
-     "run memory -o", "platform synthesize --nodes 2 -o", "trace gantt t.parquet -o"],
+     "run memory -o", "platform synthesize --nodes 2 -o", "trace gantt t.parquet -o",
+     "emulate hpl -p dahu --n 100 --trace", "platform export dahu --simgrid", "record -o",
+     "predict hpl -p p.yaml --n 100 --plot", "trace breakdown none.parquet --plot"],
 )  # fmt: skip
-def test_names_that_cannot_be_are_one_line_before_any_work(
-    command: str, name: str, words: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_names_that_cannot_be_are_one_line_before_any_work(command, name, words, folder, capsys):
     Path("loop").symlink_to("loop")
     before = {path.name for path in folder.iterdir()}
-    assert main([*command.split(), name]) == 2
+    program = ["--", "mpirun", "true"] if command == "record -o" else []
+    assert main([*command.split(), name, *program]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.count("\n") == 1
@@ -108,9 +107,7 @@ def test_names_that_cannot_be_are_one_line_before_any_work(
     assert {path.name for path in folder.iterdir()} == before
 
 
-def test_a_name_that_is_not_utf_8_is_written_and_printed_as_it_can_be(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_name_that_is_not_utf_8_is_written_and_printed_as_it_can_be(folder, capsys):
     name = os.fsdecode(b"\xff.yaml")
     assert main(["platform", "synthesize", "--nodes", "2", "--like", "dahu", "-o", name]) == 0
     assert (folder / name).is_file()
@@ -118,9 +115,7 @@ def test_a_name_that_is_not_utf_8_is_written_and_printed_as_it_can_be(
 
 
 @pytest.mark.parametrize("words", ["calibrate --archive", "run memory --dry-run -o"])
-def test_an_archive_is_replaced_only_where_that_is_asked_for(
-    words: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_archive_is_replaced_only_where_that_is_asked_for(words, folder, capsys):
     before = contents(folder)
     Path("link.zip").symlink_to("c.zip")
     for name in ("c.zip", "link.zip"):

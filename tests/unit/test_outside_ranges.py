@@ -132,10 +132,7 @@ def test_messages_of_sizes_that_were_not_fitted_are_counted_in_hpl_and_in_the_st
 
 
 def test_messages_have_the_part_of_the_moving_time_that_their_sizes_have_of_all_messages():
-    sent = [
-        Sent("remote", (1, 1000), 3.0, 1.5, 2000.0, 9000.0),
-        Sent("loopback", (1, 1000), 1.0, 0.0, None, None),
-    ]
+    sent = [Sent("remote", (1, 1000), 3.0, 1.5, 2000.0, 9000.0), Sent("loopback", (1, 1000), 1.0, 0.0, None, None)]
     known = tiny().network.model_copy(
         update={"remote": tiny().network.remote.model_copy(update={"range_bytes": (1, 9)})}
     )

@@ -48,9 +48,7 @@ def test_it_says_where_the_reference_data_are_missing_and_writes_nothing(tmp_pat
     assert not (tmp_path / "out").exists()
 
 
-def test_the_wait_for_the_next_probe_is_no_cost_of_a_message_to_a_busy_receiver(
-    network: ModuleType, tmp_path: Path
-) -> None:
+def test_the_wait_for_the_next_probe_is_no_cost_of_a_message_to_a_busy_receiver(network, tmp_path):
     # a ring whose messages wait for a probe, 0 to 200 us alike, and then take 10 us and 2 GB/s above 64 kB
     idle = [
         {"above_bytes": 0, "latency_s": 1e-6, "bandwidth_Bps": 1e10, "send": [0, 0], "receive": [0, 0]},
@@ -103,9 +101,7 @@ def test_the_default_of_dgemm_is_the_default_row_or_else_the_mean_of_the_cpus(co
     assert convert.dgemm_model([*cpus, row(-1, 9.0)])["pieces"][0]["mean"]["mnk"] == 9.0
 
 
-def test_what_calibrations_differ_by_is_the_sd_of_their_mean_logarithms(
-    calibrations: ModuleType, tmp_path: Path
-) -> None:
+def test_what_calibrations_differ_by_is_the_sd_of_their_mean_logarithms(calibrations, tmp_path):
     # Two CPUs and models of one term each: the whole and the narrow update cost the same a unit, and the calibrations
     # are 1, e^0.01, ... e^0.05; one of them has a CPU more, which does not count.
     folder = tmp_path / "dahu" / "kernels"
@@ -132,9 +128,7 @@ def test_narrow_updates_amortise_less(calibrations: ModuleType) -> None:
     assert calibrations.whole_s(model, 128) == pytest.approx(1e-10 * (1 + 10 / 5208), rel=1e-4)
 
 
-def test_a_fixed_k_counts_by_its_own_jobs_and_a_shuffled_one_by_the_model_of_one_job(
-    calibrations: ModuleType, tmp_path: Path
-) -> None:
+def test_a_fixed_k_counts_by_its_own_jobs_and_a_shuffled_one_by_the_model_of_one_job(calibrations, tmp_path):
     folder = tmp_path / "experiment" / "randomizing_sizes" / "fixing_K"
     folder.mkdir(parents=True)
     rows = [("128", 1.0e-10), ("256", 1.08e-10), ("512", 1.06e-10), ("shuffled", 1.03e-10)]

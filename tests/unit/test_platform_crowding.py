@@ -80,9 +80,7 @@ def test_a_number_is_the_table_of_full_load() -> None:
     ("cores", "threads", "increase"),
     [([0, 4], 1, 0.0), ([0, 3], 1, 0.2), ([0, 2], 2, 0.3), ([0, 4], 4, 0.0), ([0, 1], 1, 0.2)],
 )
-def test_only_cores_of_the_ranks_socket_crowd_it_as_many_as_ranks_have_threads(
-    cores: list[int], threads: int, increase: float
-) -> None:
+def test_only_cores_of_the_ranks_socket_crowd_it_as_many_as_ranks_have_threads(cores, threads, increase):
     # Two sockets of four cores: one of three others, both others of a rank of two threads, none of one of four.
     on = platform(TABLE, sockets=2)
     model: dict[str, Any] = on.kernels[0].model_dump() | {"threads": threads}

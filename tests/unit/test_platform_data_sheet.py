@@ -46,9 +46,7 @@ def made(tmp_path: Path, **changed: str | None) -> tuple[int, Path]:
     return main(["platform", "new", *words, "-o", str(file)]), file
 
 
-def test_the_command_of_the_docs_writes_a_platform_that_is_complete(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_of_the_docs_writes_a_platform_that_is_complete(tmp_path, capsys):
     status, file = made(tmp_path)
     assert status == 0
     printed = capsys.readouterr()
@@ -130,17 +128,12 @@ def test_memory_is_understood_as_it_is_sold() -> None:
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        (
-            {"dgemm": None, "peak": "2.15T"},
-            "nodes.peak_flops_per_core is 2.15e+12 flop/s, of one core: 103 Tflop/s for",
-        ),
+        ({"dgemm": None, "peak": "2.15T"}, "nodes.peak_flops_per_core is 2.15e+12 flop/s, of one core: 103 Tflop/s"),
         ({"dgemm": "2.15T"}, "(dgemm): dgemm(4096, 4096, 128) at 2.15e+12 flop/s a core; is that of a node, or of a"),
         ({"latency": "1.5ms"}, "latency_s is 0.006 s; up to 1e-03 s are usual"),
     ],
 )
-def test_a_slip_of_a_unit_is_told_when_the_file_is_written(
-    changed: dict[str, str | None], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_slip_of_a_unit_is_told_when_the_file_is_written(changed, told, tmp_path, capsys):
     status, _ = made(tmp_path, **changed)
     assert status == 0
     assert told in "".join(line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: "))
@@ -160,9 +153,7 @@ def test_a_node_of_few_fast_cores_is_one_of_accelerators() -> None:
     assert not any("of a processor?" in sentence for sentence in implausible(load_platform("exascale-like")))
 
 
-def test_a_prediction_tells_the_interval_of_the_share_of_the_peak_and_the_share_of_the_memory(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_prediction_tells_the_interval_of_the_share_of_the_peak_and_the_share_of_the_memory(tmp_path, capsys):
     _, file = made(tmp_path, dgemm=None, peak="60G")
     assert main(["predict", "hpl", "-p", str(file), "--n", "8k", "--nb", "128", "--grid", "2x2", "--runs", "3"]) == 0
     text = capsys.readouterr().out
@@ -202,9 +193,7 @@ def test_the_core_may_be_one_that_the_user_has_measured(tmp_path: Path) -> None:
         ({"like": "stampede"}, "no shipped platform and no file is named 'stampede'"),
     ],
 )
-def test_what_cannot_be_is_one_line_that_says_what_to_do(
-    changed: dict[str, str | None], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_is_one_line_that_says_what_to_do(changed, told, tmp_path, capsys):
     status, file = made(tmp_path, **changed)
     assert status == 2
     printed = capsys.readouterr().err

@@ -2,21 +2,17 @@
 
 import datetime as dt
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.fleets import BEGIN_S, DAY_S, fleet_values
 
 from lepaute.errors import InputError
 from lepaute.watch.changelog import Changelog, Event, NodeSet
 from lepaute.watch.judging.judge import judge
-from lepaute.watch.proposals.day_events import day_events
 from lepaute.watch.proposals.inventory import read_inventory, shared_groups
 from lepaute.watch.proposals.platform_events import propose
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "validation"))
-from support.fleets import BEGIN_S, DAY_S, fleet_values
 
 MACHINES, DAYS, CHANGED = 32, 80, 50
 
@@ -138,14 +134,6 @@ def test_nodes_that_drop_for_single_days_again_and_again_are_one_event(tmp_path:
     assert (outliers[0].date.isoformat(), outliers[0].job, outliers[0].nodes.text) == ("2026-01-31", "1030", "5/6/7/8")
     assert {outlier.job for outlier in outliers} <= {"1030", "1037", "1041", "1060"}
     json.dumps(event.as_json(), allow_nan=False)
-
-
-def test_alarms_of_different_nodes_on_different_days_are_no_platform_event() -> None:
-    z = quiet(10)
-    for machine in range(0, MACHINES, 2):
-        z[machine, 20 + 3 * (machine // 2)] -= 20
-    values = fleet_values(z)
-    assert day_events(judge(values, windows=(1,)), values) == ()
 
 
 def test_a_group_explains_an_event_if_chance_hardly_does(tmp_path: Path) -> None:

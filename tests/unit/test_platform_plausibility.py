@@ -27,10 +27,7 @@ def test_a_platform_of_a_real_machine_is_plausible(name: str) -> None:
         # what the issue saw: a rate instead of seconds, a latency of 1.5 s, dgemm 90 times above the file's own peak
         ({MEAN: "{mnk: 45e9}"}, "kernels[0] (dgemm): dgemm(4096, 4096, 128) at 4.44e-11 flop/s a core; a core does"),
         ({"network.remote.segments[0].latency_s": "1.5"}, "network.remote.segments[0].latency_s is 1.5 s; up to 1e-03"),
-        (
-            {MEAN: "{mnk: 1e-12}", "nodes.peak_flops_per_core": "22e9"},
-            "dgemm(4096, 4096, 128) at 2e+12 flop/s a core is 90.9 times nodes.peak_flops_per_core",
-        ),
+        ({MEAN: "{mnk: 1e-12}", "nodes.peak_flops_per_core": "22e9"}, "dgemm(4096, 4096, 128) at 2e+12 flop/s a core"),
         ({MEAN: "{mnk: 1e-16}"}, "at 2e+16 flop/s a core"),
         ({MEAN: "{mnk: -1e-11}"}, "takes -0.0215 s; a duration is above 0"),
         ({"nodes.peak_flops_per_core": "45"}, "nodes.peak_flops_per_core is 45 flop/s; a core has 1e+08"),
@@ -45,23 +42,14 @@ def test_a_platform_of_a_real_machine_is_plausible(name: str) -> None:
         ),
         ({"network.costs.iprobe_s": "0.2"}, "network.costs.iprobe_s is 0.2 s"),
         ({"days.common_relative_sd": "1.5"}, "days.common_relative_sd is 1.5; it is a fraction, 0.02 for 2 %"),
-        (
-            {"kernels[0].discrepancy_relative_sd": "5"},
-            "kernels[0] (dgemm): discrepancy_relative_sd is 5; it is a fraction",
-        ),
+        ({"kernels[0].discrepancy_relative_sd": "5"}, "kernels[0] (dgemm): discrepancy_relative_sd is 5; it is a"),
         (
             {"kernels[0].discrepancy_relative_sd": "5", "archive_id": "abc"},
             "kernels[0] (dgemm): discrepancy_relative_sd is 5; the calibration was disturbed or too short",
         ),
-        (
-            {"kernels[0].pieces[1].noise.sd": "{mnk: 5e-9}", "archive_id": "abc"},
-            "its noise has 50.4 times its mean; the calibration was disturbed or too short",
-        ),
+        ({"kernels[0].pieces[1].noise.sd": "{mnk: 5e-9}", "archive_id": "abc"}, "its noise has 50.4 times its mean"),
         ({"kernels[0].pieces[1].noise.sd": "{mnk: 5e-9}"}, "its noise has 50.4 times its mean"),
-        (
-            {"kernels": "[{kernel: dgemv, pieces: [{mean: {mn: 8e9}}]}]"},
-            "kernels[0] (dgemv): 8e+09 s an element; 1e-14 to 1e-06 s are usual",
-        ),
+        ({"kernels": "[{kernel: dgemv, pieces: [{mean: {mn: 8e9}}]}]"}, "kernels[0] (dgemv): 8e+09 s an element"),
         ({"power": "{idle_W: 0.1, computing_W: 0.4, communicating_W: 0.3}"}, "power.computing_W is 0.4; a node draws"),
     ],
 )
@@ -83,9 +71,7 @@ def test_predictions_repeat_what_is_implausible() -> None:
     assert any(each.startswith("implausible: network.remote.segments[0].latency_s is 1.5 s") for each in warnings)
 
 
-def test_check_tells_what_is_implausible_and_which_kernels_cost_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_tells_what_is_implausible_and_which_kernels_cost_nothing(tmp_path, capsys):
     file = tmp_path / "p.yaml"
     file.write_text(SMALL.read_text().replace("latency_s: 1.2e-06", "latency_s: 1.5"))
     assert main(["platform", "check", str(file)]) == 0
@@ -113,9 +99,7 @@ power: {idle_W: 100, computing_W: 50, communicating_W: 200}
 """
 
 
-def test_all_faults_of_a_file_are_told_in_one_go_each_with_its_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_faults_of_a_file_are_told_in_one_go_each_with_its_line(tmp_path, capsys):
     file = tmp_path / "many.yaml"
     file.write_text(MANY.lstrip())
     assert main(["platform", "check", str(file)]) == 2
@@ -136,9 +120,7 @@ def test_all_faults_of_a_file_are_told_in_one_go_each_with_its_line(
     assert len(lines) == len(expected) + 1  # and that name is missing
 
 
-def test_other_commands_tell_the_first_fault_and_how_many_more_there_are(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_commands_tell_the_first_fault_and_how_many_more_there_are(tmp_path, capsys):
     file = tmp_path / "many.yaml"
     file.write_text(MANY.lstrip())
     assert main(["platform", "show", str(file)]) == 2

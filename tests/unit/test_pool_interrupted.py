@@ -11,9 +11,7 @@ from lepaute.measure.nodes import pool
 from lepaute.measure.schedulers.types import NodeAddress
 
 
-def test_an_interrupt_does_not_wait_for_nodes_that_do_not_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_does_not_wait_for_nodes_that_do_not_answer(tmp_path, monkeypatch):
     monkeypatch.setattr(pool, "CONNECT_S", 3600.0)
     deaf = tmp_path / "deaf"
     deaf.write_text(f"#!/bin/sh\necho $$ >> {tmp_path}/pids\nexec sleep 3600\n")

@@ -12,11 +12,6 @@ from lepaute.simulate import Hpl, Layers, predict
 NO_LAYERS = Layers.only()
 
 
-@pytest.fixture(scope="module")
-def dahu():
-    return load_platform("dahu")
-
-
 def test_the_json_has_the_keys_of_the_contract(dahu):
     result = predict(Hpl(n=2000, p=2, q=2), dahu, runs=3).to_dict()
     assert set(result) == {

@@ -6,17 +6,12 @@ import pytest
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.platform import load_platform, override
+from lepaute.platform import override
 from lepaute.simulate import Layers, Stencil, predict
 from lepaute.simulate.apps.stencil.parameters import ALLREDUCES
 
 BOX = Stencil(cells=(64, 64, 64), grid=(2, 2, 2), iterations=10, cell_time_s=2e-9, noise_relative_sd=0.05)
 COMMAND = ["predict", "stencil", "-p", "dahu", "--grid", "2x2x2", "--cells", "64x64x64", "--iterations", "10"]
-
-
-@pytest.fixture(scope="module")
-def dahu():
-    return load_platform("dahu")
 
 
 def test_the_json_has_the_keys_of_a_prediction(dahu, tmp_path):
@@ -114,18 +109,3 @@ def test_the_command_says_what_a_person_wants(capsys):
     printed = capsys.readouterr().out
     for words in ("64 x 64 x 64 cells, 10 iterations, 2 x 2 x 2 ranks on dahu-2020-01", "95 % prediction", "cells/s"):
         assert words in printed
-
-
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        (["--grid", "2x2"], "grid is '2x2'; it must be X x Y x Z"),
-        (["--cells", "2x2xz"], "cells is 'z'; it must be a whole number"),
-        (["--cell-time", "fast"], "invalid value"),
-    ],
-)
-def test_a_bad_command_line_is_one_line_and_status_2(option, words, capsys):
-    assert main([*COMMAND, "--cell-time", "2e-9", *option]) == 2
-    error = capsys.readouterr().err
-    assert words in error
-    assert error.count("\n") == 1

@@ -123,9 +123,7 @@ def test_dgemm_is_timed_under_each_condition_once_and_in_order(dgemm_probe: Path
     assert starts == sorted(starts)
 
 
-def test_calls_before_the_first_row_stay_inside_pools_however_small_these_are(
-    dgemm_probe: Path, tmp_path: Path
-) -> None:
+def test_calls_before_the_first_row_stay_inside_pools_however_small_these_are(dgemm_probe, tmp_path):
     design = lp.design.content_design(3, sizes=[(4, 4, 4)], contents=["random", "constant", "masked:40"])
     result = run(dgemm_probe, design.to_csv(), tmp_path, "--max-bytes", "1048576")
     assert result.returncode == 2
@@ -150,9 +148,7 @@ def test_without_conditions_the_raw_file_has_no_columns_of_them(dgemm_probe: Pat
         ("random,2", ":2: warm is '2'; it wants an integer from 0 to 1"),
     ],
 )
-def test_a_condition_that_is_none_is_refused_with_file_and_line(
-    dgemm_probe: Path, tmp_path: Path, cells: str, complaint: str
-) -> None:
+def test_a_condition_that_is_none_is_refused_with_file_and_line(dgemm_probe, tmp_path, cells, complaint):
     result = run(dgemm_probe, f"design_row,kind,m,n,k,content,warm\n0,dgemm,3,2,1,{cells}\n", tmp_path)
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1
@@ -196,9 +192,7 @@ def test_every_combination_of_the_memory_design_is_read_as_asked(memory_probe: P
         ("900000000,1,8,1,3", "4 blocks of 1800 MB do not fit into --max-bytes 4294967296"),
     ],
 )
-def test_a_bad_row_of_memory_is_refused_in_one_line(
-    memory_probe: Path, tmp_path: Path, cells: str, complaint: str
-) -> None:
+def test_a_bad_row_of_memory_is_refused_in_one_line(memory_probe, tmp_path, cells, complaint):
     header = "design_row,size_bytes,stride,element_bytes,unroll,allocation"
     result = run(memory_probe, f"{header}\n0,{cells}\n", tmp_path)
     assert result.returncode == 2

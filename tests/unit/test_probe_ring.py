@@ -1,27 +1,17 @@
 """The ring probe does what the design says: who speaks to whom, and what the ranks do besides."""
 
-import csv
 import os
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from support_probes import run_ring
+from support_probes import Row, read_raw, run_ring
 
 from lepaute.design import ring_design, write_design
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure import probes
 
 pytestmark = pytest.mark.machine
-Row = dict[str, str]
-
-
-@pytest.fixture(scope="module")
-def built() -> probes.Probes:
-    try:
-        return probes.build_probes()
-    except EnvironmentProblem as problem:
-        pytest.skip(f"the probes cannot be built here: {problem}")
 
 
 @pytest.fixture(scope="module")
@@ -34,12 +24,8 @@ def cores() -> list[int]:
 
 def read(files: list[Path]) -> tuple[list[dict[str, str]], list[Row]]:
     """Headers, and all rows."""
-    headers, rows = [], []
-    for path in files:
-        lines = path.read_text().splitlines()
-        headers.append(dict(line[2:].split("=", 1) for line in lines if line.startswith("#@")))
-        rows += list(csv.DictReader(line for line in lines if not line.startswith("#")))
-    return headers, rows
+    raw = [read_raw(path) for path in files]
+    return [header for header, _ in raw], [row for _, rows in raw for row in rows]
 
 
 def run_design(
@@ -58,9 +44,7 @@ def calls_of(rows: list[Row], role: str, operation: str, condition: str) -> set[
     }  # fmt: skip
 
 
-def test_ranks_poll_and_compute_where_the_condition_says_so_and_nowhere_else(
-    built: probes.Probes, cores: list[int], tmp_path: Path
-) -> None:
+def test_ranks_poll_and_compute_where_the_condition_says_so_and_nowhere_else(built, cores, tmp_path):
     _, rows = run_design(built, tmp_path, cores)
     plain = {"exchange", "send", "recv"}
     shift = {"exchange", "isend", "recv", "wait"}
@@ -75,9 +59,7 @@ def test_ranks_poll_and_compute_where_the_condition_says_so_and_nowhere_else(
     assert {"iprobe"} <= calls_of(rows, "all", "shift", "iprobe+dgemm") - shift <= {"iprobe", "dgemm"}
 
 
-def test_each_wait_that_polls_ends_with_one_look_that_finds_the_message(
-    built: probes.Probes, cores: list[int], tmp_path: Path
-) -> None:
+def test_each_wait_that_polls_ends_with_one_look_that_finds_the_message(built, cores, tmp_path):
     _, rows = run_design(built, tmp_path, cores)
     waits = Counter(
         (row["design_row"], row["rank"]) for row in rows if row["call"] == "recv" and "iprobe" in row["condition"]
@@ -105,9 +87,7 @@ def test_the_calls_of_an_exchange_lie_within_it(built: probes.Probes, cores: lis
         assert start + float(row["duration_s"]) <= first + float(around["duration_s"]) + tick_s
 
 
-def test_a_ring_over_nodes_goes_from_node_to_node_and_others_stand_by(
-    built: probes.Probes, cores: list[int], tmp_path: Path
-) -> None:
+def test_a_ring_over_nodes_goes_from_node_to_node_and_others_stand_by(built, cores, tmp_path):
     # Four ranks on two cores, as if two nodes had two each.
     headers, rows = run_design(built, tmp_path, [*cores, *cores], "--ranks-per-node", "2")
     assert [header["place"] for header in headers] == ["0", "2", "1", "3"]
@@ -136,9 +116,7 @@ def test_a_ring_over_nodes_goes_from_node_to_node_and_others_stand_by(
         ("0,pingpong,idle,8,2,0,0,0\n", ":2: first is '2'; it wants an integer from 0 to 1"),
     ],
 )
-def test_a_design_that_cannot_be_is_refused(
-    built: probes.Probes, cores: list[int], tmp_path: Path, row: str, complaint: str
-) -> None:
+def test_a_design_that_cannot_be_is_refused(built, cores, tmp_path, row, complaint):
     design = tmp_path / "d.csv"
     design.write_text("design_row,operation,condition,size_bytes,first,m,n,k\n" + row)
     with pytest.raises(EnvironmentProblem) as caught:

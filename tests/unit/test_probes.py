@@ -1,6 +1,5 @@
 """The probes do what HPL does: the counts and sizes of their calls follow from HPL's algorithm, not from a past run."""
 
-import csv
 import json
 import os
 import statistics
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 from support_hpl_counts import BY_LENGTH, BY_VOLUME, GLUE, UNIT_S, counted_runs, simulated
 from support_limits import HANG_S, within
-from support_probes import run_dgemm, run_p2p, run_steps
+from support_probes import Row, read_raw, run_dgemm, run_p2p, run_steps, written
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit import command
@@ -25,16 +24,6 @@ pytestmark = pytest.mark.machine
 
 NB = 32
 PHASES = {"pdfact", "pdupdate", "pdtrsv"}
-Row = dict[str, str]
-
-
-@pytest.fixture(scope="session")
-def built() -> probes.Probes:
-    """The programs, built in the cache; the source of HPL may be out of reach where tests run."""
-    try:
-        return probes.build_probes()
-    except EnvironmentProblem as problem:
-        pytest.skip(f"the probes cannot be built here: {problem}")
 
 
 @pytest.fixture(scope="session")
@@ -49,22 +38,10 @@ def _core() -> int:
     return min(os.sched_getaffinity(0))
 
 
-def _write(path: Path, text: str) -> Path:
-    path.write_text(text)
-    return path
-
-
 def _step_design(path: Path, *rows: tuple[int, int, int, int]) -> Path:
     """A design of (m, n, chunks, steps)."""
     lines = [f"{i},hpl_step,{m},{n},{NB},{chunks},{steps}\n" for i, (m, n, chunks, steps) in enumerate(rows)]
-    return _write(path, "#@generator=test\ndesign_row,kind,m,n,nb,chunks,steps\n" + "".join(lines))
-
-
-def _read(path: Path) -> tuple[dict[str, str], list[Row]]:
-    """Header and rows of a raw file."""
-    lines = path.read_text().splitlines()
-    header = dict(line[2:].split("=", 1) for line in lines if line.startswith("#@"))
-    return header, list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    return written(path, "#@generator=test\ndesign_row,kind,m,n,nb,chunks,steps\n" + "".join(lines))
 
 
 def _sizes(rows: list[Row], kernel: str) -> list[tuple[int, int, int]]:
@@ -78,7 +55,7 @@ def test_one_rank_makes_the_calls_that_hpl_makes(built: probes.Probes, tmp_path:
     m, n, chunks, steps = 200, 230, 2, 2
     design = _step_design(tmp_path / "d.csv", (m, n, chunks, steps))
     files = run_steps(built, design, tmp_path / "raw", cpus=[_core()])
-    header, rows = _read(files[0])
+    header, rows = read_raw(files[0])
     assert [path.name for path in files] == ["raw.r0"]
     assert header["grid"] == "1x1"
     assert header["generator"] == "probe-hpl-steps"
@@ -111,12 +88,10 @@ def test_one_rank_makes_the_calls_that_hpl_makes(built: probes.Probes, tmp_path:
         assert _sizes(now, "dtrsm_left") == [(NB, width, NB) for _, width, _ in expected]
 
 
-def test_the_triangular_solve_at_the_end_of_a_row_applies_each_entry_above_the_diagonal_once(
-    built: probes.Probes, tmp_path: Path
-) -> None:
+def test_the_triangular_solve_at_the_end_of_a_row_applies_each_entry_above_the_diagonal_once(built, tmp_path):
     m, n, steps = 200, 230, 2
     design = _step_design(tmp_path / "d.csv", (m, n, 0, steps))
-    _, rows = _read(run_steps(built, design, tmp_path / "raw", cpus=[_core()])[0])
+    _, rows = read_raw(run_steps(built, design, tmp_path / "raw", cpus=[_core()])[0])
     assert {int(row["position"]) for row in rows} == set(range(steps + 1))
     solve = [row for row in rows if int(row["position"]) == steps]
     assert {row["kernel"] for row in solve} == {"pdtrsv", "dtrsv", "dgemv", "daxpy"}
@@ -133,7 +108,7 @@ def test_the_triangular_solve_at_the_end_of_a_row_applies_each_entry_above_the_d
 def test_every_kernel_runs_inside_a_phase_and_not_beyond_its_time(built: probes.Probes, tmp_path: Path) -> None:
     steps = {"0": 3, "1": 1}
     design = _step_design(tmp_path / "d.csv", (300, 300, 1, steps["0"]), (128, 400, 0, steps["1"]))
-    _, rows = _read(run_steps(built, design, tmp_path / "raw", cpus=[_core()])[0])
+    _, rows = read_raw(run_steps(built, design, tmp_path / "raw", cpus=[_core()])[0])
     phases = [row for row in rows if row["kernel"] in PHASES]
     # A factorisation and two updates a step, or one where there are no chunks; a solve a row.
     assert len(phases) == 3 * 3 + 2 + len(steps)
@@ -154,13 +129,11 @@ def test_every_kernel_runs_inside_a_phase_and_not_beyond_its_time(built: probes.
     assert sum(float(row["duration_s"]) for row in kernels) <= sum(float(row["duration_s"]) for row in phases)
 
 
-def test_two_ranks_share_the_rows_and_call_the_transposed_swaps(
-    built: probes.Probes, two_cores: tuple[int, int], tmp_path: Path
-) -> None:
+def test_two_ranks_share_the_rows_and_call_the_transposed_swaps(built, two_cores, tmp_path):
     m, n = 256, 200
     design = _step_design(tmp_path / "d.csv", (m, n, 0, 2))
     files = run_steps(built, design, tmp_path / "raw", cpus=two_cores)
-    by_rank = [_read(path)[1] for path in files]
+    by_rank = [read_raw(path)[1] for path in files]
     assert [{row["rank"] for row in rows} for rows in by_rank] == [{"0"}, {"1"}]
     assert [{int(row["cpu"]) for row in rows} for rows in by_rank] == [{two_cores[0]}, {two_cores[1]}]
     for step in range(2):
@@ -182,14 +155,12 @@ def test_two_ranks_share_the_rows_and_call_the_transposed_swaps(
 
 @pytest.mark.parametrize("rfact", ["left", "crout", "right"])
 @pytest.mark.parametrize("pfact", ["left", "crout", "right"])
-def test_each_factorisation_searches_one_pivot_a_column(
-    built: probes.Probes, tmp_path: Path, pfact: str, rfact: str
-) -> None:
+def test_each_factorisation_searches_one_pivot_a_column(built, tmp_path, pfact, rfact):
     design = _step_design(tmp_path / "d.csv", (100, 100, 0, 1))
     options = ("--pfact", pfact, "--rfact", rfact, "--nbmin", "8")
     files = run_steps(built, design, tmp_path / "raw", cpus=[_core()], options=options)
     # Position 1 is the solve at the end, which calls dtrsv whatever the factorisation.
-    count = Counter(row["kernel"] for row in _read(files[0])[1] if row["position"] == "0")
+    count = Counter(row["kernel"] for row in read_raw(files[0])[1] if row["position"] == "0")
     assert count["idamax"] == count["dscal"] == count["dlocswp"] == NB
     # What the variants differ in: the right-looking leaf updates by dger, the left-looking one solves by dtrsv.
     assert (count["dger"] > 0, count["dtrsv"] > 0) == (pfact == "right", pfact == "left")
@@ -232,9 +203,7 @@ def test_all_steps_of_a_matrix_call_the_kernels_of_hpl_as_often_and_on_the_same_
             assert work == pytest.approx(uses[name].time_s / UNIT_S, rel=1e-9), name
 
 
-def test_all_steps_of_a_matrix_count_as_the_recorded_run_of_the_real_program(
-    built: probes.Probes, two_cores: tuple[int, int], tmp_path: Path
-) -> None:
+def test_all_steps_of_a_matrix_count_as_the_recorded_run_of_the_real_program(built, two_cores, tmp_path):
     run = next(run for run in counted_runs() if run.series == "columns" and (run.hpl.n, run.hpl.p) == (192, 2))
     _, counted = _counted_steps(built, run.hpl, two_cores, tmp_path, ())
     assert {name: calls for name, (calls, _) in counted.items()} == {
@@ -252,11 +221,11 @@ def _counted_steps(
     """Header, and calls and work of each kernel over both ranks, of the steps that factor a matrix and solve it."""
     design = folder / "d.csv"
     row = f"0,hpl_step,{hpl.n},{hpl.n},{hpl.nb},0,{hpl.n // hpl.nb}\n"
-    _write(design, "#@generator=test\ndesign_row,kind,m,n,nb,chunks,steps\n" + row)
+    written(design, "#@generator=test\ndesign_row,kind,m,n,nb,chunks,steps\n" + row)
     files = run_steps(built, design, folder / "raw", cpus=cores, options=options)
     counted: dict[str, tuple[int, int]] = {}
     for path in files:
-        header, rows = _read(path)
+        header, rows = read_raw(path)
         # Timed apart: the sums of messages after the solve, and the copies that ranks beyond a power of two make.
         apart = max(index for index, row in enumerate(rows) if row["kernel"] == "pdtrsv")
         for row in rows[:apart]:
@@ -269,13 +238,11 @@ def _counted_steps(
     return header, counted
 
 
-def test_ranks_that_a_power_of_two_leaves_over_are_stood_for_by_a_copy_timed_apart(
-    built: probes.Probes, two_cores: tuple[int, int], tmp_path: Path
-) -> None:
+def test_ranks_that_a_power_of_two_leaves_over_are_stood_for_by_a_copy_timed_apart(built, two_cores, tmp_path):
     design = _step_design(tmp_path / "d.csv", (256, 300, 1, 2))
     for name, u in (("dlaswp05T", "transposed"), ("dlaswp05N", "no-transposed")):
         for path in run_steps(built, design, tmp_path / "raw", cpus=two_cores, options=("--u", u)):
-            _, rows = _read(path)
+            _, rows = read_raw(path)
             updates = _sizes(rows, "pdupdate")
             copies = _sizes(rows, name)
             assert [n for _, n, _ in copies] == [n for _, n, _ in updates]
@@ -296,9 +263,9 @@ def test_every_blas_symbol_that_hpl_calls_is_wrapped(built: probes.Probes) -> No
 def test_the_dgemm_probe_times_each_row_once_and_in_order(built: probes.Probes, tmp_path: Path) -> None:
     shapes = [(300, 200, 128), (1, 1, 1), (64, 1000, 32)]
     lines = "".join(f"{i},dgemm,{m},{n},{k}\n" for i, (m, n, k) in enumerate(shapes))
-    design = _write(tmp_path / "d.csv", "design_row,kind,m,n,k\n" + lines)
+    design = written(tmp_path / "d.csv", "design_row,kind,m,n,k\n" + lines)
     files = run_dgemm(built, design, tmp_path / "raw", _core())
-    header, rows = _read(files[0])
+    header, rows = read_raw(files[0])
     assert header["warmup_calls"] == "5"
     assert "OpenBLAS" in header["blas_config"]
     assert header["blas_core"]
@@ -311,16 +278,14 @@ def test_the_dgemm_probe_times_each_row_once_and_in_order(built: probes.Probes, 
     assert float(rows[0]["duration_s"]) > 2 * 300 * 200 * 128 / 1e12
 
 
-def test_each_operation_is_reported_by_the_ranks_that_time_it(
-    built: probes.Probes, two_cores: tuple[int, int], tmp_path: Path
-) -> None:
+def test_each_operation_is_reported_by_the_ranks_that_time_it(built, two_cores, tmp_path):
     operations = ["recv", "isend", "pingpong", "exchange", "iprobe", "test", "wtime"]
     reporters = {"recv": {"1"}, "isend": {"0"}, "pingpong": {"0"}}
     todo = [(name, size) for size in (0, 8, 10_000, 1 << 20) for name in operations]
     lines = "".join(f"{i},{name},{size}\n" for i, (name, size) in enumerate(todo))
-    design = _write(tmp_path / "d.csv", "design_row,operation,size_bytes\n" + lines)
+    design = written(tmp_path / "d.csv", "design_row,operation,size_bytes\n" + lines)
     files = run_p2p(built, design, tmp_path / "raw", cpus=two_cores)
-    rows = [row for path in files for row in _read(path)[1]]
+    rows = [row for path in files for row in read_raw(path)[1]]
     for number, (name, size) in enumerate(todo):
         mine = [row for row in rows if row["design_row"] == str(number)]
         assert {(row["operation"], row["size_bytes"]) for row in mine} == {(name, str(size))}
@@ -328,14 +293,12 @@ def test_each_operation_is_reported_by_the_ranks_that_time_it(
 
 
 @pytest.mark.parametrize("buffers", ["cold", "warm"])
-def test_a_large_message_takes_longer_than_a_small_one(
-    built: probes.Probes, two_cores: tuple[int, int], tmp_path: Path, buffers: str
-) -> None:
+def test_a_large_message_takes_longer_than_a_small_one(built, two_cores, tmp_path, buffers):
     lines = "".join(f"{i},pingpong,{8 if i % 2 else 4 << 20}\n" for i in range(14))
-    design = _write(tmp_path / "d.csv", "design_row,operation,size_bytes\n" + lines)
+    design = written(tmp_path / "d.csv", "design_row,operation,size_bytes\n" + lines)
     options = ("--buffers", buffers)
     files = run_p2p(built, design, tmp_path / "raw", cpus=two_cores, options=options)
-    header, rows = _read(files[0])
+    header, rows = read_raw(files[0])
     small, large = (
         statistics.median(float(row["duration_s"]) for row in rows if row["size_bytes"] == size)
         for size in ("8", str(4 << 20))
@@ -359,10 +322,8 @@ def test_a_large_message_takes_longer_than_a_small_one(
         ("", ": has no design rows"),
     ],
 )
-def test_a_bad_design_is_refused_with_file_and_line(
-    built: probes.Probes, tmp_path: Path, rows: str, complaint: str
-) -> None:
-    design = _write(tmp_path / "d.csv", "design_row,kind,m,n,nb,chunks,steps\n" + rows)
+def test_a_bad_design_is_refused_with_file_and_line(built, tmp_path, rows, complaint):
+    design = written(tmp_path / "d.csv", "design_row,kind,m,n,nb,chunks,steps\n" + rows)
     # Without mpirun, which takes seconds to report a failure: MPI starts a single rank by itself.
     argv = [str(built.hpl_steps), "--design", str(design), "--out", str(tmp_path / "raw"), "--seed", "1"]
     result = subprocess.run(argv, capture_output=True, text=True, timeout=HANG_S, check=False)
@@ -374,7 +335,7 @@ def test_a_bad_design_is_refused_with_file_and_line(
 
 
 def test_a_failure_under_mpirun_tells_the_probe_s_own_complaint(built: probes.Probes, tmp_path: Path) -> None:
-    design = _write(tmp_path / "d.csv", "design_row,kind,m,n,nb,chunks,steps\n")
+    design = written(tmp_path / "d.csv", "design_row,kind,m,n,nb,chunks,steps\n")
     with pytest.raises(EnvironmentProblem) as caught:
         run_steps(built, design, tmp_path / "raw", cpus=[_core()])
     assert str(caught.value) == (
@@ -445,10 +406,8 @@ def _hpl_input(n: int, p: int, q: int, threshold: float = 16.0) -> str:
     return "HPL\ntest\nHPL.out\n" + "".join(f"{value}\n" for value in values)
 
 
-def test_the_driver_reports_a_run_whose_residual_hpl_accepts(
-    built: probes.Probes, two_cores: tuple[int, int], tmp_path: Path
-) -> None:
-    _write(tmp_path / "HPL.dat", _hpl_input(300, 1, 2))
+def test_the_driver_reports_a_run_whose_residual_hpl_accepts(built, two_cores, tmp_path):
+    written(tmp_path / "HPL.dat", _hpl_input(300, 1, 2))
     start = toolchain.start_here(2, two_cores)
     argv = [*start.argv, str(built.xhpl)]
     record = command.run_command(argv, what="HPL", timeout_s=HANG_S, environment=start.environment, folder=tmp_path)

@@ -1,29 +1,17 @@
 """Probes of kernels on several cores at once: together from the first call to the last, a raw file for each."""
 
-import csv
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
 from support_limits import HANG_S
-from support_probes import run_dgemm, run_steps
+from support_probes import read_raw, run_dgemm, run_steps, written
 
-from lepaute.errors import EnvironmentProblem
 from lepaute.measure import probes
 from lepaute.measure.layout import layout_here
 
 pytestmark = pytest.mark.machine
-
-Row = dict[str, str]
-
-
-@pytest.fixture(scope="module")
-def built() -> probes.Probes:
-    try:
-        return probes.build_probes()
-    except EnvironmentProblem as problem:
-        pytest.skip(f"the probes cannot be built here: {problem}")
 
 
 @pytest.fixture(scope="module")
@@ -34,25 +22,14 @@ def pus() -> tuple[int, int]:
     return cores[0].pu, cores[1].pu
 
 
-def _read(path: Path) -> tuple[dict[str, str], list[Row]]:
-    lines = path.read_text().splitlines()
-    header = dict(line[2:].split("=", 1) for line in lines if line.startswith("#@"))
-    return header, list(csv.DictReader(line for line in lines if not line.startswith("#")))
-
-
-def _write(path: Path, text: str) -> Path:
-    path.write_text(text)
-    return path
-
-
 def _dgemm_design(folder: Path, calls: int) -> Path:
     lines = "".join(f"{number},dgemm,400,400,100\n" for number in range(calls))
-    return _write(folder / "d.csv", "design_row,kind,m,n,k\n" + lines)
+    return written(folder / "d.csv", "design_row,kind,m,n,k\n" + lines)
 
 
 def _steps_design(folder: Path, rows: int) -> Path:
     lines = "".join(f"{number},hpl_step,600,400,32,1,2\n" for number in range(rows))
-    return _write(folder / "d.csv", "design_row,kind,m,n,nb,chunks,steps\n" + lines)
+    return written(folder / "d.csv", "design_row,kind,m,n,nb,chunks,steps\n" + lines)
 
 
 def _is_designed(kernel: str) -> bool:
@@ -62,13 +39,11 @@ def _is_designed(kernel: str) -> bool:
     return "swp" not in kernel and kernel != "first_touch"
 
 
-def test_processes_of_the_dgemm_probe_start_together_and_all_make_all_calls(
-    built: probes.Probes, pus: tuple[int, int], tmp_path: Path
-) -> None:
+def test_processes_of_the_dgemm_probe_start_together_and_all_make_all_calls(built, pus, tmp_path):
     # More processes than cores, as a made-up layout has them.
     files = run_dgemm(built, _dgemm_design(tmp_path, 100), tmp_path / "raw", *pus, *pus)
     assert len(files) == 4
-    tables = [_read(path)[1] for path in files]
+    tables = [read_raw(path)[1] for path in files]
     assert [{row["rank"] for row in rows} for rows in tables] == [{"0"}, {"1"}, {"2"}, {"3"}]
     assert [{int(row["cpu"]) for row in rows} for rows in tables] == [{pu} for pu in (*pus, *pus)]
     assert all([row["design_row"] for row in rows] == [str(number) for number in range(100)] for rows in tables)
@@ -78,9 +53,7 @@ def test_processes_of_the_dgemm_probe_start_together_and_all_make_all_calls(
     assert max(first) < min(last)
 
 
-def test_a_process_that_fails_takes_the_others_along_with_one_line(
-    built: probes.Probes, pus: tuple[int, int], tmp_path: Path
-) -> None:
+def test_a_process_that_fails_takes_the_others_along_with_one_line(built, pus, tmp_path):
     beyond = max(os.sched_getaffinity(0)) + 500
     words = ["--design", str(_dgemm_design(tmp_path, 2)), "--out", str(tmp_path / "raw"), "--seed", "1"]
     argv = [str(built.dgemm), *words, "--cpus", f"{pus[0]},{beyond},{pus[1]}"]
@@ -100,9 +73,7 @@ def test_a_process_that_fails_takes_the_others_along_with_one_line(
         (["--cpus", "0,x"], "option --cpus is '0,x'; it wants core numbers such as 0,1"),
     ],
 )
-def test_cores_that_make_no_sense_are_refused(
-    built: probes.Probes, tmp_path: Path, more: list[str], complaint: str
-) -> None:
+def test_cores_that_make_no_sense_are_refused(built, tmp_path, more, complaint):
     words = ["--design", str(_dgemm_design(tmp_path, 1)), "--out", str(tmp_path / "raw"), "--seed", "1", *more]
     done = subprocess.run([str(built.dgemm), *words], capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 2
@@ -111,11 +82,11 @@ def test_cores_that_make_no_sense_are_refused(
 
 def test_a_process_of_two_threads_uses_two_cores(built: probes.Probes, pus: tuple[int, int], tmp_path: Path) -> None:
     (path,) = run_dgemm(built, _dgemm_design(tmp_path, 20), tmp_path / "raw", *pus, threads=2)
-    header, rows = _read(path)
+    header, rows = read_raw(path)
     assert header["threads"] == "2"
     assert {int(row["cpu"]) for row in rows} == {pus[0]}
     (path,) = run_steps(built, _steps_design(tmp_path, 2), tmp_path / "steps", pus, alone=True, threads=2)
-    header, rows = _read(path)
+    header, rows = read_raw(path)
     assert (header["threads"], header["grid"]) == ("2", "1x1")
     assert {int(row["cpu"]) for row in rows} == {pus[0]}
 
@@ -126,13 +97,13 @@ def test_ranks_that_are_grids_of_their_own_log_the_same_calls_and_nothing_of_wha
     design = _steps_design(tmp_path, 4)
     shared = run_steps(built, design, tmp_path / "shared", (*pus, pus[0]), alone=True)
     (alone,) = run_steps(built, design, tmp_path / "alone", pus[:1], alone=True)
-    expected = [(row["design_row"], row["kernel"], row["m"], row["n"]) for row in _read(alone)[1]]
+    expected = [(row["design_row"], row["kernel"], row["m"], row["n"]) for row in read_raw(alone)[1]]
     for path in shared:
-        calls = [(row["design_row"], row["kernel"], row["m"], row["n"]) for row in _read(path)[1]]
+        calls = [(row["design_row"], row["kernel"], row["m"], row["n"]) for row in read_raw(path)[1]]
         assert [call for call in calls if _is_designed(call[1])] == [call for call in expected if _is_designed(call[1])]
 
 
 def test_ranks_take_turns_in_writing_rows(built: probes.Probes, pus: tuple[int, int], tmp_path: Path) -> None:
     files = run_steps(built, _steps_design(tmp_path, 4), tmp_path / "raw", pus, ("--every", "2"))
-    calls = [[row for row in _read(path)[1] if row["kernel"] != "first_touch"] for path in files]
+    calls = [[row for row in read_raw(path)[1] if row["kernel"] != "first_touch"] for path in files]
     assert [{row["design_row"] for row in rows} for rows in calls] == [{"0", "2"}, {"1", "3"}]

@@ -47,9 +47,7 @@ def test_neither_it_nor_what_is_printed_meanwhile_controls_the_terminal(monkeypa
     assert "\x1b[41m" not in text
 
 
-def test_its_own_escape_sequences_reach_the_terminal_under_the_frame_of_a_command(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_its_own_escape_sequences_reach_the_terminal_under_the_frame_of_a_command(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     terminal = sys.stderr
 

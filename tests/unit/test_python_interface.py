@@ -216,9 +216,3 @@ def test_the_name_of_an_archive_and_of_a_table_that_is_not_there_are_told_with_w
         lp.fit.models(str(path))
     with pytest.raises(lp.LepauteError, match=r"has no member bench; observations/bench\.parquet is one"):
         lp.Archive.open(path).table("bench")
-
-
-def test_a_difference_shows_itself_in_words(prediction):
-    other = lp.predict(lp.Hpl(n=2000, p=2, q=2, depth=0), "dahu", runs=3, repeat=1)
-    difference = lp.difference(prediction, other)
-    assert repr(difference) == f"<Difference {difference.text}>"

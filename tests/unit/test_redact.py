@@ -320,11 +320,7 @@ def test_secrets_that_programs_are_given_are_hidden_in_command_lines(words: list
 
 def test_variables_of_databases_and_webhooks_are_secret_and_the_working_directory_is_not() -> None:
     shown = plain.environment({"MYSQL_PWD": "a", "DB_PW": "b", "SLACK_WEBHOOK": "c", "PWD": "/x", "OLDPWD": "/y"})
-    assert shown == {
-        **dict.fromkeys(("MYSQL_PWD", "DB_PW", "SLACK_WEBHOOK"), REDACTED),
-        "PWD": "/x",
-        "OLDPWD": "/y",
-    }
+    assert shown == {**dict.fromkeys(("MYSQL_PWD", "DB_PW", "SLACK_WEBHOOK"), REDACTED), "PWD": "/x", "OLDPWD": "/y"}
 
 
 _values = st.text(alphabet=st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=6, max_size=40)

@@ -170,9 +170,7 @@ def test_a_node_that_fails_twice_is_dropped_with_a_warning(site: Site) -> None:
         (f"{_DEPLOYMENT}/D-7f3a", [(200, '{"status": "terminated"}')], "could not be deployed on"),
     ],
 )
-def test_what_goes_wrong_after_the_submission_is_told_and_the_job_deleted(
-    site: Site, path: str, answers: list[str | tuple[int, str]], complaint: str
-) -> None:
+def test_what_goes_wrong_after_the_submission_is_told_and_the_job_deleted(site, path, answers, complaint):
     site.answer("GET", path, *answers)
     with pytest.raises(EnvironmentProblem, match=complaint):
         _fast().acquire(_DEPLOY, print)
@@ -191,18 +189,14 @@ def test_what_goes_wrong_after_the_submission_is_told_and_the_job_deleted(
         ((201, '{"uid": "../../x"}'), "returned no uid"),
     ],
 )
-def test_a_submission_that_is_refused_is_told_in_the_sites_words_and_not_repeated(
-    site: Site, answer: tuple[int, str], complaint: str
-) -> None:
+def test_a_submission_that_is_refused_is_told_in_the_sites_words_and_not_repeated(site, answer, complaint):
     site.answer("POST", _JOB, answer)
     with pytest.raises(EnvironmentProblem, match=complaint):
         _fast().acquire(_DEPLOY, print)
     assert site.count("POST", _JOB) == 1  # a second one might be a second job
 
 
-def test_a_job_whose_submission_gave_no_answer_is_found_by_its_name_and_deleted(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_whose_submission_gave_no_answer_is_found_by_its_name_and_deleted(site, monkeypatch):
     monkeypatch.setattr("lepaute.measure.schedulers.grid5000.secrets.token_hex", lambda _: "abc")
     items = [{"uid": 1965464, "name": "lepaute-abc"}, {"uid": 5, "name": "another"}]
     site.answer("POST", _JOB, (504, ""))
@@ -255,9 +249,7 @@ def test_a_job_that_is_there_is_used_and_left_alone(site: Site) -> None:
 
 
 @pytest.mark.parametrize("source", ["environment", "file"])
-def test_credentials_go_to_the_site_and_into_no_message(
-    site: Site, source: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_credentials_go_to_the_site_and_into_no_message(site, source, monkeypatch, tmp_path):
     if source == "environment":
         monkeypatch.setenv("LEPAUTE_GRID5000_USER", "someone")
         monkeypatch.setenv("LEPAUTE_GRID5000_PASSWORD", _PASSWORD)
@@ -314,9 +306,7 @@ def test_a_site_that_cannot_be_reached_is_told_without_details_of_the_request(mo
         (Request(site="grenoble", ssh_config=Path("/no/such/file")), "ssh-config"),
     ],
 )
-def test_bad_requests_are_refused_by_name_before_anything_is_sent(
-    site: Site, request_: Request, complaint: str
-) -> None:
+def test_bad_requests_are_refused_by_name_before_anything_is_sent(site, request_, complaint):
     for do in (scheduler("grid5000").plan, lambda request: scheduler("grid5000").acquire(request, print)):
         with pytest.raises(InputError, match=complaint):
             do(request_)

@@ -122,9 +122,7 @@ def test_nodes_are_asked_for_by_name_in_the_properties(oar: Path) -> None:
     ]
 
 
-def test_inside_of_a_job_its_node_file_is_read_and_the_job_left_alone(
-    oar: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_inside_of_a_job_its_node_file_is_read_and_the_job_left_alone(oar, monkeypatch):
     monkeypatch.setenv("OAR_JOB_ID", "99")
     monkeypatch.setenv("OAR_NODEFILE", str(_DATA / "nodefile"))
     said: list[str] = []

@@ -91,11 +91,7 @@ def test_csv_is_read_as_its_heading_says(tmp_path, text, options, sizes, seconds
         ("size,time_us\n1,two\n", {}, ":2: the duration is 'two'; it must be a number"),
         ("size;time_us\n1;1,5\n", {}, ":2: the duration is '1,5'; it must be a number; write decimals with a point"),
         ("size,MB/s\n1,-2\n", {}, ":2: the rate is -2; it must be a number of at least 0"),
-        (
-            "size,bw_MBps\n1,2\n",
-            {"unit": "us"},
-            "column 'bw_MBps' tells its unit, and --unit says us; leave --unit out",
-        ),
+        ("size,bw_MBps\n1,2\n", {"unit": "us"}, "column 'bw_MBps' tells its unit, and --unit says us; leave --unit"),
         ("size,bw_MBps\n1,2\n", {"unit": "GB/s"}, "and --unit says GB/s; leave --unit out"),
         ("size,bw\n1,2\n", {"unit": "us"}, "'bw' is a rate by its name, of unknown unit; give --unit MB/s, GB/s, Gb/s"),
         ("size,bw_mbps\n1,2\n", {}, "the unit of 'bw_mbps' is not told; give --unit"),

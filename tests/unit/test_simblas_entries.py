@@ -249,14 +249,7 @@ def test_machine_constants_are_true(blas: Library, name: str, real: type) -> Non
     limits = np.finfo(real)
     result = ctypes.c_double if real is np.float64 else ctypes.c_float
     got = {letter: blas.fortran(name, letter, result=result) for letter in "EPBSUO"}
-    assert got == {
-        "E": limits.eps / 2,
-        "P": limits.eps,
-        "B": 2,
-        "S": limits.tiny,
-        "U": limits.tiny,
-        "O": limits.max,
-    }
+    assert got == {"E": limits.eps / 2, "P": limits.eps, "B": 2, "S": limits.tiny, "U": limits.tiny, "O": limits.max}
     assert not blas.charges()
 
 

@@ -162,8 +162,3 @@ def test_the_command_writes_the_file_and_says_what_is_lost(capsys: pytest.Captur
     assert "not exported: kernels: the models of 25 kernels" in printed.err
     assert out.read_text() == export_xml(load_platform("dahu")).text
     assert [path.name for path in tmp_path.iterdir()] == ["dahu.xml"]
-
-
-def test_the_command_refuses_a_place_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["platform", "export", "dahu", "--simgrid", str(tmp_path / "none" / "dahu.xml")]) == 2
-    assert "there is no folder" in capsys.readouterr().err

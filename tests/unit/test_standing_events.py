@@ -1,12 +1,11 @@
 """A regression that stands can be accepted, and what lasts is not proposed as single days."""
 
 import datetime as dt
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from support.fleets import DAY_S, fleet_values
 
 from lepaute.watch.alarms.procedure import AlarmSettings
 from lepaute.watch.changelog import Changelog
@@ -15,9 +14,6 @@ from lepaute.watch.open_regressions import regressions_in
 from lepaute.watch.proposals.day_events import day_events
 from lepaute.watch.proposals.platform_events import propose
 from lepaute.watch.report.summary import regressions_of
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "validation"))
-from support.fleets import DAY_S, fleet_values
 
 MACHINES, DAYS, CHANGED = 32, 60, 50
 CHANGED_ON = dt.date(2026, 2, 20)

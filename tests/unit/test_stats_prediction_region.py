@@ -1,20 +1,14 @@
 """The test of new observations against earlier ones, by formulas worked out by hand and by a slow twin."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from oracles.chew import slow_tests
 from scipy import stats
 from support_region import region_test
 
 from lepaute.errors import InputError
 from lepaute.stats.expanding import expanding_moments
 from lepaute.stats.prediction_region import region_tests
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "oracles"))
-
-from chew import slow_tests
 
 
 def test_one_value_against_four_is_what_the_formula_gives_by_hand() -> None:

@@ -14,20 +14,6 @@ WIDE = [1.0, 3.0] * 10  # 20 values, mean 2, sd 1.026
 NARROW = [0.999, 1.001] * 10
 
 
-@pytest.mark.parametrize(
-    ("count", "miss", "rank"),
-    [
-        (5, 0.05, 0),  # 2 / 32 > 0.05: not even the extremes
-        (6, 0.05, 1),  # 2 / 64
-        (10, 0.05, 2),  # 2 · 11 / 1024; with 3 it would be 2 · 56 / 1024
-        (20, 0.05, 6),  # as printed in Conover's tables
-        (1, 0.5, 0),
-    ],
-)
-def test_the_rank_of_a_median_is_that_of_the_binomial(count: int, miss: float, rank: int) -> None:
-    assert median_rank(count, miss) == rank
-
-
 @pytest.mark.parametrize("count", [2, 7, 50, 333, 1000, 20_000])
 @pytest.mark.parametrize("miss", [0.5, 0.05, 0.0167, 1e-6])
 def test_the_rank_agrees_with_scipy(count: int, miss: float) -> None:

@@ -5,14 +5,7 @@ from math import inf
 import numpy as np
 import pytest
 
-from lepaute.stats.variogram import (
-    fit_variogram,
-    growth,
-    mean_growth,
-    variance_after,
-    variance_between,
-    without_spikes,
-)
+from lepaute.stats.variogram import fit_variogram, growth, mean_growth, variance_after, variance_between, without_spikes
 
 
 @pytest.mark.parametrize("range_s", [inf, 40.0, 3.0])

@@ -140,9 +140,7 @@ def test_values_come_back_as_they_were_and_queries_choose_among_them(store: Stor
         ({"speed": 1.0}, "have speed, which the store does not know"),
     ],
 )
-def test_values_that_cannot_be_are_refused_and_none_is_kept(
-    store: Store, wrong: dict[str, object], message: str
-) -> None:
+def test_values_that_cannot_be_are_refused_and_none_is_kept(store, wrong, message):
     with pytest.raises(InputError, match=message):
         store.add_values(values().assign(**wrong))
     assert store.values().empty
@@ -159,20 +157,12 @@ def test_a_value_is_never_replaced(store: Store) -> None:
     ("changed", "said"),
     [
         ({"value": 202.9}, "job 1 has value {value} in the store and 202.9 in what is added; a value"),
-        (
-            {"started_s": 1.5e9 + 0.5},
-            "has date 2017-07-14 02:40:00 in the store and 2017-07-14 02:40:00.500000 in what",
-        ),
+        ({"started_s": 1.5e9 + 0.5}, "has date 2017-07-14 02:40:00 in the store and 2017-07-14 02:40:00.500000 in"),
         ({"stratum": ""}, "has stratum s1 in the store and '' in what is added; a value"),
-        (
-            {"value": None, "state": "missing"},
-            "has value {value} in the store and none in what is added; state done in",
-        ),
+        ({"value": None, "state": "missing"}, "has value {value} in the store and none in what is added; state done"),
     ],
 )
-def test_what_differs_from_the_store_is_said_and_nothing_else(
-    store: Store, changed: dict[str, object], said: str
-) -> None:
+def test_what_differs_from_the_store_is_said_and_nothing_else(store, changed, said):
     one = values(nodes=1, jobs=1, first_job=1).iloc[:1]
     store.add_values(one)
     with pytest.raises(InputError) as refused:
@@ -223,9 +213,7 @@ def test_an_ingest_that_fails_leaves_the_store_as_it_was(where: str, tmp_path: P
     assert content(where) == before
 
 
-def test_a_store_of_version_1_is_read_and_becomes_one_of_this_version(
-    where: str, request: pytest.FixtureRequest
-) -> None:
+def test_a_store_of_version_1_is_read_and_becomes_one_of_this_version(where, request):
     if where.startswith("postgresql"):
         v1_database(where)
     else:

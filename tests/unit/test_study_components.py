@@ -32,8 +32,7 @@ def test_a_machine_whose_components_are_all_ten_times_as_fast_takes_a_tenth_of_t
     alike = DAHU.model_copy(update={"kernels": tuple(m.model_copy(update={"pieces": pieces(m)}) for m in DAHU.kernels)})
     nodes = {"nodes.cores": 1, "nodes.cpus": 1, "nodes.count": 64, "nodes.sockets": None}
     plain = with_values(
-        alike,
-        {"network.costs": free, "network.remote.segments": segments, "network.loopback.segments": None} | nodes,
+        alike, {"network.costs": free, "network.remote.segments": segments, "network.loopback.segments": None} | nodes
     )
     tenth = {"scale.computing": 10, "scale.bandwidth": 10, "scale.latency": 0.1}
     assert time_s(with_components(plain, tenth)) == pytest.approx(time_s(plain) / 10.0, rel=1e-9)

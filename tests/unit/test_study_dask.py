@@ -6,7 +6,6 @@ import sys
 import threading
 import time
 import warnings
-from pathlib import Path
 
 import psutil
 import pytest
@@ -100,9 +99,7 @@ for number; do kill -TERM -- "-$(cat "$OAR_FARM/$number.pid")"; echo "Deleting t
 """
 
 
-def test_jobs_of_oar_are_submitted_as_its_manual_says_and_give_the_same_results(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_jobs_of_oar_are_submitted_as_its_manual_says_and_give_the_same_results(tmp_path, monkeypatch):
     """oarsub and oardel stand in for OAR's: words and output as documented, jobs are processes here."""
     farm = tmp_path / "farm"
     farm.mkdir()

@@ -33,9 +33,7 @@ STUDIES = {
 
 
 @pytest.mark.parametrize("question", list(STUDIES))
-def test_every_question_is_answered_and_its_folder_repeats_it(
-    question: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_question_is_answered_and_its_folder_repeats_it(question, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     dump_platform(load_platform("dahu"), "mine.yaml")
     Path("ask.yaml").write_text(STUDIES[question])
@@ -61,9 +59,7 @@ def test_a_section_of_another_question_is_refused_and_capacity_needs_its_own() -
         parse_study(f"question: capacity\n{BASE}")
 
 
-def test_what_is_mostly_extrapolated_is_never_the_best_by_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_mostly_extrapolated_is_never_the_best_by_itself(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     text = "question: tune\nbase: {application: {name: hpl, n: 20k, grid: 8x8}, platform: dahu}\nfactors:\n"
     Path("ask.yaml").write_text(

@@ -51,9 +51,7 @@ def test_removing_top_switches_slows_down_and_slow_nodes_hold_up() -> None:
     assert ratios["one switch"] < ratios["1 top switch"]
 
 
-def test_the_command_lists_prints_and_runs_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_lists_prints_and_runs_them(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["study", "ready"]) == 0
     listed = capsys.readouterr().out

@@ -22,7 +22,7 @@ from lepaute.study.tune import crossed
 from lepaute.study.tune_real import correct
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    pass
 
 ASKED = Asked("NB <and> grid", "Which & why?", ("lepaute study tune 'a <b>.yaml'",), "dahu, seeds 1 to 6")
 POINTS = [Point({"nb": nb, "grid": grid}) for nb in (64, 128, 256) for grid in ("2x8", "4x4", "<8x2>")]
@@ -89,9 +89,7 @@ def test_pages_of_effects_indices_and_fronts_have_their_pictures() -> None:
     assert all(0 <= each <= 760 for each in numbers)
 
 
-def test_the_page_of_what_if_has_the_question_the_changes_with_intervals_and_the_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_page_of_what_if_has_the_question_the_changes_with_intervals_and_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     argv = ["study", "ready", "components", "-p", "dahu", "--n", "1k", "--grid", "2x2", "--runs", "2"]
     assert main(argv) == 0
@@ -129,9 +127,7 @@ runs: 2
 """
 
 
-def test_a_table_with_many_columns_needs_no_scrolling_on_a_usual_screen(
-    browser: "Browser", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_with_many_columns_needs_no_scrolling_on_a_usual_screen(browser, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("wide.yaml").write_text(WIDE)
     assert main(["study", "whatif", "wide.yaml"]) == 0

@@ -1,16 +1,15 @@
 """A session simulates what is not known yet, once, and keeps results as they come."""
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas
 import pytest
 import support_study
+from support_disk import small_disk
 from support_limits import wait_until
 from support_study import configurations, evaluated, trials
 
@@ -148,14 +147,3 @@ def rows(number: int) -> list[dict[str, object]]:
 def free_bytes(place: Path) -> int:
     found = os.statvfs(place)
     return found.f_bavail * found.f_frsize
-
-
-@contextlib.contextmanager
-def small_disk(folder: Path) -> Iterator[None]:
-    argv = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
-    if subprocess.run(argv, capture_output=True, check=False).returncode != 0:
-        pytest.skip("a small disk needs root")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], capture_output=True, check=False)

@@ -148,24 +148,6 @@ def test_the_command_checks_a_file_and_prints_the_schema(file: Path, capsys: pyt
     assert "asks the question whatif; use `lepaute study whatif`" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--workers", "0"], "workers is 0"),
-        (["--scheduler", "lsf"], "it is one of threads, local, slurm, oar"),
-        (["--runs", "0"], "runs is 0"),
-        (["-o", "/dev/null/x"], "/dev/null"),
-    ],
-)
-def test_options_that_cannot_be_are_one_line(
-    file: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["study", "whatif", str(file), *options]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert len(error.splitlines()) == 1
-
-
 @pytest.mark.slow
 @pytest.mark.nodes
 def test_a_study_on_workers_that_is_killed_and_continued_gives_the_files_of_one_in_this_process(tmp_path: Path) -> None:

@@ -1,17 +1,12 @@
 """A sudden change of what all machines have in common is found soon after it, where ranks would wait for weeks."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from support.fleets import BEGIN_S, DAY_S, fleet_values
+from support.null_streams import autoregressive
 
 from lepaute.watch.proposals.platform_events import propose
 from lepaute.watch.proposals.sudden_changes import sudden_changes, sudden_p_value
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "validation"))
-from support.fleets import BEGIN_S, DAY_S, fleet_values
-from support.null_streams import autoregressive
 
 
 @pytest.mark.parametrize("sign", [-1, 1])

@@ -4,7 +4,6 @@ import json
 import re
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
@@ -219,9 +218,7 @@ def test_warnings_that_differ_in_the_kernel_are_one_line_that_names_the_kernels(
     assert caveats(common) == ["the same", f"of one (1 of {len(sweep)})"]
 
 
-def test_the_command_says_not_comparable_in_text_json_and_picture(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_says_not_comparable_in_text_json_and_picture(tmp_path, capsys):
     file, picture = tmp_path / "HPL.dat", tmp_path / "sweep.png"
     file.write_text(DAT.format(count=2, sizes="32 128"))
     command = ["predict", "hpl", "-p", "dahu", "--dat", str(file), "--runs", "2"]
@@ -252,9 +249,7 @@ def width(found: Difference) -> float:
     return found.high / found.low
 
 
-def test_the_picture_of_a_sweep_marks_the_best_and_has_numbers_on_its_axis(
-    sweep: list[Prediction], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_picture_of_a_sweep_marks_the_best_and_has_numbers_on_its_axis(sweep, tmp_path, monkeypatch):
     figures: list[Figure] = []
     monkeypatch.setattr(Figure, "savefig", lambda self, *_words, **_options: figures.append(self))
     monkeypatch.setattr("lepaute.simulate.plot.MOST_LINES", 4)

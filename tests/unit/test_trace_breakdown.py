@@ -1,21 +1,10 @@
 """Where time went: by hand on small traces, and always adding up to the time of the rank."""
 
-import numpy
 import pytest
 from oracles.traces_by_hand import call, exchange, hpl_like, trace
 
 from lepaute.trace import Trace
-from lepaute.trace.breakdown import (
-    COMPUTE,
-    CONTENTION,
-    LATE,
-    OTHER,
-    OVERHEAD,
-    OWN_CODE,
-    PROBE,
-    TRANSFER,
-    breakdown_of,
-)
+from lepaute.trace.breakdown import COMPUTE, CONTENTION, LATE, OTHER, OVERHEAD, OWN_CODE, PROBE, TRANSFER, breakdown_of
 from lepaute.trace.messages import match_messages
 from lepaute.trace.report import breakdown_text
 
@@ -181,15 +170,6 @@ def test_of_a_simulation_the_parts_are_its_own_and_the_rest_of_a_call_is_overhea
     for category, value in expected.items():
         assert found.by_rank_s[0, category] == pytest.approx(value), category
     assert not found.estimated
-
-
-def test_the_categories_of_each_rank_add_up_to_the_length_of_the_trace() -> None:
-    made = hpl_like(ranks=5, steps=7)
-    found = breakdown_of(made)
-    span_s = made.end_s.max() - made.start_s.min()
-    numpy.testing.assert_allclose(found.by_rank_s.sum(axis=1), span_s)
-    assert found.steps == tuple(range(7))
-    numpy.testing.assert_allclose(found.by_step_s.sum(), found.by_rank_s[:, :OWN_CODE].sum())
 
 
 def test_the_table_names_the_longest_calls_first_with_their_share() -> None:

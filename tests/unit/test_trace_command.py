@@ -43,9 +43,7 @@ def test_each_command_writes_its_file(file: Path, tmp_path: Path, capsys: pytest
     assert {path.name for path in tmp_path.iterdir()} == {"t.parquet", "g.png", "p.json", "b.png"}
 
 
-def test_compare_exits_with_1_where_it_was_asked_for_sameness_and_finds_none(
-    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_compare_exits_with_1_where_it_was_asked_for_sameness_and_finds_none(file, tmp_path, capsys):
     write_trace(hpl_like(ranks=4, steps=5), tmp_path / "other.parquet")
     both = [str(file), str(tmp_path / "other.parquet")]
     assert main(["trace", "compare", str(file), str(file), "--same"]) == 0
@@ -61,15 +59,9 @@ def test_compare_exits_with_1_where_it_was_asked_for_sameness_and_finds_none(
     ("words", "complaint"),
     [
         (["show", "none.parquet"], "none.parquet: no such file"),
-        (
-            ["gantt", "FILE", "-o", "g.png", "--ranks", "3-1"],
-            "--ranks is '3-1'; a range must increase, such as 1-3",
-        ),
+        (["gantt", "FILE", "-o", "g.png", "--ranks", "3-1"], "--ranks is '3-1'; a range must increase, such as 1-3"),
         (["gantt", "FILE", "-o", "g.png", "--ranks", "9"], "rank 9 is not in the trace; it holds 0-3"),
-        (
-            ["gantt", "FILE", "-o", "g.png", "--steps", "x"],
-            "--steps is 'x'; it must be a step, or the first and the last",
-        ),
+        (["gantt", "FILE", "-o", "g.png", "--steps", "x"], "--steps is 'x'; it must be a step, or the first and the"),
         (["gantt", "FILE", "-o", "g.png", "--steps", "1", "--from", "0"], "give either --steps, or --from and --to"),
         (["gantt", "FILE", "-o", "none/g.png"], "--output none/g.png: there is no folder none"),
         (["gantt", "FILE"], "missing option '--output' / '-o'; see"),
@@ -77,9 +69,7 @@ def test_compare_exits_with_1_where_it_was_asked_for_sameness_and_finds_none(
         (["compare", "FILE", "none.parquet"], "none.parquet: no such file"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(
-    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], complaint: str
-) -> None:
+def test_what_cannot_be_is_refused_in_one_line(file, monkeypatch, capsys, words, complaint):
     monkeypatch.chdir(file.parent)
     assert main(["trace", *(str(file) if word == "FILE" else word for word in words)]) == 2
     told = capsys.readouterr()

@@ -66,9 +66,7 @@ FORMAT = {"lepaute-trace": '{"format": "lepaute-trace/1"}'}
         ({name: GOOD[name] for name in GOOD if name != "start_s"}, FORMAT, "the required column start_s is missing"),
     ],
 )
-def test_a_table_that_is_no_trace_is_refused_in_a_line_that_says_why(
-    tmp_path: Path, columns: dict[str, list[object]], metadata: dict[str, str], complaint: str
-) -> None:
+def test_a_table_that_is_no_trace_is_refused_in_a_line_that_says_why(tmp_path, columns, metadata, complaint):
     path = parquet(tmp_path / "t.parquet", pa.table(columns), **metadata)
     with pytest.raises(InputError) as caught:
         read_trace(path)

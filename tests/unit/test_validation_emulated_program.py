@@ -1,17 +1,10 @@
 """validation/emulated_program.py: its cases, which runs count, and what is read from the program; nothing is run."""
 
-import sys
-from pathlib import Path
-
+import emulated_program
 import pandas
 import pytest
 
-VALIDATION = Path(__file__).parents[2] / "validation"
-sys.path.insert(0, str(VALIDATION))
-
-import emulated_program  # noqa: E402
-
-from lepaute.errors import LepauteError  # noqa: E402
+from lepaute.errors import LepauteError
 
 
 def test_the_cases_cover_what_their_docstring_says_and_are_the_same_every_time() -> None:

@@ -1,19 +1,12 @@
 """What validation/generative.py compares, on data made here: levels, p by permutation, corrections."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from population.levels import levels, some_nodes, synthetic
+from population.simulated import dahu_like, simulated
+from population.two_sample import combined, holm, p_values
 
-VALIDATION = Path(__file__).parents[2] / "validation"
-sys.path.insert(0, str(VALIDATION))
-
-from population.levels import levels, some_nodes, synthetic  # noqa: E402
-from population.simulated import dahu_like, simulated  # noqa: E402
-from population.two_sample import combined, holm, p_values  # noqa: E402
-
-from lepaute.fit.population.generative import generative  # noqa: E402
+from lepaute.fit.population.generative import generative
 
 
 def test_corrections_are_those_of_the_textbook() -> None:

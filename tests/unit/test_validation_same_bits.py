@@ -1,13 +1,9 @@
 """validation/same_bits.py: what it reads of the driver's output, and what counts as a difference."""
 
-import sys
 from pathlib import Path
 
-VALIDATION = Path(__file__).parents[2] / "validation"
-sys.path.insert(0, str(VALIDATION))
-
-from same_bits import compared, differing, judged, parsed  # noqa: E402
-from support.same_bits_cases import CASES, Case, case_lines, hpl  # noqa: E402
+from same_bits import compared, differing, judged, parsed
+from support.same_bits_cases import CASES, Case, case_lines, hpl
 
 PRINTED = "avx 1 fma 1 library 0f\na, depth 0 seed 1: time_s 0x1p+0 messages 3\nb seed 1: time_s 0x1p-1 messages 4\n"
 

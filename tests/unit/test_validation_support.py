@@ -4,19 +4,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import factorial
 import numpy
 import pandas
 import pytest
+from support.goals import at_most, status
+from support.page import replace_section
+from support_limits import HANG_S
+from what_if.effects import effect_goals, same_order
+from what_if.synthetic import synthetic_platform
 
 VALIDATION = Path(__file__).parents[2] / "validation"
-sys.path.insert(0, str(VALIDATION))
-
-import factorial  # noqa: E402
-from support.goals import at_most, status  # noqa: E402
-from support.page import replace_section  # noqa: E402
-from support_limits import HANG_S  # noqa: E402
-from what_if.effects import effect_goals, same_order  # noqa: E402
-from what_if.synthetic import synthetic_platform  # noqa: E402
 
 
 def test_a_generated_section_is_replaced_and_what_stands_around_it_stays(tmp_path: Path) -> None:

@@ -1,23 +1,18 @@
 """The made-up machines of validation/simulated_truth.py: archives and further runs follow one and the same law."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from truth.calibration import CLOCK_S, write_calibration
+from truth.effects import Effects
+from truth.kinds import EXCLUSIVE, KINDS, Scatter, kinds_of, scatter_of
+from truth.law import exponential, half_normal, law_of, with_outliers
+from truth.runs import true_platform, true_runs_s
 
 from lepaute import fit
 from lepaute.archive import Archive
 from lepaute.simulate import Hpl, Layers, predict
-
-VALIDATION = Path(__file__).parents[2] / "validation"
-sys.path.insert(0, str(VALIDATION))
-
-from truth.calibration import CLOCK_S, write_calibration  # noqa: E402
-from truth.effects import Effects  # noqa: E402
-from truth.kinds import EXCLUSIVE, KINDS, Scatter, kinds_of, scatter_of  # noqa: E402
-from truth.law import exponential, half_normal, law_of, with_outliers  # noqa: E402
-from truth.runs import true_platform, true_runs_s  # noqa: E402
 
 
 def test_two_hundred_machines_are_fourteen_of_each_kind_and_combinations() -> None:

@@ -10,12 +10,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 from long_tests import long_but
+from support_disk import small_disk
 from support_fit import write_calibration
 from support_limits import within
 from threadpoolctl import threadpool_limits
@@ -160,19 +160,6 @@ def finished_under(fault: str, moment: float, machine: Path, folder: Path, outpu
     return 1  # it may have ended and not been heard of
 
 
-@contextlib.contextmanager
-def small_disk(folder: Path) -> Iterator[None]:
-    """The folder on a file system of its own of a megabyte; skips where this user cannot mount one."""
-    folder.mkdir()
-    argv = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(argv, capture_output=True, check=False).returncode != 0:
-        pytest.skip("only root, where it is allowed to, can mount a small disk")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
-
-
 MOMENTS = [
     (fault, round(random.Random(f"{fault} {number}").random(), 3))
     for fault in ("killed rank", "file limit", "full disk", "killed engine", "interrupted")
@@ -182,9 +169,7 @@ MOMENTS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("fault", "moment"), long_but(MOMENTS, *MOMENTS[::3]))
-def test_a_campaign_that_dies_loses_no_finished_run_and_can_be_resumed(
-    fault: str, moment: float, machine: Path, tmp_path: Path
-) -> None:
+def test_a_campaign_that_dies_loses_no_finished_run_and_can_be_resumed(fault, moment, machine, tmp_path):
     folder, output = tmp_path / "out", tmp_path / "output"
     where = ("--output-dir", str(folder))
     with small_disk(folder) if fault == "full disk" else contextlib.nullcontext():

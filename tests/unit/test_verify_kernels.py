@@ -48,9 +48,7 @@ def test_a_setting_with_which_nothing_runs_is_refused(asked):
 
 
 @pytest.mark.parametrize("sealed", [None, "SkylakeX"])
-def test_a_resumed_campaign_keeps_its_kernels_where_the_platform_does_not_say_which(
-    sealed: str | None, tmp_path: Path, monkeypatch
-):
+def test_a_resumed_campaign_keeps_its_kernels_where_the_platform_does_not_say_which(sealed, tmp_path, monkeypatch):
     """What was fastest before the interruption may not be so after it, where two sets are about equally fast."""
     monkeypatch.setattr(verify_site, "choose_kernel_set", lambda: KernelSet("Haswell", "Haswell", 50.0, ()))
     (tmp_path / "predictions.json").write_text(json.dumps({"program": {"coretype": sealed}}))

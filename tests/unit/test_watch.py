@@ -86,8 +86,7 @@ def test_the_tests_of_a_watch_are_those_of_judge(watch: Watch, pooled: bool) -> 
     assert_same(found, wanted)
     vector = ["a_Hz", "b_W"]
     assert_same(
-        watch.test(factors=[vector], windows=[1], pooled=pooled),
-        judge(data, LOG, [vector], windows=[1], pooled=pooled),
+        watch.test(factors=[vector], windows=[1], pooled=pooled), judge(data, LOG, [vector], windows=[1], pooled=pooled)
     )
 
 
@@ -163,12 +162,6 @@ def test_a_store_without_values_has_nothing_to_test(watch: Watch) -> None:
         watch.test()
 
 
-def test_archives_and_files_of_others_are_ingested_once(watch: Watch, tmp_path: Path) -> None:
-    (tmp_path / "values.csv").write_text("a,b\n")
-    with pytest.raises(InputError, match=r"values.csv"):
-        watch.ingest([tmp_path / "values.csv"])
-
-
 def test_a_node_that_vanished_and_one_that_fails_more_often_than_its_peers_are_listed_first(watch: Watch) -> None:
     data = values(nodes=6, jobs=30, factors=("a_Hz",))
     data = data[~((data.node == "4") & (data.job.astype(int) > 20))]
@@ -222,9 +215,7 @@ def assert_whole(where: str, days: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kills", long_but([2, 12], 2))
-def test_a_kill_in_the_middle_of_ingest_or_test_loses_and_doubles_nothing(
-    where: str, kills: int, tmp_path: Path
-) -> None:
+def test_a_kill_in_the_middle_of_ingest_or_test_loses_and_doubles_nothing(where, kills, tmp_path):
     files = day_files(tmp_path, kills + 4)
     began = time.monotonic()
     ingest_and_test(where, files[:4])

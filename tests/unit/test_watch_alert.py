@@ -217,9 +217,7 @@ def moved() -> Iterator[tuple[str, list[str]]]:
 
 
 @pytest.mark.parametrize("place", ["301", "302", "303", "307", "308", "302?redirect=yes"])
-def test_a_redirect_is_a_failure_and_the_message_is_due_again(
-    place: str, moved: tuple[str, list[str]], tmp_path: Path
-) -> None:
+def test_a_redirect_is_a_failure_and_the_message_is_due_again(place, moved, tmp_path):
     address, asked = moved
     (channel,) = channels_of([f"json://{address}/{place}"])
     with open_store(tmp_path / "store") as store:
@@ -230,9 +228,7 @@ def test_a_redirect_is_a_failure_and_the_message_is_due_again(
     assert asked == []
 
 
-def test_the_command_sends_once_and_writes_the_file(
-    hook: tuple[str, list[dict[str, str]]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_sends_once_and_writes_the_file(hook, tmp_path, capsys):
     url, messages = hook
     store, file = str(tmp_path / "store"), tmp_path / "lepaute.prom"
     mapping = str(EXAMPLE / "mapping.yaml")

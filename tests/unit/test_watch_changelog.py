@@ -6,15 +6,7 @@ from pathlib import Path
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.watch.changelog import (
-    Changelog,
-    Event,
-    NodeSet,
-    Outlier,
-    read_changelog,
-    write_events,
-    write_outliers,
-)
+from lepaute.watch.changelog import Changelog, Event, NodeSet, Outlier, read_changelog, write_events, write_outliers
 
 DATA = Path(__file__).parents[1] / "data" / "watch"
 NODES = [("dahu", "13"), ("dahu", "14"), ("dahu", "dahu-16"), ("gros", "13"), ("mine", "node13.site")]

@@ -67,11 +67,6 @@ def test_a_file_is_ingested_once(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert text == "nothing new from 1 file\n"
 
 
-def test_a_file_that_is_not_there_makes_no_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "no such file" in refusal(capsys, "ingest", tmp_path / "none.csv", "--store", tmp_path / "store")
-    assert not (tmp_path / "store").exists()
-
-
 def test_a_directory_is_refused_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "days").mkdir()
     said = refusal(capsys, "ingest", tmp_path / "days", "--store", tmp_path / "store")
@@ -79,9 +74,7 @@ def test_a_directory_is_refused_as_such(tmp_path: Path, capsys: pytest.CaptureFi
     assert not (tmp_path / "store").exists()
 
 
-def test_a_file_that_cannot_be_read_makes_no_store_and_changes_none(
-    ingested: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_cannot_be_read_makes_no_store_and_changes_none(ingested, tmp_path, capsys):
     (tmp_path / "wrong.csv").write_text("start,node\n2026-01-01,node1\n")
     words = ("ingest", FLEET, tmp_path / "wrong.csv", "--mapping", MAPPING, "--store")
     assert "wrong.csv" in refusal(capsys, *words, tmp_path / "store")
@@ -98,9 +91,7 @@ READING = [
 
 
 @pytest.mark.parametrize("command", READING)
-def test_a_store_that_is_not_there_is_no_store_in_which_all_is_well(
-    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_store_that_is_not_there_is_no_store_in_which_all_is_well(command, tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("LEPAUTE_STORE", raising=False)
     assert "no store in" in refusal(capsys, *command, "--store", tmp_path / "slip")
     assert "LEPAUTE_STORE" in refusal(capsys, *command)
@@ -109,9 +100,7 @@ def test_a_store_that_is_not_there_is_no_store_in_which_all_is_well(
 
 @pytest.mark.parametrize("command", [*READING, ["ingest", FLEET, "--mapping", MAPPING], ["run", "--archives", "tests"]])
 @pytest.mark.parametrize("url", ["postgressql://bob:hunter2@db/lepaute", "postgresql:/bob:hunter2@db/lepaute"])
-def test_a_url_of_no_store_is_refused_without_its_password(
-    command: list[str], url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_url_of_no_store_is_refused_without_its_password(command, url, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     said = refusal(capsys, *command, "--store", url)
     assert "write postgresql://USER@HOST/DATABASE, or a folder" in said
@@ -122,9 +111,7 @@ def test_a_url_of_no_store_is_refused_without_its_password(
 @pytest.mark.parametrize(
     "command", [["health", "demo-7"], ["alert", "--prometheus", "state.prom"], ["site", "-o", "p"]]
 )
-def test_a_store_without_values_says_nothing_of_health(
-    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_store_without_values_says_nothing_of_health(command, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     with open_store(tmp_path / "store"):
         pass
@@ -133,18 +120,14 @@ def test_a_store_without_values_says_nothing_of_health(
 
 
 @pytest.mark.slow
-def test_health_is_that_of_the_data_whether_or_not_anybody_has_tested(
-    ingested: Path, tested: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_health_is_that_of_the_data_whether_or_not_anybody_has_tested(ingested, tested, capsys):
     one, two = (answer(capsys, "health", "node[5-7]", "--store", store) for store in (ingested, tested))
     assert one == two
     assert one[0] == 1
 
 
 @pytest.mark.slow
-def test_all_commands_find_a_node_by_its_names_and_none_by_another(
-    tested: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_commands_find_a_node_by_its_names_and_none_by_another(tested, capsys):
     at = ("--store", tested)
     for name in ("node7", "demo-node7"):
         assert [each["node"] for each in found(capsys, "health", name, *at)["nodes"]] == ["node7"]
@@ -165,9 +148,7 @@ def test_all_commands_find_a_node_by_its_names_and_none_by_another(
 
 
 @pytest.mark.slow
-def test_a_planted_fault_is_found_with_its_date_size_and_machines(
-    copied: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_planted_fault_is_found_with_its_date_size_and_machines(copied, capsys):
     status, text = answer(capsys, "test", "--store", copied)
     assert status == 1
     fault, alarm = text.split("  demo node7 cpu 0, 1, since 2026-02-10: ")[1].splitlines()[:2]
@@ -179,9 +160,7 @@ def test_a_planted_fault_is_found_with_its_date_size_and_machines(
 
 
 @pytest.mark.slow
-def test_the_store_of_the_environment_is_taken(
-    tested: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_store_of_the_environment_is_taken(tested, monkeypatch, capsys):
     monkeypatch.setenv("LEPAUTE_STORE", str(tested))
     assert answer(capsys, "test", "--node", "node7")[0] == 1
 
@@ -237,16 +216,12 @@ def test_each_test_goes_into_a_csv_file(tested: Path, tmp_path: Path, capsys: py
         (["--since", "yesterday"], "write a date"),
     ],
 )
-def test_what_the_store_does_not_have_is_refused(
-    words: list[str], problem: str, ingested: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_the_store_does_not_have_is_refused(words, problem, ingested, capsys):
     assert problem in refusal(capsys, "test", "--store", ingested, *words)
 
 
 @pytest.mark.slow
-def test_a_replay_gives_the_alarms_on_the_days_after_the_fault(
-    tested: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_replay_gives_the_alarms_on_the_days_after_the_fault(tested, capsys):
     status, text = answer(capsys, "replay", "--store", tested)
     assert status == 0
     alarms = [line for line in text.splitlines() if "ALARM demo node7 cpu 0, 1, since 2026-02-10" in line]
@@ -270,9 +245,7 @@ def test_a_replay_records_nothing(tested: Path, tmp_path: Path, capsys: pytest.C
 
 
 @pytest.mark.slow
-def test_the_cost_is_of_the_state_since_the_standing_regression(
-    tested: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_cost_is_of_the_state_since_the_standing_regression(tested, tmp_path, capsys):
     small = Path(__file__).parent.parent / "data" / "platforms" / "small.yaml"
     words = ("cost", "node7", "--store", tested, "-p", small, "--set", "nodes.count=8", "--n", "1500", "--grid", "2x4")
     told = found(capsys, *words, "--runs", "4")
@@ -288,9 +261,7 @@ def test_the_cost_is_of_the_state_since_the_standing_regression(
     assert "dgemm_rate_flops of 17 jobs, 2026-02-12 to 2026-02-28" in text
 
 
-def test_a_node_without_a_number_needs_one_in_the_platform(
-    ingested: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_node_without_a_number_needs_one_in_the_platform(ingested, tmp_path, capsys):
     fleet = FLEET.read_text().replace("node7", "login")
     (tmp_path / "fleet.csv").write_text(fleet)
     main(
@@ -330,9 +301,7 @@ def test_what_accept_prints_takes_it_back(copied: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.slow
-def test_an_event_that_explains_a_regression_ends_it(
-    tested: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_event_that_explains_a_regression_ends_it(tested, tmp_path, capsys):
     store = tmp_path / "store"
     shutil.copytree(tested, store)
     words = ("--date", "2026-02-28", "--cluster", "demo", "--node", "node7", "--reason", "new fan", "--author", "joe")
@@ -346,9 +315,7 @@ def test_an_event_that_explains_a_regression_ends_it(
     assert answer(capsys, "test", "--store", store)[0] == 1
 
 
-def test_the_changelog_goes_out_and_in_as_csv(
-    ingested: Path, copied: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_changelog_goes_out_and_in_as_csv(ingested, copied, tmp_path, capsys):
     other = tmp_path / "other"
     shutil.copytree(ingested, other)
     add = ("events", "add", "--date", "2026-02-28", "--node", "node[1-2]", "--author", "joe", "--store", copied)
@@ -376,9 +343,7 @@ def test_the_changelog_goes_out_and_in_as_csv(
         ("all", "all", ""),
     ],
 )
-def test_an_event_of_no_node_is_recorded_with_a_warning(
-    cluster: str, nodes: str, warned: str, copied: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_event_of_no_node_is_recorded_with_a_warning(cluster, nodes, warned, copied, capsys):
     words = ["--date", "2026-02-28", "--cluster", cluster, "--node", nodes, "--reason", "fan", "--author", "joe"]
     assert main(["watch", "events", "add", *words, "--store", str(copied)]) == 0
     assert capsys.readouterr().err == (f"warning: {warned}\n" if warned else "")
@@ -406,18 +371,14 @@ def test_the_history_says_who_withdrew_what_and_why(copied: Path, capsys: pytest
         (["import"], "nothing to read"),
     ],
 )
-def test_an_entry_that_is_none_is_refused(
-    words: list[str], problem: str, ingested: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_entry_that_is_none_is_refused(words, problem, ingested, capsys):
     author = ["--author", "joe"] if words[0] == "add" else []
     assert problem in refusal(capsys, "events", *words, *author, "--store", ingested)
     assert answer(capsys, "events", "list", "--store", ingested)[1].startswith("no event")
 
 
 @pytest.mark.slow
-def test_the_effect_of_a_planned_change_is_that_of_all_and_of_each(
-    ingested: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_effect_of_a_planned_change_is_that_of_all_and_of_each(ingested, capsys):
     words = ("events", "effect", "2026-01-31", "--store", ingested, "--factor", "dgemm_rate_flops")
     status, text = answer(capsys, *words, "--node", "node[1-2,4,6,8-12]")
     assert status == 0
@@ -442,9 +403,7 @@ def test_an_unknown_proposal_is_refused(ingested: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.slow
-def test_of_three_nodes_it_is_said_how_many_jobs_an_alarm_takes_and_strict_tells_strong_evidence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_of_three_nodes_it_is_said_how_many_jobs_an_alarm_takes_and_strict_tells_strong_evidence(tmp_path, capsys):
     with open_store(tmp_path / "store") as store:
         store.add_values(planted(3, 31, (Fault((2,), -0.1, 30),), 5))
     status, text = answer(capsys, "test", "--store", tmp_path / "store")

@@ -177,9 +177,7 @@ def test_the_arguments_fill_what_the_mapping_leaves_out(tmp_path: Path) -> None:
         ('start,node,"rate\n', "/t.csv:1: is no heading of CSV"),
     ],
 )
-def test_a_table_that_is_not_what_its_mapping_says_is_refused_in_one_line(
-    text: str, words: str, tmp_path: Path
-) -> None:
+def test_a_table_that_is_not_what_its_mapping_says_is_refused_in_one_line(text, words, tmp_path):
     assert words in refusal(tmp_path, text)
 
 
@@ -196,10 +194,7 @@ def test_a_table_that_is_not_what_its_mapping_says_is_refused_in_one_line(
         ),
         ("node: n\nfactors: {}\n", "/m.yaml:1: date is missing; add it"),
         (SMALL.replace("Gflop/s", "Gfoo"), "/m.yaml:3: factors.rate_flops.unit is wrong: the unit 'Gfoo' is not known"),
-        (
-            SMALL.replace("rate_flops", "rate_Gflops"),
-            "factors.rate_Gflops has its values in Gflop/s, which become flops",
-        ),
+        (SMALL.replace("rate_flops", "rate_Gflops"), "factors.rate_Gflops has its values in Gflop/s, which become"),
         (SMALL.replace("epoch_s", "epoch"), "/m.yaml:2: date is wrong: the form of the date is 'epoch'; give iso"),
         (SMALL.replace("epoch_s", "iso, timezone: Mars"), "date is wrong: the time zone 'Mars' is not known"),
         (SMALL.replace("epoch_s", "'%Q'"), "date is wrong: the form of the date is '%Q'"),

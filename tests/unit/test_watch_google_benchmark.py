@@ -90,9 +90,7 @@ def test_a_file_gives_the_same_rows_however_it_is_laid_out(tmp_path: Path) -> No
         ({"compiler": "clang 19"}, False),
     ],
 )
-def test_what_was_built_in_another_way_is_another_stratum(
-    change: dict[str, Any], comparable: bool, tmp_path: Path
-) -> None:
+def test_what_was_built_in_another_way_is_another_stratum(change, comparable, tmp_path):
     plain = read_foreign(DATA / "google_benchmark_plain.json")
     content = document()
     other = read_foreign(written(tmp_path, content | {"context": content["context"] | change}))
@@ -164,9 +162,7 @@ def test_a_benchmark_that_was_skipped_has_no_rows_and_a_counter_that_is_no_numbe
         (("benchmarks", 1, "run_name"), "copy/4096", "repetition 0 is there twice"),
     ],
 )
-def test_what_google_benchmark_would_not_write_is_refused_with_its_place(
-    place: tuple[str | int, ...], value: object, words: str, tmp_path: Path
-) -> None:
+def test_what_google_benchmark_would_not_write_is_refused_with_its_place(place, value, words, tmp_path):
     content = copy.deepcopy(document())
     inside = content
     for key in place[:-1]:

@@ -94,9 +94,7 @@ def test_other_tables_behind_the_results_are_no_results(tmp_path: Path) -> None:
     assert len(read(tmp_path, f"{DEFAULT_HEADING}\n{LINE}\n{START}{'=' * 80}\n{ptrans}\n")) == 1
 
 
-def test_results_without_a_date_take_the_one_given_or_the_file_s(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_results_without_a_date_take_the_one_given_or_the_file_s(tmp_path, capsys):
     text = (DATA / "hpl_out/nvidia_no_date.out").read_text()
     assert "HPL.out:5: the result has no date" in refusal(tmp_path, text)
     file = tmp_path / "HPL.out"

@@ -1,27 +1,21 @@
 """Tables of factor values and the tests of all their machines, against the slow twin and on an excerpt of real data."""
 
 import datetime as dt
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from oracles.chew import slow_tests
 from scipy import stats
+from support.watch_data import published_values
 
 from lepaute.errors import InputError
 from lepaute.watch.changelog import Changelog, Event, NodeSet, read_changelog
 from lepaute.watch.judging.judge import judge
 from lepaute.watch.values import check_values, vectors
 
-TESTS = Path(__file__).parents[1]
-sys.path.insert(0, str(TESTS / "oracles"))
-sys.path.insert(0, str(TESTS.parent / "validation"))
-
-from chew import slow_tests  # noqa: E402
-from support.watch_data import published_values  # noqa: E402
-
-DATA = TESTS / "data" / "watch"
+DATA = Path(__file__).parents[1] / "data" / "watch"
 LEVEL = 1e-4
 #: Of the excerpt with r = 1: observations and tests, alarms, and those on logged jobs, by the recount that
 #: validation/watch_published.py quotes for the whole.
@@ -54,9 +48,7 @@ def log() -> Changelog:
 
 
 @pytest.mark.parametrize("r", [1, 5])
-def test_every_test_of_an_excerpt_is_what_the_formula_gives_one_by_one(
-    values: pd.DataFrame, log: Changelog, r: int
-) -> None:
+def test_every_test_of_an_excerpt_is_what_the_formula_gives_one_by_one(values, log, r):
     found = judge(values, log, windows=[r])
     alarms = 0
     for (node, cpu, factor), part in found.groupby(["node", "cpu", "factor"]):

@@ -203,9 +203,7 @@ def test_states_follow_the_results(result: str, state: str, tmp_path: Path) -> N
     assert set(read(tmp_path, text)["state"]) == {state}
 
 
-def test_a_case_without_variables_has_the_factors_of_its_test_and_one_of_no_node_or_skipped_none(
-    tmp_path: Path,
-) -> None:
+def test_a_case_without_variables_has_the_factors_of_its_test_and_one_of_no_node_or_skipped_none(tmp_path):
     whole = read_foreign(DATABASE)
 
     def changed(report: Any) -> None:

@@ -7,12 +7,7 @@ import pandas as pd
 
 from lepaute.watch.notices.absences import absences_of
 from lepaute.watch.notices.notice import ABSENT, UNLIKE_PEERS, Notice
-from lepaute.watch.report.summary import (
-    regressions_of,
-    summarise,
-    suspicions_of,
-    waiting_of,
-)
+from lepaute.watch.report.summary import regressions_of, summarise, suspicions_of, waiting_of
 from lepaute.watch.values import day_of
 
 DAY_S = 86400.0
