@@ -10,7 +10,7 @@ from typing import get_type_hints
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from lepaute.cli.study_options import StudyOptions
+from lepaute.cli.study import StudyOptions
 from support_limits import within_cpu
 
 from lepaute.cli.watch_run import run
