@@ -58,7 +58,7 @@ class Scheduler:
 
     @property
     def drained(self) -> int:
-        return sum(state.is_ours for state in self.states.values())
+        return sum(state.reason.startswith(MARK) for state in self.states.values())
 
 
 @pytest.fixture

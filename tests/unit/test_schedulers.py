@@ -10,9 +10,9 @@ from typing import get_type_hints
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from lepaute.cli.study import StudyOptions
 from support_limits import within_cpu
 
+from lepaute.cli.study import StudyOptions
 from lepaute.cli.watch_run import run
 from lepaute.errors import InputError
 from lepaute.kit.node_sets import check_node_name, fold_node_set, parse_node_set

@@ -24,6 +24,15 @@ WRAPPED_SYMBOLS = (
 )
 DGEMM_PROGRAM, STEPS_PROGRAM, P2P_PROGRAM = "probe-dgemm", "probe-hpl-steps", "probe-p2p"
 SEMANTICS_PROGRAM, RING_PROGRAM, MEMORY_PROGRAM = "probe-semantics", "probe-ring", "probe-memory"
+#: The files of each program, in the order of `Probes`.
+_SOURCES = {
+    DGEMM_PROGRAM: ("probe_dgemm.c", "content.c", *_LOG),
+    STEPS_PROGRAM: ("probe_hpl_steps.c", "kernel_wraps.c", *_LOG, *_MPI),
+    P2P_PROGRAM: ("probe_p2p.c", *_COMMON, *_MPI),
+    SEMANTICS_PROGRAM: ("probe_semantics.c", *_COMMON, *_MPI),
+    RING_PROGRAM: ("probe_ring.c", *_COMMON, *_MPI),
+    MEMORY_PROGRAM: ("probe_memory.c", "memory_read.c", *_COMMON),
+}
 _PROGRAMS = {P2P: P2P_PROGRAM, SEMANTICS: SEMANTICS_PROGRAM, RING: RING_PROGRAM, FLOWS: RING_PROGRAM}
 #: A row of HPL's steps has some thousand calls on every rank. On more ranks than this each writes only some rows, in
 #: turn: an archive then has as many calls on any number of cores, and every core has its share of them.
@@ -76,20 +85,19 @@ def build_probes(
         if progress is not None:
             progress("compiling the probes")
         wraps = [f"-Wl,--wrap={symbol}" for symbol in WRAPPED_SYMBOLS]
-        library = [*wraps, str(hpl / "libhpl.a"), *tools.blas_flags]
-        steps = ("probe_hpl_steps.c", "kernel_wraps.c", *_LOG, *_MPI)
-        _compile(tools, folder / STEPS_PROGRAM, steps, hpl_include_flags(hpl), library)
-        _compile(tools, folder / P2P_PROGRAM, ("probe_p2p.c", *_COMMON, *_MPI), (), ())
-        _compile(tools, folder / SEMANTICS_PROGRAM, ("probe_semantics.c", *_COMMON, *_MPI), (), ())
-        _compile(tools, folder / RING_PROGRAM, ("probe_ring.c", *_COMMON, *_MPI), (), tools.blas_flags)
-        _compile(tools, folder / MEMORY_PROGRAM, ("probe_memory.c", "memory_read.c", *_COMMON), (), ())
-        _compile(tools, folder / DGEMM_PROGRAM, ("probe_dgemm.c", "content.c", *_LOG), (), tools.blas_flags)
+        libraries = {
+            STEPS_PROGRAM: [*wraps, str(hpl / "libhpl.a"), *tools.blas_flags],
+            RING_PROGRAM: tools.blas_flags,
+            DGEMM_PROGRAM: tools.blas_flags,
+        }
+        for name, program_sources in _SOURCES.items():
+            flags = hpl_include_flags(hpl) if name == STEPS_PROGRAM else ()
+            _compile(tools, folder / name, program_sources, flags, libraries.get(name, ()))
 
     sources = digests(path for pattern in ("*.c", "*.h") for path in probe_source().glob(pattern))
-    names = (DGEMM_PROGRAM, STEPS_PROGRAM, P2P_PROGRAM, SEMANTICS_PROGRAM, RING_PROGRAM, MEMORY_PROGRAM)
-    inputs = [*sources, hpl.name, *tools.identity, __version__, *WRAPPED_SYMBOLS, *C_FLAGS, *names]
+    inputs = [*sources, hpl.name, *tools.identity, __version__, *WRAPPED_SYMBOLS, *C_FLAGS, *_SOURCES]
     built = built_once("probes", inputs, DGEMM_PROGRAM, build, build_dir)
-    dgemm, hpl_steps, p2p, semantics, ring, memory = (built / name for name in names)
+    dgemm, hpl_steps, p2p, semantics, ring, memory = (built / name for name in _SOURCES)
     return Probes(dgemm, hpl_steps, p2p, semantics, ring, memory, hpl / "xhpl-lepaute")
 
 
