@@ -20,6 +20,7 @@ from lepaute.errors import InputError
 from lepaute.fit.numeric import Floats
 from lepaute.kit.documents import read_text
 from lepaute.kit.quantities import size_of
+from lepaute.kit.text import counted
 
 #: Seconds of each unit, by the names that --unit takes.
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -182,7 +183,7 @@ def table_of(
         raise InputError(f"{where}: {name}: no row has a size and a duration above 0")
     for count, reason in ((missing, "without a duration"), (zero, "whose duration is 0")):
         if count:
-            notes = (*notes, f"{count} row{'s' if count > 1 else ''} {reason} left out")
+            notes = (*notes, f"{counted(count, 'row')} {reason} left out")
     x, duration_s = (np.array(column, dtype=np.float64) for column in zip(*kept, strict=True))
     return DurationTable(name, x, duration_s, *columns, unit, in_bytes, notes)
 

@@ -35,6 +35,8 @@ from lepaute.errors import InputError
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+
 #: Shifts that are looked for, in standard deviations of an innovation; those between are found by their neighbours.
 SHIFTS = np.array([0.5, 1.0, 2.0, 4.0, 10.0])
 #: Of Student's t, heavy-tailed noise, and what a scale that is estimated by winsorised values is to that of t.
@@ -43,7 +45,6 @@ TAIL_DEGREES, HEAVY_SCALE = 4, 1.2
 MOST_PRIOR_DEGREES = 40.0
 #: Fewer streams say nothing of each other.
 FEWEST_PEERS = 5
-Booleans = npt.NDArray[np.bool_]
 #: Days over which the slow part of a common effect is a mean: a season, not the weather.
 SLOW_DAYS = 15
 #: Innovations further out than this move level and scale as if they were there; for a scale that rests on few values,

@@ -35,6 +35,7 @@ from typing import Literal, TypeVar, get_args
 
 from lepaute.errors import InputError
 from lepaute.kit.numbers import of_type
+from lepaute.kit.text import counted
 from lepaute.stats.intervals import Interval, median_interval, standard_deviation
 from lepaute.stats.student import student_quantile
 
@@ -126,7 +127,7 @@ class Progress:
         """One line of text, such as "mean ± 1.62 % (95 % confidence, 45 values), the target of 2 % is reached"."""
         target = self.target
         if self.estimate is None:
-            return f"no interval from {self.seen} value{'s' * (self.seen != 1)}, the first look is at {target.least}"
+            return f"no interval from {counted(self.seen, 'value')}, the first look is at {target.least}"
         verdict = "is reached" if self.reached else "is not reached"
         aim = f"the target of {100 * target.relative_half_width:.3g} % {verdict}"
         if self.relative_half_width == inf:

@@ -29,7 +29,6 @@ from lepaute.platform.topology import Topology
 if TYPE_CHECKING:
     import pandas
 
-
 #: Columns that tell the starts of an archive apart, where it has them.
 START = ("block", "attempt", "host", "peer")
 #: Quantile of the normal distribution, in whose units the result is.

@@ -119,7 +119,6 @@ COLUMNS: tuple[Column, ...] = (
     Column("seen_on_cpu", "integer", "1", "note"),
 )
 
-
 BY_NAME = {column.name: column for column in COLUMNS}
 
 

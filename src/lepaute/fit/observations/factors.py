@@ -24,7 +24,7 @@ from lepaute.fit.numeric import Floats, Integers
 from lepaute.fit.observations.columns import BY_NAME, factors_of, names_of
 from lepaute.kit.ordering import level_order
 from lepaute.kit.tables import text_table
-from lepaute.kit.text import three_digits
+from lepaute.kit.text import percent, three_digits
 from lepaute.stats.multiple_tests import holm
 from lepaute.stats.permutation import PERMUTATIONS, PermutationTest, permutation_test
 
@@ -435,7 +435,7 @@ def sentence(test: FactorTest) -> str:
     if largest.ratio >= MANIFOLD:
         how, than = f"{three_digits(largest.ratio)} times as {high}", "as"
     else:
-        how, than = f"{100 * abs(largest.ratio - 1):.1f} % {more if largest.ratio > 1 else less}", "than"
+        how, than = f"{percent(abs(largest.ratio - 1))} {more if largest.ratio > 1 else less}", "than"
     return (
         f"{subject} {how} with {test.factor}={largest.level} {than} with {test.factor}={test.reference} "
         f"(p = {test.p_holm:.2g}, {'all ' if test.exact else ''}{test.permutations} permutations)"

@@ -14,6 +14,7 @@ import numpy as np
 from lepaute.errors import FitError, InputError
 from lepaute.fit.numeric import Floats, Integers
 from lepaute.kit.parquet import open_parquet, reading_table
+from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
     import pandas
@@ -185,7 +186,7 @@ def _numbers(frame: "pandas.DataFrame", column: str, source: str) -> Floats:
         text = repr(value) if isinstance(value, str) else str(value)
         raise FitError(
             f"{source}: {column} of row {bad[0] + 1} is {text}, not a finite number; correct it or "
-            f"leave the row out ({len(bad)} such row{'s' * (len(bad) > 1)})"
+            f"leave the row out ({counted(len(bad), 'such row')})"
         )
     large = np.flatnonzero(np.abs(values) > LARGEST)
     if len(large):

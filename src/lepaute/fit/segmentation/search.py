@@ -20,6 +20,7 @@ from lepaute.fit.segmentation.points import (
     residual_of,
 )
 from lepaute.fit.segmentation.result import Line, Partition, SegmentedLine, breakpoint_intervals, lines_of
+from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
     from lepaute.fit.segmentation.result import SegmentedLine
@@ -159,8 +160,8 @@ def notes_on(
         count = int(np.count_nonzero(inside)) + (line is lines[0])
         if count <= coefficients and len(points) > count:
             notes.append(
-                f"the piece up to {line.high:.7g} rests on {_sizes(count)}, which {'it' if constant else 'a line'} "
-                "meets whatever they are: measure more sizes there"
+                f"the piece up to {line.high:.7g} rests on {counted(count, 'distinct size')}, which "
+                f"{'it' if constant else 'a line'} meets whatever they are: measure more sizes there"
             )
     return tuple(notes)
 
@@ -171,7 +172,7 @@ def _on_the_number(
     provable = floor((len(points) + 1 - LEAST_FREEDOM) / (coefficients + 1)) - 1
     if provable < 1:
         needed = 2 * (coefficients + 1) - 1 + int(LEAST_FREEDOM)
-        return [f"{_sizes(len(points))} cannot prove a breakpoint: measure {needed} at least"]
+        return [f"{counted(len(points), 'distinct size')} cannot prove a breakpoint: measure {needed} at least"]
     wanted = _of_many_points(points, candidates, coefficients)
     if wanted > chosen:
         place = next(one for one in candidates[chosen + 1].breakpoints if one not in candidates[chosen].breakpoints)
@@ -182,7 +183,7 @@ def _on_the_number(
             "sizes do not prove: measure more sizes around it"
         ]
     if chosen == provable < most:
-        return [f"{_sizes(len(points))} cannot prove more than {chosen} breakpoints: measure more"]
+        return [f"{counted(len(points), 'distinct size')} cannot prove more than {chosen} breakpoints: measure more"]
     if chosen == most:
         return [f"no more than {most} breakpoints were tried: raise most_breakpoints"]
     return []
@@ -196,10 +197,6 @@ def _of_many_points(points: Points, candidates: Sequence[Partition], coefficient
     freedom = n - segments * coefficients - (segments - 1.0)
     criterion = information_criterion(left, [n], coefficients) + n * np.log(np.maximum(freedom, 1.0) / n)
     return fewest_segments_of_least(criterion) - 1
-
-
-def _sizes(count: int) -> str:
-    return f"{count} distinct size{'s' if count != 1 else ''}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from lepaute.fit.kernels.kernel_fit import FittedKernel
 from lepaute.fit.kernels.polynomial import CUT_SD
 from lepaute.fit.numeric import Booleans, Floats, Integers
 from lepaute.fit.observations.calls import IN_CONTEXT, Calls, numbered, place_of
+from lepaute.kit.text import percent
 
 if TYPE_CHECKING:
     import pandas
@@ -144,7 +145,7 @@ class FrequencyEffect:
     @property
     def sentence(self) -> str:
         """What that means, for a reader of the fit's report."""
-        clock = f"the clock of a core varied by {100 * self.relative_range:.1f} % while steps of HPL were measured"
+        clock = f"the clock of a core varied by {percent(self.relative_range)} while steps of HPL were measured"
         if self.relative_range < LEAST_RANGE:
             return f"frequency: {clock}: too little to matter."
         return (
