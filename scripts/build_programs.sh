@@ -10,7 +10,7 @@ import sys
 import time
 
 from lepaute.errors import LepauteError
-from lepaute.measure.hpl_source import source_key, unpack_source
+from lepaute.measure.hpl_source import SHA256, unpack_source
 from lepaute.measure.probes import build_probes
 from lepaute.simulate.apps.hpl.emulation import build_hpl_smpi
 from lepaute.simulate.smpi.library import build_library
@@ -28,7 +28,7 @@ except LepauteError as error:
     print("lepaute: the programs for measurements could not be built:", error, file=sys.stderr)
 try:
     build_library(progress=lambda what: progress(f"Emulation: {what}"))
-    build_hpl_smpi(unpack_source, source_key())
+    build_hpl_smpi(unpack_source, SHA256)
 except LepauteError as error:
     print("lepaute: what an emulation needs could not be built:", error, file=sys.stderr)
 PYTHON
