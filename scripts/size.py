@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-#: What the project means to stay below: lines and files of src, lines of tests.
-LIMITS = {"src": (65_000, 380), "tests": (40_000, None)}
+#: Lines and files that may not be exceeded: about what there is, so that growth is seen. The renovation aims at 65,000
+#: lines in 380 files of src and 40,000 lines of tests; lower these with every step.
+LIMITS = {"src": (94_000, 630), "tests": (57_600, None)}
 _NO_CODE = {
     tokenize.COMMENT,
     tokenize.NL,
