@@ -20,7 +20,10 @@ from typing import Any
 from hostile.cases import BASES, Case, cases_of, write_inputs
 from support_limits import HANG_S
 
+import lepaute
+
 FOLDER = Path(__file__).with_name("refusals")
+PACKAGE = str(Path(lepaute.__file__).parent)
 #: Of a message, which may quote a value of 100,000 characters.
 MOST_CHARACTERS = 240
 
@@ -52,7 +55,7 @@ class Server:
         lines = []
         for case, answer in zip(cases, answers, strict=True):
             if answer["status"] == 2:
-                printed = answer["stderr"].strip().replace(str(self.inputs), "{in}")
+                printed = answer["stderr"].strip().replace(str(self.inputs), "{in}").replace(PACKAGE, "{package}")
                 printed = re.sub(rf"{re.escape(str(self.folder))}/cases/\d+/", "", printed)
                 lines += [case.label.removeprefix(f"{case.command} "), f"    {printed[:MOST_CHARACTERS]}"]
         return "".join(f"{line}\n" for line in lines)

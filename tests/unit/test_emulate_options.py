@@ -50,7 +50,7 @@ def test_private_without_folding_is_refused() -> None:
         (["--source", ".", "--binary", "x"], "give one of them"),
         (["--runs", "0"], "runs is 0; at least one run is simulated"),
         (["--fold", "much"], "--fold is 'much'; it must be a size in bytes"),
-        (["--stack", "1"], "invalid value for '--stack'"),
+        (["--stack", "1"], "--stack is '1'; it must be at least"),
         (["--time-pattern", "t=(", "--binary", "x"], "is no regular expression"),
         (["--collectives", "ompi", "--binary", "x"], "collectives is 'ompi'; it must be one of openmpi, mpich"),
         (["--set", "network.nonsense=1"], "nonsense"),

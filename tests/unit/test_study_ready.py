@@ -72,7 +72,7 @@ def test_the_command_lists_prints_and_runs_them(tmp_path, monkeypatch, capsys):
 
 def test_a_rank_without_a_core_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["study", "ready", "scaling", "--threads-per-rank", "0"]) == 2
-    assert "'--threads-per-rank': Input should be greater than or equal to 1" in capsys.readouterr().err
+    assert "--threads-per-rank is '0'; it must be at least 1" in capsys.readouterr().err
 
 
 def test_a_tree_of_other_levels_is_refused() -> None:

@@ -64,7 +64,8 @@ class Archive:
         """The archive in a file; raises ArchiveError with one line when it is damaged, incomplete or something else."""
         path = path_of(path, "the archive")
         if not path.is_file():
-            raise ArchiveError(f"{path}: there is no such file; give the .zip that a campaign wrote")
+            what = "not a regular file" if path.exists() else "there is no such file"
+            raise ArchiveError(f"{path}: {what}; give the .zip that a campaign wrote")
         try:
             check_seal(path)
             with path.open("rb") as file:

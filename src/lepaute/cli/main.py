@@ -151,7 +151,8 @@ def run_command(name: str, arguments: list[str]) -> int:
 
 
 def _check_values(command: Any) -> None:
-    """Lets no parameter take an empty path, which would be the working folder, or a number that is not finite."""
+    """Lets no parameter take an empty path, which would be the working folder, or a number that is not finite; and says
+    of any other value that is refused what it is, and what it must be."""
     from pathlib import Path
     from typing import get_args
 
@@ -161,27 +162,40 @@ def _check_values(command: Any) -> None:
         kind = parameter.type_descriptor.annotation
         kinds = {kind, *get_args(kind), *(inner for each in get_args(kind) for inner in get_args(each))}
         name = next((each for each in parameter.opts if each.startswith("--")), parameter.opts[0])
-        if Path in kinds or float in kinds:
-            parameter.process_value = partial(_checked, name, Path in kinds, parameter.process_value)
-        elif int in kinds and bool not in kinds:
-            parameter.process_value = partial(_one_number, name, parameter.process_value)
+        if kinds & {Path, float} or (int in kinds and bool not in kinds):
+            parameter.process_value = partial(_checked, name, kinds, parameter.process_value)
 
 
-def _checked(name: str, is_path: bool, convert: Callable[..., Any], context: "typer.Context", given: Any) -> Any:
-    """The value of a path or a real number; raises InputError for one that cannot be."""
-    if is_path and "" in (given if isinstance(given, list | tuple) else [given]):
+def _checked(name: str, kinds: set[Any], convert: Callable[..., Any], context: "typer.Context", given: Any) -> Any:
+    """The value of a path or a number; raises InputError for one that cannot be, or for several with commas between."""
+    from pathlib import Path
+
+    import typer
+
+    if Path in kinds and "" in (given if isinstance(given, list | tuple) else [given]):
         raise InputError(f"{name}: the path is empty; give one")
-    value = convert(context, given)
+    if not kinds & {Path, float} and isinstance(given, str) and "," in given:
+        raise InputError(f"{name} is {given[:80]!r}; it takes one whole number{_elsewhere(name, context)}")
+    try:
+        value = convert(context, given)
+    except typer.BadParameter as refusal:
+        if (requirement := _requirement(str(refusal.message))) is None:
+            raise
+        raise InputError(f"{name} is {given!r:.80}; it must be {requirement}") from None
     if isinstance(value, float) and not -inf < value < inf:
-        raise InputError(f"{name} is {given:.80}; it is a finite number")
+        raise InputError(f"{name} is {given:.80}; it must be a finite number")
     return value
 
 
-def _one_number(name: str, convert: Callable[..., Any], context: "typer.Context", given: Any) -> Any:
-    """The value of a whole number; raises InputError for a list with commas in between."""
-    if isinstance(given, str) and "," in given:
-        raise InputError(f"{name} is {given[:80]!r}; it takes one whole number{_elsewhere(name, context)}")
-    return convert(context, given)
+def _requirement(message: str) -> str | None:
+    """What a value must be, of Typer's message about one that is not; None where that speaks of something else."""
+    import re
+
+    if bound := re.search(r"(greater|less) than or equal to (\S+)", message):
+        return f"at {'least' if bound[1] == 'greater' else 'most'} {bound[2]}"
+    if kind := re.search(r"as an? (integer|number)", message):
+        return "a whole number" if kind[1] == "integer" else "a number"
+    return None
 
 
 def _elsewhere(name: str, context: "typer.Context") -> str:

@@ -201,7 +201,7 @@ def accept(
 
     check_text(reason, "--reason")
     if not fullmatch(rf"[0-9a-f]{{1,{ID_CHARACTERS}}}", proposal):
-        raise InputError(f"{proposal[:80]!r} is no id of a proposal; `lepaute watch events propose` lists them")
+        raise InputError(f"{proposal[:80]!r} is not the id of a proposal; `lepaute watch events propose` lists them")
     since_s, who = start_of(since, "--since"), author_of(author)
     with opened(store) as watch:
         found = proposals(watch, inventory, least_change, since_s)

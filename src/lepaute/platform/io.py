@@ -170,9 +170,10 @@ def _find(name_or_path: "str | Path") -> Path:
     name = str(name_or_path)
     if isinstance(name_or_path, str) and os.sep not in name and not name.endswith((".yaml", ".yml")):
         shipped = SHIPPED_FOLDER / f"{ALIASES.get(name, name)}.yaml"
-        if shipped.is_file():
+        # Not Path.is_file(), which raises for a name that is too long.
+        if os.path.isfile(shipped):  # noqa: PTH113
             return shipped
-        if not Path(name).is_file():
+        if not os.path.isfile(name):  # noqa: PTH113
             from lepaute.platform.faults import unknown_name
 
             raise PlatformError(unknown_name(name, shipped_names()))

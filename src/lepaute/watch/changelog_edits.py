@@ -175,6 +175,6 @@ def _with_reason(entry: Event | Outlier, reason: str) -> Event | Outlier:
 def _full(text: str, known: set[str]) -> str:
     found = [each for each in known if each.startswith(text)] if text else []
     if len(found) != 1:
-        many = "is the beginning of several ids" if found else "is the id of no event or outlier"
+        many = "is the beginning of several ids" if found else "is not the id of an event or outlier"
         raise InputError(f"{text!r} {many}; list them to see their ids")
     return found[0]
