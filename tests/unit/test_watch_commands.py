@@ -395,7 +395,7 @@ def test_the_effect_of_a_planned_change_is_that_of_all_and_of_each(ingested, cap
 
 @pytest.mark.slow
 def test_an_unknown_proposal_is_refused(ingested: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "no id of a proposal" in refusal(capsys, "events", "accept", "zzzz", "--store", ingested)
+    assert "not the id of a proposal" in refusal(capsys, "events", "accept", "zzzz", "--store", ingested)
     assert "no proposal" in refusal(capsys, "events", "accept", "00000000", "--store", ingested)
     assert "is not the id of an event" in refusal(
         capsys, "events", "withdraw", "zzzz", "--reason", "why", "--store", ingested
