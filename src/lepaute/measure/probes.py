@@ -4,15 +4,20 @@ The raw file that a probe writes has `#@key=value` lines, the names of its colum
 """
 
 import csv
+import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lepaute.kit.builds import built_once, digests
 from lepaute.measure.hpl_source import HPL_KERNELS, build_hpl, hpl_include_flags
 from lepaute.measure.plan import FLOWS, P2P, RING, SEMANTICS, SERIAL, STEPS, PlannedRun
 from lepaute.measure.toolchain import C_FLAGS, Toolchain, find_toolchain, probe_source
 from lepaute.version import __version__
+
+if TYPE_CHECKING:
+    import pandas
 
 _COMMON = ("probe_common.c",)
 _LOG = (*_COMMON, "kernel_log.c")
@@ -42,6 +47,17 @@ WRITING_RANKS = 8
 def rows_of(text: str) -> list[dict[str, str]]:
     """The rows, by the names of the columns."""
     return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
+
+
+def read_raw(path: Path) -> "tuple[pandas.DataFrame, dict[str, str]]":
+    """The rows and the header of a raw file, which may be missing; a last line that was cut short is left out."""
+    import pandas
+
+    text = path.read_text(errors="replace") if path.is_file() else ""
+    text = text[: text.rfind("\n") + 1]
+    if all(line.startswith("#") for line in text.splitlines()):
+        return pandas.DataFrame(), {}
+    return pandas.read_csv(io.StringIO(text), comment="#"), header_of_raw(text)
 
 
 def header_of_raw(text: str) -> dict[str, str]:

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lepaute.design.hpl_step import DEFAULT_NBS
-from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.errors import InputError
 from lepaute.kit.files import check_output
-from lepaute.measure.calibration.job import Calibration, Progress
-from lepaute.measure.experiment.closing import partial_name
-from lepaute.measure.experiment.life import execute
+from lepaute.measure.calibration.job import Calibration
+from lepaute.measure.experiment.life import Progress, run_campaign, silent
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.probes import build_probes
 from lepaute.measure.schedulers import Request
@@ -54,7 +53,7 @@ def calibrate(
     it was.
     """
     out_archive = Path(out_archive)
-    tell = progress if progress is not None else _silent
+    tell = progress or silent
     check_output(out_archive)
     if network_bytes is not None and not LEAST_MESSAGE_BYTES <= network_bytes <= MOST_MESSAGE_BYTES:
         raise InputError(
@@ -74,26 +73,14 @@ def calibrate(
     )
     tell("building the probes", 0.0)
     probes = build_probes(progress=lambda message: tell(message, 0.0))
-    outcome = execute(
-        Calibration(
-            options,
-            probes,
-            quick=quick,
-            tell=tell,
-            network_bytes=network_bytes,
-            nbs=nbs,
-            threads=threads,
-            switches=switches,
-        ),
-        resume,
+    job = Calibration(
+        options,
+        probes,
+        quick=quick,
+        tell=tell,
+        network_bytes=network_bytes,
+        nbs=nbs,
+        threads=threads,
+        switches=switches,
     )
-    if outcome.status == "complete":
-        tell("done", 1.0)
-        return outcome.archive
-    problem = EnvironmentProblem(outcome.failure) if outcome.status == "failed" else KeyboardInterrupt()
-    problem.add_note(f"what was measured until then is in {partial_name(out_archive)}; resume with --resume")
-    raise problem
-
-
-def _silent(_message: str, _share: float) -> None:
-    """Progress that is not shown."""
+    return run_campaign(job, tell, resume=resume)

@@ -1,6 +1,6 @@
 """A calibration as a job of the controller: the probes of the plan in the place of a script's commands."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Event
@@ -21,6 +21,7 @@ from lepaute.measure.calibration.tables import CALIBRATION
 from lepaute.measure.calibration.together import each_machine, side_by_side
 from lepaute.measure.experiment.content import Content
 from lepaute.measure.experiment.job import Job
+from lepaute.measure.experiment.life import Progress
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.link_plan import Link, pair_cores, plan_links
 from lepaute.measure.nodes.channel import NodeLost
@@ -76,9 +77,6 @@ class CalibrationFacts:
         document: dict[str, Any] = to_json(self)
         return document
 
-
-#: Called with what is being done and the share of the work that is done, from 0 to 1.
-Progress = Callable[[str, float], None]
 
 #: Share of the progress bar for what comes before the first probe.
 _PREPARED = 0.05

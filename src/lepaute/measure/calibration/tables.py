@@ -1,6 +1,5 @@
 """The observations of a calibration: all rows of its raw files, with what is known of the attempt each came from."""
 
-import io
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ from lepaute.measure.calibration.sentinels import order_of
 from lepaute.measure.experiment.content import Content
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.plan import FLOWS, P2P, RING, SEMANTICS
-from lepaute.measure.probes import header_of_raw
+from lepaute.measure.probes import read_raw
 from lepaute.measure.sentinel import SENTINEL
 
 if TYPE_CHECKING:
@@ -42,12 +41,7 @@ def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
     names = ("kernels", "p2p", "ring", "flows", "semantics", "sentinels")
     frames: dict[str, list[pandas.DataFrame]] = {name: [] for name in names}
     for entry in workspace.noted(RawFile):
-        path = workspace.folder / entry.member
-        text = path.read_text(errors="replace") if path.is_file() else ""
-        text = text[: text.rfind("\n") + 1]
-        if all(line.startswith("#") for line in text.splitlines()):
-            continue
-        frame = pandas.read_csv(io.StringIO(text), comment="#")
+        frame, header = read_raw(workspace.folder / entry.member)
         if frame.empty:  # a rank whose turn did not come
             continue
         table, columns = _TABLES.get(entry.probe, _KERNELS)
@@ -55,7 +49,6 @@ def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
         frame["pu"], frame["cpu"] = frame["cpu"], entry.core
         for column in columns:
             frame[column] = disturbed.get(entry.key, False) if column == "disturbed" else getattr(entry, column)
-        header = header_of_raw(text)
         frame["clock_cost_s"] = float(header.get("clock_cost_s", "0"))
         if entry.probe == SENTINEL:
             if entry.key not in attempts:  # it was broken off

@@ -4,15 +4,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from lepaute.errors import EnvironmentProblem
 from lepaute.kit.files import check_output
 from lepaute.measure.comparison.asked import Asked
 from lepaute.measure.comparison.cases import operations_of, reduction_in, rows_of, sizes_of, with_overlapped
-from lepaute.measure.comparison.job import Comparison, Progress
+from lepaute.measure.comparison.job import Comparison
 from lepaute.measure.comparison.libraries import named_libraries, ready_library
 from lepaute.measure.comparison.reductions import DATATYPE, OPERATOR, reduction_of
-from lepaute.measure.experiment.closing import partial_name
-from lepaute.measure.experiment.life import execute
+from lepaute.measure.experiment.life import Progress, run_campaign, silent
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.schedulers import Request
 
@@ -60,7 +58,7 @@ def measure_libraries(
     measurements had begun they are archived beside as NAME.partial.zip, and the exception has a note that says so.
     """
     out_archive = Path(out_archive)
-    tell = progress if progress is not None else _silent
+    tell = progress or silent
     check_output(out_archive)
     operations, reduction = operations_of(ops), reduction_of(datatype, op)
     if compute_s is not None:
@@ -96,14 +94,4 @@ def measure_libraries(
         seed=seed,
         system_root=os.environ.get("LEPAUTE_SYSTEM_ROOT", "/"),
     )
-    outcome = execute(Comparison(options, ready, asked, tell), resume)
-    if outcome.status == "complete":
-        tell("done", 1.0)
-        return outcome.archive
-    problem = EnvironmentProblem(outcome.failure) if outcome.status == "failed" else KeyboardInterrupt()
-    problem.add_note(f"what was measured until then is in {partial_name(out_archive)}; resume with --resume")
-    raise problem
-
-
-def _silent(_message: str, _share: float) -> None:
-    """Progress that is not shown."""
+    return run_campaign(Comparison(options, ready, asked, tell), tell, resume=resume)

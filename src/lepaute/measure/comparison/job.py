@@ -1,7 +1,7 @@
 """A campaign as a job of the controller: mpirun of each library in turn, in the place of a script's commands."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import isfinite
 from statistics import median
@@ -40,12 +40,10 @@ from lepaute.measure.comparison.tables import COMPARISON
 from lepaute.measure.comparison.trials import BROADCAST, TRIAL, Trials
 from lepaute.measure.experiment.content import Content
 from lepaute.measure.experiment.job import Job
+from lepaute.measure.experiment.life import Progress
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.node_agent.system_files import SystemFiles
 from lepaute.stats.aligned_ranks import block_sizes, values_to_decide
-
-#: Called with what is being done and the share of the work that is done, from 0 to 1.
-Progress = Callable[[str, float], None]
 
 #: Repetitions of a start that failed, before its block goes without it; after so many such places in a row it ends.
 MOST_RETRIES, MOST_LOST = 2, 2

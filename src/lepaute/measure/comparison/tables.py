@@ -1,6 +1,5 @@
 """The tables of a campaign: the rows of its raw files, with the number of the mpirun that each came from."""
 
-import io
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +8,7 @@ from lepaute.archive.mpi_campaign import KIND
 from lepaute.measure.comparison.entries import COMPLETE, INTERRUPTED, MpirunBegun, MpirunEnded
 from lepaute.measure.experiment.content import Content
 from lepaute.measure.experiment.workspace import Workspace
+from lepaute.measure.probes import read_raw
 
 if TYPE_CHECKING:
     import pandas
@@ -42,13 +42,10 @@ def calls_and_clocks(workspace: Workspace, begun: Iterable[MpirunBegun]) -> "tup
 
 
 def _rows(path: Path, mpirun: int) -> "pandas.DataFrame":
-    import pandas
-
-    text = path.read_text(errors="replace") if path.is_file() else ""
-    text = text[: text.rfind("\n") + 1]
-    if all(line.startswith("#") for line in text.splitlines()):
-        return pandas.DataFrame()
-    frame = pandas.read_csv(io.StringIO(text), comment="#").rename(columns=_RENAMED)
+    frame, _ = read_raw(path)
+    if frame.empty:
+        return frame
+    frame = frame.rename(columns=_RENAMED)
     if "before_batch" in frame:  # after all batches: for none of them
         last = frame["before_batch"].astype(str) == _END
         frame = frame.assign(before_batch=frame["before_batch"].mask(last, 1 << 30).astype("int64"))
