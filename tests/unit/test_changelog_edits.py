@@ -104,7 +104,7 @@ def test_entries_without_author_or_reason_and_unknown_ids_are_refused(tmp_path: 
             record(store, [OUTLIER, Event(EVENT.date, EVENT.nodes, "platform", " ", "jane")])
         assert logged_entries(store, history=True) == ()
         (known,) = record(store, [EVENT])
-        with pytest.raises(InputError, match="no event or outlier"):
+        with pytest.raises(InputError, match="not the id of an event"):
             withdraw(store, [known, "0123"], "joe", "why not")
         with pytest.raises(InputError, match="no reason"):
             withdraw(store, [known], "joe", "")

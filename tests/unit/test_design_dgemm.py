@@ -104,7 +104,7 @@ def test_the_command_takes_the_sizes_of_a_run_and_says_what_they_are_for(tmp_pat
         (["--sizes", "fixed-k", "--highest", "nan"], "--highest is nan"),
         (["--for", "hpl", "--n", "1e300"], "does not fit in 64 bits"),
         (["--content", ""], "content is ''"),
-        (["--sizes", "independent", "--rows", "999999999999"], "'--rows'"),
+        (["--sizes", "independent", "--rows", "999999999999"], "--rows is '999999999999'; it must be at most"),
     ],
 )
 def test_options_that_mean_nothing_together_are_refused_in_one_line(options, told, capsys) -> None:
