@@ -29,7 +29,6 @@ TESTS = (
     *("tests/unit", "tests/laws", "tests/golden", "tests/end_to_end/test_predict_dat.py"),
     # Of the slower ones those that see what no other test does: the life of an experiment, and what start-up imports.
     "tests/end_to_end/test_run_experiment.py::test_a_failed_experiment_says_why_in_the_first_screen_of_its_archive",
-    "tests/end_to_end/test_run_experiment.py::test_an_archive_that_is_there_is_never_overwritten",
     "tests/end_to_end/test_calibrate_predict.py::test_predict_loads_no_heavy_package",
 )
 #: bash reads one script; what follows are its arguments.
