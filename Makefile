@@ -13,7 +13,7 @@ help:
 	@echo 'make setup      Debian packages, virtual environment in .venv with the tools of developers, the package, the real HPL'
 	@echo 'make demo       calibrate this machine, predict HPL, run it, compare ($(DEMO_OUTPUT)/)'
 	@echo 'make demo-compare  which of Open MPI and MPICH is faster on this machine, in four minutes ($(DEMO_OUTPUT)/)'
-	@echo 'make check      finds most errors in 80 s on two cores: format, types, quick tests of src/ (after make setup)'
+	@echo 'make check      finds most errors in three minutes on two cores: format, types, quick tests of src/ (after make setup)'
 	@echo 'make test       tests of the core and of the package, without the long ones; the last line counts them'
 	@echo 'make test-long  all tests, the long ones too;   make test LONG=2/4: the second quarter of the long ones too'
 	@echo 'make fuzz       damaged inputs to every reader, N=200000 of them (docs/archive.md; 20 minutes on 2 cores)'
