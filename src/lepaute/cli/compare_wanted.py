@@ -1,4 +1,4 @@
-"""What `lepaute compare` shall make of measurements: a comparison of two libraries, rules for one, or nothing."""
+"""What `lepaute compare` makes of measurements: a comparison, rules for one library, or nothing; and its text."""
 
 import json
 import sys
