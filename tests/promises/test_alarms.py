@@ -48,6 +48,7 @@ def test_the_raw_test_cannot_hold_its_level_where_tails_are_heavy() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_share_of_false_alarms_is_small_where_a_quarter_of_the_machines_change() -> None:
     rng = np.random.default_rng(7)
     shares = []

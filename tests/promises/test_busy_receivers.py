@@ -3,7 +3,6 @@
 import numpy as np
 import pandas
 import pytest
-from long_tests import long_but
 from scipy import stats
 
 from lepaute.fit.messages.links import with_busy_receivers
@@ -35,7 +34,8 @@ def made_up_ring(slower: float, rng: np.random.Generator) -> pandas.DataFrame:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("slower", long_but([1.0, 20.0], 20.0))
+@pytest.mark.long
+@pytest.mark.parametrize("slower", [1.0, 20.0])
 def test_a_made_up_difference_is_recovered(slower):
     """40 rings. The log of a fitted time scatters by 0.2 / sqrt(some 30 messages) and, at the ends, twice that."""
     rng = np.random.default_rng(20261122)

@@ -28,7 +28,8 @@ def test_a_fleet_in_which_nothing_changes_has_any_change_point_in_at_most_one_ru
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rho", long_but([0.0, 0.6], 0.6))
+@pytest.mark.long
+@pytest.mark.parametrize("rho", [0.0, 0.6])
 def test_few_machines_without_peers_have_no_more_false_change_points(rho: float) -> None:
     runs, machines, days = 30, 4, 90
     z = autoregressive(np.random.default_rng(8).normal(size=(runs, machines, days)), rho)

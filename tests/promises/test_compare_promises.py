@@ -72,6 +72,8 @@ def test_intervals_hold_the_true_ratio(name: str, effect: float) -> None:
     assert missed <= at_most(trials, 0.05)
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_eight_mpiruns_decide_what_differs_among_75_rows_and_hardly_anything_else() -> None:
     rng = np.random.default_rng(20261126)
     found, false = 0, []
@@ -108,6 +110,8 @@ def slow_calls(rng: np.random.Generator, share: float) -> pandas.DataFrame:
     return mpirun_summaries(pandas.concat(frames))
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_a_patch_that_makes_one_call_in_ten_five_times_slower_is_found_and_none_is_not() -> None:
     rng = np.random.default_rng(5)
     found = [verdicts(slow_calls(rng, 0.1), "a", "b")[0] for _ in range(12)]

@@ -58,6 +58,7 @@ def coverage(truth: np.ndarray, ratios: np.ndarray) -> float:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_interval_of_a_ratio_holds_95_percent_of_the_ratios_of_further_pairs_of_runs(pairs) -> None:
     truth, reference, other, *_ = pairs
     # 200 intervals of 10 runs, whose own coverages vary by 5 %: 0.35 %; and 1000 ratios, whose tails vary by 0.7 %

@@ -137,7 +137,8 @@ def test_what_two_minutes_do_not_show_is_covered_by_a_part_only():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("machine", "seed"), [(steps(300.0), 6), pytest.param(sinusoid, 7, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize(("machine", "seed"), [(steps(300.0), 6), (sinusoid, 7)])
 def test_calibrations_over_some_hours_show_it(machine, seed):
     starts_s = (0.0, 1500.0, 4000.0, 5500.0, 9000.0)
     _, grown, errors, models = calibrations_and_runs(machine, seed, starts_s)

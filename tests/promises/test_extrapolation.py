@@ -53,7 +53,8 @@ def test_the_error_of_a_call_outside_is_log_normal_in_proportion_to_its_distance
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block_sizes", [(128,), pytest.param((64, 128, 256), marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("block_sizes", [(128,), (64, 128, 256)])
 def test_intervals_hold_true_runs_at_block_sizes_that_were_not_measured(block_sizes: tuple[int, ...]) -> None:
     generator = random.Random(20261122)
     held, held_without, cases = 0, 0, 0

@@ -43,6 +43,7 @@ def binomial(n: int, share: float) -> tuple[float, float]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_interval_of_the_mean_of_days_holds_each_coefficient_as_often_as_it_promises(
     days: tuple[np.ndarray, np.ndarray],
 ) -> None:

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas
 import pytest
-from long_tests import long_but
 from scipy import stats
 
 from lepaute.fit.observations.factors import FactorTest, factor_tests
@@ -45,7 +44,8 @@ def result_of(rng: np.random.Generator, how: str, effect: float = 0.0) -> Factor
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", long_but(["shuffled", "stretches"], "stretches"))
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["shuffled", "stretches"])
 def test_false_alarms_are_no_more_than_stated_and_intervals_hold(how):
     rng = np.random.default_rng(20261122)
     results = [result_of(rng, how) for _ in range(REPETITIONS)]

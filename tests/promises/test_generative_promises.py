@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from long_tests import long_but
 from population.simulated import Truth, dahu_like, simulated
 from scipy import special, stats
 
@@ -55,7 +54,7 @@ def test_sigma_s_would_be_too_large_if_the_days_were_not_taken_off(fits) -> None
     assert ratio.mean() - 1.0 > 2 * ratio.std(ddof=1) / np.sqrt(REPETITIONS)
 
 
-@pytest.mark.parametrize(("slow_nodes", "least"), long_but([(0, 0.9), (4, 0.9)], (4, 0.9)))
+@pytest.mark.parametrize(("slow_nodes", "least"), [(0, 0.9), (4, 0.9)])
 def test_groups_of_nodes_are_found_where_they_are_and_not_where_they_are_not(slow_nodes: int, least: float) -> None:
     rng = np.random.default_rng(7)
     count = 25

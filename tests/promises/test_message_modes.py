@@ -1,6 +1,7 @@
 """What the search for modes of noise promises: to find those that are there, and no others."""
 
 import numpy as np
+import pytest
 from scipy import stats
 
 from lepaute.fit.messages.segment import centred, lognormal_modes
@@ -21,6 +22,8 @@ def drawn(modes: tuple[Mode, ...], count: int, rng: np.random.Generator) -> np.n
     return np.array([modes[i].mean for i in which]) + np.array([modes[i].sd for i in which]) * rng.normal(size=count)
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_modes_that_stand_apart_are_found_in_number_place_and_share():
     rng = np.random.default_rng(20260611)
     right = np.zeros(len(TRUTHS))

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from long_tests import long_but
 
 from lepaute.platform import load_platform, override
 from lepaute.platform.cpu_factors import with_cpu_factors
@@ -91,7 +90,8 @@ def coverage(truths: np.ndarray, before: int, now: int, sd: float, *, known: boo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("before", "now", "sd"), long_but([(10, 5, 0.02), (30, 5, 0.004)], (10, 5, 0.02)))
+@pytest.mark.long
+@pytest.mark.parametrize(("before", "now", "sd"), [(10, 5, 0.02), (30, 5, 0.004)])
 def test_the_interval_of_a_cost_holds_95_percent_of_the_true_ratios(
     truths: np.ndarray, before: int, now: int, sd: float
 ) -> None:

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from long_tests import long_but
 from scipy import stats
 from support.fleets import fleet_values
 from support.null_streams import autoregressive
@@ -12,7 +11,8 @@ from lepaute.watch.proposals.change_points import LEVEL
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("machines", long_but([16, 64], 16))
+@pytest.mark.long
+@pytest.mark.parametrize("machines", [16, 64])
 def test_levels_that_are_normal_and_nodes_that_come_and_go_rarely_give_a_notice(machines: int) -> None:
     fleets, days = 60, 40
     count = {ABSENT: 0, UNLIKE_PEERS: 0}

@@ -30,6 +30,8 @@ def calls(rng: np.random.Generator, effect: float, noise: float = 0.02) -> tuple
     return np.array(values), labels, strata
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_false_alarms_are_no_more_than_promised() -> None:
     rng = np.random.default_rng(20261121)
     n = 400

@@ -28,6 +28,7 @@ def drawn(generator: random.Random) -> Hpl:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_stated_error_of_sampling_covers_the_true_one_as_often_as_it_says() -> None:
     generator, machines = random.Random(20261123), [load_platform(name) for name in PLATFORMS]
     count, inside = 45, 0

@@ -60,6 +60,7 @@ def test_sobol_intervals_cover_the_indices_of_ishigami() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_sobol_intervals_cover_with_noise_and_its_share_is_shown() -> None:
     parts = {"x1": 9 / 12, "x2": 4 / 12, "x3": 0.0}
     whole = sum(parts.values()) + 0.25 + 0.09
@@ -80,6 +81,7 @@ def test_sobol_intervals_cover_with_noise_and_its_share_is_shown() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_factor_without_effect_is_significant_in_at_most_5_percent_though_machines_differ_in_it() -> None:
     """Machines treat the levels of both factors differently, with unequal spreads; on average only `a` matters."""
     points = [Point({"a": a, "b": b}) for a in range(3) for b in range(4)]

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from long_tests import long_but
 from scipy.stats import binom
 
 from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial
@@ -15,7 +14,7 @@ from lepaute.study.tune import crossed, halve
 from lepaute.study.tune_real import RUN_SDS, correct
 
 POINTS = [Point({"nb": nb, "grid": grid}) for nb in (64, 128, 192) for grid in ("2x8", "4x4", "8x2", "1x16")]
-STUDIES = long_but([60, 300], 60)
+STUDIES = [60, 300]
 
 
 def made_up(study: int, own_sd: float = 0.01) -> "tuple[Evaluate, np.ndarray]":
@@ -38,6 +37,7 @@ def made_up(study: int, own_sd: float = 0.01) -> "tuple[Evaluate, np.ndarray]":
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("studies", STUDIES)
 def test_probabilities_and_intervals_hold_on_a_further_machine(studies: int) -> None:
     claimed, best, covered = [], [], []
