@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from farms.slurm import SlurmFarm
 from farms.sshd import SshdFarm
+from support_limits import HANG_S
 from support_run import run_lepaute
 
 pytestmark = pytest.mark.nodes
@@ -37,14 +38,14 @@ class Ranks(lp.Job):
         self.nodes.run("mpicc", "ranks.c", "-o", "ranks")
 
     def run(self):
-        self.mpi("./ranks", "a b", ranks_per_node=2, options=("--mca", "btl", "tcp,self"), timeout_s=60)
-        self.mpi("./ranks", "fewer", ranks_per_node=2, ranks=3, options=("--mca", "btl", "tcp,self"), timeout_s=60)
+        self.mpi("./ranks", "a b", ranks_per_node=2, options=("--mca", "btl", "tcp,self"), timeout_s=LIMIT_S)
+        self.mpi("./ranks", "fewer", ranks_per_node=2, ranks=3, options=("--mca", "btl", "tcp,self"), timeout_s=LIMIT_S)
 '''
 
 
 def told(tmp_path: Path, *arguments: object) -> tuple[list[str], list[str]]:
     """The sorted lines that the two runs printed."""
-    (tmp_path / "ranks.py").write_text(SCRIPT)
+    (tmp_path / "ranks.py").write_text(SCRIPT.replace("LIMIT_S", str(HANG_S)))
     done = run_lepaute("run", "ranks.py", "-o", "x.zip", *arguments, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     with zipfile.ZipFile(tmp_path / "x.zip") as packed:
