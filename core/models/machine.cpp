@@ -1,6 +1,7 @@
 #include "models/machine.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace lepaute::models {
 
@@ -13,11 +14,17 @@ constexpr std::uint32_t day_stream = 0x44415900U;
 constexpr std::uint32_t run_stream = 0x52554E00U;
 constexpr std::uint32_t cpu_day_stream = 0x43505500U;
 constexpr std::uint32_t episode_stream = 0x45504900U;
+constexpr std::uint32_t wandering_stream = 0x57414E00U;
+constexpr std::uint32_t wandering_error_stream = 0x57414F00U;
 constexpr std::uint32_t discrepancy_stream = 0x44495300U;
 constexpr std::uint32_t extrapolation_stream = 0x45585400U;
 constexpr std::uint32_t crowding_stream = 0x43524F00U;
 // Of an episode: its half-normal noise, of whatever width, must not make a duration negative.
 constexpr double smallest_factor = 0.05;
+// A wandering is constant for a third of its correlation time: the variance of the mean of a long run is then
+// coth(1/6) / 6 = 1.009 times that of the continuous process.
+constexpr double steps_of_correlation = 3.0;
+constexpr double shortest_step_s = 1e-3;
 
 } // namespace
 
@@ -113,6 +120,16 @@ MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const L
             }
         }
     }
+    if (layers.noise && machine.wandering_relative_sd > 0.0) {
+        const auto drawn = [&](double value, double error, std::uint64_t number) {
+            return value * rng::exponential(error * rng::normal({seeds.day, 0, wandering_error_stream, number}));
+        };
+        episode_relative_sd_ = drawn(machine.wandering_relative_sd, machine.wandering_relative_sd_error, 0);
+        const double correlation_s = drawn(machine.wandering_correlation_s, machine.wandering_correlation_error, 1);
+        episode_s_ = std::max(correlation_s / steps_of_correlation, shortest_step_s);
+        persistence_ = rng::exponential(-episode_s_ / correlation_s);
+        levels_.resize(ranks_.size());
+    }
     if (layers.days) {
         const auto effect = [](double relative_sd, int freedom, const rng::Coordinates& at) {
             return relative_sd > 0.0 ? factor_of(relative_sd, rng::student(at, freedom)) : 1.0;
@@ -170,13 +187,23 @@ std::vector<double> MachineDay::place_ranks(const Machine& machine, const std::v
     return shares;
 }
 
+double MachineDay::next_factor(std::uint32_t rank, std::uint64_t episode) noexcept {
+    if (levels_.empty()) {
+        const double noise = rng::centred_half_normal({run_seed_, rank, episode_stream, episode});
+        return std::max(smallest_factor, 1.0 + episode_relative_sd_ * noise);
+    }
+    const double change = rng::normal({run_seed_, rank, wandering_stream, episode});
+    double& level = levels_[rank];
+    level = episode == 0 ? change : persistence_ * level + std::sqrt(1.0 - persistence_ * persistence_) * change;
+    return factor_of(episode_relative_sd_, level);
+}
+
 double MachineDay::through_episodes(std::uint32_t rank, double seconds) noexcept {
     RankState& state = ranks_[rank];
     double total_s = 0.0;
     while (seconds > 0.0) {
         if (state.episode_left_s <= 0.0) {
-            const double noise = rng::centred_half_normal({run_seed_, rank, episode_stream, state.episodes++});
-            state.episode_factor = std::max(smallest_factor, 1.0 + episode_relative_sd_ * noise);
+            state.episode_factor = next_factor(rank, state.episodes++);
             state.episode_left_s = episode_s_;
         }
         const double part_s = std::min(seconds, state.episode_left_s);
@@ -188,7 +215,7 @@ double MachineDay::through_episodes(std::uint32_t rank, double seconds) noexcept
 }
 
 std::size_t MachineDay::state_bytes() const noexcept {
-    std::size_t bytes = cpu_factor_.size() * sizeof(double) + ranks_.size() * sizeof(RankState);
+    std::size_t bytes = (cpu_factor_.size() + levels_.size()) * sizeof(double) + ranks_.size() * sizeof(RankState);
     for (const DayKernel& kernel : kernels_) {
         for (const KernelModel& model : kernel.models) {
             bytes += model.pieces().size() * sizeof(KernelPiece);

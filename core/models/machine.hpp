@@ -70,6 +70,12 @@ struct Machine {
     int day_cpu_degrees_of_freedom = 0;
     double episode_relative_sd = 0.0; // shared by the calls of a core within an episode
     double episode_s = 0.0;           // length of an episode, in seconds of computing; 0: none
+    // Of a core, whose durations go with exp(w), w an Ornstein-Uhlenbeck process in its seconds of computing: standard
+    // deviation and correlation time, and the standard errors of their logarithms, drawn once a day.
+    double wandering_relative_sd = 0.0;
+    double wandering_correlation_s = 0.0;
+    double wandering_relative_sd_error = 0.0;
+    double wandering_correlation_error = 0.0;
     Network network;
     std::optional<net::Topology> topology; // none: one switch, network.node_link_Bps to and from each node
 
@@ -99,6 +105,10 @@ struct Machine {
         visit("day_cpu_degrees_of_freedom", &Machine::day_cpu_degrees_of_freedom);
         visit("episode_relative_sd", &Machine::episode_relative_sd);
         visit("episode_s", &Machine::episode_s);
+        visit("wandering_relative_sd", &Machine::wandering_relative_sd);
+        visit("wandering_correlation_s", &Machine::wandering_correlation_s);
+        visit("wandering_relative_sd_error", &Machine::wandering_relative_sd_error);
+        visit("wandering_correlation_error", &Machine::wandering_correlation_error);
         visit("network", &Machine::network);
     }
 };
@@ -273,6 +283,8 @@ private:
                                                   const std::vector<std::uint32_t>& core_of_rank);
     /// Seconds that `seconds` of computing take in the episodes that they fall into.
     double through_episodes(std::uint32_t rank, double seconds) noexcept;
+    /// The factor of an episode of a rank: drawn anew, or the next value of its wandering.
+    [[nodiscard]] double next_factor(std::uint32_t rank, std::uint64_t episode) noexcept;
 
     /// Which of the models of `kernel` holds on `rank`.
     [[nodiscard]] std::uint32_t model_number(std::uint32_t rank, KernelNumber kernel) const noexcept {
@@ -317,6 +329,9 @@ private:
     std::vector<RankState, net::LargePages<RankState>> ranks_;
     double episode_relative_sd_;
     double episode_s_;
+    // Of a wandering: the correlation of successive episodes, and the level of each rank in standard deviations.
+    double persistence_ = 0.0;
+    std::vector<double> levels_;
     std::vector<KernelUse> use_;
     std::vector<Evaluated> evaluated_;
     std::uint64_t run_seed_;

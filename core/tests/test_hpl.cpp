@@ -342,6 +342,20 @@ TEST(Hpl, ErrorOfCrowdingIsDrawnWhereOtherCoresAreIdle) {
     EXPECT_EQ(simulate(two, uncertain).time_s, simulate(two, on).time_s);
 }
 
+// The relative standard deviation of `count` runs of these parameters.
+double spread_of_runs(const Parameters& parameters, const models::Machine& on, std::uint64_t count) {
+    std::vector<double> times;
+    for (std::uint64_t seed = 0; seed < count; ++seed) {
+        times.push_back(simulate(parameters, on, seed).time_s);
+    }
+    const double mean = std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(count);
+    double squares = 0.0;
+    for (const double time : times) {
+        squares += (time / mean - 1.0) * (time / mean - 1.0);
+    }
+    return std::sqrt(squares / static_cast<double>(count - 1));
+}
+
 // A run of T seconds on one rank is the mean of T / episode episodes: its relative deviation is that of an episode over
 // the square root of their number. 60 runs: bounds at four standard errors of a standard deviation, 4 / sqrt(120).
 TEST(Hpl, EpisodesSpreadRunsByTheSquareRootOfTheirNumber) {
@@ -349,16 +363,24 @@ TEST(Hpl, EpisodesSpreadRunsByTheSquareRootOfTheirNumber) {
     on.episode_relative_sd = 0.05;
     const Parameters parameters{.n = 2000, .nb = 100};
     on.episode_s = simulate(parameters, machine(1, 0.0, 1e9, models::Noise::none)).time_s / 4.0;
-    std::vector<double> times;
-    for (std::uint64_t seed = 0; seed < 60; ++seed) {
-        times.push_back(simulate(parameters, on, seed).time_s);
+    EXPECT_NEAR(spread_of_runs(parameters, on, 60) / (0.05 / 2.0), 1.0, 0.37);
+}
+
+// The mean of an Ornstein-Uhlenbeck process over x correlation times has the variance 2/x (1 - (1 - exp(-x)) / x) of the
+// process: nearly all of it in a run that is short, and 2/x in a long one. 200 runs: four standard errors are 0.2.
+TEST(Hpl, AWanderingCoreSpreadsShortRunsAndIsAveragedByLongOnes) {
+    models::Machine on = machine(1, 0.0, 1e9, models::Noise::none);
+    const Parameters parameters{.n = 2000, .nb = 100};
+    const double time_s = simulate(parameters, on).time_s;
+    on.wandering_relative_sd = 0.05;
+    for (const double x : {0.1, 1.0, 30.0}) {
+        on.wandering_correlation_s = time_s / x;
+        const double expected = 0.05 * std::sqrt(2.0 / x * (1.0 - (1.0 - std::exp(-x)) / x));
+        EXPECT_NEAR(spread_of_runs(parameters, on, 200) / expected, 1.0, 0.2) << x;
     }
-    const double mean = std::accumulate(times.begin(), times.end(), 0.0) / 60.0;
-    double squares = 0.0;
-    for (const double time : times) {
-        squares += (time / mean - 1.0) * (time / mean - 1.0);
-    }
-    EXPECT_NEAR(std::sqrt(squares / 59.0) / (0.05 / 2.0), 1.0, 0.37);
+    on.wandering_correlation_s = time_s * 1e3; // as good as constant: a factor whose standard deviation is drawn as well
+    on.wandering_relative_sd_error = 0.5;      // the mean square of exp(0.5 z) is exp(0.5)
+    EXPECT_NEAR(spread_of_runs(parameters, on, 400) / (0.05 * std::exp(0.25)), 1.0, 0.3);
 }
 
 TEST(Hpl, RefusesAGridWithoutCores) {

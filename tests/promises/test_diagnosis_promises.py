@@ -48,7 +48,7 @@ def calls(
 
 
 def flags(parts):
-    subjects = [subject_of(part, 1.0, episodes=False) for part in parts]
+    subjects = [subject_of(part, 1.0, wandering=False) for part in parts]
     machine = machine_of("", [subject.calls for subject in subjects])
     judged = [(subject.name, subject.share, subject.checks) for subject in subjects]
     return flags_of([*judged, (machine_name(machine), 1.0, machine.checks)])
@@ -76,7 +76,7 @@ def test_p_values_of_the_tests_are_no_smaller_than_promised():
     rng = np.random.default_rng(7)
     n, below = 300, {"size": 0, "spread": 0, "autocorrelation": 0, "cores": 0, "drift": 0, "step": 0}
     for _ in range(n):
-        for check in subject_of(calls(rng), 1.0, episodes=False).checks:
+        for check in subject_of(calls(rng), 1.0, wandering=False).checks:
             if check.kind in below:
                 below[check.kind] += check.p_value is not None and check.p_value <= 0.05
     bound = stats.binom.ppf(1 - 1e-4, n, 0.05)
@@ -186,14 +186,14 @@ def test_a_perturbation_inside_one_process_is_named_with_its_beginning_and_its_e
 def test_a_difference_too_small_to_matter_is_no_flag_however_certain():
     rng = np.random.default_rng(11)
     part = calls(rng, processes=40, each=1000, process_sd=0.0, change=lambda _t, place, _s: 1 + 0.01 * (place == 1))
-    checks = {check.kind: check for check in subject_of(part, 1.0, episodes=False).checks}
+    checks = {check.kind: check for check in subject_of(part, 1.0, wandering=False).checks}
     assert checks["cores"].p_value < 1e-6
     assert flags([part]) == []
 
 
 def test_a_kernel_that_takes_no_time_gets_no_flag_and_one_that_takes_little_no_serious_one():
     rng = np.random.default_rng(12)
-    subject = subject_of(calls(rng, change=lambda _t, _p, size: 1 + 2.0 * (size > 1e5)), 1.0, episodes=False)
+    subject = subject_of(calls(rng, change=lambda _t, _p, size: 1 + 2.0 * (size > 1e5)), 1.0, wandering=False)
     seen = [[flag.severity for flag in flags_of([("kernel", share, subject.checks)])] for share in (0.5, 0.005, 0.0005)]
     assert "serious" in seen[0]
     assert set(seen[1]) == {"notable"}

@@ -7,12 +7,12 @@ import pytest
 
 from lepaute.fit.kernels.kernel_fit import fit_kernel
 from lepaute.fit.observations.calls import Calls
-from lepaute.fit.variability.episodes import DependenceReport, report_of
+from lepaute.fit.variability.dependence import DependenceReport, report_of
 
 COUNT = 8000
 
 
-def report(z: np.ndarray, *, previous: float = 0.0, episode_relative_sd: float = 0.0) -> DependenceReport:
+def report(z: np.ndarray, *, previous: float = 0.0, wandering_relative_sd: float = 0.0) -> DependenceReport:
     """Of calls of a tenth of a microsecond an element, residuals 5 % times z; four processes, one after another.
 
     previous : relative increase for each doubling of the size of the call before
@@ -28,7 +28,7 @@ def report(z: np.ndarray, *, previous: float = 0.0, episode_relative_sd: float =
     )  # fmt: skip
     level = np.array([1.0, 1.1, 1.2, 1.3])[block]  # what the processes have in common
     kernel = fit_kernel(dataclasses.replace(calls, duration_s=calls.duration_s / level))
-    return report_of(calls, kernel, np.arange(COUNT), block, episode_relative_sd)
+    return report_of(calls, kernel, np.arange(COUNT), block, wandering_relative_sd)
 
 
 def normal(seed: int) -> np.ndarray:
@@ -64,9 +64,9 @@ def test_planted_autocorrelation_is_measured_and_called_a_limit() -> None:
     assert "a limit of the model" in found.sentence
 
 
-def test_what_the_platform_has_as_episodes_is_not_called_a_limit() -> None:
+def test_what_the_platform_has_as_wandering_is_not_called_a_limit() -> None:
     shared = np.repeat(normal(5)[: COUNT // 100], 100)
-    found = report(0.6 * normal(4) + 0.8 * shared, episode_relative_sd=0.05 * 0.8)
+    found = report(0.6 * normal(4) + 0.8 * shared, wandering_relative_sd=0.05 * 0.8)
     assert found.width == pytest.approx((1 + 0.426 * 49 * 0.64) ** 0.5, rel=0.2)
     assert not found.is_limit
     assert "covers it" in found.sentence

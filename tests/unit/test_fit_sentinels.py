@@ -11,7 +11,7 @@ from lepaute.archive import Archive
 from lepaute.errors import FitError
 from lepaute.fit import diagnose, platform_and_models
 from lepaute.fit.report import write_report
-from lepaute.fit.variability.wandering import Watch, drift_of, sentinel_of, wandering_of, watches
+from lepaute.fit.variability.sentinels import Watch, change_of, drift_of, sentinel_of, watches
 
 COUNT = 30
 STILL = np.zeros(COUNT)
@@ -57,14 +57,14 @@ def test_the_sentinel_of_the_platform_has_its_error(tmp_path: Path) -> None:
     ],
 )
 def test_a_machine_that_wandered_is_told_with_figures(tmp_path: Path, level: np.ndarray, text: str) -> None:
-    found = wandering_of(watch_of(tmp_path, level))
+    found = change_of(watch_of(tmp_path, level))
     assert found is not None
     assert re.search(text, found.sentence), found.sentence
 
 
 def test_a_machine_that_stays_is_not_told_of(tmp_path: Path) -> None:
     watch = watch_of(tmp_path, STILL)
-    assert wandering_of(watch) is None
+    assert change_of(watch) is None
     drift = drift_of([watch])
     assert drift is not None
     assert drift.relative_sd(600.0) < 0.01
@@ -83,7 +83,7 @@ def test_disturbed_sentinels_are_left_out_unless_most_are(tmp_path: Path) -> Non
     rows.loc[rows["order"] == 7, "disturbed"] = True
     (watch,) = watches([Archive.open(write_calibration(tmp_path / "one.zip", sentinels=rows))])
     assert len(watch.quiet()) == COUNT - 1
-    assert wandering_of(watch) is None
+    assert change_of(watch) is None
     rows["disturbed"] = True
     (watch,) = watches([Archive.open(write_calibration(tmp_path / "all.zip", sentinels=rows))])
     assert len(watch.quiet()) == COUNT
@@ -91,7 +91,7 @@ def test_disturbed_sentinels_are_left_out_unless_most_are(tmp_path: Path) -> Non
 
 def test_few_sentinels_say_what_they_can(tmp_path: Path) -> None:
     watch = watch_of(tmp_path, np.zeros(3))
-    assert wandering_of(watch) is None
+    assert change_of(watch) is None
     assert drift_of([watch]) is None
     assert sentinel_of([watch]) is not None
     assert sentinel_of([]) is None

@@ -155,13 +155,19 @@ def test_variants_of_a_routine_cost_what_the_routine_costs_where_the_platform_ha
     assert not any("dgemm" in warning and "not modelled" in warning for warning in prediction.warnings)
 
 
-def test_episodes_widen_short_runs_more_than_long_ones(dahu):
-    moody = override(dahu, {"episodes": "{relative_sd: 0.05, duration_s: 0.05}", "days": "null"})
-
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("episodes", "{relative_sd: 0.05, duration_s: 0.05}"),
+        ("wandering", "{relative_sd: 0.05, correlation_s: 0.025, relative_sd_error: 0.1, correlation_error: 0.1}"),
+    ],
+)
+def test_what_successive_calls_share_widens_short_runs_more_than_long_ones(dahu, name, value):
     def relative_half_width(n):
         layers = Layers(discrepancy=False)
         return predict(Hpl(n=n), moody, runs=20, layers=layers).time_s.half_width_percent
 
+    moody = override(dahu, {name: value, "days": "null"})
     assert relative_half_width(1000) > 2.0 * relative_half_width(5000)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lepaute.fit.kernels.platform_kernel import QualityRow
     from lepaute.fit.kernels.selection import Selection
     from lepaute.fit.observations.factors import FactorTest
-    from lepaute.fit.variability.episodes import DependenceReport
+    from lepaute.fit.variability.dependence import DependenceReport
 
 #: Serious findings that are printed; a report has them all.
 MOST_TOLD = 6

@@ -30,18 +30,18 @@ from lepaute.fit.observations.calls import (
 from lepaute.fit.observations.columns import FLOWS, KERNELS, P2P, RING, SEMANTICS, checked_table, without_disturbed
 from lepaute.fit.observations.factors import FactorTest, factor_tests, pooled_factors, sentence, usual_conditions
 from lepaute.fit.variability.crowding import Crowding, crowding_of, relieved, with_size_error
-from lepaute.fit.variability.days import block_effects, discrepancies, process_effects
-from lepaute.fit.variability.episodes import (
+from lepaute.fit.variability.days import block_effects, days_of, discrepancies, process_effects, wandering_of
+from lepaute.fit.variability.dependence import (
     DependenceReport,
     FrequencyEffect,
     dependence_reports,
-    episode_effect,
     frequency_effect,
     monitoring_of,
 )
-from lepaute.fit.variability.wandering import drift_of, sentinel_of, wandering_warnings, watches
+from lepaute.fit.variability.sentinels import change_warnings, drift_of, sentinel_of, watches
+from lepaute.fit.variability.steps import time_scale_of
 from lepaute.kit.notebook import table_html
-from lepaute.platform.schema import Blas, Days, Episodes, KernelModel, Network, Platform, Sentinel
+from lepaute.platform.schema import Blas, Days, KernelModel, Network, Platform, Sentinel, Wandering
 from lepaute.platform.variants import told_of_missing
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class FittedModels:
     kernels: list[KernelModel]
     network: Network
     days: Days | None
-    episodes: Episodes | None
+    wandering: Wandering | None
     quality: list[QualityRow]
     selections: list[Selection]
     dependence: list[DependenceReport]
@@ -158,7 +158,7 @@ def models(
         modes = each.selection.modes
         error = float(np.hypot(discrepancy, common_relative_sd(each.kernel, each.calls)))
         kernel_values.append(kernel_model(each.kernel, error, told, own, modes, each.threads))
-    # Episodes and dependence are those of the calls with the fewest threads, of which there are most.
+    # Wandering and dependence are those of the calls with the fewest threads, of which there are most.
     fewest = min(by_threads)
     table = by_threads[fewest].reset_index(drop=True)
     fitted = {
@@ -174,31 +174,22 @@ def models(
     links = _links(given, p2p_frames, hosts, network_condition)
     notes += links.notes
     days, watched = None, watches(given)
-    warnings += wandering_warnings(watched)
+    warnings += change_warnings(watched)
+    scale = time_scale_of(table, fitted)
     if effects is not None:
-        days = Days(
-            common_relative_sd=effects.sd.block_sd,
-            run_relative_sd=effects.sd.launch_sd,
-            cpu_relative_sd=effects.sd.process_sd,
-            degrees_of_freedom=effects.sd.block_degrees_of_freedom,
-            run_degrees_of_freedom=effects.sd.launch_degrees_of_freedom,
-            cpu_degrees_of_freedom=effects.sd.process_degrees_of_freedom,
-            source=f"spread between {effects.blocks} blocks of fresh processes",
-            drift=drift_of(watched),
-        )
+        days = days_of(effects, scale, drift_of(watched))
     else:
         notes.append("A single block was measured: the spread between days is unknown.")
-    effect = episode_effect(table, fitted)
-    episodes = None if effect is None else Episodes(relative_sd=effect.relative_sd, duration_s=effect.duration_s)
+    wandering = None if effects is None or scale is None else wandering_of(scale)
     return FittedModels(
         hosts,
         kernel_values,
         network_model(links.inside, links.between, links.link_Bps),
         days,
-        episodes,
+        wandering,
         rows,
         [each.selection for each in found],
-        dependence_reports(table, fitted, episodes.relative_sd if episodes else 0.0),
+        dependence_reports(table, fitted, wandering.relative_sd if wandering else 0.0),
         links.tree,
         links.flows,
         links.between,
@@ -267,7 +258,7 @@ def platform_and_models(
         kernels=tuple(fitted.kernels),
         network=fitted.network,
         days=fitted.days,
-        episodes=fitted.episodes,
+        wandering=fitted.wandering,
     )
     if fitted.tree is not None:
         topology = fitted.tree.topology(fitted.network.node_link.bandwidth_Bps)

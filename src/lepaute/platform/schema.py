@@ -216,6 +216,19 @@ class Episodes(Value):
     duration_s: Positive
 
 
+class Wandering(Value):
+    """How the speed of a core wanders: the logarithm of its kernel durations holds an Ornstein-Uhlenbeck process, of
+    this standard deviation and correlation time, in the seconds that the core computes.
+
+    `relative_sd_error`, `correlation_error`: standard errors of the logarithms of both; a simulation draws them once.
+    """
+
+    relative_sd: NonNegative
+    correlation_s: Positive
+    relative_sd_error: NonNegative = 0.0
+    correlation_error: NonNegative = 0.0
+
+
 class Power(Value):
     """Electric power that one node draws: all cores idle, all computing, all communicating (waiting included).
 
@@ -265,6 +278,7 @@ class Platform(Value):
     days: Days | None = None
     population: Population | None = None
     episodes: Episodes | None = None
+    wandering: Wandering | None = None
     power: Power | None = None
 
     def __repr__(self) -> str:
@@ -332,6 +346,8 @@ class Platform(Value):
             for number, piece in enumerate(model.pieces):
                 if piece.per_cpu is not None:
                     _check_rows_exist(piece.per_cpu, self.nodes, "kernels", position, "pieces", number, "per_cpu")
+        if self.episodes is not None and self.wandering is not None:
+            raise fault("is another description of what episodes describe", "wandering", remedy="Remove one.")
         if self.population is not None:
             _check_population(self.population, self.kernel(self.population.kernel, self.population.threads), self.nodes)
         return self

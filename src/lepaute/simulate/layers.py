@@ -20,7 +20,7 @@ class Layers:
     coefficients : of kernels, from their covariance
     days         : of the day, of the run and of each CPU; or what the population draws
     discrepancy  : errors of the models of kernels and of their pieces
-    noise        : of single calls and messages, and episodes
+    noise        : of single calls and messages, episodes, and the wandering of cores
     network      : errors of the models of messages
     extrapolation : errors of kernel models at sizes outside of those they were fitted to, in proportion to the distance
     """
@@ -90,7 +90,7 @@ def layers_of(platform: "Platform", application: "Application") -> tuple[str, ..
         or any(piece.discrepancy_relative_sd for piece in pieces),
         "noise": any(piece.noise.kind != "none" for piece in pieces)
         or any(segment.noise_relative_sd or segment.noise for segment in platform.network.all_segments)
-        or (platform.episodes is not None and platform.episodes.relative_sd > 0.0)
+        or any(each is not None and each.relative_sd > 0.0 for each in (platform.episodes, platform.wandering))
         or application.noisy,
         "network": any(platform.network.discrepancies.values()),
         "extrapolation": any(piece.range is not None for piece in pieces),

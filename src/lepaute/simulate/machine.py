@@ -50,6 +50,9 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
     if platform.episodes is not None:
         machine.episode_relative_sd = platform.episodes.relative_sd
         machine.episode_s = platform.episodes.duration_s
+    if platform.wandering is not None:
+        for name in ("relative_sd", "correlation_s", "relative_sd_error", "correlation_error"):
+            setattr(machine, f"wandering_{name}", getattr(platform.wandering, name))
     fill_network(machine.network, platform.network)
     machine.topology = core_topology(platform)
     return machine

@@ -22,11 +22,11 @@ from lepaute.fit.diagnostics.residuals import Classed, Residuals, classed
 from lepaute.fit.numeric import one_blas_thread, subset
 from lepaute.fit.observations.calibrations import calibrations, hosts_of, seen_hosts, shape_of
 from lepaute.fit.observations.columns import KERNELS, P2P
-from lepaute.fit.variability.wandering import watches
+from lepaute.fit.variability.sentinels import watches
 
 if TYPE_CHECKING:
     from lepaute.archive import Archive
-    from lepaute.platform.schema import Episodes, KernelModel, Network
+    from lepaute.platform.schema import KernelModel, Network, Wandering
 
 FORMAT = "lepaute-diagnosis/1"
 
@@ -39,7 +39,7 @@ class Models(Protocol):
     @property
     def network(self) -> "Network": ...
     @property
-    def episodes(self) -> "Episodes | None": ...
+    def wandering(self) -> "Wandering | None": ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def diagnose(
     operations = list(observed.messages(messages, models.network if alone else None, several))
     total_s = sum(float(calls.measured_s.sum()) for calls in kernels) or 1.0
     subjects = [
-        subject_of(calls, float(calls.measured_s.sum()) / total_s, episodes=models.episodes is not None)
+        subject_of(calls, float(calls.measured_s.sum()) / total_s, wandering=models.wandering is not None)
         for calls in sorted(kernels, key=lambda calls: -float(calls.measured_s.sum()))
     ]
     sentinels = watches(given)
@@ -143,7 +143,7 @@ def diagnose(
     held = {observed.kernel_name(model): ranges_of(model) for model in models.kernels}
     subjects = [replace(subject, ranges=held[subject.name]) for subject in subjects]
     subjects += [
-        replace(subject_of(calls, 1.0, episodes=False), ranges=_sizes(calls)) for calls in operations if len(calls)
+        replace(subject_of(calls, 1.0, wandering=False), ranges=_sizes(calls)) for calls in operations if len(calls)
     ]
     judged = [(machine_name(machine), 1.0, machine.checks) for machine in machines]
     judged += [(subject.name, subject.share, subject.checks) for subject in subjects]
@@ -166,7 +166,7 @@ def diagnose(
     )
 
 
-def subject_of(calls: Residuals, share: float, *, episodes: bool) -> Subject:
+def subject_of(calls: Residuals, share: float, *, wandering: bool) -> Subject:
     """All checks of one kernel or operation."""
     groups = classed(calls)
     sized = calls.weighs_time or calls.size.any()
@@ -175,7 +175,7 @@ def subject_of(calls: Residuals, share: float, *, episodes: bool) -> Subject:
     if len(calls):
         several_hosts = len(set(calls.hosts)) > 1
         made += [check(groups) for check in (checks.level, checks.size, checks.spread, checks.outliers, checks.scatter)]
-        made += [checks.autocorrelation(groups, episodes=episodes), checks.places(groups)]
+        made += [checks.autocorrelation(groups, wandering=wandering), checks.places(groups)]
         if several_hosts:  # whose clocks have nothing in common
             made += [checks.places(groups, "hosts")]
         else:

@@ -165,10 +165,10 @@ def _two_sided(t: float, degrees: float) -> float:
     return 2.0 * float(stdtr(degrees, -abs(t)))
 
 
-def autocorrelation(calls: Classed, *, episodes: bool = False) -> Check:
+def autocorrelation(calls: Classed, *, wandering: bool = False) -> Check:
     """Correlation of successive calls within one process, from ranks; what their sizes and the process explain is off.
 
-    episodes : the platform has a component that successive calls share: then a correlation is no defect
+    wandering : the platform has a component that successive calls share: then a correlation is no defect
     Only calls that are more alike than independent ones matter: others make sums scatter less.
     """
     from scipy.special import erfc
@@ -186,10 +186,10 @@ def autocorrelation(calls: Classed, *, episodes: bool = False) -> Check:
     effect = max(rho, 0.0)
     factor = ((1 + effect) / max(1 - effect, 1e-3)) ** 0.5
     p_value = 0.5 * float(erfc(z / 2**0.5))
-    if episodes and effect >= KINDS["autocorrelation"].limits.notable:
-        text = f"Successive calls are correlated ({rho:.2f}); the platform models it (episodes)."
+    if wandering and effect >= KINDS["autocorrelation"].limits.notable:
+        text = f"Successive calls are correlated ({rho:.2f}); the platform models it (wandering)."
         return Check("autocorrelation", effect, z, p_value, Limits(np.inf, np.inf), "", text)
-    limits = Limits(np.inf, np.inf) if episodes else None
+    limits = Limits(np.inf, np.inf) if wandering else None
     return checked("autocorrelation", effect, z, p_value, limits=limits, rho=rho, factor=factor)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from lepaute.fit.diagnostics.flag import CHANGE, Check, chance, checked, longer, nothing, unable
 from lepaute.fit.diagnostics.residuals import ENOUGH_PROCESSES, Classed, parts_of
 from lepaute.fit.numeric import Booleans, Floats, Integers, subset
-from lepaute.fit.variability.wandering import Watch, wandering_of
+from lepaute.fit.variability.sentinels import Watch, change_of
 from lepaute.kit.text import moment
 from lepaute.stats.steps import Step, drift, find_steps
 
@@ -191,7 +191,7 @@ def machine_of(host: str, kernels: Sequence[Classed], watches: Sequence[Watch] =
     start_s = date_s - date_s.min()
     level = duration_s / float(np.median(duration_s))
     series = Series(start_s, start_s + duration_s, level, np.arange(len(level), dtype=np.float64), False)
-    changes = [change for watch in mine if (change := wandering_of(watch)) is not None]
+    changes = [change for watch in mine if (change := change_of(watch)) is not None]
     if changes:
         change = max(changes, key=lambda each: abs(each.relative))
         text = change.sentence[:1].upper() + change.sentence[1:]

@@ -1,1 +1,1 @@
-"""What varies beyond the noise of single calls: days, episodes, crowding, frequency, discrepancy."""
+"""What varies beyond the noise of single calls: days, wandering, crowding, frequency, discrepancy."""

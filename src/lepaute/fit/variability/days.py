@@ -16,7 +16,9 @@ from lepaute.fit.kernels.platform_kernel import class_boundaries, judged, relati
 from lepaute.fit.kernels.polynomial import ProcessEffects
 from lepaute.fit.numeric import Floats, Integers
 from lepaute.fit.observations.calls import Calls, numbered
+from lepaute.platform.schema import Days, Drift, Wandering
 from lepaute.stats.covariances import NestedEffects, nested_effects
+from lepaute.stats.time_scale import LastingEffect, TimeScale
 
 #: Steps whose options of HPL are others in each block: what they take there tells of the options, not of the block.
 OTHER_OPTIONS = "hpl_steps_options"
@@ -56,7 +58,7 @@ def block_effects(pairs: Sequence[tuple[Calls, FittedKernel]]) -> BlockEffects |
     it happens to get, all of one launch. A process counts by its time, as the model has it: an interruption of a tenth
     of a second moves a short process more than a long one, and most time of HPL is in long ones. What the scatter of
     single calls about the level of their process adds to a sum is no effect of the process: a simulation draws it call
-    by call, and that of interrupted calls as episodes.
+    by call, and that of interrupted calls as the wandering of a core.
     """
     chosen = []
     for calls, kernel in pairs:
@@ -99,6 +101,42 @@ def block_effects(pairs: Sequence[tuple[Calls, FittedKernel]]) -> BlockEffects |
         raise
     except ValueError:  # each core and probe was seen in one block only
         return None
+
+
+def days_of(effects: BlockEffects, scale: TimeScale | None, drift: Drift | None) -> Days:
+    """What lasts for a run. Where too few steps tell that from a wandering, the effects of processes stand for it."""
+    if scale is None:
+        sd = effects.sd
+        block, launch, process = (
+            LastingEffect(relative_sd, degrees_of_freedom)
+            for relative_sd, degrees_of_freedom in (
+                (sd.block_sd, sd.block_degrees_of_freedom),
+                (sd.launch_sd, sd.launch_degrees_of_freedom),
+                (sd.process_sd, sd.process_degrees_of_freedom),
+            )
+        )
+    else:
+        block, launch, process = scale.block, scale.launch, scale.process
+    return Days(
+        common_relative_sd=block.relative_sd,
+        run_relative_sd=launch.relative_sd,
+        cpu_relative_sd=process.relative_sd,
+        degrees_of_freedom=block.degrees_of_freedom,
+        run_degrees_of_freedom=launch.degrees_of_freedom,
+        cpu_degrees_of_freedom=process.degrees_of_freedom,
+        source=f"spread between {effects.blocks} blocks of fresh processes",
+        drift=drift,
+    )
+
+
+def wandering_of(scale: TimeScale) -> Wandering:
+    """What does not last for a run."""
+    return Wandering(
+        relative_sd=scale.relative_sd,
+        relative_sd_error=scale.relative_sd_error,
+        correlation_s=scale.correlation_s,
+        correlation_error=scale.correlation_error,
+    )
 
 
 def process_effects(effects: BlockEffects) -> ProcessEffects:

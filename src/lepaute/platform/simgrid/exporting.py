@@ -209,8 +209,9 @@ def _of_computing(platform: Platform, parts: Parts, form: str) -> Iterator[str]:
         yield "days: the effect of a day on durations is left out."
     if platform.population is not None:
         yield "population: nodes and days that runs draw are left out."
-    if platform.episodes is not None:
-        yield "episodes: the correlation of successive calls on a core is left out."
+    for name in ("episodes", "wandering"):
+        if getattr(platform, name) is not None:
+            yield f"{name}: the correlation of successive calls on a core is left out."
     if platform.nodes.cpus > 1:
         yield "nodes.cpus: all cores of a host are alike; the number of CPUs is only recorded."
 

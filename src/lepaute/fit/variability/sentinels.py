@@ -96,7 +96,7 @@ def watches(archives: "Sequence[Archive]") -> list[Watch]:
 
 
 @dataclass(frozen=True, slots=True)
-class Wandering:
+class MachineChange:
     """A change of a machine in the course of a calibration.
 
     relative : of the duration of the sentinels, > 0 where the machine became slower
@@ -109,7 +109,7 @@ class Wandering:
     sentence: str
 
 
-def wandering_of(watch: Watch) -> Wandering | None:
+def change_of(watch: Watch) -> MachineChange | None:
     """The stretch of time in which a machine was slower or faster than in the rest, or its trend; None where the order
     of the sentinels says nothing, or the change is below LEAST_CHANGE."""
     quiet = watch.quiet()
@@ -138,7 +138,7 @@ def wandering_of(watch: Watch) -> Wandering | None:
         where = f"block {first}" if first == last else f"blocks {first} to {last}"
         text = f"{_changed(relative)} ({_rates(quiet.rate(before), quiet.rate(after))}) in {where} of {watch.blocks}"
         text += "" if shift.lasts else " and came back"
-    return None if abs(relative) < LEAST_CHANGE else Wandering(watch.host, relative, shift.p_value, text)
+    return None if abs(relative) < LEAST_CHANGE else MachineChange(watch.host, relative, shift.p_value, text)
 
 
 def _changed(relative: float) -> str:
@@ -149,10 +149,10 @@ def _rates(before: float, after: float) -> str:
     return f"{three_digits(before)} -> {three_digits(after)} Gflop/s a core"
 
 
-def wandering_warnings(found: Sequence[Watch]) -> list[str]:
+def change_warnings(found: Sequence[Watch]) -> list[str]:
     """One line for each node that wandered."""
     several = len({watch.host for watch in found}) > 1
-    each = [one for watch in found if (one := wandering_of(watch)) is not None]
+    each = [one for watch in found if (one := change_of(watch)) is not None]
     return [
         (f"{one.host}: " if several else "") + f"{one.sentence}; the models hold for its mean, see days.drift"
         for one in each
