@@ -280,3 +280,31 @@ def test_a_piece_that_no_further_size_checks_is_named():
 
 def test_enough_sizes_leave_nothing_to_say():
     assert segment(*three_regimes(1)).notes == ()
+
+
+def correlated(seed: int, *, shuffled: bool) -> tuple[np.ndarray, np.ndarray]:
+    """200 sizes with one jump, measured one after the other by a machine whose speed lasts."""
+    rng = np.random.default_rng(seed)
+    x = np.sort(np.floor(10 ** rng.uniform(1, 6, 200)))
+    x = rng.permutation(x) if shuffled else x
+    speed = rng.normal(size=200)
+    for i in range(1, 200):
+        speed[i] = 0.8 * speed[i - 1] + 0.6 * speed[i]
+    return x, (1e-6 + 1e-9 * x + 5e-6 * (x > 2e4)) * np.exp(0.03 * speed)
+
+
+def test_sizes_that_were_measured_in_their_order_on_a_machine_that_wanders_are_named():
+    # A correlation of 0.8 is eight to ten standard errors from 0 with 200 points.
+    for seed in range(5):
+        assert any(
+            "measure the sizes in random order" in note for note in segment(*correlated(seed, shuffled=False)).notes
+        )
+        assert not any("random order" in note for note in segment(*correlated(seed, shuffled=True)).notes)
+
+
+def test_independent_points_in_the_order_of_their_sizes_get_no_note_on_it():
+    # One series of 2,000 gets it by chance.
+    for seed in range(5):
+        x, y = three_regimes(seed)
+        order = np.argsort(x)
+        assert not any("random order" in note for note in segment(np.asarray(x)[order], np.asarray(y)[order]).notes)

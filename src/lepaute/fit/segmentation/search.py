@@ -1,7 +1,7 @@
 """`segment` and `segment_jointly`: the best affine pieces of one series, or of several with shared cuts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,10 @@ ROUNDS = 3
 #: Two lines whose values differ by less are one for whoever asks for breakpoints.
 EQUIVALENT = 0.05
 _NORMAL_975 = 1.96
+#: Points that are said to be in the order of their sizes: fewest, and the share of steps in one direction.
+FEWEST_IN_ORDER, IN_ORDER = 20, 0.95
+#: Standard errors, 1 / sqrt(n), of the correlation of independent points.
+LEAST_OF_CORRELATION = 3.3
 #: Of two lines and their breakpoint.
 _PARAMETERS = 5
 
@@ -92,7 +96,7 @@ def segment(
     residual = residual_of(points, chosen, constant)
     lines = lines_of(points, chosen, constant)
     tried = None if n_breakpoints is not None or breakpoints is not None else most_breakpoints
-    return SegmentedLine(
+    fitted = SegmentedLine(
         chosen,
         lines,
         gains_of(candidates, points.least_residual),
@@ -102,6 +106,34 @@ def segment(
         np.asarray(x, dtype=np.float64),
         np.asarray(y, dtype=np.float64),
         notes_on(points, candidates, lines, constant, tried),
+    )
+    order = () if breakpoints is not None else note_on_the_order(fitted, points.least_residual)
+    return replace(fitted, notes=(*fitted.notes, *order))
+
+
+def note_on_the_order(fitted: SegmentedLine, least_residual: float) -> tuple[str, ...]:
+    """That points were measured in the order of their sizes, by a machine whose speed lasted from one to the next.
+
+    The criterion takes points for independent: of 200 with a correlation of 0.8 it finds 2.3 breakpoints where there is
+    one, and one where the sizes were shuffled. Independent points get the note in one series of 2,000.
+    """
+    x, y = fitted.x, fitted.y
+    rises = float(np.mean(np.diff(x) >= 0)) if len(x) >= FEWEST_IN_ORDER else 0.5
+    if 1.0 - IN_ORDER < rises < IN_ORDER:
+        return ()
+    values = fitted.predict(x)
+    residual = np.log(y / values) if fitted.objective == "log" else y - values
+    if fitted.objective == "weighted":
+        residual = residual / x
+    squares = float(residual @ residual)
+    if squares <= 100.0 * least_residual:  # rounding
+        return ()
+    correlation = float(residual[1:] @ residual[:-1]) / squares
+    if correlation * np.sqrt(len(x)) < LEAST_OF_CORRELATION:
+        return ()
+    return (
+        f"points next to each other, in the order of their sizes, are correlated ({correlation:.2f}), so a machine "
+        "that was slower for a while looks like a breakpoint: measure the sizes in random order",
     )
 
 
