@@ -82,7 +82,7 @@ def _read_platform(path: Path) -> None:
     from lepaute.platform import load_platform
     from lepaute.platform.io import parse_platform, platform_text
     from lepaute.platform.summary import summary
-    from lepaute.simulate.topology import core_topology
+    from lepaute.simulate.machine.core import core_topology
 
     platform = load_platform(path)
     summary(platform)
@@ -143,14 +143,14 @@ def _rankfiles() -> list[bytes]:
 
 def _read_hostfile(path: Path) -> None:
     from lepaute.platform import load_platform
-    from lepaute.simulate.hostfile import read_hostfile
+    from lepaute.simulate.machine.hostfile import read_hostfile
 
     read_hostfile(path, load_platform("dahu"))
 
 
 def _read_rankfile(path: Path) -> None:
     from lepaute.platform import load_platform
-    from lepaute.simulate.hostfile import read_rankfile
+    from lepaute.simulate.machine.hostfile import read_rankfile
 
     read_rankfile(path, load_platform("dahu"))
 

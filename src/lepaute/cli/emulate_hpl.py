@@ -55,7 +55,7 @@ def hpl(
     from lepaute.platform import load_platform
     from lepaute.simulate import predict_all
     from lepaute.simulate.apps.hpl.emulation import START_S, build_hpl_smpi
-    from lepaute.simulate.smpi.engine import Smpi
+    from lepaute.simulate.smpi.emulate import Smpi
     from lepaute.simulate.smpi.process import Limits
 
     inputs = [platform, *files.inputs, *placement.inputs, *uncertainty.inputs]

@@ -14,8 +14,8 @@ from lepaute.kit.quantities import lag_of
 if TYPE_CHECKING:
     from lepaute.platform import Platform
     from lepaute.simulate import Application, Layers, Mapping
+    from lepaute.simulate.conditions import Transfer
     from lepaute.simulate.tracing import TraceRequest
-    from lepaute.simulate.transfer import Transfer
     from lepaute.trace import Trace
 
 
@@ -63,8 +63,8 @@ class Placement:
         """The mapping that is meant; raises InputError for options that contradict each other."""
         from lepaute.errors import InputError
         from lepaute.kit.options import word_of
-        from lepaute.simulate.hostfile import BY_NUMBER, IN_ORDER, read_hostfile, read_rankfile
-        from lepaute.simulate.mapping import Mapping
+        from lepaute.simulate.machine.hostfile import BY_NUMBER, IN_ORDER, read_hostfile, read_rankfile
+        from lepaute.simulate.machine.mapping import Mapping
 
         if self.mapping.casefold() not in ("sequential", "random"):
             raise InputError(
@@ -111,7 +111,7 @@ class Uncertainty:
 
     def layers(self) -> "Layers":
         """The layers that are on; raises InputError for one that is not known."""
-        from lepaute.simulate.layers import Layers
+        from lepaute.simulate.conditions import Layers
 
         names = [] if self.without is None else [name.strip() for name in self.without.split(",")]
         return Layers.without(names)
@@ -120,7 +120,7 @@ class Uncertainty:
         """The layer of the file; raises InputError for what is none."""
         if self.transfer is None:
             return None
-        from lepaute.simulate.transfer import read_transfer
+        from lepaute.simulate.conditions import read_transfer
 
         return read_transfer(self.transfer)
 

@@ -9,8 +9,7 @@ three of them are beyond an int.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from lepaute.simulate.smpi.expressions import Expression
-from lepaute.simulate.smpi.routines import Argument, Block, Workspace, kernels_of, rows
+from lepaute.simulate.smpi.routines import Argument, Block, Expression, Workspace, kernels_of, rows
 
 TYPES = {"s": "float", "d": "double", "c": "complex_float", "z": "complex_double"}
 REAL_TYPES = {"s": "float", "d": "double", "c": "float", "z": "double"}

@@ -1,8 +1,12 @@
-"""libsimblas.so: compiled on this machine against its SimGrid, and kept in the cache."""
+"""SimGrid as it is installed here, and what its Debian package is called."""
 
+import functools
+import re
 import shutil
+import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem
@@ -10,7 +14,51 @@ from lepaute.kit.builds import built_once, digests
 from lepaute.kit.command import run_command
 from lepaute.simulate.smpi.entries import generate
 from lepaute.simulate.smpi.routines import read_routines
-from lepaute.simulate.smpi.simgrid import INSTALL
+
+INSTALL = "apt-get install libsimgrid-dev gfortran g++"
+_OLDEST = (3, 32)
+
+
+@dataclass(frozen=True, slots=True)
+class SimGrid:
+    """The programs of SimGrid; smpimain runs a program that one of the compilers has built.
+
+    version : such as "3.32"
+    """
+
+    version: str
+    smpimain: Path
+    smpicc: Path
+    smpicxx: Path
+    smpif90: Path
+
+
+@functools.cache
+def find_simgrid() -> SimGrid:
+    """SimGrid of this machine; raises EnvironmentProblem where it is missing or too old."""
+    smpirun = _program("smpirun")
+    text = smpirun.read_text(encoding="utf-8", errors="replace")
+    # smpirun is a script around smpimain, which has no folder of its own on PATH.
+    main = re.search(r'"(/[^"\s]*/smpimain)"', text)
+    if main is None or not Path(main[1]).is_file():
+        raise EnvironmentProblem(f"{smpirun} names no smpimain; install SimGrid again: {INSTALL}")
+    version_text = subprocess.run([smpirun, "-version"], capture_output=True, text=True, timeout=30, check=False).stdout
+    numbers = re.search(r"(\d+)\.(\d+)", version_text)
+    if numbers is None or (int(numbers[1]), int(numbers[2])) < _OLDEST:
+        version = version_text.strip() or "of unknown version"
+        raise EnvironmentProblem(f"SimGrid is {version!r}; Lepaute needs 3.32 or later: {INSTALL}")
+    programs = [_program(name) for name in ("smpicc", "smpicxx", "smpif90")]
+    return SimGrid(numbers[0], Path(main[1]), *programs)
+
+
+def _program(name: str) -> Path:
+    path = shutil.which(name)
+    if path is None:
+        raise EnvironmentProblem(
+            f"SimGrid's {name} is missing (Debian package libsimgrid-dev); to emulate, install it: {INSTALL}"
+        )
+    return Path(path)
+
 
 LIBRARY = "libsimblas.so"
 #: As the core is compiled: no contraction of floating point, so that draws are those of the native engine.
@@ -106,3 +154,52 @@ def _compile(folder: Path, units: list[Path], generated: str, progress: Callable
     run_command([*argv, "-o", str(folder / LIBRARY)], what="linking simblas", timeout_s=_COMPILE_LIMIT_S)
     for made in objects:
         Path(made).unlink()
+
+
+CALL_RECORDER = "liblepaute-calls.so"
+#: Names the file that it writes.
+RECORDER_VARIABLE = "LEPAUTE_RECORD_CALLS"
+
+_RECORDER_SOURCES = ("record_smpi.c", "record_world.c", "record_mpi.c", "record_requests.c", "record_collectives.c")
+_RECORDER_HEADERS = (
+    *("record.h", *(f"record_{part}.h" for part in ("smpi", "inside", "calls", "requests", "world"))),
+    "probe_common.h",
+)
+_RECORDER_FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-DLEP_RECORD_SMPI", "-O2", "-fPIC", "-fvisibility=hidden", "-shared")
+
+
+def build_call_recorder() -> Path:
+    """The library, to be preloaded behind simblas; built at first use, in the cache.
+
+    Raises EnvironmentProblem where it cannot be built.
+    """
+    smpicc = find_simgrid().smpicc
+    include = smpicc.resolve().parents[1] / "include" / "smpi"
+    compiler = _c_compiler()
+    sources = [str(probes_source() / name) for name in _RECORDER_SOURCES]
+
+    def build(folder: Path) -> None:
+        argv = [
+            compiler,
+            *_RECORDER_FLAGS,
+            f"-I{include}",
+            *sources,
+            "-lsimgrid",
+            "-ldl",
+            "-o",
+            str(folder / CALL_RECORDER),
+        ]
+        run_command(argv, what="building the recorder of emulations", timeout_s=_COMPILE_LIMIT_S)
+
+    inputs = digests(probes_source() / name for name in (*_RECORDER_SOURCES, *_RECORDER_HEADERS))
+    return (
+        built_once("call-recorder", [*inputs, compiler, str(include), *_RECORDER_FLAGS], CALL_RECORDER, build)
+        / CALL_RECORDER
+    )
+
+
+def _c_compiler() -> str:
+    found = next(filter(None, map(shutil.which, ("gcc", "cc"))), None)
+    if found is None:
+        raise EnvironmentProblem(f"gcc is missing (Debian package gcc); to trace an emulation, install it: {INSTALL}")
+    return found

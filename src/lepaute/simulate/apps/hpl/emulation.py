@@ -8,7 +8,7 @@ from lepaute.kit.builds import built_once, digests
 from lepaute.kit.command import run_command
 from lepaute.simulate.apps.hpl.hpl_dat import check_sayable, code_of
 from lepaute.simulate.apps.hpl.parameters import Hpl, places
-from lepaute.simulate.smpi.compilers import compilers
+from lepaute.simulate.smpi.building import compilers
 from lepaute.simulate.smpi.emulate import Options
 from lepaute.simulate.smpi.library import (
     CXX_FLAGS,

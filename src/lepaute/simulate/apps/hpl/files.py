@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from lepaute.kit.options import option
+from lepaute.kit.options import flag_of, option
 from lepaute.simulate.application import Files
 
 if TYPE_CHECKING:
     from lepaute.simulate.apps.hpl.parameters import Hpl
-    from lepaute.simulate.prediction import Prediction
+    from lepaute.simulate.prediction.prediction import Prediction
 
 
 #: What to do where an option takes one value, and several were given.
@@ -19,7 +19,6 @@ SEVERAL = "several go into an HPL.dat, of which --dat takes all combinations"
 
 def in_hpl_dat(option_name: str) -> bool:
     """Whether an option, such as --nb, is a list in HPL.dat."""
-    from lepaute.kit.options import flag_of
     from lepaute.simulate.apps.hpl.parameters import Hpl, places
 
     return option_name in {flag_of(Hpl, name) for name, dat in places() if dat.several}
@@ -63,11 +62,8 @@ class HplFiles(Files):
         from lepaute.simulate.apps.hpl.hpl_out import report
         from lepaute.simulate.apps.hpl.parameters import Hpl
 
-        if self.dat is not None:
-            return report(read_hpl_dat(self.dat), predictions)
-        return report(
-            HplDat.covering([one.application for one in predictions if isinstance(one.application, Hpl)]), predictions
-        )
+        runs = [each.application for each in predictions if isinstance(each.application, Hpl)]
+        return report(HplDat.covering(runs) if self.dat is None else read_hpl_dat(self.dat), predictions)
 
     def write(self, predictions: "Sequence[Prediction]") -> None:
         from lepaute.kit.files import write_whole

@@ -4,36 +4,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat, of_whole_file
-from lepaute.simulate.apps.hpl.parameters import BROADCASTS, SWAPS, Hpl, places
-from lepaute.simulate.warnings import caveats
+from lepaute.simulate.apps.hpl.parameters import SWAPS, Hpl, places
+from lepaute.simulate.prediction.warnings import caveats
 
 if TYPE_CHECKING:
-    from lepaute.simulate.prediction import Prediction, Spread
+    from lepaute.simulate.prediction.prediction import Prediction, Spread
 
 WIDTH = 80
 RESULTS_HEADER = "T/V                N    NB     P     Q               Time                 Gflops"
 A_LINE = 8  # values of a list on a line
 
 
-def variant(hpl: Hpl) -> str:
-    """The code of the algorithms as HPL prints it: WR11C2R4.
-
-    W, mapping (R or C), DEPTH, code of BCAST, RFACT, NDIV, PFACT, NBMIN.
-    """
-    return (
-        f"W{letter(hpl.pmap)}{hpl.depth}{list(BROADCASTS).index(hpl.bcast)}"
-        f"{letter(hpl.rfact)}{hpl.ndiv}{letter(hpl.pfact)}{hpl.nbmin}"
-    )
-
-
-def letter(word: str) -> str:
-    """HPL's letter of a choice: its first."""
-    return word[0].upper()
-
-
 def result_line(hpl: Hpl, time_s: float, rate_gflops: float) -> str:
     """One line of results in the columns of HPL: T/V, N, NB, P, Q, time in seconds, rate in Gflop/s."""
-    return f"{variant(hpl)}{hpl.n:12d} {hpl.nb:5d} {hpl.p:5d} {hpl.q:5d} {time_s:18.2f}     {rate_gflops:18.4e}"
+    return f"{hpl.variant}{hpl.n:12d} {hpl.nb:5d} {hpl.p:5d} {hpl.q:5d} {time_s:18.2f}     {rate_gflops:18.4e}"
 
 
 def report(dat: "HplDat", predictions: Sequence["Prediction"]) -> str:
@@ -80,25 +64,25 @@ def real_report(title: str, runs: "Sequence[tuple[Hpl, float]]") -> str:
     of_files: dict[tuple[object, ...], list[tuple[Hpl, float]]] = {}
     for run in runs:
         of_files.setdefault(of_whole_file(run[0]), []).append(run)
-    return "\n".join(_real_report(title, each) for each in of_files.values())
-
-
-def _real_report(title: str, runs: "Sequence[tuple[Hpl, float]]") -> str:
-    lines = [
-        *("=" * WIDTH, title, "=" * WIDTH, ""),
-        *parameter_lines(HplDat.covering([hpl for hpl, _ in runs])),
-        *("", "=" * WIDTH, RESULTS_HEADER, "-" * WIDTH),
-        *(result_line(hpl, time_s, hpl.rate_gflops(time_s)) for hpl, time_s in runs),
-        *("=" * WIDTH, "", f"{len(runs)} run(s), without a residual check."),
-    ]
-    return "\n".join(lines) + "\n"
+    reports = []
+    for of_file in of_files.values():
+        lines = [
+            *("=" * WIDTH, title, "=" * WIDTH, ""),
+            *parameter_lines(HplDat.covering([hpl for hpl, _ in of_file])),
+            *("", "=" * WIDTH, RESULTS_HEADER, "-" * WIDTH),
+            *(result_line(hpl, time_s, hpl.rate_gflops(time_s)) for hpl, time_s in of_file),
+            *("=" * WIDTH, "", f"{len(of_file)} run(s), without a residual check."),
+        ]
+        reports.append("\n".join(lines) + "\n")
+    return "\n".join(reports)
 
 
 def parameter_lines(dat: "HplDat") -> list[str]:
     """The parameters as HPL lists them, eight values of a list on a line."""
     lines = []
     for field, place in places():
-        values = [place.codes[word_of(value)] if place.codes else value for value in dat.values[field]]
+        words = [("no", "yes")[value] if isinstance(value, bool) else value for value in dat.values[field]]
+        values = [place.codes[word] for word in words] if place.codes else dat.values[field]
         if place.several or place.beside:
             lines += wrapped(place.name, values)
         elif field == "swap" and values == [SWAPS["mix"]]:
@@ -106,13 +90,6 @@ def parameter_lines(dat: "HplDat") -> list[str]:
         elif place.name:
             lines.append(f"{place.name:<7}: {values[0]}{place.report}")
     return lines
-
-
-def word_of(value: object) -> str:
-    """The word of a choice; HPL.dat has a switch as one."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return str(value)
 
 
 def wrapped(name: str, values: Sequence[object]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_bytes
 from lepaute.kit.quantities import count_of
-from lepaute.simulate.mapping import MOST_RANKS, Mapping, Slot
+from lepaute.simulate.machine.mapping import MOST_RANKS, Mapping, Slot
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform

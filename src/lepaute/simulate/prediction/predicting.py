@@ -10,32 +10,34 @@ from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
 from lepaute.kit.numbers import of_type, plain, whole
-from lepaute.simulate.conditions import Conditions
-from lepaute.simulate.energy import energy_of_run
-from lepaute.simulate.estimate import available_cores
-from lepaute.simulate.fidelity import sampling_sd, sampling_warnings
-from lepaute.simulate.idle_settings import idle_settings
-from lepaute.simulate.lag import at_lag
-from lepaute.simulate.layers import Layers
-from lepaute.simulate.mapping import Mapping
-from lepaute.simulate.outside_ranges import outside_ranges
-from lepaute.simulate.parts import RUNS as PART_RUNS
-from lepaute.simulate.parts import parts_of, simulators_of_parts
-from lepaute.simulate.population import on_its_day
-from lepaute.simulate.prediction import Prediction, Run, SimulationFigures
-from lepaute.simulate.tasks import Task, run_tasks
+from lepaute.simulate.conditions import Conditions, Layers, at_lag
+from lepaute.simulate.machine.mapping import Mapping
+from lepaute.simulate.machine.population import on_its_day
+from lepaute.simulate.prediction.parts import RUNS as PART_RUNS
+from lepaute.simulate.prediction.parts import parts_of, sampling_sd, sampling_warnings, simulators_of_parts
+from lepaute.simulate.prediction.prediction import Prediction, Run, SimulationFigures
+from lepaute.simulate.prediction.trust import (
+    DRAWN,
+    SEEDS,
+    is_worth_drawing,
+    outside_ranges,
+    relative_sd_of_runs,
+    simulator_of_draws,
+    trust_of,
+)
+from lepaute.simulate.tasks import Task, available_cores, run_tasks
 from lepaute.simulate.tracing import TraceRequest
-from lepaute.simulate.trust import DRAWN, SEEDS, is_worth_drawing, relative_sd_of_runs, simulator_of_draws, trust_of
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
-    from lepaute.platform.schema import Platform
+    from collections.abc import Callable
+
+    from lepaute.platform.schema import Platform, Power
     from lepaute.simulate.application import Application
-    from lepaute.simulate.engine import Engine, Simulator
-    from lepaute.simulate.outside_ranges import OutsideRanges
-    from lepaute.simulate.run import SimulatedRun
+    from lepaute.simulate.conditions import Transfer
+    from lepaute.simulate.engine import Engine, SimulatedRun, Simulator
+    from lepaute.simulate.prediction.trust import OutsideRanges
     from lepaute.simulate.tracing import TraceRequest
-    from lepaute.simulate.transfer import Transfer
 
 DEFAULT_RUNS = 10
 #: Of all combinations together; each takes a millisecond at least.
@@ -420,6 +422,78 @@ def usual_engine(application: "Application") -> "Engine":
         from lepaute.simulate.native import Native
 
         return Native()
-    from lepaute.simulate.smpi.engine import Smpi
+    from lepaute.simulate.smpi.emulate import Smpi
 
     return Smpi()
+
+
+def energy_of_run(
+    platform: "Platform", *, nodes: int, ranks: int, time_s: float, computing_s: float, threads: int = 1
+) -> float | None:
+    """Joules of the `nodes` that hold a rank, from start to end of the run; None where the platform has no power.
+
+    computing_s : seconds inside kernels, over all ranks
+    threads : cores that each rank computes on; it communicates on one of them
+    """
+    if platform.power is None:
+        return None
+    return energy_j(
+        platform.power,
+        platform.nodes.cores,
+        time_s=time_s,
+        nodes=nodes,
+        computing_core_s=threads * computing_s,
+        # All that is not computing: a rank inside MPI polls, and one that has ended waits for the others in MPI.
+        communicating_core_s=max(0.0, ranks * time_s - computing_s),
+    )
+
+
+def energy_j(
+    power: "Power",
+    cores_per_node: int,
+    *,
+    time_s: float,
+    nodes: int,
+    computing_core_s: float,
+    communicating_core_s: float,
+) -> float:
+    """Joules that `nodes` nodes draw in `time_s` seconds, of which their cores spend the given core-seconds busy.
+
+    The power of a node is linear in its busy cores: idle_W + (computing_W - idle_W) * computing / cores
+    + (communicating_W - idle_W) * communicating / cores. Being linear, only the totals matter.
+    """
+    per_computing_core_W = (power.computing_W - power.idle_W) / cores_per_node
+    per_communicating_core_W = (power.communicating_W - power.idle_W) / cores_per_node
+    return (
+        nodes * power.idle_W * time_s
+        + per_computing_core_W * computing_core_s
+        + per_communicating_core_W * communicating_core_s
+    )
+
+
+#: Beginnings of fields that segments of messages may overrule, and what to turn in their place.
+_OVERRULED = ("network.node_link.", "network.switch", "topology.")
+_KNOBS = {"bandwidth_Bps": "scale.bandwidth", "latency_s": "scale.latency"}
+
+
+def idle_settings(
+    settings: MappingOf[str, str], times_s: Sequence[float], time_without: "Callable[[int, MappingOf[str, str]], float]"
+) -> tuple[str, ...]:
+    """A sentence for each of the settings without which every application takes as long, to the last digit.
+
+    times_s     : of the first run of each application, with all settings
+    time_without: of the same run of an application, by its place, with these settings alone
+    """
+    lines = []
+    for field in settings:
+        others = {name: value for name, value in settings.items() if name != field}
+        if all(time_without(at, others) == time_s for at, time_s in enumerate(times_s)):
+            lines.append(f"the setting {field}={settings[field]} changes no time of this run{_instead(field)}")
+    return tuple(lines)
+
+
+def _instead(field: str) -> str:
+    knob = _KNOBS.get(field.rpartition(".")[2])
+    if knob is None or not field.startswith(_OVERRULED):
+        return ""
+    return f"; where the segments of messages decide, {knob}=FACTOR turns them and the links"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.simulate.application import GFLOPS
-from lepaute.simulate.trust import Trust
+from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.intervals import prediction_interval
 
 if TYPE_CHECKING:
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from lepaute.simulate.application import Application
     from lepaute.simulate.conditions import Conditions
-    from lepaute.simulate.message_use import MessageUse
-    from lepaute.simulate.outside_ranges import OutsideRanges
-    from lepaute.simulate.parts import Parts
-    from lepaute.simulate.run import SimulatedRun
+    from lepaute.simulate.engine import SimulatedRun
+    from lepaute.simulate.native import MessageUse
+    from lepaute.simulate.prediction.parts import Parts
+    from lepaute.simulate.prediction.trust import OutsideRanges
     from lepaute.simulate.tracing import RunBreakdown
     from lepaute.trace import Trace
 
@@ -305,7 +305,7 @@ class Prediction:
 
     def plot(self, path: str | Path) -> None:
         """A PNG of the runs and their interval."""
-        from lepaute.simulate.plot import plot_prediction
+        from lepaute.simulate.prediction.plot import plot_prediction
 
         if len(self.run_list) < 2:
             raise InputError("a picture of a distribution needs at least 2 runs; ask for more with --runs")

@@ -8,8 +8,8 @@ from lepaute.kit.files import whole_file
 from lepaute.kit.text import scaled_unit
 
 if TYPE_CHECKING:
-    from lepaute.simulate.prediction import Prediction, Spread
-    from lepaute.simulate.scaling import ScalingPoint
+    from lepaute.simulate.prediction.prediction import Prediction, Spread
+    from lepaute.simulate.prediction.sweep import ScalingPoint
 
 
 def plot_prediction(prediction: "Prediction", path: Path) -> None:
@@ -53,7 +53,7 @@ def plot_sweep(predictions: "Sequence[Prediction]", path: Path) -> None:
     from matplotlib.figure import Figure
 
     from lepaute.kit.axes import plain_decades
-    from lepaute.simulate.sweep import Sweep, speed
+    from lepaute.simulate.prediction.sweep import Sweep, speed
 
     quantity, factor = quantity_axis(predictions)
     sweep = Sweep(tuple(predictions))
