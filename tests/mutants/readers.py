@@ -268,8 +268,8 @@ def _changed_trace(rng: random.Random, data: bytes, others: list[bytes]) -> tupl
 def _read_trace(path: Path) -> None:
     from lepaute.trace import read_trace
     from lepaute.trace.breakdown import breakdown_of
-    from lepaute.trace.describe import description
     from lepaute.trace.perfetto import events
+    from lepaute.trace.report import description
 
     trace = read_trace(path)
     description(trace)

@@ -20,7 +20,7 @@ def show(file: File, as_json: Json = False) -> None:
     import json
 
     from lepaute.trace import read_trace
-    from lepaute.trace.describe import description, facts
+    from lepaute.trace.report import description, facts
 
     trace = read_trace(file)
     print(json.dumps(facts(trace), indent=1, default=str) if as_json else description(trace))
@@ -125,8 +125,7 @@ def breakdown(
 
     from lepaute.trace import read_trace
     from lepaute.trace.breakdown import breakdown_of
-    from lepaute.trace.describe import headline
-    from lepaute.trace.report import breakdown_dict, breakdown_text, plot_breakdown
+    from lepaute.trace.report import breakdown_dict, breakdown_text, headline, plot_breakdown
 
     check_outputs({"--plot": plot}, inputs=[file], force=force)
     trace = read_trace(file)
@@ -154,7 +153,7 @@ def compare(
     from lepaute.trace import read_trace
     from lepaute.trace.compare import compare_traces, parameters_that_differ
     from lepaute.trace.compare_report import comparison_dict, comparison_text, plot_comparison
-    from lepaute.trace.describe import headline
+    from lepaute.trace.report import headline
 
     check_outputs({"--plot": plot}, inputs=[left, right], force=force)
     one, other = read_trace(left), read_trace(right)

@@ -3,16 +3,16 @@
 import importlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.scratch import scratch_folder
-from lepaute.trace.describe import headline, node_name
 from lepaute.trace.messages import ALL_TO_ALL, ARRIVAL, COLLECTIVES, FROM_ROOT, TO_ROOT, match_messages
+from lepaute.trace.report import headline, node_name
 from lepaute.trace.table import Trace
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Ticks a second of the time stamps.
 RESOLUTION = 1_000_000_000
@@ -90,8 +90,6 @@ class _Archive:
 
     def _communicators(self) -> dict[int, tuple[Any, list[int]]]:
         """Of each group of ranks its communicator and its members, which are ordered by their rank in the world."""
-        import numpy
-
         definitions, mpi, groups = self.writer.definitions, self.otf2.Paradigm.MPI, self.otf2.GroupType
         everybody = tuple(self.locations.values())
         definitions.group("ranks", group_type=groups.COMM_LOCATIONS, paradigm=mpi, members=everybody)
@@ -123,7 +121,7 @@ class _Archive:
         return events
 
     def _write_rank(
-        self, writer: Any, rows: "NDArray[Any]", sends: dict[int, int], arrivals: dict[int, list[int]], first: int
+        self, writer: Any, rows: NDArray[Any], sends: dict[int, int], arrivals: dict[int, list[int]], first: int
     ) -> int:
         trace, count = self.trace, 0
         place = {rank: at for at, rank in enumerate(trace.ranks)}
@@ -166,7 +164,7 @@ class _Archive:
         return operation, communicator, members.index(root) if root in members else _NO_ROOT, *sizes
 
 
-def _brackets(trace: Trace, rows: "Sequence[int] | NDArray[Any]") -> Iterator[tuple[int, bool, int]]:
+def _brackets(trace: Trace, rows: Sequence[int] | NDArray[Any]) -> Iterator[tuple[int, bool, int]]:
     """Of each row of a rank when it begins (True) and ends (False), in nanoseconds, one inside the other.
 
     A row that begins inside another and ends after it, such as a phase or a call of another thread, ends with it.

@@ -9,8 +9,8 @@ from typing import Any, BinaryIO, TextIO, cast
 
 from lepaute.kit.files import whole_file
 from lepaute.kit.text import size_text
-from lepaute.trace.describe import headline, node_name
 from lepaute.trace.messages import match_messages
+from lepaute.trace.report import headline, node_name
 from lepaute.trace.table import KERNEL, KINDS, MPI, PHASE, Trace
 
 MICROSECONDS = 1e6
