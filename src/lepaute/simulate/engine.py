@@ -54,6 +54,17 @@ class KernelUse(NamedTuple):
         return "; ".join(ranges) or f"{', '.join(met)}, not fitted together"
 
 
+#: Classes of links in words.
+MESSAGES = {
+    "loopback": "messages inside nodes",
+    "remote": "messages between nodes",
+    "loopback_noncontiguous": "messages with gaps inside nodes",
+    "remote_noncontiguous": "messages with gaps between nodes",
+    "loopback_busy": "messages inside nodes to ranks that compute",
+    "remote_busy": "messages between nodes to ranks that compute",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class MessageUse:
     """The messages of one class of links in one run.

@@ -11,7 +11,7 @@ from lepaute import _core
 from lepaute.errors import InputError, LepauteError, SimulationError
 from lepaute.kit.options import options_of
 from lepaute.kit.text import size_text
-from lepaute.simulate.engine import KernelUse, MessageUse, Sampling, SimulatedRun, Sizes
+from lepaute.simulate.engine import MESSAGES, KernelUse, MessageUse, Sampling, SimulatedRun, Sizes
 from lepaute.simulate.machine.core import machine_of
 from lepaute.simulate.machine.population import on_its_day
 from lepaute.simulate.tracing import breakdown_of_run, nodes_of, trace_of_run
@@ -29,14 +29,6 @@ MOVING = ("overhead", "transfer", "contention")
 OF_THE_MACHINE = frozenset({"threads_per_rank"})
 #: Of the time of messages; below it, an extrapolation is not worth a sentence.
 SMALL_SHARE = 0.005
-WHERE = {
-    "loopback": "inside nodes",
-    "remote": "between nodes",
-    "loopback_noncontiguous": "inside nodes, with gaps,",
-    "remote_noncontiguous": "between nodes, with gaps,",
-    "loopback_busy": "inside nodes to ranks that compute",
-    "remote_busy": "between nodes to ranks that compute",
-}
 
 
 @dataclass(frozen=True)
@@ -272,7 +264,7 @@ def message_warnings(uses: Sequence[MessageUse]) -> list[str]:
             for low, high in ((use.outside_from_bytes, use.outside_to_bytes), use.fitted_bytes)
         )
         warnings.append(
-            f"{share:.2g} % of the time of messages {WHERE[use.link]} is of sizes outside the fitted ones: "
+            f"{share:.2g} % of the time of {MESSAGES[use.link]} is of sizes outside the fitted ones: "
             f"{met}, fitted from {fitted}"
         )
     return warnings

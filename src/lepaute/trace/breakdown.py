@@ -102,14 +102,10 @@ def with_own_code(trace: Trace) -> Trace:
         gap_to = numpy.concatenate((start_s, [max(end, end_s[-1])]))
         is_gap = gap_to - gap_from > 0
         pieces.append((numpy.full(int(is_gap.sum()), rank), gap_from[is_gap], gap_to[is_gap] - gap_from[is_gap]))
-    rank, start_s, duration_s = (numpy.concatenate(parts) for parts in zip(*pieces, strict=True))
-    gaps = {
-        "rank": rank,
-        "start_s": start_s,
-        "duration_s": duration_s,
-        "kind": numpy.full(len(rank), KERNEL),
-        "name": numpy.full(len(rank), len(trace.names)),
-    }
+    columns = zip(("rank", "start_s", "duration_s"), zip(*pieces, strict=True), strict=True)
+    gaps: dict[str, NDArray[Any]] = {column: numpy.concatenate(parts) for column, parts in columns}
+    count = len(gaps["rank"])
+    gaps |= {"kind": numpy.full(count, KERNEL), "name": numpy.full(count, len(trace.names))}
     return with_rows(trace, [gaps], (*trace.names, COMPUTING), trace.metadata, "recording")
 
 

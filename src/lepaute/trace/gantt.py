@@ -1,11 +1,16 @@
 """The picture of a trace: a row a rank, time to the right, colours by what the time was spent on."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from lepaute.errors import InputError
@@ -55,9 +60,6 @@ def plot_gantt(
     below an overview of the whole.
     Raises InputError for ranks, steps or times of which the trace holds nothing.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     chosen = _chosen_ranks(trace, ranks)
     calls = trace.where(_is_in(trace.rank, chosen))
     drawn = with_own_code(calls)
@@ -67,7 +69,6 @@ def plot_gantt(
     row_inch = min(0.55, max(0.16, 7.0 / len(chosen)))
     heights = [*([0.9] if zoomed else []), 0.5 + row_inch * len(chosen)]
     figure = Figure(figsize=(13.0, sum(heights) + 1.9), dpi=130, layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     seconds = colours.classes(drawn, split(drawn))
     main = axes[-1]
@@ -178,8 +179,6 @@ def _draw_strips(axis: Any, trace: Trace, seconds: NDArray[Any], window: Window)
     Each column of pixels shows the shares of its time: a long call fills it, many short ones stand on each other in
     their proportions. So nothing is lost or magnified however dense the calls are.
     """
-    from matplotlib.colors import to_rgb
-
     palette = numpy.array([to_rgb(style.colour) for style in colours.CALLS])
     used: set[int] = set()
     for row, rank in enumerate(window.ranks):
@@ -318,8 +317,6 @@ def _label_ranks(axis: Any, trace: Trace, window: Window) -> None:
 
 
 def _set_time_axis(axis: Any, window: Window, unit: str, factor: float, start: str) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
     axis.xaxis.set_major_locator(MaxNLocator(10, steps=[1, 2, 2.5, 5, 10]))
     digits = max(0, 2 - _exponent((window.high_s - window.low_s) * factor))
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value * factor:.{digits}f}"))
@@ -327,8 +324,6 @@ def _set_time_axis(axis: Any, window: Window, unit: str, factor: float, start: s
 
 
 def _exponent(value: float) -> int:
-    import math
-
     return math.floor(math.log10(value)) if value > 0 else 0
 
 
@@ -340,8 +335,6 @@ def _title(trace: Trace, chosen: Sequence[int], window: Window, unit: str, facto
 
 
 def _handles(used: "set[int]", estimated: bool, unknown: tuple[str, ...]) -> list[Any]:
-    from matplotlib.patches import Patch
-
     def label(place: int) -> str:
         # A recording does not know what the rest of a call is made of, nor does what SMPI writes.
         if place != colours.MOVING or not estimated:

@@ -206,14 +206,12 @@ def breakdown_dict(breakdown: Breakdown) -> dict[str, Any]:
 
 def plot_breakdown(breakdown: Breakdown, path: Path, title: str) -> None:
     """Writes a PNG: a stacked bar a rank, and where there are steps a stacked area over them."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
     by_rank, labels = _grouped(breakdown)
     panels = 2 if len(breakdown.steps) > 1 else 1
     figure = Figure(figsize=(11.0, 3.4 * panels + 1.0), dpi=130, layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.subplots(panels, 1, squeeze=False)[:, 0]
     unit, factor = axis_unit(by_rank.sum(axis=1).max())
     base = numpy.zeros(len(by_rank))

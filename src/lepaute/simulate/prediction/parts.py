@@ -6,11 +6,12 @@ runs with every layer off, and taken out of the others run by run.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import fsum, sqrt
 from typing import TYPE_CHECKING, Any
 
 from lepaute.simulate.conditions import Layers, layers_of
+from lepaute.simulate.prediction.trust import simulator_of
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
@@ -74,16 +75,14 @@ def are_free(application: "Application", platform: "Platform", layers: Layers, r
 def simulators_of_parts(
     application: "Application", engine: "Engine", conditions: "Conditions"
 ) -> "dict[str, Simulator]":
-    """What simulates the runs of each part, by its name; sampled where that is possible."""
-    sampled = engine.samples and "sampled" in application.fidelities
-    conditions = replace(conditions, fidelity="sampled" if sampled else conditions.fidelity, trace=None)
-    simulators = {}
-    for name in part_names(application, conditions.platform, conditions.layers):
-        layers = Layers.only(*({name} & set(Layers.names())))  # none for what an application draws by itself
-        simulator = engine.on(replace(conditions, layers=layers))
-        simulator.prepare(application)
-        simulators[name] = simulator
-    return simulators
+    """What simulates the runs of each part, by its name."""
+    return {
+        # No layer for what an application draws by itself.
+        name: simulator_of(
+            Layers.only(*({name} & set(Layers.names()))), application, engine, conditions, conditions.repeat
+        )
+        for name in part_names(application, conditions.platform, conditions.layers)
+    }
 
 
 def parts_of(

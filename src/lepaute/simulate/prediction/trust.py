@@ -7,22 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.text import percent, two_digits
 from lepaute.simulate.conditions import Layers, layers_of
+from lepaute.simulate.engine import MESSAGES
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
     from lepaute.simulate.conditions import Conditions
-    from lepaute.simulate.engine import Engine, KernelUse, SimulatedRun, Simulator
-    from lepaute.simulate.native import MessageUse
+    from lepaute.simulate.engine import Engine, KernelUse, MessageUse, Simulator
 
 #: Of computing, or of moving messages; what has less is left out of the text.
 LEAST_SHARE = 0.0005
-WHERE = {
-    "loopback": "messages inside nodes",
-    "remote": "messages between nodes",
-    "loopback_noncontiguous": "messages with gaps inside nodes",
-    "remote_noncontiguous": "messages with gaps between nodes",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +141,7 @@ def outside_ranges(
 def _named(parts: Sequence[Part]) -> str:
     """The largest four."""
     shown = [part for part in parts if part.share >= LEAST_SHARE][:4]
-    return ", ".join(f"{WHERE.get(part.name, part.name)} {two_digits(100.0 * part.share)} %" for part in shown)
+    return ", ".join(f"{MESSAGES.get(part.name, part.name)} {two_digits(100.0 * part.share)} %" for part in shown)
 
 
 def _largest_first(parts: Any) -> tuple[Part, ...]:
@@ -242,22 +236,22 @@ def cost_in_runs(application: "Application", platform: "Platform") -> float:
     return len(DRAWN) * len(SEEDS) * application.simulated_share("sampled")
 
 
+def simulator_of(
+    layers: Layers, application: "Application", engine: "Engine", conditions: "Conditions", repeat: int
+) -> "Simulator":
+    """What simulates runs that draw these layers alone; sampled where that is possible."""
+    sampled = engine.samples and "sampled" in application.fidelities
+    fidelity = "sampled" if sampled else conditions.fidelity
+    simulator = engine.on(replace(conditions, layers=layers, fidelity=fidelity, trace=None, repeat=repeat))
+    simulator.prepare(application)
+    return simulator
+
+
 def simulator_of_draws(
     name: str, application: "Application", engine: "Engine", conditions: "Conditions"
 ) -> "Simulator":
-    """What simulates the runs of a name in DRAWN; sampled where that is possible."""
-    sampled = "sampled" in application.fidelities
-    simulator = engine.on(
-        replace(
-            conditions,
-            layers=Layers.only(*DRAWN[name]),
-            fidelity="sampled" if sampled else conditions.fidelity,
-            trace=None,
-            repeat=0,
-        )
-    )
-    simulator.prepare(application)
-    return simulator
+    """What simulates the runs of a name in DRAWN."""
+    return simulator_of(Layers.only(*DRAWN[name]), application, engine, conditions, 0)
 
 
 def relative_sd(extrapolated_s: Sequence[float], as_fitted_s: Sequence[float]) -> float:
@@ -267,8 +261,3 @@ def relative_sd(extrapolated_s: Sequence[float], as_fitted_s: Sequence[float]) -
     pairs = list(zip(extrapolated_s, as_fitted_s, strict=True))
     squares = [_core.natural_log(one / other) ** 2 for one, other in pairs if min(one, other) > 0.0]
     return sqrt(fsum(squares) / len(squares)) if squares else 0.0
-
-
-def relative_sd_of_runs(runs: "Mapping[str, Sequence[SimulatedRun]]") -> float:
-    """The same of simulated runs, by their name in DRAWN."""
-    return relative_sd(*([run.time_s for run in runs[name]] for name in DRAWN))

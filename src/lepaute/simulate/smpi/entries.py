@@ -80,7 +80,7 @@ def _core_names(block: Block, letter: str) -> set[str]:
     """The names in the formulas of the inner function."""
     formulas = [*block.sizes, block.multiplies, block.adds, block.flops]
     formulas += [kernel.condition for kernel in block.kernels if kernel.letter == letter]
-    formulas += [formula for setting in block.sets for formula in (setting.value, setting.count)]
+    formulas += [formula for setting in block.sets for formula in (setting.value, setting.end)]
     return {name for formula in formulas if formula for name in formula.names} | set(block.needs or ())
 
 
@@ -132,12 +132,12 @@ def _inner(member: Member) -> str:
     lines += _let_lines(block, _needed(block, _core_names(block, letter)), "    ")
     types = {argument.name: _inner_type(argument, letter).removesuffix("*") for argument in block.takes}
     for setting in block.sets:
-        if setting.count is None:
+        if setting.end is None:
             lines.append(f"    *{setting.name} = static_cast<{types[setting.name]}>({setting.value.cpp});")
         else:
             index = " i" if "i" in setting.value.names else ""
             body = f"[&](double{index}) {{ return {setting.value.cpp}; }}"
-            lines.append(f"    fill({setting.name}, {setting.count.cpp}, {body});")
+            lines.append(f"    fill({setting.name}, {setting.end.cpp}, {body});")
     if block.needs:
         nothing = {"": "return;", "index": "return -1;"}.get(kind, "return 0;")
         lines.append(f"    if (!({' && '.join(f'{name} > 0' for name in block.needs)})) {{\n        {nothing}\n    }}")

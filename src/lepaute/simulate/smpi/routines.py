@@ -130,10 +130,10 @@ class Kernel(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """`name`[i] = `value` for i below `count`; a count of None is one value."""
+    """`name`[i] = `value` for i below `end`; an end of None is one value."""
 
     name: str
-    count: Expression | None
+    end: Expression | None
     value: Expression
 
 
@@ -372,8 +372,8 @@ class _Reader:
         match = re.fullmatch(r"(\w+)(?:\[(.+)\])? = (.+)", rest)
         if not match:
             raise self.error(f"{rest!r} is neither `NAME = VALUE` nor `NAME[COUNT] = VALUE`")
-        name, count = self._argument(block, match[1], POINTER_KINDS), match[2] and self._formula(match[2], block)
-        block.sets.append(Setting(name, count or None, self._formula(match[3], block, "i")))
+        name, end = self._argument(block, match[1], POINTER_KINDS), match[2] and self._formula(match[2], block)
+        block.sets.append(Setting(name, end or None, self._formula(match[3], block, "i")))
 
     def _does(self, block: Block, rest: str) -> None:
         match = re.fullmatch(r"(\w+)\((.+)\)", rest)
