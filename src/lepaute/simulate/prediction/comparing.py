@@ -6,7 +6,6 @@ Draws of single runs (the noise of calls and messages, the effect of a run on al
 between two real runs.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum, hypot, sqrt
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from lepaute.errors import InputError
 from lepaute.kit.numbers import of_type
 from lepaute.kit.text import percent, two_digits
 from lepaute.simulate.machine.population import drawn_alike
+from lepaute.simulate.prediction.prediction import Prediction
 from lepaute.stats.intervals import prediction_interval
 from lepaute.stats.student import student_quantile
 
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
     from lepaute.simulate.conditions import Conditions
-    from lepaute.simulate.prediction.prediction import Prediction
+
+#: Runs that are advised where more would narrow an interval, and how much they would have to.
+USUAL_RUNS, WORTH_NARROWING = 30, 0.1
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -51,21 +53,20 @@ class Difference:
     @property
     def is_told_apart(self) -> bool:
         """Whether 1 is outside the interval."""
-        return self.low is not None and self.high is not None and not self.low <= 1.0 <= self.high
+        return excludes_one(self.low, self.high)
 
     @property
     def text(self) -> str:
         """In words: 1.031 (95 %: 1.012 to 1.050), 3.1 % slower."""
-        percent = 100.0 * (self.ratio - 1.0)
-        how = f"{two_digits(abs(percent))} % {'slower' if percent > 0 else 'faster'}" if percent else "equally fast"
+        change = 100.0 * (self.ratio - 1.0)
+        how = f"{two_digits(abs(change))} % {'slower' if change > 0 else 'faster'}" if change else "equally fast"
         if self.low is None or self.high is None:
             return f"{_decimal(self.ratio)} (one run: no interval), {how}"
         if self.low == self.high == 1.0:
             return "1.000, no difference"
-        either = "" if self.is_told_apart else ", but either may be the faster one"
-        if either and self.narrower:
-            either += f" ({self.narrower})"
-        return f"{_decimal(self.ratio)} (95 %: {_decimal(self.low)} to {_decimal(self.high)}), {how}{either}"
+        if not self.is_told_apart:
+            how += f", but either may be the faster one{f' ({self.narrower})' if self.narrower else ''}"
+        return f"{_decimal(self.ratio)} (95 %: {_decimal(self.low)} to {_decimal(self.high)}), {how}"
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of a prediction."""
@@ -76,7 +77,12 @@ class Difference:
         }
 
 
-def difference(reference: "Prediction", other: "Prediction", *, one_machine: bool = False) -> Difference:
+def excludes_one(low: float | None, high: float | None) -> bool:
+    """Whether 1 is outside the interval of a ratio; False without one."""
+    return low is not None and high is not None and not low <= 1.0 <= high
+
+
+def difference(reference: Prediction, other: Prediction, *, one_machine: bool = False) -> Difference:
     """How many times as long `other` takes as `reference`: both of the same runs, seeds and layers, and of another
     `repeat` each, so that their noise differs (predict(..., repeat=1)).
 
@@ -84,8 +90,10 @@ def difference(reference: "Prediction", other: "Prediction", *, one_machine: boo
         differ (platform.cpu_factors); else that is so only where the models are the same
     Raises InputError, one line, where the two cannot be compared.
     """
+    from lepaute import _core  # its log and exp have the same bits on every processor
+
     before, after = _comparable(reference, other)
-    shared = one_machine or _share_errors(reference, other)
+    shared = one_machine or share_errors(before.platform, after.platform, reference.application, other.application)
     run_noise = _runs_differ(before) or _runs_differ(after)
     times_s = [run.time_s for run in other.run_list]
     if not shared:  # the next seed: nothing in common
@@ -95,51 +103,50 @@ def difference(reference: "Prediction", other: "Prediction", *, one_machine: boo
             f"both predictions are run {before.repeat} of each day, with the same noise, and two real runs are not; "
             "predict one of them with repeat=1"
         )
-    # On one machine the day is the same, also where its coefficients are others.
-    own_sd = _own_sd(before, after) if shared and not one_machine else 0.0
-    return _of_ratios(
-        [time_s / run.time_s for time_s, run in zip(times_s, reference.run_list, strict=True)],
-        shared=shared,
-        run_noise=run_noise,
-        sampling_sd=hypot(reference.sampling_sd, other.sampling_sd, own_sd),
-        narrower=what_narrows(
-            len(times_s), assumed=any(bool(each.platform.assumed) for each in (before, after) if not one_machine)
-        ),
+    own_sd = 0.0  # on one machine the day is the same, also where its coefficients are others
+    if shared and not one_machine and before.layers.days:
+        own_sd = own_relative_sd(before.platform, after.platform)
+    ratios = [time_s / run.time_s for time_s, run in zip(times_s, reference.run_list, strict=True)]
+    assumed = not one_machine and bool(before.platform.assumed or after.platform.assumed)
+    return Difference(
+        _core.exponential(fsum(_core.natural_log(ratio) for ratio in ratios) / len(ratios)),
+        *prediction_interval(ratios, hypot(reference.sampling_sd, other.sampling_sd, own_sd)),
+        shared,
+        run_noise,
+        what_narrows(len(times_s), assumed=assumed),
     )
 
 
-def _own_sd(before: "Conditions", after: "Conditions") -> float:
-    """What the layer of days adds to a ratio of two machines, where it is on."""
-    return own_relative_sd(before.platform, after.platform) if before.layers.days else 0.0
-
-
-def may_be_as_fast(best: "Prediction", other: "Prediction") -> bool:
+def may_be_as_fast(best: Prediction, other: Prediction) -> bool:
     """Whether two predictions of one sweep may be the other way round.
 
     Runs of equal seeds are of one machine on one day: 1 is inside the 95 % interval of the ratios of their speeds,
     which holds errors of models that the two do not share, noise, and the error of sampling. True for a single run.
     """
-    low, high = _ends_of_speeds(best, other)
-    return low is None or high is None or low <= 1.0 <= high
+    return not excludes_one(*_ends_of_speeds(best, other))
 
 
-def is_certainly_faster(one: "Prediction", other: "Prediction") -> bool:
+def is_certainly_faster(one: Prediction, other: Prediction) -> bool:
     """Whether the 95 % interval of the ratio of their speeds, as above, is above 1 as a whole; False for one run."""
     low, _ = _ends_of_speeds(other, one)
     return low is not None and low > 1.0
 
 
-def _ends_of_speeds(reference: "Prediction", other: "Prediction") -> tuple[float | None, float | None]:
-    """The 95 % interval of speed / speed of the reference, run by run; None where there is none."""
+def _ends_of_speeds(reference: Prediction, other: Prediction) -> tuple[float | None, float | None]:
+    """The 95 % interval of speed / speed of the reference, run by run; None where there is none.
+
+    A speed is the rate, or what is in the place of one.
+    """
     if min(run.time_s for both in (reference, other) for run in both.run_list) <= 0.0:
         return None, None
-    ratios = [
-        of_other / of_reference for of_other, of_reference in zip(_speeds(other), _speeds(reference), strict=True)
-    ]
+    speeds, of_reference = (
+        [1.0 / run.time_s if run.rate is None else run.rate for run in both.run_list] for both in (other, reference)
+    )
+    ratios = [speed / reference_speed for speed, reference_speed in zip(speeds, of_reference, strict=True)]
     return prediction_interval(ratios, hypot(reference.sampling_sd, other.sampling_sd))
 
 
-def sd_on_one_day(one: "Prediction", again: "Prediction") -> float:
+def sd_on_one_day(one: Prediction, again: Prediction) -> float:
     """Standard deviation of the logarithm of a run's time among runs on the same machine and day.
 
     again : the same prediction as `one` with another `repeat`; of any number of runs, the first of which are compared
@@ -151,29 +158,12 @@ def sd_on_one_day(one: "Prediction", again: "Prediction") -> float:
     return sqrt(fsum(squares) / 2.0 / len(squares)) if squares else 0.0
 
 
-def _speeds(prediction: "Prediction") -> list[float]:
-    """Of each run: its rate, or what is in the place of one."""
-    return [1.0 / run.time_s if run.rate is None else run.rate for run in prediction.run_list]
-
-
 def _decimal(ratio: float) -> str:
     return f"{ratio:.3f}" if 0.1 <= ratio < 10.0 else f"{ratio:.4g}"
 
 
-def _of_ratios(
-    ratios: Sequence[float], *, shared: bool, run_noise: bool, sampling_sd: float, narrower: str
-) -> Difference:
-    from lepaute import _core  # its log and exp have the same bits on every processor
-
-    mean = fsum(_core.natural_log(ratio) for ratio in ratios) / len(ratios)
-    low, high = prediction_interval(ratios, sampling_sd)
-    return Difference(_core.exponential(mean), low, high, shared, run_noise, narrower)
-
-
-def _comparable(one: "Prediction", other: "Prediction") -> "tuple[Conditions, Conditions]":
+def _comparable(one: Prediction, other: Prediction) -> "tuple[Conditions, Conditions]":
     """The conditions of both; raises InputError where a ratio of the two would mean nothing."""
-    from lepaute.simulate.prediction.prediction import Prediction
-
     for prediction in (one, other):
         of_type(prediction, "a prediction to compare", Prediction, "what lepaute.predict() returned")
     if one.conditions is None or other.conditions is None:
@@ -182,10 +172,14 @@ def _comparable(one: "Prediction", other: "Prediction") -> "tuple[Conditions, Co
         raise InputError(
             f"the applications are {one.application.title} and {other.application.title}; compare one with itself"
         )
+    layers = (
+        f"all but {', '.join(off)}" if (off := conditions.layers.off) else "all"
+        for conditions in (one.conditions, other.conditions)
+    )
     for what, a, b in (
         ("runs", len(one.run_list), len(other.run_list)),
         ("first seed", one.seed, other.seed),
-        ("layers", _layers(one.conditions), _layers(other.conditions)),
+        ("layers", *layers),
     ):
         if a != b:
             raise InputError(
@@ -199,24 +193,7 @@ def _comparable(one: "Prediction", other: "Prediction") -> "tuple[Conditions, Co
 def _runs_differ(conditions: "Conditions") -> bool:
     """Whether two runs on the same machine and day differ."""
     days = conditions.platform.days
-    run_effect = days is not None and bool(days.run_relative_sd)
-    return conditions.layers.noise or (conditions.layers.days and run_effect)
-
-
-def _layers(conditions: "Conditions") -> str:
-    off = conditions.layers.off
-    return f"all but {', '.join(off)}" if off else "all"
-
-
-def _share_errors(one: "Prediction", other: "Prediction") -> bool:
-    """Whether the same draws mean the same errors."""
-    assert one.conditions is not None
-    assert other.conditions is not None
-    return share_errors(one.conditions.platform, other.conditions.platform, one.application, other.application)
-
-
-#: Runs that are advised where more would narrow an interval, and how much they would have to.
-USUAL_RUNS, WORTH_NARROWING = 30, 0.1
+    return conditions.layers.noise or (conditions.layers.days and days is not None and bool(days.run_relative_sd))
 
 
 def share_errors(one: "Platform", other: "Platform", *applications: "Application") -> bool:
@@ -239,9 +216,19 @@ def guessed_alike(one: "Platform", other: "Platform") -> bool:
     """
     if not (one.assumed and other.assumed) or one.archive_id is not None or other.archive_id is not None:
         return False
-    return _guesses(one) == _guesses(other) and not any(
-        "of the nominal peak" in (each.source or "") for each in one.assumed
+    if any("of the nominal peak" in (each.source or "") for each in one.assumed):
+        return False
+    errors_of_one, errors_of_other = (  # of each kernel, what decides its errors
+        [
+            (
+                *(model.kernel, model.threads, model.discrepancy_relative_sd),
+                *(piece.discrepancy_relative_sd for piece in model.pieces),
+            )
+            for model in platform.kernels
+        ]
+        for platform in (one, other)
     )
+    return errors_of_one == errors_of_other
 
 
 def own_relative_sd(one: "Platform", other: "Platform") -> float:
@@ -270,15 +257,3 @@ def what_narrows(runs: int, *, assumed: bool) -> str:
 def _reach(runs: int) -> float:
     """Half the 95 % interval of one further difference, in standard deviations."""
     return student_quantile(0.975, runs - 1) * sqrt(1.0 + 1.0 / runs)
-
-
-def _guesses(platform: "Platform") -> list[tuple[object, ...]]:
-    """Of each kernel, what decides its errors."""
-    return [
-        (model.kernel, model.threads, model.discrepancy_relative_sd, *_forms(model.pieces))
-        for model in platform.kernels
-    ]
-
-
-def _forms(pieces: "tuple[object, ...]") -> list[object]:
-    return [getattr(piece, "discrepancy_relative_sd", None) for piece in pieces]

@@ -81,13 +81,15 @@ def request_text(
 
     Raises InputError where the platform has no models for `threads` threads.
     """
+    slowdowns = slowdowns or Slowdowns()
+    huge = folding.huge and free_huge_bytes() >= folding.block_bytes  # a block without room there would end the program
     lines = [
         f"seed {seed} {seed if run_seed is None else run_seed}",
         f"without {' '.join(layers.off)}",
         f"cores {' '.join(map(str, cores))}",
         f"reference {' '.join(map(repr, reference_sizes(platform, threads)))}",
         f"wtime {platform.network.costs.wtime_s!r}",
-        f"fold {folding.from_bytes or 0} {folding.block_bytes} {int(uses_huge_pages(folding))}",
+        f"fold {folding.from_bytes or 0} {folding.block_bytes} {int(huge)}",
         *(f"private {kept.first} {kept.last} {kept.where}" for kept in folding.private),
         f"report {files.report}",
         f"progress {files.progress}",
@@ -95,7 +97,8 @@ def request_text(
         f"measures {int(computing != 'untimed')} {int(computing == 'measured')}",
         f"host_flops {statistics.fmean(node_speeds_flops(platform))!r}",
         *_cpu_lines(computing, len(cores), load_cpus),
-        *_slowdown_lines(slowdowns or Slowdowns()),
+        f"slowdown {slowdowns.other!r}",
+        *(f"slowdown_from {place} {factor!r}" for place, factor in slowdowns.by_place.items()),
         f"sleeping_probes {int(sleeping_probes)}",
         f"puts_off {int(platform.network.progress != 'background')}",
         f"own_factors {int(not holds_loopback(platform))}",
@@ -113,18 +116,6 @@ def _cpu_lines(computing: Computing, ranks: int, load_cpus: Sequence[int]) -> li
         return [f"load_cpus {' '.join(map(str, load_cpus))}"]
     allowed = sorted(os.sched_getaffinity(0))
     return [f"rank_cpus {' '.join(map(str, allowed[:ranks]))}"] if ranks <= len(allowed) else []
-
-
-def _slowdown_lines(slowdowns: Slowdowns) -> list[str]:
-    return [
-        f"slowdown {slowdowns.other!r}",
-        *(f"slowdown_from {place} {factor!r}" for place, factor in slowdowns.by_place.items()),
-    ]
-
-
-def uses_huge_pages(folding: Folding) -> bool:
-    """Whether the block that is shared finds room on huge pages: one that does not would end the program."""
-    return folding.huge and free_huge_bytes() >= folding.block_bytes
 
 
 def reference_sizes(platform: "Platform", threads: int = 1) -> tuple[float, float, float]:
@@ -164,7 +155,8 @@ def check_limits(ranks: int, stack_kib: int, fold_bytes: int | None, root: Path 
             "folded allocations overcommit memory, which this system does not allow "
             "(vm.overcommit_memory is 2); set it as root: sysctl vm.overcommit_memory=1"
         )
-    free_bytes = _free_bytes(root)
+    available_kib = _meminfo(root).get("MemAvailable")
+    free_bytes = None if available_kib is None else int(available_kib) * 1024
     stacks = ranks * stack_kib * 1024
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     if soft != resource.RLIM_INFINITY and stacks > soft:
@@ -192,16 +184,13 @@ def check_copies(ranks: int, program_bytes: int, folder: Path) -> None:
 
 def free_huge_bytes(root: Path = Path("/")) -> int:
     """Memory available on huge pages of 2 MiB."""
-    fields = {line.partition(":")[0]: line.split()[1] for line in _lines(root / "proc/meminfo") if ":" in line}
+    fields = _meminfo(root)
     size_kib, free = fields.get("Hugepagesize", "0"), fields.get("HugePages_Free", "0")
     return int(free) * (2 << 20) if size_kib == "2048" else 0
 
 
-def _free_bytes(root: Path) -> int | None:
-    for line in _lines(root / "proc/meminfo"):
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    return None
+def _meminfo(root: Path) -> dict[str, str]:
+    return {line.partition(":")[0]: line.split()[1] for line in _lines(root / "proc/meminfo") if ":" in line}
 
 
 def _lines(path: Path) -> list[str]:
