@@ -143,14 +143,14 @@ def _rankfiles() -> list[bytes]:
 
 def _read_hostfile(path: Path) -> None:
     from lepaute.platform import load_platform
-    from lepaute.simulate.machine.hostfile import read_hostfile
+    from lepaute.simulate.machine.mapping import read_hostfile
 
     read_hostfile(path, load_platform("dahu"))
 
 
 def _read_rankfile(path: Path) -> None:
     from lepaute.platform import load_platform
-    from lepaute.simulate.machine.hostfile import read_rankfile
+    from lepaute.simulate.machine.mapping import read_rankfile
 
     read_rankfile(path, load_platform("dahu"))
 
@@ -268,8 +268,8 @@ def _changed_trace(rng: random.Random, data: bytes, others: list[bytes]) -> tupl
 def _read_trace(path: Path) -> None:
     from lepaute.trace import read_trace
     from lepaute.trace.breakdown import breakdown_of
-    from lepaute.trace.perfetto import events
     from lepaute.trace.report import description
+    from lepaute.trace.viewers import events
 
     trace = read_trace(path)
     description(trace)

@@ -22,7 +22,7 @@ from lepaute.cli.simulation_options import (
     platform_of,
 )
 from lepaute.simulate.apps.hpl import Hpl
-from lepaute.simulate.apps.hpl.files import HplFiles
+from lepaute.simulate.apps.hpl.parameters import HplFiles
 
 
 @with_options_of(HplFiles, "files", leave_out=("output",))

@@ -63,8 +63,7 @@ class Placement:
         """The mapping that is meant; raises InputError for options that contradict each other."""
         from lepaute.errors import InputError
         from lepaute.kit.options import word_of
-        from lepaute.simulate.machine.hostfile import BY_NUMBER, IN_ORDER, read_hostfile, read_rankfile
-        from lepaute.simulate.machine.mapping import Mapping
+        from lepaute.simulate.machine.mapping import BY_NUMBER, IN_ORDER, Mapping, read_hostfile, read_rankfile
 
         if self.mapping.casefold() not in ("sequential", "random"):
             raise InputError(
@@ -166,7 +165,7 @@ class TraceFiles:
             return
         from lepaute.trace import write_trace
         from lepaute.trace.gantt import plot_gantt
-        from lepaute.trace.perfetto import write_perfetto, written_text
+        from lepaute.trace.viewers import write_perfetto, written_text
 
         if self.trace is not None:
             write_trace(trace, self.trace)

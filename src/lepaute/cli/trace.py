@@ -92,7 +92,7 @@ def perfetto(
     import sys
 
     from lepaute.trace import read_trace
-    from lepaute.trace.perfetto import write_perfetto, written_text
+    from lepaute.trace.viewers import write_perfetto, written_text
 
     check_outputs({"--output": output}, inputs=[file], force=force)
     print(written_text(output, write_perfetto(read_trace(file), output)), file=sys.stderr)
@@ -106,7 +106,7 @@ def otf2(
     import sys
 
     from lepaute.trace import read_trace
-    from lepaute.trace.otf2_archive import write_otf2
+    from lepaute.trace.viewers import write_otf2
 
     check_output_folder(output, "--output")
     count = write_otf2(read_trace(file), output)

@@ -1,4 +1,6 @@
-"""Layers of uncertainty that a simulated run draws."""
+"""Under which conditions an application is simulated: layers of uncertainty, the time since the calibration, and a
+layer learnt from other validated studies, which is off by default: all others come from measurements of the machine.
+"""
 
 import hashlib
 import json

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.files import write_whole
-from lepaute.simulate.apps.hpl.hpl_results import HplResult, default_of, read_hpl_results
+from lepaute.simulate.apps.hpl.hpl_out import HplResult, default_of, read_hpl_results
 from lepaute.simulate.prediction.comparing import sd_on_one_day
 from lepaute.simulate.prediction.sweep import Sweep
 from lepaute.verify.campaign import Case

@@ -1,11 +1,16 @@
-"""Which core of the machine each rank sits on."""
+"""Which core of the machine each rank sits on, and the files that say so: hostfiles (Open MPI, MPICH, or a host a line)
+and rankfiles (Open MPI)."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args
 
 from lepaute.errors import InputError
+from lepaute.kit.documents import read_bytes
 from lepaute.kit.numbers import whole
+from lepaute.kit.quantities import count_of
 from lepaute.kit.text import ranks_text
 
 if TYPE_CHECKING:
@@ -145,3 +150,234 @@ def abbreviated(cores: list[int], platform: "Platform") -> str:
         span = f"{core}" if first == last else f"{core}-{last % nodes.cores}"
         words.append(f"{node + nodes.first_number}:{span}")
     return " ".join(words)
+
+
+_IPV6 = r"(?:[0-9a-fA-F]{1,4}:){7}[0-9a-fA-F]{1,4}|[0-9a-fA-F:]{0,40}::[0-9a-fA-F:]{0,40}"
+HOST_LINE = re.compile(
+    rf"(?P<host>(?:[^\s:=@]{{1,64}}@)?(?:{_IPV6}|[^\s:=@]{{1,255}}))(?:(?::|\s+)(?P<count>[0-9]+))?"
+    r"(?P<keys>(?:\s+[\w-]+\s*=\s*\S+)*)"
+)
+HOST_KEY = re.compile(r"([\w-]+)\s*=\s*(\S+)")
+#: Keys of a hostfile with the number of slots, with a bound of it, and of how to log in, as Open MPI and LAM have them.
+_SLOTS, _MOST_SLOTS, _LOGIN = (
+    ("slots", "cpu", "cpus", "count"),
+    ("max_slots", "slots_max"),
+    ("user", "username", "port"),
+)
+RANK_LINE = re.compile(r"rank\s+(?P<rank>[0-9]+)\s*=\s*(?P<host>\S{1,255})\s+slots?\s*=\s*(?P<cores>\S{1,1000})")
+CORES = re.compile(r"(?:(?P<cpu>[0-9]+):)?(?:(?P<first>[0-9]+)(?:-(?P<last>[0-9]+))?|(?P<all>\*))")
+TRAILING_NUMBER = re.compile(r"([0-9]+)$")
+ADDRESS = re.compile(rf"[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+|{_IPV6}")
+#: Which node of the platform a host is: the one of the number at the end of its name, or one after the other.
+BY_NUMBER, IN_ORDER = "by-number", "in-order"
+
+
+def read_hostfile(
+    path: Path, platform: "Platform", threads: int = 1, *, seed: int | None = None, hosts: str = BY_NUMBER
+) -> Mapping:
+    """Ranks on the slots of the hostfile, in the order of its lines, or at random where a seed is given."""
+    text = read_bytes(path, "a hostfile").decode(errors="replace")
+    slots = hostfile_slots(text, path.name, platform, threads, hosts=hosts)
+    if seed is not None:
+        return Mapping("random", seed, slots, path.name)
+    return Mapping(slots=slots, source=path.name)
+
+
+def read_rankfile(path: Path, platform: "Platform", threads: int = 1, *, hosts: str = BY_NUMBER) -> Mapping:
+    """Each rank on the cores that the rankfile gives it."""
+    text = read_bytes(path, "a rankfile").decode(errors="replace")
+    slots = rankfile_slots(text, path.name, platform, threads, hosts=hosts)
+    return Mapping("rankfile", slots=slots, source=path.name)
+
+
+def hostfile_slots(
+    text: str, name: str, platform: "Platform", threads: int = 1, *, hosts: str = BY_NUMBER
+) -> tuple[Slot, ...]:
+    """The slots of a hostfile in the order of its lines; a host that comes again goes on where it had stopped.
+
+    hosts: which node each host is, BY_NUMBER or IN_ORDER
+    A line is `host`, `host slots=N`, `host:N`, `host N`, also of user@host; a host alone is one slot, as in the node
+    files of batch systems, and one with max_slots alone has as many.
+    Raises InputError, naming the line, for hosts that the platform does not have and for more slots than cores.
+    """
+    nodes = Hosts(platform, name, hosts)
+    per_node = platform.nodes.cores // threads
+    used: dict[int, int] = {}
+    slots: list[Slot] = []
+    for number, line in content(text):
+        match = HOST_LINE.fullmatch(line)
+        if match is None:
+            refuse(name, number, f"{line[:80]!r} is no host; write a host, host slots=N or host:N")
+        count = _slots(match, f"{name}:{number}")
+        if count < 1:
+            refuse(name, number, f"host {match['host']} has {count} slots; leave it out or give it at least one")
+        node = nodes.node(match["host"], number)
+        first = used.get(node, 0)
+        used[node] = first + count
+        if used[node] > per_node:
+            refuse(
+                name,
+                number,
+                f"host {match['host']} has now {used[node]} slots, and a node of platform {platform.name} takes "
+                f"{per_node} ranks of {threads} threads; ranks that share a core are not simulated",
+            )
+        if len(slots) + count > MOST_RANKS:
+            refuse(name, number, f"there are more than {MOST_RANKS} slots up to here; so many ranks are not simulated")
+        slots += [Slot(node, slot * threads) for slot in range(first, used[node])]
+    if not slots:
+        raise InputError(f"{name}: names no host; write one a line, as host slots=N")
+    return tuple(slots)
+
+
+def _slots(match: re.Match[str], where: str) -> int:
+    """The number of slots that a line of a hostfile gives its host."""
+    count = None if match["count"] is None else count_of(match["count"], f"{where}: the number of slots")
+    most: int | None = None
+    for key, value in HOST_KEY.findall(match["keys"]):
+        name = key.lower().replace("-", "_")
+        if name in _SLOTS:
+            count = count_of(value, f"{where}: {key}")
+        elif name in _MOST_SLOTS:
+            most = count_of(value, f"{where}: {key}")
+        elif name not in _LOGIN:
+            raise InputError(f"{where}: {key[:80]} is no key of a hostfile; write host slots=N")
+    if count is not None and most is not None and count > most:
+        raise InputError(f"{where}: has {count} slots, and at most {most}; correct one of the numbers")
+    return next((each for each in (count, most) if each is not None), 1)
+
+
+def rankfile_slots(
+    text: str, name: str, platform: "Platform", threads: int = 1, *, hosts: str = BY_NUMBER
+) -> tuple[Slot, ...]:
+    """The slot of each rank, from lines such as `rank 0=host slot=0:1` (cpu and core) or `slot=3` (core of the node).
+
+    A rank may be given several cores (`slot=0-3`, `0:1,2`, `0:*`): it takes the first free ones, as many as it has
+    threads; given one core only, it takes that and those behind it.
+    Raises InputError, naming the line, for what the platform does not have, and for ranks or cores given twice.
+    """
+    nodes = Hosts(platform, name, hosts)
+    taken: dict[tuple[int, int], int] = {}
+    slots: dict[int, Slot] = {}
+    for number, line in content(text):
+        match = RANK_LINE.fullmatch(line)
+        if match is None:
+            refuse(name, number, f"{line[:80]!r} is no line of a rankfile; write such as rank 0=host slot=0:1")
+        rank = count_of(match["rank"], f"{name}:{number}: the rank", high=MOST_RANKS)
+        if rank in slots:
+            refuse(name, number, f"rank {rank} is given a second place; remove one of its lines")
+        node = nodes.node(match["host"], number)
+        cores = cores_of(match["cores"], name, number, platform)
+        if len(cores) == 1 and threads > 1:
+            cores = list(range(cores[0], min(cores[0] + threads, platform.nodes.cores)))
+        free = [core for core in cores if (node, core) not in taken][:threads]
+        if len(free) < threads:
+            holders = sorted({taken[node, core] for core in cores if (node, core) in taken})
+            held = f", rank {holders[0]} has it" if holders else ""
+            refuse(
+                name,
+                number,
+                f"rank {rank} needs {threads} core(s) and finds {len(free)} free{held}; "
+                "ranks that share a core are not simulated",
+            )
+        for core in free:
+            taken[node, core] = rank
+        slots[rank] = Slot(node, free[0])
+    if not slots:
+        raise InputError(f"{name}: places no rank; write lines such as rank 0=host slot=0:1")
+    missing = next((rank for rank in range(len(slots)) if rank not in slots), None)
+    if missing is not None:
+        raise InputError(
+            f"{name}: has no line for rank {missing}, but one for rank {max(slots)}; add the missing ranks"
+        )
+    return tuple(slots[rank] for rank in range(len(slots)))
+
+
+def cores_of(text: str, name: str, number: int, platform: "Platform") -> list[int]:
+    """Cores of a node that a slot list names: `3`, `0-3`, `0:1`, `0:1,2`, `1:*`; a cpu holds until the next one."""
+    nodes = platform.nodes
+    cpu: int | None = None
+    cores: list[int] = []
+    for item in text.split(","):
+        match = CORES.fullmatch(item)
+        if match is None:
+            refuse(name, number, f"slot={text[:80]} is no list of cores; write such as 3, 0-3, 0:1 or 0:1,2")
+        if match["cpu"] is not None:
+            cpu = count_of(match["cpu"], f"{name}:{number}: the cpu")
+        cores_of_cpu = (
+            range(nodes.cores) if cpu is None else [c for c in range(nodes.cores) if nodes.cpu_of_core(c) == cpu]
+        )
+        if not cores_of_cpu:
+            refuse(name, number, f"slot={text}: there is no cpu {cpu}; a node of {platform.name} has {nodes.cpus}")
+        first, last = 0, len(cores_of_cpu) - 1
+        if not match["all"]:
+            first, last = (
+                count_of(each, f"{name}:{number}: the core")
+                for each in (match["first"], match["last"] or match["first"])
+            )
+        if last >= len(cores_of_cpu) or last < first:
+            where = f"a node of {platform.name}" if cpu is None else f"its cpu {cpu}"
+            refuse(name, number, f"slot={text}: {where} has cores 0 to {len(cores_of_cpu) - 1}")
+        cores += list(cores_of_cpu)[first : last + 1]
+    return cores
+
+
+class Hosts:
+    """Host names as nodes of a platform: by the number at the end of the name, or in the order of the file."""
+
+    def __init__(self, platform: "Platform", source: str, kind: str) -> None:
+        self._platform = platform
+        self._source = source
+        self._kind = kind
+        self._name_of: dict[int, str] = {}
+        self._in_order: dict[str, int] = {}
+
+    def node(self, host: str, line: int) -> int:
+        """The index of the node; raises InputError for a host the platform does not have, and for two that are one."""
+        host = host.rpartition("@")[2]
+        is_address = ADDRESS.fullmatch(host) is not None
+        short = host if is_address else host.partition(".")[0]
+        if self._kind == IN_ORDER:
+            return self._next(short, line)
+        if is_address:
+            self._refuse(line, f"{host} is an address, and a name that ends in the number of its node is needed")
+        nodes = self._platform.nodes
+        match = TRAILING_NUMBER.search(short)
+        if match is None and nodes.count > 1:
+            self._refuse(line, f"host {host} has no number at its end, so it is no node of {self._platform.name}")
+        index = int(match[1]) - nodes.first_number if match else 0
+        if not 0 <= index < nodes.count:
+            self._refuse(
+                line,
+                f"host {host} is no node of platform {self._platform.name}, whose nodes have the numbers "
+                f"{nodes.first_number} to {nodes.first_number + nodes.count - 1}",
+            )
+        if self._name_of.setdefault(index, short) != short:
+            self._refuse(line, f"hosts {self._name_of[index]} and {host} are both node {match and match[1]}")
+        return index
+
+    def _next(self, host: str, line: int) -> int:
+        """The node of a host, the first one that no host has where it is new."""
+        index = self._in_order.setdefault(host, len(self._in_order))
+        if index >= self._platform.nodes.count:
+            count = self._platform.nodes.count
+            refuse(
+                self._source,
+                line,
+                f"{host} is host {index + 1}, and platform {self._platform.name} has {count} node(s)",
+            )
+        return index
+
+    def _refuse(self, line: int, problem: str) -> NoReturn:
+        refuse(self._source, line, f"{problem}; --map-hosts in-order takes hosts as nodes in the order of the file")
+
+
+def content(text: str) -> Iterator[tuple[int, str]]:
+    """(number, text) of the lines that say something, without comments."""
+    for number, line in enumerate(text.splitlines(), 1):
+        bare = line.partition("#")[0].strip()
+        if bare:
+            yield number, bare
+
+
+def refuse(source: str, line: int, problem: str) -> NoReturn:
+    raise InputError(f"{source}:{line}: {problem}")

@@ -1,4 +1,11 @@
-"""How much of the simulated time rests on models used outside the ranges in which they were fitted."""
+"""How far a prediction may be trusted: one statement, which all commands show and decide by.
+
+It rests on how much of the simulated time comes from models used outside of the ranges in which they were fitted, and
+on how uncertain the predicted time is for that. The latter is simulated: runs that draw the errors of extrapolation
+and nothing else, against the same runs without them. Shares of the time do not tell it. Waiting dilutes a share of the
+time of all ranks, and a panel in which one column of ranks is extrapolated while all others wait for it may be a
+hundredth of the computing and a third of the time.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

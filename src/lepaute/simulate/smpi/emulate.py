@@ -19,6 +19,7 @@ from lepaute.simulate.engine import SimulatedRun
 from lepaute.simulate.machine.core import wiring
 from lepaute.simulate.machine.mapping import Mapping
 from lepaute.simulate.machine.population import with_network_of_run
+from lepaute.simulate.smpi.building import calls_blas, check_program
 from lepaute.simulate.smpi.emulated_run import (
     LEAST_SHARE,
     EmulatedRun,
@@ -30,7 +31,6 @@ from lepaute.simulate.smpi.emulated_run import (
 )
 from lepaute.simulate.smpi.library import LIBRARY, RECORDER_VARIABLE, build_call_recorder, build_library, find_simgrid
 from lepaute.simulate.smpi.process import Limits, OwnLines, run_watched, why_it_failed
-from lepaute.simulate.smpi.program import calls_blas, check_program
 from lepaute.simulate.smpi.request import Computing, Files, Folding, check_copies, check_limits, request_text
 from lepaute.simulate.smpi.warnings import network_warnings
 from lepaute.simulate.tracing import nodes_of

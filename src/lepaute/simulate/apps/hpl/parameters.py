@@ -4,7 +4,7 @@ A field carries what is known of it: default, help, bounds and choices (kit/opti
 names in HPL's report (`Dat`). The command line, HPL.dat, HPL.out, the JSON and the mapping to both engines follow.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from lepaute.kit.hpl_output import flop_count
 from lepaute.kit.notebook import changed_fields
-from lepaute.kit.options import check_fields, option, word_of
+from lepaute.kit.options import check_fields, flag_of, option, word_of
 from lepaute.kit.quantities import whole_of
 from lepaute.simulate.application import GFLOPS, Application, Files, Rate
 from lepaute.simulate.apps.hpl import work
-from lepaute.simulate.apps.hpl.files import HplFiles
 from lepaute.simulate.machine.mapping import thinned
 
 if TYPE_CHECKING:
+    from lepaute.simulate.prediction.prediction import Prediction
     from lepaute.simulate.smpi.emulate import Options
 
 #: Words by HPL.dat's code, and what HPL's report calls them.
@@ -91,6 +91,54 @@ def whole(text: str, initial: Any = MISSING, dat: Dat | None = None, minimum: in
 def switch(text: str) -> bool:
     """0, 1, no or yes."""
     return word_of(text, tuple(SWITCH), "equil") == "yes"
+
+
+#: What to do where an option takes one value, and several were given.
+SEVERAL = "several go into an HPL.dat, of which --dat takes all combinations"
+
+
+@dataclass(frozen=True)
+class HplFiles(Files):
+    """HPL.dat and HPL.out."""
+
+    input_option: ClassVar[str] = "--dat"
+    several_in_file: ClassVar[str] = SEVERAL
+
+    dat: Path | None = field(
+        default=None, metadata=option("an HPL.dat: all its combinations, in the place of the options")
+    )
+    output: Path | None = field(default=None, metadata=option("results in the form of HPL.out", also=("-o",)))
+
+    @property
+    def decides(self) -> frozenset[str]:
+        return frozenset(name for name, _ in places())
+
+    @property
+    def inputs(self) -> list[Path | None]:
+        return [self.dat]
+
+    @property
+    def outputs(self) -> dict[str, Path | None]:
+        return {"--output": self.output}
+
+    def combinations(self, others: "Mapping[str, Any]") -> "list[Hpl] | None":
+        from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
+
+        return None if self.dat is None else read_hpl_dat(self.dat).combinations(**others)
+
+    def report(self, predictions: "Sequence[Prediction]") -> str | None:
+        from lepaute.simulate.apps.hpl.hpl_dat import HplDat, read_hpl_dat
+        from lepaute.simulate.apps.hpl.hpl_out import report
+
+        runs = [each.application for each in predictions if isinstance(each.application, Hpl)]
+        return report(HplDat.covering(runs) if self.dat is None else read_hpl_dat(self.dat), predictions)
+
+    def write(self, predictions: "Sequence[Prediction]") -> None:
+        from lepaute.kit.files import write_whole
+        from lepaute.simulate.apps.hpl.hpl_out import caveat_lines
+
+        if self.output is not None:
+            write_whole(self.output, f"{self.report(predictions) or ''}{caveat_lines(predictions)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,11 +318,7 @@ class Hpl(Application):
 
     @staticmethod
     def estimated_run_s(
-        applications: "Sequence[Hpl]",
-        runs: int,
-        cores: int,
-        measure: "Callable[..., float]",
-        fidelity: str = "full",
+        applications: "Sequence[Hpl]", runs: int, cores: int, measure: "Callable[..., float]", fidelity: str = "full"
     ) -> list[float] | None:
         return work.estimated_run_s(applications, runs, cores, measure, fidelity)
 
@@ -283,3 +327,8 @@ def places() -> list[tuple[str, Dat]]:
     """Field and place of each parameter that HPL.dat has, in the order of the file."""
     known = [(each.name, each.metadata.get(DAT)) for each in fields(Hpl)]
     return sorted(((name, dat) for name, dat in known if dat is not None), key=lambda place: place[1].line)
+
+
+def in_hpl_dat(option_name: str) -> bool:
+    """Whether an option, such as --nb, is a list in HPL.dat."""
+    return option_name in {flag_of(Hpl, name) for name, dat in places() if dat.several}

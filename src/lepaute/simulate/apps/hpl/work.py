@@ -1,4 +1,10 @@
-"""What simulating a run of HPL consists of, step by step: messages of the pivot exchanges, and everything else."""
+"""What simulating a run of HPL consists of, step by step, and how long it will take, estimated before it starts.
+
+The engine's time goes into the pivot exchanges of the panels, which it takes column by column, and into everything that
+a rank does once a step: row swaps, broadcasts, updates. Both are counted by formula. What one of each costs is measured
+here and now: some steps of the very run are simulated, on all its ranks, since an event costs the more the less of the
+state of all ranks fits into the caches.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
