@@ -13,8 +13,8 @@ import time
 
 from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, predict
-from lepaute.simulate import estimate as estimates
-from lepaute.simulate.predicting import expected_run_s
+from lepaute.simulate import tasks as estimates
+from lepaute.simulate.prediction.predicting import expected_run_s
 
 FACTOR = 1.5
 CASES = [

@@ -14,9 +14,9 @@ import time
 from lepaute.platform import load_platform
 from lepaute.simulate import Hpl
 from lepaute.simulate.conditions import Conditions
-from lepaute.simulate.machine import machine_of
-from lepaute.simulate.mapping import Mapping
-from lepaute.simulate.native import Native
+from lepaute.simulate.machine.core import machine_of
+from lepaute.simulate.machine.mapping import Mapping
+from lepaute.simulate.native import Native, simulate
 
 GRIDS = [(1, 1), (8, 8), (32, 32), (64, 64), (128, 147), (256, 294)]
 NB = 1024
@@ -49,7 +49,7 @@ def bytes_of(hpl: Hpl, platform) -> int:
     """engine_bytes of 5 steps."""
     layers = Conditions(platform).layers.to_core()
     cores = Mapping().cores(platform, hpl.ranks)
-    return hpl.simulate(machine_of(platform), layers, cores, 1, trial_steps=4).engine_bytes
+    return simulate(hpl, machine_of(platform), layers, cores, 1, trial_steps=4).engine_bytes
 
 
 if __name__ == "__main__":

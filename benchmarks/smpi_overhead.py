@@ -31,12 +31,12 @@ from lepaute.platform import Platform, load_platform  # noqa: E402
 from lepaute.platform.io import override  # noqa: E402
 from lepaute.platform.simgrid import export_xml, host_name  # noqa: E402
 from lepaute.simulate import Layers  # noqa: E402
-from lepaute.simulate.smpi.compilers import compilers  # noqa: E402
+from lepaute.simulate.smpi.building import compilers  # noqa: E402
 from lepaute.simulate.smpi.emulate import Options, emulate_run  # noqa: E402
 from lepaute.simulate.smpi.emulated_run import value_in  # noqa: E402
+from lepaute.simulate.smpi.library import find_simgrid  # noqa: E402
 from lepaute.simulate.smpi.process import Limits, run_watched  # noqa: E402
 from lepaute.simulate.smpi.request import Folding  # noqa: E402
-from lepaute.simulate.smpi.simgrid import find_simgrid  # noqa: E402
 
 P, Q = 8, 8
 CASES = ((2048, 32, 40), (8192, 64, 20), (32768, 128, 5))  # N, NB, times: from many messages to much memory

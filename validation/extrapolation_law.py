@@ -48,7 +48,7 @@ from lepaute.errors import FitError
 from lepaute.fit.kernels.kernel_fit import FittedKernel, fit_kernel, representative
 from lepaute.fit.observations.calls import PROBE, Calls, calls_by_kernel, glue_calls, pooled_observations
 from lepaute.measure.probes import build_probes
-from lepaute.simulate.machine import bounds
+from lepaute.simulate.machine.core import bounds
 
 BLOCK_SIZES = (16, 32, 64, 96, 128, 192, 256, 512)
 BLOCKS, ROWS, MOST_N = 8, 16, (4000, 7000)

@@ -63,7 +63,7 @@ from support.report import finish
 from lepaute.fit.population.coefficients import Coefficients, read_coefficients
 from lepaute.fit.population.generative import Generative, generative
 from lepaute.platform.population import Population
-from lepaute.simulate.population import scaled
+from lepaute.simulate.machine.population import scaled
 
 STUDY, RECOVERY = "generative", "generative_recovery"
 STATES = {
@@ -247,7 +247,7 @@ def shapes(data: dict[str, Coefficients], fits: dict[str, Generative]) -> list[t
 
 def drawing(data: dict[str, Coefficients], fits: dict[str, Generative]) -> object:
     """Observed and synthetic data of each state, seed 1."""
-    from lepaute.simulate.population import drawn_nodes
+    from lepaute.simulate.machine.population import drawn_nodes
 
     shown = {}
     for state, one in data.items():

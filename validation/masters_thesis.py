@@ -55,7 +55,7 @@ from support.report import finish
 
 import lepaute
 from lepaute import Hpl, Platform
-from lepaute.simulate.mapping import Mapping
+from lepaute.simulate.machine.mapping import Mapping
 
 STUDY = "masters_thesis"
 NODES, SWITCHES, FLOPS, LINK_BPS, LATENCY_S = 512, 16, 1e9, 10e9 / 8, 24e-6

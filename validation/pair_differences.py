@@ -39,7 +39,7 @@ from support.replicates import read_replicates
 from support.report import finish
 
 from lepaute import Hpl
-from lepaute.simulate.transfer import Transfer
+from lepaute.simulate.conditions import Transfer
 from lepaute.study.difference import difference
 from lepaute.study.evaluation import Outcome, Point, Trial
 

@@ -26,9 +26,9 @@ from collections.abc import Iterator
 
 from lepaute.platform import load_platform
 from lepaute.simulate import Hpl
-from lepaute.simulate.fidelity import sampling_sd
-from lepaute.simulate.predicting import simulate_one
-from lepaute.simulate.run import SimulatedRun
+from lepaute.simulate.engine import SimulatedRun
+from lepaute.simulate.prediction.parts import sampling_sd
+from lepaute.simulate.prediction.predicting import simulate_one
 
 Configuration = tuple[str, Hpl]
 SETS: dict[str, tuple[Configuration, ...]] = {

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from oracles.emulated import HEAD, Said, build, command, compiler_folder, dgemm_s, tiny, tiny_text
 
+from lepaute.simulate.smpi.building import other_mpi_of
 from lepaute.simulate.smpi.emulate import Options, emulate_run
-from lepaute.simulate.smpi.program import other_mpi_of
 
 pytestmark = pytest.mark.machine
 

@@ -14,7 +14,7 @@ import pytest
 from oracles.emulated import HEAD, Said, build, command, compiler_folder, emulations, left_behind, tiny_text
 from support_limits import HANG_S, wait_until
 
-from lepaute.simulate.smpi.simgrid import find_simgrid
+from lepaute.simulate.smpi.library import find_simgrid
 
 pytestmark = pytest.mark.machine
 

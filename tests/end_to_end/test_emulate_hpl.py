@@ -12,7 +12,7 @@ from lepaute.measure.hpl_source import SHA256, unpack_source
 from lepaute.platform import load_platform, override
 from lepaute.simulate import Layers, predict
 from lepaute.simulate.apps.hpl.emulation import build_hpl_smpi
-from lepaute.simulate.smpi.engine import Smpi
+from lepaute.simulate.smpi.emulate import Smpi
 from lepaute.trace import read_trace
 
 pytestmark = [

@@ -8,8 +8,8 @@ from oracles.recorded_hpl import MPIRUN, lepaute
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.mpi_library import find_library
-from lepaute.simulate.smpi.compilers import compilers
-from lepaute.simulate.smpi.simgrid import find_simgrid
+from lepaute.simulate.smpi.building import compilers
+from lepaute.simulate.smpi.library import find_simgrid
 from lepaute.trace import Trace, read_trace
 from lepaute.trace.breakdown import breakdown_of
 from lepaute.trace.compare import compare_traces

@@ -14,7 +14,7 @@ import pytest
 from support_limits import HANG_S
 
 from lepaute.cli.main import main
-from lepaute.simulate import estimate
+from lepaute.simulate import tasks as estimate
 
 DAT = Path(__file__).parents[1] / "data" / "hpl_dat" / "HPL.dat"
 

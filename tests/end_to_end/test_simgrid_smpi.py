@@ -12,7 +12,7 @@ from lepaute.platform import Platform, load_platform, override
 from lepaute.platform.io import parse_platform
 from lepaute.platform.schema import Segment
 from lepaute.platform.simgrid import export_xml, host_name
-from lepaute.simulate.topology import core_topology, wiring
+from lepaute.simulate.machine.core import core_topology, wiring
 
 pytestmark = [
     pytest.mark.machine,

@@ -6,7 +6,7 @@ Whoever means to change them writes the new figures here, and says in the change
 from lepaute.platform import load_platform, override
 from lepaute.platform.populations import population_of
 from lepaute.simulate import Hpl, predict
-from lepaute.simulate.synthesis import synthesize
+from lepaute.simulate.machine.synthesis import synthesize
 
 HPL = Hpl(n=6000, nb=128, p=4, q=16)
 FIRST = (6.628560122069975e-11, 2.346583167550724e-06, 1.9560801454464317e-12)

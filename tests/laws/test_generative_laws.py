@@ -10,7 +10,7 @@ from population.simulated import dahu_like, simulated
 from lepaute.fit.population.coefficients import TERMS, Coefficients, coefficients_of_table
 from lepaute.fit.population.generative import Generative, generative
 from lepaute.platform.population import Population
-from lepaute.simulate.population import drawn_day, drawn_nodes, drawn_scales, scaled
+from lepaute.simulate.machine.population import drawn_day, drawn_nodes, drawn_scales, scaled
 from lepaute.stats.cholesky import lower_factor
 
 few = settings(max_examples=8)

@@ -4,7 +4,7 @@ import pytest
 
 from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, Layers, Mapping, predict
-from lepaute.simulate.mapping import Slot
+from lepaute.simulate.machine.mapping import Slot
 
 NOTHING_DRAWN = Layers.only()
 NODES = 32

@@ -196,7 +196,7 @@ def test_no_fortran_entry_charges_twice_or_what_is_no_cost_and_every_info_is_zer
             assert all(math.isfinite(value) and value >= 0 for value in values), (member.name, values)
         if "info" in arguments.buffers:
             assert list(arguments.buffers["info"][:2]) == [0, 77], member.name
-        lets = {name for name, _ in member.block.lets}  # such as the number of rows from k1 to k2
+        lets = set(member.block.lets)  # such as the number of rows from k1 to k2
         assert charges or integers != (1, 9) or lets & set(member.block.needs or ()), member.name
 
 

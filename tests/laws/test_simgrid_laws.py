@@ -10,7 +10,7 @@ from lepaute.platform.schema import Costs, Loopback, Network, NodeLink, Nodes, P
 from lepaute.platform.simgrid import export_xml, import_xml
 from lepaute.platform.simgrid.quantities import numbers
 from lepaute.platform.topology import CableModel, Limiters
-from lepaute.simulate.topology import wiring
+from lepaute.simulate.machine.core import wiring
 
 PROTOCOLS = ("eager", "detached", "rendezvous")
 latencies = st.one_of(st.just(0.0), st.floats(1e-9, 1e-2))

@@ -5,7 +5,7 @@ import pytest
 
 from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, Prediction, predict
-from lepaute.simulate.apps.hpl.tracing import edge_ranks, rows_of
+from lepaute.simulate.apps.hpl.work import edge_ranks, rows_of
 from lepaute.simulate.tracing import CATEGORIES, MOST_ROWS, TraceRequest
 from lepaute.trace import read_trace, write_trace
 from lepaute.trace.breakdown import split

@@ -14,7 +14,7 @@ from lepaute.platform import load_platform
 from lepaute.platform.data_sheet import DataSheet, platform_from
 from lepaute.platform.io import dump_platform
 from lepaute.simulate import Hpl, predict_all
-from lepaute.simulate.sweep import Sweep
+from lepaute.simulate.prediction.sweep import Sweep
 
 SMALL = Path(__file__).parent.parent / "data" / "platforms" / "small.yaml"
 N, RUNS = 3000, 5

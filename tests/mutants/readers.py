@@ -82,7 +82,7 @@ def _read_platform(path: Path) -> None:
     from lepaute.platform import load_platform
     from lepaute.platform.io import parse_platform, platform_text
     from lepaute.platform.summary import summary
-    from lepaute.simulate.topology import core_topology
+    from lepaute.simulate.machine.core import core_topology
 
     platform = load_platform(path)
     summary(platform)
@@ -143,14 +143,14 @@ def _rankfiles() -> list[bytes]:
 
 def _read_hostfile(path: Path) -> None:
     from lepaute.platform import load_platform
-    from lepaute.simulate.hostfile import read_hostfile
+    from lepaute.simulate.machine.mapping import read_hostfile
 
     read_hostfile(path, load_platform("dahu"))
 
 
 def _read_rankfile(path: Path) -> None:
     from lepaute.platform import load_platform
-    from lepaute.simulate.hostfile import read_rankfile
+    from lepaute.simulate.machine.mapping import read_rankfile
 
     read_rankfile(path, load_platform("dahu"))
 
@@ -268,8 +268,8 @@ def _changed_trace(rng: random.Random, data: bytes, others: list[bytes]) -> tupl
 def _read_trace(path: Path) -> None:
     from lepaute.trace import read_trace
     from lepaute.trace.breakdown import breakdown_of
-    from lepaute.trace.describe import description
-    from lepaute.trace.perfetto import events
+    from lepaute.trace.report import description
+    from lepaute.trace.viewers import events
 
     trace = read_trace(path)
     description(trace)

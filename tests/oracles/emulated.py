@@ -15,7 +15,7 @@ from lepaute.errors import EnvironmentProblem
 from lepaute.kit.command import run_command
 from lepaute.platform import Platform
 from lepaute.platform.io import parse_platform
-from lepaute.simulate.smpi.compilers import compilers
+from lepaute.simulate.smpi.building import compilers
 
 # Four nodes of four cores; dgemm takes 1 us and 0.1 ns an operation, without noise.
 TINY = """

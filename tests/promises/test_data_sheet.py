@@ -10,7 +10,7 @@ from lepaute.platform.network_model import Segment
 from lepaute.platform.scaling import scaled
 from lepaute.simulate import Layers
 from lepaute.simulate.apps.hpl.parameters import Hpl
-from lepaute.simulate.predicting import predict
+from lepaute.simulate.prediction.predicting import predict
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ import pytest
 from lepaute.platform import load_platform, override
 from lepaute.platform.cpu_factors import with_cpu_factors
 from lepaute.simulate import Hpl, predict
-from lepaute.simulate.node_cost import CpuFactors, node_cost
+from lepaute.simulate.prediction.node_cost import CpuFactors, node_cost
 from lepaute.watch.node_state import NodeState, node_state
 
 SMALL = load_platform(Path(__file__).parent.parent / "data" / "platforms" / "small.yaml")

@@ -13,7 +13,7 @@ from scipy import stats
 
 from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, Layers, predict, predict_all
-from lepaute.simulate.comparing import may_be_as_fast
+from lepaute.simulate.prediction.comparing import may_be_as_fast
 
 GRIDS = ((1, 6), (3, 4), (5, 4), (4, 6), (2, 8), (7, 7), (1, 2), (2, 3), (5, 11), (7, 5))
 PLATFORMS = ("dahu", "dahu-2019-10", "stampede-like")

@@ -15,9 +15,8 @@ from lepaute.errors import InputError
 from lepaute.kit.options import option, options_of
 from lepaute.simulate.application import Application
 from lepaute.simulate.apps import APPLICATIONS, application_class
-from lepaute.simulate.core_program import core_parameters
-from lepaute.simulate.native import Native
-from lepaute.simulate.smpi.engine import Smpi
+from lepaute.simulate.native import Native, core_parameters
+from lepaute.simulate.smpi.emulate import Smpi
 from lepaute.simulate.tracing import TraceRequest
 
 HPL = lp.Hpl(n=1500, p=2, q=3)

@@ -3,8 +3,8 @@
 import pytest
 
 from lepaute.platform import load_platform
-from lepaute.simulate.run import KernelUse
-from lepaute.simulate.warnings import kernel_warnings
+from lepaute.simulate.engine import KernelUse
+from lepaute.simulate.prediction.warnings import kernel_warnings
 
 
 def warnings_of(clipped: int) -> list[str]:

@@ -9,7 +9,7 @@ from lepaute.platform.io import load_platform
 from lepaute.platform.kernel_model import Noise
 from lepaute.platform.network_model import Network
 from lepaute.platform.schema import Segment
-from lepaute.simulate.machine import machine_of
+from lepaute.simulate.machine.core import machine_of
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from lepaute.errors import InputError
 from lepaute.platform import Platform, load_platform, override
 from lepaute.platform.data_sheet import DataSheet, platform_from
 from lepaute.simulate import Layers
-from lepaute.simulate.comparing import Difference
-from lepaute.simulate.shared_errors import what_narrows
+from lepaute.simulate.prediction.comparing import Difference, what_narrows
 
 SMALL = load_platform(Path(__file__).parent.parent / "data" / "platforms" / "small.yaml")
 HPL = lp.Hpl(n=600, nb=64, p=2, q=2)

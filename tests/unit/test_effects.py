@@ -13,9 +13,8 @@ from lepaute.cli.main import main
 from lepaute.cli.predict_text import summary
 from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, Prediction, predict
-from lepaute.simulate.effects import effects
-from lepaute.simulate.sweep import Sweep
-from lepaute.simulate.trust import Trust
+from lepaute.simulate.prediction.sweep import Sweep, effects
+from lepaute.simulate.prediction.trust import Trust
 
 #: Of each run, what the machine of its seed does to all times.
 DAYS = (0.9, 1.0, 1.1, 1.05, 0.95)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from lepaute.simulate.smpi.failures import OwnLines, why_it_failed
-from lepaute.simulate.smpi.process import Ended
+from lepaute.simulate.smpi.process import Ended, OwnLines, why_it_failed
 
 FINE = {"finished_ranks": 4, "aborted_rank": -1, "abort_code": 0, "exited_rank": -1, "exit_code": 0}
 DEADLOCK = "[0.000000] ./src/kernel/EngineImpl.cpp:718: [ker_engine/CRITICAL] Oops! Deadlock detected, some activities"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.simulate.smpi.limits import check_copies, check_limits, free_huge_bytes
+from lepaute.simulate.smpi.request import check_copies, check_limits, free_huge_bytes
 
 
 def system(root: Path, *, maps: int = 65530, overcommit: int = 0, available_kib: int = 16 << 20) -> Path:

@@ -9,9 +9,9 @@ from lepaute.cli.emulate import folding_of, private_of
 from lepaute.errors import InputError, SimulationError
 from lepaute.platform.io import parse_platform
 from lepaute.simulate import Layers
-from lepaute.simulate.machine import machine_of
-from lepaute.simulate.network_of_run import with_network_of_run
-from lepaute.simulate.smpi.compilers import _script, skip_flags
+from lepaute.simulate.machine.core import machine_of
+from lepaute.simulate.machine.population import with_network_of_run
+from lepaute.simulate.smpi.building import _script, skip_flags
 from lepaute.simulate.smpi.emulate import Keep, Options, settings_of
 from lepaute.simulate.smpi.emulated_run import value_in
 from lepaute.simulate.smpi.request import Files, Folding, Private, reference_sizes, request_text

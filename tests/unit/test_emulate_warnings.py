@@ -7,10 +7,9 @@ from oracles.emulated import tiny, tiny_text
 
 from lepaute.platform import override
 from lepaute.platform.io import parse_platform
-from lepaute.simulate.run import KernelUse, Sizes
+from lepaute.simulate.engine import KernelUse, Sizes
 from lepaute.simulate.smpi.emulate import Options
-from lepaute.simulate.smpi.emulated_run import EmulatedRun
-from lepaute.simulate.smpi.own_computing import OwnTimes, Slowdowns
+from lepaute.simulate.smpi.emulated_run import EmulatedRun, OwnTimes, Slowdowns
 from lepaute.simulate.smpi.warnings import network_warnings, program_warnings
 
 RUN = EmulatedRun(

@@ -10,7 +10,7 @@ from lepaute.platform.io import parse_platform, platform_text
 from lepaute.platform.schema import Power
 from lepaute.platform.summary import summary
 from lepaute.simulate import Hpl, Stencil, predict
-from lepaute.simulate.energy import energy_j
+from lepaute.simulate.prediction.predicting import energy_j
 
 POWER = Power(idle_W=100.0, computing_W=300.0, communicating_W=200.0)
 # A message takes half a second whatever its size; each call of dgemv takes 1 s, each of dtrsv 2 s, all else nothing.

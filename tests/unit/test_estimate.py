@@ -5,12 +5,19 @@ import pytest
 from lepaute.platform import load_platform
 from lepaute.platform.io import override
 from lepaute.simulate import Hpl, predict
-from lepaute.simulate.apps.hpl.estimate import EventCosts, estimated_run_s
-from lepaute.simulate.apps.hpl.work import exchange_messages, simulated_steps, work_of, work_of_run, work_of_steps
+from lepaute.simulate.apps.hpl.work import (
+    EventCosts,
+    estimated_run_s,
+    exchange_messages,
+    simulated_steps,
+    work_of,
+    work_of_run,
+    work_of_steps,
+)
 from lepaute.simulate.conditions import Conditions
-from lepaute.simulate.estimate import estimated_wall_s
-from lepaute.simulate.native import Native
-from lepaute.simulate.predicting import simulate_one
+from lepaute.simulate.native import Native, simulate
+from lepaute.simulate.prediction.predicting import simulate_one
+from lepaute.simulate.tasks import estimated_wall_s
 
 
 def test_an_exchange_has_the_messages_that_the_real_hpl_was_counted_to_send():
@@ -158,6 +165,6 @@ def test_the_messages_announced_are_those_of_a_trial():
     assert len(steps) == 6
     simulator = Native().on(Conditions(load_platform("dahu")))
     machine, cores = simulator._machine(hpl), simulator._core_of_rank(hpl)
-    counted = hpl.simulate(machine, simulator._layers, cores, 1, trial_steps=5).messages
+    counted = simulate(hpl, machine, simulator._layers, cores, 1, trial_steps=5).messages
     turns = len(steps) * hpl.ranks
     assert work_of_steps(hpl, steps, solve=False).events - turns == pytest.approx(counted, rel=0.05)

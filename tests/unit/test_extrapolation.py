@@ -13,7 +13,7 @@ from lepaute.fit.kernels.regions import Region
 from lepaute.fit.observations.calls import Calls
 from lepaute.simulate import Hpl
 from lepaute.simulate.apps.hpl.kernel_calls import kernel_calls
-from lepaute.simulate.machine import bounds, core_piece
+from lepaute.simulate.machine.core import bounds, core_piece
 
 N = 3000
 Ranges = Mapping[str, tuple[float, float]]

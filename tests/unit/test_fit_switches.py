@@ -8,7 +8,7 @@ from lepaute.fit.messages.distances import SwitchTree
 from lepaute.fit.messages.links import FittedLinks, MessageTables, fitted_links, network_model
 from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, Layers, Mapping, predict
-from lepaute.simulate.mapping import Slot
+from lepaute.simulate.machine.mapping import Slot
 
 LATENCY_S, RATE_BPS = 2e-6, 5e9
 

@@ -19,7 +19,7 @@ from lepaute.platform import load_platform, override
 from lepaute.platform.io import SHIPPED_FOLDER
 from lepaute.platform.simgrid import import_xml
 from lepaute.simulate import predict
-from lepaute.simulate.hostfile import hostfile_slots, rankfile_slots
+from lepaute.simulate.machine.mapping import hostfile_slots, rankfile_slots
 from lepaute.trace import read_trace
 
 DATA = Path(__file__).parents[1] / "data"

@@ -7,7 +7,7 @@ import pytest
 from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, predict_all
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat
-from lepaute.simulate.apps.hpl.hpl_out import parameter_lines, report, result_line, variant
+from lepaute.simulate.apps.hpl.hpl_out import parameter_lines, report, result_line
 
 # Printed by the real HPL 2.0 for N = 2000, NB = 128, 1 x 2, DEPTH 1, 2ring, RFACT right, NDIV 2, PFACT Crout, NBMIN 2.
 REAL_LINE = "WR12R2C2        2000   128     1     2               0.09              5.998e+01"
@@ -48,7 +48,7 @@ def test_a_line_of_results_has_the_columns_of_the_real_one():
     ],
 )
 def test_the_variant_is_encoded_as_hpl_prints_it(change, code):
-    assert variant(replace(Hpl(n=100), **change)) == code
+    assert replace(Hpl(n=100), **change).variant == code
 
 
 def test_the_parameters_are_listed_as_the_real_hpl_does():

@@ -15,8 +15,7 @@ from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.simulate import Hpl, predict_all
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat
-from lepaute.simulate.apps.hpl.hpl_out import real_report, report
-from lepaute.simulate.apps.hpl.hpl_results import parse_hpl_results, read_hpl_results
+from lepaute.simulate.apps.hpl.hpl_out import parse_hpl_results, read_hpl_results, real_report, report
 
 FILE = Path(__file__).parents[1] / "data/hpl_out/HPL.out"
 LINE = "WR12R2C2        2000   128     1     2               0.09              5.998e+01"

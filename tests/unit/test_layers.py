@@ -11,9 +11,8 @@ from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.platform import Platform, load_platform, override
 from lepaute.simulate import Hpl, Layers, Stencil, predict
-from lepaute.simulate.layers import layers_of
-from lepaute.simulate.parts import FREE_EVENTS, RUNS, Parts, are_free, part_names
-from lepaute.simulate.transfer import Transfer, read_transfer
+from lepaute.simulate.conditions import Transfer, layers_of, read_transfer
+from lepaute.simulate.prediction.parts import FREE_EVENTS, RUNS, Parts, are_free, part_names
 
 HPL = Hpl(n=1200, p=2, q=2)
 COMMAND = ("predict", "hpl", "-p", "dahu", "--n", "1200", "--grid", "2x2")

@@ -9,8 +9,16 @@ from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, Mapping, predict
-from lepaute.simulate.hostfile import hostfile_slots, rankfile_slots, read_hostfile, read_rankfile
-from lepaute.simulate.mapping import Slot, permuted, splitmix64, thinned
+from lepaute.simulate.machine.mapping import (
+    Slot,
+    hostfile_slots,
+    permuted,
+    rankfile_slots,
+    read_hostfile,
+    read_rankfile,
+    splitmix64,
+    thinned,
+)
 
 
 def slots_of(nodes_and_cores):

@@ -8,8 +8,8 @@ from lepaute import _core
 from lepaute.platform import dump_platform, load_platform, override
 from lepaute.platform.schema import Platform
 from lepaute.simulate import Hpl, Layers, Mapping, predict
-from lepaute.simulate.machine import machine_of
-from lepaute.simulate.mapping import Slot
+from lepaute.simulate.machine.core import machine_of
+from lepaute.simulate.machine.mapping import Slot
 
 HPL = Hpl(n=2000, nb=128, p=2, q=2)
 ACROSS = Mapping(slots=tuple(Slot(rank, 0) for rank in range(4)), source="the test")

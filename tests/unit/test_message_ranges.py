@@ -4,7 +4,7 @@ import pytest
 
 from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, Mapping, Stencil, predict
-from lepaute.simulate.mapping import Slot
+from lepaute.simulate.machine.mapping import Slot
 
 HPL = Hpl(n=2000, nb=128, p=2, q=2)
 #: The rows of the grid on a node each: pivots cross nodes, panels do not.

@@ -10,9 +10,8 @@ from lepaute.errors import InputError
 from lepaute.platform import Platform, load_platform, override
 from lepaute.platform.cpu_factors import with_cpu_factors
 from lepaute.simulate import Hpl, predict
-from lepaute.simulate.apps.hpl.grids import grids_within
-from lepaute.simulate.machine import per_cpu_coefficients
-from lepaute.simulate.node_cost import CpuFactors, node_cost
+from lepaute.simulate.machine.core import per_cpu_coefficients
+from lepaute.simulate.prediction.node_cost import CpuFactors, grids_within, node_cost
 
 SMALL = load_platform(Path(__file__).parent.parent / "data" / "platforms" / "small.yaml")
 HPL = Hpl(n=300, nb=32, p=2, q=2)

@@ -9,8 +9,8 @@ from oracles.emulated import tiny
 from lepaute.cli.predict_text import readable, summary
 from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, Stencil, predict
-from lepaute.simulate.outside_ranges import outside_ranges
-from lepaute.simulate.run import KernelUse, Sizes
+from lepaute.simulate.engine import KernelUse, Sizes
+from lepaute.simulate.prediction.trust import outside_ranges
 from lepaute.simulate.tracing import TraceRequest
 
 HPL = Hpl(n=1500, nb=64, p=2, q=2)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from oracles.emulated import tiny
 
-from lepaute.simulate.smpi.own_computing import (
+from lepaute.simulate.smpi.emulated_run import (
     FEWEST_INTERVALS,
     OwnTimes,
     Place,

@@ -13,8 +13,8 @@ from lepaute.platform.evaluation import mean_s
 from lepaute.platform.plausibility import implausible, unmodelled
 from lepaute.platform.scaling import SCALED_RELATIVE_SD, UPDATE, dgemm_rate
 from lepaute.simulate.apps.hpl.parameters import Hpl
-from lepaute.simulate.machine import KERNELS
-from lepaute.simulate.predicting import predict
+from lepaute.simulate.machine.core import KERNELS
+from lepaute.simulate.prediction.predicting import predict
 
 OPTIONS = {
     "--nodes": "16",

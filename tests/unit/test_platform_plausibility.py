@@ -8,7 +8,7 @@ from lepaute.cli.main import main
 from lepaute.platform import load_platform, override, shipped_names
 from lepaute.platform.plausibility import implausible
 from lepaute.simulate.apps.hpl.parameters import Hpl
-from lepaute.simulate.predicting import predict
+from lepaute.simulate.prediction.predicting import predict
 
 SMALL = Path(__file__).parent.parent / "data" / "platforms" / "small.yaml"
 BASE = override(load_platform(SMALL), {"kernels[0].pieces[1].per_cpu": "null"})

@@ -5,7 +5,7 @@ import pytest
 from lepaute.errors import InputError
 from lepaute.platform import load_platform, override, shipped_names
 from lepaute.platform.populations import population_of
-from lepaute.simulate.synthesis import synthesize
+from lepaute.simulate.machine.synthesis import synthesize
 
 DAHU = load_platform("dahu")
 

@@ -6,7 +6,7 @@ from lepaute.platform import Platform, load_platform, shipped_names
 from lepaute.platform.evaluation import mean_s
 from lepaute.platform.plausibility import unmodelled
 from lepaute.platform.scaling import UPDATE, dgemm_rate
-from lepaute.simulate.machine import KERNELS
+from lepaute.simulate.machine.core import KERNELS
 
 #: Not of HPL, or what a run of it pays once.
 UNNEEDED = frozenset({"sweep", "first_touch"})

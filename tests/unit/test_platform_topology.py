@@ -11,8 +11,7 @@ from lepaute.platform import load_platform, override, shipped_names
 from lepaute.platform.io import parse_platform, platform_text
 from lepaute.platform.schema import Platform
 from lepaute.platform.topology import switch_counts, topology_lines
-from lepaute.simulate.machine import machine_of
-from lepaute.simulate.topology import core_topology
+from lepaute.simulate.machine.core import core_topology, machine_of
 
 SMALL = Path(__file__).parent.parent / "data" / "platforms" / "small.yaml"
 

@@ -12,7 +12,7 @@ from lepaute.platform import Platform, load_platform, override
 from lepaute.platform.io import parse_platform, platform_text, with_population
 from lepaute.platform.populations import POPULATION_OF, population_of
 from lepaute.simulate import Hpl, Layers, predict
-from lepaute.simulate.population import drawn_alike, drawn_day, drawn_nodes, drawn_scales, on_its_day, scaled
+from lepaute.simulate.machine.population import drawn_alike, drawn_day, drawn_nodes, drawn_scales, on_its_day, scaled
 
 #: As it is without populations: sections that are null do not count.
 DAHU_SHA256 = "c4abf776bccbc73c56183ec36f165b6a8b53d46df70d5db6e1378e51224da4e6"

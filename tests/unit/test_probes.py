@@ -16,7 +16,7 @@ from lepaute.errors import EnvironmentProblem
 from lepaute.kit import command
 from lepaute.kit.mpi_launcher import binding_works, find_launcher
 from lepaute.measure import probes, toolchain
-from lepaute.simulate.apps.hpl.hpl_results import read_hpl_results
+from lepaute.simulate.apps.hpl.hpl_out import read_hpl_results
 from lepaute.simulate.apps.hpl.parameters import Hpl
 
 pytestmark = pytest.mark.machine

@@ -9,8 +9,8 @@ from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.simulate import Hpl, predict, predict_all
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat
-from lepaute.simulate.plot import plot_scaling
-from lepaute.simulate.scaling import scaling
+from lepaute.simulate.prediction.plot import plot_scaling
+from lepaute.simulate.prediction.sweep import scaling
 
 GRIDS = ((1, 1), (1, 2), (2, 2), (4, 1))
 WORDS = ("predict", "hpl", "-p", "dahu", "--n", "3000", "--runs", "3", "--grid")

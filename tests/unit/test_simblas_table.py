@@ -6,10 +6,9 @@ import pytest
 from simblas_recorder import table
 
 from lepaute.errors import InputError
-from lepaute.simulate.machine import KERNELS
+from lepaute.simulate.machine.core import KERNELS
 from lepaute.simulate.smpi.entries import generate, members_of
-from lepaute.simulate.smpi.expressions import parse_expression
-from lepaute.simulate.smpi.routines import read_routines, rows
+from lepaute.simulate.smpi.routines import parse_expression, read_routines, rows
 
 GOOD = """\
 arguments letter  side

@@ -10,7 +10,7 @@ from lepaute.errors import InputError, LepauteError
 from lepaute.platform import load_platform
 from lepaute.platform.simgrid import import_xml
 from lepaute.platform.simgrid.quantities import bandwidth_Bps, time_s
-from lepaute.simulate.topology import core_topology
+from lepaute.simulate.machine.core import core_topology
 
 DATA = Path(__file__).parent.parent / "data" / "simgrid"
 EFFECTIVE = json.loads((DATA / "effective.json").read_text())

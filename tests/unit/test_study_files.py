@@ -142,7 +142,7 @@ def test_a_lag_and_a_transfer_layer_are_those_of_predict(tmp_path: Path) -> None
     import lepaute as lp
     from lepaute.platform import dump_platform, load_platform
     from lepaute.platform.io import with_values
-    from lepaute.simulate.transfer import read_transfer
+    from lepaute.simulate.conditions import read_transfer
     from lepaute.study.running import run_study
 
     drift = {"days.drift": {"slope_per_s": 1e-7, "span_s": 600.0, "common_relative_sd": 0.0}}

@@ -13,10 +13,10 @@ from lepaute.cli.predict_text import summary
 from lepaute.platform import load_platform
 from lepaute.platform.data_sheet import DataSheet, platform_from
 from lepaute.simulate import Difference, Hpl, Layers, Prediction, difference, predict, predict_all
-from lepaute.simulate.comparing import may_be_as_fast
-from lepaute.simulate.plot import plot_sweep, quantity_axis
-from lepaute.simulate.sweep import Sweep, calibration_of, speed
-from lepaute.simulate.warnings import caveats
+from lepaute.simulate.prediction.comparing import may_be_as_fast
+from lepaute.simulate.prediction.plot import plot_sweep, quantity_axis
+from lepaute.simulate.prediction.sweep import Sweep, calibration_of, speed
+from lepaute.simulate.prediction.warnings import caveats
 
 #: dgemm of `dahu` was fitted for k = 128, 256 and 512.
 BLOCK_SIZES = (16, 32, 64, 128, 256, 512)
@@ -252,8 +252,8 @@ def width(found: Difference) -> float:
 def test_the_picture_of_a_sweep_marks_the_best_and_has_numbers_on_its_axis(sweep, tmp_path, monkeypatch):
     figures: list[Figure] = []
     monkeypatch.setattr(Figure, "savefig", lambda self, *_words, **_options: figures.append(self))
-    monkeypatch.setattr("lepaute.simulate.plot.MOST_LINES", 4)
-    monkeypatch.setattr("lepaute.simulate.plot.whole_file", nullcontext)
+    monkeypatch.setattr("lepaute.simulate.prediction.plot.MOST_LINES", 4)
+    monkeypatch.setattr("lepaute.simulate.prediction.plot.whole_file", nullcontext)
     plot_sweep(sweep, tmp_path / "sweep.png")
     (axes,) = figures[0].axes
     figures[0].draw_without_rendering()

@@ -16,8 +16,8 @@ from lepaute.platform.populations import population_of
 from lepaute.platform.resizing import topology_for
 from lepaute.platform.schema import Topology
 from lepaute.simulate import Hpl, predict
-from lepaute.simulate.population import on_its_day
-from lepaute.simulate.synthesis import synthesize
+from lepaute.simulate.machine.population import on_its_day
+from lepaute.simulate.machine.synthesis import synthesize
 
 DAHU = load_platform("dahu")
 

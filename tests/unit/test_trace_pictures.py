@@ -17,8 +17,8 @@ from lepaute.trace.breakdown import breakdown_of
 from lepaute.trace.compare import compare_traces
 from lepaute.trace.compare_report import plot_comparison
 from lepaute.trace.gantt import Window, _binned, _messages_in, plot_gantt
-from lepaute.trace.perfetto import events, write_perfetto
 from lepaute.trace.report import plot_breakdown
+from lepaute.trace.viewers import events, write_perfetto
 
 
 def is_png(path: Path) -> bool:

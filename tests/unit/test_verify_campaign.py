@@ -13,7 +13,7 @@ import pytest
 from lepaute.errors import InputError
 from lepaute.measure.machine_load import Load
 from lepaute.simulate import Hpl, Prediction, Run
-from lepaute.simulate.prediction import SimulationFigures
+from lepaute.simulate.prediction.prediction import SimulationFigures
 from lepaute.verify.campaign import Case, Plan, run_cases
 from lepaute.verify.comparison import compare, one_sided, run_table, sentence
 from lepaute.verify.disturbance import RankLoad

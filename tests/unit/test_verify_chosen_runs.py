@@ -7,7 +7,7 @@ import pytest
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure.machine_load import Load
 from lepaute.simulate import Hpl, Prediction, Run
-from lepaute.simulate.prediction import SimulationFigures
+from lepaute.simulate.prediction.prediction import SimulationFigures
 from lepaute.verify.campaign import Plan
 from lepaute.verify.chosen_runs import ChosenRuns, chosen_runs
 from lepaute.verify.disturbance import RankLoad

@@ -17,7 +17,7 @@ from lepaute.measure.sentinel import Guard, call_seconds, calls_of, duration_of,
 from lepaute.platform import load_platform, override
 from lepaute.platform.schema import Sentinel
 from lepaute.simulate import Hpl, Prediction, Run
-from lepaute.simulate.prediction import SimulationFigures
+from lepaute.simulate.prediction.prediction import SimulationFigures
 from lepaute.verify.campaign import Case, Plan, RecordedRun, run_cases
 from lepaute.verify.comparison import compare, run_table, sentence_without_drift
 from lepaute.verify.disturbance import sentinel_disturbances

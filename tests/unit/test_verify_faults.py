@@ -64,7 +64,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("lepaute.verify.campaign.disturbances", lambda *_loads: ())
     monkeypatch.setattr("lepaute.cli.verify_site.kernels_here", lambda _blas: (None, None))
     # Loaded here once for all forks; the picture, which takes most of the time, has tests of its own.
-    for module in ("lepaute.simulate.predicting", "lepaute.platform", "pandas"):
+    for module in ("lepaute.simulate.prediction.predicting", "lepaute.platform", "pandas"):
         import_module(module)
     monkeypatch.setattr("lepaute.verify.plot.plot", lambda _table, _runs, path, _title: path.write_bytes(b"PNG"))
     return folder

@@ -8,7 +8,7 @@ from support.goals import markdown
 
 from lepaute.fit.population.generative import Generative
 from lepaute.platform.population import Group, Population
-from lepaute.simulate.population import drawn_day, drawn_nodes, drawn_scales
+from lepaute.simulate.machine.population import drawn_day, drawn_nodes, drawn_scales
 from population.levels import Level
 from population.two_sample import p_values
 

@@ -10,7 +10,7 @@ from lepaute import _core
 from lepaute.platform import load_platform
 from lepaute.platform.populations import population_of
 from lepaute.platform.schema import Drift
-from lepaute.simulate.population import drawn_scales
+from lepaute.simulate.machine.population import drawn_scales
 from lepaute.stats.intervals import prediction_interval
 
 SAMPLES, RUNS, NODES = 5000, 10, 2000

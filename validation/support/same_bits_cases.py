@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lepaute.platform import load_platform, override
-from lepaute.simulate.machine import machine_of
+from lepaute.simulate.machine.core import machine_of
 
 SEEDS = (1, 2, 3)
 #: Ranks are dealt to so many nodes in turn, so that messages stay on a node, leave it, and share its link.

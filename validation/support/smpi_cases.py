@@ -15,12 +15,12 @@ from lepaute.platform.simgrid import export_xml, holds_loopback
 from lepaute.simulate import Layers, predict
 from lepaute.simulate.apps.hpl.emulation import hpl_arguments
 from lepaute.simulate.apps.hpl.parameters import BROADCASTS, SWAPS
-from lepaute.simulate.mapping import Mapping
-from lepaute.simulate.smpi.engine import Smpi
+from lepaute.simulate.machine.core import wiring
+from lepaute.simulate.machine.mapping import Mapping
+from lepaute.simulate.smpi.emulate import Smpi
 from lepaute.simulate.smpi.library import build_library
 from lepaute.simulate.smpi.process import Limits
 from lepaute.simulate.smpi.request import Files, Folding, request_text
-from lepaute.simulate.topology import wiring
 
 PLATFORM = "dahu-2020-01"
 #: What SMPI does: shares times factors, and one state for all messages.

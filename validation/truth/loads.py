@@ -17,8 +17,8 @@ from lepaute.design import dgemm_design, hpl_step_design
 from lepaute.fit.kernels.polynomial import design_matrix
 from lepaute.platform import Platform
 from lepaute.simulate import Hpl, predict
-from lepaute.simulate.mapping import Mapping as Placement
-from lepaute.simulate.mapping import Slot as Place
+from lepaute.simulate.machine.mapping import Mapping as Placement
+from lepaute.simulate.machine.mapping import Slot as Place
 from truth.calibration import (
     CLOCK_S,
     MOST_N,

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lepaute.simulate.effects import effects
+from lepaute.simulate.prediction.sweep import effects
 
 if TYPE_CHECKING:
-    from lepaute.simulate.effects import Effect, Parameter
-    from lepaute.simulate.prediction import Prediction
+    from lepaute.simulate.prediction.prediction import Prediction
+    from lepaute.simulate.prediction.sweep import Effect, Parameter
 
 #: Values of a parameter that are named besides the best; lines are broken between them.
 MOST_VALUES = 8

@@ -115,11 +115,10 @@ def program(
     from lepaute.kit.printable import unfiltered
     from lepaute.platform import load_platform
     from lepaute.simulate import Program, predict_all
-    from lepaute.simulate.plot import plot_scaling
-    from lepaute.simulate.scaling import scaling
+    from lepaute.simulate.prediction.plot import plot_scaling
+    from lepaute.simulate.prediction.sweep import scaling
     from lepaute.simulate.smpi.building import build_program, program_in
-    from lepaute.simulate.smpi.emulate import Options
-    from lepaute.simulate.smpi.engine import Smpi
+    from lepaute.simulate.smpi.emulate import Options, Smpi
     from lepaute.simulate.smpi.process import Limits
 
     if computing not in ("none", "measured"):
@@ -191,7 +190,7 @@ app.command()(hpl)
 @app.command("compilers")
 def print_compilers() -> None:
     """Prints the folder of mpicc, mpicxx and mpif90 that build programs for emulation: put it first on PATH."""
-    from lepaute.simulate.smpi.compilers import compilers
+    from lepaute.simulate.smpi.building import compilers
 
     print(compilers())
 

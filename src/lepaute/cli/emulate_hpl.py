@@ -22,7 +22,7 @@ from lepaute.cli.simulation_options import (
     platform_of,
 )
 from lepaute.simulate.apps.hpl import Hpl
-from lepaute.simulate.apps.hpl.files import HplFiles
+from lepaute.simulate.apps.hpl.parameters import HplFiles
 
 
 @with_options_of(HplFiles, "files", leave_out=("output",))
@@ -55,7 +55,7 @@ def hpl(
     from lepaute.platform import load_platform
     from lepaute.simulate import predict_all
     from lepaute.simulate.apps.hpl.emulation import START_S, build_hpl_smpi
-    from lepaute.simulate.smpi.engine import Smpi
+    from lepaute.simulate.smpi.emulate import Smpi
     from lepaute.simulate.smpi.process import Limits
 
     inputs = [platform, *files.inputs, *placement.inputs, *uncertainty.inputs]

@@ -19,7 +19,7 @@ MOST_ROUTINES = 6
 def readable(prediction: "Prediction") -> str:
     """Simulated time of a program, where it went, what had no model, what the simulation took."""
     from lepaute.simulate import Program
-    from lepaute.simulate.smpi.own_computing import LEAST_SHARE
+    from lepaute.simulate.smpi.emulated_run import LEAST_SHARE
 
     program, run = prediction.application, prediction.first
     assert isinstance(program, Program)

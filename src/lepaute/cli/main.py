@@ -203,7 +203,7 @@ def _elsewhere(name: str, context: "typer.Context") -> str:
     options = {each for parameter in context.command.params for each in parameter.opts}
     if "--dat" not in options:
         return ""
-    from lepaute.simulate.apps.hpl.files import SEVERAL, in_hpl_dat
+    from lepaute.simulate.apps.hpl.parameters import SEVERAL, in_hpl_dat
 
     return f"; {SEVERAL}" if in_hpl_dat(name) else ""
 

@@ -230,7 +230,7 @@ def check(
     from lepaute.fit.observations.calls import MODELLED
     from lepaute.platform import load_platform
     from lepaute.platform.plausibility import implausible, unmodelled
-    from lepaute.simulate.topology import core_topology
+    from lepaute.simulate.machine.core import core_topology
 
     try:
         platform = load_platform(file)
@@ -265,7 +265,7 @@ def export_platform(
     from lepaute.kit.files import write_whole
     from lepaute.platform import load_platform
     from lepaute.platform.simgrid import export_xml, host_name
-    from lepaute.simulate.topology import wiring
+    from lepaute.simulate.machine.core import wiring
 
     check_outputs({"--simgrid": simgrid}, inputs=[name], force=force)
     platform = load_platform(name)

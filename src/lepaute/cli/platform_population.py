@@ -35,7 +35,7 @@ def synthesize(
     from lepaute.kit.quantities import factor_of
     from lepaute.platform import dump_platform, load_platform
     from lepaute.platform.populations import known_population
-    from lepaute.simulate import synthesis
+    from lepaute.simulate.machine import synthesis
 
     check_outputs({"--output": output}, inputs=[like], force=force)
     platform = load_platform(like)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from lepaute.platform import Platform
     from lepaute.simulate import Application, Layers, Mapping, Prediction
     from lepaute.simulate.application import Files
-    from lepaute.simulate.scaling import ScalingPoint
+    from lepaute.simulate.prediction.sweep import ScalingPoint
     from lepaute.simulate.tracing import TraceRequest
 
 BAR_AFTER_S = 2.0
@@ -134,7 +134,7 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
 
 def points_of(predictions: "Sequence[Prediction]", from_file: bool) -> "list[ScalingPoint]":
     """The predictions of several grids in relation to that on the fewest ranks; none for anything else."""
-    from lepaute.simulate.scaling import scaling
+    from lepaute.simulate.prediction.sweep import scaling
 
     return scaling(predictions) if len(predictions) > 1 and not from_file else []
 
@@ -152,7 +152,7 @@ def print_results(
     """The predictions on standard output; points : of several grids;  as_list : a single one in the JSON, too."""
     from lepaute.cli.predict_text import readable, summary
     from lepaute.cli.scaling_text import scaling_text
-    from lepaute.simulate.sweep import Sweep
+    from lepaute.simulate.prediction.sweep import Sweep
 
     if as_json:
         objects = [prediction.to_dict() for prediction in predictions]
@@ -177,7 +177,7 @@ def print_results(
 
 def draw(predictions: "Sequence[Prediction]", points: "Sequence[ScalingPoint]", path: Path) -> None:
     """The picture of one prediction, of several grids, or of all combinations."""
-    from lepaute.simulate.plot import plot_scaling, plot_sweep
+    from lepaute.simulate.prediction.plot import plot_scaling, plot_sweep
 
     if points:
         plot_scaling(points, path)
@@ -219,7 +219,7 @@ def asked_parts(
 ) -> bool:
     """Whether the parts of the interval are told; unless said, for a single combination whose parts cost little."""
     from lepaute.errors import InputError
-    from lepaute.simulate.parts import are_free
+    from lepaute.simulate.prediction.parts import are_free
 
     if given and runs < 2:
         raise InputError("--parts is about an interval, and one run has none; give --runs 2 or more")
@@ -231,14 +231,14 @@ def asked_parts(
 
 def runs_of_parts(applications: "Sequence[Application]", machine: "Platform", layers: "Layers", fidelity: str) -> float:
     """What the parts of each cost, at most, in runs of the prediction."""
-    from lepaute.simulate.parts import cost_in_runs
+    from lepaute.simulate.prediction.parts import cost_in_runs
 
     return max(cost_in_runs(each, machine, layers) / each.simulated_share(fidelity) for each in applications)
 
 
 def runs_of_trust(applications: "Sequence[Application]", machine: "Platform", fidelity: str) -> float:
     """What it costs to judge what extrapolation does to each, at most, in runs of the prediction."""
-    from lepaute.simulate.trust import cost_in_runs
+    from lepaute.simulate.prediction.trust import cost_in_runs
 
     return max(cost_in_runs(each, machine) / each.simulated_share(fidelity) for each in applications)
 
@@ -256,8 +256,8 @@ def announced(
     extra_runs : that tell the parts of the interval, and what extrapolation does to it
     """
     from lepaute.kit.text import duration
-    from lepaute.simulate.estimate import WORTH_TELLING_S, available_cores, estimated_wall_s
-    from lepaute.simulate.predicting import expected_run_s
+    from lepaute.simulate.prediction.predicting import expected_run_s
+    from lepaute.simulate.tasks import WORTH_TELLING_S, available_cores, estimated_wall_s
 
     run_s = expected_run_s(applications, machine, runs=runs, mapping=mapping, fidelity=fidelity)
     if run_s is None:

@@ -9,12 +9,12 @@ import typer
 
 from lepaute.cli.option_fields import Flag, flags_of
 from lepaute.cli.simulation_options import Placement, platform_of
-from lepaute.simulate.warnings import BLOCK_SIZES_GUESSED, caveats
+from lepaute.simulate.prediction.warnings import BLOCK_SIZES_GUESSED, caveats
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
     from lepaute.simulate import Application, Mapping, Prediction
-    from lepaute.simulate.comparing import Difference
+    from lepaute.simulate.prediction.comparing import Difference
 
 Against = Annotated[
     list[str] | None,
@@ -147,7 +147,7 @@ def _alternative(
 ) -> Alternative:
     from lepaute.errors import InputError
     from lepaute.simulate.conditions import Conditions
-    from lepaute.simulate.predicting import usual_engine
+    from lepaute.simulate.prediction.predicting import usual_engine
 
     name, separator, value = text.partition("=")
     field = name.strip().removeprefix("--").replace("_", "-")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from lepaute.cli.effects_text import effect_lines
 from lepaute.kit.text import four_digits, quantity, scaled_unit, time_unit, two_digits
 from lepaute.simulate.application import GFLOPS
-from lepaute.simulate.sweep import Sweep
-from lepaute.simulate.warnings import caveats
+from lepaute.simulate.prediction.sweep import Sweep
+from lepaute.simulate.prediction.warnings import caveats
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 from lepaute.cli.predict_text import apart
 from lepaute.kit.tables import text_table
 from lepaute.kit.text import four_digits, ranks_text
-from lepaute.simulate.sweep import Sweep
-from lepaute.simulate.warnings import caveats
+from lepaute.simulate.prediction.sweep import Sweep
+from lepaute.simulate.prediction.warnings import caveats
 
 if TYPE_CHECKING:
-    from lepaute.simulate.prediction import Spread
-    from lepaute.simulate.scaling import ScalingPoint
+    from lepaute.simulate.prediction.prediction import Spread
+    from lepaute.simulate.prediction.sweep import ScalingPoint
 
 TITLES = ("ranks", "run", "time s", "95 % interval", "speed-up", "95 % interval", "efficiency")
 

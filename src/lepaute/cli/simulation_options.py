@@ -14,8 +14,8 @@ from lepaute.kit.quantities import lag_of
 if TYPE_CHECKING:
     from lepaute.platform import Platform
     from lepaute.simulate import Application, Layers, Mapping
+    from lepaute.simulate.conditions import Transfer
     from lepaute.simulate.tracing import TraceRequest
-    from lepaute.simulate.transfer import Transfer
     from lepaute.trace import Trace
 
 
@@ -63,8 +63,7 @@ class Placement:
         """The mapping that is meant; raises InputError for options that contradict each other."""
         from lepaute.errors import InputError
         from lepaute.kit.options import word_of
-        from lepaute.simulate.hostfile import BY_NUMBER, IN_ORDER, read_hostfile, read_rankfile
-        from lepaute.simulate.mapping import Mapping
+        from lepaute.simulate.machine.mapping import BY_NUMBER, IN_ORDER, Mapping, read_hostfile, read_rankfile
 
         if self.mapping.casefold() not in ("sequential", "random"):
             raise InputError(
@@ -111,7 +110,7 @@ class Uncertainty:
 
     def layers(self) -> "Layers":
         """The layers that are on; raises InputError for one that is not known."""
-        from lepaute.simulate.layers import Layers
+        from lepaute.simulate.conditions import Layers
 
         names = [] if self.without is None else [name.strip() for name in self.without.split(",")]
         return Layers.without(names)
@@ -120,7 +119,7 @@ class Uncertainty:
         """The layer of the file; raises InputError for what is none."""
         if self.transfer is None:
             return None
-        from lepaute.simulate.transfer import read_transfer
+        from lepaute.simulate.conditions import read_transfer
 
         return read_transfer(self.transfer)
 
@@ -166,7 +165,7 @@ class TraceFiles:
             return
         from lepaute.trace import write_trace
         from lepaute.trace.gantt import plot_gantt
-        from lepaute.trace.perfetto import write_perfetto, written_text
+        from lepaute.trace.viewers import write_perfetto, written_text
 
         if self.trace is not None:
             write_trace(trace, self.trace)

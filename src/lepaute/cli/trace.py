@@ -20,7 +20,7 @@ def show(file: File, as_json: Json = False) -> None:
     import json
 
     from lepaute.trace import read_trace
-    from lepaute.trace.describe import description, facts
+    from lepaute.trace.report import description, facts
 
     trace = read_trace(file)
     print(json.dumps(facts(trace), indent=1, default=str) if as_json else description(trace))
@@ -92,7 +92,7 @@ def perfetto(
     import sys
 
     from lepaute.trace import read_trace
-    from lepaute.trace.perfetto import write_perfetto, written_text
+    from lepaute.trace.viewers import write_perfetto, written_text
 
     check_outputs({"--output": output}, inputs=[file], force=force)
     print(written_text(output, write_perfetto(read_trace(file), output)), file=sys.stderr)
@@ -106,7 +106,7 @@ def otf2(
     import sys
 
     from lepaute.trace import read_trace
-    from lepaute.trace.otf2_archive import write_otf2
+    from lepaute.trace.viewers import write_otf2
 
     check_output_folder(output, "--output")
     count = write_otf2(read_trace(file), output)
@@ -125,8 +125,7 @@ def breakdown(
 
     from lepaute.trace import read_trace
     from lepaute.trace.breakdown import breakdown_of
-    from lepaute.trace.describe import headline
-    from lepaute.trace.report import breakdown_dict, breakdown_text, plot_breakdown
+    from lepaute.trace.report import breakdown_dict, breakdown_text, headline, plot_breakdown
 
     check_outputs({"--plot": plot}, inputs=[file], force=force)
     trace = read_trace(file)
@@ -154,7 +153,7 @@ def compare(
     from lepaute.trace import read_trace
     from lepaute.trace.compare import compare_traces, parameters_that_differ
     from lepaute.trace.compare_report import comparison_dict, comparison_text, plot_comparison
-    from lepaute.trace.describe import headline
+    from lepaute.trace.report import headline
 
     check_outputs({"--plot": plot}, inputs=[left, right], force=force)
     one, other = read_trace(left), read_trace(right)

@@ -129,7 +129,7 @@ def known_otherwise(context: typer.Context, values: dict[str, Any], dat: Path | 
     from lepaute.cli.option_fields import flags_of
     from lepaute.errors import InputError
     from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
-    from lepaute.simulate.apps.hpl.hpl_results import SAID_BY_LINES
+    from lepaute.simulate.apps.hpl.hpl_out import SAID_BY_LINES
     from lepaute.simulate.apps.hpl.parameters import Hpl, places
 
     flags = {flag.argument: flag.fields[0].name for flag in flags_of(Hpl)}

@@ -121,7 +121,7 @@ def opened_site(
 
 def spread(platform: "Platform", nodes: int, per_node: int, threads: int) -> "Mapping":
     """As many ranks on each node in turn, on its first cores. Raises InputError where they do not fit on a node."""
-    from lepaute.simulate.mapping import Mapping, Slot
+    from lepaute.simulate.machine.mapping import Mapping, Slot
 
     if per_node * threads > platform.nodes.cores:
         raise InputError(

@@ -15,7 +15,7 @@ from lepaute.simulate.apps.hpl.parameters import Hpl
 if TYPE_CHECKING:
     import pandas as pd
 
-    from lepaute.simulate.node_cost import NodeCost
+    from lepaute.simulate.prediction.node_cost import NodeCost
     from lepaute.watch import Watch
     from lepaute.watch.node_state import NodeState
 
@@ -64,7 +64,7 @@ def cost(
     """
     from lepaute.cli.progress import progress_bar
     from lepaute.kit.quantities import grid_of
-    from lepaute.simulate.node_cost import CpuFactors, node_cost
+    from lepaute.simulate.prediction.node_cost import CpuFactors, node_cost
     from lepaute.watch.node_state import LATEST, node_state
 
     machine, _ = platform_of(platform, settings)

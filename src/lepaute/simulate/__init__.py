@@ -1,5 +1,10 @@
 """Simulation: an application and a platform to a predicted distribution of runs.
 
+apps        applications: HPL, the stencil, any program under SMPI; `application` is what they have in common
+engines     `native` runs applications written for the core, `smpi` a program's own code; `engine` is what both are
+machine     the platform's side: what the core takes, what a run draws, where ranks sit
+prediction  from runs to predictions, what they rest on, and several of them side by side
+
 What is named here is loaded when it is first used: the options of applications are known without the engine.
 """
 
@@ -12,58 +17,36 @@ if TYPE_CHECKING:
     from lepaute.simulate.application import Application as Application
     from lepaute.simulate.apps.hpl import Hpl as Hpl
     from lepaute.simulate.apps.program import Program as Program
+    from lepaute.simulate.apps.program import emulate as emulate
     from lepaute.simulate.apps.stencil import Stencil as Stencil
-    from lepaute.simulate.comparing import Difference as Difference
-    from lepaute.simulate.comparing import difference as difference
-    from lepaute.simulate.emulating import emulate as emulate
-    from lepaute.simulate.layers import Layers as Layers
-    from lepaute.simulate.mapping import Mapping as Mapping
-    from lepaute.simulate.predicting import predict as predict
-    from lepaute.simulate.predicting import predict_all as predict_all
-    from lepaute.simulate.predicting import simulate_one as simulate_one
-    from lepaute.simulate.prediction import Prediction as Prediction
-    from lepaute.simulate.prediction import Run as Run
-    from lepaute.simulate.prediction import Spread as Spread
+    from lepaute.simulate.conditions import Layers as Layers
+    from lepaute.simulate.machine.mapping import Mapping as Mapping
+    from lepaute.simulate.prediction.comparing import Difference as Difference
+    from lepaute.simulate.prediction.comparing import difference as difference
+    from lepaute.simulate.prediction.predicting import predict as predict
+    from lepaute.simulate.prediction.predicting import predict_all as predict_all
+    from lepaute.simulate.prediction.predicting import simulate_one as simulate_one
+    from lepaute.simulate.prediction.prediction import Prediction as Prediction
+    from lepaute.simulate.prediction.prediction import Run as Run
+    from lepaute.simulate.prediction.prediction import Spread as Spread
 
-_MODULE_OF = {
-    "Application": "application",
-    "Difference": "comparing",
-    "Layers": "layers",
-    "Mapping": "mapping",
-    "Prediction": "prediction",
-    "Program": "apps.program",
-    "Run": "prediction",
-    "Spread": "prediction",
-    "difference": "comparing",
-    "emulate": "emulating",
-    "predict": "predicting",
-    "predict_all": "predicting",
-    "simulate_one": "predicting",
+_NAMES_IN = {
+    "application": ("Application",),
+    "apps.program": ("Program", "emulate"),
+    "conditions": ("Layers",),
+    "machine.mapping": ("Mapping",),
+    "prediction.comparing": ("Difference", "difference"),
+    "prediction.predicting": ("predict", "predict_all", "simulate_one"),
+    "prediction.prediction": ("Prediction", "Run", "Spread"),
+}
+_MODULE_OF = class_modules() | {
+    name: f"lepaute.simulate.{module}" for module, names in _NAMES_IN.items() for name in names
 }
 
-__all__ = [
-    "Application",
-    "Difference",
-    "Hpl",
-    "Layers",
-    "Mapping",
-    "Prediction",
-    "Program",
-    "Run",
-    "Spread",
-    "Stencil",
-    "difference",
-    "emulate",
-    "predict",
-    "predict_all",
-    "simulate_one",
-]
+__all__ = sorted(_MODULE_OF)  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:
-    module = _MODULE_OF.get(name)
-    if module is not None:
-        return getattr(import_module(f"lepaute.simulate.{module}"), name)
-    if name[:1].isupper() and (module := class_modules().get(name)):
-        return getattr(import_module(module), name)
-    raise AttributeError(f"module 'lepaute.simulate' has no attribute {name!r}")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'lepaute.simulate' has no attribute {name!r}")
+    return getattr(import_module(_MODULE_OF[name]), name)

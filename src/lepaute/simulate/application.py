@@ -1,27 +1,28 @@
 """What a simulation needs to know of an application: the protocol that all applications share.
 
-A simulated application is a folder here, in `apps`, with a frozen dataclass of its options that has these members, a
-folder in `core/apps` with the program of a rank, and a line in the registry `apps/__init__.py`.
+A simulated application is a folder in `apps` with a frozen dataclass of its options that derives from `Application`, a
+folder in `core/apps` with the program of a rank, and a line in the registry `apps/__init__.py`. It has to define
+`title`, `ranks`, `label` and `events`, and the method that its `rate` names; all else has a default.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from lepaute.errors import InputError
+from lepaute.simulate.tasks import by_some_iterations
 
 if TYPE_CHECKING:
-    from lepaute import _core
     from lepaute.platform.schema import Platform
-    from lepaute.simulate.prediction import Prediction
-    from lepaute.simulate.run import SimulatedRun
+    from lepaute.simulate.engine import SimulatedRun
+    from lepaute.simulate.prediction.prediction import Prediction
     from lepaute.simulate.smpi.emulate import Options
-    from lepaute.simulate.tracing import TraceRequest
 
 
 class Rate(NamedTuple):
-    """How an application counts its speed: the key of the JSON, and the unit in words."""
+    """How an application counts its speed: the key of the JSON, which is also the method that gives the rate of a run
+    of some seconds; and the unit in words."""
 
     key: str
     unit: str
@@ -65,43 +66,40 @@ class Files:
         return None
 
     def write(self, predictions: "Sequence[Prediction]") -> None:
-        """Writes the output file, where one is asked for."""
+        """Writes the output file, where one is requested."""
 
 
 class Application:
     """One run of an application: its parameters, checked when it is made, and how it is simulated.
 
-    title, summary: for people: its name, and what it is; rate : None where time alone counts
+    title, summary: for people: its name, and what it is; rate: None where time alone counts
     files        : its input and output files
-    fidelities   : what may be asked for
-    native       : whether the core has its program of a rank, which then simulates it unless asked otherwise
-    kernel_models: whether its kernels take the time of the platform's models; if not, it says itself what they cost
-    waiting_moves: whether all time inside communication counts as moving messages, not only what moves them
-    names_mapping: whether the JSON tells the mapping where it is the usual one, too
-    glue_kernels : modelled by us and no part of the application: a platform without them lacks nothing
+    fidelities   : those that may be requested
+    native       : whether the core has its program of a rank, which then simulates it by default
+    kernel_models: whether its kernels take the time of the platform's models; if not, it says itself what they cost,
+                   and all time inside communication counts as moving messages
+    names_mapping: whether the JSON has the mapping where it is the usual one, too
     """
 
     __slots__ = ()
 
     title: ClassVar[str]
     summary: ClassVar[str] = ""
-    rate: ClassVar[Rate | None] = None
     files: ClassVar[type[Files]] = Files
+    rate: ClassVar[Rate | None] = None
     fidelities: ClassVar[tuple[str, ...]] = ("auto", "full")
     kernel_models: ClassVar[bool] = True
     native: ClassVar[bool] = True
-    waiting_moves: ClassVar[bool] = False
     names_mapping: ClassVar[bool] = False
-    glue_kernels: ClassVar[frozenset[str]] = frozenset()
 
     @property
     def name(self) -> str:
         """As the command line and the JSON have it."""
-        raise NotImplementedError
+        return self.title.lower()
 
     @property
     def heading(self) -> str:
-        """What tables and pictures are titled with."""
+        """The title of tables and pictures."""
         return self.title
 
     @property
@@ -114,9 +112,24 @@ class Application:
         """The parameters in short, for people; the number of ranks last."""
         raise NotImplementedError
 
+    @property
+    def events(self) -> float:
+        """What simulating one run costs: messages and turns of the ranks, about."""
+        return float(self.ranks)
+
+    @property
+    def steps(self) -> int:
+        """Parts that a trace can choose among, from 0."""
+        return 1
+
     def parameters(self) -> dict[str, Any]:
         """The parameters by name, as a prediction's JSON shows them."""
-        raise NotImplementedError
+        values = {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    def rate_of(self, time_s: float) -> float | None:
+        """The rate of a run of `time_s` seconds, in the unit of `rate`."""
+        return None if self.rate is None else float(getattr(self, self.rate.key)(time_s))
 
     @property
     def problem(self) -> str:
@@ -124,13 +137,8 @@ class Application:
         return ""
 
     def choices(self) -> dict[str, Any]:
-        """What may be chosen for a problem, by the name that its users know; empty where a sweep does not tell it."""
+        """What may be chosen for a problem, by the name that its users know; empty: sweeps do not compare choices."""
         return {}
-
-    @property
-    def computes_between_probes(self) -> bool:
-        """Whether its ranks compute while they look for messages with MPI_Iprobe."""
-        return False
 
     @property
     def threads_per_rank(self) -> int:
@@ -143,30 +151,9 @@ class Application:
         return None
 
     @property
-    def steps(self) -> int:
-        """Parts that a trace can choose among, from 0."""
-        return 1
-
-    @property
-    def events(self) -> float:
-        """What simulating one run costs: messages and turns of the ranks, about."""
-        return float(self.ranks)
-
-    def rate_of(self, time_s: float) -> float:
-        """The rate of a run of `time_s` seconds, in the unit of `rate`."""
-        return 1.0 / time_s
-
-    def is_sampled(self, fidelity: str, *, traced: bool) -> bool:
-        """Whether only windows of the run are simulated, for one of `fidelities`."""
+    def computes_between_probes(self) -> bool:
+        """Whether its ranks compute while they look for messages with MPI_Iprobe."""
         return False
-
-    def simulated_share(self, fidelity: str) -> float:
-        """About how much of the run is simulated, for one of `fidelities`."""
-        return 1.0
-
-    def share_done(self, begun_steps: int, *, sampled: bool) -> float:
-        """The share of a run's work that is behind when its ranks have begun so many steps, all ranks together."""
-        return min(1.0, begun_steps / (self.ranks * self.steps))
 
     @property
     def own_draw(self) -> str:
@@ -178,38 +165,26 @@ class Application:
         """Whether it draws noise of its own, besides that of the platform's models."""
         return False
 
+    def is_sampled(self, fidelity: str, *, traced: bool) -> bool:
+        """Whether only windows of the run are simulated, for one of `fidelities`."""
+        return False
+
+    def simulated_share(self, fidelity: str) -> float:
+        """About how much of the run is simulated."""
+        return 1.0
+
+    def share_done(self, begun_steps: int, *, sampled: bool) -> float:
+        """The share of a run's work that is behind when its ranks have begun so many steps, all ranks together."""
+        return min(1.0, begun_steps / (self.ranks * self.steps))
+
     def core_parameters(self, *, sampled: bool = False, trial_steps: int = 0) -> Any:
         """The parameters as the core takes them, whose names and words are those of the fields.
 
         trial_steps : simulate so many steps only, to see how long they take, where the application can; 0: a run
         """
-        from lepaute.simulate.core_program import core_parameters
+        from lepaute.simulate.native import core_parameters
 
         return core_parameters(self)
-
-    def simulate(
-        self,
-        machine: "_core.Machine",
-        layers: "_core.Layers",
-        core_of_rank: Sequence[int],
-        seed: int,
-        *,
-        sampled: bool = False,
-        trace: "TraceRequest | None" = None,
-        run_seed: int | None = None,
-        progress: "_core.Progress | None" = None,
-        trial_steps: int = 0,
-    ) -> "_core.RunResult":
-        """One run by the native engine; run_seed: another one on the machine and day of `seed`.
-
-        progress : tells other threads how far it is;  trial_steps : as for core_parameters()
-        Raises RuntimeError and ValueError as the core does.
-        """
-        from lepaute.simulate.core_program import simulate
-
-        chosen = (None, None) if trace is None else trace.to_core(self.ranks)
-        parameters = self.core_parameters(sampled=sampled, trial_steps=trial_steps)
-        return simulate(self.name, parameters, machine, layers, core_of_rank, seed, *chosen, run_seed, progress)
 
     def emulation(self, seed: int) -> "tuple[Path | None, Sequence[str], Options]":
         """Its program (None: the engine names it), arguments for one run, and how SMPI emulates it."""
@@ -217,7 +192,7 @@ class Application:
 
     def warnings(self, platform: "Platform", run: "SimulatedRun", most_ranks_on_a_node: int) -> list[str]:
         """What a reader of the prediction must know, from one of its runs; a sentence each."""
-        from lepaute.simulate.warnings import model_warnings
+        from lepaute.simulate.prediction.warnings import model_warnings
 
         return model_warnings(self, platform, run, most_ranks_on_a_node)
 
@@ -231,7 +206,7 @@ class Application:
 
     def trace_rows(self, ranks: Sequence[int], steps: Sequence[int]) -> float:
         """Rows of a trace of these ranks and steps, about."""
-        return float(len(ranks) * len(steps))
+        return 2.0 * self.events / self.steps / self.ranks * len(ranks) * len(steps)
 
     def trace_ranks(self) -> tuple[int, ...]:
         """Ranks worth tracing where not all can be."""
@@ -250,4 +225,6 @@ class Application:
         measure : (small, whole, trial_steps = 0) simulates a smaller run in the place of a given one, or some of its
             steps, and returns the seconds of one core that it took
         """
-        return None
+        if not hasattr(applications[0], "iterations"):
+            return None
+        return by_some_iterations(applications, runs, cores, measure)

@@ -1,17 +1,19 @@
 """The native engine: applications written against the core."""
 
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lepaute import _core
 from lepaute.errors import InputError, LepauteError, SimulationError
-from lepaute.simulate.fidelity import check_fidelity
-from lepaute.simulate.machine import machine_of
-from lepaute.simulate.message_use import message_use, message_warnings
-from lepaute.simulate.population import on_its_day
-from lepaute.simulate.run import KernelUse, Sampling, SimulatedRun, Sizes
+from lepaute.kit.options import options_of
+from lepaute.kit.text import size_text
+from lepaute.simulate.engine import MESSAGES, KernelUse, MessageUse, Sampling, SimulatedRun, Sizes
+from lepaute.simulate.machine.core import machine_of
+from lepaute.simulate.machine.population import on_its_day
 from lepaute.simulate.tracing import breakdown_of_run, nodes_of, trace_of_run
 from lepaute.version import __version__
 
@@ -19,9 +21,14 @@ if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
     from lepaute.simulate.conditions import Conditions
+    from lepaute.simulate.tracing import TraceRequest
 
 #: Categories of a rank's time in which messages move; the others are computing and waiting.
 MOVING = ("overhead", "transfer", "contention")
+#: Fields of applications that choose the models of the machine, and are not parameters of the simulated program.
+OF_THE_MACHINE = frozenset({"threads_per_rank"})
+#: Of the time of messages; below it, an extrapolation is not worth a sentence.
+SMALL_SHARE = 0.005
 
 
 @dataclass(frozen=True)
@@ -64,9 +71,11 @@ class NativeSimulator:
         self._lock = Lock()
 
     def prepare(self, application: "Application") -> None:
+        fidelity = self._conditions.fidelity
         if not application.native:
             raise InputError(f"{application.name} has no native form; emulate it by SMPI")
-        check_fidelity(application, self._conditions.fidelity)
+        if fidelity not in application.fidelities:
+            raise InputError(f"fidelity is {fidelity!r}; it is one of {', '.join(application.fidelities)}")
         if self._conditions.trace is not None:
             self._conditions.trace.check(application)
         self._machine(application)
@@ -88,15 +97,15 @@ class NativeSimulator:
         cores = self._core_of_rank(application)
         trace = conditions.trace if first else None
         try:
-            run_seed = conditions.run_seed(seed)
-            result = application.simulate(
+            result = simulate(
+                application,
                 machine,
                 self._layers,
                 cores,
                 seed,
                 sampled=self._is_sampled(application),
                 trace=trace,
-                run_seed=run_seed,
+                run_seed=conditions.run_seed(seed),
                 progress=None if progress is None else progress.core,
             )
         except LepauteError:
@@ -112,7 +121,7 @@ class NativeSimulator:
         """Seconds of one core that a run of `small`, on cores like those of `whole`, takes; of so many steps of it."""
         machine, cores = self._machine(whole), small.cores_like(whole, self._core_of_rank(whole))
         began_s = time.thread_time()
-        small.simulate(machine, self._layers, cores, 1, trial_steps=trial_steps)
+        simulate(small, machine, self._layers, cores, 1, trial_steps=trial_steps)
         return time.thread_time() - began_s
 
     def fidelity(self, run: SimulatedRun) -> str:
@@ -158,11 +167,35 @@ class NativeSimulator:
         }
 
 
+def simulate(
+    application: "Application",
+    machine: _core.Machine,
+    layers: _core.Layers,
+    core_of_rank: Sequence[int],
+    seed: int,
+    *,
+    sampled: bool = False,
+    trace: "TraceRequest | None" = None,
+    run_seed: int | None = None,
+    progress: _core.Progress | None = None,
+    trial_steps: int = 0,
+) -> _core.RunResult:
+    """One run by the core; run_seed: another one on the machine and day of `seed`.
+
+    progress : tells other threads how far it is;  trial_steps : as for Application.core_parameters()
+    Raises RuntimeError and ValueError as the core does.
+    """
+    chosen = (None, None) if trace is None else trace.to_core(application.ranks)
+    parameters = application.core_parameters(sampled=sampled, trial_steps=trial_steps)
+    program: Any = getattr(_core, f"simulate_{application.name.replace('-', '_')}")
+    result: _core.RunResult = program(parameters, machine, layers, core_of_rank, seed, *chosen, run_seed, progress)
+    return result
+
+
 def simulated_run(
     result: _core.RunResult, application: "Application", platform: "Platform", seed: int, began_s: float
 ) -> SimulatedRun:
     """The run of a result of the core."""
-    kernels = kernels_of(result)
     breakdown = breakdown_of_run(result, application.ranks)
     sampling = None
     if (simulated_steps := getattr(result, "simulated_steps", application.steps)) < application.steps:
@@ -176,8 +209,20 @@ def simulated_run(
         engine_bytes=result.engine_bytes,
         computing_s=result.computing_s,
         waiting_s=result.waiting_s,
-        moving=waiting_share if application.waiting_moves else sum(breakdown.shares[name] for name in MOVING),
-        kernels=kernels,
+        moving=sum(breakdown.shares[name] for name in MOVING) if application.kernel_models else waiting_share,
+        kernels={
+            name: KernelUse(
+                use.calls,
+                use.time_s,
+                use.unmodelled_calls,
+                use.clipped_means,
+                use.extrapolated_time_s,
+                _sizes(use.outside_low),
+                _sizes(use.outside_high),
+            )
+            for name, use in result.kernels.items()
+            if use.calls or use.unmodelled_calls
+        },
         message_use=message_use(platform, result.message_use),
         messages_s=sum(use.time_s for use in result.message_use.values()),
         sampling=sampling,
@@ -187,22 +232,77 @@ def simulated_run(
     )
 
 
-def kernels_of(result: _core.RunResult) -> dict[str, KernelUse]:
-    """The kernels that a run called, by name."""
-    return {
-        name: KernelUse(
-            use.calls,
-            use.time_s,
-            use.unmodelled_calls,
-            use.clipped_means,
-            use.extrapolated_time_s,
-            sizes_of(use.outside_low),
-            sizes_of(use.outside_high),
-        )
-        for name, use in result.kernels.items()
-        if use.calls or use.unmodelled_calls
-    }
-
-
-def sizes_of(size: Any) -> Sizes:
+def _sizes(size: Any) -> Sizes:
     return Sizes(size.m, size.n, size.k)
+
+
+def message_use(platform: "Platform", counted: "Mapping[str, _core.MessageUse]") -> tuple[MessageUse, ...]:
+    """The classes of links that sent messages and whose fitted sizes are known; counted is by class of links."""
+    uses = []
+    for link, use in counted.items():
+        fitted = platform.network.fitted_sizes[link]
+        if fitted is None or not use.messages:
+            continue
+        sizes = (use.outside_low_bytes, use.outside_high_bytes) if use.outside_messages > 0 else (None, None)
+        outside = (use.outside_messages, use.outside_bytes, use.outside_time_s, *sizes)
+        uses.append(MessageUse(link, fitted, use.messages, use.bytes, use.time_s, *outside))
+    return tuple(uses)
+
+
+def message_warnings(uses: Sequence[MessageUse]) -> list[str]:
+    """A sentence for each class of links with a noticeable share of its time outside the fitted sizes."""
+    total_s = sum(use.time_s for use in uses)
+    warnings = []
+    for use in uses:
+        if use.outside_from_bytes is None or use.outside_to_bytes is None:
+            continue
+        if use.outside_time_s <= max(SMALL_SHARE * use.time_s, 0.1 * SMALL_SHARE * total_s):
+            continue
+        share = 100.0 * use.outside_time_s / use.time_s
+        met, fitted = (
+            f"{size_text(low)} to {size_text(high)}"
+            for low, high in ((use.outside_from_bytes, use.outside_to_bytes), use.fitted_bytes)
+        )
+        warnings.append(
+            f"{share:.2g} % of the time of {MESSAGES[use.link]} is of sizes outside the fitted ones: "
+            f"{met}, fitted from {fitted}"
+        )
+    return warnings
+
+
+def core_parameters(application: Any) -> Any:
+    """The core's parameters of an application: its fields by their names, words where there are choices."""
+    described: Any = type(application)
+    parameters = _parameters_class(described)()
+    for name in _core_fields(described):
+        setattr(parameters, name, getattr(application, name))
+    return parameters
+
+
+@cache
+def _parameters_class(application: Any) -> type:
+    """The class of the core that holds the parameters of an application.
+
+    Raises ImportError where package and core disagree about the parameters, or about the choices of one.
+    """
+    parameters: type = getattr(_core, f"{application.__name__}Parameters")
+    unknown = [name for name in _core_fields(application) if not hasattr(parameters, name)]
+    if unknown:
+        raise ImportError(
+            f"the core has no {', '.join(unknown)} in {parameters.__name__}; build the package again, or add it there"
+        )
+    in_core: dict[str, list[str]] = getattr(parameters, "choices", dict)()
+    options = options_of(application)
+    for name, words in in_core.items():
+        known = options[name].choices if name in options else ()
+        if set(words) != set(known):
+            raise ImportError(
+                f"{application.__name__}.{name} is one of {', '.join(known)}, and of {', '.join(words)} in the core; "
+                "build the package again, or make the two tables equal"
+            )
+    return parameters
+
+
+def _core_fields(application: Any) -> list[str]:
+    """The fields of an application that the core knows: all but those that are about the machine."""
+    return [field.name for field in fields(application) if field.name not in OF_THE_MACHINE]

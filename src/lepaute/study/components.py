@@ -26,7 +26,7 @@ def with_population_knobs(platform: "Platform", knobs: Mapping[str, Any]) -> "Pl
     """
     from lepaute.platform.io import with_population
     from lepaute.platform.populations import population_of
-    from lepaute.simulate.population import scaled as scaled_population
+    from lepaute.simulate.machine.population import scaled as scaled_population
 
     population = population_of(platform)
     draws_now = platform.population is not None and population.draw != "none"

@@ -15,12 +15,9 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import InputError
 from lepaute.kit.quantities import lag_of
 from lepaute.platform.components import KNOBS, with_components
-from lepaute.simulate.conditions import Conditions
-from lepaute.simulate.lag import at_lag
-from lepaute.simulate.layers import Layers
-from lepaute.simulate.mapping import Mapping as RankMapping
-from lepaute.simulate.mapping import platform_slots
-from lepaute.simulate.transfer import read_transfer
+from lepaute.simulate.conditions import Conditions, Layers, at_lag, read_transfer
+from lepaute.simulate.machine.mapping import Mapping as RankMapping
+from lepaute.simulate.machine.mapping import platform_slots
 from lepaute.study.applications import application_of
 from lepaute.study.components import slowest_nodes, with_population_knobs
 from lepaute.study.evaluation import SCENARIO, Point, Trial
@@ -85,13 +82,13 @@ class Configuration:
 
     def shares_errors(self, other: "Configuration") -> bool:
         """Whether the same draws mean the same errors of models, so that they cancel in a comparison."""
-        from lepaute.simulate.shared_errors import share_errors
+        from lepaute.simulate.prediction.comparing import share_errors
 
         return share_errors(self.models, other.models, self.application, other.application)
 
     def own_relative_sd(self, other: "Configuration") -> float:
         """Of the ratio of both, by what differs between two machines that share their guesses."""
-        from lepaute.simulate.shared_errors import own_relative_sd
+        from lepaute.simulate.prediction.comparing import own_relative_sd
 
         return own_relative_sd(self.models, other.models) if self.conditions.layers.days else 0.0
 
@@ -276,7 +273,7 @@ class Configurations:
 
     def _synthesized(self, like: "Platform", population: Mapping[str, Any]) -> "Platform":
         from lepaute.platform.populations import known_population
-        from lepaute.simulate.synthesis import synthesize
+        from lepaute.simulate.machine.synthesis import synthesize
 
         base = self.study.base
         factors = {path.removeprefix("population."): value for path, value in population.items()}

@@ -66,7 +66,7 @@ class DaskPool:
         workers: int | None = None,
         folder: Path | None = None,
     ) -> None:
-        from lepaute.simulate.estimate import available_cores
+        from lepaute.simulate.tasks import available_cores
 
         known = worker_schedulers()
         if scheduler not in known:

@@ -42,7 +42,7 @@ class Estimate:
 
 def estimate(session: "Session", trials: Sequence["Trial"]) -> Estimate:
     """What evaluating the trials will take; a few steps of the largest are simulated for it where that is long."""
-    from lepaute.simulate.predicting import MOST_RUNS, expected_run_s
+    from lepaute.simulate.prediction.predicting import MOST_RUNS, expected_run_s
 
     missing, known = session.missing(trials)
     workers = session.pool.workers

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
-from lepaute.simulate.trust import Trust
+from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.intervals import prediction_interval
 from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point, by_point
 from lepaute.study.wording import RESPONSES, amount, called, listed, noun

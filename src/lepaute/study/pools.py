@@ -37,7 +37,7 @@ class Threads:
     """Threads of this process; the core computes without Python's lock."""
 
     def __init__(self, configurations: "Configurations", workers: int | None = None) -> None:
-        from lepaute.simulate.estimate import available_cores
+        from lepaute.simulate.tasks import available_cores
 
         self.workers = workers or available_cores()
         self.target_s = 0.1

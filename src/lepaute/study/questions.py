@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from lepaute.simulate.trust import Trust
+    from lepaute.simulate.prediction.trust import Trust
     from lepaute.study.configuration import Configurations
     from lepaute.study.evaluation import Evaluate, Point
     from lepaute.study.schema import Study

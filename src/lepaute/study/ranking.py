@@ -11,7 +11,7 @@ from math import exp, hypot, inf, nan, sqrt
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
-from lepaute.simulate.trust import Trust
+from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.student import student_quantile
 from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point
 from lepaute.study.trust import by_share

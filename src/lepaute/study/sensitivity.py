@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.text import two_digits
-from lepaute.simulate.trust import Trust
+from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.student import student_quantile
 from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point, Value, by_point
 from lepaute.study.wording import noun

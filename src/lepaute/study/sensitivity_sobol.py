@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
-from lepaute.simulate.trust import Trust
+from lepaute.simulate.prediction.trust import Trust
 from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial, Value
 from lepaute.study.wording import noun
 

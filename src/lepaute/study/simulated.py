@@ -80,8 +80,8 @@ def simulate(configurations: "Configurations", trials: Sequence[Trial]) -> list[
 
 def _simulated(configurations: "Configurations", trial: Trial) -> Simulated:
     from lepaute.simulate.application import GFLOPS
-    from lepaute.simulate.predicting import prediction_of
-    from lepaute.simulate.warnings import guesses_block_size
+    from lepaute.simulate.prediction.predicting import prediction_of
+    from lepaute.simulate.prediction.warnings import guesses_block_size
 
     try:
         configuration = configurations.at(trial.point)
@@ -121,8 +121,8 @@ class _Simulators:
         self._lock = Lock()
 
     def of(self, configuration: "Configuration", trial: Trial) -> "Simulator":
-        from lepaute.simulate.predicting import usual_engine
-        from lepaute.simulate.trust import simulator_of_draws
+        from lepaute.simulate.prediction.predicting import usual_engine
+        from lepaute.simulate.prediction.trust import simulator_of_draws
 
         place = (configuration.digest, trial.repeat, trial.drawn)
         with self._lock:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lepaute.simulate.trust import DRAWN, LEAST_OUTSIDE, SEEDS, Trust, relative_sd
+from lepaute.simulate.prediction.trust import DRAWN, LEAST_OUTSIDE, SEEDS, Trust, relative_sd
 from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def caveats(
 ) -> tuple[str, ...]:
     """What a reader of a study's answer must know: the warnings of its points, those that are alike as one; trusts : of
     the points that were judged."""
-    from lepaute.simulate.warnings import BLOCK_SIZES_GUESSED, joined
+    from lepaute.simulate.prediction.warnings import BLOCK_SIZES_GUESSED, joined
     from lepaute.study.wording import called
 
     first: dict[Point, Outcome] = {}

@@ -14,7 +14,7 @@ from typing import Any
 from lepaute.errors import InputError
 from lepaute.kit.tables import text_table
 from lepaute.report.tables import number
-from lepaute.simulate.trust import Trust
+from lepaute.simulate.prediction.trust import Trust
 from lepaute.study.evaluation import Evaluate, Once, Outcome, Point, by_point, trials_of
 from lepaute.study.ranking import Ranking, Standing, rank
 from lepaute.study.trust import Judge

@@ -6,14 +6,14 @@ from math import exp, inf, isinf, log
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
-from lepaute.simulate.sweep import remedy_of
+from lepaute.simulate.prediction.sweep import remedy_of
 from lepaute.study.evaluation import Evaluate, Point, Value
 from lepaute.study.tune import TOLERANCE, Tuned, explore, halve
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from lepaute.simulate.sweep import Case
+    from lepaute.simulate.prediction.sweep import Case
     from lepaute.study.configuration import Configurations
     from lepaute.study.schema import Factor, Study
 

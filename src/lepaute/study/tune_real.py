@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.text import counted
-from lepaute.simulate.trust import Trust
+from lepaute.simulate.prediction.trust import Trust
 from lepaute.study.evaluation import Outcome, Point, by_point
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import InputError
 from lepaute.kit.text import counted
 from lepaute.report.tables import number
-from lepaute.simulate.shared_errors import what_narrows
-from lepaute.simulate.trust import Trust
+from lepaute.simulate.prediction.comparing import what_narrows
+from lepaute.simulate.prediction.trust import Trust
 from lepaute.study.difference import NO_DIFFERENCE, PairDifference, difference
 from lepaute.study.evaluation import LESS_IS_BETTER, SCENARIO, Evaluate, Outcome, Point, Trial, trials_of
 from lepaute.study.trust import Judge, by_share

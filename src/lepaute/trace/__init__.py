@@ -4,7 +4,6 @@ This package imports nothing of ours but the exceptions; everybody may import it
 functions that need them.
 """
 
-from lepaute.trace.io import read_trace, write_trace
-from lepaute.trace.table import CATEGORIES, KINDS, Trace, trace_of_columns
+from lepaute.trace.table import CATEGORIES, KINDS, Trace, read_trace, trace_of_columns, write_trace
 
 __all__ = ["CATEGORIES", "KINDS", "Trace", "read_trace", "trace_of_columns", "write_trace"]

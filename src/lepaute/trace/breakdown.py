@@ -1,13 +1,13 @@
 """Where the time of each rank went."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
 
 from lepaute.trace.messages import COLLECTIVES, PROBES, WAITS, collective_lateness, match_messages
-from lepaute.trace.table import CATEGORIES, COMPUTING, KERNEL, MPI, NUMBERS, PHASE, Trace, trace_of_columns
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from lepaute.trace.table import CATEGORIES, COMPUTING, KERNEL, MPI, PHASE, Trace, with_rows
 
 COMPUTE, OVERHEAD, LATE, TRANSFER, CONTENTION, PROBE, OWN_CODE, OTHER = range(len(CATEGORIES))
 
@@ -37,9 +37,9 @@ class Breakdown:
     """
 
     ranks: tuple[int, ...]
-    by_rank_s: "NDArray[Any]"
+    by_rank_s: NDArray[Any]
     steps: tuple[int, ...]
-    by_step_s: "NDArray[Any]"
+    by_step_s: NDArray[Any]
     by_name: tuple[KernelShare, ...]
     estimated: bool
     unknown: tuple[str, ...]
@@ -47,8 +47,6 @@ class Breakdown:
 
 def breakdown_of(trace: Trace) -> Breakdown:
     """The breakdown of the calls in a trace; a rank's time goes from the first to the last call in the trace."""
-    import numpy
-
     trace = with_own_code(trace)
     parts = split(trace)
     ranks = trace.ranks
@@ -89,8 +87,6 @@ def with_own_code(trace: Trace) -> Trace:
     simulation is left as it is: its rows are all that it has computed, and where steps were chosen, the rest was not
     traced.
     """
-    import numpy
-
     if not trace.is_recording or not len(trace) or trace.named((COMPUTING,)).any():
         return trace
     calls = trace.where(trace.kind != PHASE)
@@ -106,26 +102,20 @@ def with_own_code(trace: Trace) -> Trace:
         gap_to = numpy.concatenate((start_s, [max(end, end_s[-1])]))
         is_gap = gap_to - gap_from > 0
         pieces.append((numpy.full(int(is_gap.sum()), rank), gap_from[is_gap], gap_to[is_gap] - gap_from[is_gap]))
-    of_gaps = zip(("rank", "start_s", "duration_s"), zip(*pieces, strict=True), strict=True)
-    added: dict[str, NDArray[Any]] = {column: numpy.concatenate(parts) for column, parts in of_gaps}
-    count = len(added["rank"])
-    added |= {"kind": numpy.full(count, KERNEL), "name": numpy.full(count, len(trace.names))}
-    columns: dict[str, NDArray[Any]] = {}
-    for column, default in (("kind", None), ("name", None), *((name, default) for name, _, default in NUMBERS)):
-        more = added[column] if column in added else numpy.full(count, default)
-        columns[column] = numpy.concatenate((getattr(trace, column), more))
-    return trace_of_columns(columns, (*trace.names, COMPUTING), trace.metadata, "recording")
+    columns = zip(("rank", "start_s", "duration_s"), zip(*pieces, strict=True), strict=True)
+    gaps: dict[str, NDArray[Any]] = {column: numpy.concatenate(parts) for column, parts in columns}
+    count = len(gaps["rank"])
+    gaps |= {"kind": numpy.full(count, KERNEL), "name": numpy.full(count, len(trace.names))}
+    return with_rows(trace, [gaps], (*trace.names, COMPUTING), trace.metadata, "recording")
 
 
-def split(trace: Trace) -> "NDArray[Any]":
+def split(trace: Trace) -> NDArray[Any]:
     """The duration of each row by category, shape (rows, categories); 0 for phases, which hold other rows.
 
     A kernel computes, and time of which only the passing is known is the program's own code. A probe probes; what it
     waited is late. An MPI call that knows its parts has them, and the rest is overhead. Of one that does not, the time
     before the other side had begun is late, and the rest transfer.
     """
-    import numpy
-
     parts = numpy.zeros((len(trace), len(CATEGORIES)))
     kernels = trace.kind == KERNEL
     own = kernels & trace.named((COMPUTING,))
@@ -149,10 +139,8 @@ def split(trace: Trace) -> "NDArray[Any]":
     return parts
 
 
-def _late_estimate(trace: Trace) -> "NDArray[Any]":
+def _late_estimate(trace: Trace) -> NDArray[Any]:
     """Of each row the time before the other side had begun; 0 where that is not known."""
-    import numpy
-
     late = collective_lateness(trace)
     matches = match_messages(trace)
     has_end = matches.end >= 0
@@ -169,8 +157,6 @@ def _late_estimate(trace: Trace) -> "NDArray[Any]":
 
 def not_separated(trace: Trace) -> tuple[str, ...]:
     """Names of calls whose waiting is part of their transfer, as it is not known for whom they wait."""
-    import numpy
-
     unknown = trace.named(COLLECTIVES) & (trace.comm < 0) | trace.named(WAITS) & (trace.completion < 0) & (
         (trace.peer < 0) & (trace.size_bytes > 0)
     )
@@ -180,15 +166,11 @@ def not_separated(trace: Trace) -> tuple[str, ...]:
 
 def is_estimated(trace: Trace) -> bool:
     """Whether a call does not know its parts, as in recordings and in what SMPI writes."""
-    import numpy
-
     mpi = (trace.kind == MPI) & ~trace.named(PROBES)
     return bool(numpy.isnan(trace.late_s[mpi]).any())
 
 
 def _by_name(trace: Trace, total_s: float) -> tuple[KernelShare, ...]:
-    import numpy
-
     shares = []
     for code, name in enumerate(trace.names):
         rows = (trace.name == code) & (trace.kind != PHASE)

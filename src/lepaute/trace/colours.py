@@ -2,13 +2,13 @@
 seeing red or green, and in grey; waiting is hatched besides."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
 
 from lepaute.trace import breakdown
 from lepaute.trace.table import KERNEL, Trace
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +79,11 @@ def class_of_kernel(name: str) -> int:
     return PANEL
 
 
-def classes(trace: Trace, parts: "NDArray[Any]") -> "NDArray[Any]":
+def classes(trace: Trace, parts: NDArray[Any]) -> NDArray[Any]:
     """Seconds of each row by class, shape (rows, classes).
 
     parts: as breakdown.split gives them
     """
-    import numpy
-
     seconds = numpy.zeros((len(trace), len(CALLS)))
     for category, place in _CLASS_OF_CATEGORY.items():
         seconds[:, place] += parts[:, category]

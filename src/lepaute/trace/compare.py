@@ -25,14 +25,14 @@ Three questions remain, each with its own rule:
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
 
 from lepaute.errors import InputError
 from lepaute.trace.messages import IMMEDIATE, PROBES, RECEIVES, RECORDED, SENDS, WAITS, pair_by_key
 from lepaute.trace.table import COMPUTING, KERNEL, MPI, NOBODY, PHASE, Trace
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 STREAMS = ("kernels", "messages", "collectives")
 KERNELS, MESSAGES, COLLECTIVES = range(len(STREAMS))
@@ -164,12 +164,12 @@ class _Side:
     peer : of messages, -1 elsewhere
     """
 
-    rank: "NDArray[Any]"
-    name: "NDArray[Any]"
-    stream: "NDArray[Any]"
-    peer: "NDArray[Any]"
-    sizes: "NDArray[Any]"
-    duration_s: "NDArray[Any]"
+    rank: NDArray[Any]
+    name: NDArray[Any]
+    stream: NDArray[Any]
+    peer: NDArray[Any]
+    sizes: NDArray[Any]
+    duration_s: NDArray[Any]
     calls: dict[str, int]
     probes: int
     idle: int
@@ -186,8 +186,6 @@ class _Side:
 
 
 def _side_of(trace: Trace, ranks: list[int], unsized: frozenset[str]) -> _Side:
-    import numpy
-
     mine = numpy.isin(trace.rank, ranks)
     probes = trace.named(PROBES | {"MPI_Waitsome"}) & (trace.kind == MPI)
     nobody = (trace.kind == MPI) & (trace.peer == NOBODY)
@@ -226,19 +224,17 @@ def _side_of(trace: Trace, ranks: list[int], unsized: frozenset[str]) -> _Side:
     )
 
 
-def _of(trace: Trace, parts: tuple[str, ...]) -> "NDArray[Any]":
+def _of(trace: Trace, parts: tuple[str, ...]) -> NDArray[Any]:
     """Which calls have a name with one of these parts."""
     return trace.named(name for name in trace.names if any(part in name for part in parts))
 
 
 def _put_together(
-    trace: Trace, is_kernel: "NDArray[Any]", updates: Trace, sizes: "NDArray[Any]"
-) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+    trace: Trace, is_kernel: NDArray[Any], updates: Trace, sizes: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Rows to keep, and their sizes and durations: of each kernel in an update the first, with the sum of n and of
     time; of dtrsm, whose triangle is on the right, of m: there it counts columns of the update. The other sizes stay
     where all pieces have the same, else they are the sum as well."""
-    import numpy
-
     group = numpy.arange(len(trace)) + len(updates) * (len(trace.names) + 1)  # each on its own
     for rank in updates.ranks:
         in_rank = updates.rank == rank
@@ -252,7 +248,7 @@ def _put_together(
     _, first, member = numpy.unique(group, return_index=True, return_inverse=True)
     member = member.reshape(-1)
 
-    def summed(values: "NDArray[Any]") -> "NDArray[Any]":
+    def summed(values: NDArray[Any]) -> NDArray[Any]:
         total = numpy.zeros(len(first))
         numpy.add.at(total, member, values)
         return total
@@ -274,8 +270,6 @@ def _put_together(
 
 def _differences(sides: tuple[_Side, _Side], names: frozenset[str]) -> Iterator[tuple[Difference, bool]]:
     """The first difference of each stream of a rank, and whether it is one of size only."""
-    import numpy
-
     masks = [numpy.array([name in names for name in side.name.tolist()], dtype=bool) for side in sides]
     keys = [
         numpy.column_stack((side.stream, side.rank, numpy.where(side.stream == MESSAGES, side.peer, -1)))
@@ -294,9 +288,7 @@ def _differences(sides: tuple[_Side, _Side], names: frozenset[str]) -> Iterator[
             yield Difference(key[1], stream, position, *words, why), is_size
 
 
-def _rows_by_key(keys: "NDArray[Any]", mask: "NDArray[Any]") -> "dict[tuple[int, ...], NDArray[Any]]":
-    import numpy
-
+def _rows_by_key(keys: NDArray[Any], mask: NDArray[Any]) -> dict[tuple[int, ...], NDArray[Any]]:
     rows = numpy.flatnonzero(mask)
     if not len(rows):
         return {}
@@ -307,12 +299,8 @@ def _rows_by_key(keys: "NDArray[Any]", mask: "NDArray[Any]") -> "dict[tuple[int,
     return dict(zip(map(tuple, distinct.tolist()), parts, strict=True))
 
 
-def _first_difference(
-    sides: tuple[_Side, _Side], rows: "list[NDArray[Any]]"
-) -> tuple[int, tuple[str, str], bool] | None:
+def _first_difference(sides: tuple[_Side, _Side], rows: list[NDArray[Any]]) -> tuple[int, tuple[str, str], bool] | None:
     """Position, the two calls in words, and whether only their sizes differ; None where nothing does."""
-    import numpy
-
     length = min(map(len, rows))
     heads = [one[:length] for one in rows]
 
@@ -334,10 +322,8 @@ def _first_difference(
     return position, words(position, with_size=True), True
 
 
-def _why_calls(sides: tuple[_Side, _Side], rows: "list[NDArray[Any]]", key: tuple[int, ...]) -> str:
+def _why_calls(sides: tuple[_Side, _Side], rows: list[NDArray[Any]], key: tuple[int, ...]) -> str:
     """How two sequences of calls differ."""
-    import numpy
-
     counts = [Counter(side.name[one].tolist()) for side, one in zip(sides, rows, strict=True)]
     differing = [name for name in sorted(counts[0] | counts[1]) if counts[0][name] != counts[1][name]]
     if not differing:
@@ -356,7 +342,7 @@ def _why_calls(sides: tuple[_Side, _Side], rows: "list[NDArray[Any]]", key: tupl
     return told
 
 
-def _why_sizes(sides: tuple[_Side, _Side], rows: "list[NDArray[Any]]") -> str:
+def _why_sizes(sides: tuple[_Side, _Side], rows: list[NDArray[Any]]) -> str:
     """How many calls of two sequences with the same names differ in size, and which."""
     unequal = (sides[0].sizes[rows[0]] != sides[1].sizes[rows[1]]).any(axis=1)
     names = Counter(sides[0].name[rows[0][unequal]].tolist())
@@ -380,8 +366,6 @@ def _why_missing(name: str, lacking: _Side) -> str:
 
 
 def _class(name: str, sides: tuple[_Side, _Side]) -> ClassComparison:
-    import numpy
-
     rows = [numpy.flatnonzero(side.name == name) for side in sides]
     same_sizes = None
     per_rank = [numpy.bincount(side.rank[one]) for side, one in zip(sides, rows, strict=True)]

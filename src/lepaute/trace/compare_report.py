@@ -112,12 +112,10 @@ def comparison_dict(comparison: Comparison) -> dict[str, Any]:
 def plot_comparison(comparison: Comparison, path: Path, left: str, right: str) -> None:
     """Writes a PNG: on the left the time of each class on both sides, on the right how the durations of equal calls
     compare (line: 5 to 95 %, box: the middle half, dot: ratio of the sums)."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     classes = comparison.classes
     figure = Figure(figsize=(12.0, 1.9 + 0.34 * max(len(classes), 3)), dpi=130, layout="constrained")
-    FigureCanvasAgg(figure)
     times, ratios = figure.subplots(1, 2, sharey=True, width_ratios=(1.0, 1.2))
     largest = max([max(one.left_s, one.right_s) for one in classes], default=1.0)
     unit, factor = axis_unit(largest)

@@ -1,21 +1,26 @@
 """The picture of a trace: a row a rank, time to the right, colours by what the time was spent on."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+from numpy.typing import NDArray
 
 from lepaute.errors import InputError
 from lepaute.kit.files import whole_file
 from lepaute.kit.text import axis_unit
 from lepaute.trace import colours
 from lepaute.trace.breakdown import is_estimated, not_separated, split, with_own_code
-from lepaute.trace.describe import headline, node_name
 from lepaute.trace.messages import match_messages
+from lepaute.trace.report import headline, node_name
 from lepaute.trace.table import PHASE, Trace
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 MOST_RANKS = 64
 PIXELS = 2200  # columns of a strip
@@ -55,9 +60,6 @@ def plot_gantt(
     below an overview of the whole.
     Raises InputError for ranks, steps or times of which the trace holds nothing.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     chosen = _chosen_ranks(trace, ranks)
     calls = trace.where(_is_in(trace.rank, chosen))
     drawn = with_own_code(calls)
@@ -67,7 +69,6 @@ def plot_gantt(
     row_inch = min(0.55, max(0.16, 7.0 / len(chosen)))
     heights = [*([0.9] if zoomed else []), 0.5 + row_inch * len(chosen)]
     figure = Figure(figsize=(13.0, sum(heights) + 1.9), dpi=130, layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     seconds = colours.classes(drawn, split(drawn))
     main = axes[-1]
@@ -152,8 +153,6 @@ def _window(
 
 def _step_starts(trace: Trace) -> dict[int, float]:
     """When the panel of each step began to be factored; where a trace has no such phase, its first call."""
-    import numpy
-
     facts = trace.named(("pdfact",)) & (trace.kind == PHASE) & (trace.step >= 0)
     rows = facts if facts.any() else trace.step >= 0
     steps, starts = trace.step[rows], trace.start_s[rows]
@@ -167,24 +166,19 @@ def _extent(trace: Trace) -> tuple[float, float]:
     return low, high if high > low else low + 1e-9
 
 
-def _is_in(values: "NDArray[Any]", chosen: Sequence[int]) -> "NDArray[Any]":
-    import numpy
-
+def _is_in(values: NDArray[Any], chosen: Sequence[int]) -> NDArray[Any]:
     return numpy.isin(values, numpy.asarray(chosen))
 
 
 # ---- drawing ---------------------------------------------------------------------------------------------------------
 
 
-def _draw_strips(axis: Any, trace: Trace, seconds: "NDArray[Any]", window: Window) -> "set[int]":
+def _draw_strips(axis: Any, trace: Trace, seconds: NDArray[Any], window: Window) -> "set[int]":
     """Fills one strip a rank; returns the classes that can be seen.
 
     Each column of pixels shows the shares of its time: a long call fills it, many short ones stand on each other in
     their proportions. So nothing is lost or magnified however dense the calls are.
     """
-    import numpy
-    from matplotlib.colors import to_rgb
-
     palette = numpy.array([to_rgb(style.colour) for style in colours.CALLS])
     used: set[int] = set()
     for row, rank in enumerate(window.ranks):
@@ -208,13 +202,11 @@ def _draw_strips(axis: Any, trace: Trace, seconds: "NDArray[Any]", window: Windo
     return used
 
 
-def _binned(start_s: "NDArray[Any]", seconds: "NDArray[Any]", low_s: float, high_s: float, bins: int) -> "NDArray[Any]":
+def _binned(start_s: NDArray[Any], seconds: NDArray[Any], low_s: float, high_s: float, bins: int) -> NDArray[Any]:
     """Share of each bin's time by class, shape (bins, classes); calls of many bins are spread over them.
 
     The parts of a call follow each other in the order of the classes.
     """
-    import numpy
-
     width = (high_s - low_s) / bins
     sums = numpy.zeros((bins + 2, seconds.shape[1]))
     begin = start_s.copy()
@@ -279,7 +271,7 @@ def _draw_arrows(axis: Any, trace: Trace, window: Window, row_inch: float) -> No
         arrow.set_clip_on(True)
 
 
-def _messages_in(trace: Trace, window: Window) -> "tuple[NDArray[Any], NDArray[Any]]":
+def _messages_in(trace: Trace, window: Window) -> tuple[NDArray[Any], NDArray[Any]]:
     """Rows of the sends, and of the calls in which their messages were received, of messages under way in the window.
 
     Paired over the whole trace: a window may begin between a send and its receive.
@@ -291,10 +283,8 @@ def _messages_in(trace: Trace, window: Window) -> "tuple[NDArray[Any], NDArray[A
     return send[inside], end[inside]
 
 
-def _draw_overview(axis: Any, trace: Trace, seconds: "NDArray[Any]", whole: Window, window: Window) -> None:
+def _draw_overview(axis: Any, trace: Trace, seconds: NDArray[Any], whole: Window, window: Window) -> None:
     """All ranks together over the whole run: the shares of their time, and where the window is."""
-    import numpy
-
     bins = 300
     shares = _binned(trace.start_s, seconds, whole.low_s, whole.high_s, bins) / len(whole.ranks)
     at = whole.low_s + (numpy.arange(bins) + 0.5) * (whole.high_s - whole.low_s) / bins
@@ -327,8 +317,6 @@ def _label_ranks(axis: Any, trace: Trace, window: Window) -> None:
 
 
 def _set_time_axis(axis: Any, window: Window, unit: str, factor: float, start: str) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
     axis.xaxis.set_major_locator(MaxNLocator(10, steps=[1, 2, 2.5, 5, 10]))
     digits = max(0, 2 - _exponent((window.high_s - window.low_s) * factor))
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value * factor:.{digits}f}"))
@@ -336,8 +324,6 @@ def _set_time_axis(axis: Any, window: Window, unit: str, factor: float, start: s
 
 
 def _exponent(value: float) -> int:
-    import math
-
     return math.floor(math.log10(value)) if value > 0 else 0
 
 
@@ -349,8 +335,6 @@ def _title(trace: Trace, chosen: Sequence[int], window: Window, unit: str, facto
 
 
 def _handles(used: "set[int]", estimated: bool, unknown: tuple[str, ...]) -> list[Any]:
-    from matplotlib.patches import Patch
-
     def label(place: int) -> str:
         # A recording does not know what the rest of a call is made of, nor does what SMPI writes.
         if place != colours.MOVING or not estimated:

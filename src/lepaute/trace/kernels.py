@@ -12,13 +12,13 @@ their start.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
 
 from lepaute.errors import InputError
-from lepaute.trace.table import COMPUTING, KERNEL, MPI, NUMBERS, Trace, trace_of_columns
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from lepaute.trace.table import COMPUTING, KERNEL, MPI, Trace, with_rows
 
 MAGIC = b"LEPKERN1"
 HEAD_BYTES = 16
@@ -34,17 +34,15 @@ class KernelCalls:
     """
 
     names: tuple[str, ...]
-    rank: "NDArray[Any]"
-    name: "NDArray[Any]"
-    start_s: "NDArray[Any]"
-    duration_s: "NDArray[Any]"
-    numbers: "NDArray[Any]"
+    rank: NDArray[Any]
+    name: NDArray[Any]
+    start_s: NDArray[Any]
+    duration_s: NDArray[Any]
+    numbers: NDArray[Any]
 
 
 def read_kernels(path: Path) -> KernelCalls:
     """Reads the file; raises InputError for one that is cut or something else."""
-    import numpy
-
     record = numpy.dtype(
         [("rank", "<i4"), ("name", "<i4"), ("start_s", "<f8"), ("duration_s", "<f8"), ("numbers", "<f8", 3)]
     )
@@ -85,8 +83,6 @@ def merge_kernels(trace: Trace, kernels: KernelCalls) -> Trace:
     What is left of the rows `computing` besides the kernels stays. Calls of MPI that the kernels hold replace those of
     the same name in the trace.
     """
-    import numpy
-
     is_mpi = numpy.array([name.startswith("MPI_") for name in kernels.names] or [False])[kernels.name]
     mpi_names = sorted({kernels.names[code] for code in numpy.unique(kernels.name[is_mpi])})
     anonymous = trace.named((COMPUTING,)) & (trace.kind == KERNEL)
@@ -110,21 +106,13 @@ def merge_kernels(trace: Trace, kernels: KernelCalls) -> Trace:
     } | {column: numpy.where(is_mpi, 0.0, numbers[:, at]) for at, column in enumerate(("m", "n", "k"))}
     rest: dict[str, NDArray[Any]] = {"rank": rank, "start_s": start_s, "duration_s": duration_s}
     rest |= {"kind": numpy.full(len(rank), KERNEL), "name": numpy.full(len(rank), names.index(COMPUTING))}
-    defaults = {column: 0 if default is None else default for column, _, default in NUMBERS}
-    columns = {}
-    for column in ("kind", "name", *defaults):
-        given = [
-            part.get(column, numpy.full(len(part["rank"]), defaults.get(column, 0))) for part in (kernel_columns, rest)
-        ]
-        columns[column] = numpy.concatenate((getattr(other, column), *given))
     unsized = [name for name in trace.metadata.get("unsized", []) if name not in mpi_names]
-    return trace_of_columns(columns, names, {**trace.metadata, "unsized": unsized}, "kernels of the emulation")
+    metadata = {**trace.metadata, "unsized": unsized}
+    return with_rows(other, (kernel_columns, rest), names, metadata, "kernels of the emulation")
 
 
 def _check(calls: KernelCalls, path: Path) -> None:
-    import numpy
-
-    def refuse(bad: "NDArray[Any]", what: str) -> None:
+    def refuse(bad: NDArray[Any], what: str) -> None:
         if bad.any():
             raise InputError(f"{path}: call {int(numpy.argmax(bad))} has {what}; the file is damaged")
 
@@ -137,13 +125,11 @@ def _check(calls: KernelCalls, path: Path) -> None:
 
 def _left_over(
     anonymous: Trace, kernels: KernelCalls, resolution_s: float
-) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Rank, start and duration of the pieces of these rows during which no kernel ran.
 
     Pieces of up to two units of the last decimal that SMPI writes are its rounding, and nothing.
     """
-    import numpy
-
     ranks, starts, durations = [], [], []
     for rank in anonymous.ranks:
         in_rank = anonymous.rank == rank

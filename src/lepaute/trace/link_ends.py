@@ -19,13 +19,15 @@ from collections import Counter, defaultdict, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy
+from numpy.typing import NDArray
+
 from lepaute.trace.messages import IMMEDIATE_SENDS, PROBES, SENDS, WAITS, pair_by_key
 from lepaute.trace.table import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from numpy.typing import NDArray
 
 #: Of the keys of links: a receive of any tag, whom a receive from MPI_PROC_NULL names, and whom a send to it does.
 ANY_TAG, FROM_NULL, TO_NULL = -444, -666, -1
@@ -38,14 +40,12 @@ class Rows:
     """Calls in the order in which they began; items: what a state says of its size, NaN where nothing."""
 
     names: list[str]
-    rank: "NDArray[Any]"
-    name: "NDArray[Any]"
-    items: "NDArray[Any]"
+    rank: NDArray[Any]
+    name: NDArray[Any]
+    items: NDArray[Any]
 
-    def named(self, names: "Iterable[str]") -> "NDArray[Any]":
+    def named(self, names: "Iterable[str]") -> NDArray[Any]:
         """Which rows have one of these names."""
-        import numpy
-
         chosen = set(names)
         mask: NDArray[Any] = numpy.array([name in chosen for name in self.names] or [False])[self.name]
         return mask
@@ -55,35 +55,33 @@ class Rows:
 class Links:
     """Beginnings and ends of messages, each in the order of the file: the row, and what the key says."""
 
-    start_row: "NDArray[Any]"
-    start_source: "NDArray[Any]"
-    start_target: "NDArray[Any]"
-    start_tag: "NDArray[Any]"
-    start_bytes: "NDArray[Any]"
-    end_row: "NDArray[Any]"
-    end_source: "NDArray[Any]"
-    end_tag: "NDArray[Any]"
+    start_row: NDArray[Any]
+    start_source: NDArray[Any]
+    start_target: NDArray[Any]
+    start_tag: NDArray[Any]
+    start_bytes: NDArray[Any]
+    end_row: NDArray[Any]
+    end_source: NDArray[Any]
+    end_tag: NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Attached:
     """Of each row its message, as table.py has it; and for what MPI_Sendrecv received the row that did, and what."""
 
-    size_bytes: "NDArray[Any]"
-    peer: "NDArray[Any]"
-    tag: "NDArray[Any]"
-    completion: "NDArray[Any]"
-    arrival_row: "NDArray[Any]"
-    arrival_bytes: "NDArray[Any]"
-    arrival_peer: "NDArray[Any]"
-    arrival_tag: "NDArray[Any]"
+    size_bytes: NDArray[Any]
+    peer: NDArray[Any]
+    tag: NDArray[Any]
+    completion: NDArray[Any]
+    arrival_row: NDArray[Any]
+    arrival_bytes: NDArray[Any]
+    arrival_peer: NDArray[Any]
+    arrival_tag: NDArray[Any]
     warnings: list[str]
 
 
 def attach(rows: Rows, links: Links) -> Attached:
     """Peers, tags and sizes of all calls. Ranks are counted from 0, processes of keys from 1."""
-    import numpy
-
     size_bytes, peer, tag = numpy.zeros(len(rows.rank)), numpy.full(len(rows.rank), -1), numpy.full(len(rows.rank), -1)
     target, ends, warnings = _both_ends(rows, links)
     sends = links.start_row
@@ -132,17 +130,15 @@ class _Ends:
     size_bytes : 0 where the start is not known; item_bytes: of an item as the sender counts them, NaN where not known
     """
 
-    row: "NDArray[Any]"
-    source: "NDArray[Any]"
-    tag: "NDArray[Any]"
-    size_bytes: "NDArray[Any]"
-    item_bytes: "NDArray[Any]"
+    row: NDArray[Any]
+    source: NDArray[Any]
+    tag: NDArray[Any]
+    size_bytes: NDArray[Any]
+    item_bytes: NDArray[Any]
 
 
-def _both_ends(rows: Rows, links: Links) -> "tuple[NDArray[Any], _Ends, list[str]]":
+def _both_ends(rows: Rows, links: Links) -> tuple[NDArray[Any], _Ends, list[str]]:
     """Of each start the rank that receives, -1 for none; the ends; and warnings."""
-    import numpy
-
     is_sendrecv, is_start = rows.named((SENDRECV,)), rows.named((START,))
     target = _ranks(links.start_target, is_sendrecv[links.start_row])
     target[is_start[links.start_row]] = -1
@@ -177,20 +173,18 @@ def _both_ends(rows: Rows, links: Links) -> "tuple[NDArray[Any], _Ends, list[str
     return target, _Ends(row, source, tag, size_bytes, item_bytes), warnings if lost else []
 
 
-def _ranks(partner: "NDArray[Any]", is_rank: "NDArray[Any]") -> "NDArray[Any]":
+def _ranks(partner: NDArray[Any], is_rank: NDArray[Any]) -> NDArray[Any]:
     """Ranks of what keys call their partner; -1 for none."""
-    import numpy
-
     return numpy.maximum(numpy.where(is_rank, partner, partner - 1), -1)
 
 
-def _single(rows: Rows, end_row: "NDArray[Any]") -> "NDArray[Any]":
+def _single(rows: Rows, end_row: NDArray[Any]) -> NDArray[Any]:
     """Which of these calls wait for one request; MPI_Waitall says how many there are."""
     many: NDArray[Any] = rows.named(("MPI_Waitall", "MPI_Testall"))[end_row] & (rows.items[end_row] != 1)
     return ~many
 
 
-def _starts_of(starts: "NDArray[Any]", ends: "NDArray[Any]", is_open: "NDArray[Any]") -> "NDArray[Any]":
+def _starts_of(starts: NDArray[Any], ends: NDArray[Any], is_open: NDArray[Any]) -> NDArray[Any]:
     """Of each end the place of its start, -1 for none.
 
     starts, ends: shape (rows, 3), sender, receiver, tag; of an end the sender is -1 and the tag ANY_TAG where they are
@@ -199,8 +193,6 @@ def _starts_of(starts: "NDArray[Any]", ends: "NDArray[Any]", is_open: "NDArray[A
     The i-th start with a key goes with the i-th such end. Only at ranks some of whose ends have no whole key, message
     after message is followed.
     """
-    import numpy
-
     start_of = numpy.full(len(ends), -1)
     if not len(starts) or not len(ends):
         return start_of
@@ -249,35 +241,29 @@ def _followed(starts: list[list[int]], ends: list[list[int]]) -> "Iterator[tuple
 
 
 def _unmatched(
-    start_of: "NDArray[Any]", end_is_sendrecv: "NDArray[Any]", start_is_sendrecv: "NDArray[Any]"
-) -> "tuple[NDArray[Any], NDArray[Any]]":
+    start_of: NDArray[Any], end_is_sendrecv: NDArray[Any], start_is_sendrecv: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Ends and starts of messages of MPI_Sendrecv that have no other end, as masks."""
-    import numpy
-
     matched = numpy.zeros(len(start_is_sendrecv), dtype=bool)
     matched[start_of[start_of >= 0]] = True
     return end_is_sendrecv & (start_of < 0), start_is_sendrecv & ~matched
 
 
-def _bytes_of_an_item(rows: Rows, links: Links) -> "NDArray[Any]":
+def _bytes_of_an_item(rows: Rows, links: Links) -> NDArray[Any]:
     """Of each start, the bytes of an item as its call counts them; NaN where that is not known."""
-    import numpy
-
     plain = rows.named((SENDS | IMMEDIATE_SENDS) - {SENDRECV})[links.start_row]
     items = rows.items[links.start_row]
     with numpy.errstate(divide="ignore", invalid="ignore"):
         return numpy.where(plain & (items > 0), links.start_bytes / items, numpy.nan)
 
 
-def _posted(rows: Rows, ends: _Ends, waited: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+def _posted(rows: Rows, ends: _Ends, waited: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Rows of MPI_Irecv, and of each the end of its message; and of each row of the trace its completion.
 
     waited: the ends that are in waits
     Those that are not known are left out: all of a rank that tests for completion, and all of a wait in which some
     received nothing. A wait in which no message ended is taken to end the oldest send.
     """
-    import numpy
-
     ends_of: dict[int, list[int]] = defaultdict(list)
     for end, row in zip(waited.tolist(), ends.row[waited].tolist(), strict=True):
         ends_of[row].append(end)

@@ -1,12 +1,12 @@
 """MPI calls by what they do, which send goes with which receive, and which collective calls are one operation."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
 
 from lepaute.trace.table import Trace
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 SENDS = frozenset(f"MPI_{form}" for form in ("Send", "Ssend", "Bsend", "Rsend", "Sendrecv", "Sendrecv_replace"))
 IMMEDIATE_SENDS = frozenset(f"MPI_{form}" for form in ("Isend", "Issend", "Ibsend", "Irsend"))
@@ -48,10 +48,10 @@ class Matches:
     end           : the same of the receiver; of MPI_Sendrecv_arrival its MPI_Sendrecv
     """
 
-    send: "NDArray[Any]"
-    receive: "NDArray[Any]"
-    sent: "NDArray[Any]"
-    end: "NDArray[Any]"
+    send: NDArray[Any]
+    receive: NDArray[Any]
+    sent: NDArray[Any]
+    end: NDArray[Any]
 
 
 def match_messages(trace: Trace) -> Matches:
@@ -60,8 +60,6 @@ def match_messages(trace: Trace) -> Matches:
     That is MPI's own rule within a communicator. A trace does not tell communicators, so that two with the same ranks
     and tag at once may be mixed up; and a trace of a part of the run may begin between a send and its receive.
     """
-    import numpy
-
     is_send = trace.named(SENDS | IMMEDIATE_SENDS) & (trace.peer >= 0)
     is_receive = trace.named(RECEIVES | IMMEDIATE_RECEIVES) & (trace.peer >= 0)
     sends, receives = numpy.flatnonzero(is_send), numpy.flatnonzero(is_receive)
@@ -78,10 +76,8 @@ def match_messages(trace: Trace) -> Matches:
     return Matches(sends, receives, sent, end)
 
 
-def _completions(trace: Trace) -> "NDArray[Any]":
+def _completions(trace: Trace) -> NDArray[Any]:
     """Of each row the wait or test that completed its request, -1 where that is not known; shape (rows,)."""
-    import numpy
-
     found = numpy.full(len(trace), -1)
     known = trace.completion >= 0
     posts = numpy.flatnonzero(known & trace.named(IMMEDIATE))
@@ -95,23 +91,19 @@ def _completions(trace: Trace) -> "NDArray[Any]":
     return found
 
 
-def _sendrecv_of(trace: Trace) -> "NDArray[Any]":
+def _sendrecv_of(trace: Trace) -> NDArray[Any]:
     """Of each row the last MPI_Sendrecv, or _replace, of its rank before it, the row itself where there is none."""
-    import numpy
-
     rows = numpy.arange(len(trace))
     before = numpy.maximum.accumulate(numpy.where(trace.named(SENDRECVS), rows, -1)) if len(trace) else rows
     return numpy.where((before >= 0) & (trace.rank[before] == trace.rank), before, rows)
 
 
-def collective_lateness(trace: Trace) -> "NDArray[Any]":
+def collective_lateness(trace: Trace) -> NDArray[Any]:
     """Of each row the time before those had begun for which its collective operation waits, in seconds; 0 elsewhere.
 
     The i-th collective call of a group of ranks is one operation on all its members, since MPI asks that they be called
     in the same order. Those of groups that are not known are left out, and where members disagree about the routine.
     """
-    import numpy
-
     late = numpy.zeros(len(trace))
     rows = numpy.flatnonzero(trace.named(COLLECTIVES) & (trace.comm >= 0))
     if not len(rows):
@@ -124,7 +116,7 @@ def collective_lateness(trace: Trace) -> "NDArray[Any]":
     count, start_s, name = int(operation.max()) + 1, trace.start_s[rows], trace.name[rows]
     is_root = trace.peer[rows] == trace.rank[rows]
 
-    def latest(mask: "NDArray[Any]") -> "NDArray[Any]":
+    def latest(mask: NDArray[Any]) -> NDArray[Any]:
         found = numpy.full(count, -numpy.inf)
         numpy.maximum.at(found, operation[mask], start_s[mask])
         return found[operation]
@@ -146,14 +138,12 @@ def collective_lateness(trace: Trace) -> "NDArray[Any]":
     return late
 
 
-def _waits_of(trace: Trace, receives: "NDArray[Any]") -> "NDArray[Any]":
+def _waits_of(trace: Trace, receives: NDArray[Any]) -> NDArray[Any]:
     """Of each immediate receive (a row) the wait that ended it, -1 where none is known.
 
     Where requests and waits are not joined by their completion: the first later wait of the rank that names the same
     peer and tag; waits for several requests name none.
     """
-    import numpy
-
     wait_of = numpy.full(len(receives), -1, dtype=int)
     waits = numpy.flatnonzero(trace.named(("MPI_Wait", "MPI_Waitany", "MPI_Test")) & (trace.peer >= 0))
     keys_of = [numpy.stack((trace.rank[rows], trace.peer[rows], trace.tag[rows]), axis=1) for rows in (receives, waits)]
@@ -172,13 +162,11 @@ def _waits_of(trace: Trace, receives: "NDArray[Any]") -> "NDArray[Any]":
     return wait_of
 
 
-def pair_by_key(left: "NDArray[Any]", right: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
+def pair_by_key(left: NDArray[Any], right: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Indices into two lists of keys, the i-th of a key on the left with the i-th of the same key on the right.
 
     left, right: shape (rows, columns of the key); the order within a key is that of the rows.
     """
-    import numpy
-
     both = numpy.concatenate((left, right))
     if not len(both):
         return numpy.zeros(0, dtype=int), numpy.zeros(0, dtype=int)
@@ -196,10 +184,8 @@ def pair_by_key(left: "NDArray[Any]", right: "NDArray[Any]") -> "tuple[NDArray[A
     return at_left[order], at_right[order]
 
 
-def occurrence(codes: "NDArray[Any]") -> "NDArray[Any]":
+def occurrence(codes: NDArray[Any]) -> NDArray[Any]:
     """How many equal codes come before each one; shape as given."""
-    import numpy
-
     order = numpy.argsort(codes, kind="stable")
     ordered = codes[order]
     new = numpy.ones(len(codes), dtype=bool)

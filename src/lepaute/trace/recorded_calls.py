@@ -2,23 +2,21 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
 
 from lepaute.errors import InputError
 from lepaute.trace.messages import COLLECTIVES, IMMEDIATE, PROBES, RECORDED, WAITS
-from lepaute.trace.table import MPI, NUMBERS, Trace, trace_of_columns
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from lepaute.trace.table import MPI, NOBODY, Trace, with_rows
 
 #: The name of rows that are no calls: which call found a request complete (probes/record.h).
 COMPLETED = "(completed)"
 MAGIC = b"LEPCALL1"
-#: The peer of a message to or from MPI_PROC_NULL.
-NOBODY = -2
 
 
-def with_completions(columns: "dict[str, NDArray[Any]]", names: Sequence[str]) -> "dict[str, NDArray[Any]]":
+def with_completions(columns: dict[str, NDArray[Any]], names: Sequence[str]) -> dict[str, NDArray[Any]]:
     """The rows of one rank that are calls, with the columns completion and comm.
 
     columns: name (codes into names), start (unique in calls), peer, tag, size_bytes and others, of one length. A row
@@ -27,9 +25,8 @@ def with_completions(columns: "dict[str, NDArray[Any]]", names: Sequence[str]) -
     A request and the call that completed it get the same completion, all others -1; a receive from any source or with
     any tag gets those that came, and one that was cancelled is from nobody.
     """
-    import numpy
 
-    def named(chosen: frozenset[str]) -> "NDArray[Any]":
+    def named(chosen: frozenset[str]) -> NDArray[Any]:
         codes = [code for code, name in enumerate(names) if name in chosen]
         mask: NDArray[Any] = numpy.isin(columns["name"], codes)
         return mask
@@ -62,10 +59,8 @@ def with_completions(columns: "dict[str, NDArray[Any]]", names: Sequence[str]) -
     return columns
 
 
-def numbered_groups(groups: "NDArray[Any]") -> "NDArray[Any]":
+def numbered_groups(groups: NDArray[Any]) -> NDArray[Any]:
     """0 for all ranks, 1, 2, ... for other groups, -1 where there is none."""
-    import numpy
-
     others = numpy.unique(groups[groups > 0])
     numbers: NDArray[Any] = numpy.where(groups > 0, 1 + numpy.searchsorted(others, groups), groups)
     return numbers
@@ -78,29 +73,21 @@ def merge_calls(trace: Trace, path: Path) -> Trace:
     What SMPI knows of other calls of MPI, and of time without calls, stays.
     Raises InputError for a file that is cut or something else.
     """
-    import numpy
-
     columns, names = _read(path)
     # Persistent receives may be simblas' own: it starts those of large messages later than the program does.
     other = trace.where(~(trace.named(RECORDED | {"MPI_Start"}) & (trace.kind == MPI)))
     all_names = list(dict.fromkeys((*trace.names, *names)))
     columns["name"] = numpy.array([all_names.index(name) for name in names] or [0])[columns["name"]]
     columns["kind"] = numpy.full(len(columns["name"]), MPI)
-    joined: dict[str, NDArray[Any]] = {}
-    for column, default in (("kind", None), ("name", None), *((name, default) for name, _, default in NUMBERS)):
-        more = columns[column] if column in columns else numpy.full(len(columns["name"]), default)
-        joined[column] = numpy.concatenate((getattr(other, column), more))
     kept = {other.names[code] for code in numpy.unique(other.name)}
     unsized = [name for name in trace.metadata.get("unsized", []) if name in kept]
     warnings = [text for text in trace.metadata.get("warnings", []) if "MPI_" not in text]
     metadata = {**trace.metadata, "unsized": unsized, "warnings": warnings, "calls": "recorded"}
-    return trace_of_columns(joined, all_names, metadata, "calls of the emulation")
+    return with_rows(other, [columns], all_names, metadata, "calls of the emulation")
 
 
-def _read(path: Path) -> "tuple[dict[str, NDArray[Any]], tuple[str, ...]]":
+def _read(path: Path) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
     """Columns of all ranks, name as codes into the names."""
-    import numpy
-
     record = numpy.dtype(
         [
             *((name, "<i4") for name in ("rank", "code")),

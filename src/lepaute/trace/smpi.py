@@ -16,7 +16,10 @@ import re
 from array import array
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
 
 from lepaute.errors import InputError
 from lepaute.trace import paje
@@ -33,9 +36,6 @@ from lepaute.trace.messages import (
     WAITS,
 )
 from lepaute.trace.table import COMPUTING, KERNEL, MPI, Trace, trace_of_columns
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 STATES, LINKS = "MPI_STATE", "MPI_LINK"
 #: States that stand for time between calls. `kernel` is what a replay calls it.
@@ -177,8 +177,6 @@ class _Calls:
 
     def trace(self, metadata: dict[str, Any]) -> Trace:
         """What was read, put together."""
-        import numpy
-
         self._check_end()
         names, kinds, code_of_value = _names(self.reader.values)
         code = numpy.array(code_of_value or [0], dtype="int32")[_array(self.name, "int32")]
@@ -239,8 +237,6 @@ class _Calls:
 
     def _check_senders(self, rows: Rows, links: Links) -> None:
         """That a key means what it is taken for: the number of a process is its rank and one."""
-        import numpy
-
         wrong = rows.rank[links.start_row] + 1 != links.start_source
         if wrong.any():
             at = int(numpy.argmax(wrong))
@@ -297,14 +293,12 @@ def _names(values: list[str]) -> tuple[list[str], list[int], list[int]]:
     return names, [kinds[name] for name in names], [names.index(name) for name, _ in calls]
 
 
-def _groups(rows: Rows, start_s: "NDArray[Any]", end_s: "NDArray[Any]") -> "NDArray[Any]":
+def _groups(rows: Rows, start_s: NDArray[Any], end_s: NDArray[Any]) -> NDArray[Any]:
     """Of each row the group of its collective operation, -1 where that is not known; shape (rows,).
 
     SMPI tells no communicators. Where all ranks make the same collective calls, and of those in which all wait for all
     nobody leaves before the last has come, they are taken to be operations of all ranks.
     """
-    import numpy
-
     collective = numpy.flatnonzero(rows.named(COLLECTIVES))
     unknown = numpy.full(len(rows.rank), -1)
     ranks = len(numpy.unique(rows.rank))
@@ -330,7 +324,5 @@ def _unsized(names: list[str], has_bytes: bool) -> list[str]:
     )
 
 
-def _array(numbers: "array[Any]", kind: str) -> "NDArray[Any]":
-    import numpy
-
+def _array(numbers: "array[Any]", kind: str) -> NDArray[Any]:
     return numpy.array(numbers, dtype=kind)

@@ -87,7 +87,7 @@ def predict_cases(
     again: the first runs of `predict` once more, on the same machines and days (see `sd_on_one_day`)
     progress(what, fraction done) is called before each prediction.
     """
-    from lepaute.simulate.comparing import sd_on_one_day
+    from lepaute.simulate.prediction.comparing import sd_on_one_day
 
     requested = list(hpls)
     for hpl in requested:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from lepaute.simulate.apps.hpl.hpl_out import variant
 from lepaute.verify.campaign import Case, RecordedRun, run_record
 from lepaute.verify.drift import compute_share, time_without_drift
 
@@ -60,7 +59,7 @@ def _predicted(cases: list[Case]) -> "pandas.DataFrame":
                 "nb": case.hpl.nb,
                 "p": case.hpl.p,
                 "q": case.hpl.q,
-                "variant": variant(case.hpl),
+                "variant": case.hpl.variant,
                 "flop_count": case.hpl.flop_count,
                 "predicted_time_s": case.prediction.time_s.mean,
                 "low_s": case.prediction.time_s.low,

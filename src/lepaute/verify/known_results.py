@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.files import write_whole
-from lepaute.simulate.apps.hpl.hpl_results import HplResult, default_of, read_hpl_results
-from lepaute.simulate.comparing import sd_on_one_day
-from lepaute.simulate.sweep import Sweep
+from lepaute.simulate.apps.hpl.hpl_out import HplResult, default_of, read_hpl_results
+from lepaute.simulate.prediction.comparing import sd_on_one_day
+from lepaute.simulate.prediction.sweep import Sweep
 from lepaute.verify.campaign import Case
 from lepaute.verify.comparison import compare, comparison_record
 from lepaute.verify.verification import JSON_FILE, PLOT_FILE, RESULTS_FILE, joint_record

@@ -72,7 +72,7 @@ def warning_lines(cases: "list[Case]", whole_in: str) -> list[str]:
     Those that differ in numbers or kernels alone are one line, with the case of the largest number.
     whole_in: the file that has them all
     """
-    from lepaute.simulate.warnings import alike_warnings
+    from lepaute.simulate.prediction.warnings import alike_warnings
 
     lines = []
     for alike in alike_warnings([case.prediction for case in cases]):

@@ -10,7 +10,7 @@ from typing import Any
 
 from lepaute.errors import InputError, LepauteError
 from lepaute.kit.files import write_whole
-from lepaute.simulate.prediction import SimulationFigures
+from lepaute.simulate.prediction.prediction import SimulationFigures
 from lepaute.verify.campaign import Case, Plan
 from lepaute.verify.disturbance import rule
 from lepaute.verify.real_run import HplProgram

@@ -6,15 +6,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lepaute.errors import InputError
-from lepaute.kit.numbers import path_of
+from lepaute.kit.numbers import path_of, texts, whole
 from lepaute.kit.text import ranks_text
 from lepaute.simulate.application import Application
+from lepaute.simulate.conditions import Layers
+from lepaute.simulate.prediction.predicting import DEFAULT_RUNS, predict
 from lepaute.simulate.smpi.emulate import Options
 from lepaute.simulate.smpi.emulated_run import checked_pattern
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
-    from lepaute.simulate.run import SimulatedRun
+    from lepaute.simulate.engine import SimulatedRun
+    from lepaute.simulate.machine.mapping import Mapping
+    from lepaute.simulate.prediction.prediction import Prediction
+    from lepaute.simulate.smpi.emulate import Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +96,31 @@ class Program(Application):
             "memory_share": emulated.slowdowns.memory_share if emulated.slowdowns else None,
             "unmodelled_share": emulated.unmodelled_share,
         }
+
+
+def emulate(
+    program: str | Path,
+    platform: "Platform | str | Path",
+    *,
+    ranks: int,
+    arguments: Sequence[str] = (),
+    runs: int = DEFAULT_RUNS,
+    seed: int = 1,
+    layers: Layers | None = None,
+    mapping: "Mapping | None" = None,
+    options: "Options | None" = None,
+) -> "Prediction":
+    """How long an MPI program will take: its code runs here, under SMPI, on the simulated platform.
+
+    program  : built with the compilers of `lepaute emulate compilers`
+    platform : a platform, the name of a shipped one, or a file
+    options  : what is charged for the program's own code, what is folded, limits (`simulate.smpi.emulate.Options`)
+    The others are those of `predict`. What the program prints is not shown; `lepaute emulate` shows it.
+    Raises InputError for what does not fit, EnvironmentProblem where SimGrid is missing, SimulationError where the
+    program fails.
+    """
+    ranks = whole(ranks, "ranks", 1, 2**31)
+    application = Program(path_of(program, "the program"), texts(arguments, "arguments", '["16", "2"]'), ranks)
+    if options is not None:
+        application = Program(application.path, application.arguments, ranks, options=options)
+    return predict(application, platform, runs=runs, seed=seed, layers=layers, mapping=mapping)

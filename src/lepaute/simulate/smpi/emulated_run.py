@@ -1,17 +1,163 @@
-"""One emulated run: its times, and what its routines were charged."""
+"""One emulated run: its times, and what its routines were charged, and what the program computes itself.
+
+What is outside of modelled routines is timed here, and slower where ranks share memory. A place is where MPI
+returned to the program; what is computed from there to the next call of MPI is timed. In a first run, other cores of this machine
+stream through memory during half of the intervals of each place, chosen by chance. With s the factor by which a stream
+of our own becomes slower meanwhile, and l the factor of the place (ratio of geometric means), its *memory share* is
+(l - 1) / (s - 1): the part of its time that waits for memory when it runs alone. Where s is about 1 the share cannot be
+seen, and is what the user says, or taken as none.
+
+On a node with n ranks that all run such code, each is in its memory part with some probability q, independently: with
+k of them there, memory takes max(1, k B1 / Bn) times as long, B1 the bandwidth that one core uses alone and Bn that of
+all cores. q follows from the share and from the mean of that factor, which follows from q.
+"""
 
 import contextlib
 import json
+import math
+import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError, SimulationError
-from lepaute.simulate.run import KernelUse, Sizes
-from lepaute.simulate.smpi.own_computing import OwnTimes, Slowdowns, own_times
+from lepaute.simulate.engine import KernelUse, Sizes
 from lepaute.simulate.smpi.process import Ended
+
+if TYPE_CHECKING:
+    from lepaute.platform.schema import Platform
+
+#: A stream that becomes less slow than this tells nothing of what waits for memory.
+LEAST_CONTENTION = 1.1
+#: Intervals of a place with and without load, below which it takes the share of the whole program.
+FEWEST_INTERVALS = 3
+#: Of the computing: less of the program's own is not worth a second run, nor a sentence.
+LEAST_SHARE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Intervals that began at one place, over all ranks: CPU seconds; (number, sum of the logarithms) of the durations
+    with idle and with streaming other cores."""
+
+    visits: int
+    time_s: float
+    alone: tuple[int, float]
+    loaded: tuple[int, float]
+
+    def slowdown(self) -> float | None:
+        """By the load; None where too few intervals tell."""
+        if min(self.alone[0], self.loaded[0]) < FEWEST_INTERVALS:
+            return None
+        return math.exp(self.loaded[1] / self.loaded[0] - self.alone[1] / self.alone[0])
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTimes:
+    """Seconds over all ranks: CPU time here, and what was charged for it. Bandwidths of a stream on this machine, 0
+    where none was timed."""
+
+    measured_s: float = 0.0
+    charged_s: float = 0.0
+    stream_alone_Bps: float = 0.0  # noqa: N815 - the unit
+    stream_loaded_Bps: float = 0.0  # noqa: N815
+    places: Mapping[str, Place] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Slowdowns:
+    """Factors on what is measured, by place; `other` where a place has none.
+
+    memory_share : of the whole program's own computing; None where it was not told
+    """
+
+    other: float = 1.0
+    by_place: Mapping[str, float] = field(default_factory=dict)
+    memory_share: float | None = None
+
+
+def own_times(report: Mapping[str, Any]) -> OwnTimes:
+    """From the report of simblas."""
+    places = {
+        name: Place(place["visits"], place["time_s"], tuple(place["alone"]), tuple(place["loaded"]))
+        for name, place in report["places"].items()
+    }
+    return OwnTimes(
+        report["measured_s"], report["charged_s"], report["stream_alone_Bps"], report["stream_loaded_Bps"], places
+    )
+
+
+def load_cpus(ranks_on_node: int) -> tuple[int, ...]:
+    """CPUs of this machine for a first run: our own, then those that make the load, as many as ranks share a node."""
+    allowed = sorted(os.sched_getaffinity(0))[: max(1, ranks_on_node)]
+    return tuple(allowed) if len(allowed) > 1 else ()
+
+
+def slowdowns_of(
+    times: OwnTimes, cores_here: int, ranks_on_node: int, platform: "Platform", given_share: float | None = None
+) -> Slowdowns:
+    """What a first run says of the slowdown on a node with `ranks_on_node` ranks.
+
+    cores_here : of this machine that were busy under load, our own included
+    given_share : memory share of all places, in the place of what is seen
+    """
+    if times.stream_loaded_Bps <= 0.0:
+        return Slowdowns()
+    contention = times.stream_alone_Bps / times.stream_loaded_Bps
+    shares = memory_shares(times, contention) if given_share is None else {}
+    overall = given_share
+    if shares:
+        seconds = sum(times.places[name].time_s for name in shares)
+        overall = sum(share * times.places[name].time_s for name, share in shares.items()) / seconds
+    if overall is None:
+        return Slowdowns()
+    nodes = platform.nodes
+    alone = 1.0
+    if nodes.memory_bandwidth_Bps is not None:
+        of_core = nodes.core_memory_bandwidth_Bps or times.stream_alone_Bps
+        alone = times.stream_alone_Bps / of_core
+        ranks, ratio = ranks_on_node, of_core / nodes.memory_bandwidth_Bps
+    else:
+        ranks, ratio = min(ranks_on_node, cores_here), contention / cores_here
+    by_place = {name: slowdown_of(share, ranks, ratio, alone) for name, share in shares.items()}
+    return Slowdowns(slowdown_of(overall, ranks, ratio, alone), by_place, overall)
+
+
+def memory_shares(times: OwnTimes, contention: float) -> dict[str, float]:
+    """Of each place; empty where the load did not slow our own stream, by `contention`, enough to tell."""
+    if contention < LEAST_CONTENTION:
+        return {}
+    return {
+        name: min(1.0, max(0.0, (slowdown - 1.0) / (contention - 1.0)))
+        for name, place in times.places.items()
+        if (slowdown := place.slowdown()) is not None
+    }
+
+
+def slowdown_of(share: float, ranks: int, ratio: float, alone: float = 1.0) -> float:
+    """Factor on the time of code with this memory share, on a node with `ranks` ranks that run it.
+
+    ratio : bandwidth that one core uses over that of all cores
+    alone : time of the memory part on the platform over that here, with one busy core
+    """
+    memory, other = share * alone, 1.0 - share
+    total = memory + other
+    for _ in range(100):  # converges: the mean grows more slowly than q
+        q = min(1.0, memory and (total - other) / total)
+        total = other + memory * _mean_factor(ranks, q, ratio)
+    return total
+
+
+def _mean_factor(ranks: int, q: float, ratio: float) -> float:
+    """Mean of max(1, (1 + k) ratio), k binomial of ranks - 1 and q."""
+    if q >= 1.0:
+        return max(1.0, ranks * ratio)
+    others = ranks - 1
+    return sum(
+        math.comb(others, k) * q**k * (1.0 - q) ** (others - k) * max(1.0, (1 + k) * ratio) for k in range(ranks)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,20 +2,21 @@
 
 import math
 import os
+import resource
+import shutil
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from lepaute.errors import EnvironmentProblem
 from lepaute.platform.simgrid import holds_loopback
 from lepaute.platform.simgrid.speed import node_speeds_flops
-from lepaute.simulate.layers import Layers
-from lepaute.simulate.machine import machine_of
-from lepaute.simulate.network_of_run import with_network_of_run
-from lepaute.simulate.population import on_its_day
-from lepaute.simulate.smpi.limits import free_huge_bytes
-from lepaute.simulate.smpi.own_computing import Slowdowns
+from lepaute.simulate.conditions import Layers
+from lepaute.simulate.machine.core import machine_of
+from lepaute.simulate.machine.population import on_its_day, with_network_of_run
+from lepaute.simulate.smpi.emulated_run import Slowdowns
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
@@ -80,13 +81,15 @@ def request_text(
 
     Raises InputError where the platform has no models for `threads` threads.
     """
+    slowdowns = slowdowns or Slowdowns()
+    huge = folding.huge and free_huge_bytes() >= folding.block_bytes  # a block without room there would end the program
     lines = [
         f"seed {seed} {seed if run_seed is None else run_seed}",
         f"without {' '.join(layers.off)}",
         f"cores {' '.join(map(str, cores))}",
         f"reference {' '.join(map(repr, reference_sizes(platform, threads)))}",
         f"wtime {platform.network.costs.wtime_s!r}",
-        f"fold {folding.from_bytes or 0} {folding.block_bytes} {int(uses_huge_pages(folding))}",
+        f"fold {folding.from_bytes or 0} {folding.block_bytes} {int(huge)}",
         *(f"private {kept.first} {kept.last} {kept.where}" for kept in folding.private),
         f"report {files.report}",
         f"progress {files.progress}",
@@ -94,7 +97,8 @@ def request_text(
         f"measures {int(computing != 'untimed')} {int(computing == 'measured')}",
         f"host_flops {statistics.fmean(node_speeds_flops(platform))!r}",
         *_cpu_lines(computing, len(cores), load_cpus),
-        *_slowdown_lines(slowdowns or Slowdowns()),
+        f"slowdown {slowdowns.other!r}",
+        *(f"slowdown_from {place} {factor!r}" for place, factor in slowdowns.by_place.items()),
         f"sleeping_probes {int(sleeping_probes)}",
         f"puts_off {int(platform.network.progress != 'background')}",
         f"own_factors {int(not holds_loopback(platform))}",
@@ -114,18 +118,6 @@ def _cpu_lines(computing: Computing, ranks: int, load_cpus: Sequence[int]) -> li
     return [f"rank_cpus {' '.join(map(str, allowed[:ranks]))}"] if ranks <= len(allowed) else []
 
 
-def _slowdown_lines(slowdowns: Slowdowns) -> list[str]:
-    return [
-        f"slowdown {slowdowns.other!r}",
-        *(f"slowdown_from {place} {factor!r}" for place, factor in slowdowns.by_place.items()),
-    ]
-
-
-def uses_huge_pages(folding: Folding) -> bool:
-    """Whether the block that is shared finds room on huge pages: one that does not would end the program."""
-    return folding.huge and free_huge_bytes() >= folding.block_bytes
-
-
 def reference_sizes(platform: "Platform", threads: int = 1) -> tuple[float, float, float]:
     """m, n and k of the dgemm that is the measured rate: the middle, on a scale of logarithms, of the fitted range."""
     model = platform.kernel("dgemm", threads)
@@ -139,3 +131,75 @@ def reference_sizes(platform: "Platform", threads: int = 1) -> tuple[float, floa
         return round(math.sqrt(max(low, 1.0) * high))
 
     return middle("m"), middle("n"), middle("k")
+
+
+_MAPPINGS_PER_RANK = 8  # a stack, its guard and the rank's copy of the program with its libraries
+_MAPPINGS_OF_PROCESS = 2000
+
+
+def check_limits(ranks: int, stack_kib: int, fold_bytes: int | None, root: Path = Path("/")) -> None:
+    """Raises EnvironmentProblem for the first limit that `ranks` ranks exceed.
+
+    stack_kib : stack of a rank; fold_bytes : size from which allocations are folded, None where they are not
+    root : of the system's control files
+    """
+    most = _number(root / "proc/sys/vm/max_map_count")
+    needed = _MAPPINGS_OF_PROCESS + ranks * _MAPPINGS_PER_RANK
+    if most is not None and needed > most:
+        raise EnvironmentProblem(
+            f"{ranks} ranks need about {needed} memory mappings in one process, the system allows {most}; "
+            f"set it as root: sysctl vm.max_map_count={2 * needed}"
+        )
+    if fold_bytes is not None and _number(root / "proc/sys/vm/overcommit_memory") == 2:
+        raise EnvironmentProblem(
+            "folded allocations overcommit memory, which this system does not allow "
+            "(vm.overcommit_memory is 2); set it as root: sysctl vm.overcommit_memory=1"
+        )
+    available_kib = _meminfo(root).get("MemAvailable")
+    free_bytes = None if available_kib is None else int(available_kib) * 1024
+    stacks = ranks * stack_kib * 1024
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft != resource.RLIM_INFINITY and stacks > soft:
+        raise EnvironmentProblem(
+            f"the stacks of {ranks} ranks take {stacks / 1e9:.3g} GB of address space, this shell allows "
+            f"{soft / 1e9:.3g} GB; raise it (ulimit -v unlimited) or take a smaller --stack"
+        )
+    if free_bytes is not None and stacks > 8 * free_bytes:  # most of a stack is never touched
+        raise EnvironmentProblem(
+            f"the stacks of {ranks} ranks take {stacks / 1e9:.3g} GB, {free_bytes / 1e9:.3g} GB are free; "
+            "take a smaller --stack"
+        )
+
+
+def check_copies(ranks: int, program_bytes: int, folder: Path) -> None:
+    """Raises EnvironmentProblem where `folder` has no room for a copy of the program for each rank, as SMPI makes to
+    give each its own global variables."""
+    needed, free = ranks * program_bytes, shutil.disk_usage(folder).free
+    if needed > free:
+        raise EnvironmentProblem(
+            f"{ranks} copies of the program take {needed / 1e9:.3g} GB, {folder} has {free / 1e9:.3g} GB free; "
+            "strip the program, name another folder in TMPDIR, or take --shared-globals"
+        )
+
+
+def free_huge_bytes(root: Path = Path("/")) -> int:
+    """Memory available on huge pages of 2 MiB."""
+    fields = _meminfo(root)
+    size_kib, free = fields.get("Hugepagesize", "0"), fields.get("HugePages_Free", "0")
+    return int(free) * (2 << 20) if size_kib == "2048" else 0
+
+
+def _meminfo(root: Path) -> dict[str, str]:
+    return {line.partition(":")[0]: line.split()[1] for line in _lines(root / "proc/meminfo") if ":" in line}
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []
+
+
+def _number(path: Path) -> int | None:
+    lines = _lines(path)
+    return int(lines[0]) if lines and lines[0].strip().isdigit() else None

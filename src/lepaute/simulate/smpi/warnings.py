@@ -4,21 +4,19 @@ from typing import TYPE_CHECKING
 
 from lepaute.kit.text import size_text
 from lepaute.measure.node_agent.facts import cpu_model
-from lepaute.simulate.smpi.emulate import Options
-from lepaute.simulate.smpi.emulated_run import EmulatedRun
-from lepaute.simulate.smpi.own_computing import LEAST_SHARE as LEAST_OWN_SHARE
-from lepaute.simulate.smpi.own_computing import Slowdowns
-from lepaute.simulate.warnings import outside
+from lepaute.simulate.smpi.emulated_run import LEAST_SHARE as LEAST_OWN_SHARE
+from lepaute.simulate.smpi.emulated_run import EmulatedRun, Slowdowns
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
+    from lepaute.simulate.smpi.emulate import Options
 
 WTIME_SHARE = 0.01  # of the computing time
 PACKING_SHARE = 0.01  # of it
 LEAST_SHARE = 0.001  # of it; below, an extrapolation is not worth a sentence
 
 
-def program_warnings(run: EmulatedRun, platform: "Platform", options: Options) -> list[str]:
+def program_warnings(run: EmulatedRun, platform: "Platform", options: "Options") -> list[str]:
     """Sentences about the run of a program."""
     return [
         *run.warnings,
@@ -64,7 +62,7 @@ def routine_warnings(run: EmulatedRun, platform: "Platform") -> list[str]:
     for name, use in run.kernels.items():
         if use.extrapolated_time_s > LEAST_SHARE * run.computing_s:
             calls = f"{100.0 * use.extrapolated_time_s / use.time_s:.0f} % of {name} time"
-            warnings.append(f"{calls} is outside the fitted ranges: {outside(name, use, platform)}")
+            warnings.append(f"{calls} is outside the fitted ranges: {use.outside(name, platform)}")
     rated = {name: use for name, use in run.fallback.items() if use.time_s > 0.0}
     if rated:
         share = 100.0 * sum(use.time_s for use in rated.values()) / max(run.computing_s, 1e-300)
@@ -117,7 +115,7 @@ def _of_clock(run: EmulatedRun) -> list[str]:
     return [f"{100.0 * run.wtime_s / run.computing_s:.2g} % of the computing is calls of MPI_Wtime"]
 
 
-def _of_computing(run: EmulatedRun, platform: "Platform", options: Options) -> list[str]:
+def _of_computing(run: EmulatedRun, platform: "Platform", options: "Options") -> list[str]:
     own = run.own
     if options.computing != "measured":
         share = own.measured_s / (own.measured_s + run.computing_s) if own.measured_s > 0.0 else 0.0

@@ -1,17 +1,16 @@
 """HPL's own code under SMPI: the solver as it is, its kernels and its memory simulated."""
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from pathlib import Path
 
 from lepaute.kit.builds import built_once, digests
-from lepaute.kit.command import run_command
 from lepaute.simulate.apps.hpl.hpl_dat import check_sayable, code_of
 from lepaute.simulate.apps.hpl.parameters import Hpl, places
-from lepaute.simulate.smpi.compilers import compilers
+from lepaute.simulate.smpi.building import compilers
 from lepaute.simulate.smpi.emulate import Options
 from lepaute.simulate.smpi.library import (
     CXX_FLAGS,
+    compile_and_link,
     core_source,
     include_flags,
     probes_source,
@@ -32,8 +31,6 @@ _WRAPPED = (
     *(f"HPL_pdlaswp{way}" for way in ("00N", "00T", "01N", "01T")),
 )
 _HPL_FLAGS = ("-O2", "-w", "-DHPL_CALL_CBLAS")
-_COMPILE_JOBS = 2
-_COMPILE_LIMIT_S = 120.0
 #: Anything larger than a message that steers the program is folded.
 _FOLD_FROM_BYTES = 32 << 10
 #: Simulated date at which the solver begins (simblas/hpl/driver.cpp).
@@ -53,51 +50,35 @@ def build_hpl_smpi(unpack: HplSource, key: str, *, copy_l: bool = False) -> Path
     copy_l : HPL built without derived datatypes, as Hpl.copy_l
     """
     wrappers = sorted((simblas_source() / "hpl").glob("*.cpp"))
-    compiler_folder = compilers()
+    folder_of_compilers = compilers()
     flags = (*_HPL_FLAGS, *(["-DHPL_COPY_L", "-DHPL_NO_MPI_DATATYPE"] if copy_l else []))
-    inputs = [
-        key,
-        str(compiler_folder),
-        *flags,
-        *CXX_FLAGS,
-        *_WRAPPED,
-        *digests([*wrappers, probes_source() / "hpl_loops.h"]),
-    ]
-    folder = built_once("hpl-smpi", inputs, PROGRAM, lambda folder: _build(folder, unpack, wrappers, flags))
-    return folder / PROGRAM
 
+    def build(folder: Path) -> None:
+        unpack(folder)
+        includes = [f"-I{folder / 'hpl/include'}", f"-I{folder / 'include'}"]
+        compat = ["-include", str(probes_source() / "hpl_compat.h")]
+        sources = [
+            source
+            for part in _PARTS
+            for source in sorted((folder / "hpl/src" / part).glob("*.c"))
+            if not any(source.match(f"{pattern}.c") for pattern in (*_OURS, *_UNUSED))
+        ]
 
-def _build(folder: Path, unpack: HplSource, wrappers: Sequence[Path], flags: Sequence[str]) -> None:
-    unpack(folder)
-    compiler_folder = compilers()
-    includes = [f"-I{folder / 'hpl/include'}", f"-I{folder / 'include'}"]
-    compat = ["-include", str(probes_source() / "hpl_compat.h")]
-    sources = [
-        source
-        for part in _PARTS
-        for source in sorted((folder / "hpl/src" / part).glob("*.c"))
-        if not any(source.match(f"{pattern}.c") for pattern in (*_OURS, *_UNUSED))
-    ]
-
-    def compile_one(source: Path) -> str:
-        target = folder / f"{source.stem}.o"
-        if source.suffix == ".c":
-            argv = [str(compiler_folder / "mpicc"), *flags, *includes, *compat]
-        else:
+        def compiling(source: Path) -> list[str]:
+            if source.suffix == ".c":
+                return [str(folder_of_compilers / "mpicc"), *flags, *includes, *compat]
             defined = [flag for flag in flags if flag.startswith("-D")]
-            argv = [str(compiler_folder / "mpicxx"), *CXX_FLAGS, *defined, *include_flags(), *includes]
-            argv += [f"-I{probes_source()}", *compat]
-        argv += ["-c", str(source), "-o", str(target)]
-        run_command(argv, what=f"compiling {source.name} of HPL for SMPI", timeout_s=_COMPILE_LIMIT_S)
-        return str(target)
+            ours = [*include_flags(), *includes, f"-I{probes_source()}", *compat]
+            return [str(folder_of_compilers / "mpicxx"), *CXX_FLAGS, *defined, *ours]
 
-    with ThreadPoolExecutor(_COMPILE_JOBS) as pool:
-        objects = list(pool.map(compile_one, [*sources, *wrappers, core_source() / "rng/philox.cpp"]))
-    wraps = "-Wl," + ",".join(f"--wrap={name}" for name in _WRAPPED)
-    argv = [str(compiler_folder / "mpicxx"), *objects, wraps, "-lsimgrid", "-lm", "-o", str(folder / PROGRAM)]
-    run_command(argv, what=f"linking {PROGRAM}", timeout_s=_COMPILE_LIMIT_S)
-    for made in objects:
-        Path(made).unlink()
+        wraps = "-Wl," + ",".join(f"--wrap={name}" for name in _WRAPPED)
+        linking = [str(folder_of_compilers / "mpicxx"), wraps, "-lsimgrid", "-lm"]
+        units = [*sources, *wrappers, core_source() / "rng/philox.cpp"]
+        compile_and_link(units, folder / PROGRAM, compiling, linking, "HPL for SMPI")
+
+    sources = digests([*wrappers, probes_source() / "hpl_loops.h"])
+    inputs = [key, str(folder_of_compilers), *flags, *CXX_FLAGS, *_WRAPPED, *sources]
+    return built_once("hpl-smpi", inputs, PROGRAM, build) / PROGRAM
 
 
 def hpl_arguments(hpl: Hpl, seed: int) -> list[str]:

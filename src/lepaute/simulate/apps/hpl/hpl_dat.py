@@ -32,24 +32,22 @@ Number = TypeVar("Number", int, float)
 
 
 class DatLines:
-    """A reader that is at one line of the file after the other; every method raises InputError naming the line."""
+    """A reader that is at one line of the file after the other; every method raises InputError naming the line.
+
+    line : number of the line that was read last, from 1
+    """
 
     def __init__(self, text: str, name: str) -> None:
         """text: of the whole file; name: of the file, for messages."""
         self._name = name
-        self._lines = [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
-        if self._lines[-1] == "":
-            self._lines.pop()
-        self._at = 0  # number of the line that was read last, from 1
+        self.lines = [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
+        if self.lines[-1] == "":
+            self.lines.pop()
+        self.line = 0
         if "\0" in text:
             raise InputError(f"{name}: is no text file; HPL.dat has {LINES} lines of text")
         if not text.strip():
             raise InputError(f"{name}: is empty; HPL.dat has {LINES} lines")
-
-    def skip(self, lines: int) -> None:
-        """Passes over lines that mean nothing to HPL."""
-        for _ in range(lines):
-            self._next("a title")
 
     def word(self, what: str, default: str) -> str:
         """The first word of the next line, `default` where it is blank."""
@@ -81,23 +79,14 @@ class DatLines:
         choices = tuple(codes)
         return tuple(self._choice(word, what, choices) for word in words)
 
-    def taken(self) -> list[str]:
-        """The lines that were read so far."""
-        return self._lines[: self._at]
-
-    @property
-    def line(self) -> int:
-        """Number of the line that was read last, from 1."""
-        return self._at
-
     def _next(self, what: str) -> str:
-        if self._at == len(self._lines):
+        if self.line == len(self.lines):
             raise InputError(
-                f"{self._name}: ends after line {self._at}, where {what} should follow; HPL.dat has {LINES} lines, "
+                f"{self._name}: ends after line {self.line}, where {what} should follow; HPL.dat has {LINES} lines, "
                 "every one needed"
             )
-        line = self._lines[self._at]
-        self._at += 1
+        line = self.lines[self.line]
+        self.line += 1
         if len(line) > MOST_CHARACTERS:
             self._fail(
                 f"has {len(line)} characters; HPL reads {MOST_CHARACTERS} of a line and takes the rest for the next"
@@ -146,7 +135,7 @@ class DatLines:
         return words[value]
 
     def _fail(self, problem: str) -> NoReturn:
-        raise InputError(f"{self._name}:{self._at}: {problem}")
+        raise InputError(f"{self._name}:{self.line}: {problem}")
 
 
 def words_as_hpl_counts(line: str, count: int) -> list[str]:
@@ -244,7 +233,8 @@ class HplDat:
             values = self.values[name]
             if dat.several:
                 lines[dat.line - 1] = (str(len(values)), f"number of {dat.several}")
-            lines[dat.line] = (listed(code_of(dat, value) for value in values), meaning_of(dat))
+            # One blank between values, or HPL counts them off wrongly.
+            lines[dat.line] = (" ".join(str(code_of(dat, value)) for value in values), meaning_of(dat))
         return "".join(f"{value:<12} {meaning}".rstrip() + "\n" for _, (value, meaning) in sorted(lines.items()))
 
 
@@ -273,7 +263,7 @@ def parse_hpl_dat(text: str, name: str = "HPL.dat") -> HplDat:
     try:
         return _parsed(lines)
     except InputError:
-        found = first_misplaced(lines.taken())
+        found = first_misplaced(lines.lines[: lines.line])
         if found is None:
             raise
     meant = {dat.line: dat.what for _, dat in places()}
@@ -289,7 +279,8 @@ def parse_hpl_dat(text: str, name: str = "HPL.dat") -> HplDat:
 
 
 def _parsed(lines: DatLines) -> HplDat:
-    lines.skip(2)
+    for _ in range(2):
+        lines.word("a title", "")
     output_file = lines.word("output file name", default="HPL.out")
     device = lines.unused("device out", TO_STDOUT)
     values: dict[str, tuple[Any, ...]] = {}
@@ -348,42 +339,28 @@ def meaning_of(dat: Dat) -> str:
     return f"{name} ({', '.join(f'{code} = {word}' for code, word in enumerate(dat.codes))})"
 
 
-def listed(items: Iterable[int]) -> str:
-    """Values on a line: one blank between them, or HPL counts them off wrongly."""
-    return " ".join(map(str, items))
-
-
-#: By the number of the line, as in HPL's own file and in Lepaute's; of counts without the "# " or "number " before.
+#: By the number of the line, as in HPL's own file and in Lepaute's: of counts without the "# " or "number " before, of
+#: parameters their names where these are not HPL's abbreviations.
 _LABELS = {
     5: r"of (?:problems?|matrix) sizes?",
-    6: r"^ns?\b",
     7: r"of (?:nbs?\b|block)",
-    8: r"^nbs?\b",
     9: r"^pmap\b|process mapping",
     10: r"of process grids?",
-    11: r"^ps?\b",
-    12: r"^qs?\b",
     13: r"^threshold",
     14: r"of panel fact",
-    15: r"^pfacts?\b",
     16: r"stopping criteri",
-    17: r"^nbmins?\b",
     18: r"panels in recursion",
-    19: r"^ndivs?\b",
     20: r"of recursive (?:panel )?fact",
-    21: r"^rfacts?\b",
     22: r"of broadcasts?",
-    23: r"^bcasts?\b",
     24: r"of look-?ahead",
-    25: r"^depths?\b",
-    26: r"^swap\b",
     27: r"swapping threshold",
-    28: r"^l1\b",
-    29: r"^u\b",
     30: r"^equil",
     31: r"align",
 }
-_PATTERNS = {line: re.compile(pattern, re.IGNORECASE) for line, pattern in _LABELS.items()}
+_PATTERNS = {
+    line: re.compile(pattern, re.IGNORECASE)
+    for line, pattern in sorted(({dat.line: rf"^{dat.name}s?\b" for _, dat in places()} | _LABELS).items())
+}
 
 
 class Misplaced(NamedTuple):

@@ -1,39 +1,34 @@
-"""Predictions in the form of HPL's own report, HPL.out, for eyes and scripts that know it."""
+"""HPL's own report, HPL.out: predictions and real runs written in its form, and what the real HPL printed (HPL.out,
+hpccoutf.txt, a job's log) read as runs and their times.
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+A line of results holds N, NB, the grid and the code of the algorithms. What it does not say (row swap, forms of L1 and
+U, equilibration, alignment) is in the list of parameters above the table; a file without one needs them from elsewhere.
+"""
 
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from lepaute.errors import InputError
+from lepaute.kit.documents import read_bytes
+from lepaute.kit.hpl_output import ALGORITHMS, FAILED, PARAMETER_LINE, PrintedResult, ResultLines
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat, of_whole_file
-from lepaute.simulate.apps.hpl.parameters import BROADCASTS, SWAPS, Hpl, places
-from lepaute.simulate.warnings import caveats
+from lepaute.simulate.apps.hpl.parameters import BROADCASTS, FACTORISATIONS, SWAPS, Hpl, places
+from lepaute.simulate.prediction.warnings import caveats
 
 if TYPE_CHECKING:
-    from lepaute.simulate.prediction import Prediction, Spread
+    from lepaute.simulate.prediction.prediction import Prediction, Spread
 
 WIDTH = 80
 RESULTS_HEADER = "T/V                N    NB     P     Q               Time                 Gflops"
 A_LINE = 8  # values of a list on a line
 
 
-def variant(hpl: Hpl) -> str:
-    """The code of the algorithms as HPL prints it: WR11C2R4.
-
-    W, mapping (R or C), DEPTH, code of BCAST, RFACT, NDIV, PFACT, NBMIN.
-    """
-    return (
-        f"W{letter(hpl.pmap)}{hpl.depth}{list(BROADCASTS).index(hpl.bcast)}"
-        f"{letter(hpl.rfact)}{hpl.ndiv}{letter(hpl.pfact)}{hpl.nbmin}"
-    )
-
-
-def letter(word: str) -> str:
-    """HPL's letter of a choice: its first."""
-    return word[0].upper()
-
-
 def result_line(hpl: Hpl, time_s: float, rate_gflops: float) -> str:
     """One line of results in the columns of HPL: T/V, N, NB, P, Q, time in seconds, rate in Gflop/s."""
-    return f"{variant(hpl)}{hpl.n:12d} {hpl.nb:5d} {hpl.p:5d} {hpl.q:5d} {time_s:18.2f}     {rate_gflops:18.4e}"
+    return f"{hpl.variant}{hpl.n:12d} {hpl.nb:5d} {hpl.p:5d} {hpl.q:5d} {time_s:18.2f}     {rate_gflops:18.4e}"
 
 
 def report(dat: "HplDat", predictions: Sequence["Prediction"]) -> str:
@@ -80,25 +75,25 @@ def real_report(title: str, runs: "Sequence[tuple[Hpl, float]]") -> str:
     of_files: dict[tuple[object, ...], list[tuple[Hpl, float]]] = {}
     for run in runs:
         of_files.setdefault(of_whole_file(run[0]), []).append(run)
-    return "\n".join(_real_report(title, each) for each in of_files.values())
-
-
-def _real_report(title: str, runs: "Sequence[tuple[Hpl, float]]") -> str:
-    lines = [
-        *("=" * WIDTH, title, "=" * WIDTH, ""),
-        *parameter_lines(HplDat.covering([hpl for hpl, _ in runs])),
-        *("", "=" * WIDTH, RESULTS_HEADER, "-" * WIDTH),
-        *(result_line(hpl, time_s, hpl.rate_gflops(time_s)) for hpl, time_s in runs),
-        *("=" * WIDTH, "", f"{len(runs)} run(s), without a residual check."),
-    ]
-    return "\n".join(lines) + "\n"
+    reports = []
+    for of_file in of_files.values():
+        lines = [
+            *("=" * WIDTH, title, "=" * WIDTH, ""),
+            *parameter_lines(HplDat.covering([hpl for hpl, _ in of_file])),
+            *("", "=" * WIDTH, RESULTS_HEADER, "-" * WIDTH),
+            *(result_line(hpl, time_s, hpl.rate_gflops(time_s)) for hpl, time_s in of_file),
+            *("=" * WIDTH, "", f"{len(of_file)} run(s), without a residual check."),
+        ]
+        reports.append("\n".join(lines) + "\n")
+    return "\n".join(reports)
 
 
 def parameter_lines(dat: "HplDat") -> list[str]:
     """The parameters as HPL lists them, eight values of a list on a line."""
     lines = []
     for field, place in places():
-        values = [place.codes[word_of(value)] if place.codes else value for value in dat.values[field]]
+        words = [("no", "yes")[value] if isinstance(value, bool) else value for value in dat.values[field]]
+        values = [place.codes[word] for word in words] if place.codes else dat.values[field]
         if place.several or place.beside:
             lines += wrapped(place.name, values)
         elif field == "swap" and values == [SWAPS["mix"]]:
@@ -106,13 +101,6 @@ def parameter_lines(dat: "HplDat") -> list[str]:
         elif place.name:
             lines.append(f"{place.name:<7}: {values[0]}{place.report}")
     return lines
-
-
-def word_of(value: object) -> str:
-    """The word of a choice; HPL.dat has a switch as one."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return str(value)
 
 
 def wrapped(name: str, values: Sequence[object]) -> list[str]:
@@ -127,3 +115,120 @@ def interval(spread: "Spread") -> str:
     if spread.low is None or spread.high is None:
         return ""
     return f"   {spread.low:>9.4g} .. {spread.high:<9.4g}"
+
+
+MOST_BYTES = 64 << 20
+THRESHOLD = re.compile(r"(?P<name>.*?) \(threshold = (?P<threshold>\d{1,9})\)")
+#: Fields of Hpl that each line says.
+SAID_BY_LINES = frozenset({"n", "nb", "p", "q", "pmap", "depth", "bcast", "rfact", "ndiv", "pfact", "nbmin"})
+
+
+@dataclass(frozen=True, slots=True)
+class HplResult:
+    """One real run.
+
+    time_s: the finer of time and rate as printed;  line: its number in the file, from 1
+    assumed: fields of hpl that nothing said, which have their defaults
+    """
+
+    hpl: Hpl
+    time_s: float
+    line: int
+    failed: bool = False  # its residual check
+    assumed: tuple[str, ...] = ()
+
+
+def read_hpl_results(path: Path, given: Mapping[str, Any]) -> list[HplResult]:
+    """The results of the file; arguments and errors as in parse_hpl_results."""
+    text = read_bytes(path, "results of HPL (HPL.out)", MOST_BYTES).decode(errors="replace")
+    return parse_hpl_results(text, path.name, given)
+
+
+def parse_hpl_results(text: str, name: str, given: Mapping[str, Any]) -> list[HplResult]:
+    """The results in the text of a file of that name, in its order.
+
+    given: fields of Hpl by other means, such as threads_per_rank, or what a file without list of parameters leaves out
+    Raises InputError, naming the line, where there is no result, where the file says otherwise than `given`, or a
+    line contradicts itself.
+    """
+    results: list[HplResult] = []
+    listed: dict[str, Any] = {}
+    lines = ResultLines(name)
+    for number, line in enumerate(text.splitlines(), start=1):
+        if (printed := lines.result(line, number)) is not None:
+            results.append(_result(printed, {**given, **listed}, name, number))
+        elif (match := PARAMETER_LINE.search(line)) is not None:
+            said = _parameter(match["name"], match["text"], name, number)
+            for field, value in said.items():
+                if given.get(field, value) != value:
+                    _fail(name, number, f"{field} is {value!r} there, {given[field]!r} is asked for; leave that out")
+            listed |= said
+        elif results and FAILED.search(line):
+            last = results[-1]
+            results[-1] = replace(last, failed=True)
+    if not results:
+        raise InputError(
+            f"{name}: has no line of results of HPL (WR... or WC..., N, NB, P, Q, time, Gflops); give what xhpl "
+            "printed, its HPL.out, or hpccoutf.txt of HPCC"
+        )
+    return results
+
+
+def default_of(field: str) -> str:
+    """What a field has unless something says otherwise, as the command line takes it."""
+    hpl = Hpl(n=1)
+    value = hpl.threshold if field == "swap_threshold" else getattr(hpl, field)
+    return str(int(value) if isinstance(value, bool) else value)
+
+
+def _that_matter(fields: tuple[str, ...], hpl: Hpl) -> tuple[str, ...]:
+    """Without the threshold of the row swap, which only a mix of both swaps looks at."""
+    return tuple(field for field in fields if field != "swap_threshold" or hpl.swap == "mix")
+
+
+def _result(printed: PrintedResult, known: Mapping[str, Any], name: str, number: int) -> HplResult:
+    letters = {word[0].upper(): word for word in FACTORISATIONS}
+    match = ALGORITHMS.fullmatch(printed.code)
+    if match is None:
+        _fail(
+            name,
+            number,
+            f"{printed.code!r} is no code of HPL's own algorithms, as WR11C2R4 is (W, PMAP, DEPTH, BCAST, RFACT, NDIV, "
+            "PFACT, NBMIN); other algorithms cannot be simulated",
+        )
+    if int(match["bcast"]) >= len(BROADCASTS):
+        _fail(name, number, f"broadcast {match['bcast']} is none of HPL's, 0 to {len(BROADCASTS) - 1}")
+    said: dict[str, Any] = {
+        **{field: getattr(printed, field) for field in ("n", "nb", "p", "q")},
+        **{field: int(match[field]) for field in ("depth", "ndiv", "nbmin")},
+        "pmap": "row" if match["pmap"] == "R" else "column",
+        "bcast": list(BROADCASTS)[int(match["bcast"])],
+        "rfact": letters[match["rfact"]],
+        "pfact": letters[match["pfact"]],
+    }
+    try:
+        hpl = Hpl(**said, **known)
+    except InputError as error:
+        raise InputError(f"{name}:{number}: {error}") from None
+    assumed = tuple(field for field, _ in places() if field not in SAID_BY_LINES and field not in known)
+    return HplResult(hpl, printed.time_s, number, assumed=_that_matter(assumed, hpl))
+
+
+def _parameter(name: str, text: str, file: str, number: int) -> dict[str, Any]:
+    """The fields that a line of the list of parameters says."""
+    field, dat = next((field, dat) for field, dat in places() if dat.name == name or field.upper() == name)
+    said: dict[str, Any] = {}
+    if (match := THRESHOLD.fullmatch(text)) is not None:
+        text, said["swap_threshold"] = match["name"], int(match["threshold"])
+    if dat.codes is None:
+        digits = re.match(r"\d{1,9}(?!\d)", text)
+        return {field: int(digits[0])} if digits else _fail(file, number, f"{name} is {text[:80]!r}, no number")
+    words = {printed: word for word, printed in dat.codes.items()}
+    if text not in words:
+        _fail(file, number, f"{name} is {text[:80]!r}; HPL prints {' or '.join(words)}")
+    said[field] = words[text] == "yes" if field == "equil" else words[text]
+    return said
+
+
+def _fail(name: str, number: int, problem: str) -> NoReturn:
+    raise InputError(f"{name}:{number}: {problem}")

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lepaute.simulate.apps.hpl.parameters import Hpl
-from lepaute.simulate.apps.hpl.tracing import rows_of
-from lepaute.simulate.layers import Layers
-from lepaute.simulate.predicting import predict
+from lepaute.simulate.apps.hpl.work import rows_of
+from lepaute.simulate.conditions import Layers
+from lepaute.simulate.prediction.predicting import predict
 from lepaute.simulate.tracing import TraceRequest
 
 if TYPE_CHECKING:

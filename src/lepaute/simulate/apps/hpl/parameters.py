@@ -4,7 +4,7 @@ A field carries what is known of it: default, help, bounds and choices (kit/opti
 names in HPL's report (`Dat`). The command line, HPL.dat, HPL.out, the JSON and the mapping to both engines follow.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from lepaute.kit.hpl_output import flop_count
 from lepaute.kit.notebook import changed_fields
-from lepaute.kit.options import check_fields, option, word_of
+from lepaute.kit.options import check_fields, flag_of, option, word_of
 from lepaute.kit.quantities import whole_of
 from lepaute.simulate.application import GFLOPS, Application, Files, Rate
-from lepaute.simulate.apps.hpl.files import HplFiles
+from lepaute.simulate.apps.hpl import work
+from lepaute.simulate.machine.mapping import thinned
 
 if TYPE_CHECKING:
+    from lepaute.simulate.prediction.prediction import Prediction
     from lepaute.simulate.smpi.emulate import Options
 
 #: Words by HPL.dat's code, and what HPL's report calls them.
@@ -91,6 +93,54 @@ def switch(text: str) -> bool:
     return word_of(text, tuple(SWITCH), "equil") == "yes"
 
 
+#: What to do where an option takes one value, and several were given.
+SEVERAL = "several go into an HPL.dat, of which --dat takes all combinations"
+
+
+@dataclass(frozen=True)
+class HplFiles(Files):
+    """HPL.dat and HPL.out."""
+
+    input_option: ClassVar[str] = "--dat"
+    several_in_file: ClassVar[str] = SEVERAL
+
+    dat: Path | None = field(
+        default=None, metadata=option("an HPL.dat: all its combinations, in the place of the options")
+    )
+    output: Path | None = field(default=None, metadata=option("results in the form of HPL.out", also=("-o",)))
+
+    @property
+    def decides(self) -> frozenset[str]:
+        return frozenset(name for name, _ in places())
+
+    @property
+    def inputs(self) -> list[Path | None]:
+        return [self.dat]
+
+    @property
+    def outputs(self) -> dict[str, Path | None]:
+        return {"--output": self.output}
+
+    def combinations(self, others: "Mapping[str, Any]") -> "list[Hpl] | None":
+        from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
+
+        return None if self.dat is None else read_hpl_dat(self.dat).combinations(**others)
+
+    def report(self, predictions: "Sequence[Prediction]") -> str | None:
+        from lepaute.simulate.apps.hpl.hpl_dat import HplDat, read_hpl_dat
+        from lepaute.simulate.apps.hpl.hpl_out import report
+
+        runs = [each.application for each in predictions if isinstance(each.application, Hpl)]
+        return report(HplDat.covering(runs) if self.dat is None else read_hpl_dat(self.dat), predictions)
+
+    def write(self, predictions: "Sequence[Prediction]") -> None:
+        from lepaute.kit.files import write_whole
+        from lepaute.simulate.apps.hpl.hpl_out import caveat_lines
+
+        if self.output is not None:
+            write_whole(self.output, f"{self.report(predictions) or ''}{caveat_lines(predictions)}")
+
+
 @dataclass(frozen=True, slots=True)
 class Hpl(Application):
     """One HPL run: matrix of order n in blocks of nb on a grid of p x q processes, and its algorithms.
@@ -107,7 +157,6 @@ class Hpl(Application):
     rate: ClassVar[Rate | None] = GFLOPS
     fidelities: ClassVar[tuple[str, ...]] = ("auto", "full", "sampled")
     names_mapping: ClassVar[bool] = True
-    glue_kernels: ClassVar[frozenset[str]] = frozenset({"pdfact_glue", "pdupdate_glue", "first_touch"})
 
     n: int = whole(
         "order of the matrix; suffixes k and M",
@@ -166,10 +215,6 @@ class Hpl(Application):
         check_fields(self, largest=MOST)
 
     @property
-    def name(self) -> str:
-        return "hpl"
-
-    @property
     def computes_between_probes(self) -> bool:
         """With look-ahead, unless the broadcast blocks in its first call."""
         return self.depth > 0 and self.q > 1 and not self.bcast.startswith("long")
@@ -187,9 +232,13 @@ class Hpl(Application):
     @property
     def label(self) -> str:
         """With HPL's code of the algorithms: N = 20000  NB = 128  WR12R2C2  8 x 8."""
-        from lepaute.simulate.apps.hpl.hpl_out import variant
+        return f"N = {self.n}  NB = {self.nb}  {self.variant}  {self.p} x {self.q}"
 
-        return f"N = {self.n}  NB = {self.nb}  {variant(self)}  {self.p} x {self.q}"
+    @property
+    def variant(self) -> str:
+        """HPL's code of the algorithms, WR11C2R4: W, mapping, DEPTH, BCAST, RFACT, NDIV, PFACT, NBMIN."""
+        pmap, rfact, pfact = (word[0].upper() for word in (self.pmap, self.rfact, self.pfact))
+        return f"W{pmap}{self.depth}{list(BROADCASTS).index(self.bcast)}{rfact}{self.ndiv}{pfact}{self.nbmin}"
 
     @property
     def flop_count(self) -> float:
@@ -199,9 +248,6 @@ class Hpl(Application):
     def rate_gflops(self, time_s: float) -> float:
         """HPL's rate for a run of `time_s` seconds, in Gflop/s."""
         return self.flop_count / time_s / 1e9
-
-    def rate_of(self, time_s: float) -> float:
-        return self.rate_gflops(time_s)
 
     @property
     def memory_bytes(self) -> int:
@@ -214,8 +260,7 @@ class Hpl(Application):
         return self.nb if self.swap_threshold is None else self.swap_threshold
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters by name, as a prediction's JSON shows them."""
-        return {each.name: getattr(self, each.name) for each in fields(self)} | {"swap_threshold": self.threshold}
+        return super(Hpl, self).parameters() | {"swap_threshold": self.threshold}
 
     @property
     def problem(self) -> str:
@@ -232,9 +277,7 @@ class Hpl(Application):
 
     @property
     def events(self) -> float:
-        from lepaute.simulate.apps.hpl.work import work_of
-
-        return work_of(self).events
+        return work.work_of(self).events
 
     def is_sampled(self, fidelity: str, *, traced: bool) -> bool:
         """Only windows of the run are simulated where it is long; a traced run in full unless that is asked for."""
@@ -247,16 +290,12 @@ class Hpl(Application):
         return "pivots" if self.pivots == "random" and self.p > 1 else ""
 
     def simulated_share(self, fidelity: str) -> float:
-        from lepaute.simulate.apps.hpl.work import simulated_steps
-
         if not self.is_sampled(fidelity, traced=False):
             return 1.0
-        return len(simulated_steps(self, sampled=True)) / self.steps
+        return len(work.simulated_steps(self, sampled=True)) / self.steps
 
     def share_done(self, begun_steps: int, *, sampled: bool) -> float:
-        from lepaute.simulate.apps.hpl.work import share_done
-
-        return share_done(self, begun_steps / self.ranks, sampled=sampled)
+        return work.share_done(self, begun_steps / self.ranks, sampled=sampled)
 
     def core_parameters(self, *, sampled: bool = False, trial_steps: int = 0) -> Any:
         parameters = super(Hpl, self).core_parameters(sampled=sampled)
@@ -269,34 +308,27 @@ class Hpl(Application):
         return None, hpl_arguments(self, seed), hpl_options()
 
     def trace_rows(self, ranks: Sequence[int], steps: Sequence[int]) -> float:
-        from lepaute.simulate.apps.hpl.tracing import rows_of
-
-        return rows_of(self, ranks, steps)
+        return work.rows_of(self, ranks, steps)
 
     def trace_ranks(self) -> tuple[int, ...]:
-        from lepaute.simulate.apps.hpl.tracing import edge_ranks
-
-        return edge_ranks(self)
+        return work.edge_ranks(self)
 
     def cores_like(self, whole: "Hpl", cores: list[int]) -> list[int]:
-        from lepaute.simulate.mapping import thinned
-
         return thinned(cores, (whole.p, whole.q), (self.p, self.q), by_row=whole.pmap == "row")
 
     @staticmethod
     def estimated_run_s(
-        applications: "Sequence[Hpl]",
-        runs: int,
-        cores: int,
-        measure: "Callable[..., float]",
-        fidelity: str = "full",
+        applications: "Sequence[Hpl]", runs: int, cores: int, measure: "Callable[..., float]", fidelity: str = "full"
     ) -> list[float] | None:
-        from lepaute.simulate.apps.hpl.estimate import estimated_run_s
-
-        return estimated_run_s(applications, runs, cores, measure, fidelity)
+        return work.estimated_run_s(applications, runs, cores, measure, fidelity)
 
 
 def places() -> list[tuple[str, Dat]]:
     """Field and place of each parameter that HPL.dat has, in the order of the file."""
     known = [(each.name, each.metadata.get(DAT)) for each in fields(Hpl)]
     return sorted(((name, dat) for name, dat in known if dat is not None), key=lambda place: place[1].line)
+
+
+def in_hpl_dat(option_name: str) -> bool:
+    """Whether an option, such as --nb, is a list in HPL.dat."""
+    return option_name in {flag_of(Hpl, name) for name, dat in places() if dat.several}

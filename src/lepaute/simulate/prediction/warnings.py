@@ -1,20 +1,22 @@
 """What a reader of a prediction must know: what was not modelled, extrapolated or clipped."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lepaute.kit.alike import Alike, one_for_all
 from lepaute.kit.text import quantity
-from lepaute.simulate.layers import layers_of
+from lepaute.simulate.conditions import layers_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
-    from lepaute.simulate.prediction import Prediction
-    from lepaute.simulate.run import KernelUse, SimulatedRun
+    from lepaute.simulate.engine import KernelUse, SimulatedRun
+    from lepaute.simulate.prediction.prediction import Prediction
 
 CLIPPED_SHARE = 0.1  # of a kernel's calls; above it, the kernel as a whole costs too little
+#: Kernels modelled by us and no part of the application: a platform without them lacks nothing.
+GLUE = frozenset({"pdfact_glue", "pdupdate_glue", "first_touch"})
 SMALL_SHARE = 0.005  # of a kernel's time; below it, an extrapolation is not worth a sentence
 
 
@@ -65,7 +67,7 @@ def model_warnings(
     application: "Application", platform: "Platform", run: "SimulatedRun", most_ranks_on_a_node: int
 ) -> list[str]:
     """Sentences about the layers, kernels, links and memory of the platform, as one of the runs used them."""
-    kernels = {name: use for name, use in run.kernels.items() if name not in application.glue_kernels}
+    kernels = {name: use for name, use in run.kernels.items() if name not in GLUE}
     across_nodes = application.ranks > most_ranks_on_a_node
     return [
         *layer_warnings(application, platform),
@@ -109,7 +111,7 @@ def kernel_warnings(kernels: "Mapping[str, KernelUse]", platform: "Platform") ->
     for name, use in kernels.items():
         if use.extrapolated_time_s > max(SMALL_SHARE * use.time_s, SMALL_SHARE * 0.1 * total_s):
             share = 100.0 * use.extrapolated_time_s / use.time_s
-            ranges = outside(name, use, platform)
+            ranges = use.outside(name, platform)
             warnings.append(f"{share:.0f} % of {name} time is outside the fitted ranges: {ranges}")
         if use.clipped_means > 0.01 * use.calls:
             warnings.append(clipped_warning(name, use))
@@ -153,33 +155,6 @@ def busy_warnings(application: "Application", platform: "Platform", most_ranks_o
         f"{most_ranks_on_a_node} ranks fill a node and compute between probes for messages, which may slow these: "
         f"{platform.name} has no network.*.busy; `lepaute fit` adds it from a calibration's ring"
     ]
-
-
-def outside(name: str, use: Any, platform: "Platform") -> str:
-    """Which parameters left the fitted ranges, and those ranges: "k = 64..64, fitted in 128..2048"."""
-    fitted = [
-        piece.range
-        for model in platform.kernels
-        if model.kernel == name
-        for piece in model.pieces
-        if piece.range is not None
-    ]
-    parts = []
-    for letter in "mnk":
-        pairs = [bounds for piece in fitted for name_, bounds in piece.items() if name_ == letter]
-        if not pairs:
-            continue
-        low, high = min(low for low, _ in pairs), max(high for _, high in pairs)
-        met_low, met_high = getattr(use.outside_low, letter), getattr(use.outside_high, letter)
-        if met_low < low or met_high > high:
-            parts.append(f"{letter} = {met_low:.0f}..{met_high:.0f}, fitted in {low:.0f}..{high:.0f}")
-    if parts:
-        return "; ".join(parts)
-    met = (
-        f"{letter} = {getattr(use.outside_low, letter):.0f}..{getattr(use.outside_high, letter):.0f}"
-        for letter in "mnk"
-    )
-    return f"{', '.join(met)}, not fitted together"
 
 
 def memory_warnings(application: "Application", platform: "Platform", most_ranks_on_a_node: int) -> list[str]:

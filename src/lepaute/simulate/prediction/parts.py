@@ -6,18 +6,18 @@ runs with every layer off, and taken out of the others run by run.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import fsum, sqrt
 from typing import TYPE_CHECKING, Any
 
-from lepaute.simulate.layers import Layers, layers_of
+from lepaute.simulate.conditions import Layers, layers_of
+from lepaute.simulate.prediction.trust import simulator_of
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
     from lepaute.simulate.conditions import Conditions
-    from lepaute.simulate.engine import Engine, Simulator
-    from lepaute.simulate.run import SimulatedRun
+    from lepaute.simulate.engine import Engine, SimulatedRun, Simulator
 
 #: Of each part. The standard deviation of 10 runs is known to a quarter of itself.
 RUNS = 10
@@ -62,8 +62,7 @@ def part_names(application: "Application", platform: "Platform", layers: Layers)
 
 def cost_in_runs(application: "Application", platform: "Platform", layers: Layers) -> float:
     """What the parts cost, in runs of the application in full."""
-    share = application.simulated_share("sampled") if "sampled" in application.fidelities else 1.0
-    return len(part_names(application, platform, layers)) * RUNS * share
+    return len(part_names(application, platform, layers)) * RUNS * application.simulated_share("sampled")
 
 
 def are_free(application: "Application", platform: "Platform", layers: Layers, runs: int, fidelity: str) -> bool:
@@ -76,16 +75,14 @@ def are_free(application: "Application", platform: "Platform", layers: Layers, r
 def simulators_of_parts(
     application: "Application", engine: "Engine", conditions: "Conditions"
 ) -> "dict[str, Simulator]":
-    """What simulates the runs of each part, by its name; sampled where that is possible."""
-    sampled = engine.samples and "sampled" in application.fidelities
-    conditions = replace(conditions, fidelity="sampled" if sampled else conditions.fidelity, trace=None)
-    simulators = {}
-    for name in part_names(application, conditions.platform, conditions.layers):
-        layers = Layers.only(*({name} & set(Layers.names())))  # none for what an application draws by itself
-        simulator = engine.on(replace(conditions, layers=layers))
-        simulator.prepare(application)
-        simulators[name] = simulator
-    return simulators
+    """What simulates the runs of each part, by its name."""
+    return {
+        # No layer for what an application draws by itself.
+        name: simulator_of(
+            Layers.only(*({name} & set(Layers.names()))), application, engine, conditions, conditions.repeat
+        )
+        for name in part_names(application, conditions.platform, conditions.layers)
+    }
 
 
 def parts_of(
@@ -116,3 +113,45 @@ def parts_of(
     return Parts(
         dict(sorted(sds.items(), key=lambda item: -item[1])), RUNS, "" if first is None else simulator.fidelity(first)
     )
+
+
+#: The error of sampling is taken as normal with the standard deviation sqrt(LEAST_SAMPLING_SD^2 + CHANGE_FACTOR^2 Q),
+#: Q being the sum of the squares of the relative changes that one window less makes, each the mean over the runs.
+#: Chosen by pairs of a sampled and a full run, tested on others (validation/sampling_error.py).
+LEAST_SAMPLING_SD = 0.001
+CHANGE_FACTOR = 1.0
+
+
+def sampling_sd(runs: "Sequence[SimulatedRun]") -> float:
+    """Relative standard deviation of what sampled runs are off from full ones; 0 where every step was simulated.
+
+    Of their mean: what each run is off by itself, since stalls come at random, is a part of the spread of the runs.
+    """
+    by_windows: dict[int, list[list[float]]] = {}  # a run that is certain early has fewer windows
+    for run in runs:
+        if run.sampling is not None and run.time_s > 0.0:
+            changes = [change_s / run.time_s for change_s in run.sampling.changes_s]
+            by_windows.setdefault(len(changes), []).append(changes)
+    count = sum(map(len, by_windows.values()))
+    # What windows miss of the smooth course they have in common: standard deviations add up.
+    return sum(len(alike) * _sd_of_mean(alike) for alike in by_windows.values()) / count if count else 0.0
+
+
+def _sd_of_mean(changes: Sequence[Sequence[float]]) -> float:
+    """Of the mean of runs with the same windows; changes: by run and window."""
+    means = [sum(of_window) / len(changes) for of_window in zip(*changes, strict=True)]
+    return sqrt(
+        LEAST_SAMPLING_SD * LEAST_SAMPLING_SD + CHANGE_FACTOR * CHANGE_FACTOR * sum(mean * mean for mean in means)
+    )
+
+
+def sampling_warnings(runs: "Sequence[SimulatedRun]") -> list[str]:
+    """What a reader of a sampled prediction must know."""
+    sampling = runs[0].sampling
+    if sampling is None:
+        return []
+    return [
+        f"sampled: {sampling.simulated_steps} of {sampling.steps} steps were simulated, with an error of "
+        f"{100.0 * sampling_sd(runs):.2g} % (a standard deviation), which the interval includes "
+        "(--fidelity full simulates all)"
+    ]

@@ -2,19 +2,20 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from lepaute.kit.axes import plain_decades
 from lepaute.kit.files import whole_file
 from lepaute.kit.text import scaled_unit
+from lepaute.simulate.prediction.sweep import Sweep, speed
 
 if TYPE_CHECKING:
-    from lepaute.simulate.prediction import Prediction, Spread
-    from lepaute.simulate.scaling import ScalingPoint
+    from lepaute.simulate.prediction.prediction import Prediction, Spread
+    from lepaute.simulate.prediction.sweep import ScalingPoint
 
 
 def plot_prediction(prediction: "Prediction", path: Path) -> None:
     """Writes a PNG: a dot a run, the mean, and the 95 % prediction interval shaded, over the rate."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     application = prediction.application
@@ -34,9 +35,7 @@ def plot_prediction(prediction: "Prediction", path: Path) -> None:
     axes.set_ylabel("share of runs below")
     axes.set_title(f"{application.title} {application.label} on {prediction.platform_name}", fontsize=10)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
-    FigureCanvasAgg(figure)
-    with whole_file(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=130)
+    _save(figure, path)
 
 
 #: Lines of a picture of many predictions; of more, the fastest.
@@ -49,11 +48,7 @@ def plot_sweep(predictions: "Sequence[Prediction]", path: Path) -> None:
     Hollow and grey if not comparable; orange if it is the best or cannot be told from it. Of more than MOST_LINES
     those with the highest rate, or the shortest time, are drawn, of each problem as many; the title says of how many.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-
-    from lepaute.kit.axes import plain_decades
-    from lepaute.simulate.sweep import Sweep, speed
 
     quantity, factor = quantity_axis(predictions)
     sweep = Sweep(tuple(predictions))
@@ -98,9 +93,7 @@ def plot_sweep(predictions: "Sequence[Prediction]", path: Path) -> None:
     axes.set_title(f"{predictions[0].application.title} on {predictions[0].platform_name}{which}", fontsize=10)
     if len(named) > 1:
         figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
-    FigureCanvasAgg(figure)
-    with whole_file(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=130)
+    _save(figure, path)
 
 
 def plot_scaling(points: "Sequence[ScalingPoint]", path: Path) -> None:
@@ -108,7 +101,6 @@ def plot_scaling(points: "Sequence[ScalingPoint]", path: Path) -> None:
 
     The line joins the fastest of each number of ranks.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 
@@ -145,9 +137,7 @@ def plot_scaling(points: "Sequence[ScalingPoint]", path: Path) -> None:
     efficiencies.set_ylim(0, None)
     times.legend(frameon=False, fontsize=8)
     figure.suptitle(f"{first.application.heading} on {first.platform_name}", fontsize=10)
-    FigureCanvasAgg(figure)
-    with whole_file(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=130)
+    _save(figure, path)
 
 
 def quantity_axis(predictions: "Sequence[Prediction]") -> tuple[str, float]:
@@ -158,6 +148,11 @@ def quantity_axis(predictions: "Sequence[Prediction]") -> tuple[str, float]:
         return "time (s)", 1.0
     unit, factor = scaled_unit(rate.unit, max(rates))
     return f"rate ({unit})", factor
+
+
+def _save(figure: Any, path: Path) -> None:
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=130)
 
 
 def _reach(spread: "Spread") -> tuple[float, float]:

@@ -10,32 +10,30 @@ from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
 from lepaute.kit.numbers import of_type, plain, whole
-from lepaute.simulate.conditions import Conditions
-from lepaute.simulate.energy import energy_of_run
-from lepaute.simulate.estimate import available_cores
-from lepaute.simulate.fidelity import sampling_sd, sampling_warnings
-from lepaute.simulate.idle_settings import idle_settings
-from lepaute.simulate.lag import at_lag
-from lepaute.simulate.layers import Layers
-from lepaute.simulate.mapping import Mapping
-from lepaute.simulate.outside_ranges import outside_ranges
-from lepaute.simulate.parts import RUNS as PART_RUNS
-from lepaute.simulate.parts import parts_of, simulators_of_parts
-from lepaute.simulate.population import on_its_day
-from lepaute.simulate.prediction import Prediction, Run, SimulationFigures
-from lepaute.simulate.tasks import Task, run_tasks
+from lepaute.simulate.application import Application
+from lepaute.simulate.conditions import Conditions, Layers, Transfer, at_lag
+from lepaute.simulate.machine.mapping import Mapping
+from lepaute.simulate.machine.population import on_its_day
+from lepaute.simulate.prediction.parts import RUNS as PART_RUNS
+from lepaute.simulate.prediction.parts import parts_of, sampling_sd, sampling_warnings, simulators_of_parts
+from lepaute.simulate.prediction.prediction import Prediction, Run, SimulationFigures
+from lepaute.simulate.prediction.trust import (
+    DRAWN,
+    SEEDS,
+    OutsideRanges,
+    is_worth_drawing,
+    outside_ranges,
+    relative_sd,
+    simulator_of_draws,
+    trust_of,
+)
+from lepaute.simulate.tasks import Task, available_cores, run_tasks
 from lepaute.simulate.tracing import TraceRequest
-from lepaute.simulate.trust import DRAWN, SEEDS, is_worth_drawing, relative_sd_of_runs, simulator_of_draws, trust_of
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
-    from lepaute.platform.schema import Platform
-    from lepaute.simulate.application import Application
-    from lepaute.simulate.engine import Engine, Simulator
-    from lepaute.simulate.outside_ranges import OutsideRanges
-    from lepaute.simulate.run import SimulatedRun
-    from lepaute.simulate.tracing import TraceRequest
-    from lepaute.simulate.transfer import Transfer
+    from lepaute.platform.schema import Platform, Power
+    from lepaute.simulate.engine import Engine, SimulatedRun, Simulator
 
 DEFAULT_RUNS = 10
 #: Of all combinations together; each takes a millisecond at least.
@@ -47,7 +45,7 @@ WHOLE = ""  # in the place of a part's name: all layers
 
 
 def predict(
-    application: "Application",
+    application: Application,
     platform: "Platform | str | Path",
     *,
     runs: int = DEFAULT_RUNS,
@@ -57,12 +55,12 @@ def predict(
     applied: MappingOf[str, str] | None = None,
     mapping: Mapping | None = None,
     fidelity: str = "auto",
-    trace: "TraceRequest | None" = None,
+    trace: TraceRequest | None = None,
     engine: "Engine | None" = None,
     repeat: int = 0,
     progress: Callable[[float], None] | None = None,
     parts: bool = False,
-    transfer: "Transfer | None" = None,
+    transfer: Transfer | None = None,
     lag_s: float | None = None,
 ) -> Prediction:
     """Simulates `runs` runs; run i uses seed + i. Deterministic, whatever the number of threads.
@@ -105,7 +103,7 @@ def predict(
 
 
 def predict_all(
-    applications: "Sequence[Application]",
+    applications: Sequence[Application],
     platform: "Platform | str | Path",
     *,
     runs: int = DEFAULT_RUNS,
@@ -115,13 +113,13 @@ def predict_all(
     applied: MappingOf[str, str] | None = None,
     mapping: Mapping | None = None,
     fidelity: str = "auto",
-    trace: "TraceRequest | None" = None,
+    trace: TraceRequest | None = None,
     engine: "Engine | None" = None,
     repeat: int = 0,
     progress: Callable[[float], None] | None = None,
     run_s: Sequence[float] | None = None,
     parts: bool = False,
-    transfer: "Transfer | None" = None,
+    transfer: Transfer | None = None,
     lag_s: float | None = None,
 ) -> list[Prediction]:
     """Predicts each of `applications`, as `predict` does, in their order; all (application, run) pairs share the cores.
@@ -135,35 +133,26 @@ def predict_all(
     check_runs(applications, runs)
     seed = whole(seed, "seed", 0, 2**63, "0 to 2^63 - 1")
     repeat = whole(repeat, "repeat", 0, 2**31, "0 to 2^31 - 1")
-    for name, value, kind in (
+    for name, value, type_ in (
         ("layers", layers, Layers),
         ("mapping", mapping, Mapping),
         ("trace", trace, TraceRequest),
     ):
-        if value is not None and not isinstance(value, kind):
-            raise InputError(f"{name} is {value!r:.80}; give a {kind.__name__} (from {kind.__module__})")
+        if value is not None:
+            of_type(value, name, type_, f"a {type_.__name__} (from {type_.__module__})")
     if trace is not None and len(applications) > 1:
         raise InputError(f"a trace is of one combination, and there are {len(applications)}; shorten the lists")
-    from lepaute.platform import override
+    from lepaute.platform import load_platform, override
 
-    given = loaded(platform)
+    as_calibrated = load_platform(platform)
     if settings is not None:
         of_type(settings, "settings", MappingOf, 'fields and values, such as {"scale.bandwidth": "2"}')
     settings = {field: _setting_text(field, value) for field, value in (settings or {}).items()}
 
-    def conditions_with(settings: "MappingOf[str, str]", trace: "TraceRequest | None") -> Conditions:
-        machine, lag = at_lag(override(given, settings) if settings else given, lag_s)
-        return Conditions(
-            machine,
-            layers or Layers(),
-            mapping or Mapping(),
-            fidelity,
-            trace,
-            {**(applied or {}), **settings},
-            repeat,
-            transfer,
-            lag,
-        )
+    def conditions_with(settings: MappingOf[str, str], trace: TraceRequest | None) -> Conditions:
+        machine, lag = at_lag(override(as_calibrated, settings) if settings else as_calibrated, lag_s)
+        of_run = (layers or Layers(), mapping or Mapping(), fidelity, trace)
+        return Conditions(machine, *of_run, {**(applied or {}), **settings}, repeat, transfer, lag)
 
     conditions = conditions_with(settings, trace)
     engine = engine or usual_engine(applications[0])
@@ -173,10 +162,9 @@ def predict_all(
     for at, (application, cost) in enumerate(zip(applications, costs, strict=True)):
         simulator.prepare(application)
         tasks += [task_of(simulator, application, (at, WHOLE, run), cost, seed + run) for run in range(runs)]
-        part_simulators = simulators_of_parts(application, engine, conditions) if parts else {}
         tasks += [
             task_of(of_part, application, (at, name, run), cost, seed + run)
-            for name, of_part in part_simulators.items()
+            for name, of_part in (simulators_of_parts(application, engine, conditions) if parts else {}).items()
             for run in range(PART_RUNS)
         ]
     if simulator.parallel:
@@ -197,7 +185,14 @@ def predict_all(
         return task_of(simulator, applications[at], (at, "idle", 0), costs[at], seed).work().time_s
 
     idle = idle_settings(settings, [runs_of[at][WHOLE][0].time_s for at in range(len(applications))], time_without)
-    drawn = by_application(run_tasks(tasks_of_draws(doubtful, engine, conditions)), len(applications))
+    draws = [
+        task_of(of_draws, application, (at, name, draw), cost, draw)
+        for at, (application, cost) in doubtful.items()
+        for name in DRAWN
+        for of_draws in [simulator_of_draws(name, application, engine, conditions)]
+        for draw in SEEDS
+    ]
+    drawn = by_application(run_tasks(draws), len(applications))
     return [
         prediction_of(
             application,
@@ -205,7 +200,7 @@ def predict_all(
             simulator,
             runs_of[at].pop(WHOLE),
             runs_of[at] if parts else None,
-            relative_sd_of_runs(drawn[at]) if at in doubtful else None,
+            relative_sd(*([run.time_s for run in drawn[at][name]] for name in DRAWN)) if at in doubtful else None,
             idle,
         )
         for at, application in enumerate(applications)
@@ -220,21 +215,8 @@ def by_application(finished: "MappingOf[Key, SimulatedRun]", count: int) -> "lis
     return runs_of
 
 
-def tasks_of_draws(
-    doubtful: "MappingOf[int, tuple[Application, float]]", engine: "Engine", conditions: Conditions
-) -> "list[Task[Key, SimulatedRun]]":
-    """The runs that tell what extrapolation does to the times of applications, by their place, with their costs."""
-    return [
-        task_of(simulator, application, (at, name, seed), cost, seed)
-        for at, (application, cost) in doubtful.items()
-        for name in DRAWN
-        for simulator in [simulator_of_draws(name, application, engine, conditions)]
-        for seed in SEEDS
-    ]
-
-
 def task_of(
-    simulator: "Simulator", application: "Application", key: Key, cost: float, seed: int
+    simulator: "Simulator", application: Application, key: Key, cost: float, seed: int
 ) -> "Task[Key, SimulatedRun]":
     """The run with `seed`, to be done; the first one of all is traced or shown."""
     progress = simulator.progress_of(application)
@@ -242,7 +224,7 @@ def task_of(
     return Task(key, cost, work, progress)
 
 
-def check_runs(applications: "Sequence[Application]", runs: int) -> None:
+def check_runs(applications: Sequence[Application], runs: int) -> None:
     """Raises InputError where the number of runs of each application cannot be."""
     if type(runs) is not int or runs < 1:
         raise InputError(f"runs is {runs!r:.80}; at least one run is simulated")
@@ -251,14 +233,14 @@ def check_runs(applications: "Sequence[Application]", runs: int) -> None:
 
 
 def simulate_one(
-    application: "Application",
+    application: Application,
     platform: "Platform | str | Path",
     seed: int = 1,
     *,
     layers: Layers | None = None,
     mapping: Mapping | None = None,
     fidelity: str = "auto",
-    trace: "TraceRequest | None" = None,
+    trace: TraceRequest | None = None,
     engine: "Engine | None" = None,
 ) -> "SimulatedRun":
     """One run: what `predict` simulates for this seed. It takes and returns values that can be sent to another process.
@@ -267,14 +249,16 @@ def simulate_one(
     """
     _check_application(application)
     seed = whole(seed, "seed", 0, 2**63, "0 to 2^63 - 1")
-    conditions = Conditions(loaded(platform), layers or Layers(), mapping or Mapping(), fidelity, trace)
+    from lepaute.platform import load_platform
+
+    conditions = Conditions(load_platform(platform), layers or Layers(), mapping or Mapping(), fidelity, trace)
     simulator = (engine or usual_engine(application)).on(conditions)
     simulator.prepare(application)
     return simulator.run(application, seed, first=True)
 
 
 def expected_run_s(
-    applications: "Sequence[Application]",
+    applications: Sequence[Application],
     platform: "Platform",
     *,
     runs: int = DEFAULT_RUNS,
@@ -294,8 +278,6 @@ def expected_run_s(
 
 
 def _check_application(application: object) -> None:
-    from lepaute.simulate.application import Application
-
     of_type(application, "application", Application, "one, such as lepaute.Hpl(n=20_000, nb=128, p=4, q=4)")
 
 
@@ -307,15 +289,8 @@ def _setting_text(field: str, value: object) -> str:
     return str(of_type(value, f"settings[{field!r}]", (str, int, float), "a text or a number"))
 
 
-def loaded(platform: "Platform | str | Path") -> "Platform":
-    """The platform, or the one of a name or a file."""
-    from lepaute.platform import load_platform
-
-    return load_platform(platform)
-
-
 def prediction_of(
-    application: "Application",
+    application: Application,
     conditions: Conditions,
     simulator: "Simulator",
     runs: "Sequence[SimulatedRun]",
@@ -334,34 +309,28 @@ def prediction_of(
     outside = outside_of(application, first, conditions)
     trust = trust_of(outside, extrapolation_sd)
     mapping = conditions.mapping.to_dict(*place)
-    factors = [
-        1.0 if conditions.transfer is None else conditions.transfer.factor(run.seed, application) for run in runs
-    ]
-    run_list = tuple(
-        Run(
-            run.seed,
-            run.time_s * factor,
-            application.rate_of(run.time_s * factor) if application.rate is not None else None,
-            energy_of_run(
-                platform,
+
+    def run_of(run: "SimulatedRun") -> Run:
+        factor = 1.0 if conditions.transfer is None else conditions.transfer.factor(run.seed, application)
+        time_s, computing_s, energy = run.time_s * factor, run.computing_s * factor, None
+        if simulator.tells_energy and platform.power is not None:
+            energy = energy_j(
+                platform.power,
+                platform.nodes.cores,
+                time_s=time_s,
                 nodes=len(ranks_on_node),
-                ranks=application.ranks,
-                time_s=run.time_s * factor,
-                computing_s=run.computing_s * factor,
-                threads=application.threads_per_rank,
+                computing_core_s=application.threads_per_rank * computing_s,
+                # All that is not computing: a rank inside MPI polls, on one core, and one that has ended waits there.
+                communicating_core_s=max(0.0, application.ranks * time_s - computing_s),
             )
-            if simulator.tells_energy
-            else None,
-            application.run_details(run),
-        )
-        for run, factor in zip(runs, factors, strict=True)
-    )
+        return Run(run.seed, time_s, application.rate_of(time_s), energy, application.run_details(run))
+
     return Prediction(
         application=application,
         platform_name=platform.name,
         platform_sha256=conditions.platform_sha256,
         seed=first.seed,
-        run_list=run_list,
+        run_list=tuple(map(run_of, runs)),
         fidelity=simulator.fidelity(first),
         warnings=(
             *application.warnings(platform, first, max(ranks_on_node.values())),
@@ -387,7 +356,7 @@ def prediction_of(
     )
 
 
-def outside_of(application: "Application", run: "SimulatedRun", conditions: Conditions) -> "OutsideRanges":
+def outside_of(application: Application, run: "SimulatedRun", conditions: Conditions) -> OutsideRanges:
     """What a run computed outside of the fitted ranges; models that were drawn anew for it have none."""
     platform = conditions.platform
     return outside_ranges(
@@ -414,12 +383,63 @@ def figures_of(runs: "Sequence[SimulatedRun]") -> SimulationFigures:
     )
 
 
-def usual_engine(application: "Application") -> "Engine":
+def usual_engine(application: Application) -> "Engine":
     """What simulates `application` unless another engine is asked for."""
     if application.native:
         from lepaute.simulate.native import Native
 
         return Native()
-    from lepaute.simulate.smpi.engine import Smpi
+    from lepaute.simulate.smpi.emulate import Smpi
 
     return Smpi()
+
+
+def energy_j(
+    power: "Power",
+    cores_per_node: int,
+    *,
+    time_s: float,
+    nodes: int,
+    computing_core_s: float,
+    communicating_core_s: float,
+) -> float:
+    """Joules that `nodes` nodes draw in `time_s` seconds, of which their cores spend the given core-seconds busy.
+
+    The power of a node is linear in its busy cores: idle_W + (computing_W - idle_W) * computing / cores
+    + (communicating_W - idle_W) * communicating / cores. Being linear, only the totals matter.
+    """
+    per_computing_core_W = (power.computing_W - power.idle_W) / cores_per_node
+    per_communicating_core_W = (power.communicating_W - power.idle_W) / cores_per_node
+    return (
+        nodes * power.idle_W * time_s
+        + per_computing_core_W * computing_core_s
+        + per_communicating_core_W * communicating_core_s
+    )
+
+
+#: Beginnings of fields that segments of messages may overrule, and what to turn in their place.
+_OVERRULED = ("network.node_link.", "network.switch", "topology.")
+_KNOBS = {"bandwidth_Bps": "scale.bandwidth", "latency_s": "scale.latency"}
+
+
+def idle_settings(
+    settings: MappingOf[str, str], times_s: Sequence[float], time_without: Callable[[int, MappingOf[str, str]], float]
+) -> tuple[str, ...]:
+    """A sentence for each of the settings without which every application takes as long, to the last digit.
+
+    times_s     : of the first run of each application, with all settings
+    time_without: of the same run of an application, by its place, with these settings alone
+    """
+    lines = []
+    for field in settings:
+        others = {name: value for name, value in settings.items() if name != field}
+        if all(time_without(at, others) == time_s for at, time_s in enumerate(times_s)):
+            lines.append(f"the setting {field}={settings[field]} changes no time of this run{_instead(field)}")
+    return tuple(lines)
+
+
+def _instead(field: str) -> str:
+    knob = _KNOBS.get(field.rpartition(".")[2])
+    if knob is None or not field.startswith(_OVERRULED):
+        return ""
+    return f"; where the segments of messages decide, {knob}=FACTOR turns them and the links"

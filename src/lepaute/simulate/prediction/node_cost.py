@@ -11,23 +11,21 @@ from lepaute.errors import InputError
 from lepaute.platform.cpu_factors import COMPUTING, with_cpu_factors
 from lepaute.platform.evaluation import piece_of, value_of
 from lepaute.platform.scaling import UPDATE
-from lepaute.simulate.apps.hpl.grids import grids_within
-from lepaute.simulate.comparing import Difference, difference
-from lepaute.simulate.conditions import Conditions
-from lepaute.simulate.layers import Layers
-from lepaute.simulate.machine import per_cpu_coefficients
-from lepaute.simulate.mapping import Mapping as RankMapping
-from lepaute.simulate.mapping import Slot
-from lepaute.simulate.predicting import check_runs, predict, prediction_of, usual_engine
+from lepaute.simulate.conditions import Conditions, Layers
+from lepaute.simulate.machine.core import per_cpu_coefficients
+from lepaute.simulate.machine.mapping import Mapping as RankMapping
+from lepaute.simulate.machine.mapping import Slot
+from lepaute.simulate.prediction.comparing import Difference, difference
+from lepaute.simulate.prediction.predicting import check_runs, predict, prediction_of, usual_engine
+from lepaute.simulate.prediction.warnings import alike_warnings
 from lepaute.simulate.tasks import Task, run_tasks
-from lepaute.simulate.warnings import alike_warnings
 from lepaute.stats.cholesky import lower_factor, times
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Nodes, Platform
     from lepaute.simulate.apps.hpl import Hpl
-    from lepaute.simulate.prediction import Prediction
+    from lepaute.simulate.prediction.prediction import Prediction
 
 #: Stream of draws, apart from those of the engine.
 _STREAM = 0x434F5354
@@ -327,3 +325,32 @@ def _case(prediction: "Prediction") -> dict[str, Any]:
         "rate_gflops": prediction.rate_gflops.to_dict(),
         "runs": [{"seed": run.seed, "time_s": run.time_s, "rate_gflops": run.rate} for run in prediction.run_list],
     }
+
+
+#: A grid leaves at most this share of the processes out, unless there is no other.
+IDLE_SHARE = 0.1
+#: And is at most so much longer than wide; HPL's documentation advises nearly square ones.
+MOST_ASPECT = 4.0
+MOST_GRIDS = 4
+
+
+def grids_within(ranks: int, like: tuple[int, int]) -> list[tuple[int, int]]:
+    """Grids P x Q of at most `ranks` processes, lying as `like` does (P <= Q or P >= Q), at most MOST_GRIDS.
+
+    The fewest idle processes first, then the nearest to square. Where that leaves none, the grid with the fewest idle.
+    """
+    tall = like[0] > like[1]
+    least = max(1, ranks - int(IDLE_SHARE * ranks))
+    found = [
+        (p, used // p)
+        for used in range(ranks, least - 1, -1)
+        for p in range(int(used**0.5), 0, -1)
+        if used % p == 0 and used // p <= MOST_ASPECT * p
+    ]
+    if not found:
+        # The nearest to square of each width, of which the one with the fewest idle processes.
+        found = sorted(
+            ((p, ranks // p) for p in range(1, int(ranks**0.5) + 1)),
+            key=lambda grid: (ranks - grid[0] * grid[1] > IDLE_SHARE * ranks, grid[1] / grid[0]),
+        )[:1]
+    return [(q, p) if tall else (p, q) for p, q in found[:MOST_GRIDS]]

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.kit.text import counted, three_digits
 from lepaute.simulate.application import GFLOPS
-from lepaute.simulate.trust import Trust
+from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.intervals import prediction_interval
 
 if TYPE_CHECKING:
@@ -16,10 +17,9 @@ if TYPE_CHECKING:
 
     from lepaute.simulate.application import Application
     from lepaute.simulate.conditions import Conditions
-    from lepaute.simulate.message_use import MessageUse
-    from lepaute.simulate.outside_ranges import OutsideRanges
-    from lepaute.simulate.parts import Parts
-    from lepaute.simulate.run import SimulatedRun
+    from lepaute.simulate.engine import MessageUse, SimulatedRun
+    from lepaute.simulate.prediction.parts import Parts
+    from lepaute.simulate.prediction.trust import OutsideRanges
     from lepaute.simulate.tracing import RunBreakdown
     from lepaute.trace import Trace
 
@@ -40,12 +40,14 @@ class Spread:
         return 100.0 * (self.high - self.low) / 2.0 / self.mean
 
     def to_dict(self) -> dict[str, float | None]:
-        return {"mean": self.mean, "low": self.low, "high": self.high}
+        return asdict(self)
 
     def text(self) -> str:
         """With three digits, without a unit."""
-        bounds = "" if self.low is None or self.high is None else f" ({_digits(self.low)} to {_digits(self.high)})"
-        return f"{_digits(self.mean)}{bounds}"
+        bounds = (
+            "" if self.low is None or self.high is None else f" ({three_digits(self.low)} to {three_digits(self.high)})"
+        )
+        return f"{three_digits(self.mean)}{bounds}"
 
 
 def _cell(value: Any) -> Any:
@@ -53,14 +55,6 @@ def _cell(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return ("x" if all(isinstance(one, int) for one in value) else " ").join(map(str, value))
     return value if isinstance(value, str | int | float | None) else str(value)
-
-
-def _digits(value: float) -> str:
-    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
-
-
-def _runs(count: int) -> str:
-    return f"{count} run{'s' if count != 1 else ''}"
 
 
 def spread_of(values: list[float], sampling_sd: float = 0.0) -> Spread:
@@ -97,7 +91,7 @@ class Run:
         return self.rate
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationFigures:
     """About the simulation itself; outside the promise that a prediction repeats bit for bit (but for messages).
 
@@ -105,23 +99,15 @@ class SimulationFigures:
     """
 
     wall_s: float
+    cpu_s: float | None = None
     peak_rss_bytes: int
     engine_bytes: int
-    messages: int
-    cpu_s: float | None = None
     folded_bytes: float | None = None
+    messages: int
 
     def to_dict(self) -> dict[str, Any]:
         """The value of `simulation` in the JSON of a prediction."""
-        figures = {
-            "wall_s": self.wall_s,
-            "cpu_s": self.cpu_s,
-            "peak_rss_bytes": self.peak_rss_bytes,
-            "engine_bytes": self.engine_bytes,
-            "folded_bytes": self.folded_bytes,
-            "messages": self.messages,
-        }
-        return {name: value for name, value in figures.items() if value is not None}
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -221,7 +207,7 @@ class Prediction:
         return pd.DataFrame(rows)
 
     def __repr__(self) -> str:
-        return f"<Prediction of {self._subject}: {self.time_s.text()} s, {_runs(len(self.run_list))}>"
+        return f"<Prediction of {self._subject}: {self.time_s.text()} s, {counted(len(self.run_list), 'run')}>"
 
     def _repr_html_(self) -> str:
         from lepaute.kit.notebook import facts_html
@@ -305,7 +291,7 @@ class Prediction:
 
     def plot(self, path: str | Path) -> None:
         """A PNG of the runs and their interval."""
-        from lepaute.simulate.plot import plot_prediction
+        from lepaute.simulate.prediction.plot import plot_prediction
 
         if len(self.run_list) < 2:
             raise InputError("a picture of a distribution needs at least 2 runs; ask for more with --runs")

@@ -1,0 +1,384 @@
+"""Several predictions side by side: which are comparable, the best of these, what is ahead of it or may be, what each
+parameter changes, how a problem scales, and what to calibrate for those that are not comparable."""
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import fsum, hypot, inf
+from typing import TYPE_CHECKING, Any
+
+from lepaute.errors import InputError
+from lepaute.simulate.prediction.comparing import excludes_one, is_certainly_faster, may_be_as_fast
+from lepaute.simulate.prediction.prediction import Prediction, Spread, spread_of
+from lepaute.simulate.prediction.warnings import caveats
+from lepaute.stats.intervals import prediction_interval
+
+if TYPE_CHECKING:
+    from lepaute.simulate.application import Application
+    from lepaute.simulate.conditions import Conditions
+
+    #: What is simulated, and under which conditions, where they are known.
+    Case = tuple[Application, Conditions | None]
+
+#: A calibration takes so many block sizes at most, this far apart at least: those between are interpolated.
+MOST_BLOCK_SIZES, LEAST_RATIO = 6, 1.4
+#: Kernels whose k is the block size in the update, where nearly all of HPL's time goes.
+UPDATES = ("dgemm", "dgemm_nn")
+#: A calibration reaches matrices of order 8000, one with --quick 1200: one that does not reach this is of that kind.
+LEAST_ORDER = 2000
+#: What is advised then.
+LARGER = "lepaute calibrate, without --quick, which measures small matrices only"
+#: Predictions that differ in one parameter alone, by its value.
+Block = Mapping[Any, Prediction]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Predictions of combinations on one platform, in their order.
+
+    comparable : those whose time extrapolation does not decide (trust.py);  apart : the others
+    """
+
+    predictions: tuple[Prediction, ...]
+
+    @property
+    def problems(self) -> tuple["Sweep", ...]:
+        """A sweep for each problem, such as each N of HPL, in their order: there is a best of each."""
+        by_problem: dict[str, list[Prediction]] = {}
+        for prediction in self.predictions:
+            by_problem.setdefault(prediction.application.problem, []).append(prediction)
+        return tuple(Sweep(tuple(each)) for each in by_problem.values())
+
+    @property
+    def problem(self) -> str:
+        """That of the first prediction, for a sweep of one problem."""
+        return self.predictions[0].application.problem
+
+    @property
+    def comparable(self) -> tuple[Prediction, ...]:
+        return tuple(each for each in self.predictions if each.comparable)
+
+    @property
+    def apart(self) -> tuple[Prediction, ...]:
+        return tuple(each for each in self.predictions if not each.comparable)
+
+    @property
+    def best(self) -> Prediction | None:
+        """The fastest of those that are comparable, of a sweep of one problem; None where none is."""
+        return max(self.comparable, key=speed, default=None)
+
+    @property
+    def worst(self) -> Prediction | None:
+        """The slowest of those that are comparable; None where none is."""
+        return min(self.comparable, key=speed, default=None)
+
+    @property
+    def bests(self) -> tuple[Prediction, ...]:
+        """The best and all that cannot be told from it, the fastest first; empty where none is comparable."""
+        best = self.best
+        if best is None:
+            return ()
+        others = sorted((each for each in self.comparable if each is not best), key=speed, reverse=True)
+        return best, *(each for each in others if may_be_as_fast(best, each))
+
+    @property
+    def ahead(self) -> tuple[Prediction, ...]:
+        """Those that are not comparable and yet certainly faster than all that are, the fastest first.
+
+        Where none is comparable, the one that is certainly faster than each other one, if there is such a one.
+        """
+        fastest, best = sorted(self.apart, key=speed, reverse=True), self.best
+        if best is not None:
+            return tuple(each for each in fastest if is_certainly_faster(each, best))
+        first, *others = fastest
+        return (first,) if others and all(is_certainly_faster(first, each) for each in others) else ()
+
+    @property
+    def rivals(self) -> tuple[Prediction, ...]:
+        """Those that are not comparable and may be as fast as the best, the fastest first."""
+        best = self.best
+        if best is None:
+            return ()
+        return tuple(each for each in sorted(self.apart, key=speed, reverse=True) if may_be_as_fast(best, each))
+
+    @property
+    def best_places(self) -> list[int]:
+        """Where the `bests` of each problem stand among the predictions, from 0."""
+        return [place for each in self.problems for place in self._places(each.bests)]
+
+    def _places(self, predictions: Sequence[Prediction]) -> list[int]:
+        places = {id(each): place for place, each in enumerate(self.predictions)}
+        return [places[id(each)] for each in predictions]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Entries of the JSON: the places of all that may be the best, and the caveats; by problem these places, those
+        of what is ahead of the best or may be as fast, and the parameters."""
+        return {
+            "best": self.best_places,
+            "caveats": caveats(self.predictions),
+            "problems": [
+                {
+                    "problem": each.problem,
+                    "best": self._places(each.bests),
+                    "ahead": self._places(each.ahead),
+                    "rivals": self._places(each.rivals),
+                    "parameters": [parameter.to_dict() for parameter in effects(each.predictions)],
+                }
+                for each in self.problems
+            ],
+        }
+
+    @property
+    def remedy(self) -> str | None:
+        """The calibration that makes more of them comparable: one of these block sizes, or of larger matrices; None
+        where neither is what is extrapolated."""
+        cases, apart = (
+            [(each.application, each.conditions) for each in group] for group in (self.predictions, self.apart)
+        )
+        return remedy_of(cases, apart)
+
+
+def speed(prediction: Prediction) -> float:
+    """What a prediction is judged by: its rate, or how short it is."""
+    return -prediction.time_s.mean if prediction.rate is None else prediction.rate.mean
+
+
+# ---- what each parameter changes, all others being equal -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """A value of a parameter against the reference, from pairs that differ in this parameter alone.
+
+    ratio     : how many times as long it takes, geometric mean over pairs and runs; None where no pair is comparable
+    low, high : 95 % interval of that ratio; None without a ratio, or for one run
+    pairs     : that are comparable, both of them;  all_pairs : with those that are mostly extrapolated
+    faster_in : pairs in which this value is the faster one, outside of their own interval
+    """
+
+    value: Any
+    ratio: float | None
+    low: float | None
+    high: float | None
+    pairs: int
+    all_pairs: int
+    faster_in: int
+
+    @property
+    def is_told_apart(self) -> bool:
+        """Whether 1 is outside the interval."""
+        return excludes_one(self.low, self.high)
+
+    def to_dict(self) -> dict[str, Any]:
+        """An entry of the JSON."""
+        return {
+            "value": self.value,
+            "ratio": None if self.ratio is None else {"mean": self.ratio, "low": self.low, "high": self.high},
+            "comparable": self.pairs > 0,
+            "pairs": self.pairs,
+            "all_pairs": self.all_pairs,
+            "faster_in": self.faster_in,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter that varies: `reference`, the fastest of its values on average; others : the shortest first."""
+
+    name: str
+    reference: Any
+    others: tuple[Effect, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """An entry of the JSON."""
+        others = [effect.to_dict() for effect in self.others]
+        return {"parameter": self.name, "reference": self.reference, "others": others}
+
+
+def effects(predictions: Sequence[Prediction]) -> list[Parameter]:
+    """What each parameter does that varies among predictions of one problem, with the same runs and seed.
+
+    Empty where nothing varies alone, where the applications differ, or where a time is 0.
+    """
+    types = {type(each.application) for each in predictions}
+    if len(types) != 1 or min(run.time_s for each in predictions for run in each.run_list) <= 0.0:
+        return []
+    choices = [each.application.choices() for each in predictions]
+    parameters = (_parameter(name, predictions, choices) for name in choices[0])
+    return [parameter for parameter in parameters if parameter is not None]
+
+
+def _parameter(
+    name: str, predictions: Sequence[Prediction], choices: Sequence[Mapping[str, Hashable]]
+) -> Parameter | None:
+    """One parameter; None where it has one value, no two predictions differ in it alone, or none is comparable."""
+    values = list(dict.fromkeys(each[name] for each in choices))
+    if len(values) < 2:
+        return None
+    by_others: dict[tuple[Hashable, ...], dict[Any, Prediction]] = {}
+    for prediction, each in zip(predictions, choices, strict=True):
+        by_others.setdefault(tuple(value for key, value in each.items() if key != name), {})[each[name]] = prediction
+    comparable = [each for each in predictions if each.comparable]
+    if not comparable:
+        return None
+    blocks = by_others.values()
+    reference = _reference(values, blocks)
+    if reference is None:
+        reference = min(comparable, key=_log_time).application.choices()[name]
+    against = (_effect(value, reference, blocks) for value in values if value != reference)
+    others = sorted(
+        (effect for effect in against if effect.all_pairs),
+        key=lambda effect: inf if effect.ratio is None else effect.ratio,
+    )
+    return Parameter(name, reference, tuple(others)) if others else None
+
+
+def _reference(values: Sequence[Any], blocks: Collection[Block]) -> Any:
+    """The value that is fastest on average, where all others are equal; None where no block has all of them.
+
+    Values that are comparable nowhere do not count.
+    """
+    usable = [value for value in values if any(value in block and block[value].comparable for block in blocks)]
+    whole = [block for block in blocks if all(value in block and block[value].comparable for value in usable)]
+    if not whole:
+        return None
+    return min(usable, key=lambda value: fsum(_log_time(block[value]) for block in whole))
+
+
+def _effect(value: Any, reference: Any, blocks: Collection[Block]) -> Effect:
+    """From the pairs of this value and the reference, run by run: equal seeds are one machine on one day."""
+    from lepaute import _core
+
+    pairs = [(block[reference], block[value]) for block in blocks if reference in block and value in block]
+    usable = [pair for pair in pairs if all(each.comparable for each in pair)]
+    if not usable:
+        return Effect(value, None, None, None, 0, len(pairs), 0)
+    logs = [
+        [
+            _core.natural_log(run.time_s / of_reference.time_s)
+            for of_reference, run in zip(at_reference.run_list, at_value.run_list, strict=True)
+        ]
+        for at_reference, at_value in usable
+    ]
+    of_runs = [fsum(of_run) / len(usable) for of_run in zip(*logs, strict=True)]
+    sampling = [hypot(at_reference.sampling_sd, at_value.sampling_sd) for at_reference, at_value in usable]
+    # Windows of like runs are off alike: the error of sampling does not become less with the number of pairs.
+    low, high = prediction_interval([_core.exponential(log) for log in of_runs], fsum(sampling) / len(sampling))
+    faster = sum(_is_faster(of_pair, sd) for of_pair, sd in zip(logs, sampling, strict=True))
+    ratio = _core.exponential(fsum(of_runs) / len(of_runs))
+    return Effect(value, ratio, low, high, len(usable), len(pairs), faster)
+
+
+def _is_faster(logs: Sequence[float], sampling_sd: float) -> bool:
+    """Whether the ratios of a pair are below 1 with their interval; only those of which each run is are looked at."""
+    from lepaute import _core
+
+    if max(logs) >= 0.0:
+        return False
+    high = prediction_interval([_core.exponential(log) for log in logs], sampling_sd).high
+    return high is not None and high < 1.0
+
+
+def _log_time(prediction: Prediction) -> float:
+    """Mean logarithm of the time of the runs."""
+    from lepaute import _core
+
+    return fsum(_core.natural_log(run.time_s) for run in prediction.run_list) / len(prediction.run_list)
+
+
+# ---- how a problem of one size gets faster with the number of ranks --------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingPoint:
+    """One prediction in relation to that on the fewest ranks.
+
+    speed_up   : time there / time here; of runs with equal seeds, which are on one machine and day, so that errors of
+        models that both share cancel; the interval is that for one further pair of such runs
+    efficiency : speed_up x ranks there / ranks here
+    """
+
+    prediction: Prediction
+    speed_up: Spread
+    efficiency: Spread
+
+    @property
+    def ranks(self) -> int:
+        return self.prediction.application.ranks
+
+    def to_dict(self) -> dict[str, Any]:
+        """An entry of `scaling` in the JSON."""
+        return {"ranks": self.ranks, "speed_up": asdict(self.speed_up), "efficiency": asdict(self.efficiency)}
+
+
+def scaling(predictions: Sequence[Prediction]) -> list[ScalingPoint]:
+    """The predictions in the order of their ranks, relative to the first of those on the fewest.
+
+    Raises InputError where their runs are not of the same seeds, or a time is 0.
+    """
+    ordered = sorted(predictions, key=lambda each: each.application.ranks)
+    reference = ordered[0]
+    seeds = [run.seed for run in reference.run_list]
+    if any([run.seed for run in each.run_list] != seeds for each in ordered):
+        raise InputError("speed-ups are of runs with equal seeds; predict all with the same runs and seed")
+    if min(run.time_s for each in ordered for run in each.run_list) <= 0.0:
+        raise InputError("a predicted time is 0 s, and nothing is faster than that; predict a larger problem")
+    points = []
+    for each in ordered:
+        pairs = zip(reference.run_list, each.run_list, strict=True)
+        ratios = [at_first.time_s / here.time_s for at_first, here in pairs]
+        sampling_sd = 0.0 if each is reference else hypot(reference.sampling_sd, each.sampling_sd)
+        share = reference.application.ranks / each.application.ranks
+        efficiencies = [share * ratio for ratio in ratios]
+        points.append(ScalingPoint(each, spread_of(ratios, sampling_sd), spread_of(efficiencies, sampling_sd)))
+    return points
+
+
+# ---- what to calibrate for those that are not comparable -------------------------------------------------------------
+
+
+def remedy_of(cases: Sequence["Case"], apart: Sequence["Case"]) -> str | None:
+    """The calibration that makes more of the cases comparable of which those `apart` are not; None as for Sweep."""
+    sizes = {getattr(application, "nb", None) for application, _ in cases}
+    if any(_is_new_block_size(case) for case in apart):
+        return calibration_of(sorted(size for size in sizes if size is not None))
+    return LARGER if any(_is_of_quick_calibration(case) for case in apart) else None
+
+
+def calibration_of(block_sizes: Sequence[int]) -> str:
+    """The command that covers these block sizes, in increasing order, the smallest and the largest among them."""
+    chosen = [block_sizes[0]]
+    ratio = max(LEAST_RATIO, (block_sizes[-1] / block_sizes[0]) ** (1.0 / (MOST_BLOCK_SIZES - 1)))
+    for size in block_sizes[1:-1]:
+        if size >= 0.99 * ratio * chosen[-1] and block_sizes[-1] >= LEAST_RATIO * size:
+            chosen.append(size)
+    chosen += block_sizes[-1:] if len(block_sizes) > 1 else []
+    return f"lepaute calibrate --nb {','.join(map(str, chosen))}"
+
+
+def _is_new_block_size(case: "Case") -> bool:
+    """Whether HPL's update was calibrated for other block sizes only: larger ones, or smaller ones."""
+    order = getattr(case[0], "n", None)
+    return order is not None and any(depth != 0.0 for _, _, depth in _distances_of_updates(case, order))
+
+
+def _is_of_quick_calibration(case: "Case") -> bool:
+    """Whether the platform is of a calibration whose largest update is smaller than any without --quick."""
+    if case[1] is None or case[1].platform.archive_id is None:
+        return False
+    return any(rows > 0.0 and columns > 0.0 for rows, columns, _ in _distances_of_updates(case, LEAST_ORDER))
+
+
+def _distances_of_updates(case: "Case", order: int) -> list[tuple[float, float, float]]:
+    """How far an update of a matrix of that order is from the fitted sizes, in m, n and k, by model of a dgemm."""
+    from lepaute import _core
+    from lepaute.simulate.machine.core import per_cpu_models
+
+    application, conditions = case
+    size = getattr(application, "nb", None)
+    if size is None or conditions is None:
+        return []
+    updates = [model for model in conditions.platform.kernels if model.kernel in UPDATES]
+    logs = [
+        per_cpu_models(model, conditions.platform)[0].distance(_core.Size(order, order, size)).log for model in updates
+    ]
+    return [(rows, columns, depth) for rows, columns, depth in logs]

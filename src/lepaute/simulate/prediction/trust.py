@@ -1,0 +1,270 @@
+"""How far a prediction may be trusted: one statement, which all commands show and decide by.
+
+It rests on how much of the simulated time comes from models used outside of the ranges in which they were fitted, and
+on how uncertain the predicted time is for that. The latter is simulated: runs that draw the errors of extrapolation
+and nothing else, against the same runs without them. Shares of the time do not tell it. Waiting dilutes a share of the
+time of all ranks, and a panel in which one column of ranks is extrapolated while all others wait for it may be a
+hundredth of the computing and a third of the time.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import fsum, sqrt
+from typing import TYPE_CHECKING, Any
+
+from lepaute.kit.text import percent, two_digits
+from lepaute.simulate.conditions import Layers, layers_of
+from lepaute.simulate.engine import MESSAGES
+
+if TYPE_CHECKING:
+    from lepaute.platform.schema import Platform
+    from lepaute.simulate.application import Application
+    from lepaute.simulate.conditions import Conditions
+    from lepaute.simulate.engine import Engine, KernelUse, MessageUse, Simulator
+
+#: Of computing, or of moving messages; what has less is left out of the text.
+LEAST_SHARE = 0.0005
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One kernel, or one class of messages, outside its ranges.
+
+    share        : of the computing time of all ranks, or of their time in moving messages; share_of_own: of the time of
+                   this kernel, or of these messages
+    met_and_fitted : in words: "k = 64..64, fitted in 128..2048"
+    """
+
+    name: str
+    share: float
+    share_of_own: float
+    met_and_fitted: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideRanges:
+    """Shares of what one run computes, and of its time in moving messages (overheads, transfer, contention).
+
+    Waiting for others is neither.
+
+    kernels, messages : those with any time outside, largest first; messages None where the engine does not tell
+                        them, or the platform not the sizes
+    unknown_share     : of kernels whose model does not say in which ranges it was fitted, of computing
+    moving_of_work    : what moving messages has of computing and moving messages
+    The time of messages is estimated: the part that these sizes have of the time of all messages, each as if alone.
+    """
+
+    kernels: tuple[Part, ...]
+    messages: tuple[Part, ...] | None
+    unknown_share: float
+    moving_of_work: float = 0.0
+
+    @property
+    def share(self) -> float:
+        """Of computing: all kernels outside their ranges."""
+        return sum(part.share for part in self.kernels)
+
+    @property
+    def messages_share(self) -> float:
+        """Of moving messages: those of sizes outside."""
+        return sum(part.share for part in self.messages or ())
+
+    @property
+    def messages_of_work(self) -> float:
+        """Of computing and moving messages: messages of sizes outside."""
+        return self.messages_share * self.moving_of_work
+
+    def to_dict(self) -> dict[str, Any]:
+        """The value of `outside_ranges` in the JSON of a prediction."""
+
+        def of(parts: tuple[Part, ...]) -> dict[str, Any]:
+            return {
+                part.name: {"share": part.share, "share_of_own": part.share_of_own, "sizes": part.met_and_fitted}
+                for part in parts
+            }
+
+        return {
+            "share": self.share,
+            "messages_share": self.messages_share,
+            "kernels": of(self.kernels),
+            "messages": None if self.messages is None else of(self.messages),
+            "unknown_share": self.unknown_share,
+        }
+
+    def text(self) -> str:
+        """In words, for a person: one sentence."""
+        said = [
+            f"{two_digits(100.0 * share)} % of {what} ({_named(parts)})"
+            for share, what, parts in (
+                (self.share, "computing", self.kernels),
+                (self.messages_share, "moving messages", self.messages or ()),
+            )
+            if share >= LEAST_SHARE
+        ]
+        text = f"{' and '.join(said) or 'no computing'} was outside the fitted ranges"
+        if self.unknown_share >= LEAST_SHARE:
+            other = "another " if self.share >= LEAST_SHARE else ""
+            text += (
+                f"; {other}{two_digits(100.0 * self.unknown_share)} % of computing has no fitted ranges in the platform"
+            )
+        return text
+
+
+def outside_ranges(
+    kernels: "Mapping[str, KernelUse]",
+    platform: "Platform",
+    computing_s: float,
+    *,
+    messages: "Sequence[MessageUse] | None" = None,
+    messages_s: float | None = None,
+    moving_s: float = 0.0,
+) -> OutsideRanges:
+    """What one run spent outside ranges.
+
+    kernels     : use of each kernel, over all ranks; computing_s: in all kernels, over all ranks
+    messages    : use of each class of links whose ranges are known, None where the engine does not tell
+    messages_s  : time of the messages of all classes, each as if alone; None: those of `messages` are all
+    moving_s    : time of all ranks in moving messages
+    """
+    whole_s = max(computing_s, fsum(use.time_s for use in kernels.values()), 1e-300)
+    parts = [
+        Part(name, use.extrapolated_time_s / whole_s, use.extrapolated_time_s / use.time_s, use.outside(name, platform))
+        for name, use in kernels.items()
+        if use.extrapolated_time_s > 0.0
+    ]
+    without = {model.kernel for model in platform.kernels if any(piece.range is None for piece in model.pieces)}
+    unknown_s = sum(use.time_s for name, use in kernels.items() if name in without)
+    sent: tuple[Part, ...] | None = None
+    if messages is not None and any(platform.network.fitted_sizes.values()):
+        alone_s = max(sum(use.time_s for use in messages) if messages_s is None else messages_s, 1e-300)
+        sent = _largest_first(
+            Part(use.link, use.outside_time_s / alone_s, use.outside_time_s / use.time_s, _sizes(use))
+            for use in messages
+            if use.outside_time_s > 0.0
+        )
+    return OutsideRanges(_largest_first(parts), sent, unknown_s / whole_s, moving_s / (moving_s + whole_s))
+
+
+def _named(parts: Sequence[Part]) -> str:
+    """The largest four."""
+    shown = [part for part in parts if part.share >= LEAST_SHARE][:4]
+    return ", ".join(f"{MESSAGES.get(part.name, part.name)} {two_digits(100.0 * part.share)} %" for part in shown)
+
+
+def _largest_first(parts: Any) -> tuple[Part, ...]:
+    return tuple(sorted(parts, key=lambda part: (-part.share, part.name)))
+
+
+def _sizes(use: "MessageUse") -> str:
+    met = f"{use.outside_from_bytes or 0:.0f} to {use.outside_to_bytes or 0:.0f} bytes"
+    return f"{met}, fitted in {use.fitted_bytes[0]} to {use.fitted_bytes[1]}"
+
+
+#: What is compared with others has a time that extrapolation makes uncertain by no larger a standard deviation.
+MOST_UNCERTAIN = 0.05
+#: Where that was not simulated (a single run, an emulated program), no larger share of its computing is outside.
+MOST_COMPUTING = 0.5
+#: Messages of sizes outside take no larger share of computing and moving messages.
+MOST_MESSAGES = 0.2
+#: Seeds of the draws. They are the same for all predictions and commands, so that equal predictions are judged alike.
+SEEDS = (1, 2, 3, 4)
+#: Of computing. A smaller share outside is not looked into: on the longest path it is a hundred times as much at most.
+LEAST_OUTSIDE = 1e-4
+#: Layers that are on in the two runs of each seed.
+DRAWN: Mapping[str, tuple[str, ...]] = {"extrapolated": ("extrapolation",), "as fitted": ()}
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What is known of a prediction's validity.
+
+    computing : share of the time of all kernels that is outside of the ranges of their models
+    messages  : share that messages of sizes outside have of computing and moving messages
+    time_relative_sd : standard deviation of the predicted time that errors of extrapolated kernels give; None where it
+        was not simulated
+    """
+
+    computing: float
+    messages: float = 0.0
+    time_relative_sd: float | None = None
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the prediction may be called better or worse than another one."""
+        return not self.reasons
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it is not comparable, in words; none where it is."""
+        found: list[str] = []
+        if self.time_relative_sd is None:
+            if self.computing > MOST_COMPUTING:
+                found.append(f"{percent(self.computing)} of its computing is extrapolated")
+        elif self.time_relative_sd > MOST_UNCERTAIN:
+            found.append(f"extrapolation alone makes its time uncertain by +- {percent(1.96 * self.time_relative_sd)}")
+        if self.messages > MOST_MESSAGES:
+            found.append(f"messages of sizes outside take {percent(self.messages)} of its computing and communication")
+        return tuple(found)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The caveat that goes with the prediction; none where it is comparable."""
+        return (f"not comparable with other predictions: {'; '.join(self.reasons)}",) if self.reasons else ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The value of `trust` in the JSON of a prediction."""
+        return {
+            "comparable": self.comparable,
+            "extrapolated_share": self.computing,
+            "messages_share": self.messages,
+            "extrapolation_relative_sd": self.time_relative_sd,
+            "reasons": list(self.reasons),
+        }
+
+
+def trust_of(outside: "OutsideRanges | None", time_relative_sd: float | None) -> Trust:
+    """The statement on a prediction; outside : of its first run."""
+    if outside is None:
+        return Trust(0.0)
+    if outside.share < LEAST_OUTSIDE:
+        time_relative_sd = 0.0
+    return Trust(outside.share, outside.messages_of_work, time_relative_sd)
+
+
+def is_worth_drawing(application: "Application", engine: "Engine", share: float) -> bool:
+    """Whether so much of the computing is outside that its effect is simulated, where that takes no whole program."""
+    return share >= LEAST_OUTSIDE and application.kernel_models and engine.samples
+
+
+def cost_in_runs(application: "Application", platform: "Platform") -> float:
+    """What the draws cost at most, in runs of the application in full."""
+    if "extrapolation" not in layers_of(platform, application):
+        return 0.0
+    return len(DRAWN) * len(SEEDS) * application.simulated_share("sampled")
+
+
+def simulator_of(
+    layers: Layers, application: "Application", engine: "Engine", conditions: "Conditions", repeat: int
+) -> "Simulator":
+    """What simulates runs that draw these layers alone; sampled where that is possible."""
+    sampled = engine.samples and "sampled" in application.fidelities
+    fidelity = "sampled" if sampled else conditions.fidelity
+    simulator = engine.on(replace(conditions, layers=layers, fidelity=fidelity, trace=None, repeat=repeat))
+    simulator.prepare(application)
+    return simulator
+
+
+def simulator_of_draws(
+    name: str, application: "Application", engine: "Engine", conditions: "Conditions"
+) -> "Simulator":
+    """What simulates the runs of a name in DRAWN."""
+    return simulator_of(Layers.only(*DRAWN[name]), application, engine, conditions, 0)
+
+
+def relative_sd(extrapolated_s: Sequence[float], as_fitted_s: Sequence[float]) -> float:
+    """Standard deviation of the logarithm of the time, from runs of equal seeds with and without the errors."""
+    from lepaute import _core
+
+    pairs = list(zip(extrapolated_s, as_fitted_s, strict=True))
+    squares = [_core.natural_log(one / other) ** 2 for one, other in pairs if min(one, other) > 0.0]
+    return sqrt(fsum(squares) / len(squares)) if squares else 0.0
