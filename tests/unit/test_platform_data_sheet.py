@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lepaute.cli.main import main
-from lepaute.kit.rates import bandwidth_of, flops_of, memory_of, ratio_of, seconds_of
+from lepaute.kit.quantities import bandwidth_of, flops_of, memory_of, ratio_of, seconds_of
 from lepaute.platform import Platform, load_platform
 from lepaute.platform.data_sheet import DataSheet, platform_from
 from lepaute.platform.evaluation import mean_s

@@ -63,8 +63,7 @@ def new(
     """Write a platform from a data sheet: what is not given is guessed, marked, and widens the interval."""
     from lepaute.errors import InputError
     from lepaute.kit.files import write_whole
-    from lepaute.kit.quantities import product_of
-    from lepaute.kit.rates import bandwidth_of, flops_of, memory_of, ratio_of, seconds_of
+    from lepaute.kit.quantities import bandwidth_of, flops_of, memory_of, product_of, ratio_of, seconds_of
     from lepaute.platform import load_platform
     from lepaute.platform.data_sheet import DataSheet, platform_from, what_is_given
     from lepaute.platform.io import platform_text

@@ -41,7 +41,7 @@ def scaled(platform: "Platform", name: str, value: Any) -> "Platform":
         return platform.model_copy(update={"network": network, "topology": _topology(platform.topology, name, factor)})
     kernels_known = [model.kernel for model in platform.kernels]
     if name not in (*COMPONENTS, *kernels_known):
-        from lepaute.kit.yaml_faults import guess
+        from lepaute.kit.documents import guess
 
         raise InputError(
             f"scale.{name[:60]} is no component{guess(name, [*COMPONENTS, *kernels_known])}; they are "

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from lepaute.errors import PlatformError
-from lepaute.kit.yaml_faults import Path, composed, fields_at, guess, line_in, shown, spoken
+from lepaute.kit.documents import Steps, composed, fields_at, guess, line_in, shown, spoken
 from lepaute.platform.all_faults import all_errors
 from lepaute.platform.schema import FORMAT, Platform
 
@@ -69,13 +69,13 @@ def unknown_field(keys: Sequence[str | int], inside: object) -> str:
     return f"the platform has no field {spoken(tuple(keys))}{guess(str(last), known)}{alternatives}"
 
 
-def _path(detail: ErrorDetails) -> Path:
+def _path(detail: ErrorDetails) -> Steps:
     # pydantic marks a fault of a key by a last step "[key]"
     steps = tuple(step for step in detail["loc"] if step != "[key]")
     return steps + tuple(detail.get("ctx", {}).get("at", ()))
 
 
-def _problem(detail: ErrorDetails, path: Path) -> str:
+def _problem(detail: ErrorDetails, path: Steps) -> str:
     """What follows the field's path in the message."""
     kind, given = detail["type"], shown(detail["input"])
     field = str(next((step for step in reversed(path) if isinstance(step, str)), ""))
@@ -117,7 +117,7 @@ def _noun(field: str) -> str:
     return next((noun for ending, noun in endings.items() if field.endswith(ending)), "it")
 
 
-def _unit(field: str, path: Path) -> str:
+def _unit(field: str, path: Steps) -> str:
     if field in _OVERHEADS:
         return " in seconds" if path[-1] == 0 else " in seconds per byte"
     if field in ("mean", "sd", "rows", "matrix") or path[-2:-1] in (("mean",), ("sd",)):

@@ -52,7 +52,7 @@ def plot_sweep(predictions: "Sequence[Prediction]", path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from lepaute.kit.axes import plain_decades
+    from lepaute.kit.notebook import plain_decades
     from lepaute.simulate.sweep import Sweep, speed
 
     quantity, factor = quantity_axis(predictions)

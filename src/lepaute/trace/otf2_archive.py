@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.kit.scratch import scratch_folder
+from lepaute.kit.files import scratch_folder
 from lepaute.trace.describe import headline, node_name
 from lepaute.trace.messages import ALL_TO_ALL, ARRIVAL, COLLECTIVES, FROM_ROOT, TO_ROOT, match_messages
 from lepaute.trace.table import Trace
