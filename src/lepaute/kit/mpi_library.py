@@ -370,7 +370,9 @@ def default_tree(library: MpiLibrary) -> dict[str, Any]:
     words, variables = [str(library.mpicc), "-show"], dict(library.environment)
     done = run_command(words, what=str(library.mpicc), timeout_s=_LIMIT_S, environment=variables)
     folders = [word[2:] for word in done.stdout.split() if word.startswith("-L")]
-    places = [Path(folder, name) for folder in [*folders, library.mpicc.parent.parent / "lib"] for name in _MPICH_FILES]
+    places = [
+        Path(folder, name) for folder in [*folders, str(library.mpicc.parent.parent / "lib")] for name in _MPICH_FILES
+    ]
     path = next((place for place in places if place.is_file()), None)
     if path is None:
         raise EnvironmentProblem(
