@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from lepaute.archive.container import CHUNK_BYTES
-from lepaute.archive.manifest import MANIFEST
+from lepaute.archive.documents import MANIFEST
 from lepaute.archive.reader import Archive
 from lepaute.errors import ArchiveError, InputError
 from lepaute.kit.files import not_written

@@ -3,13 +3,12 @@
 from collections import Counter
 from typing import Any
 
-from lepaute.archive.documents import mapping, number, sequence, text
-from lepaute.archive.manifest import COMMANDS
+from lepaute.archive.documents import COMMANDS, mapping, number, sequence, text
 from lepaute.archive.metadata import COMPLETE, FAILED, Metadata, Phase
 from lepaute.archive.mpi_campaign import KIND as COMPARISON
-from lepaute.archive.nodes import folded
 from lepaute.archive.reader import Archive
 from lepaute.errors import ArchiveError
+from lepaute.kit.node_sets import folded
 from lepaute.kit.printable import fitted, printable, wrapped
 from lepaute.kit.text import size_text
 

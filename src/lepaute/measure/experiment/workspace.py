@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 from typing import Any, Self, TextIO, TypeVar
 
-from lepaute.archive.manifest import check_name
+from lepaute.archive.documents import check_name
 from lepaute.design import Design, read_design, write_design
 from lepaute.errors import ArchiveError, EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.files import hold_lock, not_written, write_whole
