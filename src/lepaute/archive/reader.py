@@ -37,22 +37,42 @@ class Archive:
     metadata: metadata.json as it stands there; about: the typed view of it
     """
 
-    def __init__(
-        self,
-        path: Path,
-        manifest: bytes,
-        members: dict[str, Member],
-        entries: dict[str, Entry],
-        metadata: dict[str, Any],
-    ) -> None:
-        """For `open`; a caller has no reason to make one from parts."""
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        """Reads and checks all of an open file; a caller uses `open`."""
         self.path = path
-        self.id = archive_id(manifest)
-        self.manifest = manifest
-        self.metadata = metadata
-        self.about = Metadata.of(metadata)
-        self._members = members
-        self._entries = entries
+        self._entries = read_directory(file)
+        self.manifest = self._head(file, MANIFEST)
+        self.id = archive_id(self.manifest)
+        self._members = parse_manifest(self.manifest)
+        present = set(self._entries) - {MANIFEST}
+        for name in sorted(set(self._members) - present):
+            raise ArchiveError(
+                f"member {printable(name[:80])} is missing; copy the archive again from where it was made"
+            )
+        for name in sorted(present - set(self._members)):
+            raise ArchiveError(f"member {name} is not in the manifest: something was added; refuse such an archive")
+        for name, member in self._members.items():
+            digest = hashlib.sha256()
+            for piece in unpack(file, self._entries[name]):  # memory stays small
+                digest.update(piece)
+            if (digest.hexdigest(), self._entries[name].size_bytes) != (member.sha256, member.size_bytes):
+                raise ArchiveError(f"member {name} differs from its SHA-256 in the manifest; copy the archive again")
+        head = self._head(file, METADATA)
+        try:
+            self.metadata: dict[str, Any] = bounded_json(head, METADATA)
+        except ArchiveError:
+            self.metadata = {}
+        if not isinstance(self.metadata, dict) or not isinstance(self.metadata.get("kind"), str):
+            raise ArchiveError(f"{METADATA} is not an object with a kind; another program wrote this archive")
+        self.about = Metadata.of(self.metadata)
+
+    def _head(self, file: BinaryIO, name: str) -> bytes:
+        """A member that is read whole to open an archive."""
+        if name not in self._entries:
+            raise ArchiveError(f"has no member {name}: it is incomplete, or another program's zip")
+        if self._entries[name].size_bytes > MOST_HEAD_BYTES:
+            raise ArchiveError(f"member {name} has {self._entries[name].size_bytes} bytes; refuse such an archive")
+        return b"".join(unpack(file, self._entries[name]))
 
     def __repr__(self) -> str:
         kind, members = printable(self.about.kind), len(self._members)
@@ -75,13 +95,12 @@ class Archive:
         try:
             check_seal(path)
             with path.open("rb") as file:
-                archive = _checked(cls, path, file)
+                return cls(path, file)
         except ArchiveError as problem:
             message = str(problem)
             raise ArchiveError(message if message.startswith(f"{path}: ") else f"{path}: {message}") from None
         except OSError as problem:
             raise ArchiveError(f"{path}: cannot be read ({problem.strerror}); copy the archive again") from None
-        return archive
 
     def members(self) -> dict[str, Member]:
         """Every member but the manifest, by name, in sorted order."""
@@ -165,55 +184,8 @@ class _Content(io.RawIOBase):
         return count
 
 
-def _checked(cls: type[Archive], path: Path, file: BinaryIO) -> Archive:
-    entries = read_directory(file)
-    manifest = _head(file, entries, MANIFEST)
-    members = parse_manifest(manifest)
-    _same_names(set(entries) - {MANIFEST}, members)
-    for name, member in members.items():
-        _verify(file, entries[name], member)
-    return cls(path, manifest, members, entries, _metadata(_head(file, entries, METADATA)))
-
-
-def _head(file: BinaryIO, entries: dict[str, Entry], name: str) -> bytes:
-    """A member that is read whole to open an archive."""
-    if name not in entries:
-        raise ArchiveError(f"has no member {name}: it is incomplete, or another program's zip")
-    if entries[name].size_bytes > MOST_HEAD_BYTES:
-        raise ArchiveError(f"member {name} has {entries[name].size_bytes} bytes; refuse such an archive")
-    return b"".join(unpack(file, entries[name]))
-
-
-def _same_names(present: set[str], members: dict[str, Member]) -> None:
-    """The zip holds the manifest and what it lists, and nothing else."""
-    for name in sorted(set(members) - present):
-        raise ArchiveError(f"member {printable(name[:80])} is missing; copy the archive again from where it was made")
-    for name in sorted(present - set(members)):
-        raise ArchiveError(f"member {name} is not in the manifest: something was added; refuse such an archive")
-
-
-def _verify(file: BinaryIO, entry: Entry, member: Member) -> None:
-    """The member unpacks to the size and SHA-256 of the manifest; in pieces, so memory stays small."""
-    digest = hashlib.sha256()
-    for piece in unpack(file, entry):
-        digest.update(piece)
-    if (digest.hexdigest(), entry.size_bytes) != (member.sha256, member.size_bytes):
-        raise ArchiveError(f"member {entry.name} differs from its SHA-256 in the manifest; copy the archive again")
-
-
-def _metadata(data: bytes) -> dict[str, Any]:
-    try:
-        metadata = bounded_json(data, METADATA)
-    except ArchiveError:
-        metadata = None
-    if not isinstance(metadata, dict) or not isinstance(metadata.get("kind"), str):
-        raise ArchiveError(f"{METADATA} is not an object with a kind; another program wrote this archive")
-    return metadata
-
-
 def table_of(name: str, data: bytes) -> "pandas.DataFrame":
     """The data frame in the bytes of a member; raises ArchiveError where there is none or it is out of proportion."""
-
     try:
         with reading_table(f"member {name}"):
             if name.endswith(".parquet"):

@@ -16,6 +16,7 @@ from lepaute.archive.metadata import COMPLETE, Metadata
 from lepaute.archive.reader import Archive
 from lepaute.errors import ArchiveError
 from lepaute.kit.printable import fitted
+from lepaute.kit.text import counted
 
 PROFILE = "https://w3id.org/ro/crate/1.1"
 _PROCESS_PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
@@ -46,13 +47,20 @@ def ro_crate_metadata(about: Metadata, members: Mapping[str, Member | None]) -> 
     about  : with `kind` and `created` (ISO 8601)
     members: every member but this document; None where the fingerprint cannot be known yet (the manifest)
     """
-    script = _script(about, members)
+    script: str | None = f"experiment/{about.script.rpartition('/')[2]}"
+    if script not in members:
+        script = next(
+            (name for name in sorted(members) if name.startswith("experiment/") and name.endswith(".py")), None
+        )
+    title = " ".join(filter(None, ("Lepaute", about.kind, about.name)))
+    if about.host or about.nodes:
+        title += f" of {about.host}" if about.host else f" on {counted(len(about.nodes), 'node')}"
     files = [_file(name, member, is_script=name == script) for name, member in sorted(members.items())]
     action = _action(about, members, script)
     root = {
         "@id": "./",
         "@type": "Dataset",
-        "name": _title(about),
+        "name": title,
         "description": f"Raw measurements and provenance of a {about.kind}, written by Lepaute.",
         "datePublished": about.created,
         "license": {"@id": "#license"},
@@ -66,31 +74,25 @@ def ro_crate_metadata(about: Metadata, members: Mapping[str, Member | None]) -> 
         "conformsTo": {"@id": PROFILE},
         "about": {"@id": "./"},
     }
-    context = [f"{PROFILE}/context", _PROCESS_CONTEXT]
-    graph = [descriptor, root, _profile(), _license(about), _program(about), action]
+    profile = {"@id": _PROCESS_PROFILE, "@type": "CreativeWork", "name": "Process Run Crate", "version": "0.5"}
+    license_ = {
+        "@id": "#license",
+        "@type": "CreativeWork",
+        "name": about.license or "No licence stated",
+        "description": f"Under {about.license}." if about.license else "None stated; ask whoever made this archive.",
+    }
+    program = {
+        "@id": "#lepaute",
+        "@type": "SoftwareApplication",
+        "name": "Lepaute",
+        "description": "Measures computers, fits models, and predicts how long applications will run.",
+        "softwareVersion": about.lepaute_version or "unknown",
+    }
+    graph = [descriptor, root, profile, license_, program, action]
     if about.author:
         root["author"] = action["agent"] = {"@id": "#author"}
         graph.append({"@id": "#author", "@type": "Person", "name": about.author})
-    return {"@context": context, "@graph": [*graph, *files]}
-
-
-def _title(about: Metadata) -> str:
-    title = f"Lepaute {about.kind}"
-    if about.name:
-        title += f" {about.name}"
-    if about.host:
-        title += f" of {about.host}"
-    elif about.nodes:
-        title += f" on {len(about.nodes)} node" + "s" * (len(about.nodes) > 1)
-    return title
-
-
-def _script(about: Metadata, members: Mapping[str, Member | None]) -> str | None:
-    """The member that is the experiment's program."""
-    name = f"experiment/{about.script.rpartition('/')[2]}"
-    if name in members:
-        return name
-    return next((name for name in sorted(members) if name.startswith("experiment/") and name.endswith(".py")), None)
+    return {"@context": [f"{PROFILE}/context", _PROCESS_CONTEXT], "@graph": [*graph, *files]}
 
 
 def _action(about: Metadata, members: Mapping[str, Member | None], script: str | None) -> dict[str, Any]:
@@ -129,29 +131,6 @@ def _times(about: Metadata) -> tuple[str, str]:
     return min(starts), end.isoformat(timespec="seconds")
 
 
-def _profile() -> dict[str, Any]:
-    return {"@id": _PROCESS_PROFILE, "@type": "CreativeWork", "name": "Process Run Crate", "version": "0.5"}
-
-
-def _license(about: Metadata) -> dict[str, Any]:
-    return {
-        "@id": "#license",
-        "@type": "CreativeWork",
-        "name": about.license or "No licence stated",
-        "description": f"Under {about.license}." if about.license else "None stated; ask whoever made this archive.",
-    }
-
-
-def _program(about: Metadata) -> dict[str, Any]:
-    return {
-        "@id": "#lepaute",
-        "@type": "SoftwareApplication",
-        "name": "Lepaute",
-        "description": "Measures computers, fits models, and predicts how long applications will run.",
-        "softwareVersion": about.lepaute_version or "unknown",
-    }
-
-
 def _file(name: str, member: Member | None, *, is_script: bool) -> dict[str, Any]:
     entity: dict[str, Any] = {
         "@id": crate_id(name),
@@ -165,9 +144,6 @@ def _file(name: str, member: Member | None, *, is_script: bool) -> dict[str, Any
         entity["contentSize"] = str(member.size_bytes)
         entity["sha256"] = member.sha256
     return entity
-
-
-_REFUSE = "the description was not written with the archive, do not rely on it"
 
 
 def check_crate(archive: Archive) -> None:
@@ -191,26 +167,21 @@ def check_crate(archive: Archive) -> None:
         raise _problem(archive, f"the root lacks {', '.join(lacking) or 'its type Dataset'}")
     described = {unquote(key): entity for key, entity in entities.items() if "File" in _types(entity)}
     for name, entity in described.items():
-        _check_file(archive, name, entity, members)
+        if name != MANIFEST:
+            if (member := members.get(name)) is None:
+                raise _problem(archive, f"it describes {fitted(name, 80)}, which the archive lacks")
+            stated = (entity.get("sha256", member.sha256), entity.get("contentSize", str(member.size_bytes)))
+            if stated != (member.sha256, str(member.size_bytes)):
+                raise _problem(archive, f"member {name} has another size or SHA-256 than described")
     parts = {unquote(part) for part in _ids(root.get("hasPart"))}
     for name in sorted({*members, MANIFEST} - {RO_CRATE}):
         if name not in described or name not in parts:
             raise _problem(archive, f"member {name} is not described")
 
 
-def _check_file(archive: Archive, name: str, entity: dict[str, Any], members: dict[str, Member]) -> None:
-    if name == MANIFEST:
-        return
-    member = members.get(name)
-    if member is None:
-        raise _problem(archive, f"it describes {fitted(name, 80)}, which the archive lacks")
-    stated = (entity.get("sha256", member.sha256), entity.get("contentSize", str(member.size_bytes)))
-    if stated != (member.sha256, str(member.size_bytes)):
-        raise _problem(archive, f"member {name} has another size or SHA-256 than described")
-
-
 def _problem(archive: Archive, what: str) -> ArchiveError:
-    return ArchiveError(f"{archive.path}: {RO_CRATE}: {what}; {_REFUSE}")
+    remedy = "the description was not written with the archive, do not rely on it"
+    return ArchiveError(f"{archive.path}: {RO_CRATE}: {what}; {remedy}")
 
 
 def _types(entity: dict[str, Any]) -> set[str]:
