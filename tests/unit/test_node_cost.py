@@ -8,7 +8,7 @@ import pytest
 
 from lepaute.errors import InputError
 from lepaute.platform import Platform, load_platform, override
-from lepaute.platform.cpu_factors import with_cpu_factors
+from lepaute.platform.components import with_cpu_factors
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.apps.hpl.grids import grids_within
 from lepaute.simulate.machine import per_cpu_coefficients

@@ -41,8 +41,8 @@ from lepaute.fit.variability.episodes import (
 )
 from lepaute.fit.variability.wandering import drift_of, sentinel_of, wandering_warnings, watches
 from lepaute.kit.notebook import table_html
+from lepaute.platform.kernel_model import told_of_missing
 from lepaute.platform.schema import Blas, Days, Episodes, KernelModel, Network, Platform, Sentinel
-from lepaute.platform.variants import told_of_missing
 
 if TYPE_CHECKING:
     import pandas

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute import _core
 from lepaute.errors import InputError
-from lepaute.platform.mixture import core_modes
-from lepaute.platform.variants import models_of
+from lepaute.platform.kernel_model import models_of
+from lepaute.platform.values import core_modes
 from lepaute.simulate.topology import core_topology
 
 if TYPE_CHECKING:

@@ -5,10 +5,8 @@ from typing import TYPE_CHECKING
 
 from lepaute import _core
 from lepaute.errors import InputError
-from lepaute.platform.cpu_factors import COMPUTING
-from lepaute.platform.evaluation import value_of
-from lepaute.platform.resizing import topology_for
-from lepaute.platform.scaling import UPDATE
+from lepaute.platform.components import COMPUTING, topology_for
+from lepaute.platform.kernel_model import UPDATE, value_of
 from lepaute.simulate.population import SPATIAL
 
 if TYPE_CHECKING:

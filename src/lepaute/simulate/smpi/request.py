@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from lepaute.platform.simgrid import holds_loopback
-from lepaute.platform.simgrid.speed import node_speeds_flops
+from lepaute.platform.simgrid.zones import node_speeds_flops
 from lepaute.simulate.layers import Layers
 from lepaute.simulate.machine import machine_of
 from lepaute.simulate.network_of_run import with_network_of_run
