@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
 from lepaute.errors import LepauteError  # noqa: E402
+from lepaute.platform.data_sheet import SCALED_RELATIVE_SD, dgemm_rate, scaled_kernels  # noqa: E402
 from lepaute.platform.io import dump_platform  # noqa: E402
-from lepaute.platform.scaling import SCALED_RELATIVE_SD, dgemm_rate, scaled_kernels  # noqa: E402
 from lepaute.platform.schema import Platform  # noqa: E402
 from scripts.dahu_network import IDLE, dahu_network, tidy  # noqa: E402
 from scripts.day_effects import day_effects  # noqa: E402

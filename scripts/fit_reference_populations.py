@@ -11,7 +11,7 @@ from pathlib import Path
 from lepaute.fit.population.coefficients import read_coefficients
 from lepaute.fit.population.generative import generative
 from lepaute.kit.files import write_whole
-from lepaute.platform.populations import FOLDER, population_text
+from lepaute.platform.population import FOLDER, population_text
 
 STATES = {
     "dahu-good": ("dgemm_daily_good.csv.gz", "2019-11-27 to 2020-01-31, cooling good"),

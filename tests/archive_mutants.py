@@ -13,8 +13,8 @@ import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from lepaute.archive.manifest import MANIFEST, Member, manifest_bytes
-from lepaute.archive.seal import seal
+from lepaute.archive.container import seal
+from lepaute.archive.documents import MANIFEST, Member, manifest_bytes
 
 #: What parsers stumble over.
 _TOKENS = [

@@ -6,12 +6,11 @@ import shutil
 from pathlib import Path
 
 from lepaute.archive import Archive
-from lepaute.archive.comparison import compare
-from lepaute.archive.comparison_text import comparison_json, comparison_lines
-from lepaute.archive.crate_check import check_crate
+from lepaute.archive.comparison import compare, comparison_json, comparison_lines
 from lepaute.archive.extraction import extract
+from lepaute.archive.ro_crate import check_crate
 from lepaute.archive.screen import LINES, WIDTH, first_screen
-from lepaute.archive.setups.setup import Setup, setup_of
+from lepaute.archive.setups import Setup, setup_of
 from lepaute.errors import LepauteError
 
 #: How far a mutant came.

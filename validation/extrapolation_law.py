@@ -43,7 +43,7 @@ from support.options import options_of
 from lepaute import _core
 from lepaute.design import Design
 from lepaute.design.hpl_step import hpl_step_design
-from lepaute.design.provenance import header_of
+from lepaute.design.table import header_of
 from lepaute.errors import FitError
 from lepaute.fit.kernels.kernel_fit import FittedKernel, fit_kernel, representative
 from lepaute.fit.observations.calls import PROBE, Calls, calls_by_kernel, glue_calls, pooled_observations

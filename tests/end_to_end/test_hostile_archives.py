@@ -13,8 +13,8 @@ import pyarrow.parquet
 import pytest
 from support_limits import HANG_S
 
-from lepaute.archive.manifest import Member, manifest_bytes
-from lepaute.archive.seal import seal
+from lepaute.archive.container import seal
+from lepaute.archive.documents import Member, manifest_bytes
 
 #: Beyond what the same commands take of a sound archive. What is parsed takes 100 MiB; what bombs declare, gigabytes.
 MOST_MORE_BYTES = 512 << 20

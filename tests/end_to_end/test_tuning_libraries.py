@@ -13,8 +13,7 @@ from lepaute.cli.main import main
 from lepaute.compare.mpich_selection import selection_text
 from lepaute.compare.openmpi_rules import rules_text
 from lepaute.compare.tuning import Choice
-from lepaute.kit.mpi_library import find_library
-from lepaute.kit.mpich_selection import default_tree
+from lepaute.kit.mpi_library import default_tree, find_library
 from lepaute.measure.comparison.campaign import measure_libraries
 
 pytestmark = [pytest.mark.machine, pytest.mark.slow]

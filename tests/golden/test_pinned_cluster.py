@@ -4,7 +4,7 @@ Whoever means to change them writes the new figures here, and says in the change
 """
 
 from lepaute.platform import load_platform, override
-from lepaute.platform.populations import population_of
+from lepaute.platform.population import population_of
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.machine.synthesis import synthesize
 

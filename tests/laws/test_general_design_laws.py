@@ -21,10 +21,10 @@ from lepaute.design import (
     uniform,
     uniform_product,
 )
-from lepaute.design.cells import is_text
-from lepaute.design.draws import Draws
+from lepaute.design.columns import is_text
 from lepaute.design.factors import factors_of
 from lepaute.design.grammar import factor_text, parse_factor
+from lepaute.design.sizes import Draws
 from lepaute.design.table import parse_design
 from lepaute.errors import DesignError
 

@@ -8,7 +8,7 @@ from lepaute.platform import load_platform, override, shipped_names
 from lepaute.platform.io import ALIASES
 from lepaute.platform.schema import Costs, Loopback, Network, NodeLink, Nodes, Platform, Remote, Segment, Topology
 from lepaute.platform.simgrid import export_xml, import_xml
-from lepaute.platform.simgrid.quantities import numbers
+from lepaute.platform.simgrid.machines import numbers
 from lepaute.platform.topology import CableModel, Limiters
 from lepaute.simulate.machine.core import wiring
 

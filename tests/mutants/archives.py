@@ -9,7 +9,7 @@ from archive_readers import OPENED, read_everything
 from support_archive import Node, experiment_archive, failed_archive
 
 from lepaute.archive import Archive
-from lepaute.archive.setups.setup import setup_of
+from lepaute.archive.setups import setup_of
 from mutants.readers import FAILED, READ, REFUSED, Outcome
 
 

@@ -170,7 +170,7 @@ def _read_xml(path: Path) -> None:
     from lepaute.kit.documents import read_bytes
     from lepaute.platform.io import parse_platform, platform_text
     from lepaute.platform.simgrid import export_xml, import_xml
-    from lepaute.platform.simgrid.reading import LARGEST_TEXT_BYTES
+    from lepaute.platform.simgrid.machines import LARGEST_TEXT_BYTES
 
     imported = import_xml(read_bytes(path, "a platform file of SimGrid", LARGEST_TEXT_BYTES), path.name)
     platform = imported.platform

@@ -5,9 +5,8 @@ import pytest
 from scipy import stats
 
 from lepaute.platform import Platform, load_platform
-from lepaute.platform.data_sheet import BUSY_SD, LOOPBACK_SD, REMOTE_SD, DataSheet, platform_from
+from lepaute.platform.data_sheet import BUSY_SD, LOOPBACK_SD, REMOTE_SD, DataSheet, platform_from, scaled
 from lepaute.platform.network_model import Segment
-from lepaute.platform.scaling import scaled
 from lepaute.simulate import Layers
 from lepaute.simulate.apps.hpl.parameters import Hpl
 from lepaute.simulate.prediction.predicting import predict

@@ -6,7 +6,7 @@ from itertools import permutations
 from scipy import stats
 
 from lepaute.design import full_factorial, log_uniform, sample, uniform
-from lepaute.design.draws import Draws
+from lepaute.design.sizes import Draws
 
 
 def within(found: int, count: int, probability: float, chance: float) -> bool:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from lepaute.platform import load_platform, override
-from lepaute.platform.cpu_factors import with_cpu_factors
+from lepaute.platform.components import with_cpu_factors
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.prediction.node_cost import CpuFactors, node_cost
 from lepaute.watch.node_state import NodeState, node_state

@@ -9,8 +9,8 @@ import pandas
 import pytest
 
 from lepaute.archive import Archive, ArchiveWriter
-from lepaute.archive.manifest import Member, archive_id, manifest_bytes
-from lepaute.archive.seal import seal
+from lepaute.archive.container import seal
+from lepaute.archive.documents import Member, archive_id, manifest_bytes
 from lepaute.errors import ArchiveError
 
 METADATA = {"kind": "calibration", "created": "2026-11-21T06:00:00+00:00", "host": "node-1", "lepaute_version": "0"}

@@ -9,11 +9,9 @@ import pytest
 from support_archive import DESIGN, FLAGS, SCRIPT, Node, command, experiment_archive, failed_archive
 
 from lepaute.archive import Archive, ArchiveWriter
-from lepaute.archive.comparison import compare
-from lepaute.archive.comparison_text import comparison_lines
+from lepaute.archive.comparison import compare, comparison_lines
+from lepaute.archive.setups import control_facts, file_facts, setup_of
 from lepaute.archive.setups.facts import Fact
-from lepaute.archive.setups.records import control_facts
-from lepaute.archive.setups.setup import file_facts, setup_of
 from lepaute.cli.main import main
 
 

@@ -9,7 +9,7 @@ from archive_readers import OPENED, REFUSED, read_everything
 from support_archive import experiment_archive, failed_archive
 
 from lepaute.archive import Archive
-from lepaute.archive.setups.setup import setup_of
+from lepaute.archive.setups import setup_of
 
 COUNT = 500
 

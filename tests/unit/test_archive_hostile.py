@@ -16,14 +16,11 @@ import pytest
 from support_archive import experiment_archive
 
 from lepaute.archive import Archive, ArchiveWriter
-from lepaute.archive.container import MOST_RATIO
-from lepaute.archive.crate_check import check_crate
-from lepaute.archive.manifest import MOST_MEMBERS, Member, manifest_bytes
-from lepaute.archive.seal import seal
-from lepaute.archive.setups.facts import Fact
-from lepaute.archive.setups.setup import file_facts
-from lepaute.archive.setups.topology import lstopo
-from lepaute.archive.tables import MOST_TABLE_BYTES
+from lepaute.archive.container import MOST_RATIO, seal
+from lepaute.archive.documents import MOST_MEMBERS, Member, manifest_bytes
+from lepaute.archive.reader import MOST_TABLE_BYTES
+from lepaute.archive.ro_crate import check_crate
+from lepaute.archive.setups.facts import Fact, file_facts, lstopo
 from lepaute.errors import ArchiveError
 
 METADATA = {"kind": "experiment", "created": "2026-11-21T06:00:00+00:00"}

@@ -7,9 +7,9 @@ import pytest
 from support_archive import Node, command, experiment_archive, failed_archive
 
 from lepaute.archive import Archive, ArchiveWriter
-from lepaute.archive.nodes import folded
 from lepaute.archive.screen import LINES, WIDTH, first_screen
 from lepaute.cli.main import main
+from lepaute.kit.node_sets import folded
 from lepaute.kit.printable import columns, fitted, printable, wrapped
 
 

@@ -6,8 +6,8 @@ import pytest
 from support_archive import failed_archive
 
 from lepaute.archive import Archive, ArchiveWriter
-from lepaute.archive.crate_check import check_crate
 from lepaute.archive.extraction import extract
+from lepaute.archive.ro_crate import check_crate
 from lepaute.errors import ArchiveError
 
 METADATA = {"kind": "calibration", "created": "2026-11-21T06:00:00+00:00", "host": "node-1", "lepaute_version": "0"}

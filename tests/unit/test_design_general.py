@@ -12,11 +12,10 @@ from scipy.stats import qmc
 from support_limits import HANG_S
 
 import lepaute as lp
-from lepaute.design import balanced, two_level
-from lepaute.design.distributions import MOST_LEVELS
-from lepaute.design.draws import Draws
-from lepaute.design.factors import levels_of
+from lepaute.design import fraction
+from lepaute.design.factors import MOST_LEVELS, levels_of
 from lepaute.design.grammar import factor_text, parse_factor
+from lepaute.design.sizes import Draws
 from lepaute.design.summary import summary_of
 from lepaute.errors import DesignError
 
@@ -41,7 +40,7 @@ def test_the_search_finds_the_resolution_of_the_published_table(factors: int, ru
 
 @pytest.mark.parametrize(("factors", "runs"), [(11, 32), (8, 16)])
 def test_more_factors_than_can_be_searched_still_keep_main_effects_clear_of_pairs(monkeypatch, factors, runs):
-    monkeypatch.setattr(two_level, "_MOST_WORDS", 30_000)  # 330 sets of 16 words would be searched for 8 factors
+    monkeypatch.setattr(fraction, "_MOST_WORDS", 30_000)  # 330 sets of 16 words would be searched for 8 factors
     assert lp.design.fractional(two_levels(factors), runs=runs, seed=1).header["resolution"] == "IV"
 
 
@@ -87,11 +86,11 @@ def test_nine_runs_of_four_factors_with_three_levels_are_an_orthogonal_array() -
 
 def test_the_search_for_a_balanced_subset_does_better_than_a_shuffle(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = [2, 3, 4, 3]
-    searched = balanced.balanced_subset(sizes, 24, Draws(1))
-    monkeypatch.setattr(balanced, "_MOST_SWAPS", 0)
-    shuffled = balanced.balanced_subset(sizes, 24, Draws(1))
-    assert searched.imbalance < shuffled.imbalance
-    assert len(set(searched.rows)) == 24
+    searched = fraction.balanced_subset(sizes, 24, Draws(1))
+    monkeypatch.setattr(fraction, "_MOST_SWAPS", 0)
+    shuffled = fraction.balanced_subset(sizes, 24, Draws(1))
+    assert fraction.imbalance_of(searched, sizes) < fraction.imbalance_of(shuffled, sizes)
+    assert len(set(searched)) == 24
 
 
 def test_a_latin_hypercube_is_more_even_than_plain_ones() -> None:

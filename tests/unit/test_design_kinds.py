@@ -11,7 +11,7 @@ from lepaute import _core
 from lepaute.cli.main import main
 from lepaute.design import dgemm_design, hpl_step_design, p2p_design
 from lepaute.design.dgemm import HPL_TUPLES
-from lepaute.design.step_options import FEWEST_RUNS, StepOptions, drawn_step_options
+from lepaute.design.hpl_step import FEWEST_RUNS, StepOptions, drawn_step_options
 from lepaute.errors import DesignError
 from lepaute.fit.observations.calls import FIRST_TOUCH, MODELLED, PHASES
 from lepaute.simulate.apps.hpl.parameters import Hpl

@@ -7,7 +7,7 @@ import pytest
 
 from lepaute.design import Design, ring_design
 from lepaute.design.columns import RING_CONDITIONS, RING_OPERATIONS
-from lepaute.design.ring import PANEL, PRODUCT_ROWS
+from lepaute.design.messages import PANEL, PRODUCT_ROWS
 from lepaute.design.table import parse_design
 from lepaute.errors import DesignError
 

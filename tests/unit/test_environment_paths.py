@@ -9,8 +9,7 @@ import pytest
 from support_rights import obeying_permissions
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.kit.builds import built_once
-from lepaute.kit.cache import cache_folder
+from lepaute.kit.builds import built_once, cache_folder
 from lepaute.kit.temporary import check_room, is_plain, plain_name, require_plain, temporary_folder, temporary_parent
 
 #: What the dynamic linker, a shell or SimGrid cut into pieces.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.kit.cache import cache_folder
+from lepaute.kit.builds import cache_folder
 from lepaute.measure import hpl_source, toolchain
 
 STANZA = """\

@@ -5,8 +5,8 @@ import pytest
 from pydantic import ValidationError
 
 from lepaute.platform.kernel_model import KernelModel, Noise
-from lepaute.platform.mixture import core_modes
 from lepaute.platform.schema import Platform
+from lepaute.platform.values import core_modes
 from lepaute.simulate import Hpl, Layers, predict
 
 #: Two modes, four deviations apart; mean 0 and variance 1.

@@ -12,8 +12,7 @@ from support_limits import wait_until
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit import command
-from lepaute.kit.awake import AwakeTime
-from lepaute.kit.command import run_command
+from lepaute.kit.command import AwakeTime, run_command
 
 
 def test_time_counts_up_to_the_longest_look_and_not_while_the_other_one_is_suspended() -> None:

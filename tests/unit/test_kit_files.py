@@ -15,9 +15,8 @@ from support_limits import HANG_S
 from support_rights import obeying_permissions
 
 from lepaute.errors import InputError
-from lepaute.kit.files import check_output, whole_file, write_whole
+from lepaute.kit.files import check_output, remove_abandoned, scratch_file, scratch_folder, whole_file, write_whole
 from lepaute.kit.outputs import check_output_folder, check_outputs
-from lepaute.kit.scratch import remove_abandoned, scratch_file, scratch_folder
 
 
 def run_python(code: str, *words: str, **options: object) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.kit.locks import hold_lock
+from lepaute.kit.files import hold_lock
 from lepaute.measure.experiment.state import RunState
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.idle_nodes import records_held

@@ -9,7 +9,7 @@ import pytest
 from lepaute.archive import Archive, ArchiveWriter
 from lepaute.archive.metadata import Metadata
 from lepaute.archive.mpi_campaign import CALLS, CLOCKS, KIND, MPIRUNS, calls, facts, mpiruns
-from lepaute.archive.setups.records import metadata_facts
+from lepaute.archive.setups import metadata_facts
 from lepaute.errors import ArchiveError
 
 _START_NS = 1_700_000_000_000_000_000  # more digits than a double has

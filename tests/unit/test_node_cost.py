@@ -8,7 +8,7 @@ import pytest
 
 from lepaute.errors import InputError
 from lepaute.platform import Platform, load_platform, override
-from lepaute.platform.cpu_factors import with_cpu_factors
+from lepaute.platform.components import with_cpu_factors
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.machine.core import per_cpu_coefficients
 from lepaute.simulate.prediction.node_cost import CpuFactors, grids_within, node_cost

@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from lepaute.cli.main import main
-from lepaute.kit.rates import bandwidth_of, flops_of, memory_of, ratio_of, seconds_of
+from lepaute.kit.quantities import bandwidth_of, flops_of, memory_of, ratio_of, seconds_of
 from lepaute.platform import Platform, load_platform
-from lepaute.platform.data_sheet import DataSheet, platform_from
-from lepaute.platform.evaluation import mean_s
+from lepaute.platform.data_sheet import SCALED_RELATIVE_SD, DataSheet, dgemm_rate, platform_from
+from lepaute.platform.kernel_model import UPDATE, mean_s
 from lepaute.platform.plausibility import implausible, unmodelled
-from lepaute.platform.scaling import SCALED_RELATIVE_SD, UPDATE, dgemm_rate
 from lepaute.simulate.apps.hpl.parameters import Hpl
 from lepaute.simulate.machine.core import KERNELS
 from lepaute.simulate.prediction.predicting import predict
@@ -84,7 +83,7 @@ def test_every_guess_has_an_error_of_its_own_and_is_named_by_predictions() -> No
 
 
 def test_no_kernel_of_hpl_costs_nothing() -> None:
-    from lepaute.platform.variants import models_of
+    from lepaute.platform.kernel_model import models_of
 
     found = models_of(sheet().kernels, KERNELS, 1)
     assert set(KERNELS) - set(found) == {"pdfact_glue", "pdupdate_glue", "first_touch", "sweep"}
@@ -105,7 +104,7 @@ def test_a_peak_is_a_worse_guess_than_a_rate_of_dgemm() -> None:
 
 
 def test_ranks_of_several_threads_have_dgemm_and_dtrsm_of_so_many_cores_and_the_rest_of_one() -> None:
-    from lepaute.platform.variants import models_of
+    from lepaute.platform.kernel_model import models_of
 
     platform = sheet(threads=4)
     one, four = (models_of(platform.kernels, KERNELS, threads) for threads in (1, 4))

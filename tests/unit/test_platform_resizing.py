@@ -4,7 +4,7 @@ import pytest
 
 from lepaute.errors import InputError
 from lepaute.platform import load_platform, override, shipped_names
-from lepaute.platform.populations import population_of
+from lepaute.platform.population import population_of
 from lepaute.simulate.machine.synthesis import synthesize
 
 DAHU = load_platform("dahu")

@@ -3,9 +3,9 @@
 import pytest
 
 from lepaute.platform import Platform, load_platform, shipped_names
-from lepaute.platform.evaluation import mean_s
+from lepaute.platform.data_sheet import dgemm_rate
+from lepaute.platform.kernel_model import UPDATE, mean_s
 from lepaute.platform.plausibility import unmodelled
-from lepaute.platform.scaling import UPDATE, dgemm_rate
 from lepaute.simulate.machine.core import KERNELS
 
 #: Not of HPL, or what a run of it pays once.

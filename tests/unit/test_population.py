@@ -10,7 +10,7 @@ from lepaute import _core
 from lepaute.errors import InputError, PlatformError
 from lepaute.platform import Platform, load_platform, override
 from lepaute.platform.io import parse_platform, platform_text, with_population
-from lepaute.platform.populations import POPULATION_OF, population_of
+from lepaute.platform.population import POPULATION_OF, population_of
 from lepaute.simulate import Hpl, Layers, predict
 from lepaute.simulate.machine.population import drawn_alike, drawn_day, drawn_nodes, drawn_scales, on_its_day, scaled
 

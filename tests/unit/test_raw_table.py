@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas
 import pytest
 
-from lepaute.archive.tables import table_of
+from lepaute.archive.reader import table_of
 from lepaute.measure.experiment.closing import read_raw
 from lepaute.measure.experiment.raw_rows import Table, Value
 

@@ -9,7 +9,7 @@ from lepaute.cli.main import main
 from lepaute.errors import InputError, LepauteError
 from lepaute.platform import load_platform
 from lepaute.platform.simgrid import import_xml
-from lepaute.platform.simgrid.quantities import bandwidth_Bps, time_s
+from lepaute.platform.simgrid.machines import bandwidth_Bps, time_s
 from lepaute.simulate.machine.core import core_topology
 
 DATA = Path(__file__).parent.parent / "data" / "simgrid"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from lepaute import _core
 from lepaute.platform import load_platform
-from lepaute.platform.populations import population_of
+from lepaute.platform.population import population_of
 from lepaute.platform.schema import Drift
 from lepaute.simulate.machine.population import drawn_scales
 from lepaute.stats.intervals import prediction_interval

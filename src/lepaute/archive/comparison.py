@@ -1,12 +1,16 @@
 """What differs between two setups, or between the nodes of one: values side by side, nodes that agree as one."""
 
+import difflib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from typing import Any
 
-from lepaute.archive.nodes import folded
-from lepaute.archive.setups.facts import GROUPS, Value
-from lepaute.archive.setups.setup import Setup
+from lepaute.archive.setups import Setup
+from lepaute.archive.setups.facts import COMMANDS, GROUPS, OTHER, SCRIPT, Value
+from lepaute.kit.node_sets import folded
+from lepaute.kit.printable import fitted, wrapped
 
 #: Differences of one thing are listed for no more pairs of values than this.
 _MOST_PAIRS = 8
@@ -134,3 +138,122 @@ def _settled(changes: list[Change]) -> list[Change]:
     other_rows = {change.what for change in changes if change.what.endswith(": rows in any order")}
     order = {what.replace(": rows in any order", ": rows in their order") for what in other_rows}
     return [change for change in changes if change.what not in order]
+
+
+# ---- for a person, and as JSON ---------------------------------------------------------------------------------------
+
+WIDTH = 100
+#: Without --all: lines of a group, lines of a text's difference, characters of a value.
+MOST_LINES, MOST_DIFF_LINES, MOST_VALUE = 14, 24, 160
+#: difflib takes time with the square of the lines: longer texts are only counted.
+_MOST_COMPARED_LINES = 2000
+
+
+def comparison_lines(
+    comparison: Comparison, unread: Sequence[str], *, everything: bool, width: int = WIDTH
+) -> Iterator[str]:
+    """The lines of a report, grouped, of at most `width` columns; with `everything` nothing is cut."""
+    report = _Report(everything, width)
+    if comparison.same:
+        yield "no difference between the two setups (results are not compared)"
+    for group, changes in groupby(comparison.changes, lambda change: change.group):
+        members = list(changes)
+        yield f"{group} ({len(members)})"
+        lines = [line for change in members for line in report.change(change)]
+        yield from lines if group in (SCRIPT, COMMANDS) else report.cut(lines, MOST_LINES)
+    for side, things in (("A", comparison.uneven_a), ("B", comparison.uneven_b)):
+        if things:
+            yield f"nodes of {side} that differ from each other ({len(things)})"
+            yield from report.cut([line for thing in things for line in report.uneven(thing)], MOST_LINES)
+    for problem in unread:
+        yield fitted(f"not compared: {problem}", 10_000 if everything else width)
+
+
+def comparison_json(comparison: Comparison) -> dict[str, Any]:
+    """The comparison as values for JSON; sets as sorted lists, texts as lists of lines."""
+
+    def json(value: Any) -> Any:
+        return sorted(value) if isinstance(value, frozenset) else list(value) if isinstance(value, tuple) else value
+
+    def within(things: Sequence[Uneven]) -> list[dict[str, Any]]:
+        return [
+            {
+                "group": thing.group,
+                "what": thing.what,
+                "values": [{"nodes": nodes, "value": json(value)} for nodes, value in thing.values],
+            }
+            for thing in things
+        ]
+
+    return {
+        "same": comparison.same,
+        "differences": [{key: json(value) for key, value in asdict(change).items()} for change in comparison.changes],
+        "within_a": within(comparison.uneven_a),
+        "within_b": within(comparison.uneven_b),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    everything: bool
+    width: int
+
+    def cut(self, lines: list[str], most: int, indent: str = "  ") -> Iterator[str]:
+        kept = lines if self.everything else lines[:most]
+        yield from kept
+        if len(kept) < len(lines):
+            yield f"{indent}... {len(lines) - len(kept)} lines more (--all)"
+
+    def change(self, change: Change) -> Iterator[str]:
+        where = change.nodes_a or change.nodes_b
+        if change.nodes_a and change.nodes_b and change.nodes_a != change.nodes_b:
+            where = f"{change.nodes_a} -> {change.nodes_b}"
+        head = f"{where}: {change.what}" if where else change.what
+        a, b = change.a, change.b
+        missing = " (not in A)" if a is None else " (not in B)" if b is None else ""
+        if isinstance(a, tuple | None) and isinstance(b, tuple | None):
+            yield from self._text(head, missing, a or (), b or (), counted_only=change.group == OTHER)
+        elif isinstance(a, frozenset | None) and isinstance(b, frozenset | None):
+            items = [f"- {item}" for item in sorted((a or frozenset()) - (b or frozenset()))]
+            items += [f"+ {item}" for item in sorted((b or frozenset()) - (a or frozenset()))]
+            yield from self._paragraph(f"{head}{missing}:", ",  ".join(items) or "empty")
+        else:
+            yield from self._paragraph(f"{head}:", f"{_shown(a)} -> {_shown(b)}")
+
+    def _text(
+        self, head: str, missing: str, a: tuple[str, ...], b: tuple[str, ...], *, counted_only: bool
+    ) -> Iterator[str]:
+        """The unified difference of two texts; of unknown files only how much differs."""
+        if max(len(a), len(b)) > _MOST_COMPARED_LINES:
+            yield fitted(f"  {head}: differs; {len(a)} and {len(b)} lines, too many to compare here", self.width)
+            return
+        lines = [line.rstrip("\n") for line in difflib.unified_diff(a, b, lineterm="", n=1)][2:]
+        changed = sum(line[:1] in "+-" for line in lines)
+        yield fitted(f"  {head}{missing}: {changed} lines", self.width)
+        if self.everything or not counted_only:
+            shown = [f"    {fitted(line, 10_000 if self.everything else self.width - 4)}" for line in lines]
+            yield from self.cut(shown, MOST_DIFF_LINES, "    ")
+
+    def uneven(self, thing: Uneven) -> list[str]:
+        sets = [value for _, value in thing.values if isinstance(value, frozenset)]
+        common = frozenset.intersection(*sets) if sets else frozenset()
+        parts = []
+        for nodes, value in thing.values[: None if self.everything else 4]:
+            # Of sets only what not all nodes have.
+            text = ", ".join(sorted(value - common)) or "no more" if isinstance(value, frozenset) else _shown(value)
+            parts.append(f"{nodes} {text if self.everything else fitted(text, MOST_VALUE)}")
+        if len(parts) < len(thing.values):
+            parts.append(f"{len(thing.values) - len(parts)} more values")
+        return self._paragraph(f"{thing.what}:", ";  ".join(parts))
+
+    def _paragraph(self, head: str, content: str) -> list[str]:
+        first, *more = wrapped(f"{head} {content}", self.width - 2, 10_000 if self.everything else 3)
+        return [f"  {first}", *(f"      {line}"[: None if self.everything else self.width] for line in more)]
+
+
+def _shown(value: Value | None) -> str:
+    if value is None:
+        return "(none)"
+    if isinstance(value, frozenset):
+        return ", ".join(sorted(value)) or "(empty)"
+    return f"a text of {len(value)} lines" if isinstance(value, tuple) else value or "(empty)"

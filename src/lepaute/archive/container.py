@@ -1,18 +1,25 @@
-"""The zip around an archive: its directory read by rules so narrow that nothing can hide in it.
+"""The zip around an archive: its directory read by rules so narrow that nothing can hide in it, and its seal.
 
 Only what ArchiveWriter writes is accepted: members one after the other from the first byte to the directory, stored or
 deflated, the same facts in both headers of a member. Python's `zipfile` is more generous (prefixes, gaps, overlaps,
 encryption, links) and reads the directory before anybody can count its entries.
 Source of the layout: PKWARE APPNOTE 6.3.10, sections 4.3.7, 4.3.12, 4.3.14 to 4.3.16, 4.5.3; all numbers little endian.
+
+The seal is the zip's comment: the SHA-256 of all bytes before the end-of-directory record. The manifest guards what
+members contain; the seal guards the rest of the file (time stamps, names in local headers, attributes), so that no byte
+can change unseen. It tells damage from tampering no more than a checksum does: whoever rewrites the file can seal it
+again, but not keep the archive's id.
 """
 
+import hashlib
 import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import BinaryIO
 
-from lepaute.archive.manifest import MOST_MEMBERS, check_name
+from lepaute.archive.documents import MOST_MEMBERS, check_name
 from lepaute.errors import ArchiveError
 
 #: More than this is refused before anything is unpacked: an experiment's archive has megabytes.
@@ -37,6 +44,9 @@ _LOCATOR64 = struct.Struct("<4sLQL")
 _CENTRAL = struct.Struct("<4s4B4HL2L5H2L")
 _LOCAL = struct.Struct("<4s5H3L2H")
 
+_END_MARK = b"PK\x05\x06"
+_SEAL = b"lepaute sha256="
+_SEAL_BYTES = len(_SEAL) + 64
 _DAMAGED = "copy the archive again from where it was made"
 _REFUSE = "refuse such an archive"
 
@@ -123,7 +133,7 @@ def _directory_place(file: BinaryIO) -> tuple[int, int, int]:
     # The seal has been checked: the comment has the length that the last record says, and ends the file.
     file.seek(max(0, size - _END.size - _ALL_ONES_16))
     tail = file.read()
-    at = tail.rfind(b"PK\x05\x06")
+    at = tail.rfind(_END_MARK)
     if at < 0 or at + _END.size > len(tail):
         raise ArchiveError(f"has no end of directory; {_DAMAGED}")
     end = size - len(tail) + at
@@ -255,3 +265,55 @@ def _entry(file: BinaryIO, header: _Header) -> Entry:
         raise ArchiveError(f"member {header.name} is described in two different ways; {_REFUSE}")
     offset = header.offset + _LOCAL.size + name_bytes + extra_bytes
     return Entry(header.name, method == _DEFLATED, offset, packed, size)
+
+
+# ---- the seal --------------------------------------------------------------------------------------------------------
+
+
+def seal(path: Path) -> None:
+    """Appends the seal to a zip without comment, just closed."""
+    with path.open("r+b") as file:
+        file.seek(-_END.size, 2)
+        end = file.tell()
+        *fields, comment_size = _END.unpack(file.read(_END.size))
+        assert (fields[0], comment_size) == (_END_MARK, 0), "a zip that ArchiveWriter wrote has no comment"
+        digest = _sha256_of_first(file, end)
+        file.seek(end)
+        file.write(_END.pack(*fields, _SEAL_BYTES) + _SEAL + digest.encode())
+
+
+def check_seal(path: Path) -> None:
+    """Raises ArchiveError when a byte of the file has changed, is missing or was added since it was sealed."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        end = size - _SEAL_BYTES - _END.size
+        file.seek(0)
+        start = file.read(2)
+        file.seek(max(0, end))
+        tail = file.read() if end >= 0 else b""
+        if size == 0 or (end >= 0 and start != b"PK" and tail[:4] != _END_MARK):
+            raise ArchiveError(f"{path}: is not an archive of Lepaute; give the .zip that a campaign wrote")
+        if tail[:4] != _END_MARK or not tail[_END.size :].startswith(_SEAL):
+            raise ArchiveError(
+                f"{path}: has no seal at its end: it was cut short, damaged, repacked, or is another program's zip. "
+                "Copy the archive again from where it was made."
+            )
+        _, disk, start_disk, entries, all_entries, directory, offset, comment = _END.unpack(tail[: _END.size])
+        zip64 = _ALL_ONES_16 in (entries, all_entries) or _ALL_ONES_32 in (directory, offset)
+        sound = disk == start_disk == 0 and entries == all_entries and comment == _SEAL_BYTES
+        sound = sound and (zip64 or offset + directory == end)
+        if not sound or tail[_END.size + len(_SEAL) :] != _sha256_of_first(file, end).encode():
+            raise ArchiveError(
+                f"{path}: its bytes differ from those that were sealed: the file is damaged or was altered. "
+                "Copy the archive again from where it was made."
+            )
+
+
+def _sha256_of_first(file: BinaryIO, size: int) -> str:
+    """SHA-256 of the first `size` bytes, in hexadecimal."""
+    file.seek(0)
+    digest = hashlib.sha256()
+    while chunk := file.read(min(size, CHUNK_BYTES)):
+        digest.update(chunk)
+        size -= len(chunk)
+    return digest.hexdigest()

@@ -1,13 +1,30 @@
-"""JSON of untrusted archives: read within bounds; values of another type than expected count as missing."""
+"""JSON of untrusted archives, read within bounds: values of another type than expected count as missing. The manifest:
+size and SHA-256 of every member, and the rules for their names.
+"""
 
+import hashlib
+import json
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from lepaute.errors import ArchiveError, InputError
+from lepaute.errors import ArchiveError, InputError, LepauteError
 from lepaute.kit.documents import read_json
 
 #: Outputs of commands are long; each is cut at a megabyte where it is recorded.
 MOST_JSON_BYTES = 256 << 20
+
+FORMAT = "lepaute-archive/1"
+MANIFEST = "manifest.json"
+METADATA = "metadata.json"
+COMMANDS = "commands.json"
+RO_CRATE = "ro-crate-metadata.json"
+
+#: A thousand nodes with fifty files each.
+MOST_MEMBERS = 50_000
+#: What file systems accept: longer names could be written into an archive and never come out of it.
+MOST_NAME_BYTES, MOST_PART_BYTES, MOST_PARTS = 1000, 255, 32
 
 
 def bounded_json(data: bytes, name: str) -> Any:
@@ -47,3 +64,56 @@ def number(value: object) -> float | None:
         return float(value) if math.isfinite(value) else None
     except OverflowError:
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Fingerprint of one member: its SHA-256 as 64 hexadecimal digits, and its size."""
+
+    sha256: str
+    size_bytes: int
+
+    @classmethod
+    def of(cls, data: bytes) -> "Member":
+        return cls(hashlib.sha256(data).hexdigest(), len(data))
+
+
+def check_name(name: str) -> None:
+    """Refuses a member name that is not a plain relative path; raises ArchiveError.
+
+    Not printable are control characters, terminal escapes, and the marks that turn the direction of writing.
+    """
+    parts = name.split("/")
+    plain = name.isprintable() and "\\" not in name and ":" not in name
+    if not plain or any(part in ("", ".", "..") for part in parts):
+        raise ArchiveError(f"member name {name[:80]!r} is not a plain relative path; refuse such an archive")
+    longest = max(len(part.encode()) for part in parts)
+    if len(name.encode()) > MOST_NAME_BYTES or longest > MOST_PART_BYTES or len(parts) > MOST_PARTS:
+        raise ArchiveError(f"member name {name[:80]!r}... is longer than a path may be; refuse such an archive")
+
+
+def manifest_bytes(members: Mapping[str, Member]) -> bytes:
+    """The manifest's canonical text, names sorted; its SHA-256 is the id of the archive."""
+    listed = {name: {"sha256": member.sha256, "size_bytes": member.size_bytes} for name, member in members.items()}
+    return json.dumps({"format": FORMAT, "members": listed}, indent=1, sort_keys=True).encode() + b"\n"
+
+
+def parse_manifest(data: bytes) -> dict[str, Member]:
+    """Member names and fingerprints; raises ArchiveError when the text is not a manifest of this format."""
+    try:
+        document = bounded_json(data, MANIFEST)
+        declared = document["format"]
+        listed = document["members"].items() if declared == FORMAT else []
+        members = {str(name): Member(str(entry["sha256"]), int(entry["size_bytes"])) for name, entry in listed}
+    except LepauteError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, ArchiveError):
+        raise ArchiveError(f"{MANIFEST} is not a manifest; the archive is damaged, copy it again") from None
+    if declared != FORMAT:
+        raise ArchiveError(f"format is {str(declared)[:40]!r}; this version of Lepaute reads {FORMAT}")
+    return members
+
+
+def archive_id(manifest: bytes) -> str:
+    """The id of an archive: SHA-256 of the bytes of its manifest, in hexadecimal."""
+    return hashlib.sha256(manifest).hexdigest()

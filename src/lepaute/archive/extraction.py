@@ -13,10 +13,9 @@ import stat
 import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 from lepaute.archive.container import CHUNK_BYTES
-from lepaute.archive.manifest import MANIFEST
+from lepaute.archive.documents import MANIFEST
 from lepaute.archive.reader import Archive
 from lepaute.errors import ArchiveError, InputError
 from lepaute.kit.files import not_written
@@ -89,61 +88,65 @@ def _refuse_alike(names: list[str]) -> None:
 
 def _refuse_in_the_way(root: int, folder: Path, name: str, *, force: bool) -> None:
     """Raises InputError where a link, or another kind of file, stands on the way to a member or in its place."""
+    try:
+        with _opened_folder(root, name, make=False) as folder_fd:
+            status = os.stat(Path(name).name, dir_fd=folder_fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    except OSError as problem:
+        raise InputError(f"{folder / problem.filename}: is a link or no folder; extract into another folder") from None
+    if not force:
+        raise InputError(f"{folder / name}: exists already; give --force to replace it, or another folder")
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(f"{folder / name}: is a link or no file, and is not replaced; use another folder")
+
+
+@contextlib.contextmanager
+def _opened_folder(root: int, name: str, *, make: bool) -> Iterator[int]:
+    """The folder of a member, opened step by step; raises OSError, with the path below the root as its file name."""
+    *parents, _ = name.split("/")
     with contextlib.ExitStack() as opened:
         folder_fd = root
-        *parents, last = name.split("/")
         for depth, part in enumerate(parents, start=1):
+            if make:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(part, 0o755, dir_fd=folder_fd)
             try:
                 folder_fd = os.open(part, _FOLDER, dir_fd=folder_fd)
-            except FileNotFoundError:
-                return
-            except OSError:
-                where = folder.joinpath(*parents[:depth])
-                raise InputError(f"{where}: is a link or no folder; extract into another folder") from None
+            except OSError as problem:
+                problem.filename = "/".join(parents[:depth])
+                raise
             opened.callback(os.close, folder_fd)
-        try:
-            status = os.stat(last, dir_fd=folder_fd, follow_symlinks=False)
-        except FileNotFoundError:
-            return
-        if not force:
-            raise InputError(f"{folder / name}: exists already; give --force to replace it, or another folder")
-        if not stat.S_ISREG(status.st_mode):
-            raise InputError(f"{folder / name}: is a link or no file, and is not replaced; use another folder")
+        yield folder_fd
 
 
 def _write(archive: Archive, root: int, folder: Path, name: str, *, force: bool) -> None:
     with contextlib.ExitStack() as opened:
-        folder_fd = root
-        *parents, last = name.split("/")
-        for part in parents:
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(part, 0o755, dir_fd=folder_fd)
-            try:
-                folder_fd = os.open(part, _FOLDER, dir_fd=folder_fd)
-            except OSError as problem:
-                raise InputError(not_written(folder / name, problem, "use another folder")) from None
-            opened.callback(os.close, folder_fd)
-        with _content(archive, name) as source:
-            _write_file(source, folder_fd, last, folder / name, force=force)
+        pieces = iter([archive.manifest])
+        if name != MANIFEST:
+            stream = opened.enter_context(archive.open_member(name))
+            pieces = iter(lambda: stream.read(CHUNK_BYTES), b"")
+        try:
+            with _opened_folder(root, name, make=True) as folder_fd:
+                _write_file(pieces, folder_fd, Path(name).name, force=force)
+        except OSError as problem:
+            raise InputError(not_written(folder / name, problem, "use another folder")) from None
 
 
-def _write_file(source: Iterator[bytes], folder_fd: int, last: str, path: Path, *, force: bool) -> None:
+def _write_file(source: Iterator[bytes], folder_fd: int, last: str, *, force: bool) -> None:
     """Writes under another name, then gives the right one."""
     temporary = f".lepaute-{secrets.token_hex(8)}"
+    handle = os.open(temporary, _NEW_FILE, _MODE, dir_fd=folder_fd)
     try:
-        handle = os.open(temporary, _NEW_FILE, _MODE, dir_fd=folder_fd)
-        try:
-            with os.fdopen(handle, "wb") as target:
-                target.writelines(source)
-            if force:
-                os.replace(temporary, last, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
-            else:
-                _name_new(temporary, last, folder_fd)
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary, dir_fd=folder_fd)
-    except OSError as problem:
-        raise InputError(not_written(path, problem, "use another folder")) from None
+        with os.fdopen(handle, "wb") as target:
+            target.writelines(source)
+        if force:
+            os.replace(temporary, last, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
+        else:
+            _name_new(temporary, last, folder_fd)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=folder_fd)
 
 
 def _name_new(temporary: str, last: str, folder_fd: int) -> None:
@@ -155,17 +158,3 @@ def _name_new(temporary: str, last: str, folder_fd: int) -> None:
             raise
         os.close(os.open(last, _NEW_FILE, _MODE, dir_fd=folder_fd))
         os.replace(temporary, last, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
-
-
-@contextlib.contextmanager
-def _content(archive: Archive, name: str) -> Iterator[Iterator[bytes]]:
-    if name == MANIFEST:
-        yield iter([archive.manifest])
-        return
-    with archive.open_member(name) as stream:
-        yield _pieces(stream)
-
-
-def _pieces(stream: BinaryIO) -> Iterator[bytes]:
-    while piece := stream.read(CHUNK_BYTES):
-        yield piece

@@ -1,4 +1,7 @@
-"""Opens an archive, checks all of it, and reads members; nothing is ever run or unpickled, nothing written."""
+"""Opens an archive, checks all of it, and reads members; nothing is ever run or unpickled, nothing written.
+
+Tables are read within bounds of memory; no pickle, no registered type, no index comes from the file.
+"""
 
 import contextlib
 import hashlib
@@ -8,20 +11,23 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from lepaute.archive.container import Entry, read_directory, unpack
-from lepaute.archive.documents import bounded_json
-from lepaute.archive.manifest import MANIFEST, METADATA, Member, archive_id, parse_manifest
+from lepaute.archive.container import Entry, check_seal, read_directory, unpack
+from lepaute.archive.documents import MANIFEST, METADATA, Member, archive_id, bounded_json, parse_manifest
 from lepaute.archive.metadata import Metadata
-from lepaute.archive.seal import check_seal
-from lepaute.errors import ArchiveError
+from lepaute.errors import ArchiveError, DesignError, InputError
 from lepaute.kit.numbers import path_of
-from lepaute.kit.printable import printable
+from lepaute.kit.parquet import MOST_COLUMNS, is_text, open_parquet, reading_table, refuse_bytes
+from lepaute.kit.printable import fitted, printable
 
 if TYPE_CHECKING:
     import pandas
 
 #: A manifest of MOST_MEMBERS members, and metadata with as many nodes and warnings as an experiment may have.
 MOST_HEAD_BYTES = 32 << 20
+#: What the cells of one table may take in memory.
+MOST_TABLE_BYTES = 2 * 1024**3
+#: How many lines of a CSV are looked at for their width; a later line that is wider is an error of its own.
+_LINES_LOOKED_AT = 100
 
 
 class Archive:
@@ -31,22 +37,42 @@ class Archive:
     metadata: metadata.json as it stands there; about: the typed view of it
     """
 
-    def __init__(
-        self,
-        path: Path,
-        manifest: bytes,
-        members: dict[str, Member],
-        entries: dict[str, Entry],
-        metadata: dict[str, Any],
-    ) -> None:
-        """For `open`; a caller has no reason to make one from parts."""
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        """Reads and checks all of an open file; a caller uses `open`."""
         self.path = path
-        self.id = archive_id(manifest)
-        self.manifest = manifest
-        self.metadata = metadata
-        self.about = Metadata.of(metadata)
-        self._members = members
-        self._entries = entries
+        self._entries = read_directory(file)
+        self.manifest = self._head(file, MANIFEST)
+        self.id = archive_id(self.manifest)
+        self._members = parse_manifest(self.manifest)
+        present = set(self._entries) - {MANIFEST}
+        for name in sorted(set(self._members) - present):
+            raise ArchiveError(
+                f"member {printable(name[:80])} is missing; copy the archive again from where it was made"
+            )
+        for name in sorted(present - set(self._members)):
+            raise ArchiveError(f"member {name} is not in the manifest: something was added; refuse such an archive")
+        for name, member in self._members.items():
+            digest = hashlib.sha256()
+            for piece in unpack(file, self._entries[name]):  # memory stays small
+                digest.update(piece)
+            if (digest.hexdigest(), self._entries[name].size_bytes) != (member.sha256, member.size_bytes):
+                raise ArchiveError(f"member {name} differs from its SHA-256 in the manifest; copy the archive again")
+        head = self._head(file, METADATA)
+        try:
+            self.metadata: dict[str, Any] = bounded_json(head, METADATA)
+        except ArchiveError:
+            self.metadata = {}
+        if not isinstance(self.metadata, dict) or not isinstance(self.metadata.get("kind"), str):
+            raise ArchiveError(f"{METADATA} is not an object with a kind; another program wrote this archive")
+        self.about = Metadata.of(self.metadata)
+
+    def _head(self, file: BinaryIO, name: str) -> bytes:
+        """A member that is read whole to open an archive."""
+        if name not in self._entries:
+            raise ArchiveError(f"has no member {name}: it is incomplete, or another program's zip")
+        if self._entries[name].size_bytes > MOST_HEAD_BYTES:
+            raise ArchiveError(f"member {name} has {self._entries[name].size_bytes} bytes; refuse such an archive")
+        return b"".join(unpack(file, self._entries[name]))
 
     def __repr__(self) -> str:
         kind, members = printable(self.about.kind), len(self._members)
@@ -69,13 +95,12 @@ class Archive:
         try:
             check_seal(path)
             with path.open("rb") as file:
-                archive = _checked(cls, path, file)
+                return cls(path, file)
         except ArchiveError as problem:
             message = str(problem)
             raise ArchiveError(message if message.startswith(f"{path}: ") else f"{path}: {message}") from None
         except OSError as problem:
             raise ArchiveError(f"{path}: cannot be read ({problem.strerror}); copy the archive again") from None
-        return archive
 
     def members(self) -> dict[str, Member]:
         """Every member but the manifest, by name, in sorted order."""
@@ -120,8 +145,6 @@ class Archive:
 
         Raises ArchiveError where it is no table, or one that would take more memory than a table may.
         """
-        from lepaute.archive.tables import table_of
-
         data = self.read_bytes(name)
         try:
             return table_of(name, data)
@@ -161,47 +184,90 @@ class _Content(io.RawIOBase):
         return count
 
 
-def _checked(cls: type[Archive], path: Path, file: BinaryIO) -> Archive:
-    entries = read_directory(file)
-    manifest = _head(file, entries, MANIFEST)
-    members = parse_manifest(manifest)
-    _same_names(set(entries) - {MANIFEST}, members)
-    for name, member in members.items():
-        _verify(file, entries[name], member)
-    return cls(path, manifest, members, entries, _metadata(_head(file, entries, METADATA)))
-
-
-def _head(file: BinaryIO, entries: dict[str, Entry], name: str) -> bytes:
-    """A member that is read whole to open an archive."""
-    if name not in entries:
-        raise ArchiveError(f"has no member {name}: it is incomplete, or another program's zip")
-    if entries[name].size_bytes > MOST_HEAD_BYTES:
-        raise ArchiveError(f"member {name} has {entries[name].size_bytes} bytes; refuse such an archive")
-    return b"".join(unpack(file, entries[name]))
-
-
-def _same_names(present: set[str], members: dict[str, Member]) -> None:
-    """The zip holds the manifest and what it lists, and nothing else."""
-    for name in sorted(set(members) - present):
-        raise ArchiveError(f"member {printable(name[:80])} is missing; copy the archive again from where it was made")
-    for name in sorted(present - set(members)):
-        raise ArchiveError(f"member {name} is not in the manifest: something was added; refuse such an archive")
-
-
-def _verify(file: BinaryIO, entry: Entry, member: Member) -> None:
-    """The member unpacks to the size and SHA-256 of the manifest; in pieces, so memory stays small."""
-    digest = hashlib.sha256()
-    for piece in unpack(file, entry):
-        digest.update(piece)
-    if (digest.hexdigest(), entry.size_bytes) != (member.sha256, member.size_bytes):
-        raise ArchiveError(f"member {entry.name} differs from its SHA-256 in the manifest; copy the archive again")
-
-
-def _metadata(data: bytes) -> dict[str, Any]:
+def table_of(name: str, data: bytes) -> "pandas.DataFrame":
+    """The data frame in the bytes of a member; raises ArchiveError where there is none or it is out of proportion."""
     try:
-        metadata = bounded_json(data, METADATA)
-    except ArchiveError:
-        metadata = None
-    if not isinstance(metadata, dict) or not isinstance(metadata.get("kind"), str):
-        raise ArchiveError(f"{METADATA} is not an object with a kind; another program wrote this archive")
-    return metadata
+        with reading_table(f"member {name}"):
+            if name.endswith(".parquet"):
+                return _parquet(name, data)
+            if name.endswith(".csv"):
+                _refuse_wide(name, data)
+                return _csv(data)
+    except InputError as problem:
+        raise ArchiveError(fitted(str(problem), 300)) from None
+    raise ArchiveError(f"member {name} is not a table; only .parquet and .csv are")
+
+
+def _csv(data: bytes) -> "pandas.DataFrame":
+    """The table of a CSV; of a design with the types that its head declares, whatever cells are empty."""
+    import pandas
+
+    size = _head_size(data)
+    body, types = io.BytesIO(data[size:]), _declared_types(data[:size])
+    if types is None:
+        return pandas.read_csv(body)
+    return pandas.read_csv(body, dtype=types, keep_default_na=False, na_values=[""])
+
+
+def _declared_types(head: bytes) -> "dict[str, Any] | None":
+    from lepaute.design.columns import DECLARATION, declared
+
+    start = f"#@{DECLARATION}=".encode()
+    line = next((line for line in head.splitlines() if line.startswith(start)), None)
+    if line is None:
+        return None
+    try:
+        columns = declared(line.removeprefix(start).decode())
+    except (DesignError, UnicodeDecodeError):
+        return None
+    return {column.name: {"int": "Int64", "real": "Float64"}.get(column.type, "string") for column in columns}
+
+
+def _refuse_wide(name: str, data: bytes) -> None:
+    if len(data) > MOST_TABLE_BYTES:
+        raise ArchiveError(f"member {name} has {len(data)} bytes, more than a table may; extract it instead")
+    at, looked_at = _head_size(data), 0
+    while at < len(data) and looked_at < _LINES_LOOKED_AT:
+        end = data.find(b"\n", at)
+        end = len(data) if end < 0 else end
+        looked_at += 1
+        if data.count(b",", at, end) >= MOST_COLUMNS:
+            raise ArchiveError(f"member {name} has more than {MOST_COLUMNS} columns; refuse such an archive")
+        at = end + 1
+
+
+def _head_size(data: bytes) -> int:
+    """Of the lines at its beginning that start with #; later ones are cells, and a # inside a line always is."""
+    at = 0
+    while data[at : at + 1] == b"#":
+        end = data.find(b"\n", at)
+        at = len(data) if end < 0 else end + 1
+    return at
+
+
+def _parquet(name: str, data: bytes) -> "pandas.DataFrame":
+    """The table of a Parquet file; texts are spelt out only when the sum of their lengths is known."""
+    file = open_parquet(data, f"member {name}", most_bytes=MOST_TABLE_BYTES)
+    declared = open_parquet(data, f"member {name}", most_bytes=MOST_TABLE_BYTES, columns=()).schema_arrow
+    with reading_table(f"member {name}"):
+        table = file.read(use_threads=False)
+    spelt_out_bytes = sum(_spelt_out_bytes(table[number]) for number in range(table.num_columns))
+    refuse_bytes(f"member {name}", spelt_out_bytes, MOST_TABLE_BYTES)
+    for number, field in enumerate(declared):
+        if table.schema.field(number).type != field.type:
+            table = table.set_column(number, field.name, table[number].cast(field.type))
+    frame: pandas.DataFrame = table.replace_schema_metadata(None).to_pandas()
+    return frame
+
+
+def _spelt_out_bytes(column: Any) -> int:
+    """Bytes of a column's texts, each row counted; of other columns what they take."""
+    from pyarrow import compute, types
+
+    if not (types.is_dictionary(column.type) and is_text(column.type.value_type)):
+        return int(column.nbytes)
+    total = 0
+    for chunk in column.chunks:
+        lengths = compute.binary_length(chunk.dictionary)
+        total += int(compute.sum(compute.cast(lengths.take(chunk.indices), "int64")).as_py() or 0)
+    return total

@@ -9,10 +9,14 @@ https://w3id.org/ro/wfrun/process/0.5 (Process Run Crate: the action, its instru
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
-from lepaute.archive.manifest import RO_CRATE, Member
+from lepaute.archive.documents import MANIFEST, RO_CRATE, Member, mapping, sequence
 from lepaute.archive.metadata import COMPLETE, Metadata
+from lepaute.archive.reader import Archive
+from lepaute.errors import ArchiveError
+from lepaute.kit.printable import fitted
+from lepaute.kit.text import counted
 
 PROFILE = "https://w3id.org/ro/crate/1.1"
 _PROCESS_PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
@@ -43,13 +47,20 @@ def ro_crate_metadata(about: Metadata, members: Mapping[str, Member | None]) -> 
     about  : with `kind` and `created` (ISO 8601)
     members: every member but this document; None where the fingerprint cannot be known yet (the manifest)
     """
-    script = _script(about, members)
+    script: str | None = f"experiment/{about.script.rpartition('/')[2]}"
+    if script not in members:
+        script = next(
+            (name for name in sorted(members) if name.startswith("experiment/") and name.endswith(".py")), None
+        )
+    title = " ".join(filter(None, ("Lepaute", about.kind, about.name)))
+    if about.host or about.nodes:
+        title += f" of {about.host}" if about.host else f" on {counted(len(about.nodes), 'node')}"
     files = [_file(name, member, is_script=name == script) for name, member in sorted(members.items())]
     action = _action(about, members, script)
     root = {
         "@id": "./",
         "@type": "Dataset",
-        "name": _title(about),
+        "name": title,
         "description": f"Raw measurements and provenance of a {about.kind}, written by Lepaute.",
         "datePublished": about.created,
         "license": {"@id": "#license"},
@@ -63,31 +74,25 @@ def ro_crate_metadata(about: Metadata, members: Mapping[str, Member | None]) -> 
         "conformsTo": {"@id": PROFILE},
         "about": {"@id": "./"},
     }
-    context = [f"{PROFILE}/context", _PROCESS_CONTEXT]
-    graph = [descriptor, root, _profile(), _license(about), _program(about), action]
+    profile = {"@id": _PROCESS_PROFILE, "@type": "CreativeWork", "name": "Process Run Crate", "version": "0.5"}
+    license_ = {
+        "@id": "#license",
+        "@type": "CreativeWork",
+        "name": about.license or "No licence stated",
+        "description": f"Under {about.license}." if about.license else "None stated; ask whoever made this archive.",
+    }
+    program = {
+        "@id": "#lepaute",
+        "@type": "SoftwareApplication",
+        "name": "Lepaute",
+        "description": "Measures computers, fits models, and predicts how long applications will run.",
+        "softwareVersion": about.lepaute_version or "unknown",
+    }
+    graph = [descriptor, root, profile, license_, program, action]
     if about.author:
         root["author"] = action["agent"] = {"@id": "#author"}
         graph.append({"@id": "#author", "@type": "Person", "name": about.author})
-    return {"@context": context, "@graph": [*graph, *files]}
-
-
-def _title(about: Metadata) -> str:
-    title = f"Lepaute {about.kind}"
-    if about.name:
-        title += f" {about.name}"
-    if about.host:
-        title += f" of {about.host}"
-    elif about.nodes:
-        title += f" on {len(about.nodes)} node" + "s" * (len(about.nodes) > 1)
-    return title
-
-
-def _script(about: Metadata, members: Mapping[str, Member | None]) -> str | None:
-    """The member that is the experiment's program."""
-    name = f"experiment/{about.script.rpartition('/')[2]}"
-    if name in members:
-        return name
-    return next((name for name in sorted(members) if name.startswith("experiment/") and name.endswith(".py")), None)
+    return {"@context": [f"{PROFILE}/context", _PROCESS_CONTEXT], "@graph": [*graph, *files]}
 
 
 def _action(about: Metadata, members: Mapping[str, Member | None], script: str | None) -> dict[str, Any]:
@@ -126,29 +131,6 @@ def _times(about: Metadata) -> tuple[str, str]:
     return min(starts), end.isoformat(timespec="seconds")
 
 
-def _profile() -> dict[str, Any]:
-    return {"@id": _PROCESS_PROFILE, "@type": "CreativeWork", "name": "Process Run Crate", "version": "0.5"}
-
-
-def _license(about: Metadata) -> dict[str, Any]:
-    return {
-        "@id": "#license",
-        "@type": "CreativeWork",
-        "name": about.license or "No licence stated",
-        "description": f"Under {about.license}." if about.license else "None stated; ask whoever made this archive.",
-    }
-
-
-def _program(about: Metadata) -> dict[str, Any]:
-    return {
-        "@id": "#lepaute",
-        "@type": "SoftwareApplication",
-        "name": "Lepaute",
-        "description": "Measures computers, fits models, and predicts how long applications will run.",
-        "softwareVersion": about.lepaute_version or "unknown",
-    }
-
-
 def _file(name: str, member: Member | None, *, is_script: bool) -> dict[str, Any]:
     entity: dict[str, Any] = {
         "@id": crate_id(name),
@@ -162,3 +144,52 @@ def _file(name: str, member: Member | None, *, is_script: bool) -> dict[str, Any
         entity["contentSize"] = str(member.size_bytes)
         entity["sha256"] = member.sha256
     return entity
+
+
+def check_crate(archive: Archive) -> None:
+    """Raises ArchiveError where the description is missing, is no RO-Crate 1.1, or differs from the members.
+
+    Checked: the descriptor and the root with what RO-Crate 1.1 asks of them; that each file described is there with
+    this size and SHA-256; that each member is described and part of the root.
+    """
+    members = archive.members()
+    if RO_CRATE not in members:
+        raise ArchiveError(f"{archive.path}: has no {RO_CRATE}; another program wrote this archive")
+    graph = sequence(mapping(archive.json(RO_CRATE)).get("@graph"))
+    entities = {entity["@id"]: entity for entity in map(mapping, graph) if isinstance(entity.get("@id"), str)}
+    if len(entities) != len(graph):
+        raise _problem(archive, "an entity has no @id, or one that another has")
+    descriptor, root = mapping(entities.get(RO_CRATE)), mapping(entities.get("./"))
+    if PROFILE not in _ids(descriptor.get("conformsTo")) or _ids(descriptor.get("about")) != {"./"}:
+        raise _problem(archive, f"the descriptor does not say that ./ conforms to {PROFILE}")
+    lacking = [key for key in ("name", "description", "datePublished", "license") if not root.get(key)]
+    if "Dataset" not in _types(root) or lacking:
+        raise _problem(archive, f"the root lacks {', '.join(lacking) or 'its type Dataset'}")
+    described = {unquote(key): entity for key, entity in entities.items() if "File" in _types(entity)}
+    for name, entity in described.items():
+        if name != MANIFEST:
+            if (member := members.get(name)) is None:
+                raise _problem(archive, f"it describes {fitted(name, 80)}, which the archive lacks")
+            stated = (entity.get("sha256", member.sha256), entity.get("contentSize", str(member.size_bytes)))
+            if stated != (member.sha256, str(member.size_bytes)):
+                raise _problem(archive, f"member {name} has another size or SHA-256 than described")
+    parts = {unquote(part) for part in _ids(root.get("hasPart"))}
+    for name in sorted({*members, MANIFEST} - {RO_CRATE}):
+        if name not in described or name not in parts:
+            raise _problem(archive, f"member {name} is not described")
+
+
+def _problem(archive: Archive, what: str) -> ArchiveError:
+    remedy = "the description was not written with the archive, do not rely on it"
+    return ArchiveError(f"{archive.path}: {RO_CRATE}: {what}; {remedy}")
+
+
+def _types(entity: dict[str, Any]) -> set[str]:
+    kind = entity.get("@type")
+    return {item for item in (kind if isinstance(kind, list) else [kind]) if isinstance(item, str)}
+
+
+def _ids(value: object) -> set[str]:
+    """The @id of a reference, or of each of a list of them."""
+    references = value if isinstance(value, list) else [value]
+    return {item["@id"] for item in map(mapping, references) if isinstance(item.get("@id"), str)}

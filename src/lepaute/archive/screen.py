@@ -1,22 +1,22 @@
 """What an archive tells a person first: one screen of 24 lines and 100 columns; of a failed one, why."""
 
+import contextlib
 from collections import Counter
 from typing import Any
 
-from lepaute.archive.documents import mapping, number, sequence, text
-from lepaute.archive.manifest import COMMANDS
-from lepaute.archive.metadata import COMPLETE, FAILED, Metadata, Phase
+from lepaute.archive.documents import COMMANDS, mapping, number, sequence, text
+from lepaute.archive.metadata import COMPLETE, FAILED, Metadata
 from lepaute.archive.mpi_campaign import KIND as COMPARISON
-from lepaute.archive.nodes import folded
 from lepaute.archive.reader import Archive
 from lepaute.errors import ArchiveError
+from lepaute.kit.node_sets import folded
 from lepaute.kit.printable import fitted, printable, wrapped
-from lepaute.kit.text import size_text
+from lepaute.kit.text import moment, size_text
 
 WIDTH, LINES = 100, 24
 _INDENT = 11
-#: Lines of standard error shown, at least and at most, where the screen has room.
-_FEWEST_STDERR, _MOST_STDERR = 3, 8
+#: Lines of standard error that are shown, at most, where the screen has room.
+_MOST_STDERR = 8
 _MOST_WARNINGS = 3
 
 
@@ -67,37 +67,20 @@ def _paragraph(key: str, value: str, width: int, most_lines: int) -> list[str]:
 
 def _duration(value: object) -> str:
     seconds = number(value)
-    if seconds is None or seconds < 0 or seconds >= 1e9:
-        return ""
-    if seconds < 120:
-        return f"{seconds if seconds >= 0.001 else 0:.3g} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
-def _phase(phase: Phase) -> str:
-    """Name and duration, and how it ended where it was not done."""
-    words = (phase.name, "" if phase.status == "done" else phase.status, _duration(phase.duration_s))
-    return " ".join(word for word in words if word)
+    return "" if seconds is None or not 0 <= seconds < 1e9 else moment(seconds if seconds >= 0.001 else 0)
 
 
 def _status_line(about: Metadata) -> str:
     line = f"{about.outcome.upper()}: {about.kind} {about.name or about.host}".rstrip()
-    if about.failure.phase:
-        line += f", in phase {about.failure.phase}"
-    if about.failure.node:
-        line += f" on {about.failure.node}"
-    return line
+    phase, node = about.failure.phase, about.failure.node
+    return line + (f", in phase {phase}" if phase else "") + (f" on {node}" if node else "")
 
 
 def _identity(archive: Archive) -> list[str]:
     about = archive.about
     lines = [_line("id", archive.id)]
-    when = about.created
-    if about.lepaute_version:
-        when += f", by Lepaute {about.lepaute_version}"
-    if about.run_id:
-        when += f", run {about.run_id}"
-    lines.append(_line("created", when))
+    by = f", by Lepaute {about.lepaute_version}" if about.lepaute_version else ""
+    lines.append(_line("created", about.created + by + (f", run {about.run_id}" if about.run_id else "")))
     nodes = about.nodes or (about.host,)
     by = ", ".join(
         f"{key} {value}" for key, value in about.scheduler.items() if isinstance(value, str | int) and key != "name"
@@ -106,7 +89,8 @@ def _identity(archive: Archive) -> list[str]:
     count = f" ({len(nodes)})" if len(nodes) > 1 else ""
     lines.append(_line("nodes", f"{folded(nodes)}{count}" + (f"; {name}" if name else "") + (f": {by}" if by else "")))
     if about.phases:
-        lines.append(_line("phases", ", ".join(map(_phase, about.phases))))
+        facts = ((p.name, "" if p.status == "done" else p.status, _duration(p.duration_s)) for p in about.phases)
+        lines.append(_line("phases", ", ".join(" ".join(filter(None, words)) for words in facts)))
     return lines
 
 
@@ -141,34 +125,27 @@ def _why(about: Metadata, width: int) -> list[str]:
 
 def _failed_command(archive: Archive, width: int) -> tuple[list[str], list[str]]:
     """The command that failed, as lines of the screen, and the lines of its standard error."""
-    stderr, index = archive.about.failure.stderr_tail, archive.about.failure.command
-    lines: list[str] = []
-    if index is not None and COMMANDS in archive.members():
-        try:
-            commands = sequence(archive.json(COMMANDS))
-        except ArchiveError:
-            commands = []
-        if 0 <= index < len(commands):
-            command = mapping(commands[index])
-            lines, more = _command(command, index, width)
-            stderr = more or stderr
-    return lines, [line for line in stderr[-20_000:].splitlines() if line.strip()]
-
-
-def _command(command: dict[str, Any], index: int, width: int) -> tuple[list[str], str]:
     import shlex
 
-    words = shlex.join(word for word in sequence(command.get("argv")) if isinstance(word, str))
-    node = text(command.get("node"))
-    lines = _paragraph("command", f"{node}$ {words}" if node else words, width, 2)
-    status = number(command.get("returncode"))
-    ended = (
-        "status unknown" if status is None else f"signal {-status:.0f}" if status < 0 else f"exit status {status:.0f}"
-    )
-    took = _duration(command.get("duration_s"))
-    place = f" in {text(command.get('folder'))}" if text(command.get("folder")) else ""
-    lines.append(_line("", f"{ended}" + (f" after {took}" if took else "") + f", number {index} of {COMMANDS}{place}"))
-    return lines, text(command.get("stderr")) or text(command.get("stdout"))
+    stderr, index = archive.about.failure.stderr_tail, archive.about.failure.command
+    lines: list[str] = []
+    commands: list[Any] = []
+    if index is not None and COMMANDS in archive.members():
+        with contextlib.suppress(ArchiveError):
+            commands = sequence(archive.json(COMMANDS))
+    if index is not None and 0 <= index < len(commands):
+        command = mapping(commands[index])
+        words = shlex.join(word for word in sequence(command.get("argv")) if isinstance(word, str))
+        node, place = text(command.get("node")), text(command.get("folder"))
+        status, took = number(command.get("returncode")), _duration(command.get("duration_s"))
+        ended = "status unknown"
+        if status is not None:
+            ended = f"signal {-status:.0f}" if status < 0 else f"exit status {status:.0f}"
+        ended += (f" after {took}" if took else "") + f", number {index} of {COMMANDS}"
+        lines = _paragraph("command", f"{node}$ {words}" if node else words, width, 2)
+        lines.append(_line("", ended + (f" in {place}" if place else "")))
+        stderr = text(command.get("stderr")) or text(command.get("stdout")) or stderr
+    return lines, [line for line in stderr[-20_000:].splitlines() if line.strip()]
 
 
 def _lost(about: Metadata) -> list[str]:
@@ -198,10 +175,9 @@ def _next_steps(archive: Archive, status: str) -> list[str]:
     import shlex
 
     name = shlex.quote(printable(f"{file.removesuffix('.partial.zip').removesuffix('.zip')}.zip"))
+    program = shlex.quote(printable(script)) if script else "EXPERIMENT.py"
     return [
-        _line(
-            "go on", f"lepaute run {shlex.quote(printable(script)) if script else 'EXPERIMENT.py'} --resume -o {name}"
-        ),
+        _line("go on", f"lepaute run {program} --resume -o {name}"),
         _line("", f"lepaute archive extract {shlex.quote(printable(file))} log.txt commands.json -o FOLDER"),
     ]
 

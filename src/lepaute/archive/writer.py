@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from lepaute.archive.container import CHUNK_BYTES, MOST_BYTES, RATIO_MATTERS_BYTES
-from lepaute.archive.manifest import (
+from lepaute.archive.container import CHUNK_BYTES, MOST_BYTES, RATIO_MATTERS_BYTES, seal
+from lepaute.archive.documents import (
     COMMANDS,
     MANIFEST,
     METADATA,
@@ -25,7 +25,6 @@ from lepaute.archive.manifest import (
 )
 from lepaute.archive.metadata import Metadata
 from lepaute.archive.ro_crate import ro_crate_metadata
-from lepaute.archive.seal import seal
 from lepaute.errors import ArchiveError
 from lepaute.kit.files import whole_file
 

@@ -71,8 +71,8 @@ def verify(
     import json
 
     from lepaute.archive import Archive
-    from lepaute.archive.crate_check import check_crate
     from lepaute.archive.metadata import COMPLETE
+    from lepaute.archive.ro_crate import check_crate
 
     status, facts = 0, []
     for file in files:
@@ -141,9 +141,8 @@ def diff(
     import json
 
     from lepaute.archive import Archive
-    from lepaute.archive.comparison import compare
-    from lepaute.archive.comparison_text import WIDTH, comparison_json, comparison_lines
-    from lepaute.archive.setups.setup import setup_of
+    from lepaute.archive.comparison import WIDTH, compare, comparison_json, comparison_lines
+    from lepaute.archive.setups import setup_of
     from lepaute.kit.printable import shown_width
 
     archives = [Archive.open(file) for file in (first, second)]

@@ -115,7 +115,7 @@ def collective(
 ) -> None:
     """MPI collective operations: operation, size, ranks, all combinations."""
     from lepaute.design import collective_design
-    from lepaute.design.collective import SIZED, SIZES_BYTES, UNSIZED
+    from lepaute.design.messages import SIZED, SIZES_BYTES, UNSIZED
     from lepaute.kit.quantities import numbers_of, size_of
 
     most = size_of(max_bytes, "--max-bytes")

@@ -10,8 +10,7 @@ from lepaute.cli.option_fields import with_options_of
 from lepaute.kit.outputs import check_outputs
 
 if TYPE_CHECKING:
-    from lepaute.design.distributions import Factor
-    from lepaute.design.factors import Names
+    from lepaute.design.factors import Factor, Names
 
 Factors = Annotated[
     list[str],

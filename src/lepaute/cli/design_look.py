@@ -82,7 +82,7 @@ def _factor_line(factor: "FactorSummary") -> str:
 
 
 def _first_rows(design: "Design") -> list[str]:
-    from lepaute.design.cells import cell_of
+    from lepaute.design.columns import cell_of
     from lepaute.kit.tables import text_table
 
     rows = [["row", *design.columns]]
@@ -93,7 +93,7 @@ def _first_rows(design: "Design") -> list[str]:
 
 
 def _level(value: object) -> str:
-    from lepaute.design.cells import cell_of
+    from lepaute.design.columns import cell_of
 
     return cell_of(value) if isinstance(value, (int, float, str)) else "nothing"
 

@@ -122,7 +122,7 @@ def _kept_traceback(error: BaseException) -> str | None:
     import tempfile
     import traceback
 
-    from lepaute.kit.cache import cache_folder
+    from lepaute.kit.builds import cache_folder
 
     text = "".join(traceback.format_exception(error))
     for folder in (cache_folder, tempfile.gettempdir):

@@ -63,8 +63,7 @@ def new(
     """Write a platform from a data sheet: what is not given is guessed, marked, and widens the interval."""
     from lepaute.errors import InputError
     from lepaute.kit.files import write_whole
-    from lepaute.kit.quantities import product_of
-    from lepaute.kit.rates import bandwidth_of, flops_of, memory_of, ratio_of, seconds_of
+    from lepaute.kit.quantities import bandwidth_of, flops_of, memory_of, product_of, ratio_of, seconds_of
     from lepaute.platform import load_platform
     from lepaute.platform.data_sheet import DataSheet, platform_from, what_is_given
     from lepaute.platform.io import platform_text
@@ -180,11 +179,11 @@ def list_platforms(as_json: Json = False) -> None:
     """List the platforms shipped with Lepaute."""
     from lepaute.platform import load_platform, shipped_names
     from lepaute.platform.io import ALIASES
-    from lepaute.platform.summary import facts_in_short, one_line
+    from lepaute.platform.summary import one_line
 
     if as_json:
         listed = [
-            {"name": name, "alias_of": ALIASES.get(name), **facts_in_short(load_platform(name))}
+            {"name": name, "alias_of": ALIASES.get(name), **load_platform(name).facts_in_short()}
             for name in shipped_names()
         ]
         print(json.dumps({"platforms": listed}, indent=1))
@@ -290,7 +289,7 @@ def import_platform(
     from lepaute.platform import dump_platform
     from lepaute.platform.io import platform_text
     from lepaute.platform.simgrid import import_xml
-    from lepaute.platform.simgrid.reading import LARGEST_TEXT_BYTES
+    from lepaute.platform.simgrid.machines import LARGEST_TEXT_BYTES
 
     check_outputs({"--output": output}, inputs=[file], force=force)
     imported = import_xml(read_bytes(file, "a platform file of SimGrid", LARGEST_TEXT_BYTES), str(file))

@@ -34,7 +34,7 @@ def synthesize(
     """Make a hypothetical cluster: nodes drawn from a population, network and all else as on a platform."""
     from lepaute.kit.quantities import factor_of
     from lepaute.platform import dump_platform, load_platform
-    from lepaute.platform.populations import known_population
+    from lepaute.platform.population import known_population
     from lepaute.simulate.machine import synthesis
 
     check_outputs({"--output": output}, inputs=[like], force=force)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lepaute.cli.watch_store import AsJson, Place, check_text, place_of
-from lepaute.kit.files import sync
-from lepaute.kit.scratch import scratch_folder
+from lepaute.kit.files import scratch_folder, sync
 from lepaute.kit.text import counted
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from lepaute.compare.comparison import campaign_summaries
 from lepaute.compare.tuning import Choice, choices, forced_algorithms, least_mpiruns
 from lepaute.errors import InputError
 from lepaute.kit.mpi_launcher import OPEN_MPI
-from lepaute.kit.mpi_library import find_library
-from lepaute.kit.mpich_selection import default_tree
+from lepaute.kit.mpi_library import default_tree, find_library
 from lepaute.kit.text import counted, three_digits
 from lepaute.version import __version__
 

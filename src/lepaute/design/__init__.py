@@ -4,20 +4,13 @@ A design is drawn once from a seed, written down, and only then executed: the sa
 same file byte for byte. This package knows no machine and no program; it makes tables.
 """
 
-from lepaute.design.arrange import blocks, mix
-from lepaute.design.collective import collective_design
-from lepaute.design.conditions import content_design, with_conditions
-from lepaute.design.dgemm import dgemm_design
-from lepaute.design.dgemm_calls import dgemm_calls_design
-from lepaute.design.dgemm_sizes import dgemm_sizes_design
-from lepaute.design.distributions import log_spaced, log_uniform, log_uniform_product, uniform, uniform_product
+from lepaute.design.dgemm import content_design, dgemm_calls_design, dgemm_design, dgemm_sizes_design, with_conditions
+from lepaute.design.factors import log_spaced, log_uniform, log_uniform_product, uniform, uniform_product
 from lepaute.design.fraction import fractional
-from lepaute.design.generators import full_factorial, latin_hypercube, sample
+from lepaute.design.generators import blocks, full_factorial, latin_hypercube, mix, sample
 from lepaute.design.hpl_step import hpl_step_design
 from lepaute.design.memory import memory_design
-from lepaute.design.p2p import p2p_design
-from lepaute.design.ring import flow_design, ring_design
-from lepaute.design.send_completion import semantics_design
+from lepaute.design.messages import collective_design, flow_design, p2p_design, ring_design, semantics_design
 from lepaute.design.table import Design, read_design, write_design
 
 __all__ = [

@@ -1,11 +1,20 @@
-"""What may stand in a column: the closed kinds of table that our probes read, and columns that a file declares."""
+"""Cells of a design's file, and what may stand in a column: of the closed kinds of table that our probes read, and of
+tables that declare their columns."""
 
+import math
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lepaute.design.cells import Value, integer_of, is_integer, is_real, is_text, real_of, shortened, text_of
 from lepaute.errors import DesignError
+
+#: None is the empty cell: a factor that this kind of measurement does not have.
+Value = int | float | str | None
+
+#: What fits the integers of Parquet, pandas and databases.
+LEAST_INTEGER, MOST_INTEGER = -(2**63), 2**63 - 1
+MOST_TEXT_CHARACTERS = 4096
 
 ROW_NUMBER = "design_row"
 #: The header key under which a general design declares its columns: `size_bytes:int,ratio:real,operation:text`.
@@ -14,6 +23,89 @@ DECLARATION = "columns"
 MOST_COLUMNS = 200
 TYPES = ("int", "real", "text")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+
+_CELL = re.compile(r'"(?:[^"]|"")*"|[^",]*')
+_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
+_REAL = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?")
+_LONGEST_NUMBER = 40
+_CONTROL_SURROGATE_OR_LINE_BREAK = frozenset({"Cc", "Cs", "Zl", "Zp"})
+
+
+def is_integer(value: object) -> bool:
+    """Whether `value` can be a cell of an integer column; a bool cannot."""
+    return type(value) is int and LEAST_INTEGER <= value <= MOST_INTEGER
+
+
+def is_real(value: object) -> bool:
+    """Whether `value` can be a cell of a column of real numbers."""
+    return type(value) is float and math.isfinite(value)
+
+
+def is_text(value: object) -> bool:
+    """Whether `value` can be a cell of a text column: one line that can be printed, of a bounded length."""
+    return type(value) is str and len(value) <= MOST_TEXT_CHARACTERS and is_one_line(value)
+
+
+def is_one_line(text: str) -> bool:
+    """Whether `text` has no line break, no other control character, and nothing that UTF-8 cannot hold."""
+    return text.isprintable() or not any(unicodedata.category(c) in _CONTROL_SURROGATE_OR_LINE_BREAK for c in text)
+
+
+def cell_of(value: Value) -> str:
+    """The characters that stand for a value: real numbers in full (repr), text quoted where CSV needs it.
+
+    An empty text is written as two quotes, which distinguishes it from no value.
+    """
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        return repr(value)
+    bare = value != "" and not set(value) & set(',"') and value == value.strip()
+    return value if bare else quoted(value)
+
+
+def quoted(text: str) -> str:
+    """`text` in double quotes, those inside doubled."""
+    return '"' + text.replace('"', '""') + '"'
+
+
+def text_of(cell: str) -> str:
+    """The text that a cell stands for; the inverse of `cell_of` for texts."""
+    return cell[1:-1].replace('""', '"') if cell.startswith('"') else cell
+
+
+def split_cells(line: str) -> list[str]:
+    """The cells of a line, quotes still on; raises ValueError where a quote does not close or is not alone."""
+    cells = []
+    position = 0
+    while True:
+        match = _CELL.match(line, position)
+        end = match.end() if match else position
+        if end < len(line) and line[end] != ",":
+            raise ValueError("a misplaced quote")
+        cells.append(line[position:end])
+        if end == len(line):
+            return cells
+        position = end + 1
+
+
+def integer_of(cell: str) -> int:
+    """The integer written in a cell, strictly: no sign +, blank, underscore or leading zero; raises ValueError."""
+    if len(cell) <= _LONGEST_NUMBER and _INTEGER.fullmatch(cell) and is_integer(value := int(cell)):
+        return value
+    raise ValueError("expected a whole number between -2^63 and 2^63")
+
+
+def real_of(cell: str) -> float:
+    """The finite real number written in a cell; raises ValueError."""
+    if len(cell) <= _LONGEST_NUMBER and _REAL.fullmatch(cell) and math.isfinite(value := float(cell)):
+        return value
+    raise ValueError("expected a finite number such as 0.5 or 1e-06")
+
+
+def shortened(text: str, most: int = 60) -> str:
+    """The first characters of a text from anywhere, fit for one line of a message."""
+    return "".join(c if c.isprintable() else "?" for c in text[:most])
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,43 +179,25 @@ class DeclaredColumn:
 
 P2P_SIZED = ("recv", "isend", "pingpong", "exchange", "strided", "seen")
 P2P_UNSIZED = ("iprobe", "test", "wtime")
-SEMANTIC_TESTS = ("deadlock", "silent", "corruption", "head_to_head")
 RING_OPERATIONS = ("pingpong", "shift")
 RING_CONDITIONS = ("idle", "dgemm", "iprobe", "iprobe+dgemm")
 
 SCHEMAS: Mapping[str, tuple[Column, ...]] = {
-    "dgemm": (
-        Column("kind", choices=("dgemm",)),
-        Column("m", low=1),
-        Column("n", low=1),
-        Column("k", low=1),
-    ),
+    "dgemm": (Column("kind", choices=("dgemm",)), *(Column(name, low=1) for name in "mnk")),
     "hpl_step": (
         Column("kind", choices=("hpl_step",)),
-        Column("m", low=1),
-        Column("n", low=1),
-        Column("nb", low=1),
-        Column("chunks", low=0, high=64),
-        Column("steps", low=1, high=64),
+        *(Column(name, low=1) for name in ("m", "n", "nb")),
+        *(Column("chunks", high=64), Column("steps", low=1, high=64)),
     ),
-    "p2p": (
-        Column("operation", choices=P2P_SIZED + P2P_UNSIZED),
-        Column("size_bytes", low=0),
-    ),
+    "p2p": (Column("operation", choices=P2P_SIZED + P2P_UNSIZED), Column("size_bytes")),
     "semantics": (
-        Column("test", choices=SEMANTIC_TESTS),
-        Column("size_bytes", low=0),
-        Column("backlog", low=0),
-        Column("patience_ms", low=1),
+        Column("test", choices=("deadlock", "silent", "corruption", "head_to_head")),
+        *(Column("size_bytes"), Column("backlog"), Column("patience_ms", low=1)),
     ),
     "ring": (
         Column("operation", choices=RING_OPERATIONS),
         Column("condition", choices=RING_CONDITIONS),
-        Column("size_bytes", low=0),
-        Column("first", low=0),
-        Column("m", low=0),
-        Column("n", low=0),
-        Column("k", low=0),
+        *(Column(name) for name in ("size_bytes", "first", "m", "n", "k")),
     ),
 }
 
@@ -150,12 +224,8 @@ def declared(text: str) -> tuple[DeclaredColumn, ...]:
     items = text.split(",", MOST_COLUMNS)
     if len(items) > MOST_COLUMNS:
         raise DesignError(f"more than {MOST_COLUMNS} columns; split the design in several")
-    columns = []
-    for item in items:
-        name, _, kind = item.partition(":")
-        columns.append(DeclaredColumn(name, kind))
+    columns = tuple(DeclaredColumn(name, kind) for name, _, kind in (item.partition(":") for item in items))
     names = [column.name for column in columns]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
+    if twice := sorted({name for name in names if names.count(name) > 1}):
         raise DesignError(f"two columns are named {twice[0]}; give each factor a name of its own")
-    return tuple(columns)
+    return columns

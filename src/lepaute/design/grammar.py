@@ -13,11 +13,20 @@ and Gi are powers of 1024.
 import math
 import re
 
-from lepaute.design.cells import Value, cell_of, is_integer, quoted, shortened, split_cells, text_of
-from lepaute.design.distributions import Factor, LogUniform, Product, Uniform, log_spaced, log_uniform, uniform
-from lepaute.design.distributions import log_uniform_product as _log_uniform_product
-from lepaute.design.distributions import uniform_product as _uniform_product
-from lepaute.design.factors import Levels, Names, levels_of
+from lepaute.design.columns import Value, cell_of, is_integer, quoted, shortened, split_cells, text_of
+from lepaute.design.factors import (
+    Factor,
+    Levels,
+    Names,
+    Product,
+    Range,
+    levels_of,
+    log_spaced,
+    log_uniform,
+    log_uniform_product,
+    uniform,
+    uniform_product,
+)
 from lepaute.errors import DesignError, LepauteError
 from lepaute.kit.quantities import BINARY, DECIMAL
 
@@ -49,7 +58,8 @@ def parse_factor(text: str) -> tuple[Names, Factor]:
             return names, levels_of(names, _column(split_cells(given)))
         rows = [split_cells(item) for item in _split_tuples(given)]
         if any(len(row) != len(names) for row in rows):
-            raise ValueError(f"each tuple has {len(names)} values: {shortened(name)}={_tuples_example(len(names))}")
+            example = ";".join(",".join([str(number)] * len(names)) for number in (8, 16))
+            raise ValueError(f"each tuple has {len(names)} values: {shortened(name)}={example}")
         columns = [_column([row[place] for row in rows]) for place in range(len(names))]
         return names, levels_of(names, list(zip(*columns, strict=True)))
     except LepauteError:
@@ -60,11 +70,10 @@ def parse_factor(text: str) -> tuple[Names, Factor]:
 
 def factor_text(names: Names, factor: Factor) -> str:
     """The text from which `parse_factor` makes the same names and factor; of very many levels only a summary."""
-    return f"{','.join(names)}={levels_text(factor)}"
+    return f"{','.join(names)}={_levels_text(factor)}"
 
 
-def levels_text(factor: Factor) -> str:
-    """What stands behind the `=` of a factor's text."""
+def _levels_text(factor: Factor) -> str:
     if isinstance(factor, Levels):
         text = ";".join(",".join(map(_word, level)) for level in factor.values)
         if len(factor.types) == 1:
@@ -73,13 +82,12 @@ def levels_text(factor: Factor) -> str:
             first, last = (",".join(map(_word, level)) for level in (factor.values[0], factor.values[-1]))
             return f"{len(factor.values)} levels, the first {first[:1000]}, the last {last[:1000]}"
         return text
-    if isinstance(factor, (Uniform, LogUniform)):
-        word = "uniform" if isinstance(factor, Uniform) else "loguniform"
+    word = "loguniform" if isinstance(factor, Range | Product) and factor.logarithmic else "uniform"
+    if isinstance(factor, Range):
         return f"{word}:{_word(factor.low)}:{_word(factor.high)}"
     if isinstance(factor, Product):
-        word = "loguniformproduct" if factor.logarithmic else "uniformproduct"
         most, least = (",".join(map(str, bounds)) for bounds in (factor.most, factor.least))
-        return f"{word}:{_word(factor.low)}:{_word(factor.high)}:{most}:{least}"
+        return f"{word}product:{_word(factor.low)}:{_word(factor.high)}:{most}:{least}"
     raise TypeError(f"no text for {type(factor)}")
 
 
@@ -137,7 +145,7 @@ def _distribution(names: Names, word: str, arguments: list[str]) -> Factor:
     if word.endswith("product") and len(arguments) in {3, 4}:
         low, high = map(number_of, arguments[:2])
         most, *least = ([number_of(part) for part in bounds.split(",")] for bounds in arguments[2:])
-        make = _uniform_product if word == "uniformproduct" else _log_uniform_product
+        make = uniform_product if word == "uniformproduct" else log_uniform_product
         return make(low, high, most=most, least=least[0] if least else None)  # type: ignore[arg-type]
     form = {"logspace": "LOW:HIGH:COUNT", "uniform": "LOW:HIGH", "loguniform": "LOW:HIGH"}
     raise ValueError(f"write {word}:{form.get(word, 'LOW:HIGH:MOST,MOST')}")
@@ -154,7 +162,3 @@ def _word(value: Value) -> str:
         special = any(form.fullmatch(cell) for form in (_WHOLE, _REAL, _DISTRIBUTION, _RANGE, _SIZE)) or ";" in cell
         return quoted(value) if special and not cell.startswith('"') else cell
     return cell_of(value)
-
-
-def _tuples_example(width: int) -> str:
-    return ";".join(",".join(str(8 * 2**row) for _ in range(width)) for row in range(2))

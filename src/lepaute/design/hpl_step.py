@@ -1,13 +1,14 @@
-"""Design of steps of HPL: short pieces of the real factorisation, at sizes that a run passes through."""
+"""Design of steps of HPL: short pieces of the real factorisation, at sizes that a run passes through, and the options
+with which they are made: a fraction of all combinations that calls every kernel."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 
-from lepaute.design.cells import shortened
-from lepaute.design.provenance import header_of
+from lepaute.design.columns import shortened
 from lepaute.design.sizes import in_turn, log_uniform_at, shuffled, strata, uniform_at
-from lepaute.design.table import Design
+from lepaute.design.table import Design, probe_design
 from lepaute.errors import DesignError
 
 #: HPL cuts an update into pieces of NB columns while it waits for a panel, which costs more than the whole
@@ -58,10 +59,8 @@ def hpl_step_design(
     sizes += [int(log_uniform_at(u, smallest[len(sizes) + i], max_n)) for i, u in enumerate(strata(rng, logarithmic))]
     drawn = shuffled(rng, list(zip(sizes, blocks, strict=True)))
     table = [_step(rng, m, nb, fewest, most if m <= max_n // 2 else fewest, max(ranks, 2)) for m, nb in drawn]
-    header = header_of(
-        "hpl_step", seed, rows=rows, nbs=tuple(nbs), max_n=max_n, steps=steps, ranks=ranks, bit_generator="PCG64"
-    )
-    return Design(header, ("kind", "m", "n", "nb", "chunks", "steps"), tuple(table))
+    about = {"rows": rows, "nbs": tuple(nbs), "max_n": max_n, "steps": steps, "ranks": ranks}
+    return probe_design("hpl_step", seed, ("kind", "m", "n", "nb", "chunks", "steps"), table, **about)
 
 
 def _step(
@@ -73,3 +72,50 @@ def _step(
     steps = min(int(rng.integers(fewest, most + 1)), n // nb)
     chunks = min(int(rng.integers(MOST_CHUNKS + 1)), n // nb - steps)
     return ("hpl_step", m * ranks // 2, n, nb, chunks, steps)
+
+
+_TRANSPOSED, _NOT = "transposed", "no-transposed"
+#: Of U and the swap: the three that call other kernels than the defaults do.
+_FORMS = ((_NOT, "binary-exchange"), (_NOT, "spread-roll"), (_TRANSPOSED, "spread-roll"))
+#: Of PFACT and NBMIN. dger is called where PFACT is right and a leaf has three columns or more.
+_LEAVES = (("right", 8), ("left", 4), ("crout", 1), ("right", 4), ("left", 2), ("crout", 8))
+#: With so many runs, every kernel that HPL calls under any option is called.
+FEWEST_RUNS = len(_FORMS)
+
+
+@dataclass(frozen=True, slots=True)
+class StepOptions:
+    """Options of HPL that change which kernels a step calls, and on which sizes; the defaults are those of `Hpl`."""
+
+    nbmin: int = 2
+    ndiv: int = 2
+    pfact: str = "crout"
+    rfact: str = "right"
+    l1: str = _TRANSPOSED
+    u: str = _TRANSPOSED
+    swap: str = "binary-exchange"
+    equil: int = 1
+
+    def words(self) -> tuple[str, ...]:
+        """As arguments of the step probe."""
+        return tuple(word for field in fields(self) for word in (f"--{field.name}", str(getattr(self, field.name))))
+
+
+def drawn_step_options(rng: np.random.Generator, runs: int) -> list[StepOptions]:
+    """Options for so many runs, balanced: each level of each factor comes as often as the others, or once more.
+
+    Of FEWEST_RUNS or more, the runs together with some of the default options call every kernel of HPL.
+    """
+    leaves = _LEAVES[: len(_FORMS)] if runs < len(_LEAVES) else _LEAVES
+    columns = (
+        in_turn(rng, _FORMS, runs),
+        in_turn(rng, leaves, runs),
+        in_turn(rng, ("left", "crout", "right"), runs),
+        in_turn(rng, (_NOT, _TRANSPOSED), runs),
+        in_turn(rng, (2, 3), runs),
+        in_turn(rng, (0, 1), runs),
+    )
+    return [
+        StepOptions(nbmin=nbmin, ndiv=ndiv, pfact=pfact, rfact=rfact, l1=l1, u=u, swap=swap, equil=equil)
+        for (u, swap), (pfact, nbmin), rfact, l1, ndiv, equil in zip(*columns, strict=True)
+    ]

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
-from lepaute.design.cells import Value
+from lepaute.design.columns import Value
 from lepaute.design.table import Design
 from lepaute.errors import DesignError
 from lepaute.kit.files import whole_file

@@ -3,8 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from lepaute.design.arrange import BLOCK
-from lepaute.design.cells import Value
+from lepaute.design.columns import Value
+from lepaute.design.generators import BLOCK
 from lepaute.design.table import Design
 
 MOST_LEVELS_LISTED = 12

@@ -10,11 +10,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from lepaute.design.cells import Value, is_one_line, joined, shortened, split_cells
-from lepaute.design.columns import DECLARATION, ROW_NUMBER, Column, DeclaredColumn, declared, schema_of
+from lepaute.design.columns import (
+    DECLARATION,
+    ROW_NUMBER,
+    Column,
+    DeclaredColumn,
+    Value,
+    cell_of,
+    declared,
+    is_one_line,
+    schema_of,
+    shortened,
+    split_cells,
+)
 from lepaute.errors import DesignError, LepauteError
 from lepaute.kit.files import write_whole
 from lepaute.kit.notebook import table_html
+from lepaute.version import __version__
 
 if TYPE_CHECKING:
     import pandas
@@ -64,8 +76,6 @@ class Design:
             for column, value in zip(schema, row, strict=True):
                 try:
                     column.check(value)
-                except LepauteError:
-                    raise
                 except ValueError as problem:
                     raise DesignError(
                         f"design row {number}: {column.name} is {shortened(str(value))}; {problem}. Correct the row."
@@ -115,8 +125,8 @@ class Design:
     def to_csv(self) -> str:
         """The text of the file; equal designs give equal text."""
         lines = [f"#@{key}={text}" for key, text in self.header.items()]
-        lines.append(joined((ROW_NUMBER, *self.columns)))
-        lines.extend(joined((number, *row)) for number, row in enumerate(self.rows))
+        lines.append(",".join((ROW_NUMBER, *self.columns)))
+        lines.extend(",".join(map(cell_of, (number, *row))) for number, row in enumerate(self.rows))
         return "\n".join(lines) + "\n"
 
 
@@ -125,10 +135,7 @@ def parse_design(text: str, where: str) -> Design:
 
     Raises DesignError as ``file:line: column is X; what was expected. What to do.``
     """
-    lines = text.split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    return _design_of(lines, where)
+    return _design_of(text.removesuffix("\n").split("\n") if text else [], where)
 
 
 def read_design(path: Path | str) -> Design:
@@ -250,3 +257,16 @@ def _header_problem(key: str, text: str) -> str:
     if len(key) + len(text) > MOST_HEADER_CHARACTERS:
         return f"is longer than {MOST_HEADER_CHARACTERS} characters; shorten it"
     return ""
+
+
+def header_of(generator: str, seed: int, **arguments: object) -> dict[str, str]:
+    """The lines with which the header of every design begins, then the generator's arguments as they were given."""
+    texts = {key: " ".join(map(str, v)) if isinstance(v, tuple) else str(v) for key, v in arguments.items()}
+    return {"generator": f"lepaute design {generator}", "version": __version__, "seed": str(seed), **texts}
+
+
+def probe_design(
+    kind: str, seed: int, columns: tuple[str, ...], rows: Iterable[tuple[Value, ...]], /, **arguments: object
+) -> Design:
+    """A design of one of the kinds that a probe reads, drawn by NumPy; arguments: of its generator, for the header."""
+    return Design({**header_of(kind, seed, **arguments), "bit_generator": "PCG64"}, columns, tuple(rows))

@@ -12,7 +12,7 @@ from lepaute.fit.memory import MemoryHierarchy, hierarchy_text, is_memory, memor
 from lepaute.fit.observations.columns import BY_NAME, Place, check_durations, factors_of
 from lepaute.fit.observations.factors import DURATION, FactorTest, factor_frame, factor_table, factor_tests, sentence
 from lepaute.kit.notebook import table_html
-from lepaute.kit.ordering import natural_order
+from lepaute.kit.text import natural_order
 
 if TYPE_CHECKING:
     import pandas

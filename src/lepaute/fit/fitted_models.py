@@ -41,8 +41,8 @@ from lepaute.fit.variability.dependence import (
 from lepaute.fit.variability.sentinels import change_warnings, drift_of, sentinel_of, watches
 from lepaute.fit.variability.steps import time_scale_of
 from lepaute.kit.notebook import table_html
+from lepaute.platform.kernel_model import told_of_missing
 from lepaute.platform.schema import Blas, Days, KernelModel, Network, Platform, Sentinel, Wandering
-from lepaute.platform.variants import told_of_missing
 
 if TYPE_CHECKING:
     import pandas

@@ -4,13 +4,12 @@ import contextlib
 import os
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.kit.awake import AwakeTime
 from lepaute.kit.sessions import kill_session
 
 #: Longer output is cut in the middle when it is kept; a program that prints this much is broken anyway.
@@ -81,18 +80,11 @@ def run_command(
     except BaseException:
         end_session(process)
         raise
-    record = CommandRecord(
-        words,
-        process.returncode,
-        _kept(stdout),
-        _kept(stderr),
-        start,
-        time.monotonic() - clock,
-        tuple(sorted(added.items())),
-    )
-    if record.returncode != 0:
-        raise EnvironmentProblem(f"{what} failed ({_status(record.returncode)}): {complaint(record)}")
-    return record
+    duration_s, status = time.monotonic() - clock, process.returncode
+    if status != 0:
+        ended = f"signal {-status}" if status < 0 else f"exit status {status}"
+        raise EnvironmentProblem(f"{what} failed ({ended}): {complaint_of(_kept(stdout), _kept(stderr))}")
+    return CommandRecord(words, status, _kept(stdout), _kept(stderr), start, duration_s, tuple(sorted(added.items())))
 
 
 def _communicate(process: "subprocess.Popen[bytes]", timeout_s: float) -> tuple[bytes, bytes]:
@@ -117,17 +109,12 @@ def _is_suspended(number: int) -> bool:
     return status.rpartition(")")[2].split()[:1] == ["T"]
 
 
-def complaint(record: CommandRecord) -> str:
+def complaint_of(stdout: str, stderr: str) -> str:
     """The line of a program's output that says what went wrong.
 
     Probes start their messages with their name; compilers say "error: "; mpirun adds paragraphs of its own around
     them, framed by dashes.
     """
-    return complaint_of(record.stdout, record.stderr)
-
-
-def complaint_of(stdout: str, stderr: str) -> str:
-    """As `complaint`, of what a program printed on its two streams."""
     text = stderr.strip() or stdout.strip()
     lines = [line.strip() for line in text.splitlines() if line.strip(" -")]
     errors = [line for line in lines if line.startswith(("probe-", "xhpl-lepaute:", "E: "))]
@@ -153,7 +140,21 @@ def _kept(output: bytes) -> str:
     return f"{text[: _MOST_OUTPUT // 2]}\n[... cut ...]\n{text[-_MOST_OUTPUT // 2 :]}"
 
 
-def _status(returncode: int) -> str:
-    if returncode < 0:
-        return f"signal {-returncode}"
-    return f"exit status {returncode}"
+class AwakeTime:
+    """Seconds of the wall clock during which this process, and another one, were not suspended.
+
+    longest_s : that counts between two looks, s: more has passed where this process was suspended itself
+    """
+
+    def __init__(self, longest_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._longest_s, self._clock = longest_s, clock
+        self._passed_s = 0.0
+        self._looked_s = clock()
+
+    def look(self, *, suspended: bool = False) -> float:
+        """The seconds until now; none of those since the last look where the other one is suspended."""
+        now_s = self._clock()
+        if not suspended:
+            self._passed_s += min(now_s - self._looked_s, self._longest_s)
+        self._looked_s = now_s
+        return self._passed_s

@@ -1,19 +1,26 @@
-"""YAML and JSON documents of strangers, read within bounds: size, depth, number of values, aliases, types.
+"""Untrusted YAML and JSON documents, read within bounds (size, depth, number of values, aliases, types), and what
+messages about a refused YAML file share: the line of a value, its path as people write it, near names.
 
-YAML is read from the events of the parser, with a stack of our own: the composer of PyYAML recurses, in C as well, and
-its constructor expands aliases without end. The values are those of PyYAML's safe loader, except that a date stays
-text; what no platform needs is refused: keys that are collections, tags of other types, anchors that hold themselves.
+YAML is composed here from the events of the parser in C: PyYAML's composer, in C as well, recurses without end, expands
+aliases without end, keeps the last of two equal keys, and is half as fast. The values are those of its safe loader,
+except that a date stays text and 1e-9 is a number; refused is what no document needs: keys that are collections, tags
+of other types, anchors that hold themselves.
 """
 
 import json
 import re
+import types
 import zlib
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Never
+from typing import TYPE_CHECKING, Annotated, Any, Never, Union, get_args, get_origin
 
 from lepaute.errors import InputError
 from lepaute.kit.numbers import path_of
+
+if TYPE_CHECKING:
+    import yaml
 
 MOST_BYTES = 8 << 20
 #: Values of a document, with each alias counted as what it stands for.
@@ -23,15 +30,18 @@ MOST_DEPTH = 50
 #: Brackets and commas of JSON: each can cost a Python object of some 70 bytes from one or two bytes of text.
 MOST_JSON_MARKS = 4_000_000
 
-_GZIP = b"\x1f\x8b"
 _TAGS = "tag:yaml.org,2002:"
 #: No number of a document is written with more characters; what is longer is text.
 _LONGEST_NUMBER = 100
 #: Declarations of tags, of which libyaml compares each with all before.
 _MOST_DIRECTIVES = 8
-_BOOLEANS = {"yes": True, "no": False, "true": True, "false": False, "on": True, "off": False}
 #: 1.5e-9, and 1e-9, which YAML 1.1 takes for a text and nobody means as one.
 _DECIMAL = re.compile(r"-?[0-9]+(?:\.[0-9]*(?:[eE][-+][0-9]+)?|[eE][-+][0-9]+)")
+_SCALARS = {"int": "an integer", "float": "a number", "bool": "true or false", "null": "null"}
+#: The key << whose value is merged into the mapping.
+_MERGE = object()
+#: Keys and positions that lead from a document to a value.
+Steps = tuple[str | int, ...]
 
 
 def read_text(path: str | Path, kind: str, most_bytes: int = MOST_BYTES) -> str:
@@ -60,25 +70,21 @@ def read_bytes(path: str | Path, kind: str, most_bytes: int = MOST_BYTES) -> byt
         raise InputError(f"{str(path)!r}: is not a file name; give {kind}") from None
     if len(data) > most_bytes:
         raise InputError(f"{path}: has more than {most_bytes} bytes; {kind} must be smaller")
-    return _unpacked(data, str(path), most_bytes) if data.startswith(_GZIP) else data
-
-
-def _unpacked(data: bytes, name: str, most_bytes: int) -> bytes:
-    """All members of a gzip file."""
-    pieces, size = [], 0
-    while data:
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    content = bytearray()
+    while data:  # each member of a gzip file
         unpacker = zlib.decompressobj(wbits=31)
         try:
-            pieces.append(unpacker.decompress(data, most_bytes + 1 - size))
+            content += unpacker.decompress(data, most_bytes + 1 - len(content))
         except zlib.error:
-            raise InputError(f"{name}: is a damaged gzip file; copy it again") from None
-        size += len(pieces[-1])
-        if size > most_bytes:
-            raise InputError(f"{name}: unpacks to more than {most_bytes} bytes; split it")
+            raise InputError(f"{path}: is a damaged gzip file; copy it again") from None
+        if len(content) > most_bytes:
+            raise InputError(f"{path}: unpacks to more than {most_bytes} bytes; split it")
         if not unpacker.eof:
-            raise InputError(f"{name}: ends in the middle of its gzip data; copy it again")
+            raise InputError(f"{path}: ends in the middle of its gzip data; copy it again")
         data = unpacker.unused_data.lstrip(b"\0")
-    return b"".join(pieces)
+    return bytes(content)
 
 
 def read_json(data: bytes | str, origin: str, *, most_bytes: int = MOST_BYTES) -> Any:
@@ -96,13 +102,7 @@ def read_json(data: bytes | str, origin: str, *, most_bytes: int = MOST_BYTES) -
         raise InputError(f"{origin}:{error.lineno}:{error.colno}: is not JSON ({error.msg}); correct it") from None
     except (ValueError, RecursionError):  # bytes that are no UTF-8, numbers of many digits; brackets in brackets
         raise InputError(f"{origin}: cannot be parsed as JSON; correct it") from None
-    if text.count(b"[") + text.count(b"{") > MOST_DEPTH and _is_deep(value):
-        raise InputError(f"{origin}: is nested deeper than {MOST_DEPTH} levels; flatten it")
-    return value
-
-
-def _is_deep(value: object) -> bool:
-    level = [value]
+    level = [value] if text.count(b"[") + text.count(b"{") > MOST_DEPTH else []
     for _ in range(MOST_DEPTH + 1):
         level = [
             inner
@@ -110,9 +110,9 @@ def _is_deep(value: object) -> bool:
             for inner in (outer.values() if isinstance(outer, dict) else outer if isinstance(outer, list) else ())
             if isinstance(inner, dict | list)
         ]
-        if not level:
-            return False
-    return True
+    if level:
+        raise InputError(f"{origin}: is nested deeper than {MOST_DEPTH} levels; flatten it")
+    return value
 
 
 def read_yaml(text: str, origin: str) -> Any:
@@ -143,233 +143,207 @@ def read_yaml(text: str, origin: str) -> Any:
         raise InputError(f"{origin}: is not YAML (it has non-text characters); remove them") from None
 
 
-class _Merge:
-    """The key << whose value is merged into the mapping."""
-
-
-_MERGE = _Merge()
-_NO_KEY = _Merge()
-
-
-@dataclass(slots=True)
-class _Open:
-    """A collection whose end has not been read.
-
-    size, height: values in it, itself counted, and collections inside each other
-    key         : of a mapping, whose value comes next; texts: of the keys, as they are written
-    """
-
-    value: Any
-    anchor: str | None
-    size: int = 1
-    height: int = 1
-    key: Any = _NO_KEY
-    texts: set[str] = field(default_factory=set)
-    merged: list[dict[Any, Any]] = field(default_factory=list)
-
-
 class _Composer:
-    """From the events of one document to its value."""
+    """From the events of one document to its value. A part is (value, values in it, collections inside each other)."""
 
     def __init__(self, text: str, origin: str) -> None:
         import yaml
 
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the parser in C is several times faster
         self._yaml = yaml
-        self._next = loader(text).get_event
-        self._resolvers = loader.yaml_implicit_resolvers
+        self._loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)  # the parser in C is several times faster
+        self._next = self._loader.get_event
         self._origin = origin
-        self._open: list[_Open] = []
-        # of each anchor: value, size, height; None while its collection is open
+        #: None while the collection of an anchor is open.
         self._anchors: dict[str, tuple[Any, int, int] | None] = {}
         self._count = 0
-        self._value: Any = None
 
     def document(self) -> Any:
-        """The value; raises InputError and yaml.YAMLError."""
-        events = self._yaml.events
-        scalar, sequence, mapping = events.ScalarEvent, events.SequenceStartEvent, events.MappingStartEvent
-        ends, alias = (events.SequenceEndEvent, events.MappingEndEvent), events.AliasEvent
-        documents = 0
+        events, value, documents = self._yaml.events, None, 0
         while not isinstance(event := self._next(), events.StreamEndEvent):
-            kind = type(event)
-            if kind is scalar:
-                self._add(event, self._scalar(event), 1, 0)
-            elif kind is sequence or kind is mapping:
-                self._begin(event, [] if kind is sequence else {})
-            elif kind in ends:
-                self._end(event)
-            elif kind is alias:
-                self._alias(event)
-            elif kind is events.DocumentStartEvent:
+            if isinstance(event, events.NodeEvent):
+                value = self._part(event, 0)[0]
+            elif isinstance(event, events.DocumentStartEvent):
                 documents += 1
                 if documents > 1:
                     self._refuse(event, "begins a second document", "keep one in a file")
-        return self._value
+        return None if value is _MERGE else value
 
-    def _begin(self, event: Any, value: list[Any] | dict[Any, Any]) -> None:
-        kind = "seq" if isinstance(value, list) else "map"
-        if event.tag not in (None, "!", _TAGS + kind):
-            self._refuse(event, f"has the tag {event.tag[:60]!r}, which is not supported", "remove the tag")
-        self._count += 1
-        if len(self._open) >= MOST_DEPTH:
-            self._refuse(event, f"is nested deeper than {MOST_DEPTH} levels", "flatten it")
-        if self._open and isinstance(self._open[-1].value, dict) and self._open[-1].key is _NO_KEY:
-            self._refuse(event, "a key is a collection", "write a text or a number as the key")
-        if event.anchor is not None:
-            self._define(event, None)
-        self._open.append(_Open(value, event.anchor))
-
-    def _end(self, event: Any) -> None:
-        closed = self._open.pop()
-        if closed.merged:
-            explicit = dict(closed.value)
-            closed.value.clear()
-            for each in reversed(closed.merged):  # the first that has a key decides
-                closed.value.update(each)
-            closed.value.update(explicit)
-        if closed.anchor is not None:
-            self._anchors[closed.anchor] = (closed.value, closed.size, closed.height)
-        self._place(event, closed.value, closed.size, closed.height)
-
-    def _alias(self, event: Any) -> None:
-        if event.anchor not in self._anchors:
-            self._refuse(
-                event, f"stands for the anchor {event.anchor[:60]!r}, which is not defined", "define it before"
+    def _part(self, event: Any, depth: int) -> tuple[Any, int, int]:
+        """What begins with this event, inside `depth` collections."""
+        events, anchor = self._yaml.events, event.anchor
+        if type(event) is events.AliasEvent:
+            part = self._alias(event, depth)
+            self._count += part[1]
+        else:
+            if anchor is not None:
+                if anchor in self._anchors:
+                    self._refuse(event, f"defines the anchor {anchor[:60]!r} again", "rename it")
+                self._anchors[anchor] = None
+            self._count += 1
+            part = (
+                (self._scalar(event), 1, 0)
+                if type(event) is events.ScalarEvent
+                else self._collection(event, depth, mapping=type(event) is events.MappingStartEvent)
             )
-        target = self._anchors[event.anchor]
-        if target is None:
-            self._refuse(event, f"stands for {event.anchor[:60]!r}, which contains it", "write the value out")
-        value, size, height = target
-        if len(self._open) + height > MOST_DEPTH:
-            self._refuse(event, f"is nested deeper than {MOST_DEPTH} levels", "flatten it")
-        self._add(event, value, size, height)
-
-    def _add(self, event: Any, value: Any, size: int, height: int) -> None:
-        """A value that is complete: a scalar or what an alias stands for."""
-        if event.anchor is not None and type(event) is not self._yaml.events.AliasEvent:
-            self._define(event, (value, size, height))
-        self._count += size
+            if anchor is not None:
+                self._anchors[anchor] = part
         if self._count > MOST_VALUES:
             self._refuse(event, f"is value {MOST_VALUES + 1} of the document", "aliases count as their expansions")
-        self._place(event, value, size, height)
+        return part
 
-    def _place(self, event: Any, value: Any, size: int, height: int) -> None:
-        """`value` as the next of the collection that holds it."""
-        if not self._open:
-            self._value = None if value is _MERGE else value
-            return
-        outer = self._open[-1]
-        outer.size += size
-        if height >= outer.height:
-            outer.height = height + 1
-        if isinstance(outer.value, list):
-            outer.value.append("<<" if value is _MERGE else value)
-        elif outer.key is _NO_KEY:
-            self._key(event, outer, value)
-        elif outer.key is _MERGE:
-            each = value if isinstance(value, list) else [value]
-            if not all(isinstance(one, dict) for one in each):
-                self._refuse(event, "is merged by << but is not a mapping", "give a mapping, or a list of mappings")
-            outer.merged += each
-            outer.key = _NO_KEY
-        else:
-            outer.value[outer.key] = "<<" if value is _MERGE else value
-            outer.key = _NO_KEY
+    def _alias(self, event: Any, depth: int) -> tuple[Any, int, int]:
+        name = f"{event.anchor[:60]!r}"
+        if event.anchor not in self._anchors:
+            self._refuse(event, f"stands for the anchor {name}, which is not defined", "define it before")
+        if (target := self._anchors[event.anchor]) is None:
+            self._refuse(event, f"stands for {name}, which contains it", "write the value out")
+        if depth + target[2] > MOST_DEPTH:
+            self._refuse(event, f"is nested deeper than {MOST_DEPTH} levels", "flatten it")
+        return target
 
-    def _key(self, event: Any, outer: _Open, key: Any) -> None:
+    def _collection(self, event: Any, depth: int, *, mapping: bool) -> tuple[Any, int, int]:
+        if event.tag not in (None, "!", f"{_TAGS}{'map' if mapping else 'seq'}"):
+            self._refuse(event, f"has the tag {event.tag[:60]!r}, which is not supported", "remove the tag")
+        if depth >= MOST_DEPTH:
+            self._refuse(event, f"is nested deeper than {MOST_DEPTH} levels", "flatten it")
+        end = self._yaml.events.MappingEndEvent if mapping else self._yaml.events.SequenceEndEvent
+        items: list[Any] = []
+        explicit: dict[Any, Any] = {}
+        merged: list[dict[Any, Any]] = []
+        texts: set[str] = set()
+        size, height = 1, 0
+        while type(item := self._next()) is not end:
+            key = None
+            if mapping:
+                key, inner, _ = self._part(item, depth + 1)
+                self._check_key(item, key, texts, explicit)
+                size += inner
+                item = self._next()
+            value, inner, deep = self._part(item, depth + 1)
+            size, height = size + inner, max(height, deep)
+            if key is _MERGE:
+                mappings = value if isinstance(value, list) else [value]
+                if not all(isinstance(each, dict) for each in mappings):
+                    self._refuse(item, "is merged by << but is not a mapping", "give a mapping, or a list of mappings")
+                merged += mappings
+                continue
+            value = "<<" if value is _MERGE else value
+            if mapping:
+                explicit[key] = value
+            else:
+                items.append(value)
+        if merged:  # the first that has a key decides, behind what is written out
+            content: dict[Any, Any] = {}
+            for each in reversed(merged):
+                content.update(each)
+            explicit = content | explicit
+        return explicit if mapping else items, size, height + 1
+
+    def _check_key(self, event: Any, key: Any, texts: set[str], known: dict[Any, Any]) -> None:
+        """Adds the key, as it is written, to the texts; a key may be equal to another that is written otherwise."""
         if isinstance(key, list | dict):
             self._refuse(event, "a key is a collection", "write a text or a number as the key")
         text = getattr(event, "value", None) or str(key)
-        if text in outer.texts or key in outer.value:
+        if text in texts or key in known:
             self._refuse(event, f"key {text[:60]} occurs twice", "remove one")
-        outer.texts.add(text)
-        outer.key = key
-
-    def _define(self, event: Any, target: tuple[Any, int, int] | None) -> None:
-        if event.anchor in self._anchors:
-            self._refuse(event, f"defines the anchor {event.anchor[:60]!r} again", "rename it")
-        self._anchors[event.anchor] = target
+        texts.add(text)
 
     def _scalar(self, event: Any) -> Any:
-        text: str = event.value
-        tag = event.tag
+        text, tag = event.value, event.tag
         if tag is None or tag == "!":
             if not event.implicit[0] or len(text) > _LONGEST_NUMBER:
                 return text
             if _DECIMAL.fullmatch(text):  # most of a platform's numbers
                 return float(text)
-            resolvers = self._resolvers.get(text[:1], ())
-            tag = next((tag for tag, pattern in resolvers if pattern.match(text)), _TAGS + "str")
+            resolvers = self._loader.yaml_implicit_resolvers.get(text[:1], ())
+            tag = next((tag for tag, pattern in resolvers if pattern.match(text)), f"{_TAGS}str")
         kind = tag.removeprefix(_TAGS)
-        try:
-            return _CORE_TYPES[kind](text)
-        except KeyError:
+        if kind in ("str", "merge"):
+            return text if kind == "str" else _MERGE
+        if kind not in _SCALARS:
             if event.tag is None:  # dates and the like
                 return text
             self._refuse(event, f"has the tag {tag[:60]!r}, which is not supported", "remove the tag")
-        except ValueError:
-            name = {"int": "an integer", "float": "a number", "bool": "true or false"}.get(kind, kind)
-            self._refuse(event, f"{text[:60]!r} looks like {name} but is not", "correct it, or put it in quotes")
+        try:
+            if len(text) > _LONGEST_NUMBER or (kind == "null" and text.lower() not in ("", "~", "null")):
+                raise ValueError
+            return getattr(self._loader, f"construct_yaml_{kind}")(self._yaml.ScalarNode(tag, text))
+        except (ValueError, LookupError):
+            self._refuse(
+                event, f"{text[:60]!r} looks like {_SCALARS[kind]} but is not", "correct it, or put it in quotes"
+            )
 
     def _refuse(self, event: Any, problem: str, remedy: str) -> Never:
         mark = event.start_mark
         raise InputError(f"{self._origin}:{mark.line + 1}:{mark.column + 1}: {problem}; {remedy}")
 
 
-def _null(text: str) -> None:
-    if text.lower() not in ("", "~", "null"):
-        raise ValueError
+# ---- of files that were refused, which are parsed once more ----------------------------------------------------------
 
 
-def _boolean(text: str) -> bool:
-    try:
-        return _BOOLEANS[text.lower()]
-    except KeyError:
-        raise ValueError from None
+def composed(text: str) -> "yaml.Node | None":
+    """The nodes of a text that `read_yaml` has read, with their positions."""
+    import yaml
+
+    root: yaml.Node | None = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return root
 
 
-def _integer(text: str) -> int:
-    """As YAML 1.1 writes them: 12, 1_000, 0x1F, 0b101, 017, 1:30."""
-    if len(text) > _LONGEST_NUMBER:
-        raise ValueError
-    digits = text.replace("_", "")
-    sign = -1 if digits[:1] == "-" else 1
-    digits = digits.lstrip("+-") if digits[:1] in ("+", "-") else digits
-    if digits.startswith("0b"):
-        return sign * int(digits, 2)
-    if digits.startswith("0x"):
-        return sign * int(digits, 16)
-    if ":" in digits:
-        return sign * int(_sexagesimal(digits, int))
-    return sign * int(digits, 8 if digits[:1] == "0" and digits != "0" else 10)
+def line_in(path: Steps, root: "yaml.Node") -> int:
+    """The line, from 1, of the key (or element) that `path` leads to, or of the deepest part of it that is there."""
+    import yaml
+
+    node, line = root, root.start_mark.line
+    for step in path:
+        if isinstance(node, yaml.MappingNode):
+            entries = [(key, value) for key, value in node.value if key.value == str(step)]
+            if not entries:
+                break
+            line, node = entries[-1][0].start_mark.line, entries[-1][1]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+            node = node.value[step]
+            line = node.start_mark.line
+        else:
+            break
+    return int(line) + 1
 
 
-def _real(text: str) -> float:
-    if len(text) > _LONGEST_NUMBER:
-        raise ValueError
-    digits = text.replace("_", "").lower()
-    sign = -1.0 if digits[:1] == "-" else 1.0
-    digits = digits[1:] if digits[:1] in ("+", "-") else digits
-    if digits == ".inf":
-        return sign * float("inf")
-    if digits == ".nan":
-        return float("nan")
-    return sign * (float(_sexagesimal(digits, float)) if ":" in digits else float(digits))
+def spoken(path: Steps) -> str:
+    """nodes.list[3].name, or "the file" where the path is empty."""
+    words = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return words.removeprefix(".") or "the file"
 
 
-def _sexagesimal(digits: str, kind: Any) -> Any:
-    total = kind(0)
-    for part in digits.split(":"):
-        total = total * 60 + kind(part)
-    return total
+def shown(value: object) -> str:
+    """A value as a message quotes it."""
+    if isinstance(value, str):
+        try:
+            return f"{float(value)!r}"  # YAML 1.1 reads 1e6, for want of a dot and a sign, as a text
+        except ValueError:
+            pass
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-_CORE_TYPES: dict[str, Any] = {
-    "str": str,
-    "null": _null,
-    "bool": _boolean,
-    "int": _integer,
-    "float": _real,
-    "merge": lambda _text: _MERGE,
-}
+def guess(word: str, known: Sequence[str]) -> str:
+    """ " (did you mean nodes?)", where one of the names is near."""
+    near = get_close_matches(word, known, n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def fields_at(model: Any, path: Steps) -> list[str]:
+    """The names of the fields of the value that `path` leads to in a document of this Pydantic model."""
+    for step in path:
+        if isinstance(step, str) and model is not None:  # an element of a list has the model of the list's annotation
+            field = model.model_fields.get(step)
+            model = None if field is None else _model_in(field.annotation)
+    return [] if model is None else list(model.model_fields)
+
+
+def _model_in(annotation: Any) -> Any:
+    """The model class inside `X | None`, `tuple[X, ...]`, `Annotated[X, ...]`; None where there is none."""
+    if isinstance(annotation, type) and not get_args(annotation):
+        return annotation if hasattr(annotation, "model_fields") else None
+    if get_origin(annotation) in (tuple, Union, types.UnionType, Annotated):
+        return next((model for part in get_args(annotation) if (model := _model_in(part)) is not None), None)
+    return None

@@ -1,20 +1,31 @@
-"""Files written whole: under a temporary name, on the disk, then renamed; streams are written through instead."""
+"""Files written whole: under a temporary name, on the disk, then renamed; streams are written through instead.
+
+Whoever makes a temporary holds a lock on it, and removes it at the end. A process that is killed removes nothing: what
+it left is removed by the next one that makes a temporary in the same folder, since nobody holds its lock any more.
+"""
 
 import contextlib
 import errno
+import fcntl
 import os
 import stat
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import IO
 
-from lepaute.errors import InputError, LepauteError
-from lepaute.kit.scratch import scratch_file
+from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 
 MOST_LINKS = 40
 #: What goes wrong while content is written because of the place, and not of the writer.
 _OF_THE_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
+#: Around the random part of the name of a temporary.
+PREFIX, SUFFIX = ".lepaute-", ".tmp"
+#: A moment passes between the making of a temporary and its lock.
+_YOUNG_S = 60.0
 
 
 @contextmanager
@@ -151,3 +162,104 @@ def not_written(path: object, problem: OSError, remedy: str = "choose another fo
     """The line about a file or folder that cannot be written: a full disk has its own remedy besides."""
     room = "make room on its disk, or " if problem.errno in (errno.ENOSPC, errno.EDQUOT) else ""
     return f"{path}: cannot be written ({problem.strerror or problem}); {room}{remedy}"
+
+
+# ---- temporaries beside what they are to become ----------------------------------------------------------------------
+
+
+@contextmanager
+def scratch_file(folder: Path) -> Iterator[Path]:
+    """An empty file, under a name that nobody can foresee, with the permissions that open() would give.
+
+    Removed at the end of the block, unless it has another name by then. Raises OSError where it cannot be made.
+    """
+    path = _new_name(folder)
+    # Not of tempfile: its files have mode 0600, and what open() would give follows from the umask and the folder.
+    with _held(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666), path):
+        yield path
+
+
+@contextmanager
+def scratch_folder(folder: Path) -> Iterator[Path]:
+    """An empty folder likewise, removed with all that is in it."""
+    path = _new_name(folder)
+    path.mkdir()
+    with _held(os.open(path, os.O_RDONLY | os.O_DIRECTORY), path):
+        yield path
+
+
+def remove_abandoned(folder: Path, *, young_s: float = _YOUNG_S) -> None:
+    """Removes what processes that were killed left in a folder; nothing that was made less than young_s ago.
+
+    Where the file system has no locks, nothing is removed.
+    """
+    for path in folder.glob(f"{PREFIX}*{SUFFIX}"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.lstat().st_mtime < young_s:
+                continue
+            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                abandoned = lock_if_any(handle)
+            finally:
+                os.close(handle)
+            if abandoned:
+                _remove(path)
+
+
+@cache
+def _tidy_once(folder: Path) -> None:
+    """A folder may have many files, and a process may write many into it."""
+    remove_abandoned(folder)
+
+
+def _new_name(folder: Path) -> Path:
+    _tidy_once(folder)
+    return folder / f"{PREFIX}{os.urandom(12).hex()}{SUFFIX}"
+
+
+@contextmanager
+def _held(handle: int, path: Path) -> Iterator[None]:
+    try:
+        lock_if_any(handle)
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            _remove(path)
+        os.close(handle)
+
+
+def _remove(path: Path) -> None:
+    if stat.S_ISDIR(path.lstat().st_mode):
+        import shutil
+
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink()
+
+
+# ---- a lock on an open file, which ends with the process that holds it -----------------------------------------------
+
+
+def hold_lock(file: int | IO[str], place: object, remedy: str, *, wait: bool = False) -> bool:
+    """Takes the lock of a file, which goes when the file is closed; False where another process has it.
+
+    place : what messages call the file or its folder;  remedy: what to do where it can have no lock
+    wait  : until nobody has it
+    Raises EnvironmentProblem where its file system has no locks: that is not the same as one that is held.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    except OSError as problem:
+        raise EnvironmentProblem(
+            f"{place}: its file system has no locks ({problem.strerror}), which keep others out; {remedy}"
+        ) from None
+    return True
+
+
+def lock_if_any(file: int | IO[str], *, wait: bool = False) -> bool:
+    """As hold_lock, for what is done without a lock where the file system has none: False there too."""
+    with contextlib.suppress(EnvironmentProblem):
+        return hold_lock(file, "", "", wait=wait)
+    return False

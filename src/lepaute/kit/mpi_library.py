@@ -1,9 +1,11 @@
-"""The MPI libraries of this machine: how each is found, and what compiles and starts its programs.
+"""The MPI libraries of this machine: how each is found, what compiles and starts its programs, how it selects.
 
 A library is identified by its compiler wrapper, which alone determines the mpi.h that programs are compiled with.
 """
 
+import contextlib
 import functools
+import json
 import os
 import re
 import shutil
@@ -11,10 +13,10 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import run_command
-from lepaute.kit.environment_module import environment_of_module
 from lepaute.kit.mpi_launcher import (
     INTEL_MPI,
     LAUNCHER_NAMES,
@@ -59,6 +61,19 @@ _PLACES = (
     "/opt/*/mpi/*",
 )
 _PREFIX_VARIABLES = ("MPI_HOME", "MPI_ROOT", "I_MPI_ROOT")
+_MARK = "lepaute-environment"
+#: Run by a login shell, where the command `module` is defined.
+_LOAD_MODULE = f"""
+type module >/dev/null 2>&1 || {{ echo 'E: a login shell (bash -l) has no module command' >&2; exit 1; }}
+mark() {{ printf '\\0{_MARK}\\0'; }}
+mark; env -0; mark
+module load "$1" >&2 || exit 1
+env -0
+"""
+_OF_THE_SHELL = ("_", "SHLVL", "PWD", "OLDPWD")
+#: The selection of algorithms in MPICH's shared object: JSON text, from the brace on to the byte 0 at its end.
+_TREE = re.compile(rb'\{"collective=[^\x00]{1,1000000}(?=\x00)')
+_MPICH_FILES = ("libmpich.so", "libmpi.so")
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,3 +327,62 @@ def _environment_of(folder: Path) -> tuple[tuple[str, str], ...]:
     if (folder / "impi_info").is_file():
         variables["I_MPI_ROOT"] = str(prefix)
     return tuple(sorted(variables.items()))
+
+
+def environment_of_module(module: str) -> dict[str, str]:
+    """The variables to set in this process's environment for what an environment module brings.
+
+    What the module puts before a list of folders is put before that of this process, which may be another one.
+    Raises InputError for what cannot be a module's name, EnvironmentProblem where there is no module command or the
+    module cannot be loaded.
+    """
+    if not module or module.startswith("-"):
+        raise InputError(f"{module!r} is not the name of an environment module")
+    words = ["bash", "-l", "-c", _LOAD_MODULE, "bash", module]
+    done = run_command(words, what=f"module load {module}", timeout_s=_LIMIT_S)
+    before, after = (
+        {
+            name: value
+            for name, equals, value in (entry.partition("=") for entry in part.split("\0"))
+            if equals and name.isidentifier()
+        }
+        for part in done.stdout.split(f"\0{_MARK}\0")[1:]
+    )
+    changes = {}
+    for name, value in after.items():
+        old = before.get(name, "")
+        if name not in _OF_THE_SHELL and (name not in before or value != old):
+            continues = old and name in os.environ and value.endswith(os.pathsep + old)
+            changes[name] = value.removesuffix(old) + os.environ[name] if continues else value
+    return changes
+
+
+# ---- how MPICH selects its algorithms --------------------------------------------------------------------------------
+
+
+def default_tree(library: MpiLibrary) -> dict[str, Any]:
+    """The tree by which an MPICH selects the algorithm of each operation; its devices have further ones for a few.
+
+    MPICH is compiled with its default selection as JSON text (maint/tuning/coll/mpir/generic.json of its sources),
+    which its shared object holds. A file of its own (MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE) takes the place of the
+    whole tree. Raises EnvironmentProblem where the library does not hold one.
+    """
+    words, variables = [str(library.mpicc), "-show"], dict(library.environment)
+    done = run_command(words, what=str(library.mpicc), timeout_s=_LIMIT_S, environment=variables)
+    folders = [word[2:] for word in done.stdout.split() if word.startswith("-L")]
+    places = [
+        Path(folder, name) for folder in [*folders, str(library.mpicc.parent.parent / "lib")] for name in _MPICH_FILES
+    ]
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
+        raise EnvironmentProblem(
+            f"{library.mpicc}: found no {' or '.join(_MPICH_FILES)} in {', '.join(folders) or 'no folder'}"
+        )
+    trees: list[dict[str, Any]] = []
+    for match in _TREE.finditer(path.read_bytes()):
+        with contextlib.suppress(ValueError):
+            trees.append(json.loads(match[0]))
+    tree = max(trees, key=len, default={})
+    if "MPIR_" not in json.dumps(tree):
+        raise EnvironmentProblem(f"{path}: holds no selection of algorithms; its MPICH is older than 3.4 or another's")
+    return tree

@@ -1,6 +1,8 @@
-"""Sets of nodes as people write them, node[1-32]; ClusterShell reads them."""
+"""Sets of nodes as people write them, node[1-32]; ClusterShell reads them. Names from untrusted files: `folded`."""
 
 import re
+from collections import defaultdict
+from collections.abc import Iterable
 from math import prod
 
 from lepaute.errors import InputError, LepauteError
@@ -19,6 +21,8 @@ _NODE_SET = re.compile(rf"(?:{_NAMES}|{_GROUP})(?:[,!&^](?:{_NAMES}|{_GROUP}))*"
 _MOST_CHARACTERS = 10_000
 #: Nodes of the groups in the file that ClusterShell's packages install, compute and gpu among them.
 _OF_AN_EXAMPLE = re.compile(r"example[0-9]+")
+#: The last number of a name, with what is before and after it; a longer one is a name, not a number to count by.
+_NUMBERED = re.compile(r"(.*?)([0-9]{1,9})([^0-9]*)", re.DOTALL)
 
 
 def parse_node_set(text: str) -> tuple[str, ...]:
@@ -81,3 +85,28 @@ def _range_bound(ranges: str) -> int:
         ends = re.fullmatch(r"(\d+)-(\d+)(?:/\d+)?", item)
         total += max(int(ends[2][:12]) - int(ends[1][:12]) + 1, 1) if ends else 1
     return total
+
+
+def folded(names: Iterable[str]) -> str:
+    """The names as one node set, in the notation of ClusterShell; sorted, each once; empty for none.
+
+    Not ClusterShell's: names in untrusted archives may be anything, and this folds without parsing sets.
+    """
+    numbered: dict[tuple[str, str, int], set[int]] = defaultdict(set)
+    sets = []
+    for name in sorted(set(names)):
+        if (match := _NUMBERED.fullmatch(name)) is None:
+            sets.append((name, name))
+            continue
+        before, digits, after = match.groups()
+        # Numbers with leading zeros only fold with those of their own width.
+        numbered[before, after, len(digits) if digits.startswith("0") else 0].add(int(digits))
+    for (before, after, width), numbers in sorted(numbered.items()):
+        firsts = sorted(number for number in numbers if number - 1 not in numbers)
+        lasts = sorted(number for number in numbers if number + 1 not in numbers)
+        ranges = [
+            f"{a:0{width}}" if a == b else f"{a:0{width}}-{b:0{width}}" for a, b in zip(firsts, lasts, strict=True)
+        ]
+        inner = ",".join(ranges)
+        sets.append((before, f"{before}[{inner}]{after}" if len(numbers) > 1 else f"{before}{inner}{after}"))
+    return ",".join(text for _, text in sorted(sets))

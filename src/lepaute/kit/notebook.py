@@ -1,5 +1,6 @@
-"""How values show themselves in Python: `Hpl(n=1000, p=2)` in a line, and small tables of HTML in a notebook."""
+"""How values show themselves: `Hpl(n=1000, p=2)` in a line, small tables of HTML in a notebook, axes of pictures."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from html import escape
@@ -18,27 +19,45 @@ def changed_fields(value: Any) -> str:
 
 def facts_html(title: str, facts: Iterable[tuple[str, object]], notes: Sequence[str] = ()) -> str:
     """A title, a row for each fact that is not None or empty, and notes below; all of it text."""
+    left = 'style="text-align:left"'
     rows = "".join(
-        f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(str(fact))}</td></tr>'
+        f"<tr><th {left}>{escape(name)}</th><td {left}>{escape(str(fact))}</td></tr>"
         for name, fact in facts
         if fact not in (None, "")
     )
-    below = "".join(f"<li>{escape(note)}</li>" for note in notes)
-    return f"<div><b>{escape(title)}</b><table>{rows}</table>{f'<ul>{below}</ul>' if below else ''}</div>"
+    return _html(title, rows, notes)
 
 
 def table_html(title: str, header: Sequence[str], rows: Iterable[Sequence[object]], notes: Sequence[str] = ()) -> str:
     """A title, a table with a header, and notes below; all of it text, real numbers with four digits."""
     head = "".join(f"<th>{escape(name)}</th>" for name in header)
     body = "".join(f"<tr>{''.join(f'<td>{_cell(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return _html(title, f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>", notes)
+
+
+def _html(title: str, table: str, notes: Sequence[str]) -> str:
     below = "".join(f"<li>{escape(note)}</li>" for note in notes)
-    return (
-        f"<div><b>{escape(title)}</b><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        f"{f'<ul>{below}</ul>' if below else ''}</div>"
-    )
+    return f"<div><b>{escape(title)}</b><table>{table}</table>{f'<ul>{below}</ul>' if below else ''}</div>"
 
 
 def _cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"
     return "" if value is None else escape(str(value))
+
+
+def plain_decades(axis: Any, ends: tuple[float, float]) -> None:
+    """Ticks of a logarithmic axis that are numbers, not powers: evenly spaced on an axis of less than half a decade.
+
+    ends: of the values that it shows, above 0
+    """
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+    decades = math.log10(ends[1] / ends[0])
+    if decades < 0.4:
+        axis.set_major_locator(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]))
+    else:
+        steps = (1.0,) if decades > 4.0 else (1.0, 2.0, 5.0) if decades > 0.9 else (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+        axis.set_major_locator(LogLocator(subs=steps))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())

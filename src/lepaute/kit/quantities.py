@@ -1,7 +1,11 @@
-"""Quantities as people type them: 500k, 64Ki, 8x8, 0,5-7."""
+"""Quantities as people type them, 500k, 64Ki, 8x8, 0,5-7, and as data sheets have them, 45G flop/s, 100Gb, 1.5us, 2:1.
+
+Every function takes the text and the quantity's name for messages, and raises InputError for anything else.
+"""
 
 import math
 import re
+from typing import Never
 
 from lepaute.errors import InputError
 
@@ -12,48 +16,43 @@ MOST = 2**63 - 1
 DECIMAL = {"k": 10**3, "M": 10**6, "G": 10**9}
 BINARY = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
 
-_SIZE = r"[0-9]{1,18}(?:[kmgKMG][iI]?)?"
-_COUNT = r"[0-9]{1,18}"
-_RANGE = r"\s*([0-9]{1,18})\s*(?:-\s*([0-9]{1,18})\s*)?"
-_FIELD = r"[A-Za-z0-9_:.\[\]-]{1,200}"
-_SPAN = r"\s*([0-9]{1,18})(?:[-:]([0-9]{1,18}))?\s*"
+_PREFIX = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+_POWERS_OF_1024 = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SECONDS = {"d": 86400.0, "h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+_SECONDS |= {"µs": 1e-6, "μs": 1e-6}  # two characters that look alike
+_DIGITS = "([0-9]{1,18})"
+_NUMBER = r"([0-9]{1,15}(?:\.[0-9]{0,15})?) ?"
+_REAL = r"([0-9]{1,15}(?:\.[0-9]{0,15})?(?:[eE][+-]?[0-9]{1,2})?) ?"
 
 
 def whole_of(text: str, name: str, low: int | None = None, high: int | None = None) -> int:
-    """A whole number with an optional suffix: k, M or G (powers of ten), Ki, Mi or Gi (powers of 1024).
-
-    name: of the quantity, for messages; low, high: bounds, both allowed
-    Raises InputError for anything else.
-    """
+    """A whole number, low to high, with an optional suffix: k, M or G (powers of ten), Ki, Mi or Gi (of 1024)."""
     suffixes = {suffix.lower(): factor for suffix, factor in (DECIMAL | BINARY).items()}
     return _bounded(_scaled(text, suffixes), text, name, "a whole number such as 20000 or 20k", low, high)
 
 
 def count_of(text: str, name: str, low: int = 0, high: int = MOST) -> int:
-    """A whole number as files have it: digits of ASCII, without sign and suffix; raises InputError for anything else.
-
-    name: of the quantity, for messages; low, high: bounds, both allowed
-    """
-    if not re.fullmatch(_COUNT, text):
-        raise InputError(f"{name} is {text[:80]!r}; it must be a whole number, in digits, of at most {high}")
+    """A whole number, low to high, as files have it: digits of ASCII, without sign and suffix."""
+    _match(_DIGITS, text, name, f"a whole number, in digits, of at most {high}")
     return _bounded(int(text), text, name, "a whole number", low, high)
 
 
 def size_of(text: str, name: str) -> int:
-    """A size above 0 with an optional suffix: K or Ki, M or Mi, G or Gi, all powers of 1024; raises InputError."""
+    """A size above 0 with an optional suffix: K or Ki, M or Mi, G or Gi, all powers of 1024."""
     suffixes = {form: factor for suffix, factor in BINARY.items() for form in (suffix.lower(), suffix[0].lower())}
-    size = _scaled(text, suffixes) if re.fullmatch(_SIZE, text) else math.nan
-    return _bounded(size, text, name, "a size in bytes such as 4096, 64K, 1M or 1G", 1, None)
+    expected = "a size in bytes such as 4096, 64K, 1M or 1G"
+    _match(_DIGITS + "(?:[kmgKMG][iI]?)?", text, name, expected)
+    return _bounded(_scaled(text, suffixes), text, name, expected, 1, None)
 
 
 def grid_of(text: str) -> tuple[int, int]:
-    """(p, q) of PxQ, each with an optional suffix; raises InputError for anything else."""
+    """(p, q) of PxQ, each with an optional suffix."""
     p, q = product_of(text, "grid", "P x Q such as 8x8")
     return p, q
 
 
 def box_of(text: str, name: str) -> tuple[int, int, int]:
-    """(x, y, z) of XxYxZ, each with an optional suffix; raises InputError for anything else."""
+    """(x, y, z) of XxYxZ, each with an optional suffix."""
     x, y, z = product_of(text, name, "X x Y x Z such as 4x4x2")
     return x, y, z
 
@@ -62,18 +61,18 @@ def product_of(text: str, name: str, form: str) -> tuple[int, ...]:
     """The numbers of a text such as 8x4; `form` says how many, in words: P x Q such as 8x8."""
     parts = text.lower().split("x")
     if len(parts) != form.count(" x ") + 1 or not all(parts):
-        raise InputError(f"{name} is {text!r}; it must be {form}")
+        _refuse(text, name, form)
     return tuple(whole_of(part, name) for part in parts)
 
 
 def factor_of(text: str, name: str) -> float:
-    """A factor such as 2x, 2 or 0.5; raises InputError for anything else, or one below 0."""
+    """A factor of 0 or more such as 2x, 2 or 0.5."""
     try:
         value = float(text[:-1] if text[-1:].lower() == "x" else text)
     except ValueError:
         value = math.nan
-    if not (math.isfinite(value) and value >= 0.0):
-        raise InputError(f"{name} is {text!r}; it must be a factor of 0 or more such as 2x or 0.5")
+    if not 0.0 <= value < math.inf:
+        _refuse(text, name, "a factor of 0 or more such as 2x or 0.5")
     return value
 
 
@@ -83,45 +82,82 @@ def lag_of(text: str) -> float:
 
 
 def time_of(text: str, name: str) -> float:
-    """Seconds of a time such as 90, 90s, 50us, 20ms, 30min, 2h or 3d; raises InputError for anything else."""
-    match = re.fullmatch(r"(\d{1,15}(?:\.\d{0,15})?) ?(us|ms|s|min|h|d)?", text, re.ASCII)
-    if match is None:
-        raise InputError(f"{name} is {text[:80]!r}; it must be a time such as 90s, 30min, 2h or 3d")
-    return (
-        float(match[1])
-        * {None: 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}[match[2]]
-    )
+    """Seconds of a time such as 90, 90s, 50us, 20ms, 30min, 2h or 3d."""
+    match = _match(_NUMBER + "(us|ms|s|min|h|d)?", text, name, "a time such as 90s, 30min, 2h or 3d")
+    return float(match[1]) * _SECONDS[match[2] or "s"]
+
+
+def seconds_of(text: str, name: str) -> float:
+    """Seconds of a short time such as 1.5us, 900ns or 1.5e-6s."""
+    match = _match(_REAL + "(s|ms|us|µs|μs|ns)", text, name, "a time such as 1.5us or 900ns")
+    return float(match[1]) * _SECONDS[match[2]]
 
 
 def share_of(text: str, name: str) -> float:
-    """The share that a text such as 2% or 0.02 says; raises InputError for anything else."""
-    match = re.fullmatch(r"(\d{1,15}(?:\.\d{0,15})?) ?(%?)", text, re.ASCII)
-    if match is None:
-        raise InputError(f"{name} is {text[:80]!r}; it must be a share such as 2% or 0.02")
+    """The share that a text such as 2% or 0.02 says."""
+    match = _match(_NUMBER + "(%?)", text, name, "a share such as 2% or 0.02")
     return float(match[1]) * (0.01 if match[2] else 1.0)
 
 
+def ratio_of(text: str, name: str) -> tuple[int, int]:
+    """(2, 1) of 2:1, in lowest terms."""
+    match = _match("([1-9][0-9]{0,3}):([1-9][0-9]{0,3})", text, name, "a ratio such as 2:1")
+    down, up = int(match[1]), int(match[2])
+    return down // math.gcd(down, up), up // math.gcd(down, up)
+
+
+def flops_of(text: str, name: str) -> float:
+    """Flop/s of a rate such as 45G, 1.4T, 45GF or 45Gflop/s, from 10^6 to 10^16."""
+    unit = r"(?:[fF]|[fF][lL][oO][pP][sS]?(?:/s)?)?"
+    value = _rate(text, text, name, unit, "operations a second such as 45G or 1.4T")
+    if value < 1e6:
+        raise InputError(
+            f"{name} is {text[:80]!r}, {value:g} operations a second; write {text[:80].strip()}G for Gflop/s"
+        )
+    if value > 1e16:
+        raise InputError(f"{name} is {text[:80]!r}; no core has more than 10^16 operations a second")
+    return value
+
+
+def bandwidth_of(text: str, name: str) -> float:
+    """Bytes a second of 100Gb (bits; also Gb/s, Gbps, Gbit/s) or 12.5GB (bytes; also GB/s)."""
+    expected = "bits or bytes a second such as 100Gb or 12.5GB"
+    bits = re.fullmatch(r"(.*?)(?:b|bps|bits?|b/s|bits?/s)", text)
+    if bits and not text.endswith(("B", "B/s", "Bps")):
+        return _rate(bits[1], text, name, "", expected) / 8.0
+    return _rate(text, text, name, "(?:B|B/s|Bps)", expected)
+
+
+def memory_of(text: str, name: str) -> int:
+    """Bytes, from 1 MiB on, of a memory such as 192G, 192GB, 192GiB or 1.5T: powers of 1024, as memory is sold."""
+    expected = "a size such as 192G or 1.5T"
+    match = _match(_REAL + "(?:([kKmMgGtT])i?)?B?", text, name, expected)
+    value = float(match[1]) * _POWERS_OF_1024[(match[2] or "").upper()]
+    if value <= 0.0:
+        _refuse(text, name, expected)
+    if value < 1 << 20:
+        raise InputError(f"{name} is {text[:80]!r}, {value:g} bytes; write it with its unit, such as 192G")
+    return int(value)
+
+
 def settings_of(texts: list[str]) -> dict[str, str]:
-    """FIELD=VALUE texts by field; raises InputError for a text without a value."""
+    """FIELD=VALUE texts by field."""
     settings = {}
     for text in texts:
         field, separator, value = text.partition("=")
-        if not separator or not re.fullmatch(_FIELD, field):
+        if not separator or not re.fullmatch(r"[A-Za-z0-9_:.\[\]-]{1,200}", field):
             raise InputError(f"--set {text[:80]!r}: write FIELD=VALUE, such as network.flow_factor=scale")
         settings[field] = value
     return settings
 
 
 def ranges_of(text: str, name: str) -> list[range]:
-    """The ranges of a list such as 0,5-7, as they are written; raises InputError for anything else.
-
-    A range goes up, and all together have at most MOST_NUMBERS numbers.
-    """
+    """The ranges, each going up, of a list such as 0,5-7, as they are written; at most MOST_NUMBERS numbers in all."""
     ranges = []
     for item in text.split(","):
-        match = re.fullmatch(_RANGE, item)
+        match = re.fullmatch(rf"\s*{_DIGITS}\s*(?:-\s*{_DIGITS}\s*)?", item)
         if match is None:
-            raise InputError(f"{name} is {text[:80]!r}; it must be a list of whole numbers and ranges such as 0,5-7")
+            _refuse(text, name, "a list of whole numbers and ranges such as 0,5-7")
         low, high = int(match[1]), int(match[2] or match[1])
         if high < low:
             raise InputError(f"{name} is {text[:80]!r}; a range must increase, such as {high}-{low}")
@@ -132,39 +168,54 @@ def ranges_of(text: str, name: str) -> list[range]:
 
 
 def numbers_of(text: str, name: str) -> tuple[int, ...]:
-    """The whole numbers of a list such as 0,5-7, each once, increasing; raises InputError for anything else."""
+    """The whole numbers of a list such as 0,5-7, each once, increasing."""
     return tuple(sorted({number for each in ranges_of(text, name) for number in each}))
 
 
 def span_of(text: str, name: str) -> tuple[int, int]:
-    """(10, 12) of 10-12 or 10:12, (10, 10) of 10; raises InputError for anything else."""
-    match = re.fullmatch(_SPAN, text)
-    if match is None or int(match[2] or match[1]) < int(match[1]):
-        raise InputError(f"{name} is {text[:80]!r}; it must be a step, or the first and the last such as 10-12")
-    return int(match[1]), int(match[2] or match[1])
+    """(10, 12) of 10-12 or 10:12, (10, 10) of 10."""
+    expected = "a step, or the first and the last such as 10-12"
+    match = _match(rf"\s*{_DIGITS}(?:[-:]{_DIGITS})?\s*", text, name, expected)
+    first, last = int(match[1]), int(match[2] or match[1])
+    if last < first:
+        _refuse(text, name, expected)
+    return first, last
+
+
+def _match(pattern: str, text: str, name: str, expected: str) -> re.Match[str]:
+    match = re.fullmatch(pattern, text)
+    return _refuse(text, name, expected) if match is None else match
+
+
+def _refuse(text: str, name: str, expected: str) -> Never:
+    raise InputError(f"{name} is {text[:80]!r}; it must be {expected}")
+
+
+def _rate(number: str, text: str, name: str, unit: str, expected: str) -> float:
+    match = re.fullmatch(_REAL + "([kKMGTP]?)" + unit, number)
+    value = float(match[1]) * _PREFIX[match[2]] if match else 0.0
+    return value if value > 0.0 else _refuse(text, name, expected)
 
 
 def _scaled(text: str, suffixes: dict[str, int]) -> float:
     """The number times what its suffix stands for; NaN where it is none."""
     suffix = next((end for end in (text[-2:].lower(), text[-1:].lower()) if end in suffixes), "")
     digits, factor = text[: len(text) - len(suffix)], suffixes.get(suffix, 1)
-    try:
-        return int(digits) * factor
-    except ValueError:
-        pass
-    try:
-        return float(digits) * factor
-    except ValueError:
-        return math.nan
+    for convert in (int, float):
+        try:
+            return convert(digits) * factor
+        except ValueError:
+            pass
+    return math.nan
 
 
-def _bounded(value: float, text: str, name: str, kind: str, low: int | None, high: int | None) -> int:
+def _bounded(value: float, text: str, name: str, expected: str, low: int | None, high: int | None) -> int:
     if isinstance(value, float) and not value.is_integer():  # neither are NaN and infinity
-        raise InputError(f"{name} is {text[:80]!r}; it must be {kind}")
+        _refuse(text, name, expected)
     low, high = -MOST if low is None else low, MOST if high is None else high
     if not low <= value <= high:
         if -low == high == MOST:
             raise InputError(f"{name} is {text[:80]!r}; it does not fit in 64 bits")
         bounds = f"{low} or more" if high == MOST else f"{high} or less" if low == -MOST else f"{low} to {high}"
-        raise InputError(f"{name} is {text[:80]!r}; it must be {bounds}")
+        _refuse(text, name, bounds)
     return int(value)

@@ -1,11 +1,28 @@
-"""Numbers as people read them: durations, sizes, shares."""
+"""Text for people: durations, sizes and shares as numbers, the order of names, messages that are alike."""
 
 import math
+import re
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+#: Units without a prefix of their own that get one.
+_SCALED = frozenset({"W", "J", "cells/s"})
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z")
+_LEVEL = re.compile(r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)\s*(?:([kKmMgGtT])(i?))?[bB]?\s*")
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
+#: Names that are listed behind a message that stands for others.
+MOST_NAMED = 6
 
 
 def counted(count: int, noun: str) -> str:
     """1 job, 3 jobs: of nouns that take an s."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def ranks_text(ranks: int) -> str:
+    """1 rank, 2 ranks."""
+    return counted(ranks, "rank")
 
 
 def seconds(value_s: float) -> str:
@@ -24,6 +41,34 @@ def time_unit(value_s: float, least: float = 1.0) -> tuple[str, float]:
     return "ns", 1e9
 
 
+def axis_unit(largest_s: float, seconds_from: float = 1.0) -> tuple[str, float]:
+    """Unit of an axis of times that reaches so far, and how many of it make a second."""
+    if largest_s >= seconds_from:
+        return "s", 1.0
+    return ("ms", 1e3) if largest_s >= 0.01 else ("µs", 1e6)
+
+
+def duration(value_s: float) -> str:
+    """About how long something takes, two digits: 8 s, 4.5 min, 2.1 h."""
+    unit, unit_s = ("s", 1.0) if value_s < 90.0 else ("min", 60.0) if value_s < 5400.0 else ("h", 3600.0)
+    return f"{float(f'{value_s / unit_s:.2g}'):g} {unit}"
+
+
+def moment(time_s: float) -> str:
+    """A time since a beginning: 3.25 s, 1 min 42 s, 2 h 0 min 5 s."""
+    if time_s < 100:
+        return f"{time_s:.3g} s"
+    minutes, whole_s = divmod(round(time_s), 60)
+    hours, minutes = divmod(minutes, 60)
+    return (f"{hours} h " if hours else "") + f"{minutes} min {whole_s} s"
+
+
+def quantity(value: float, unit: str) -> str:
+    """A value with four digits and its unit, with the prefix that suits it: 411.8 Gflop/s, 2.604 Pflop/s."""
+    scaled, factor = scaled_unit(unit, value)
+    return f"{four_digits(value * factor)} {scaled}"
+
+
 def scaled_unit(unit: str, value: float) -> tuple[str, float]:
     """`unit` with the prefix that suits the value, and what the value is to be multiplied by.
 
@@ -37,45 +82,12 @@ def scaled_unit(unit: str, value: float) -> tuple[str, float]:
     return f"{ladder[steps - 1]}{base}", 1000.0**-steps
 
 
-#: Units without a prefix of their own that get one.
-_SCALED = frozenset({"W", "J", "cells/s"})
-_PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z")
-
-
-def quantity(value: float, unit: str) -> str:
-    """A value with four digits and its unit, with the prefix that suits it: 411.8 Gflop/s, 2.604 Pflop/s."""
-    scaled, factor = scaled_unit(unit, value)
-    return f"{four_digits(value * factor)} {scaled}"
-
-
-def duration(value_s: float) -> str:
-    """About how long something takes, two digits: 8 s, 4.5 min, 2.1 h."""
-    for limit_s, unit_s, unit in ((90.0, 1.0, "s"), (5400.0, 60.0, "min")):
-        if value_s < limit_s:
-            return f"{float(f'{value_s / unit_s:.2g}'):g} {unit}"
-    return f"{float(f'{value_s / 3600.0:.2g}'):g} h"
-
-
-def moment(time_s: float) -> str:
-    """A time since a beginning: 3.25 s, 1 min 42 s, 2 h 0 min 5 s."""
-    if time_s < 100:
-        return f"{time_s:.3g} s"
-    minutes, rest = divmod(round(time_s), 60)
-    hours, minutes = divmod(minutes, 60)
-    return (f"{hours} h " if hours else "") + f"{minutes} min {rest} s"
-
-
 def size_text(size_bytes: float) -> str:
     """A number of bytes with three digits: 12 B, 1.5 KiB, 64 MiB."""
     for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if abs(size_bytes) >= factor:
             return f"{three_digits(size_bytes / factor)} {unit}"
     return f"{size_bytes:.0f} B"
-
-
-def ranks_text(ranks: int) -> str:
-    """ "1 rank", "2 ranks"."""
-    return f"{ranks} rank{'' if ranks == 1 else 's'}"
 
 
 def percent(share: float) -> str:
@@ -86,13 +98,6 @@ def percent(share: float) -> str:
 def two_digits(value: float) -> str:
     """With two digits; from 100 on, whole."""
     return f"{value:.2g}" if abs(value) < 99.5 else f"{value:.0f}"
-
-
-def axis_unit(largest_s: float, seconds_from: float = 1.0) -> tuple[str, float]:
-    """Unit of an axis of times that reaches so far, and how many of it make a second."""
-    if largest_s >= seconds_from:
-        return "s", 1.0
-    return ("ms", 1e3) if largest_s >= 0.01 else ("µs", 1e6)
 
 
 def three_digits(value: float) -> str:
@@ -106,3 +111,66 @@ def four_digits(value: float) -> str:
         return f"{value:.0f}"
     text = f"{value:.4g}"
     return f"{value:.{3 - math.floor(math.log10(abs(value)))}f}" if "e" in text else text
+
+
+def level_order(levels: Iterable[str]) -> list[str]:
+    """The distinct levels of a factor in their order.
+
+    Numbers and sizes (1e-6, 64KiB, 1M) by their value where all levels are such, else names by the numbers in them.
+    """
+    values: dict[str, float] = {}
+    distinct = sorted(set(levels))
+    for level in distinct:
+        match = _LEVEL.fullmatch(level)
+        if match is None:
+            return sorted(distinct, key=natural_order)
+        number, letter, binary = match.groups()
+        values[level] = float(number) * (1024.0 if binary else 1000.0) ** _POWERS[(letter or "").lower()]
+    return sorted(distinct, key=lambda level: (values[level], level))
+
+
+def natural_order(name: str) -> list[tuple[int, int, str]]:
+    """A key to sort names by, in which the whole numbers in them count as numbers: node-2 before node-10."""
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.findall(r"[0-9]+|[^0-9]+", name)]
+
+
+class Alike(NamedTuple):
+    """Messages of which `text` stands for all.
+
+    number: of all; identical: whether they are; names: those of the others, `text` left out
+    """
+
+    text: str
+    number: int
+    identical: bool
+    names: tuple[str, ...]
+
+    def line(self, of: int) -> str:
+        """The message with its count; of: how many there would be if each case had it."""
+        if self.identical:
+            return self.text if self.number == of else f"{self.text} ({self.number} of {of})"
+        more = ", ..." if len(self.names) > MOST_NAMED else ""
+        named = f", of {', '.join(self.names[:MOST_NAMED])}{more}" if self.names else ""
+        return f"{self.text} (and {self.number - 1} more like it{named})"
+
+
+def one_for_all(texts: Iterable[str], names: Collection[str] = ()) -> list[Alike]:
+    """Groups of texts that are alike, in the order of the first ones.
+
+    Texts are alike where they are the same up to the first colon but for numbers and for words of `names`. The one
+    with the largest first number stands for them.
+    """
+    words = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    of_names = re.compile(rf"\b({words})\b" if names else r"(?!)")
+    alike: dict[str, list[str]] = {}
+    for text in texts:
+        head = text.partition(":")[0]
+        alike.setdefault(_NUMBER.sub("#", of_names.sub("@", head)), []).append(text)
+    groups = []
+    for same in alike.values():
+        chosen = max(same, key=lambda text: float(first[0]) if (first := _NUMBER.search(text)) else 0.0)
+        named = dict.fromkeys(name for text in same for name in of_names.findall(text.partition(":")[0]))
+        in_chosen = of_names.findall(chosen.partition(":")[0])
+        others = tuple(name for name in named if name not in in_chosen)
+        groups.append(Alike(chosen, len(same), len(set(same)) == 1, others))
+    return groups

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from lepaute.errors import EnvironmentProblem, LepauteError
-from lepaute.kit.cache import cache_folder
+from lepaute.kit.builds import cache_folder
 from lepaute.kit.mpi_launcher import LAUNCHER_PACKAGE, find_launcher
 from lepaute.kit.mpi_library import WRAPPER_PACKAGE, find_library, installed_libraries
 from lepaute.kit.temporary import check_room, temporary_folder, temporary_parent

@@ -17,8 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.kit.builds import built_once, digests, sha256_of
-from lepaute.kit.cache import cache_folder, make_cache
+from lepaute.kit.builds import built_once, cache_folder, digests, make_cache, sha256_of
 from lepaute.kit.command import run_command
 from lepaute.measure.toolchain import C_FLAGS, Toolchain, find_program, find_toolchain, probe_source
 

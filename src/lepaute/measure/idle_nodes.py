@@ -18,8 +18,7 @@ from lepaute.archive import Archive
 from lepaute.archive.metadata import COMPLETE
 from lepaute.errors import ArchiveError, EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.documents import read_json, read_text
-from lepaute.kit.files import not_written, write_whole
-from lepaute.kit.locks import hold_lock
+from lepaute.kit.files import hold_lock, not_written, write_whole
 from lepaute.kit.node_sets import check_node_name
 from lepaute.measure.schedulers.types import BatchSystem, WaitingJob
 

@@ -11,8 +11,8 @@ import numpy as np
 from lepaute.design import Design, dgemm_design, p2p_design
 from lepaute.design.columns import DECLARATION
 from lepaute.design.memory import memory_design
-from lepaute.design.provenance import header_of
 from lepaute.design.sizes import Triple
+from lepaute.design.table import header_of
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES
 from lepaute.measure.experiment.ranks import HOSTS, hosts_text, start_of_ranks

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from lepaute.design import Design, content_design, dgemm_design, hpl_step_design, p2p_design, ring_design
-from lepaute.design.hpl_step import DEFAULT_NBS
-from lepaute.design.p2p import DEFAULT_COUNTS
-from lepaute.design.step_options import StepOptions, drawn_step_options
+from lepaute.design.hpl_step import DEFAULT_NBS, StepOptions, drawn_step_options
+from lepaute.design.messages import DEFAULT_COUNTS
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure.layout import Layout
 from lepaute.measure.loads import ALL, ONE, active, loads, places

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.builds import built_once, digests
 from lepaute.kit.command import end_session
+from lepaute.kit.files import scratch_folder
 from lepaute.kit.mpi_launcher import Launcher, find_launcher
 from lepaute.kit.mpi_library import (
     MpiLibrary,
@@ -21,7 +22,6 @@ from lepaute.kit.mpi_library import (
     find_library,
     library_of_launcher,
 )
-from lepaute.kit.scratch import scratch_folder
 from lepaute.kit.temporary import check_room, plain_name, temporary_parent
 from lepaute.measure.hpl_source import HPL_KERNELS, build_hpl, hpl_include_flags
 from lepaute.measure.toolchain import C_FLAGS, find_toolchain, probe_source

@@ -6,10 +6,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from lepaute.errors import InputError, PlatformError
-from lepaute.kit.documents import MOST_BYTES, read_text, read_yaml
+from lepaute.kit.documents import read_text, read_yaml
 from lepaute.kit.numbers import path_of
-from lepaute.platform.schema import Platform
+from lepaute.platform.schema import Platform, platform_text
+from lepaute.platform.values import MOST_NODES
+
+__all__ = [
+    "ALIASES",
+    "SHIPPED_FOLDER",
+    "dump_platform",
+    "load_platform",
+    "override",
+    "parse_platform",
+    "platform_text",
+    "shipped_names",
+    "with_population",
+    "with_values",
+]
 
 SHIPPED_FOLDER = Path(__file__).resolve().parent.parent / "platforms"
 #: Names that stand for a shipped platform.
@@ -29,8 +45,16 @@ def load_platform(name_or_path: "str | Path | Platform") -> Platform:
     """
     if isinstance(name_or_path, Platform):
         return name_or_path
-    path_of(name_or_path, "the platform")
-    path = _find(name_or_path)
+    path, name = path_of(name_or_path, "the platform"), str(name_or_path)
+    if isinstance(name_or_path, str) and os.sep not in name and not name.endswith((".yaml", ".yml")):
+        shipped = SHIPPED_FOLDER / f"{ALIASES.get(name, name)}.yaml"
+        # Not Path.is_file(), which raises for a name that is too long.
+        if os.path.isfile(shipped):  # noqa: PTH113
+            path = shipped
+        elif not os.path.isfile(name):  # noqa: PTH113
+            from lepaute.platform.faults import unknown_name
+
+            raise PlatformError(unknown_name(name, shipped_names()))
     try:
         text = read_text(path, "a platform file")
     except InputError as error:
@@ -48,23 +72,8 @@ def parse_platform(text: str, origin: str = "platform") -> Platform:
 
 
 def dump_platform(platform: Platform, path: "str | Path") -> None:
-    """Writes `platform` to `path`, whole or not at all; reading it back gives an equal platform.
-
-    Raises PlatformError where the file would be too large to be read back.
-    """
-    from lepaute.kit.files import write_whole
-
-    text = platform_text(platform)
-    if len(text.encode()) > MOST_BYTES:
-        raise PlatformError(f"{path}: would have more than the {MOST_BYTES} bytes that are read; take fewer nodes")
-    write_whole(path, text)
-
-
-def platform_text(platform: Platform) -> str:
-    """The YAML form of `platform`."""
-    from lepaute.platform.text import to_yaml
-
-    return to_yaml(platform)
+    """As `Platform.to_yaml`."""
+    platform.to_yaml(path)
 
 
 def override(platform: Platform, settings: Mapping[str, str]) -> Platform:
@@ -83,21 +92,25 @@ def override(platform: Platform, settings: Mapping[str, str]) -> Platform:
 def with_values(platform: Platform, values: Mapping[str, Any]) -> Platform:
     """`platform` with the values of fields replaced by others, such as YAML has them.
 
-    With another nodes.count, tables of single nodes and the topology follow (`resizing`).
+    With another nodes.count, tables of single nodes and the topology follow (`components.resized`).
     Raises InputError for a field that is not there, PlatformError for a value that cannot be.
     """
-    if (nodes := _number_of_nodes(values)) is not None:
-        from lepaute.platform.resizing import resized
+    nodes = values.get("nodes.count")
+    if isinstance(nodes, int) and not isinstance(nodes, bool) and 1 <= nodes <= MOST_NODES:
+        from lepaute.platform.components import resized
 
         platform = resized(platform, nodes, topology=not any(field.startswith("topology") for field in values))
     content = platform.model_dump()
     if platform.population is None and any(field.startswith("population.") for field in values):
-        content["population"] = _shipped_population(platform)
+        from lepaute.platform.population import shipped_population
+
+        # What is shipped for this platform beside its file; it draws nothing yet.
+        shipped = shipped_population(platform.name)
+        content["population"] = shipped and _of_as_many(shipped | {"draw": "none"}, platform)
     for field, value in values.items():
         _replace(content, field, value)
-    return _validated(
-        content, None, f"{platform.name} with {', '.join(f'{f}={str(v)[:80]}' for f, v in values.items())[:300]}"
-    )
+    settings = ", ".join(f"{field}={str(value)[:80]}" for field, value in values.items())
+    return _validated(content, None, f"{platform.name} with {settings[:300]}")
 
 
 def with_population(platform: Platform, population: Mapping[str, Any]) -> Platform:
@@ -110,24 +123,6 @@ def with_population(platform: Platform, population: Mapping[str, Any]) -> Platfo
     return _validated(content, None, platform.name)
 
 
-def _number_of_nodes(values: Mapping[str, Any]) -> int | None:
-    """The number of nodes that is set, where it can be one."""
-    from lepaute.platform.values import MOST_NODES
-
-    value = values.get("nodes.count")
-    return value if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_NODES else None
-
-
-def _shipped_population(platform: Platform) -> dict[str, Any] | None:
-    """What is shipped for this platform beside its file, for a setting of one of its fields; it draws nothing yet."""
-    from lepaute.platform.populations import shipped_population
-
-    content = shipped_population(platform.name)
-    if content is not None:
-        content = _of_as_many(content | {"draw": "none"}, platform)
-    return content
-
-
 def _of_as_many(population: dict[str, Any], platform: Platform) -> dict[str, Any]:
     """A population without what it says of single nodes and CPUs of a platform that has another number of them."""
     counts = {"group_of_node": platform.nodes.count, "scale_of_cpu": platform.nodes.count * platform.nodes.cpus}
@@ -137,8 +132,6 @@ def _of_as_many(population: dict[str, Any], platform: Platform) -> dict[str, Any
 
 def _validated(content: object, text: str | None, origin: str) -> Platform:
     """The platform of plain values that were read from `text` (None: from no file)."""
-    from pydantic import ValidationError
-
     try:
         return Platform.model_validate(content)
     except ValidationError as error:
@@ -164,17 +157,3 @@ def _replace(content: Any, field: str, value: object) -> None:
         if isinstance(inside[key], tuple):
             inside[key] = list(inside[key])
         inside = inside[key]
-
-
-def _find(name_or_path: "str | Path") -> Path:
-    name = str(name_or_path)
-    if isinstance(name_or_path, str) and os.sep not in name and not name.endswith((".yaml", ".yml")):
-        shipped = SHIPPED_FOLDER / f"{ALIASES.get(name, name)}.yaml"
-        # Not Path.is_file(), which raises for a name that is too long.
-        if os.path.isfile(shipped):  # noqa: PTH113
-            return shipped
-        if not os.path.isfile(name):  # noqa: PTH113
-            from lepaute.platform.faults import unknown_name
-
-            raise PlatformError(unknown_name(name, shipped_names()))
-    return Path(name_or_path)

@@ -1,15 +1,37 @@
-"""The duration of compute kernels: piecewise polynomials of the call's parameters, with noise, CPU by CPU."""
+"""The duration of compute kernels: piecewise polynomials of the call's parameters, with noise, CPU by CPU.
 
-from math import isfinite
+And what a model says of one call without drawing anything, and which model a kernel takes that has none of its own.
+"""
+
+from collections.abc import Iterable
+from math import isfinite, prod
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from lepaute.platform.covariance import Covariance, in_order, named
-from lepaute.platform.mixture import Modes
-from lepaute.platform.values import Bounds, Count, NonNegative, Number, Polynomial, Value, fault, known_letters
+from lepaute.platform.values import (
+    Bounds,
+    Count,
+    Covariance,
+    Modes,
+    NonNegative,
+    Number,
+    Polynomial,
+    Value,
+    fault,
+    in_order,
+    known_letters,
+    named,
+    refuse_twice,
+)
 
+#: The dgemm that speeds of cores are compared by: an update of HPL, C (m x n) += A (m x k) B (k x n).
+UPDATE = (4096, 4096, 128)
+#: Variants of a routine that a platform may model apart; one that does not has them cost what the routine costs.
+VARIANTS = {"dgemm_nn": "dgemm", "dtrsm_left": "dtrsm"} | {
+    f"dlaswp0{number}N": f"dlaswp0{number}T" for number in (1, 3, 4, 5, 6)
+}
 #: Shapes of the mean, the simplest first: a constant, one product, a polynomial, pieces.
 MEANS = ("M-0", "M-1", "M-2", "M'")
 #: Kinds of noise, the simplest first: none, a constant standard deviation, a polynomial one, modes.
@@ -20,6 +42,10 @@ FORM = f"^({'|'.join(MEANS)})(-[HS])?/({'|'.join(NOISES)})$"
 
 def _number_or_table(value: object) -> object:
     """Raises the fault of what is neither a number above -1 nor a table of shares with such numbers."""
+
+    def is_number(cell: object) -> bool:
+        return isinstance(cell, int | float) and not isinstance(cell, bool) and isfinite(cell)
+
     rows = value if isinstance(value, list | tuple) else [[1, value]]
     expected = "a number, or a table [[share, increase], ...] is expected"
     if not rows:
@@ -27,7 +53,7 @@ def _number_or_table(value: object) -> object:
     before = 0.0
     for position, row in enumerate(rows):
         at = (position,) if rows is value else ()
-        if not isinstance(row, list | tuple) or len(row) != 2 or not all(_is_number(each) for each in row):
+        if not isinstance(row, list | tuple) or len(row) != 2 or not all(map(is_number, row)):
             raise fault(f"is {str(row if at else value)[:80]}; {expected}", *at)
         share, increase = row
         if not before < share <= 1.0:
@@ -36,10 +62,6 @@ def _number_or_table(value: object) -> object:
             raise fault(f"is {increase:g}; an increase is above -1: at -1 a call would take no time", *at)
         before = share
     return value
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
 #: How much longer a call takes next to computing cores: a number at full load, or rows (share of the other cores of the
@@ -96,33 +118,23 @@ class PerCpu(Value):
     @model_validator(mode="after")
     def _is_a_table(self) -> Self:
         if self.columns[:2] not in {("node", "cpu"), ("node", "socket")} or not self.mean_terms:
-            raise fault(
-                "must begin with node, cpu (or node, socket), followed by the terms of the mean",
-                "columns",
-                remedy="Correct the columns.",
-            )
-        if len(set(self.columns)) < len(self.columns):
-            raise fault("has the same column twice", "columns", remedy="Remove one.")
+            problem = "must begin with node, cpu (or node, socket), followed by the terms of the mean"
+            raise fault(problem, "columns", remedy="Correct the columns.")
+        refuse_twice(self.columns, "column", "columns")
         for position, column in enumerate(self.columns[2:], start=2):
             try:
                 known_letters(column.removeprefix("sd:"))
             except PydanticCustomError as error:
-                raise fault(
-                    f"({column}) {(error.context or {})['problem']}", "columns", position, remedy="Correct the column."
-                ) from None
+                problem = f"({column}) {(error.context or {})['problem']}"
+                raise fault(problem, "columns", position, remedy="Correct the column.") from None
         seen = set()
         for number, row in enumerate(self.rows):
             if len(row) != len(self.columns):
-                raise fault(
-                    f"has {len(row)} values for {len(self.columns)} columns", "rows", number, remedy="Complete the row."
-                )
+                problem = f"has {len(row)} values for {len(self.columns)} columns"
+                raise fault(problem, "rows", number, remedy="Complete the row.")
             if row[:2] in seen:
-                raise fault(
-                    f"is a second row for node {row[0]:g}, {self.columns[1]} {row[1]:g}",
-                    "rows",
-                    number,
-                    remedy="Remove one.",
-                )
+                problem = f"is a second row for node {row[0]:g}, {self.columns[1]} {row[1]:g}"
+                raise fault(problem, "rows", number, remedy="Remove one.")
             seen.add(row[:2])
         return self
 
@@ -203,26 +215,77 @@ class KernelModel(Value):
     def _some_piece_always_holds(self) -> Self:
         *earlier, last = self.pieces
         if last.where:
-            raise fault(
-                "is set, but the last piece must cover all remaining sizes",
-                "pieces",
-                len(earlier),
-                "where",
-                remedy="Write null, or add a piece without where.",
-            )
+            problem = "is set, but the last piece must cover all remaining sizes"
+            remedy = "Write null, or add a piece without where."
+            raise fault(problem, "pieces", len(earlier), "where", remedy=remedy)
         for position, piece in enumerate(earlier):
             if not piece.where:
-                raise fault(
-                    "is not set, so the pieces after it are never used",
-                    "pieces",
-                    position,
-                    "where",
-                    remedy="Give bounds, or remove the pieces that follow.",
-                )
-        tables = [position for position, piece in enumerate(self.pieces) if piece.per_cpu is not None]
-        for position in tables[1:]:
-            own, first = self.pieces[position].per_cpu, self.pieces[tables[0]].per_cpu
-            if own is not None and first is not None and own.by_socket != first.by_socket:
-                what = f"is for each {own.columns[1]}, that of piece {tables[0]} for each {first.columns[1]}"
+                problem = "is not set, so the pieces after it are never used"
+                remedy = "Give bounds, or remove the pieces that follow."
+                raise fault(problem, "pieces", position, "where", remedy=remedy)
+        tables = [(position, piece.per_cpu) for position, piece in enumerate(self.pieces) if piece.per_cpu is not None]
+        for position, table in tables[1:]:
+            other, first = tables[0]
+            if table.by_socket != first.by_socket:
+                what = f"is for each {table.columns[1]}, that of piece {other} for each {first.columns[1]}"
                 raise fault(what, "pieces", position, "per_cpu", "columns", remedy="Write both alike.")
         return self
+
+
+def piece_of(model: KernelModel, m: float, n: float, k: float) -> Piece:
+    """The first piece that holds for a call."""
+    sizes = {"m": m, "n": n, "k": k}
+    for piece in model.pieces:
+        if all(low <= sizes[letter] <= high for letter, (low, high) in (piece.where or {}).items()):
+            return piece
+    return model.pieces[-1]
+
+
+def value_of(polynomial: Polynomial, m: float, n: float, k: float) -> float:
+    """The polynomial's value for a call."""
+    sizes = {"m": m, "n": n, "k": k, "1": 1.0}
+    return sum(coefficient * prod(sizes[letter] for letter in term) for term, coefficient in polynomial.items())
+
+
+def mean_s(model: KernelModel, m: float, n: float, k: float, *, crowded: bool = True) -> float:
+    """Mean duration of a call on a cpu without coefficients of its own; `crowded`: while all other cores compute."""
+    table = model.crowding_table
+    crowding = table[-1][1] if crowded and table else 0.0
+    return value_of(piece_of(model, m, n, k).mean, m, n, k) * (1.0 + crowding)
+
+
+def models_of(models: Iterable[KernelModel], kernels: Iterable[str], threads: int) -> dict[str, KernelModel]:
+    """The model of each of the kernels, by name, for ranks of `threads` threads; those without any are left out.
+
+    Of several the first: its own, its routine's, and both with the fewest threads that there are, since HPL's own
+    loops do not use more.
+    """
+    of: dict[int, dict[str, KernelModel]] = {}
+    for model in models:
+        of.setdefault(model.threads, {})[model.kernel] = model
+    places = [of.get(threads, {}), of[min(of)] if of else {}]
+    found: dict[str, KernelModel] = {}
+    for kernel in kernels:
+        taken = (own.get(name) for own in places for name in (kernel, VARIANTS.get(kernel, "")))
+        if (first := next(filter(None, taken), None)) is not None:
+            found[kernel] = first
+    return found
+
+
+def told_of_missing(models: Iterable[KernelModel], kernels: Iterable[str]) -> list[str]:
+    """Sentences about those of the kernels that have no model of their own; none where all have."""
+    models, kernels = list(models), list(kernels)
+    texts = []
+    for threads in sorted({model.threads for model in models}):
+        modelled = models_of(models, kernels, threads)
+        several = f" with {threads} threads" if threads > 1 else ""
+        others = []
+        for kernel, model in modelled.items():
+            if (model.kernel, model.threads) != (kernel, threads):
+                fewer = "one thread" if model.threads == 1 else f"{model.threads} threads"
+                others.append(f"{kernel} ({model.kernel}{'' if model.threads == threads else f', {fewer}'})")
+        if others:
+            texts.append(f"Not measured{several}, and modelled by another kernel: {', '.join(others)}.")
+        if missing := [kernel for kernel in kernels if kernel not in modelled]:
+            texts.append(f"Not measured{several}, and taken to cost nothing: {', '.join(missing)}.")
+    return texts

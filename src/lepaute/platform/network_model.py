@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from lepaute.platform.values import NonNegative, Number, Overhead, Positive, Value, fault
+from lepaute.platform.values import TOLERANCE, Interval, NonNegative, Number, Overhead, Positive, Value, fault
 
 
 class NoiseMode(Value):
@@ -20,7 +20,7 @@ def _shares_of_one(modes: tuple[NoiseMode, ...]) -> tuple[NoiseMode, ...]:
     if not modes:
         raise fault("is empty; a mixture needs at least one mode", remedy="Add a mode, or remove the noise.")
     total = math.fsum(mode.weight for mode in modes)
-    if abs(total - 1.0) > 1e-6:
+    if abs(total - 1.0) > TOLERANCE:
         raise fault(f"has weights that add up to {total:g}; as shares of the messages they must add up to 1")
     return modes
 
@@ -34,16 +34,6 @@ class MessageNoise(Value):
     """
 
     modes: Annotated[tuple[NoiseMode, ...], AfterValidator(_shares_of_one)]
-
-
-def _sizes(bounds: tuple[int, int]) -> tuple[int, int]:
-    if not 0 <= bounds[0] <= bounds[1]:
-        raise fault(f"is [{bounds[0]}, {bounds[1]}]; sizes must be [low, high] with 0 <= low <= high")
-    return bounds
-
-
-#: Smallest and largest size of message that segments were fitted to, in bytes, both inclusive.
-Sizes = Annotated[tuple[int, int], AfterValidator(_sizes)]
 
 
 class Segment(Value):
@@ -66,11 +56,8 @@ class Segment(Value):
     @model_validator(mode="after")
     def _one_noise(self) -> Self:
         if self.noise is not None and self.noise_relative_sd:
-            raise fault(
-                f"is {self.noise_relative_sd:g}, but noise has modes too",
-                "noise_relative_sd",
-                remedy="Remove one of the two.",
-            )
+            problem = f"is {self.noise_relative_sd:g}, but noise has modes too"
+            raise fault(problem, "noise_relative_sd", remedy="Remove one of the two.")
         return self
 
 
@@ -82,12 +69,8 @@ def _cover_all_sizes(segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
     for position in range(1, len(segments)):
         low, high = segments[position - 1].above_bytes, segments[position].above_bytes
         if high <= low:
-            raise fault(
-                f"is {high}, after {low}; segments must be in increasing order of size",
-                position,
-                "above_bytes",
-                remedy="Put them in order.",
-            )
+            problem = f"is {high}, after {low}; segments must be in increasing order of size"
+            raise fault(problem, position, "above_bytes", remedy="Put them in order.")
     return segments
 
 
@@ -108,7 +91,7 @@ class BusyReceiver(Value):
     """
 
     segments: Segments
-    range_bytes: Sizes | None = None
+    range_bytes: Interval | None = None
     discrepancy_relative_sd: NonNegative | None = None
 
 
@@ -117,7 +100,8 @@ class Loopback(Value):
 
     `noncontiguous`: messages sent from a derived datatype with gaps, such as columns of a matrix; null: as the others.
     `busy`: messages to a rank that computes between its probes for them; null: as the others.
-    `range_bytes`, `noncontiguous_range_bytes`: the sizes that the segments were fitted to; null: not known.
+    `range_bytes`, `noncontiguous_range_bytes`: smallest and largest size that the segments were fitted to, both
+    inclusive; null: not known.
     `discrepancy_relative_sd`: standard deviation, between calibrations, of the time of a transfer over its mean; a run
     draws one factor on latency and time on the link for all messages of the class.
     """
@@ -127,8 +111,8 @@ class Loopback(Value):
     segments: Segments | None = None
     noncontiguous: Segments | None = None
     busy: BusyReceiver | None = None
-    range_bytes: Sizes | None = None
-    noncontiguous_range_bytes: Sizes | None = None
+    range_bytes: Interval | None = None
+    noncontiguous_range_bytes: Interval | None = None
     discrepancy_relative_sd: NonNegative | None = None
 
 
@@ -138,8 +122,8 @@ class Remote(Value):
     segments: Segments
     noncontiguous: Segments | None = None
     busy: BusyReceiver | None = None
-    range_bytes: Sizes | None = None
-    noncontiguous_range_bytes: Sizes | None = None
+    range_bytes: Interval | None = None
+    noncontiguous_range_bytes: Interval | None = None
     discrepancy_relative_sd: NonNegative | None = None
 
 
@@ -214,14 +198,9 @@ class Network(Value):
     @property
     def all_segments(self) -> tuple[Segment, ...]:
         """Those of all classes of links; what two classes share comes twice."""
-        return (
-            *self.loopback_segments,
-            *self.remote.segments,
-            *self.loopback_noncontiguous,
-            *self.remote_noncontiguous,
-            *(self.loopback_busy.segments if self.loopback_busy else ()),
-            *(self.remote.busy.segments if self.remote.busy else ()),
-        )
+        classes = (self.loopback_segments, self.remote.segments, self.loopback_noncontiguous, self.remote_noncontiguous)
+        busy = [each.segments for each in (self.loopback_busy, self.remote.busy) if each is not None]
+        return tuple(segment for segments in (*classes, *busy) for segment in segments)
 
     @property
     def fitted_sizes(self) -> dict[str, tuple[int, int] | None]:
@@ -229,14 +208,11 @@ class Network(Value):
         remote, loopback = self.remote, self.loopback
         beyond = remote.range_bytes if remote.noncontiguous is None else remote.noncontiguous_range_bytes
         inside = remote.range_bytes if loopback.segments is None else loopback.range_bytes
-        if loopback.noncontiguous is not None:
-            gaps = loopback.noncontiguous_range_bytes
-        else:
-            gaps = beyond if loopback.segments is None else inside
+        gaps = beyond if loopback.segments is None else inside
         return {
             "loopback": inside,
             "remote": remote.range_bytes,
-            "loopback_noncontiguous": gaps,
+            "loopback_noncontiguous": gaps if loopback.noncontiguous is None else loopback.noncontiguous_range_bytes,
             "remote_noncontiguous": beyond,
             "loopback_busy": self.loopback_busy.range_bytes if self.loopback_busy else None,
             "remote_busy": remote.busy.range_bytes if remote.busy else None,

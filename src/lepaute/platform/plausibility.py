@@ -8,9 +8,7 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from lepaute.platform.evaluation import mean_s, piece_of, value_of
-from lepaute.platform.scaling import UPDATE
-from lepaute.platform.variants import VARIANTS, models_of
+from lepaute.platform.kernel_model import UPDATE, VARIANTS, mean_s, models_of, piece_of, value_of
 
 if TYPE_CHECKING:
     from lepaute.platform.kernel_model import KernelModel

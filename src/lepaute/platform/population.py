@@ -1,5 +1,7 @@
 """The population that the CPUs of a platform are drawn from: how much CPUs differ, and one CPU from day to day.
 
+Those of shipped platforms stand in files beside them: the platforms, and their digests, stay as they are.
+
 For cpu p of a node of group g on day d, with θ the coefficients of a kernel's duration (Cornebize's thesis, equations
 4.2 to 4.5 and the mixture after them; the part common to a day and the factors of single CPUs are ours):
 
@@ -8,22 +10,44 @@ For cpu p of a node of group g on day d, with θ the coefficients of a kernel's 
     log scale_p ~ N(0, covariance_log_scale)    a factor for each coefficient
 """
 
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from lepaute.platform.covariance import Rows, check_covariance
-from lepaute.platform.values import Count, Number, Positive, Value, fault, known_letters
+from lepaute.errors import PlatformError
+from lepaute.kit.documents import read_text, read_yaml
+from lepaute.platform.values import (
+    TOLERANCE,
+    Count,
+    Number,
+    Positive,
+    Rows,
+    Value,
+    check_covariance,
+    constant_term,
+    fault,
+    known_letters,
+    refuse_twice,
+)
 from lepaute.stats.cholesky import lower_factor
+
+if TYPE_CHECKING:
+    from lepaute.platform.schema import Platform
 
 #: Of logarithms of factors; far beyond what CPUs do: one of 44 would have a factor above e^20.
 LARGEST_LOG_VARIANCE = 100.0
+FOLDER = Path(__file__).resolve().parent.parent / "platforms" / "populations"
+#: The daily calibrations that stand for the days of a shipped platform, as for its layer `days`.
+POPULATION_OF: Mapping[str, str] = {
+    "dahu-2019-04": "dahu-slow-nodes",
+    "dahu-2019-07": "dahu-good",
+    "dahu-2019-10": "dahu-slow-nodes",
+    "dahu-2020-01": "dahu-good",
+    "dahu-2020-01-loaded": "dahu-good",
+}
 Draw = Literal["none", "days", "nodes-and-days"]
-
-
-def _constant(value: object) -> object:
-    # YAML reads the constant term as an integer where it is not quoted.
-    return "1" if value == 1 and not isinstance(value, bool) else value
 
 
 def _known(term: str) -> str:
@@ -32,7 +56,7 @@ def _known(term: str) -> str:
 
 
 #: A term of the mean, such as mnk or 1, or of the standard deviation of a call, such as sd:mnk.
-Coefficient = Annotated[str, BeforeValidator(_constant), AfterValidator(_known)]
+Coefficient = Annotated[str, BeforeValidator(constant_term), AfterValidator(_known)]
 
 
 class Group(Value):
@@ -72,13 +96,12 @@ class Population(Value):
 
     @model_validator(mode="after")
     def _is_a_distribution(self) -> Self:
-        if len(set(self.terms)) < len(self.terms):
-            raise fault("has the same term twice", "terms", remedy="Remove one.")
+        refuse_twice(self.terms, "term", "terms")
         if all(term.startswith("sd:") for term in self.terms):
             raise fault("has no terms of the mean", "terms", remedy="Add one, such as mnk.")
         size = len(self.terms)
-        if abs(sum(group.weight for group in self.groups) - 1.0) > 1e-6:
-            total = sum(group.weight for group in self.groups)
+        total = sum(group.weight for group in self.groups)
+        if abs(total - 1.0) > TOLERANCE:
             raise fault(f"have weights that sum to {total:g}", "groups", remedy="Make them sum to 1.")
         _check_spreads(self, size)
         for position, group in enumerate(self.groups):
@@ -113,6 +136,53 @@ def check_spread(rows: Rows, size: int, *at: str | int) -> None:
     try:
         lower_factor(rows)
     except ValueError:
-        raise fault(
-            "is not positive semi-definite: a linear combination of the coefficients has a negative variance", *at
-        ) from None
+        problem = "is not positive semi-definite: a linear combination of the coefficients has a negative variance"
+        raise fault(problem, *at) from None
+
+
+def population_of(platform: "Platform") -> Population:
+    """The population of `platform`: its own, or the one that is shipped for its name.
+
+    Raises PlatformError where there is none.
+    """
+    population = known_population(platform)
+    if population is None:
+        raise PlatformError(
+            f"platform {platform.name} has no population to draw nodes from; fit one to calibrations of several days "
+            "with 'lepaute platform population', or use a platform that has one, such as dahu"
+        )
+    return population
+
+
+def known_population(platform: "Platform") -> Population | None:
+    """As `population_of`, None where there is none."""
+    if platform.population is not None:
+        return platform.population
+    content = shipped_population(platform.name)
+    return None if content is None else Population.model_validate(content)
+
+
+def shipped_population(name: str) -> dict[str, Any] | None:
+    """The content of the population that is shipped for the platform `name`; None where there is none."""
+    if name not in POPULATION_OF:
+        return None
+    path = FOLDER / f"{POPULATION_OF[name]}.yaml"
+    content: dict[str, Any] = read_yaml(read_text(path, "a shipped population"), str(path))
+    return content
+
+
+def population_text(population: Population, header: str) -> str:
+    """The YAML form of `population`, after the lines of `header` as comments; ten digits of each number."""
+    import yaml
+
+    content = _rounded(population.model_dump(mode="json", exclude_none=True))
+    text: str = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=1000, allow_unicode=True)
+    return "".join(f"# {line}\n" for line in header.splitlines()) + text
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _rounded(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_rounded(inner) for inner in value]
+    return float(f"{value:.10g}") if isinstance(value, float) else value

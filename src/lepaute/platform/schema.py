@@ -4,6 +4,8 @@ Durations in seconds, sizes in bytes, bandwidths in bytes per second; names say 
 is made, so nothing later has to check again. `Platform` is the whole; the file format is its YAML form (`io`).
 """
 
+import hashlib
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cached_property
@@ -13,12 +15,25 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from lepaute.platform.covariance import Covariance
+from lepaute.errors import PlatformError
+from lepaute.kit.documents import MOST_BYTES
+from lepaute.kit.files import write_whole
+from lepaute.kit.notebook import facts_html
 from lepaute.platform.kernel_model import Goodness, KernelModel, Noise, PerCpu, Piece
 from lepaute.platform.network_model import Costs, Loopback, MessageNoise, Network, NodeLink, NoiseMode, Remote, Segment
 from lepaute.platform.population import Group, Population
 from lepaute.platform.topology import Topology
-from lepaute.platform.values import MOST_CORES, CoreCount, Count, NodeCount, NonNegative, Positive, Value, fault
+from lepaute.platform.values import (
+    MOST_CORES,
+    CoreCount,
+    Count,
+    Covariance,
+    NodeCount,
+    NonNegative,
+    Positive,
+    Value,
+    fault,
+)
 from lepaute.stats.variogram import variance_after
 
 #: No machine is known worse than by a factor of about two: a random walk that is continued for a year says nothing.
@@ -173,12 +188,14 @@ class Nodes(Value):
     def _cores_fill_cpus(self) -> Self:
         if self.count * self.cores > MOST_CORES:
             raise fault(f"is {self.cores}; {self.count} nodes have at most {MOST_CORES} cores together", "cores")
-        if self.cores % self.cpus:
-            raise fault(f"is {self.cpus}; {self.cores} cores cannot be divided evenly among them", "cpus")
-        if self.sockets is not None and self.cores % self.sockets:
-            raise fault(f"is {self.sockets}; {self.cores} cores cannot be divided evenly among them", "sockets")
-        if self.sockets is not None and self.cpus > 1 and self.cpus % self.sockets:
-            raise fault(f"is {self.sockets}; {self.cpus} CPUs cannot be divided evenly among them", "sockets")
+        sockets, cpus = self.sockets or 1, self.cpus if self.cpus > 1 else 0
+        for field, parts, what, whole in (
+            ("cpus", self.cpus, "cores", self.cores),
+            ("sockets", sockets, "cores", self.cores),
+            ("sockets", sockets, "CPUs", cpus),
+        ):
+            if whole % parts:
+                raise fault(f"is {parts}; {whole} {what} cannot be divided evenly among them", field)
         return self
 
 
@@ -204,9 +221,8 @@ class Days(Value):
         day; they have no drift any more. Itself where the drift is not known."""
         if self.drift is None:
             return self
-        return self.model_copy(
-            update={"common_relative_sd": self.drift.day_relative_sd(self.common_relative_sd, lag_s), "drift": None}
-        )
+        common = self.drift.day_relative_sd(self.common_relative_sd, lag_s)
+        return self.model_copy(update={"common_relative_sd": common, "drift": None})
 
 
 class Episodes(Value):
@@ -243,10 +259,8 @@ class Power(Value):
     def _busy_draws_no_less_than_idle(self) -> Self:
         for name in ("computing_W", "communicating_W"):
             if getattr(self, name) < self.idle_W:
-                raise fault(
-                    f"is {getattr(self, name):g}; a busy node draws no less power than an idle one ({self.idle_W:g} W)",
-                    name,
-                )
+                problem = f"is {getattr(self, name):g}; a busy node draws no less power than an idle one"
+                raise fault(f"{problem} ({self.idle_W:g} W)", name)
         return self
 
 
@@ -287,16 +301,31 @@ class Platform(Value):
 
     __str__ = __repr__
 
-    def _repr_html_(self) -> str:
-        from lepaute.platform.summary import facts_html_of
+    def facts_in_short(self) -> dict[str, object]:
+        """Nodes, cores of a node, first sentence of the description, digest: values for JSON."""
+        first = " ".join(self.description.split()).split(". ")[0].rstrip(".")
+        return {"nodes": self.nodes.count, "cores": self.nodes.cores, "description": first, "sha256": self.sha256}
 
-        return facts_html_of(self)
+    def _repr_html_(self) -> str:
+        facts = self.facts_in_short()
+        rows = [
+            ("nodes", f"{facts['nodes']} of {facts['cores']} cores"),
+            ("kernels", ", ".join(sorted({model.kernel for model in self.kernels}))),
+            ("topology", self.topology.kind),
+            ("source", self.source),
+            ("sha256", self.sha256[:12]),
+        ]
+        return facts_html(self.name, rows, [str(facts["description"])] if self.description else [])
 
     def to_yaml(self, path: "str | Path") -> None:
-        """Writes the platform file, whole or not at all; `load_platform` reads it back."""
-        from lepaute.platform.io import dump_platform
+        """Writes the platform file, whole or not at all; `load_platform` reads it back as an equal platform.
 
-        dump_platform(self, path)
+        Raises PlatformError where the file would be too large to be read back.
+        """
+        text = platform_text(self)
+        if len(text.encode()) > MOST_BYTES:
+            raise PlatformError(f"{path}: would have more than the {MOST_BYTES} bytes that are read; take fewer nodes")
+        write_whole(path, text)
 
     def kernel(self, name: str, threads: int = 1) -> KernelModel | None:
         """The model of kernel `name` run by `threads` threads; None where there is none."""
@@ -308,9 +337,6 @@ class Platform(Value):
 
         Equal digests predict alike, to the last bit. The order of keys is no content; that of lists is.
         """
-        import hashlib
-        import json
-
         # Nulls are left out so that a field added later, null by default, leaves the digests of old files as they are.
         content = self.model_dump(exclude={"description"}, exclude_none=True)
         for model in content["kernels"]:
@@ -336,12 +362,8 @@ class Platform(Value):
         seen = set()
         for position, model in enumerate(self.kernels):
             if (key := (model.kernel, model.threads)) in seen:
-                raise fault(
-                    f"is a second model of {model.kernel} for {model.threads} threads",
-                    "kernels",
-                    position,
-                    remedy="Remove one.",
-                )
+                problem = f"is a second model of {model.kernel} for {model.threads} threads"
+                raise fault(problem, "kernels", position, remedy="Remove one.")
             seen.add(key)
             for number, piece in enumerate(model.pieces):
                 if piece.per_cpu is not None:
@@ -355,11 +377,8 @@ class Platform(Value):
 
 def _check_population(population: Population, model: KernelModel | None, nodes: Nodes) -> None:
     if model is None:
-        raise fault(
-            f"is for {population.kernel} with {population.threads} threads, which the platform does not model",
-            "population",
-            "kernel",
-        )
+        problem = f"is for {population.kernel} with {population.threads} threads, which the platform does not model"
+        raise fault(problem, "population", "kernel")
     noisy = any(term.startswith("sd:") for term in population.terms)
     if noisy and any(piece.noise.kind == "none" for piece in model.pieces):
         raise fault(f"has terms sd:, but {model.kernel} has no noise", "population", "terms")
@@ -384,6 +403,28 @@ def _check_rows_exist(table: PerCpu, nodes: Nodes, *at: str | int) -> None:
             valid = f"valid are nodes {numbers[0]} to {numbers[-1]} with {names} 0 to {units - 1}"
             what = f"is for node {node:g}, {unit} {number:g}; {valid}"
             raise fault(what, *at, "rows", position, remedy="Correct the row.")
+
+
+def platform_text(platform: Platform) -> str:
+    """The YAML form: fields in the order of the format without those that are null, a line for each row of numbers."""
+    import yaml
+
+    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # the C dumper has no type
+        """Texts of several lines as literal blocks; all else as PyYAML does it."""
+
+    def text(dumper: Any, value: str) -> Any:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+    Dumper.add_representer(str, text)
+    content = platform.model_dump(mode="json", exclude_none=True)
+    for model in content["kernels"]:
+        for piece in model["pieces"]:
+            if "per_cpu" in piece:
+                # node and cpu (or socket) are numbers of things: 1, not 1.0
+                piece["per_cpu"]["rows"] = [[int(row[0]), int(row[1]), *row[2:]] for row in piece["per_cpu"]["rows"]]
+    # default_flow_style=None: collections of plain values on one line
+    form: dict[str, Any] = {"sort_keys": False, "default_flow_style": None, "width": 1000, "allow_unicode": True}
+    return str(yaml.dump(content, Dumper=Dumper, **form))
 
 
 def json_schema() -> dict[str, Any]:

@@ -4,38 +4,16 @@ from collections.abc import Iterator
 from math import exp
 
 from lepaute.kit.text import duration, quantity, seconds
-from lepaute.platform.network_model import BusyReceiver
-from lepaute.platform.schema import Days, KernelModel, Platform, Population, Segment, Sentinel
+from lepaute.platform.network_model import BusyReceiver, Loopback, Remote, Segment
+from lepaute.platform.schema import KernelModel, Platform, Population
 from lepaute.platform.topology import topology_lines
-from lepaute.platform.values import Polynomial
+from lepaute.platform.values import Bounds, Polynomial
 
 
 def one_line(platform: Platform) -> str:
     """Size and first sentence of the description."""
-    facts = facts_in_short(platform)
+    facts = platform.facts_in_short()
     return f"{facts['nodes']} x {facts['cores']} cores  {facts['description']}"
-
-
-def facts_in_short(platform: Platform) -> dict[str, object]:
-    """What `one_line` tells, as values for JSON; cores: of a node."""
-    first = " ".join(platform.description.split()).split(". ")[0].rstrip(".")
-    nodes = platform.nodes
-    return {"nodes": nodes.count, "cores": nodes.cores, "description": first, "sha256": platform.sha256}
-
-
-def facts_html_of(platform: Platform) -> str:
-    """What `one_line` tells and which models there are, for a notebook."""
-    from lepaute.kit.notebook import facts_html
-
-    facts = facts_in_short(platform)
-    rows = [
-        ("nodes", f"{facts['nodes']} of {facts['cores']} cores"),
-        ("kernels", ", ".join(sorted({model.kernel for model in platform.kernels}))),
-        ("topology", platform.topology.kind),
-        ("source", platform.source),
-        ("sha256", platform.sha256[:12]),
-    ]
-    return facts_html(platform.name, rows, [str(facts["description"])] if platform.description else [])
 
 
 def summary(platform: Platform) -> str:
@@ -71,8 +49,11 @@ def _lines(platform: Platform) -> Iterator[str]:
         yield from _kernel(model)
     yield from _network(platform)
     yield from _days(platform)
-    if platform.sentinel is not None:
-        yield _sentinel(platform.sentinel)
+    if (sentinel := platform.sentinel) is not None:
+        yield (
+            f"sentinel  dgemm({sentinel.m}, {sentinel.n}, {sentinel.k}) on all cores: {sentinel.gflops:.4g} Gflop/s a "
+            f"core +- {sentinel.relative_error:.2%}, until {sentinel.ended}"
+        )
     if platform.population is not None:
         yield from _population(platform.population)
     if platform.power is not None:
@@ -84,45 +65,26 @@ def _lines(platform: Platform) -> Iterator[str]:
 
 
 def _days(platform: Platform) -> Iterator[str]:
-    draws_days = platform.population is not None and platform.population.draw != "none"
-    if draws_days:
+    days = platform.days
+    if platform.population is not None and platform.population.draw != "none":
         yield "days      drawn from the population"
-    elif platform.days is None:
+    elif days is None:
         yield "days      not modelled: intervals are narrower than the spread of real runs"
     else:
-        days = platform.days
         run = "" if days.run_relative_sd is None else f", {days.run_relative_sd:.2%} a run"
+        of_run = days.run_degrees_of_freedom if days.run_relative_sd is not None else None
+        freedom = [days.degrees_of_freedom, of_run, days.cpu_degrees_of_freedom]
+        numbers = [str(number) for number in freedom if number is not None]
         yield (
             f"days      sd {days.common_relative_sd:.2%} common{run}, {days.cpu_relative_sd:.2%} a cpu "
-            f"({_freedom(days)} degrees of freedom)"
+            f"({numbers[0] if len(set(numbers)) == 1 else ', '.join(numbers)} degrees of freedom)"
         )
         if days.source:
             yield f"          {days.source}"
         if days.drift is not None:
-            yield f"          {_drift(days)}"
-
-
-def _drift(days: Days) -> str:
-    """The effect of the day some time after the calibration."""
-    assert days.drift is not None
-    later = (("10 min", 600.0), ("1 h", 3600.0), ("1 day", 86400.0))
-    grown = ", ".join(f"{days.at_lag(lag_s).common_relative_sd:.2%} after {name}" for name, lag_s in later)
-    return f"drift: common sd {grown} (measured over {duration(days.drift.span_s)})"
-
-
-def _sentinel(sentinel: Sentinel) -> str:
-    return (
-        f"sentinel  dgemm({sentinel.m}, {sentinel.n}, {sentinel.k}) on all cores: {sentinel.gflops:.4g} Gflop/s a core "
-        f"+- {sentinel.relative_error:.2%}, until {sentinel.ended}"
-    )
-
-
-def _freedom(days: Days) -> str:
-    """Degrees of freedom of the effects, once where they are the same."""
-    run = days.run_degrees_of_freedom if days.run_relative_sd is not None else None
-    each = [days.degrees_of_freedom, run, days.cpu_degrees_of_freedom]
-    numbers = [str(number) for number in each if number is not None]
-    return numbers[0] if len(set(numbers)) == 1 else ", ".join(numbers)
+            later = (("10 min", 600.0), ("1 h", 3600.0), ("1 day", 86400.0))
+            grown = ", ".join(f"{days.at_lag(lag_s).common_relative_sd:.2%} after {name}" for name, lag_s in later)
+            yield f"          drift: common sd {grown} (measured over {duration(days.drift.span_s)})"
 
 
 def _population(population: Population) -> Iterator[str]:
@@ -158,7 +120,8 @@ def _kernel(model: KernelModel) -> Iterator[str]:
         yield f"  {name:<10} {_polynomial(piece.mean)}{where}{noise}{cpus}{fitted}{own}"
     if model.crowding_table:
         rows = (
-            f"{increase:+.1%} when {_share(share)} of the others compute" for share, increase in model.crowding_table
+            f"{increase:+.1%} when {'all' if share == 1.0 else f'{share:.0%}'} of the others compute"
+            for share, increase in model.crowding_table
         )
         error = model.crowding_relative_sd
         yield f"  {'':<10} {', '.join(rows)}" + ("" if not error else f"; error alone {error:.2%}")
@@ -167,63 +130,42 @@ def _kernel(model: KernelModel) -> Iterator[str]:
         yield f"  {'':<10} error {model.discrepancy_relative_sd:.2%}: {source}"
 
 
-def _share(share: float) -> str:
-    return "all" if share == 1.0 else f"{share:.0%}"
-
-
 def _polynomial(polynomial: Polynomial) -> str:
     terms = [f"{value:.4g}" + ("" if term == "1" else f" {term}") for term, value in polynomial.items()]
     return " + ".join(terms).replace("+ -", "- ")
 
 
-def _bounds(bounds: object) -> str:
-    assert isinstance(bounds, dict)
+def _bounds(bounds: Bounds) -> str:
     return ", ".join(f"{low} <= {letter} <= {high}" for letter, (low, high) in bounds.items())
 
 
 def _network(platform: Platform) -> Iterator[str]:
     network = platform.network
-    yield (f"network   {network.node_link.bandwidth_Bps / 1e9:.4g} GB/s a node; flow_factor {network.flow_factor}")
+    yield f"network   {network.node_link.bandwidth_Bps / 1e9:.4g} GB/s a node; flow_factor {network.flow_factor}"
     first, *more = topology_lines(platform.topology)
     yield f"  topology      {first}"
     yield from (f"                {line}" for line in more)
-    yield f"  between nodes{'':<3}{_HEADER}"
-    yield from (_segment(segment) for segment in network.remote.segments)
-    yield from _fitted(network.remote.range_bytes)
-    yield from _error(network.remote.discrepancy_relative_sd)
-    yield from _busy(network.remote.busy)
+    yield "  between nodes     protocol     latency        flow        send at 0   receive at 0"
+    yield from _links(network.remote)
     sharing = "shared" if network.loopback.shared else "not shared"
     yield f"  inside a node, {network.loopback.bandwidth_Bps / 1e9:.4g} GB/s, {sharing}"
     if network.loopback.segments is None:
         yield "    as between nodes"
     else:
-        yield from (_segment(segment) for segment in network.loopback.segments)
-        yield from _fitted(network.loopback.range_bytes)
-        yield from _error(network.loopback.discrepancy_relative_sd)
-        yield from _busy(network.loopback.busy)
+        yield from _links(network.loopback)
     costs = {name: seconds(getattr(network.costs, f"{name}_s")) for name in ("iprobe", "test", "wtime")}
     yield f"  MPI_Iprobe {costs['iprobe']}, MPI_Test {costs['test']}, MPI_Wtime {costs['wtime']}"
 
 
-_HEADER = "  protocol     latency        flow        send at 0   receive at 0"
-
-
-def _fitted(sizes: tuple[int, int] | None) -> Iterator[str]:
-    if sizes is not None:
-        yield f"    fitted to {sizes[0]} to {sizes[1]} B"
-
-
-def _error(relative_sd: float | None) -> Iterator[str]:
-    if relative_sd:
-        yield f"    error {100.0 * relative_sd:.3g} % (a standard deviation), drawn once a run"
-
-
-def _busy(busy: BusyReceiver | None) -> Iterator[str]:
-    if busy is not None:
+def _links(links: Remote | Loopback | BusyReceiver) -> Iterator[str]:
+    yield from map(_segment, links.segments or ())
+    if links.range_bytes is not None:
+        yield f"    fitted to {links.range_bytes[0]} to {links.range_bytes[1]} B"
+    if links.discrepancy_relative_sd:
+        yield f"    error {100.0 * links.discrepancy_relative_sd:.3g} % (a standard deviation), drawn once a run"
+    if not isinstance(links, BusyReceiver) and links.busy is not None:
         yield "    to a rank that computes between its probes, from the probe on:"
-        yield from (_segment(segment) for segment in busy.segments)
-        yield from _fitted(busy.range_bytes)
-        yield from _error(busy.discrepancy_relative_sd)
+        yield from _links(links.busy)
 
 
 def _segment(segment: Segment) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lepaute.errors import InputError
-from lepaute.kit.ordering import level_order
+from lepaute.kit.text import level_order
 from lepaute.stats.student import student_quantile
 
 Floats = npt.NDArray[np.float64]

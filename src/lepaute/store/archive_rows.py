@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from lepaute.archive import Archive
 from lepaute.archive.metadata import COMPLETE, FAILED, Metadata
-from lepaute.archive.nodes import folded
 from lepaute.errors import InputError
+from lepaute.kit.node_sets import folded
 from lepaute.kit.parquet import reading_table
 from lepaute.kit.printable import printable
 from lepaute.store.tables import ARCHIVE_NODES, ARCHIVES

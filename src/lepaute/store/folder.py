@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
-from lepaute.kit.files import not_written, sync
-from lepaute.kit.locks import hold_lock
+from lepaute.kit.files import hold_lock, not_written, sync
 from lepaute.kit.parquet import open_parquet, reading_table
 from lepaute.store.backend import Backend, NoStoreError, Parameters, Writer, parquet_rows
 from lepaute.store.folder_index import DataFile, Index, read_index, write_index

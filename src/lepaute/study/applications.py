@@ -26,7 +26,7 @@ def application_of(values: Mapping[str, Any]) -> "Application":
         if name == "name":
             continue
         if name not in names:
-            from lepaute.kit.yaml_faults import guess
+            from lepaute.kit.documents import guess
 
             raise InputError(
                 f"application.{name[:60]} is no field of {values['name']}{guess(name, list(names))}; "

@@ -25,7 +25,7 @@ def with_population_knobs(platform: "Platform", knobs: Mapping[str, Any]) -> "Pl
     Where nothing is drawn yet, runs draw the days; nodes and days where population.spatial or a weight is given.
     """
     from lepaute.platform.io import with_population
-    from lepaute.platform.populations import population_of
+    from lepaute.platform.population import population_of
     from lepaute.simulate.machine.population import scaled as scaled_population
 
     population = population_of(platform)
@@ -54,8 +54,7 @@ def slowest_nodes(platform: "Platform", count: int) -> list[int]:
 
     Raises InputError where the nodes do not differ, or there are not so many.
     """
-    from lepaute.platform.evaluation import value_of
-    from lepaute.platform.scaling import UPDATE
+    from lepaute.platform.kernel_model import UPDATE, value_of
 
     model = next((each for each in platform.kernels if each.kernel == "dgemm"), None)
     table = None if model is None else model.pieces[-1].per_cpu

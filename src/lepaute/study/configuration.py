@@ -272,7 +272,7 @@ class Configurations:
         return fields
 
     def _synthesized(self, like: "Platform", population: Mapping[str, Any]) -> "Platform":
-        from lepaute.platform.populations import known_population
+        from lepaute.platform.population import known_population
         from lepaute.simulate.machine.synthesis import synthesize
 
         base = self.study.base

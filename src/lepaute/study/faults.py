@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
-from lepaute.kit.yaml_faults import Path, composed, fields_at, guess, line_in, shown, spoken
+from lepaute.kit.documents import Steps, composed, fields_at, guess, line_in, shown, spoken
 from lepaute.study.schema import Base, Study
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def described(error: "ValidationError", content: object, text: str | None, origi
     return located(path, f"{_problem(first, path)}{more}", text, origin)
 
 
-def located(path: Path, problem: str, text: str | None, origin: str) -> InputError:
+def located(path: Steps, problem: str, text: str | None, origin: str) -> InputError:
     """The error that the value at `path` has a problem."""
     root = None if text is None else composed(text)
     where = origin if root is None else f"{origin}:{line_in(path, root)}"
@@ -43,19 +43,19 @@ def located(path: Path, problem: str, text: str | None, origin: str) -> InputErr
     return InputError(f"{where}: {spoken(path)} {problem}")
 
 
-def _path(detail: "ErrorDetails") -> Path:
+def _path(detail: "ErrorDetails") -> Steps:
     steps = [step for step in detail["loc"] if step != "[key]"]
     # A member of a union has its name as a step, which no file has.
     steps = [step for step in steps if not (isinstance(step, str) and step.startswith(("literal[", "PlacedRandomly")))]
     return (*steps, *detail.get("ctx", {}).get("at", ()))
 
 
-def _place(path: Path) -> str:
+def _place(path: Steps) -> str:
     """What a mapping is of."""
     return "factor" if len(path) == 2 and path[0] == "factors" else str(path[-1])
 
 
-def _problem(detail: "ErrorDetails", path: Path) -> str:
+def _problem(detail: "ErrorDetails", path: Steps) -> str:
     kind, given = detail["type"], shown(detail["input"])
     if kind == "fault":
         return detail["msg"]

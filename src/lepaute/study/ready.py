@@ -211,7 +211,7 @@ READY: Mapping[str, Callable[[Subject], Study]] = {
 def ready_study(name: str, subject: Subject) -> Study:
     """The ready study of this name; raises InputError where there is none."""
     if name not in READY:
-        from lepaute.kit.yaml_faults import guess
+        from lepaute.kit.documents import guess
 
         raise InputError(
             f"there is no ready study {name[:80]!r}{guess(name, list(READY))}; they are {', '.join(READY)}"

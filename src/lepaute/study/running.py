@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError, LepauteError
-from lepaute.kit.yaml_faults import guess
+from lepaute.kit.documents import guess
 from lepaute.study.answer_files import write_answer_files
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import SCENARIO, Evaluate, Outcome, Point, Trial

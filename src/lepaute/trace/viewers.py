@@ -13,8 +13,7 @@ import numpy
 from numpy.typing import NDArray
 
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.kit.files import whole_file
-from lepaute.kit.scratch import scratch_folder
+from lepaute.kit.files import scratch_folder, whole_file
 from lepaute.kit.text import size_text
 from lepaute.trace.messages import ALL_TO_ALL, ARRIVAL, COLLECTIVES, FROM_ROOT, TO_ROOT, match_messages
 from lepaute.trace.report import headline, node_name

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
+from lepaute.kit.files import hold_lock, remove_abandoned
 from lepaute.kit.journal import Journal, entries
-from lepaute.kit.locks import hold_lock
-from lepaute.kit.scratch import remove_abandoned
 from lepaute.measure.machine_load import Load
 from lepaute.verify.campaign import RecordedRun
 from lepaute.verify.disturbance import NodeLoad, RankLoad

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lepaute.kit.axes import plain_decades
 from lepaute.kit.files import whole_file
+from lepaute.kit.notebook import plain_decades
 
 if TYPE_CHECKING:
     import pandas

@@ -1,17 +1,11 @@
-"""The topology of a node as hwloc's XML (lstopo) tells it: how many of each, how large, how threads are numbered."""
+"""The topology of a node as hwloc's XML (lstopo) tells it: objects inside each other, caches, processors of threads."""
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from xml.parsers import expat
 
-from lepaute.archive.setups.facts import HARDWARE, Fact
-
 #: hwloc nests about a dozen deep.
 _MOST_DEPTH = 100
-_SIZES = {"cache_size": "KiB", "local_memory": "GiB"}
-#: Devices stand in lspci's list, and what the system makes of them is not hardware.
-_LEFT_OUT = frozenset({"PCIDev", "OSDev", "Bridge", "Misc", "Group"})
 
 
 class _Refused(Exception):
@@ -36,34 +30,13 @@ class Cache:
     threads: int
 
 
-def lstopo(text: str) -> list[Fact]:
-    """Facts of an XML document of hwloc; none where it is no such document."""
-    count: Counter[str] = Counter()
-    threads: list[str] = []
-
-    def seen(each: Object, _around: list[Object]) -> None:
-        if each.kind in _LEFT_OUT:
-            return
-        if each.kind == "PU":
-            threads.append(each.attributes.get("os_index", "?"))
-        count[each.kind + _size(each.attributes)] += 1
-
-    if not walk(text, seen):
-        return []
-    parts = frozenset(f"{number} {kind}" for kind, number in count.items())
-    facts = [Fact(HARDWARE, "topology", parts)] if parts else []
-    if threads:
-        facts.append(Fact(HARDWARE, "numbering of hardware threads along the topology", " ".join(threads)))
-    return facts
-
-
 def data_caches(text: str, thread: int) -> tuple[Cache, ...]:
     """The caches on the way from a hardware thread (number of the system) to memory, the nearest first.
 
     Those for instructions alone are left out. Nothing where the text is no document of hwloc, has no such thread, or
     tells no sizes, as some virtual machines do not.
     """
-    mine: list[Object] = []
+    outside: list[Object] = []
 
     def seen(each: Object, around: list[Object]) -> None:
         if each.kind != "PU":
@@ -71,36 +44,37 @@ def data_caches(text: str, thread: int) -> tuple[Cache, ...]:
         for outer in around:
             outer.threads += 1
         if each.attributes.get("os_index") == str(thread):
-            mine.extend(around)
+            outside.extend(around)
 
     if not walk(text, seen):
         return ()
     caches = []
-    for outer in reversed(mine):
+    for outer in reversed(outside):
         about = outer.attributes
         level, size = about.get("depth", ""), about.get("cache_size", "")
         of_data = outer.kind.endswith("Cache") and about.get("cache_type") != "2"
-        if of_data and _whole(level) and _whole(size) and int(size):
+        if of_data and whole(level) and whole(size) and int(size):
             caches.append(Cache(int(level), int(size), outer.threads))
     return tuple(caches)
 
 
 def packages_of_threads(text: str) -> dict[int, int]:
     """Hardware thread (number of the system) -> its package, the processor; none where the text is no such document."""
-    found: dict[int, int] = {}
+    package_of: dict[int, int] = {}
 
     def seen(each: Object, around: list[Object]) -> None:
         if each.kind != "PU":
             return
         packages = [outer.attributes.get("os_index", "") for outer in around if outer.kind == "Package"]
         thread = each.attributes.get("os_index", "")
-        if packages and _whole(packages[-1]) and _whole(thread):
-            found[int(thread)] = int(packages[-1])
+        if packages and whole(packages[-1]) and whole(thread):
+            package_of[int(thread)] = int(packages[-1])
 
-    return found if walk(text, seen) else {}
+    return package_of if walk(text, seen) else {}
 
 
-def _whole(digits: str) -> bool:
+def whole(digits: str) -> bool:
+    """Whether a text is a whole number of 64 bits."""
     return digits.isascii() and digits.isdigit() and 0 < len(digits) < 19
 
 
@@ -132,13 +106,3 @@ def walk(text: str, seen: "Callable[[Object, list[Object]], None]") -> bool:
     except (expat.ExpatError, ValueError, _Refused):
         return False
     return True
-
-
-def _size(attributes: dict[str, str]) -> str:
-    for name, unit in _SIZES.items():
-        digits = attributes.get(name, "")
-        if _whole(digits) and int(digits):
-            # Memory of a NUMA node in whole GiB: the kernel's own share differs between boots.
-            divisor = 1024 if unit == "KiB" else 1024**3
-            return f" ({int(digits) / divisor:.0f} {unit})"
-    return ""

@@ -22,9 +22,8 @@ import numpy as np
 
 from lepaute.fit.numeric import Floats, Integers
 from lepaute.fit.observations.columns import BY_NAME, factors_of, names_of
-from lepaute.kit.ordering import level_order
 from lepaute.kit.tables import text_table
-from lepaute.kit.text import percent, three_digits
+from lepaute.kit.text import level_order, percent, three_digits
 from lepaute.stats.multiple_tests import holm
 from lepaute.stats.permutation import PERMUTATIONS, PermutationTest, permutation_test
 

@@ -7,7 +7,7 @@ from math import isfinite
 from statistics import median
 from typing import Any, ClassVar
 
-from lepaute.archive.manifest import MOST_MEMBERS
+from lepaute.archive.documents import MOST_MEMBERS
 from lepaute.archive.mpi_campaign import KIND
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.json_values import to_json

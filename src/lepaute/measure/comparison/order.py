@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lepaute.design.draws import Draws
+from lepaute.design.sizes import Draws
 from lepaute.measure.comparison.cases import BLOCKING, NOTHING, OVERLAPPED, Case
 
 #: The calls of a case come in so many batches, far apart, each of at least so many calls: a moment's disturbance hits

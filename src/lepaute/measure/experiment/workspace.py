@@ -12,13 +12,12 @@ import threading
 from pathlib import Path
 from typing import Any, Self, TextIO, TypeVar
 
-from lepaute.archive.manifest import check_name
+from lepaute.archive.documents import check_name
 from lepaute.design import Design, read_design, write_design
 from lepaute.errors import ArchiveError, EnvironmentProblem, InputError, LepauteError
-from lepaute.kit.files import not_written, write_whole
+from lepaute.kit.files import hold_lock, not_written, write_whole
 from lepaute.kit.journal import Journal, entries
 from lepaute.kit.json_values import from_json, to_json
-from lepaute.kit.locks import hold_lock
 from lepaute.measure.experiment.entries import Entry, MeasuredRow
 from lepaute.measure.experiment.raw_rows import Table
 from lepaute.measure.experiment.state import RunState

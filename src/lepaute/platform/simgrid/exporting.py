@@ -9,17 +9,26 @@ from xml.sax.saxutils import quoteattr
 
 from lepaute.errors import InputError
 from lepaute.platform.schema import Platform, Segment
-from lepaute.platform.simgrid.decimals import exact, quotient, text_of
-from lepaute.platform.simgrid.latency import ENVELOPE_BYTES, Latencies, cables_add_latency, longest_route, plan
-from lepaute.platform.simgrid.loopback import loopback_link, same_overheads
-from lepaute.platform.simgrid.speed import node_speeds_flops
+from lepaute.platform.simgrid.latency import (
+    ENVELOPE_BYTES,
+    Latencies,
+    cables_add_latency,
+    exact,
+    longest_route,
+    plan,
+    quotient,
+    text_of,
+)
 from lepaute.platform.simgrid.zones import (
     Parts,
     Wiring,
     cable_bandwidths_Bps,
     cluster,
     limiters_fit,
+    loopback_link,
     mesh,
+    node_speeds_flops,
+    same_overheads,
     simgrid_routes_otherwise,
     star,
 )

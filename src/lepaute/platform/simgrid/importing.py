@@ -4,20 +4,65 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import ValidationError
 
 from lepaute.errors import InputError, PlatformError
 from lepaute.kit.documents import read_json
-from lepaute.platform.network_model import Loopback, Network, NodeLink, Remote, Segment
+from lepaute.platform.network_model import Costs, Loopback, Network, NodeLink, Remote, Segment
 from lepaute.platform.schema import Nodes, Platform, Topology
-from lepaute.platform.simgrid.decimals import exact, product
-from lepaute.platform.simgrid.latency import longest_route, remote_latency_s
-from lepaute.platform.simgrid.machines import Machine, machine_of, mesh_of
-from lepaute.platform.simgrid.reading import Element, parse
-from lepaute.platform.simgrid.tables import ALIASES, DEFAULTS, Row, costs, rows
+from lepaute.platform.simgrid.latency import ENVELOPE_BYTES, exact, longest_route, product, remote_latency_s
+from lepaute.platform.simgrid.machines import Element, Machine, machine_of, mesh_of, parse, time_s, whole_number
 from lepaute.platform.topology import CableModel, Limiters
+
+Protocol = Literal["eager", "detached", "rendezvous"]
+
+#: What SimGrid 3.32 takes where a file says nothing (smpimain --help).
+DEFAULTS: Mapping[str, str] = {
+    "smpi/bw-factor": "65472:0.940694;15424:0.697866;9376:0.58729;5776:1.08739;3484:0.77493;1426:0.608902;"
+    "732:0.341987;257:0.338112;0:0.812084",
+    "smpi/lat-factor": "65472:11.6436;15424:3.48845;9376:2.59299;5776:2.18796;3484:1.88101;1426:1.61075;"
+    "732:1.9503;257:1.95341;0:2.01467",
+    "smpi/os": "0:0:0",
+    "smpi/ois": "0:0:0",
+    "smpi/or": "0:0:0",
+    "smpi/async-small-thresh": "0",
+    "smpi/send-is-detached-thresh": "65536",
+    "smpi/iprobe": "1e-4",
+    "smpi/test": "1e-4",
+    "smpi/wtime": "1e-8",
+}
+#: Other names that SimGrid reads.
+ALIASES: Mapping[str, str] = {
+    "smpi/bw_factor": "smpi/bw-factor",
+    "smpi/lat_factor": "smpi/lat-factor",
+    "smpi/async_small_thresh": "smpi/async-small-thresh",
+    "smpi/async_small_thres": "smpi/async-small-thresh",
+    "smpi/send_is_detached_thresh": "smpi/send-is-detached-thresh",
+    "smpi/send_is_detached_thres": "smpi/send-is-detached-thresh",
+}
+
+
+class Setting(NamedTuple):
+    """The text of a setting, and where it stands: how messages about it begin."""
+
+    text: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What holds for messages of more than `above_bytes`, up to the next row; overheads are (intercept, per byte)."""
+
+    above_bytes: int
+    bandwidth_factor: Decimal
+    latency_factor: Decimal
+    send: tuple[float, float]
+    isend: tuple[float, float]
+    receive: tuple[float, float]
+    protocol: Protocol
+
 
 #: What SimGrid 3.32 takes for messages inside a host without a loopback link.
 _IMPLICIT_LOOPBACK_BPS = Decimal("1e10")
@@ -34,23 +79,18 @@ _CORRECTIONS = {
     "network/weight-S": ("0", "0.0"),
     "network/TCP-gamma": ("0", "0.0"),
 }
-_READ_ELEMENTS = {
-    *(
-        "platform",
-        "config",
-        "prop",
-        "zone",
-        "AS",
-        "cluster",
-        "cabinet",
-        "host",
-        "link",
-        "host_link",
-        "backbone",
-        "route",
-    ),
-    *("link_ctn", "router"),
+_PREFIX: Final = "lepaute:"
+#: Of each property, the types that its value may have.
+_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    **dict.fromkeys(("name", "description", "source", "sharing", "latency"), (str,)),
+    **dict.fromkeys(("node_link_Bps", "loopback_Bps"), (float, int)),
+    "nodes": (dict,),
+    "topology": (dict,),
+    "enveloped": (list,),
 }
+_READ_ELEMENTS = frozenset(
+    "platform config prop zone AS cluster cabinet host link host_link backbone route link_ctn router".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,38 +111,43 @@ def import_xml(text: str | bytes, name: str = "platform.xml") -> Imported:
         raise InputError(
             f"{name}:{root.line}: the root element is '{root.tag}'; in a SimGrid platform file it is 'platform'"
         )
-    properties = own_properties(root, name)
+    properties = _own_properties(root, name)
     machine = mesh_of(root, name) if "topology" in properties else machine_of(root, name)
-    values, where, others = _settings(root, name)
-    table = rows(values, where, with_envelope="enveloped" in properties)
+    settings, others = _settings(root, name)
+    table = _rows(settings, with_envelope="enveloped" in properties)
     try:
-        platform = _platform(machine, table, values, where, properties)
+        platform = _platform(machine, table, settings, properties)
     except ValidationError as error:  # the platform's own checks
         first = error.errors(include_url=False)[0]
         field = ".".join(str(step) for step in (*first["loc"], *first.get("ctx", {}).get("at", ())))
         raise PlatformError(f"{name}: is not a valid platform: {field} {first['msg']}") from None
-    given = {setting for setting, place in where.items() if place != name}
-    notes = (*machine.notes, *_notes(root, machine, others, given, properties, _on_links(table, properties)))
+    missing = [setting for setting, (_, place) in settings.items() if place == name]
+    notes = (*machine.notes, *_notes(root, machine, others, missing, properties, _on_links(table, properties)))
     return Imported(platform, notes)
 
 
 def _platform(
-    machine: Machine,
-    table: tuple[Row, ...],
-    values: Mapping[str, str],
-    where: Mapping[str, str],
-    properties: Mapping[str, Any],
+    machine: Machine, table: tuple[Row, ...], settings: Mapping[str, Setting], properties: Mapping[str, Any]
 ) -> Platform:
     topology = _topology(machine, properties)
     # Factors are those of the double that a text of 17 digits stands for.
     link_Bps = exact(properties.get("node_link_Bps", float(machine.link_Bps)))
     on_links = _on_links(table, properties)
     route = longest_route(topology)
-    nominal_s = machine.link_latency_s * _links_counted(machine, on_links, route) + machine.backbone_latency_s
-    enveloped = properties.get("enveloped", [])
-    segments = tuple(_segment(row, link_Bps, nominal_s, _at(enveloped, i)) for i, row in enumerate(table))
+    # The links whose latency is that of a segment; that of others is on the cables.
+    counted = len(route)
+    if machine.kind == "graph":
+        counted = 1
+    elif on_links and machine.kind != "switch":
+        counted = 0 if machine.kind == "torus" else 2
+    nominal_s = machine.link_latency_s * counted + machine.backbone_latency_s
+    enveloped = [*properties.get("enveloped", []), *[False] * len(table)]
+    segments = tuple(
+        _segment(row, link_Bps, nominal_s, bool(taken)) for row, taken in zip(table, enveloped, strict=False)
+    )
     if on_links:
         topology = topology.model_copy(update={"levels": _cables(machine, table[0], topology.levels, route)})
+    iprobe_s, test_s, wtime_s = (float(time_s(*settings[f"smpi/{name}"])) for name in ("iprobe", "test", "wtime"))
     return Platform(
         name=properties.get("name", machine.name),
         description=properties.get("description", ""),
@@ -118,7 +163,7 @@ def _platform(
             node_link=NodeLink(bandwidth_Bps=float(link_Bps)),
             loopback=_loopback(machine, table, segments, nominal_s, properties),
             remote=Remote(segments=segments),
-            costs=costs(values, where),
+            costs=Costs(iprobe_s=iprobe_s, test_s=test_s, wtime_s=wtime_s),
         ),
         topology=topology,
     )
@@ -198,15 +243,6 @@ def _on_links(table: tuple[Row, ...], properties: Mapping[str, Any]) -> bool:
     return len({row.latency_factor for row in table}) == 1
 
 
-def _links_counted(machine: Machine, on_links: bool, route: tuple[int, ...]) -> int:
-    """The links whose latency is that of a segment; that of others is on the cables."""
-    if machine.kind == "graph":
-        return 1
-    if not on_links or machine.kind == "switch":
-        return len(route)
-    return 0 if machine.kind == "torus" else 2
-
-
 def _cables(
     machine: Machine, row: Row, levels: tuple[CableModel, ...] | None, route: tuple[int, ...]
 ) -> tuple[CableModel, ...] | None:
@@ -222,30 +258,26 @@ def _cables(
     return (cable,) if machine.kind == "torus" else (CableModel(bandwidth_Bps=width, latency_s=0.0), cable)
 
 
-def _at(flags: list[int], position: int) -> bool:
-    return position < len(flags) and bool(flags[position])
-
-
-def _settings(root: Element, origin: str) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
-    """Value and place of each setting that is read (by default SimGrid's own), and the others."""
-    values, where = dict(DEFAULTS), dict.fromkeys(DEFAULTS, origin)
+def _settings(root: Element, origin: str) -> tuple[dict[str, Setting], dict[str, str]]:
+    """The settings that are read (by default SimGrid's own), and the values of the others."""
+    settings = {name: Setting(value, origin) for name, value in DEFAULTS.items()}
     others: dict[str, str] = {}
     for config in root.all("config"):
         for prop in config.all("prop"):
             given, value = prop.attributes.get("id", ""), prop.attributes.get("value", "")
             name = ALIASES.get(given, given)
             if name in DEFAULTS:
-                values[name], where[name] = value, f"{origin}:{prop.line}: {given}"
+                settings[name] = Setting(value, f"{origin}:{prop.line}: {given}")
             else:
                 others[name] = value
-    return values, where, others
+    return settings, others
 
 
 def _notes(
     root: Element,
     machine: Machine,
     settings: Mapping[str, str],
-    given: set[str],
+    missing: list[str],
     properties: Mapping[str, Any],
     on_links: bool,
 ) -> Iterator[str]:
@@ -266,7 +298,7 @@ def _notes(
             yield f"{', '.join(on)}: SimGrid's corrections, which the file does not turn off, are not applied."
         if not machine.loopback_Bps:
             yield "loopback: the file has none; messages inside a node have SimGrid's own, 10 GB/s without latency."
-    if missing := [name for name in DEFAULTS if name not in given]:
+    if missing:
         yield f"{', '.join(missing)}: not in the file; the values are those that SimGrid 3.32 takes then."
     if ignored := sorted(name for name in settings if name not in _WITHOUT_EFFECT and not name.startswith("contexts/")):
         yield f"settings ignored: {', '.join(ignored)}."
@@ -281,23 +313,7 @@ def _notes(
         yield f"radical: the {count} hosts are numbered {first} to {first + count - 1}; the last is {last} in the file."
 
 
-PREFIX: Final = "lepaute:"
-#: Of each property, the types that its value may have.
-_TYPES: Final[dict[str, tuple[type, ...]]] = {
-    "name": (str,),
-    "description": (str,),
-    "source": (str,),
-    "nodes": (dict,),
-    "sharing": (str,),
-    "node_link_Bps": (float, int),
-    "loopback_Bps": (float, int),
-    "latency": (str,),
-    "enveloped": (list,),
-    "topology": (dict,),
-}
-
-
-def own_properties(root: Element, origin: str) -> dict[str, Any]:
+def _own_properties(root: Element, origin: str) -> dict[str, Any]:
     """The properties, without their prefix, of the zones in `root`; `origin` is the file's name in messages.
 
     Raises InputError for one that lepaute does not write.
@@ -305,9 +321,9 @@ def own_properties(root: Element, origin: str) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     for zone in root.all("zone"):
         for name, text in zone.properties().items():
-            if not name.startswith(PREFIX):
+            if not name.startswith(_PREFIX):
                 continue
-            types = _TYPES.get(name.removeprefix(PREFIX), ())
+            types = _TYPES.get(name.removeprefix(_PREFIX), ())
             try:
                 value = read_json(text, name)
             except InputError:
@@ -318,5 +334,56 @@ def own_properties(root: Element, origin: str) -> dict[str, Any]:
                     f"{origin}:{zone.line}: the property {name[:60]} is {text[:60]!r}, which Lepaute never writes; "
                     "remove it"
                 )
-            properties[name.removeprefix(PREFIX)] = value
+            properties[name.removeprefix(_PREFIX)] = value
     return properties
+
+
+# ---- settings as segments of message sizes ---------------------------------------------------------------------------
+
+
+def _rows(settings: Mapping[str, Setting], *, with_envelope: bool) -> tuple[Row, ...]:
+    """The tables as one, with a row wherever one of them has a threshold; the first begins at 0.
+
+    with_envelope : the thresholds of factors are those of messages with their envelope, as SMPI takes them; else they
+                    are taken as those of messages, which is how calibrated files are written
+    Raises InputError.
+    """
+    shift = ENVELOPE_BYTES if with_envelope else 0
+    factors = [_table(*settings[f"smpi/{name}-factor"], shift) for name in ("bw", "lat")]
+    overheads = [_table(*settings[f"smpi/{name}"], 0) for name in ("os", "ois", "or")]
+    starts = {start for table in (*factors, *overheads) for start in table}
+    eager_from = whole_number(*settings["smpi/async-small-thresh"])
+    detached_from = whole_number(*settings["smpi/send-is-detached-thresh"])
+    for threshold in (eager_from, detached_from):
+        if 0 < threshold < 2**31 - 1 and not starts & {threshold, threshold - 1}:
+            starts.add(threshold - 1)
+    rows = []
+    for start in sorted(starts | {0}):
+        bandwidth, latency = ((_at(table, start) or (Decimal(1),))[0] for table in factors)
+        cells = ((*_at(table, start), Decimal(0), Decimal(0)) for table in overheads)
+        send, isend, receive = ((float(intercept), float(per_byte)) for intercept, per_byte, *_ in cells)
+        # more than `start` bytes are at least start + 1
+        late: Protocol = "detached" if start + 1 < detached_from else "rendezvous"
+        protocol: Protocol = "eager" if start + 1 < eager_from else late
+        rows.append(Row(start, bandwidth, latency, send, isend, receive, protocol))
+    return tuple(rows)
+
+
+def _table(text: str, where: str, shift: int) -> dict[int, tuple[Decimal, ...]]:
+    if ":" not in text and ";" not in text:
+        return {0: (time_s(text, where),)}
+    table: dict[int, tuple[Decimal, ...]] = {}
+    for entry in text.split(";"):
+        if not entry.strip():
+            continue
+        start, *values = entry.split(":")
+        threshold = whole_number(start, f"{where}: a threshold")
+        if not values:
+            raise InputError(f"{where}: the entry {entry!r} has no value; write threshold:value")
+        table[max(threshold - shift, 0)] = tuple(time_s(value, f"{where}: a value") for value in values)
+    return table
+
+
+def _at(table: Mapping[int, tuple[Decimal, ...]], start: int) -> tuple[Decimal, ...]:
+    """The values of the last threshold up to this size; none below the first one."""
+    return table[max(below)] if (below := [threshold for threshold in table if threshold <= start]) else ()

@@ -1,19 +1,45 @@
-"""Latencies, which SMPI has by the link and we by the route.
+"""Latencies, which SMPI has by the link and we by the route; numbers as texts that say exactly what is meant.
 
 SMPI multiplies the sum of the latencies of a route's links by a factor that depends on the size of the message. A
 segment of ours says the latency of the whole route, however many links it has, and cables may add to it.
 """
 
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 
 from lepaute.platform.schema import Platform, Segment
-from lepaute.platform.simgrid.decimals import exact, product, quotient
 from lepaute.platform.topology import Topology
 
 #: What SMPI adds to each message: tag, destination, communicator.
 ENVELOPE_BYTES = 16
 _NOMINAL_S = Decimal("1e-7")
+#: A factor is a bandwidth over another; written as the quotient of two doubles it would not always give the first one
+#: back. With 20 digits it does: the error is far below half a unit in the last place of a double.
+_WRITTEN = Context(prec=20)
+_EXACT = Context(prec=60)
+
+
+def exact(number: float) -> Decimal:
+    """`number` as it is, to the last bit."""
+    return Decimal(number)
+
+
+def quotient(number: Decimal, divisor: Decimal) -> Decimal:
+    """`number` / `divisor`, 20 digits."""
+    return _WRITTEN.divide(number, divisor)
+
+
+def text_of(number: Decimal) -> str:
+    """The shortest text of `number`, such as 0.795 or 1.5E-7."""
+    return str(_WRITTEN.plus(number).normalize(_WRITTEN))
+
+
+def product(*factors: Decimal) -> Decimal:
+    """The product of `factors`, exact for as many digits as files have."""
+    result = Decimal(1)
+    for factor in factors:
+        result = _EXACT.multiply(result, factor)
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +97,10 @@ def plan(platform: Platform, *, explicit: bool) -> Latencies:
     segments = platform.network.remote.segments
     route = longest_route(topology)
     if not explicit and (link_s := _latency_of_each_link(topology, segments, route)) is not None:
-        total_s, count = link_s * len(route), len(segments)
-        return Latencies(link_s, total_s, (total_s,) * count, (Decimal(1),) * count, (False,) * count, True)
+        return _same(link_s, link_s * len(route), len(segments))
     if explicit and cables_add_latency(topology) and len({segment.latency_s for segment in segments}) == 1:
-        total_s, count = exact(segments[0].latency_s), len(segments)
-        return Latencies(total_s, total_s, (total_s,) * count, (Decimal(1),) * count, (False,) * count, True)
+        total_s = exact(segments[0].latency_s)
+        return _same(total_s, total_s, len(segments))
     added_s = Decimal(0) if explicit else sum((level_latency_s(topology, level) for level in route), Decimal(0))
     totals_s = [exact(segment.latency_s) + added_s for segment in segments]
     envelopes = [quotient(Decimal(ENVELOPE_BYTES), exact(segment.bandwidth_Bps)) for segment in segments]
@@ -88,6 +113,12 @@ def plan(platform: Platform, *, explicit: bool) -> Latencies:
     alike = explicit or topology.kind == "switch"
     link_s = quotient(nominal_s, Decimal(len(route)))
     return Latencies(link_s, nominal_s, tuple(totals_s), factors, enveloped, alike)
+
+
+def _same(link_s: Decimal, total_s: Decimal, segments: int) -> Latencies:
+    """Of segments that all have one latency."""
+    ones, none = (Decimal(1),) * segments, (False,) * segments
+    return Latencies(link_s, total_s, (total_s,) * segments, ones, none, same_on_every_route=True)
 
 
 def _latency_of_each_link(topology: Topology, segments: tuple[Segment, ...], route: tuple[int, ...]) -> Decimal | None:

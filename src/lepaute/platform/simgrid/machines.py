@@ -1,13 +1,177 @@
-"""The hosts of a SimGrid platform and how they are joined: a cluster element, or the links and routes of a switch."""
+"""SimGrid's XML, read safely, and the machine in it: a cluster element, or hosts with the links and routes of a switch.
+
+No entity is expanded, nothing outside the text is read, size and depth are bounded.
+"""
 
 import re
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
+from typing import Never
+from xml.parsers import expat
 
 from lepaute.errors import InputError
-from lepaute.kit.quantities import MOST_NUMBERS
-from lepaute.platform.simgrid.quantities import bandwidth_Bps, numbers, time_s, whole_number
-from lepaute.platform.simgrid.reading import Element
+from lepaute.kit.quantities import MOST_NUMBERS, count_of, ranges_of
+
+LARGEST_TEXT_BYTES = 64 * 2**20
+_DEEPEST = 32
+_MOST_ELEMENTS = 1_000_000
+_LONGEST_NAME = 200
+#: Of other encodings expat asks Python for a table, which for many of them it cannot have.
+_ENCODINGS = ("utf-8", "us-ascii", "ascii", "iso-8859-1", "latin-1")
+#: SimGrid reads a file whose declaration is not at its very beginning; expat does not.
+_LATE_DECLARATION = re.compile(rb"(?P<before>(?:\xef\xbb\xbf)?\s+)(?P<declaration><\?xml\s[^>]{0,200}\?>)")
+_DECLARED = re.compile(rb"""\s*<\?xml[^>]*?\sencoding\s*=\s*["']([^"'>]*)["']""")
+
+
+@dataclass(slots=True)
+class Element:
+    """An element: its tag and attributes, the elements inside, and the line (from 1) where it begins."""
+
+    tag: str
+    attributes: dict[str, str]
+    line: int
+    inside: list["Element"] = field(default_factory=list)
+
+    def everything(self) -> Iterator["Element"]:
+        """This element and all inside it, at any depth, in the order of the text."""
+        yield self
+        for element in self.inside:
+            yield from element.everything()
+
+    def all(self, *tags: str) -> Iterator["Element"]:
+        """The elements with one of `tags` inside this one, at any depth, in the order of the text."""
+        return (element for element in self.everything() if element.tag in tags and element is not self)
+
+    def properties(self) -> dict[str, str]:
+        """Of the prop elements directly inside: id -> value."""
+        return {e.attributes.get("id", ""): e.attributes.get("value", "") for e in self.inside if e.tag == "prop"}
+
+
+def parse(text: bytes, origin: str) -> Element:
+    """The root element of the XML `text`; `origin` is its name in messages.
+
+    Raises InputError, with the line, for what is not XML, declares entities or an inner DTD, is too large or deep, or
+    is in another encoding than UTF-8, ASCII or Latin-1.
+    """
+    if len(text) > LARGEST_TEXT_BYTES:
+        raise InputError(f"{origin}: has {len(text)} bytes; at most {LARGEST_TEXT_BYTES} are read")
+    encoding = _encoding(text, origin)
+    parser = expat.ParserCreate(encoding)
+    root = Element("", {}, 0)
+    open_elements = [root]
+    count = 0
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal count
+        count += 1
+        if count > _MOST_ELEMENTS:
+            raise InputError(f"{origin}:{parser.CurrentLineNumber}: has more than {_MOST_ELEMENTS} elements")
+        if len(open_elements) > _DEEPEST:
+            raise InputError(f"{origin}:{parser.CurrentLineNumber}: elements are nested more than {_DEEPEST} deep")
+        if any(len(attributes.get(name, "")) > _LONGEST_NAME for name in ("id", "src", "dst")):
+            raise InputError(f"{origin}:{parser.CurrentLineNumber}: a name has more than {_LONGEST_NAME} characters")
+        element = Element(tag, attributes, parser.CurrentLineNumber)
+        open_elements[-1].inside.append(element)
+        open_elements.append(element)
+
+    def refuse(*_declared: object) -> Never:
+        raise InputError(
+            f"{origin}:{parser.CurrentLineNumber}: declares an internal DTD or entities, which are not supported; "
+            "remove the declarations"
+        )
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda _tag: open_elements.pop()
+    parser.StartDoctypeDeclHandler = lambda _name, _system, _public, has_inner: refuse() if has_inner else None
+    parser.EntityDeclHandler = refuse
+    parser.ExternalEntityRefHandler = refuse
+    parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
+    try:
+        parser.Parse(_without_late_declaration(text), True)
+    except expat.ExpatError as error:
+        problem = expat.errors.messages.get(error.code, "damaged")
+        raise InputError(f"{origin}:{error.lineno}: is not XML ({problem}); correct the line") from None
+    return root.inside[0]
+
+
+def _without_late_declaration(text: bytes) -> bytes:
+    """The text without an XML declaration behind blank lines, on the same lines as before; its encoding is known."""
+    late = _LATE_DECLARATION.match(text)
+    return text if late is None else late["before"] + b"\n" * late["declaration"].count(b"\n") + text[late.end() :]
+
+
+def _encoding(text: bytes, origin: str) -> str:
+    """The encoding that the parser is told, whatever the text declares; raises InputError for one that is not read."""
+    if text.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in text[:4]:
+        raise InputError(f"{origin}: is in UTF-16 or UTF-32; convert it to UTF-8")
+    declared = _DECLARED.match(text.removeprefix(b"\xef\xbb\xbf"))
+    name = declared[1].decode("ascii", errors="replace").strip().lower() if declared else "utf-8"
+    if name not in _ENCODINGS:
+        raise InputError(f"{origin}:1: declares the encoding {name[:40]!r}; convert it to UTF-8")
+    return "iso-8859-1" if name in ("iso-8859-1", "latin-1") else "utf-8"
+
+
+# ---- quantities as SimGrid writes them -------------------------------------------------------------------------------
+
+_POWERS_OF_TEN = {"": 0, "k": 3, "K": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_POWERS_OF_TWO = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_SECONDS = {
+    "w": Decimal(604800),
+    "d": Decimal(86400),
+    "h": Decimal(3600),
+    "m": Decimal(60),
+    "s": Decimal(1),
+    "ms": Decimal("1e-3"),
+    "us": Decimal("1e-6"),
+    "ns": Decimal("1e-9"),
+    "ps": Decimal("1e-12"),
+}
+#: Decimal's exponents are bounded, and the time that it takes grows with the digits.
+_NUMBER = r"\s*([+-]?(?:[0-9]{1,60}\.?[0-9]{0,60}|\.[0-9]{1,60})(?:[eE][+-]?[0-9]{1,4})?)\s*"
+
+
+def bandwidth_Bps(text: str, where: str) -> Decimal:  # noqa: N802 - the unit
+    """Bytes a second of a text such as 10Gbps, 1.25GBps or 125000000; `where` begins the message of a refusal."""
+    number, unit = _split(text, where, "a bandwidth such as 10Gbps or 1.25GBps")
+    match = re.fullmatch(r"(?:([kKMGTPE]?|[KMGTPE]i)([bB])ps)?", unit)
+    if match is None:
+        raise InputError(f"{where} is {text[:80]!r}; a bandwidth such as 10Gbps or 1.25GBps is expected")
+    prefix, kind = match[1] or "", match[2] or "B"
+    scale = Decimal(2) ** _POWERS_OF_TWO[prefix] if prefix.endswith("i") else Decimal(10) ** _POWERS_OF_TEN[prefix]
+    return number * scale / (8 if kind == "b" else 1)
+
+
+def time_s(text: str, where: str) -> Decimal:
+    """Seconds of a text such as 24us or 1E-6; `where` begins the message of a refusal."""
+    number, unit = _split(text, where, "a time such as 24us")
+    if unit and unit not in _SECONDS:
+        raise InputError(f"{where} is {text[:80]!r}; a time such as 24us is expected")
+    return number * _SECONDS[unit or "s"]
+
+
+def numbers(text: str, where: str) -> tuple[int, ...]:
+    """The numbers of a radical such as 0-3,7, as they are written; `where` begins the message of a refusal."""
+    return tuple(number for each in ranges_of(text, where) for number in each)
+
+
+def whole_number(text: str, where: str) -> int:
+    """The whole number >= 0 that `text` is; `where` begins the message of a refusal."""
+    return count_of(text.strip(), where)
+
+
+def _split(text: str, where: str, expected: str) -> tuple[Decimal, str]:
+    match = re.fullmatch(_NUMBER + r"([A-Za-z]*)\s*", text)
+    try:
+        number = Decimal(match[1]) if match else Decimal("nan")
+    except InvalidOperation:
+        number = Decimal("nan")
+    if match is None or not number.is_finite() or number < 0 or not -400 < number.adjusted() < 200:
+        raise InputError(f"{where} is {text[:80]!r}; {expected} is expected")
+    return number, match[2]
+
+
+# ---- hosts and links -------------------------------------------------------------------------------------------------
 
 _KINDS = {"FLAT": "switch", "FAT_TREE": "fat-tree", "DRAGONFLY": "dragonfly", "TORUS": "torus"}
 
@@ -24,15 +188,15 @@ class Machine:
     numbers: tuple[int, ...]
     cores: int
     kind: str
-    parameters: str | None
-    shared: bool
     link_Bps: Decimal  # noqa: N815 - the unit
     link_latency_s: Decimal
-    backbone_latency_s: Decimal
-    loopback_Bps: Decimal | None  # noqa: N815 - the unit
-    loopback_latency_s: Decimal
-    node_limit_Bps: float | None  # noqa: N815 - the unit
-    switch_limit_Bps: float | None  # noqa: N815 - the unit
+    parameters: str | None = None
+    shared: bool = False
+    backbone_latency_s: Decimal = Decimal(0)
+    loopback_Bps: Decimal | None = None  # noqa: N815 - the unit
+    loopback_latency_s: Decimal = Decimal(0)
+    node_limit_Bps: float | None = None  # noqa: N815 - the unit
+    switch_limit_Bps: float | None = None  # noqa: N815 - the unit
     notes: tuple[str, ...] = ()
 
 
@@ -73,15 +237,10 @@ def mesh_of(platform: Element, origin: str) -> Machine:
         numbers=tuple(int(match[2]) for match in matches if match),
         cores=whole_number(hosts[0].attributes.get("core", "1"), _Reader(hosts[0], origin).where("core")),
         kind="graph",
-        parameters=None,
-        shared=False,
         link_Bps=Decimal(1),
         link_latency_s=_values(links[f"{ids[0]}_latency"], origin)[1],
-        backbone_latency_s=Decimal(0),
         loopback_Bps=loopback_Bps,
         loopback_latency_s=loopback_latency_s,
-        node_limit_Bps=None,
-        switch_limit_Bps=None,
     )
 
 
@@ -95,11 +254,8 @@ def _of_clusters(platform: Element, clusters: list[Element], origin: str) -> Mac
     first = machines[0]
     for element, machine in zip(clusters[1:], machines[1:], strict=True):
         alike = replace(machine, name=first.name, numbers=first.numbers, notes=first.notes) == first
-        if (
-            first.kind != "switch"
-            or not alike
-            or element.attributes.get("speed") != clusters[0].attributes.get("speed")
-        ):
+        alike = alike and element.attributes.get("speed") == clusters[0].attributes.get("speed")
+        if first.kind != "switch" or not alike:
             raise InputError(
                 f"{origin}:{element.line}: is a second {element.tag}, '{element.attributes.get('id', '')}', "
                 + ("not like the first" if first.kind == "switch" else f"where each is a {first.kind} of its own")
@@ -128,7 +284,9 @@ def _of_cluster(element: Element, origin: str) -> Machine:
     if kind is None:
         raise InputError(f"{at.where('topology')}; it must be one of {', '.join(_KINDS)}")
     policy = element.attributes.get("sharing_policy", "SPLITDUPLEX")
-    notes = _policy_notes(policy, "cluster")
+    notes: tuple[str, ...] = ()
+    if policy not in ("SHARED", "SPLITDUPLEX", "FULLDUPLEX"):
+        notes = (f"sharing_policy {policy} of the cluster: its links are shared by the flows of each way.",)
     backbone = element.attributes.get("bb_sharing_policy", "SHARED") == "SHARED"
     node_limit, switch_limit = at.optional_Bps("limiter_link"), at.optional_Bps("bb_bw")
     if element.attributes.get("suffix"):
@@ -175,20 +333,18 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
     prefix = matches[0][1] if matches[0] and numbered else ""
     policy = first_up.attributes.get("sharing_policy", "SHARED")
     backbones = [_values(link, origin) for link in between]
-    loop = None if loopback is None else _values(loopback, origin)
+    loopback_Bps, loopback_latency_s = (None, Decimal(0)) if loopback is None else _values(loopback, origin)
     return Machine(
         name=prefix.strip(" -._") or "platform",
         numbers=tuple(int(match[2]) for match in matches if match) if numbered else tuple(range(len(hosts))),
         cores=cores[0],
         kind="switch",
-        parameters=None,
         shared=first_up is first_down and policy == "SHARED",
         link_Bps=up_Bps,
         link_latency_s=(up_latency + down_latency) / 2,
         backbone_latency_s=sum((latency for _, latency in backbones), Decimal(0)),
-        loopback_Bps=None if loop is None else loop[0],
-        loopback_latency_s=Decimal(0) if loop is None else loop[1],
-        node_limit_Bps=None,
+        loopback_Bps=loopback_Bps,
+        loopback_latency_s=loopback_latency_s,
         switch_limit_Bps=min((float(width) for width, _ in backbones), default=None),
         notes=notes,
     )
@@ -273,12 +429,6 @@ def _as_link(backbone: Element) -> Element:
 def _values(link: Element, origin: str) -> tuple[Decimal, Decimal]:
     at = _Reader(link, origin)
     return bandwidth_Bps(at.text("bandwidth"), at.where("bandwidth")), at.time_or_0("latency")
-
-
-def _policy_notes(policy: str, what: str) -> tuple[str, ...]:
-    if policy in ("SHARED", "SPLITDUPLEX", "FULLDUPLEX"):
-        return ()
-    return (f"sharing_policy {policy} of the {what}: its links are shared by the flows of each way.",)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,21 @@
-"""Hosts, links and routes of a platform as elements of SimGrid's XML."""
+"""Hosts, links and routes of a platform as elements of SimGrid's XML; the speed of hosts, the link inside a node."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from xml.sax.saxutils import quoteattr
 
-from lepaute.platform.schema import Platform
-from lepaute.platform.simgrid.decimals import exact, text_of
-from lepaute.platform.simgrid.latency import Latencies
-from lepaute.platform.simgrid.loopback import LoopbackLink
+from lepaute.platform.kernel_model import piece_of, value_of
+from lepaute.platform.schema import Network, Platform, Segment
+from lepaute.platform.simgrid.latency import Latencies, exact, product, quotient, text_of
 from lepaute.platform.topology import Topology
 
 TOPOLOGIES = {"switch": "FLAT", "fat-tree": "FAT_TREE", "dragonfly": "DRAGONFLY", "torus": "TORUS"}
 _NEVER_A_LIMIT_BPS = "1e18Bps"
+_TOLERANCE = Decimal("1e-9")  # of ratios that were the same before they were written with 15 digits
+#: Speed of a host where a platform has no model of dgemm.
+NOMINAL_FLOPS = 1e9
+_SIDE = 1024.0  # of the square matrices whose product stands for computing in general
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,19 @@ class Wiring:
 
     links: Sequence[tuple[str, float, float]]
     route: Callable[[int, int], Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopbackLink:
+    """The one link of SMPI for messages inside a node, to which the factors and overheads of all messages apply.
+
+    `same_bandwidths`, `same_latencies`: does it give every message inside a node its modelled ones.
+    """
+
+    bandwidth_Bps: Decimal  # noqa: N815 - the unit
+    latency_s: Decimal
+    same_bandwidths: bool
+    same_latencies: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +154,9 @@ def mesh(parts: Parts, wiring: Wiring) -> Iterator[str]:
 
 
 def _hosts(parts: Parts) -> Iterator[str]:
+    cores = str(parts.platform.nodes.cores)
     for node, speed in enumerate(parts.speeds_flops):
-        yield _element(
-            "host", {"id": parts.host(node), "speed": f"{speed!r}f", "core": str(parts.platform.nodes.cores)}
-        )
+        yield _element("host", {"id": parts.host(node), "speed": f"{speed!r}f", "core": cores})
 
 
 def _loopback_links(parts: Parts) -> Iterator[str]:
@@ -174,3 +189,73 @@ def _route(source: str, destination: str, links: Sequence[str], *, symmetrical: 
 def _element(tag: str, attributes: dict[str, str], inside: str = "") -> str:
     written = " ".join(f"{name}={quoteattr(value)}" for name, value in attributes.items())
     return f"<{tag} {written}>{inside}</{tag}>" if inside else f"<{tag} {written}/>"
+
+
+def node_speeds_flops(platform: Platform) -> tuple[float, ...]:
+    """Flop/s of one core of each node, for what a program computes outside the modelled kernels.
+
+    A dgemm of order 1024 in its mean duration, averaged over the node's CPUs; the nominal 1e9 where there is no model
+    of dgemm, or one that gives no positive duration.
+    """
+    nodes = platform.nodes
+    models = [model for model in platform.kernels if model.kernel == "dgemm"]
+    if not models:
+        return (NOMINAL_FLOPS,) * nodes.count
+    model = min(models, key=lambda each: each.threads)
+    piece = piece_of(model, _SIDE, _SIDE, _SIDE)
+    table = piece.per_cpu
+    rows = {} if table is None else {(int(row[0]), int(row[1])): row[2:] for row in table.rows}
+    speeds = []
+    for number in range(nodes.first_number, nodes.first_number + nodes.count):
+        of_cpus = []
+        for cpu in range(nodes.cpus):
+            mean, unit = piece.mean, nodes.socket_of_cpu(cpu) if table is not None and table.by_socket else cpu
+            if table is not None and (number, unit) in rows:
+                cells = zip(table.columns[2:], rows[number, unit], strict=True)
+                mean = {term: value for term, value in cells if not term.startswith("sd:")}
+            duration_s = value_of(mean, _SIDE, _SIDE, _SIDE)
+            of_cpus.append((2.0 * _SIDE**3 / duration_s if duration_s > 0 else NOMINAL_FLOPS) / model.threads)
+        speeds.append(sum(of_cpus) / len(of_cpus))
+    return tuple(speeds)
+
+
+def loopback_link(network: Network, latencies: Latencies) -> LoopbackLink:
+    """The link that comes nearest to the loopback of `network`: exact where its segments are those between nodes
+    times one number, else right for the largest messages' bandwidth and the smallest ones' latency."""
+    nominal_Bps = exact(network.node_link.bandwidth_Bps)
+    pairs = paired(network.loopback_segments, network.remote.segments)
+    ratios = [exact(inside.bandwidth_Bps) / exact(between.bandwidth_Bps) for inside, between, _ in pairs]
+    bandwidth = product(nominal_Bps, ratios[-1])
+    stated = exact(network.loopback.bandwidth_Bps)
+    if abs(bandwidth / stated - 1) <= _TOLERANCE:
+        bandwidth = stated
+    shares = [exact(inside.latency_s) / latencies.totals_s[at] for inside, _, at in pairs if latencies.totals_s[at] > 0]
+    out_of_nothing = any(inside.latency_s > 0 and latencies.totals_s[at] == 0 for inside, _, at in pairs)
+    latency = product(latencies.nominal_s, shares[0]) if shares else Decimal(0)
+    if network.loopback.segments is None:
+        bandwidth = nominal_Bps
+    return LoopbackLink(
+        bandwidth_Bps=quotient(bandwidth, Decimal(1)),
+        latency_s=quotient(latency, Decimal(1)),
+        same_bandwidths=all(abs(ratio / ratios[-1] - 1) <= _TOLERANCE for ratio in ratios),
+        same_latencies=not out_of_nothing and all(abs(share - shares[0]) <= _TOLERANCE * shares[0] for share in shares),
+    )
+
+
+def paired(inside: tuple[Segment, ...], between: tuple[Segment, ...]) -> list[tuple[Segment, Segment, int]]:
+    """For each size at which a segment begins: the one inside a node, the one between nodes, and its position."""
+    starts = sorted({segment.above_bytes for segment in (*inside, *between)})
+    rows = []
+    for start in starts:
+        at = max(i for i, segment in enumerate(between) if segment.above_bytes <= start)
+        inner = [segment for segment in inside if segment.above_bytes <= start][-1]
+        rows.append((inner, between[at], at))
+    return rows
+
+
+def same_overheads(network: Network) -> bool:
+    """Do messages inside a node have the protocols and overheads of those between nodes?"""
+    return all(
+        (a.protocol, a.send, a.isend, a.receive) == (b.protocol, b.send, b.isend, b.receive)
+        for a, b, _ in paired(network.loopback_segments, network.remote.segments)
+    )

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute import _core
 from lepaute.errors import InputError, LepauteError
-from lepaute.platform.mixture import core_modes
+from lepaute.platform.kernel_model import models_of
 from lepaute.platform.topology import numbers_between
-from lepaute.platform.variants import models_of
+from lepaute.platform.values import core_modes
 
 if TYPE_CHECKING:
     from lepaute.platform.network_model import Network

@@ -5,10 +5,8 @@ from typing import TYPE_CHECKING
 
 from lepaute import _core
 from lepaute.errors import InputError
-from lepaute.platform.cpu_factors import COMPUTING
-from lepaute.platform.evaluation import value_of
-from lepaute.platform.resizing import topology_for
-from lepaute.platform.scaling import UPDATE
+from lepaute.platform.components import COMPUTING, topology_for
+from lepaute.platform.kernel_model import UPDATE, value_of
 from lepaute.simulate.machine.population import SPATIAL, drawn_nodes, drawn_scales, scaled, with_coefficients
 
 if TYPE_CHECKING:
@@ -38,7 +36,7 @@ def synthesize(
     The layer `days` of `like` is left out: the population draws the days of dgemm.
     Raises InputError for a number that cannot be, or a topology that has no form with so many nodes.
     """
-    from lepaute.platform.resizing import topology_for
+    from lepaute.platform.components import topology_for
     from lepaute.platform.schema import Platform
 
     if not 1 <= nodes <= MOST_NODES:

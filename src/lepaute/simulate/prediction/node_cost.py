@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from lepaute import _core
 from lepaute.errors import InputError
-from lepaute.platform.cpu_factors import COMPUTING, with_cpu_factors
-from lepaute.platform.evaluation import piece_of, value_of
-from lepaute.platform.scaling import UPDATE
+from lepaute.platform.components import COMPUTING, with_cpu_factors
+from lepaute.platform.kernel_model import UPDATE, piece_of, value_of
 from lepaute.simulate.conditions import Conditions, Layers
 from lepaute.simulate.machine.core import per_cpu_coefficients
 from lepaute.simulate.machine.mapping import Mapping as RankMapping

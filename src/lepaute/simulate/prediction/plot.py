@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lepaute.kit.axes import plain_decades
 from lepaute.kit.files import whole_file
+from lepaute.kit.notebook import plain_decades
 from lepaute.kit.text import scaled_unit
 from lepaute.simulate.prediction.sweep import Sweep, speed
 

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from lepaute.kit.alike import Alike, one_for_all
-from lepaute.kit.text import quantity
+from lepaute.kit.text import Alike, one_for_all, quantity
 from lepaute.simulate.conditions import layers_of
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.kit.awake import AwakeTime
+from lepaute.kit.command import AwakeTime
 from lepaute.kit.sessions import kill_session
 
 _LOOK_EVERY_S = 0.05

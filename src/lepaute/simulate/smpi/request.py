@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.platform.simgrid import holds_loopback
-from lepaute.platform.simgrid.speed import node_speeds_flops
+from lepaute.platform.simgrid.zones import node_speeds_flops
 from lepaute.simulate.conditions import Layers
 from lepaute.simulate.machine.core import machine_of
 from lepaute.simulate.machine.population import on_its_day, with_network_of_run

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lepaute.archive.documents import mapping, number, sequence, text
-from lepaute.archive.setups import software
+from lepaute.archive.setups import facts as setup_facts
 from lepaute.archive.setups.topology import packages_of_threads
 from lepaute.errors import ArchiveError, InputError
 from lepaute.kit.printable import printable
@@ -187,7 +187,7 @@ class ArchivedRun:
         machine = self.about.machines.get(node)
         facts = machine.blas if machine is not None else self.about.blas
         variables = {
-            fact.what: str(fact.value) for fact in software.variables(self._environment(node, "variables.json"))
+            fact.what: str(fact.value) for fact in setup_facts.variables(self._environment(node, "variables.json"))
         }
         known = {f"variable {name}": value for name, value in variables.items() if _BLAS_VARIABLES.fullmatch(name)}
         if facts.library and facts.config:
@@ -204,7 +204,7 @@ class ArchivedRun:
     def _packages(self, node: str, wanted: re.Pattern[str]) -> str:
         found = set()
         for file in ("openblas.txt", "packages.txt"):
-            for fact in software.packages(self._environment(node, file)):
+            for fact in setup_facts.packages(self._environment(node, file)):
                 name = fact.what.removeprefix("package ")
                 if wanted.match(name) and not name.partition(":")[0].endswith("-dev"):
                     found.add(f"{name.partition(':')[0]} {fact.value}")

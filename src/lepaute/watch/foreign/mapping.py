@@ -14,8 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from lepaute.errors import InputError
-from lepaute.kit.documents import read_text, read_yaml
-from lepaute.kit.yaml_faults import composed, fields_at, guess, line_in, shown, spoken
+from lepaute.kit.documents import composed, fields_at, guess, line_in, read_text, read_yaml, shown, spoken
 from lepaute.watch.foreign.dates import ISO, date_reader
 from lepaute.watch.foreign.units import unit_of
 

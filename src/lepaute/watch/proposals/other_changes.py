@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lepaute.archive import Archive
-from lepaute.archive.comparison import Comparison, compare
-from lepaute.archive.comparison_text import comparison_lines
+from lepaute.archive.comparison import Comparison, compare, comparison_lines
+from lepaute.archive.setups import Setup, setup_of
 from lepaute.archive.setups.facts import CONTROL, EXPERIMENT, HARDWARE, SCRIPT, SOFTWARE, SYSTEM, VARIABLES
-from lepaute.archive.setups.setup import Setup, setup_of
 from lepaute.errors import LepauteError
 from lepaute.kit.printable import printable
 from lepaute.watch.proposals.proposed_event import ProposedEvent

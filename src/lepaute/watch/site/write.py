@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.kit.files import not_written
-from lepaute.kit.scratch import scratch_folder
+from lepaute.kit.files import not_written, scratch_folder
 from lepaute.kit.text import counted
 from lepaute.report.names import anchor
 from lepaute.report.page import render
