@@ -16,7 +16,7 @@ from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.idle_nodes import records_held
 from lepaute.measure.node_agent.control_journal import NodeLock
 from lepaute.store import open_store
-from lepaute.verify.run_journal import held
+from lepaute.verify.seal import held
 
 
 def without_locks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lepaute.verify.rank_script import CPUS, SCRIPT, blas_environment, cpus_text, rank_script
+from lepaute.verify.real_run import CPUS, SCRIPT, blas_environment, cpus_text, rank_script
 
 PROGRAM = """#!/bin/sh
 pwd

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from lepaute.verify.campaign import Case, RecordedRun, run_record
-from lepaute.verify.drift import compute_share, time_without_drift
+from lepaute.verify.machine import compute_share, time_without_drift
 
 if TYPE_CHECKING:
     import numpy as np

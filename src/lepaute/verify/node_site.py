@@ -27,17 +27,21 @@ from lepaute.measure.schedulers import RankLaunch, Request, scheduler
 from lepaute.measure.sentinel import Guard, duration_of
 from lepaute.simulate.apps.hpl.hpl_dat import check_sayable
 from lepaute.verify.disturbance import NodeLoad
-from lepaute.verify.rank_script import CPUS, SCRIPT, blas_environment, cpus_text, rank_script
 from lepaute.verify.real_run import (
+    CPUS,
     REPORTS,
+    SCRIPT,
     HplProgram,
     RealRun,
     available_bytes,
+    blas_environment,
     check_memory,
+    cpus_text,
     hpl_input_files,
     parse_output,
+    rank_script,
 )
-from lepaute.verify.sentinels import LIMIT_S as SENTINEL_LIMIT_S
+from lepaute.verify.real_run import LIMIT_S as SENTINEL_LIMIT_S
 
 if TYPE_CHECKING:
     from lepaute.simulate import Hpl
