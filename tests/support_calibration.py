@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from lepaute.measure.calibration import attempt, campaign, machines
-from lepaute.measure.calibration.attempt import Attempts, Site
-from lepaute.measure.calibration.sentinels import Sentinels
+from lepaute.measure.calibration.attempt import Attempts, Sentinels, Site
 from lepaute.measure.experiment import job
 from lepaute.measure.kernel_set import KernelSet
 from lepaute.measure.layout import made_up_layout

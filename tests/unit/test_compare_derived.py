@@ -13,8 +13,7 @@ from lepaute.compare.comparison import Comparison, archives
 from lepaute.compare.derived import derived_lines, overlap, slow_ranks
 from lepaute.compare.setting import algorithms, setting_lines
 from lepaute.errors import InputError
-from lepaute.measure.comparison.libraries import ReadyLibrary
-from lepaute.measure.comparison.variables import check_same
+from lepaute.measure.comparison.libraries import ReadyLibrary, check_same_variables
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +101,7 @@ def test_a_campaign_goes_on_with_the_variables_that_it_was_begun_with() -> None:
     def ready(**settings: str) -> ReadyLibrary:
         return ReadyLibrary(None, Path(), LibraryFacts(label="a", settings=settings))  # type: ignore[arg-type]
 
-    check_same({"asked": {}}, [ready(UCX_TLS="tcp")])
-    check_same(begun, [ready(UCX_TLS="sm")])
+    check_same_variables({"asked": {}}, [ready(UCX_TLS="tcp")])
+    check_same_variables(begun, [ready(UCX_TLS="sm")])
     with pytest.raises(InputError, match=r"other variables of a \(UCX_TLS=sm, now none\); resume it in the same env"):
-        check_same(begun, [ready()])
+        check_same_variables(begun, [ready()])

@@ -6,20 +6,22 @@ from typing import Any
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.measure.comparison.asked import Asked
 from lepaute.measure.comparison.cases import (
     BLOCKING,
     NOTHING,
     OVERLAPPED,
+    Asked,
     Case,
+    Reduction,
     cases_of,
     name_of,
     operations_of,
+    reduction_of,
     sizes_of,
     with_overlapped,
     word_of,
 )
-from lepaute.measure.comparison.order import (
+from lepaute.measure.comparison.numbers import (
     FEWEST_IN_BATCH,
     MOST_BATCHES,
     NOTHING_CALLS,
@@ -29,7 +31,6 @@ from lepaute.measure.comparison.order import (
     mpirun_seed,
     shuffled_batches,
 )
-from lepaute.measure.comparison.reductions import Reduction, reduction_of
 
 _CASES = [Case("Bcast", BLOCKING, 1 << exponent) for exponent in range(12)]
 _WINDOWS = dict.fromkeys([*_CASES, Case(NOTHING, BLOCKING, 0)], 0)

@@ -9,7 +9,7 @@ import pytest
 
 from lepaute.errors import InputError
 from lepaute.kit.json_values import ABSENT_IF_NONE, from_json, to_json
-from lepaute.measure.experiment.state import RunState
+from lepaute.measure.experiment.entries import RunState
 from lepaute.measure.experiment.workspace import Workspace
 
 

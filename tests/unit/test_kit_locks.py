@@ -11,7 +11,7 @@ import pytest
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.locks import hold_lock
-from lepaute.measure.experiment.state import RunState
+from lepaute.measure.experiment.entries import RunState
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.idle_nodes import records_held
 from lepaute.measure.node_agent.control_journal import NodeLock

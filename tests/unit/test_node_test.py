@@ -21,7 +21,7 @@ from lepaute.measure.node_test import (
     node_test_design,
     numa_threads,
 )
-from lepaute.measure.probes import rows_of
+from lepaute.measure.raw_files import rows_of
 from lepaute.watch.factors.performance import FIXED_SIZE
 from lepaute.watch.factors.regression import TERMS
 

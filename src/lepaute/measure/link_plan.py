@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lepaute.design import Design, flow_design, p2p_design, ring_design
-from lepaute.measure.loads import ALL
+from lepaute.measure.layout import ALL
 from lepaute.measure.plan import FLOWS, P2P, RING, Place, PlannedRun, Room, Scale
-from lepaute.measure.switches import Switches
+from lepaute.measure.schedulers.types import Switches
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,11 +15,12 @@ from lepaute.design.provenance import header_of
 from lepaute.design.sizes import Triple
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES
-from lepaute.measure.experiment.ranks import HOSTS, hosts_text, start_of_ranks
+from lepaute.measure.experiment.helpers import HOSTS, hosts_text, start_of_ranks
 from lepaute.measure.layout import Layout
 from lepaute.measure.nodes.channel import Channel
 from lepaute.measure.nodes.group import Nodes
-from lepaute.measure.probes import DGEMM_PROGRAM, P2P_PROGRAM, header_of_raw, rows_of
+from lepaute.measure.probes import DGEMM_PROGRAM, P2P_PROGRAM
+from lepaute.measure.raw_files import header_of_raw, rows_of
 from lepaute.measure.schedulers.types import RankLaunch
 
 WARM_UP_S, DGEMM_S = 60.0, 240.0

@@ -15,12 +15,11 @@ from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES, launch_failed
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.measure.calibration.machines import layouts_of
-from lepaute.measure.calibration.together import each_machine
-from lepaute.measure.experiment.ranks import HOSTS, hosts_text, start_of_ranks
+from lepaute.measure.experiment.helpers import HOSTS, hosts_text, start_of_ranks
 from lepaute.measure.layout import Layout
 from lepaute.measure.machine_load import Load, Sample, load_between
 from lepaute.measure.nodes.channel import Channel, NodeLost
-from lepaute.measure.nodes.group import Nodes
+from lepaute.measure.nodes.group import Nodes, each_machine
 from lepaute.measure.nodes.pool import Pool
 from lepaute.measure.nodes.results import CommandFailed, Result, check_architecture, check_same_place, why_not
 from lepaute.measure.schedulers import RankLaunch, Request, scheduler

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from lepaute.archive.mpi_campaign import CampaignFacts, CaseFacts, LibraryFacts, settings_text
 from lepaute.kit.text import seconds
-from lepaute.measure.comparison.asked import Asked
-from lepaute.measure.comparison.cases import REDUCTIONS
+from lepaute.measure.comparison.cases import REDUCTIONS, Asked
 from lepaute.measure.comparison.entries import (
     COMPLETE,
     AlgorithmSeen,
@@ -16,10 +15,10 @@ from lepaute.measure.comparison.entries import (
     Lacking,
     MpirunEnded,
     MpirunsChosen,
+    measurable,
 )
 from lepaute.measure.comparison.mpirun import Setting
-from lepaute.measure.comparison.order import batches_of
-from lepaute.measure.comparison.planning import measurable
+from lepaute.measure.comparison.numbers import batches_of
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.node_agent.facts import cpuinfo_field
 

@@ -1,28 +1,56 @@
-"""One start of mpirun: a fresh run of a library's probe, what it wrote, and what else the machine did meanwhile."""
+"""A start of mpirun: a fresh run of a library's probe, what it wrote, and what else the machine did meanwhile.
 
+Which algorithm a library runs for a case, where that can be seen: Open MPI's are exported functions, which its
+components call across shared objects: the dynamic linker's log (LD_DEBUG=bindings, ld.so(8)) names those that really
+ran, whatever rules chose them (probes/probe_algorithms.c). MPICH hides its own; only an algorithm that a variable of
+the environment demands is known. All else is unknown.
+"""
+
+import os
 import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import complaint_of
 from lepaute.kit.journal import drop_broken_end
-from lepaute.kit.mpi_launcher import Start
-from lepaute.measure.comparison.cases import BLOCKING, NOTHING, Case
-from lepaute.measure.comparison.entries import COMPLETE, FAILED, MpirunBegun, MpirunEnded
-from lepaute.measure.comparison.libraries import ReadyLibrary
-from lepaute.measure.comparison.order import Batch, design_text
-from lepaute.measure.comparison.reductions import Reduction
-from lepaute.measure.comparison.tables import RAW
+from lepaute.kit.mpi_launcher import MPICH, OPEN_MPI, Start
+from lepaute.measure.comparison.cases import BLOCKING, COLLECTIVES, NOTHING, Case, Reduction
+from lepaute.measure.comparison.entries import COMPLETE, FAILED, RAW, MpirunBegun, MpirunEnded
+from lepaute.measure.comparison.libraries import ALGORITHMS, UNKNOWN, ReadyLibrary
+from lepaute.measure.comparison.numbers import Batch, design_text
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.machine_load import Load, Sample, load_between
+from lepaute.measure.node_agent.system_files import SystemFiles
 from lepaute.measure.nodes.channel import NodeLost, NodeRefused
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import Result
-from lepaute.measure.probes import header_of_raw
+from lepaute.measure.raw_files import appending, header_of_raw
+
+_CACHES = "sys/devices/system/cpu/cpu0/cache"
+_MOST_LEVELS = 10
+_UNITS = {"K": 1 << 10, "M": 1 << 20}
+
+
+def private_cache_bytes(files: SystemFiles) -> int:
+    """Size of the last cache level that the first core shares with no other core.
+
+    Raises EnvironmentProblem where the machine does not tell.
+    """
+    threads = files.read_or("sys/devices/system/cpu/cpu0/topology/thread_siblings_list")
+    sizes = {}
+    for index in range(_MOST_LEVELS):
+        folder = f"{_CACHES}/index{index}"
+        size = re.fullmatch(r"([0-9]{1,9})([KM])", files.read_or(f"{folder}/size"))
+        private = files.read_or(f"{folder}/shared_cpu_list") in (threads, "0")
+        if size and private and files.read_or(f"{folder}/type") != "Instruction":
+            sizes[int(files.read_or(f"{folder}/level", "0"))] = int(size[1]) * _UNITS[size[2]]
+    if not sizes:
+        raise EnvironmentProblem("--cold: this machine does not tell the size of its private caches (/sys)")
+    return sizes[max(sizes)]
+
 
 #: Between looks at what a probe has written: each costs the measured machine a little.
 FOLLOW_S = 2.0
@@ -139,7 +167,7 @@ class Mpiruns:
                 environment=start.environment,
                 timeout_s=limit_s,
                 check=False,
-                follow={f"{base}/{name}": _appending(path) for name, path in kept.items()},
+                follow={f"{base}/{name}": appending(path) for name, path in kept.items()},
                 follow_period_s=FOLLOW_S,
             ).only
         finally:
@@ -200,17 +228,79 @@ class Mpiruns:
         return load_between(before, self._sample(), self._node_pus)
 
 
-def _appending(path: Path) -> Any:
-    def append(_node: str, _index: int, data: bytes) -> None:
-        with path.open("ab") as file:
-            file.write(data)
-
-    return append
-
-
 def _failure(result: Result, limit_s: float) -> str:
     """Why a start failed, in one line."""
     if result.timed_out:
         return f"did not end within {limit_s:.0f} s and was ended"
     status = result.complaint().partition(":")[0]
     return f"{status}: {' '.join(complaint_of(result.stdout, result.stderr).split())}"[:_MOST_FAILURE]
+
+
+_LIMIT_S = 120.0
+_BEGIN, _END = "a64l", "l64a"
+#: Of one rank; the others do the same. Successive calls of one function are one line.
+_FILTER = """
+file=$(ls -1 "$1".* 2>/dev/null | head -n 1)
+[ -z "$file" ] || LC_ALL=C grep -oE "a64l|l64a|ompi_coll_[a-z0-9_]+" "$file" | uniq
+rm -f "$1".*
+"""
+_FUNCTION = re.compile(r"ompi_coll_[a-z0-9]+_([a-z_]+?)_intra_([a-z0-9_]+)")
+#: Functions that choose, and one that several algorithms share.
+_NO_ALGORITHM = re.compile(r"do_this|dec_\w+|check_forced_init|generic")
+
+
+def algorithms_of(node: Nodes, library: ReadyLibrary, setting: Setting, cases: Sequence[Case]) -> dict[Case, str]:
+    """The algorithm of each case, UNKNOWN where the library does not tell."""
+    visible = [case for case in cases if case.form == BLOCKING and case.operation in COLLECTIVES]
+    family = library.named.library.family
+    if family == OPEN_MPI and visible:
+        return {**dict.fromkeys(cases, UNKNOWN), **_seen(node, library, setting, visible)}
+    demanded = _demanded(library, os.environ) if family == MPICH else {}
+    return {case: demanded.get(case.operation, UNKNOWN) if case in visible else UNKNOWN for case in cases}
+
+
+def _seen(node: Nodes, library: ReadyLibrary, setting: Setting, cases: Sequence[Case]) -> dict[Case, str]:
+    """By the log of a run of its own, which has each case once."""
+    base = f"{node.place}/algorithms-{library.label}"
+    rows = [f"{number},{case.operation},{case.size_bytes}" for number, case in enumerate(cases)]
+    node.write(f"{base}/design.csv", "\n".join(["design_row,operation,size_bytes", *rows]) + "\n")
+    start = start_of(library, setting)
+    program = str(library.program.with_name(ALGORITHMS))
+    variables = {"LD_BIND_NOT": "1", "LD_DEBUG": "bindings", "LD_DEBUG_OUTPUT": f"{base}/bindings"}
+    words = [program, "--design", f"{base}/design.csv", *setting.subject]
+    words = library.named.launcher.command([*start.argv, *words], variables)
+    node.run(*words, environment=start.environment, timeout_s=_LIMIT_S, check=False)
+    log = node.shell(_FILTER, f"{base}/bindings", timeout_s=_LIMIT_S, check=False).only.stdout
+    return dict(zip(cases, parse_bindings(log.splitlines(), [case.operation for case in cases]), strict=True))
+
+
+def parse_bindings(lines: Sequence[str], operations: Sequence[str]) -> list[str]:
+    """The algorithm of each operation, in the order of the calls, from names of functions between marks.
+
+    All are unknown where there are not as many marks as operations: a call failed, or the library uses them too.
+    """
+    algorithms = [UNKNOWN] * len(operations)
+    if lines.count(_BEGIN) != len(operations):
+        return algorithms
+    number, inside = -1, False
+    for line in lines:
+        if line in (_BEGIN, _END):
+            inside = line == _BEGIN
+            number += inside
+        elif inside and algorithms[number] == UNKNOWN:
+            match = _FUNCTION.fullmatch(line)
+            if match and match[1] == operations[number].lower() and not _NO_ALGORITHM.fullmatch(match[2]):
+                algorithms[number] = match[2]
+    return algorithms
+
+
+def _demanded(library: ReadyLibrary, environ: Mapping[str, str]) -> dict[str, str]:
+    """Of MPICH, by operation, the algorithms that variables demand of it."""
+    variables = {**environ, **library.named.environment}
+    names = {operation: f"CVAR_{operation.upper()}_INTRA_ALGORITHM" for operation in COLLECTIVES}
+    return {
+        operation: value
+        for operation, name in names.items()
+        for prefix in ("MPIR_", "MPICH_")
+        if (value := variables.get(prefix + name, "auto")) != "auto"
+    }

@@ -3,13 +3,11 @@
 from collections.abc import Callable, Mapping
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.measure.comparison.asked import Asked
-from lepaute.measure.comparison.cases import BLOCKING, NOTHING, Case, name_of
+from lepaute.measure.comparison.cases import BLOCKING, NOTHING, Asked, Case, name_of
 from lepaute.measure.comparison.entries import COMPLETE, Lacking, MpirunEnded
 from lepaute.measure.comparison.libraries import ReadyLibrary
 from lepaute.measure.comparison.mpirun import Mpiruns
-from lepaute.measure.comparison.numbers import TRIAL_CALLS
-from lepaute.measure.comparison.order import mpirun_seed, shuffled_batches
+from lepaute.measure.comparison.numbers import TRIAL_CALLS, mpirun_seed, shuffled_batches
 from lepaute.measure.experiment.workspace import Workspace
 
 #: Numbers in the place of a block's: of trials, and of starts that try one operation alone.

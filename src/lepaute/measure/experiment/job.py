@@ -15,22 +15,20 @@ from lepaute.design import Design
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.kit.numbers import of_type
-from lepaute.measure.experiment.content import EXPERIMENT, Content
-from lepaute.measure.experiment.ending import Outcome, finish
-from lepaute.measure.experiment.entries import MeasuredRow
+from lepaute.measure.experiment.entries import EXPERIMENT, Content, MeasuredRow, RunState, Settings
 from lepaute.measure.experiment.helpers import Helpers
+from lepaute.measure.experiment.life import Outcome, finish
 from lepaute.measure.experiment.machine import Machine
 from lepaute.measure.experiment.options import Options, options_from
-from lepaute.measure.experiment.raw_rows import Value
 from lepaute.measure.experiment.record import Record, now
 from lepaute.measure.experiment.rounds import Until, check_recorded, rounds
 from lepaute.measure.experiment.script import line_in, source_of
-from lepaute.measure.experiment.state import RunState, Settings
 from lepaute.measure.experiment.workspace import Workspace, folder_of
 from lepaute.measure.node_agent.control_settings import problems as control_problems
 from lepaute.measure.nodes.channel import NodeLost, NodeRefused
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.pool import Pool
+from lepaute.measure.raw_files import Value
 from lepaute.measure.schedulers import scheduler
 from lepaute.measure.schedulers.types import Allocation
 from lepaute.version import __version__

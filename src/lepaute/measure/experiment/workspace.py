@@ -19,9 +19,8 @@ from lepaute.kit.files import not_written, write_whole
 from lepaute.kit.journal import Journal, entries
 from lepaute.kit.json_values import from_json, to_json
 from lepaute.kit.locks import hold_lock
-from lepaute.measure.experiment.entries import Entry, MeasuredRow
-from lepaute.measure.experiment.raw_rows import Table
-from lepaute.measure.experiment.state import RunState
+from lepaute.measure.experiment.entries import Entry, MeasuredRow, RunState
+from lepaute.measure.raw_files import Table
 
 AnyEntry = TypeVar("AnyEntry", bound=Entry)
 SUFFIX = ".work"

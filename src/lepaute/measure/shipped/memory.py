@@ -8,7 +8,7 @@ import lepaute as lp
 from lepaute.design import Design
 from lepaute.design.memory import hierarchy_sizes
 from lepaute.errors import InputError
-from lepaute.measure.probes import rows_of
+from lepaute.measure.raw_files import rows_of
 from lepaute.measure.toolchain import C_FLAGS, probe_source
 
 SOURCES = ("probe_memory.c", "memory_read.c", "probe_common.c")
