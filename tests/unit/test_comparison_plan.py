@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from lepaute.errors import InputError
+from lepaute.measure.comparison.campaign import check_same
 from lepaute.measure.comparison.cases import (
     BLOCKING,
     NOTHING,
     OVERLAPPED,
-    Asked,
     Case,
+    ComparisonRequest,
     Reduction,
     cases_of,
     name_of,
@@ -206,11 +207,11 @@ _ASKED: dict[str, Any] = {
 )
 def test_a_request_that_makes_no_sense_is_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Asked(**{**_ASKED, **given})
+        ComparisonRequest(**{**_ASKED, **given})
 
 
 def test_a_campaign_is_resumed_with_what_it_was_begun_with() -> None:
-    begun = Asked(**_ASKED)
-    begun.check_same(begun.to_json())
-    with pytest.raises(InputError, match=r"begun with other sizes bytes .* resume it with the same options"):
-        Asked(**{**_ASKED, "sizes_bytes": (16,)}).check_same(begun.to_json())
+    begun = {"asked": ComparisonRequest(**_ASKED).to_json()}
+    check_same(begun, ComparisonRequest(**_ASKED), [])
+    with pytest.raises(InputError, match=r"begun with other sizes bytes .* resume it"):
+        check_same(begun, ComparisonRequest(**{**_ASKED, "sizes_bytes": (16,)}), [])

@@ -174,6 +174,10 @@ def read_raw(path: Path) -> "tuple[pandas.DataFrame, dict[str, str]]":
     return pandas.read_csv(io.StringIO(text), comment="#"), header_of_raw(text)
 
 
+#: Between looks at what a probe has written: each costs the measured machine a little, and a lost node so much.
+FOLLOW_S = 2.0
+
+
 def appending(path: Path) -> Callable[[str, int, bytes], None]:
     """What `Nodes.run` calls with what a followed file has got, which is appended to this one."""
 

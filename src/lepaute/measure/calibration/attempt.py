@@ -22,7 +22,7 @@ from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import CommandFailed
 from lepaute.measure.plan import FLOWS, P2P, RING, SEMANTICS, SERIAL, PlannedRun
 from lepaute.measure.probes import probe_words
-from lepaute.measure.raw_files import appending, header_of_raw
+from lepaute.measure.raw_files import FOLLOW_S, appending, header_of_raw
 from lepaute.measure.sentinel import OPERAND_BYTES, SENTINEL, call_seconds, calls_of, gap_s, sentinel_design
 
 #: A probe takes a few seconds; one that takes this long hangs. Larger messages than these take their time.
@@ -30,8 +30,6 @@ PROBE_LIMIT_S = 180.0
 USUAL_MESSAGE_BYTES = 64 << 20
 #: Probes of messages: their files say which link, and which node is at the other end.
 _OF_LINKS = (P2P, RING, FLOWS, SEMANTICS)
-#: Between looks at what a probe has written: each costs the measured machine a little, and a lost node so much.
-FOLLOW_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)

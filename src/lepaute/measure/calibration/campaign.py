@@ -1,6 +1,5 @@
 """A calibration: every node's kernels and messages measured by the probes, through the controller of experiments."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -11,15 +10,13 @@ from typing import Any, ClassVar
 from lepaute.archive.metadata import BlasFacts, MachineFacts, MpiFacts
 from lepaute.design.hpl_step import DEFAULT_NBS
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
-from lepaute.kit.files import check_output
 from lepaute.kit.json_values import ABSENT_IF_NONE, from_json, to_json
 from lepaute.measure.calibration.attempt import Attempt, Attempts, Sentinels, Site, next_repetition
 from lepaute.measure.calibration.entries import CALIBRATION, AttemptEntry, RawFile
 from lepaute.measure.calibration.machines import Measured, check_alike, equip, look_at
 from lepaute.measure.calibration.send_completion import search
+from lepaute.measure.experiment.campaign import Campaign, Progress, campaign_options, check_begun_with, silent
 from lepaute.measure.experiment.entries import Content
-from lepaute.measure.experiment.job import Job
-from lepaute.measure.experiment.life import Progress, run_campaign, silent
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.link_plan import Link, pair_cores, plan_links
 from lepaute.measure.nodes.channel import NodeLost
@@ -58,11 +55,6 @@ class CalibrationFacts:
     most_message_bytes: int | None = field(default=None, metadata=ABSENT_IF_NONE)
     switches: tuple[tuple[str, ...], ...] = ()
 
-    @classmethod
-    def read(cls, document: Mapping[str, Any]) -> "CalibrationFacts":
-        """The facts in the state of a run; raises InputError naming what is wrong."""
-        return from_json(cls, dict(document), "state.json")
-
     def to_json(self) -> dict[str, Any]:
         document: dict[str, Any] = to_json(self)
         return document
@@ -72,33 +64,17 @@ class CalibrationFacts:
 _PREPARED = 0.05
 
 
-class Calibration(Job):
+class Calibration(Campaign):
     """Measures each node by itself, machines side by side, and then in every block messages between pairs of them."""
 
     archive_content: ClassVar[Content] = CALIBRATION
-    monitor_period_s: ClassVar[float | None] = 5.0
-    #: The probes are the reference: each block is one sample of each.
-    reference_period_s: ClassVar[float | None] = 0.0
 
     def __init__(
-        self,
-        options: Options,
-        probes: Probes,
-        *,
-        quick: bool,
-        tell: Progress,
-        network_bytes: int | None = None,
-        nbs: Sequence[int] = DEFAULT_NBS,
-        threads: Sequence[int] = (1,),
-        switches: Switches | None = None,
+        self, options: Options, probes: Probes, asked: CalibrationFacts, switches: Switches | None, tell: Progress
     ) -> None:
-        super().__init__(options, say=_silent)
-        self._probes = probes
-        self._quick = quick
-        self._network_bytes = network_bytes
-        self._nbs, self._threads = tuple(nbs), tuple(threads)
-        self._switches = switches
-        self._tell = tell
+        """asked: what the user asked for, as long as nothing else is known"""
+        super().__init__(options, tell)
+        self._probes, self._asked, self._switches = probes, asked, switches
         #: By node, or by the name of the run for messages between two.
         self._attempts: dict[str, list[Attempt]] = {}
         self._failed_links: set[str] = set()
@@ -107,14 +83,9 @@ class Calibration(Job):
     def _more_metadata(self) -> dict[str, Any]:
         return self._asked.to_json()
 
-    @property
-    def _asked(self) -> CalibrationFacts:
-        """What the user asked for, as long as nothing else is known."""
-        return CalibrationFacts(self._quick, self._network_bytes, self._nbs, self._threads)
-
     def prepare_machine(self) -> None:
         """Also finds out what the nodes are and puts the probes there: what fails here leaves nothing behind."""
-        self._tell("choosing the BLAS kernels", 0.02)
+        self.tell("choosing the BLAS kernels", 0.02)
         super().prepare_machine()
         equip(self.nodes, self._probes, built_there=self.options.on_this_machine)
         self._measured = look_at(self.nodes, self.python_on_nodes)
@@ -124,51 +95,37 @@ class Calibration(Job):
         self._note_machines()
 
     def _note_machines(self) -> None:
-        first, state = self._measured[0], self.workspace.state
-        begun_with = CalibrationFacts.read(state.more)
-        if begun_with.quick != self._quick:
-            begun, remedy = ("with", "give it again") if begun_with.quick else ("without", "leave it out")
-            raise InputError(f"the calibration was begun {begun} --quick; {remedy}")
-        if begun_with.network_bytes != self._network_bytes:
-            given = begun_with.network_bytes
-            remedy = "leave it out" if given is None else f"give --network-bytes {given}"
-            raise InputError(f"the calibration was begun with another --network-bytes; {remedy}")
-        for option, begun_of, given_of in (
-            ("--nb", begun_with.nbs, self._nbs),
-            ("--threads", begun_with.threads, self._threads),
-        ):
-            if begun_of != given_of:
-                given_then = ",".join(map(str, begun_of))
-                raise InputError(f"the calibration was begun with another {option}; give {option} {given_then}")
-        if (most := min(len(about.cores) for about in self._measured)) < max(self._threads):
-            given = max(self._threads)
+        first, state, asked = self._measured[0], self.workspace.state, self._asked
+        begun = from_json(CalibrationFacts, dict(state.more), "state.json")
+        names = tuple(about.name for about in self._measured)
+        check_begun_with(
+            "calibration",
+            {**_options_of(begun), "nodes": names if begun.machines is None else tuple(begun.machines)},
+            {**_options_of(asked), "nodes": names},
+        )
+        if (most := min(len(about.cores) for about in self._measured)) < max(asked.threads):
+            given = max(asked.threads)
             raise InputError(f"--threads {given} is more than the {most} cores of a node; give 1 to {most}")
         for about in self._measured:
             for warning in about.kernel_set.warnings:
-                self.record_of_run.warn(warning if len(self._measured) == 1 else f"{about.name}: {warning}")
-        names = [about.name for about in self._measured]
-        if list(begun_with.machines or names) != names:
-            begun = ", ".join(begun_with.machines or ())
-            raise InputError(f"the calibration was begun on {begun}; resume it on the same nodes")
+                self.warn(warning if len(self._measured) == 1 else f"{about.name}: {warning}")
         known = self._switches or scheduler(self.options.scheduler).switches()
-        self._switches = known.among(names) if begun_with.machines is None else Switches(begun_with.switches)
-        self._scale = scale = QUICK if self._quick else FULL
+        self._switches = known.among(names) if begun.machines is None else Switches(begun.switches)
+        self._scale = scale = QUICK if asked.quick else FULL
         memory_bytes = min(about.memory_bytes for about in self._measured)
-        requested_bytes = scale.p2p_most_bytes if self._network_bytes is None else self._network_bytes
+        requested_bytes = scale.p2p_most_bytes if asked.network_bytes is None else asked.network_bytes
         self._limits = limits = room(scale, memory_bytes, len(first.cores), requested_bytes)
         if limits.most_n < scale.most_n:
-            self.record_of_run.warn(
-                f"measured matrices up to N = {limits.most_n} only: this machine has too little memory for more"
-            )
+            self.warn(f"measured matrices up to N = {limits.most_n} only: this machine has too little memory for more")
         if limits.most_message_bytes < requested_bytes:
-            self.record_of_run.warn(
+            self.warn(
                 f"measured messages up to {limits.most_message_bytes} bytes only: "
                 "this machine has too little memory for more"
             )
-        if max(self._nbs) > limits.most_n:
-            raise InputError(f"--nb {max(self._nbs)} is too large for matrices up to N = {limits.most_n}; give less")
+        if max(asked.nbs) > limits.most_n:
+            raise InputError(f"--nb {max(asked.nbs)} is too large for matrices up to N = {limits.most_n}; give less")
         facts = replace(
-            self._asked,
+            asked,
             machines={about.name: about.facts for about in self._measured},
             cores=first.cores,
             node_cores=len(first.cores),
@@ -193,15 +150,15 @@ class Calibration(Job):
                 about.layout,
                 self._limits,
                 position,
-                nbs=self._nbs,
-                threads=self._threads,
+                nbs=self._asked.nbs,
+                threads=self._asked.threads,
             )
             for position, about in enumerate(self._measured)
         }
         links = plan_links(self._scale, self.seed, self._measured, self._limits, self._switches or Switches())
         rate = min(about.kernel_set.gflops for about in self._measured)
         seconds = max(calibration_s(runs, rate) for runs in plans.values())
-        self._tell(f"measuring {len(self._measured[0].cores)} cores, about {seconds:.0f} s", _PREPARED)
+        self.tell(f"measuring {len(self._measured[0].cores)} cores, about {seconds:.0f} s", _PREPARED)
         self._take_up_attempts([*(run for runs in plans.values() for run in runs), *(link.run for link in links)])
         self._total = sum(map(len, plans.values())) + len(links)
         self._maker = Attempts(self.workspace, self.options)
@@ -287,7 +244,7 @@ class Calibration(Job):
             return
         except LepauteError as problem:
             self._failed_links.add(key)
-            self.record_of_run.warn(f"{key} were not measured: {problem}")
+            self.warn(f"{key} were not measured: {problem}")
 
     def _make_link(self, link: Link, site: Site) -> None:
         """Tries twice: mpirun's daemons sometimes lose each other at the start."""
@@ -297,7 +254,7 @@ class Calibration(Job):
         except NodeLost:
             raise
         except LepauteError as problem:
-            self.record_of_run.warn(f"{link.run.name} failed and was repeated: {problem}")
+            self.warn(f"{link.run.name} failed and was repeated: {problem}")
             self._maker.make(link.run, self._begun(link.run, site), site)
 
     def _find_semantics(self, by_name: dict[str, Measured]) -> None:
@@ -306,11 +263,11 @@ class Calibration(Job):
             names = self.nodes.names[:count]
             if len(names) < count or (count == 2 and _between(*names) in self._failed_links):
                 return
-            self._tell(f"send-completion semantics on {' and '.join(names)}", self._share())
+            self.tell(f"send-completion semantics on {' and '.join(names)}", self._share())
             measured = tuple(by_name[name] for name in names)
             site = Site(tuple(self.nodes[name] for name in names), measured)
             cores = (0, 1) if count == 1 else pair_cores(*measured)
-            warn, silence = self.record_of_run.warn, not self._quick
+            warn, silence = self.warn, not self._asked.quick
             try:
                 if count == 2:
                     check_same_place(*(node.channels[0] for node in site.nodes))
@@ -325,15 +282,20 @@ class Calibration(Job):
 
     def _say_what(self, run: PlannedRun, site: Site, more: str) -> None:
         where = "" if len(self._measured) == 1 else f" on {site.name}"
-        self._tell(f"block {run.block + 1} of {self._scale.blocks}: {run.name}{where}{more}", self._share())
+        self.tell(f"block {run.block + 1} of {self._scale.blocks}: {run.name}{where}{more}", self._share())
 
 
 def _between(first: str, second: str) -> str:
     return f"messages between {first} and {second}"
 
 
-def _silent(_line: str) -> None:
-    """The log is in the archive; on the way a bar is shown."""
+def _options_of(facts: CalibrationFacts) -> dict[str, object]:
+    return {
+        "--quick": facts.quick,
+        "--network-bytes": facts.network_bytes,
+        "--nb": facts.nbs,
+        "--threads": facts.threads,
+    }
 
 
 #: A network is not known without messages beyond its eager limit; the probes count bytes in an int.
@@ -374,9 +336,7 @@ def calibrate(
     its metadata marked `partial`, the exception has a note that says so, and an older archive of the same name stays as
     it was.
     """
-    out_archive = Path(out_archive)
-    tell = progress or silent
-    check_output(out_archive)
+    options, tell = campaign_options(out_archive, seed, scheduler, request, python), progress or silent
     if network_bytes is not None and not LEAST_MESSAGE_BYTES <= network_bytes <= MOST_MESSAGE_BYTES:
         raise InputError(
             f"the largest message is {network_bytes} bytes; give {LEAST_MESSAGE_BYTES} to {MOST_MESSAGE_BYTES}"
@@ -385,24 +345,7 @@ def calibrate(
         if not values or min(values) < 1 or max(values) > most or len(set(values)) < len(values):
             given = ",".join(map(str, values))
             raise InputError(f"{option} is {given[:40] or 'empty'}; give different numbers from 1 to {most}")
-    options = Options(
-        archive=out_archive,
-        scheduler=scheduler,
-        request=request if request is not None else Request(),
-        seed=seed,
-        python=python,
-        system_root=os.environ.get("LEPAUTE_SYSTEM_ROOT", "/"),
-    )
     tell("building the probes", 0.0)
     probes = build_probes(progress=lambda message: tell(message, 0.0))
-    job = Calibration(
-        options,
-        probes,
-        quick=quick,
-        tell=tell,
-        network_bytes=network_bytes,
-        nbs=nbs,
-        threads=threads,
-        switches=switches,
-    )
-    return run_campaign(job, tell, resume=resume)
+    asked = CalibrationFacts(quick, network_bytes, tuple(nbs), tuple(threads))
+    return Calibration(options, probes, asked, switches, tell).to_the_end(resume=resume)

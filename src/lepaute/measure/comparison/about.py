@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lepaute.archive.mpi_campaign import CampaignFacts, CaseFacts, LibraryFacts, settings_text
 from lepaute.kit.text import seconds
-from lepaute.measure.comparison.cases import REDUCTIONS, Asked
+from lepaute.measure.comparison.cases import REDUCTIONS, ComparisonRequest
 from lepaute.measure.comparison.entries import (
     COMPLETE,
     AlgorithmSeen,
@@ -25,7 +25,7 @@ from lepaute.measure.node_agent.facts import cpuinfo_field
 
 def facts_of(
     workspace: Workspace,
-    asked: Asked,
+    request: ComparisonRequest,
     libraries: Sequence[LibraryFacts],
     setting: Setting,
     environment: Path,
@@ -44,21 +44,21 @@ def facts_of(
     libraries = tuple(_completed(workspace, library) for library in libraries)
     labels = [library.label for library in libraries]
     return CampaignFacts(
-        ranks=asked.ranks,
-        oversubscribed=asked.ranks > cores,
+        ranks=request.ranks,
+        oversubscribed=request.ranks > cores,
         libraries=libraries,
-        cases=_case_facts(workspace, asked, labels, chosen[0].needed if chosen else {}),
-        precision=asked.precision,
-        budget_s=asked.budget_s,
+        cases=_case_facts(workspace, request, labels, chosen[0].needed if chosen else {}),
+        precision=request.precision,
+        budget_s=request.budget_s,
         blocks=len({block for _, block, _ in made}),
         mpiruns=mpiruns,
         planned_s=stage[0].planned_s if stage else 0.0,
         spent_s=sum(each.wall_s for each in workspace.noted(MpirunEnded)),
         capped=bool(chosen and chosen[0].capped),
-        factors=factors_of(asked, setting, libraries, environment, cores, mpiruns, seed),
+        factors=factors_of(request, setting, libraries, environment, cores, mpiruns, seed),
         derivation=(*(stage[0].derivation if stage else ()), *(chosen[0].derivation if chosen else ())),
-        primary=tuple((each.operation, each.form, each.size_bytes) for each in asked.primary_cases),
-        more={"asked": asked.to_json()},
+        primary=tuple((each.operation, each.form, each.size_bytes) for each in request.primary_cases),
+        more={"asked": request.to_json()},
     )
 
 
@@ -76,11 +76,11 @@ def _completed(workspace: Workspace, library: LibraryFacts) -> LibraryFacts:
 
 
 def _case_facts(
-    workspace: Workspace, asked: Asked, labels: Sequence[str], needed: Mapping[str, float | None]
+    workspace: Workspace, request: ComparisonRequest, labels: Sequence[str], needed: Mapping[str, float | None]
 ) -> tuple[CaseFacts, ...]:
     numbers = {entry.case: entry for entry in workspace.noted(CaseNumbers)}
     facts = []
-    for case in measurable(workspace, asked, labels):
+    for case in measurable(workspace, request, labels):
         if (entry := numbers.get(case)) is None:
             continue
         counts = [count for label in labels if (count := needed.get(f"{label}: {case}")) is not None]
@@ -93,7 +93,7 @@ def _case_facts(
                 batches=batches_of(entry.calls),
                 window_s=1e-9 * entry.window_ns,
                 mpiruns=max(counts, default=None),
-                reduction=str(asked.reduction) if case.operation in REDUCTIONS else "",
+                reduction=str(request.reduction) if case.operation in REDUCTIONS else "",
             )
         )
     return tuple(facts)
@@ -105,7 +105,7 @@ _CLOCK_RATE = ("governor.txt", "frequency_driver.txt", "boost.txt", "no_turbo.tx
 
 
 def factors_of(
-    asked: Asked,
+    request: ComparisonRequest,
     setting: Setting,
     libraries: Sequence[LibraryFacts],
     environment: Path,
@@ -136,12 +136,12 @@ def factors_of(
         **{f"variables: {each.label}": settings_text(each.settings) or "none" for each in libraries},
         "network": "shared memory of one machine",
         "processes": f"{setting.ranks} ranks on one node{oversubscribed}",
-        "message sizes": f"{len(asked.sizes_bytes)} from {asked.sizes_bytes[0]} to {asked.sizes_bytes[-1]} bytes",
-        "reductions": str(asked.reduction),
-        "root": f"rank {asked.root}",
+        "message sizes": f"{len(request.sizes_bytes)} from {request.sizes_bytes[0]} to {request.sizes_bytes[-1]} bytes",
+        "reductions": str(request.reduction),
+        "root": f"rank {request.root}",
         **(
-            {"overlap": f"{seconds(asked.compute_s)} of work before operations are waited for"}
-            if asked.compute_s
+            {"overlap": f"{seconds(request.compute_s)} of work before operations are waited for"}
+            if request.compute_s
             else {}
         ),
         "synchronization method": synchronisation,

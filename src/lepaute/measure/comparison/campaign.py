@@ -1,8 +1,7 @@
 """A campaign that compares MPI libraries: mpirun of each in turn, through the controller of experiments."""
 
-import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
@@ -10,10 +9,9 @@ from statistics import median
 from typing import Any, ClassVar
 
 from lepaute.archive.manifest import MOST_MEMBERS
-from lepaute.archive.mpi_campaign import KIND
+from lepaute.archive.mpi_campaign import KIND, CampaignFacts, settings_text
 from lepaute.errors import EnvironmentProblem
-from lepaute.kit.files import check_output
-from lepaute.kit.json_values import to_json
+from lepaute.kit.json_values import from_json, to_json
 from lepaute.kit.mpi_launcher import binding_works
 from lepaute.kit.text import counted, seconds
 from lepaute.measure.calibration.machines import layouts_of
@@ -22,8 +20,8 @@ from lepaute.measure.comparison.about import facts_of
 from lepaute.measure.comparison.cases import (
     DATATYPE,
     OPERATOR,
-    Asked,
     Case,
+    ComparisonRequest,
     operations_of,
     reduction_in,
     reduction_of,
@@ -47,7 +45,6 @@ from lepaute.measure.comparison.entries import (
 )
 from lepaute.measure.comparison.libraries import (
     ReadyLibrary,
-    check_same_variables,
     doubts,
     named_libraries,
     ready_library,
@@ -55,13 +52,11 @@ from lepaute.measure.comparison.libraries import (
 from lepaute.measure.comparison.mpirun import Mpiruns, Setting, algorithms_of, check_start, private_cache_bytes
 from lepaute.measure.comparison.numbers import library_order, mpirun_seed, shuffled_batches
 from lepaute.measure.comparison.trials import BROADCAST, TRIAL, Trials
+from lepaute.measure.experiment.campaign import Campaign, Progress, campaign_options, check_begun_with, silent
 from lepaute.measure.experiment.entries import Content
-from lepaute.measure.experiment.job import Job
-from lepaute.measure.experiment.life import Progress, run_campaign, silent
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.machine_load import MOST_REPETITIONS
 from lepaute.measure.node_agent.system_files import SystemFiles
-from lepaute.measure.schedulers import Request
 from lepaute.stats.aligned_ranks import block_sizes, values_to_decide
 
 #: Repetitions of a start that failed, before its block goes without it; after so many such places in a row it ends.
@@ -74,68 +69,65 @@ LIMIT_BASE_S, LIMIT_FACTOR = 60.0, 10.0
 MOST_FILES = 4 * MOST_MEMBERS // 5
 
 
-class Comparison(Job):
+class Comparison(Campaign):
     """Trials of each library, the first mpiruns, and as many more as these say; in blocks, each in one random order."""
 
     archive_content: ClassVar[Content] = COMPARISON
-    monitor_period_s: ClassVar[float | None] = 5.0
-    #: Every block has the same calls: they are the reference.
-    reference_period_s: ClassVar[float | None] = 0.0
 
-    def __init__(self, options: Options, libraries: Sequence[ReadyLibrary], asked: Asked, tell: Progress) -> None:
-        super().__init__(options, say=_silent)
+    def __init__(
+        self, options: Options, libraries: Sequence[ReadyLibrary], request: ComparisonRequest, tell: Progress
+    ) -> None:
+        super().__init__(options, tell)
         self._libraries = {library.label: library for library in libraries}
-        self._asked, self._tell = asked, tell
+        self._request = request
         self._texts: dict[str, str] = {}
 
     def _more_metadata(self) -> dict[str, Any]:
-        return {KIND: {"asked": self._asked.to_json()}}
+        return {KIND: {"asked": self._request.to_json()}}
 
     def prepare_machine(self) -> None:
         """Also trials, and the plan: what cannot be measured or decided is refused here, and leaves nothing behind."""
-        self._tell("looking at the machine", 0.0)
+        self.tell("looking at the machine", 0.0)
         super().prepare_machine()
-        begun = self.workspace.state.more.get(KIND, {})
-        self._asked.check_same(begun.get("asked", {}))
-        check_same_variables(begun, self._libraries.values())
+        check_same(self.workspace.state.more.get(KIND, {}), self._request, self._libraries.values())
         (name,) = self.nodes.names
         self._layout = layouts_of(self.nodes)[name]
         self._node_pus = self.nodes.call("facts")[name]["node_cores"]
         self._setting = self._chosen_setting()
         for label, library in self._libraries.items():
-            self._tell(f"starting {label}", 0.0)
+            self.tell(f"starting {label}", 0.0)
             self._texts[label], ignored = check_start(self.nodes, library, self._setting)
             for line in doubts(library, ignored):
-                self._warn(line)
+                self.warn(line)
         self._maker = Mpiruns(self.workspace, self.nodes, self._setting, self._node_pus)
-        self._trials = Trials(self._maker, self.workspace, self._libraries, self._asked, self.seed, self._warn)
-        self._trials.make(lambda text: self._tell(text, 0.02))
+        self._trials = Trials(self._maker, self.workspace, self._libraries, self._request, self.seed, self.warn)
+        self._trials.make(lambda text: self.tell(text, 0.02))
         self._numbers = self._chosen_numbers()
         self._save_facts()
 
     def _chosen_setting(self) -> Setting:
-        asked, cores = self._asked, len(self._layout.cores)
-        shared = asked.ranks > cores
+        request, cores = self._request, len(self._layout.cores)
+        shared = request.ranks > cores
         if shared:
-            self.record_of_run.warn(
-                f"{asked.ranks} ranks share {counted(cores, 'core')}: run-times are mostly those of the system's "
+            self.warn(
+                f"{request.ranks} ranks share {counted(cores, 'core')}: run-times are mostly those of the system's "
                 "scheduler, and ranks are not bound to cores"
             )
         binds = not shared and all(binding_works(library.named.launcher) for library in self._libraries.values())
         if not binds and not shared:
-            self.record_of_run.warn("ranks are not bound to cores: this machine does not allow it")
-        cold_bytes = private_cache_bytes(SystemFiles(self.options.system_root)) if asked.cold else 0
+            self.warn("ranks are not bound to cores: this machine does not allow it")
+        cold_bytes = private_cache_bytes(SystemFiles(self.options.system_root)) if request.cold else 0
         return Setting(
-            ranks=asked.ranks,
-            pus=self._layout.pus(range(asked.ranks)) if binds else None,
-            synchronisation=asked.synchronisation or ("dissemination" if shared else counting.BY_LEAD),
-            clock=asked.clock,
-            clock_method=asked.clock_method,
-            warm_up=asked.warm_up,
+            ranks=request.ranks,
+            pus=self._layout.pus(range(request.ranks)) if binds else None,
+            synchronisation=request.synchronisation or ("dissemination" if shared else counting.BY_LEAD),
+            clock=request.clock,
+            clock_method=request.clock_method,
+            warm_up=request.warm_up,
             cold_bytes=cold_bytes,
-            reduction=asked.reduction,
-            root=asked.root,
-            compute_ns=round(1e9 * asked.compute_s),
+            reduction=request.reduction,
+            root=request.root,
+            compute_ns=round(1e9 * request.compute_s),
         )
 
     def run(self) -> None:
@@ -152,8 +144,8 @@ class Comparison(Job):
                 self._sizes += block_sizes(chosen - stage.mpiruns) if chosen > stage.mpiruns else ()
                 self._save_facts()
         if self._is_over() and self._made < sum(self._sizes):
-            self._warn(
-                f"the budget of {seconds(self._asked.budget_s)} was over after {self._made} mpiruns of each library; "
+            self.warn(
+                f"the budget of {seconds(self._request.budget_s)} was over after {self._made} mpiruns of each library; "
                 f"{sum(self._sizes)} were planned"
             )
         self._find_algorithms()
@@ -165,7 +157,7 @@ class Comparison(Job):
         for label, library in self._libraries.items():
             if label in known:
                 continue
-            self._tell(f"which algorithms {label} runs", 0.98)
+            self.tell(f"which algorithms {label} runs", 0.98)
             for case, algorithm in algorithms_of(self.nodes, library, self._setting, self._cases(label)).items():
                 entry = AlgorithmSeen(label, case.operation, case.form, case.size_bytes, algorithm)
                 self.workspace.note(entry)
@@ -175,7 +167,7 @@ class Comparison(Job):
     def _chosen_numbers(self) -> dict[Case, CaseNumbers]:
         """Of every case, and of nothing; decided once."""
         if not self.workspace.noted(FirstStage):
-            asked, cases = self._asked, self._cases(None)
+            request, cases = self._request, self._cases(None)
             trial = trial_calls(self.workspace, TRIAL)
             windows = counting.first_windows_ns(
                 trial, cases, self._setting.synchronisation, self._setting.cold_bytes, BROADCAST
@@ -185,12 +177,12 @@ class Comparison(Job):
                 self._trials.durations_s,
                 cases,
                 windows,
-                asked.precision,
-                asked.budget_s - self._spent_s,
+                request.precision,
+                request.budget_s - self._spent_s,
                 tests=self._tests,
-                warm_up=asked.warm_up,
-                calls=asked.calls,
-                mpiruns=asked.mpiruns,
+                warm_up=request.warm_up,
+                calls=request.calls,
+                mpiruns=request.mpiruns,
             )
             for case, window_ns in windows.items():
                 calls = chosen.calls.get(case, 0)
@@ -207,24 +199,24 @@ class Comparison(Job):
         return self.workspace.noted(MpirunsChosen)[0].mpiruns
 
     def _decision(self, first: int, blocks: int) -> MpirunsChosen:
-        if self._asked.mpiruns is not None:
-            return MpirunsChosen(self._asked.mpiruns, False, ())
+        if self._request.mpiruns is not None:
+            return MpirunsChosen(self._request.mpiruns, False, ())
         column = counting.run_time_column(self._setting.synchronisation)
-        needed = counting.mpiruns_needed(first_stage_calls(self.workspace, blocks), column, self._asked.precision)
+        needed = counting.mpiruns_needed(first_stage_calls(self.workspace, blocks), column, self._request.precision)
         wanted = counting.mpiruns_for(needed, first)
-        left_s = max(0.0, self._asked.budget_s - self._spent_s)
+        left_s = max(0.0, self._request.budget_s - self._spent_s)
         each_s = max(1e-3, sum(self._wall_s(label) for label in self._libraries))
         allowed = min(self._most_mpiruns, first + int(left_s / each_s))
         mpiruns = int(min(wanted, allowed))
         number = f"{wanted:g}" if wanted <= counting.MOST_MPIRUNS else f"more than {counting.MOST_MPIRUNS}"
         text = (
             f"{first} mpiruns tell that {100 * counting.SHARE_OF_CASES:g} % of the cases of each library need "
-            f"{number} for a mean within {100 * self._asked.precision:g} % (95 %, Stein's procedure)"
+            f"{number} for a mean within {100 * self._request.precision:g} % (95 %, Stein's procedure)"
         )
         capped = wanted > allowed
         if capped:
-            text += f"; with a budget of {seconds(self._asked.budget_s)} there are {mpiruns}"
-            self.record_of_run.warn(text)
+            text += f"; with a budget of {seconds(self._request.budget_s)} there are {mpiruns}"
+            self.warn(text)
         return MpirunsChosen(
             mpiruns,
             capped,
@@ -234,7 +226,7 @@ class Comparison(Job):
 
     def _cases(self, label: str | None) -> tuple[Case, ...]:
         """Those that a library can be measured with; None: any of them."""
-        return measurable(self.workspace, self._asked, tuple(self._libraries) if label is None else (label,))
+        return measurable(self.workspace, self._request, tuple(self._libraries) if label is None else (label,))
 
     # ---- blocks ----------------------------------------------------------------------------------------------------
 
@@ -270,8 +262,8 @@ class Comparison(Job):
             made = [each for each in self._at(block, place) if each.outcome == COMPLETE]
             if made and all(each.disturbed for each in made) and len(made) <= MOST_REPETITIONS:
                 wall_s = made[-1].wall_s
-                allowed_s = counting.REPEATED_SHARE * self._asked.budget_s
-                if spent_s + wall_s <= allowed_s and self._spent_s + reserved_s + wall_s <= self._asked.budget_s:
+                allowed_s = counting.REPEATED_SHARE * self._request.budget_s
+                if spent_s + wall_s <= allowed_s and self._spent_s + reserved_s + wall_s <= self._request.budget_s:
                     due[place] = len(made)
         return min(due, key=lambda place: due[place], default=None)
 
@@ -280,7 +272,7 @@ class Comparison(Job):
         again = f", attempt {attempt + 1}" if attempt else ""
         number = self._number(block, place)
         total = len(self._libraries) * sum(self._sizes)
-        self._tell(f"mpirun {number + 1} of {total}: {label}{again}", min(0.98, 0.05 + 0.93 * number / total))
+        self.tell(f"mpirun {number + 1} of {total}: {label}{again}", min(0.98, 0.05 + 0.93 * number / total))
         seed = mpirun_seed(self.seed, block, place, label, attempt)
         calls = {case: self._numbers[case].calls for case in self._cases(label)}
         windows = {case: entry.window_ns for case, entry in self._numbers.items()}
@@ -294,15 +286,15 @@ class Comparison(Job):
             limit_s=self._limit_s(label),
         )
         if ended.outcome == FAILED:
-            self._warn(f"{label}: mpirun {ended.mpirun} failed and is kept: {ended.failure}")
+            self.warn(f"{label}: mpirun {ended.mpirun} failed and is kept: {ended.failure}")
 
     def _number(self, block: int, place: int) -> int:
         """Of a place, counted over all blocks."""
         return len(self._libraries) * sum(self._sizes[:block]) + place
 
     def _limit_s(self, label: str) -> float:
-        if self._asked.limit_s is not None:
-            return self._asked.limit_s
+        if self._request.limit_s is not None:
+            return self._request.limit_s
         ended = self.workspace.noted(MpirunEnded)
         complete = [each.wall_s for each in ended if (each.library, each.outcome) == (label, COMPLETE)]
         return LIMIT_BASE_S + LIMIT_FACTOR * max(complete)
@@ -314,7 +306,7 @@ class Comparison(Job):
             self._lost[label] = 0
             return
         self._lost[label] += 1
-        self._warn(f"{label}: block {block + 1} goes without its mpirun {place + 1}, which failed {len(made)} times")
+        self.warn(f"{label}: block {block + 1} goes without its mpirun {place + 1}, which failed {len(made)} times")
         if self._lost[label] >= MOST_LOST:
             raise EnvironmentProblem(f"{label}: one mpirun after the other failed, the last one: {made[-1].failure}")
 
@@ -339,13 +331,13 @@ class Comparison(Job):
 
     @property
     def _tests(self) -> int:
-        return len(self._asked.primary) or max(1, len(self._cases(None)))
+        return len(self._request.primary) or max(1, len(self._cases(None)))
 
     def _is_over(self) -> bool:
         """Whether the budget is spent; for what it takes to decide anything, it may take half as much again."""
-        if self._asked.mpiruns is not None:
+        if self._request.mpiruns is not None:
             return False
-        budget_s = self._asked.budget_s * (1.0 if self._made >= self._least else MOST_OVERRUN)
+        budget_s = self._request.budget_s * (1.0 if self._made >= self._least else MOST_OVERRUN)
         return self._spent_s >= budget_s
 
     def _wall_s(self, label: str) -> float:
@@ -358,16 +350,13 @@ class Comparison(Job):
     @property
     def _most_mpiruns(self) -> int:
         """An archive has room for the files of so many, each of which may be repeated."""
-        files = len(self._libraries) * (2 * self._asked.ranks + 1) * (1 + MOST_REPETITIONS)
+        files = len(self._libraries) * (2 * self._request.ranks + 1) * (1 + MOST_REPETITIONS)
         return min(counting.MOST_MPIRUNS, MOST_FILES // files)
-
-    def _warn(self, text: str) -> None:
-        self.record_of_run.warn(text)
 
     def _save_facts(self) -> None:
         facts = facts_of(
             self.workspace,
-            self._asked,
+            self._request,
             tuple(replace(each.facts, text=self._texts.get(each.label, "")) for each in self._libraries.values()),
             self._setting,
             self.workspace.folder / "environment" / self.nodes.names[0],
@@ -378,8 +367,22 @@ class Comparison(Job):
         self.workspace.save()
 
 
-def _silent(_line: str) -> None:
-    """The log is in the archive; on the way a bar is shown."""
+def check_same(begun: Mapping[str, Any], request: ComparisonRequest, libraries: Iterable[ReadyLibrary]) -> None:
+    """Raises InputError where a campaign was begun with another request, or a library is set by other variables now.
+
+    begun: facts of the campaign, as far as there are any
+    """
+    before = from_json(ComparisonRequest, dict(begun.get("asked", {})), "state.json")
+    check_begun_with(
+        "comparison",
+        *({name.replace("_", " "): value for name, value in each.to_json().items()} for each in (before, request)),
+    )
+    facts = from_json(CampaignFacts, dict(begun), lenient=True).libraries
+    check_begun_with(
+        "comparison",
+        {f"variables of {each.label}": settings_text(each.settings) for each in facts},
+        {f"variables of {each.facts.label}": settings_text(each.facts.settings) for each in libraries},
+    )
 
 
 DEFAULT_OPERATIONS = "bcast,allreduce"
@@ -416,8 +419,8 @@ def measure_libraries(
 
     libraries : SPEC or LABEL=SPEC each: openmpi, mpich, a prefix, a compiler wrapper, module:NAME
     ops, sizes: lists as `operations_of` and `sizes_of` read them
-    precision .. root: see `Asked`; datatype, op: with or without MPI_ before
-    primary   : OP:SIZE each; the campaign is planned for these rows, see `Asked`
+    precision .. root: see `ComparisonRequest`; datatype, op: with or without MPI_ before
+    primary   : OP:SIZE each; the campaign is planned for these rows, see `ComparisonRequest`
     compute_s : nonblocking operations are measured again with so much work before they are waited for
     progress  : called with what is being done and the share of the work that is done
     resume    : go on with a campaign of that archive that did not end
@@ -425,15 +428,13 @@ def measure_libraries(
     not its library's, EnvironmentProblem where a library is missing or cannot be measured, KeyboardInterrupt. When
     measurements had begun they are archived beside as NAME.partial.zip, and the exception has a note that says so.
     """
-    out_archive = Path(out_archive)
-    tell = progress or silent
-    check_output(out_archive)
+    options, tell = campaign_options(out_archive, seed), progress or silent
     operations, reduction = operations_of(ops), reduction_of(datatype, op)
     if compute_s is not None:
         operations = with_overlapped(operations)
     sizes_bytes = sizes_of(sizes, seed, reduction_in(operations, reduction))
     named = named_libraries(libraries)
-    asked = Asked(
+    request = ComparisonRequest(
         libraries=tuple((each.label, each.spec) for each in named),
         operations=operations,
         sizes_bytes=sizes_bytes,
@@ -455,11 +456,4 @@ def measure_libraries(
         compute_s=compute_s or 0.0,
     )
     ready = [ready_library(each, lambda message: tell(message, 0.0)) for each in named]
-    options = Options(
-        archive=out_archive,
-        scheduler="local",
-        request=Request(),
-        seed=seed,
-        system_root=os.environ.get("LEPAUTE_SYSTEM_ROOT", "/"),
-    )
-    return run_campaign(Comparison(options, ready, asked, tell), tell, resume=resume)
+    return Comparison(options, ready, request, tell).to_the_end(resume=resume)

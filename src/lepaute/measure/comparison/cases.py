@@ -1,7 +1,7 @@
 """What a campaign measures: operations by name, in a form, with message sizes and reductions; and its request."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from lepaute.design.sizes import stratified_log_uniform
 from lepaute.errors import InputError
-from lepaute.kit.json_values import from_json, to_json
+from lepaute.kit.json_values import to_json
 from lepaute.kit.quantities import size_of
 
 DATATYPE, OPERATOR = "MPI_DOUBLE", "MPI_SUM"
@@ -243,7 +243,7 @@ MOST_RANKS, MOST_CALLS, MOST_WARM_UP, MOST_MPIRUNS = 512, 100_000, 1000, 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ComparisonRequest:
     """The request; a resumed campaign has to be asked for the same.
 
     libraries : (label, spec) of each
@@ -333,19 +333,3 @@ class Asked:
     def to_json(self) -> dict[str, Any]:
         document: dict[str, Any] = to_json(self)
         return document
-
-    def check_same(self, begun: Mapping[str, Any]) -> None:
-        """Raises InputError, one line, where the campaign was begun with something else."""
-        before = from_json(Asked, dict(begun), "state.json")
-        for each in fields(self):
-            old, new = getattr(before, each.name), getattr(self, each.name)
-            if old != new:
-                raise InputError(
-                    f"the campaign was begun with other {each.name.replace('_', ' ')} ({_brief(old)}, now "
-                    f"{_brief(new)}); resume it with the same options"
-                )
-
-
-def _brief(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."

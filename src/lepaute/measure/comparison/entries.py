@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lepaute.archive.mpi_campaign import KIND, call_table
-from lepaute.measure.comparison.cases import NOTHING, Asked, Case
+from lepaute.measure.comparison.cases import NOTHING, Case, ComparisonRequest
 from lepaute.measure.experiment.entries import Content, Entry
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.machine_load import disturbance_warnings
@@ -230,11 +230,11 @@ def warnings(workspace: Workspace) -> list[str]:
 COMPARISON = Content(KIND, ("mpiruns", "numbers", "mpiruns_chosen", "algorithms"), tables, warnings)
 
 
-def measurable(workspace: Workspace, asked: Asked, labels: Sequence[str]) -> tuple[Case, ...]:
+def measurable(workspace: Workspace, request: ComparisonRequest, labels: Sequence[str]) -> tuple[Case, ...]:
     """The cases that one of these libraries at least can be measured with."""
     lacking = {(each.library, each.operation, each.form) for each in workspace.noted(Lacking)}
     return tuple(
-        case for case in asked.cases if any((label, case.operation, case.form) not in lacking for label in labels)
+        case for case in request.cases if any((label, case.operation, case.form) not in lacking for label in labels)
     )
 
 

@@ -14,16 +14,14 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from lepaute.archive.mpi_campaign import CampaignFacts, LibraryFacts, settings_text
+from lepaute.archive.mpi_campaign import LibraryFacts
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.builds import built_once, digests
 from lepaute.kit.command import run_command
-from lepaute.kit.json_values import from_json
 from lepaute.kit.mpi_launcher import INTEL_MPI, LAUNCHER_NAMES, MPICH, MVAPICH, OPEN_MPI, TITLES, Launcher, launcher_at
 from lepaute.kit.mpi_library import MpiLibrary, check_program, find_library
 from lepaute.kit.numbers import texts
@@ -275,22 +273,6 @@ def doubts(library: ReadyLibrary, ignored: Sequence[str]) -> list[str]:
                 + (f"; is {meant[0]} meant?" if meant else "")
             )
     return lines
-
-
-def check_same_variables(begun: Mapping[str, Any], libraries: Iterable[ReadyLibrary]) -> None:
-    """Raises InputError where a library is set by other variables than when the campaign was begun.
-
-    begun: facts of the campaign, as far as there are any
-    """
-    before = {one.label: one.settings for one in from_json(CampaignFacts, dict(begun), lenient=True).libraries}
-    for library in libraries:
-        label, new = library.facts.label, dict(library.facts.settings)
-        old = dict(before.get(label, new))
-        if old != new:
-            raise InputError(
-                f"the campaign was begun with other variables of {label} ({settings_text(old) or 'none'}, now "
-                f"{settings_text(new) or 'none'}); resume it in the same environment"
-            )
 
 
 def _known(library: ReadyLibrary, prefix: str) -> set[str]:

@@ -27,7 +27,7 @@ from lepaute.measure.node_agent.system_files import SystemFiles
 from lepaute.measure.nodes.channel import NodeLost, NodeRefused
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import Result
-from lepaute.measure.raw_files import appending, header_of_raw
+from lepaute.measure.raw_files import FOLLOW_S, appending, header_of_raw
 
 _CACHES = "sys/devices/system/cpu/cpu0/cache"
 _MOST_LEVELS = 10
@@ -52,8 +52,6 @@ def private_cache_bytes(files: SystemFiles) -> int:
     return sizes[max(sizes)]
 
 
-#: Between looks at what a probe has written: each costs the measured machine a little.
-FOLLOW_S = 2.0
 START_LIMIT_S = 120.0
 _MOST_FAILURE = 300
 _IGNORED = re.compile(r"UCX +WARN +unused env(?:ironment)? variables?: ([A-Z0-9_,]+)")

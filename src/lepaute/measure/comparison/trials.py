@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.measure.comparison.cases import BLOCKING, NOTHING, Asked, Case, name_of
+from lepaute.measure.comparison.cases import BLOCKING, NOTHING, Case, ComparisonRequest, name_of
 from lepaute.measure.comparison.entries import COMPLETE, Lacking, MpirunEnded
 from lepaute.measure.comparison.libraries import ReadyLibrary
 from lepaute.measure.comparison.mpirun import Mpiruns
@@ -35,12 +35,12 @@ class Trials:
         maker: Mpiruns,
         workspace: Workspace,
         libraries: Mapping[str, ReadyLibrary],
-        asked: Asked,
+        request: ComparisonRequest,
         seed: int,
         warn: Callable[[str], None],
     ) -> None:
         self._maker, self._workspace, self._libraries = maker, workspace, libraries
-        self._asked, self._seed, self._warn = asked, seed, warn
+        self._request, self._seed, self._warn = request, seed, warn
 
     @property
     def durations_s(self) -> dict[str, float]:
@@ -52,14 +52,14 @@ class Trials:
 
     def make(self, tell: Callable[[str], None]) -> None:
         """All that have not been made. Raises EnvironmentProblem where a library cannot be measured at all."""
-        for made in range(1 if self._asked.calls is not None else TRIALS):
+        for made in range(1 if self._request.calls is not None else TRIALS):
             for place, label in enumerate(self._libraries):
                 if sum(each.library == label for each in self._complete()) <= made:
                     tell(f"trying {label}")
                     self._make(label, place, tell)
 
     def _make(self, label: str, place: int, tell: Callable[[str], None]) -> None:
-        limit_s = max(TRIAL_LIMIT_S, self._asked.budget_s / 2)
+        limit_s = max(TRIAL_LIMIT_S, self._request.budget_s / 2)
         ended = self._try(label, TRIAL, place, self._cases(label), TRIAL_CALLS, limit_s)
         trials = 1
         while ended.outcome != COMPLETE:
@@ -71,7 +71,7 @@ class Trials:
 
     def _cases(self, label: str) -> list[Case]:
         lacking = {(each.operation, each.form) for each in self._workspace.noted(Lacking) if each.library == label}
-        every = dict.fromkeys([*self._asked.cases, BROADCAST])
+        every = dict.fromkeys([*self._request.cases, BROADCAST])
         return [case for case in every if (case.operation, case.form) not in lacking]
 
     def _find_lacking(self, label: str, place: int, tell: Callable[[str], None]) -> None:
@@ -88,7 +88,7 @@ class Trials:
             raise EnvironmentProblem(f"{label}: cannot be measured: {next(iter(failed.values()))}")
         for (operation, form), why in failed.items():
             self._workspace.note(Lacking(label, operation, form, why))
-            if any((case.operation, case.form) == (operation, form) for case in self._asked.cases):
+            if any((case.operation, case.form) == (operation, form) for case in self._request.cases):
                 self._warn(f"{label}: {name_of(operation, form)} is not measured with it: {why}")
 
     def _try(self, label: str, block: int, place: int, cases: list[Case], calls: int, limit_s: float) -> MpirunEnded:
@@ -96,7 +96,7 @@ class Trials:
         seed = mpirun_seed(self._seed, block, place, label, attempt)
         counts = dict.fromkeys(cases, calls)
         windows = dict.fromkeys([*cases, Case(NOTHING, BLOCKING, 0)], 0)
-        limit_s = self._asked.limit_s if self._asked.limit_s is not None else limit_s
+        limit_s = self._request.limit_s if self._request.limit_s is not None else limit_s
         _, ended = self._maker.make(
             self._libraries[label],
             shuffled_batches(counts, windows, seed, split=False),

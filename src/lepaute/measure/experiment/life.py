@@ -131,28 +131,6 @@ def failure_text(failure: Failure) -> str:
     return f"{where}: {failure.message}" if ":" in where else failure.message
 
 
-#: Called with what is being done and the share of the work that is done, from 0 to 1.
-Progress = Callable[[str, float], None]
-
-
-def silent(_message: str, _share: float) -> None:
-    """Progress that is not shown."""
-
-
-def run_campaign(job: "Job", tell: Progress, *, resume: bool) -> Path:
-    """Runs a campaign to its end; the path of its archive.
-
-    Raises EnvironmentProblem where it failed, KeyboardInterrupt where it was stopped; a note names the partial archive.
-    """
-    outcome = execute(job, resume)
-    if outcome.status == "complete":
-        tell("done", 1.0)
-        return outcome.archive
-    problem = EnvironmentProblem(outcome.failure) if outcome.status == "failed" else KeyboardInterrupt()
-    problem.add_note(f"what was measured until then is in {partial_name(job.options.archive)}; resume with --resume")
-    raise problem
-
-
 def execute(job: "Job", resume: bool = False) -> Outcome:
     """Runs an experiment from the first step to the archive.
 
