@@ -5,8 +5,13 @@ The verdict is a rule fixed before any measurement and blind to the durations me
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from lepaute.measure.node_agent.facts import machine_load
+from lepaute.measure.nodes.channel import NodeLost
+
+if TYPE_CHECKING:
+    from lepaute.measure.nodes.group import Nodes
 
 #: Repetitions of what other load disturbed, at the end of its block: load that stays cannot be outlived.
 MOST_REPETITIONS = 2
@@ -56,6 +61,14 @@ class Load:
 def sample() -> Sample:
     """The counters now. Children count as ours from the moment they have been waited for."""
     return Sample(**machine_load())
+
+
+def samples(nodes: "Nodes", names: Sequence[str], own_s: float = 0.0) -> dict[str, Sample]:
+    """Of these nodes; own_s: CPU time of this process, where it shares the node. Raises NodeLost where one is lost."""
+    counters = nodes.call("load")
+    if lost := [name for name in names if name not in counters]:
+        raise NodeLost(f"{lost[0]} is lost")
+    return {name: Sample(**{**counters[name], "own_s": counters[name]["own_s"] + own_s}) for name in names}
 
 
 def load_between(before: Sample, after: Sample, cores: int) -> Load:

@@ -145,7 +145,6 @@ class PlannedRun:
 
     @property
     def ranks(self) -> int:
-        """How many processes there are."""
         return len(self.cores) // self.threads
 
 
@@ -320,7 +319,6 @@ def _message_drafts(layout: Layout, rng: "np.random.Generator") -> list[_Draft]:
 
 
 def _pairs(layout: Layout, rng: "np.random.Generator") -> dict[str, tuple[int, int]]:
-    """Two cores of each distance."""
     found: dict[str, tuple[int, int]] = {}
     numbers = [core.number for core in layout.cores]
     for first in map(int, rng.permutation(numbers)):
@@ -397,7 +395,6 @@ def calibration_s(runs: Iterable[PlannedRun], gflops: float) -> float:
 
 
 def run_s(run: PlannedRun, gflops: float) -> float:
-    """Seconds of one run."""
     rate = gflops * 1e9 * run.threads
     if run.probe in SERIAL:
         return _PROCESS_S + 0.002 * run.ranks + _dgemm_s(run, rate)

@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
-from lepaute.kit.journal import Lines
+from lepaute.kit.journal import Lines, drop_broken_end
 
 if TYPE_CHECKING:
     import pandas
+
+    from lepaute.measure.nodes.group import Nodes
+    from lepaute.measure.nodes.results import Result
 
 Value = str | int | float | bool | None
 
@@ -72,7 +75,6 @@ def _line_of(cells: Sequence[str]) -> str:
 
 
 def _columns_of(path: Path) -> tuple[str, ...]:
-    """The columns of a table's file; none where there is none yet."""
     if not path.is_file():
         return ()
     with path.open(encoding="utf-8", newline="") as file:
@@ -113,7 +115,6 @@ def read_table(path: Path, tell: Callable[[str], None] = lambda _warning: None) 
 
 
 def _column_of(name: str, cells: Sequence[str]) -> "pandas.Series[Any]":
-    """The values that were written down as these cells."""
     import pandas
 
     known = [cell for cell in cells if cell]
@@ -153,7 +154,6 @@ def rows_of(text: str) -> list[dict[str, str]]:
 
 
 def header_of_raw(text: str) -> dict[str, str]:
-    """The lines `#@key=value` at the head."""
     head = (line for line in text.splitlines() if line)
     return dict(line[2:].partition("=")[::2] for line in takewhile(_is_head, head))
 
@@ -178,11 +178,22 @@ def read_raw(path: Path) -> "tuple[pandas.DataFrame, dict[str, str]]":
 FOLLOW_S = 2.0
 
 
-def appending(path: Path) -> Callable[[str, int, bytes], None]:
-    """What `Nodes.run` calls with what a followed file has got, which is appended to this one."""
+def run_followed(node: "Nodes", argv: Sequence[str], files: Mapping[str, Path], **options: Any) -> "Result":
+    """Runs a program on one node, and appends what it writes into files there to files here; options: of `Nodes.run`.
 
-    def append(_node: str, _index: int, data: bytes) -> None:
-        with path.open("ab") as file:
-            file.write(data)
+    What it wrote until then is here whatever happens, but for a last line that was cut short.
+    """
 
-    return append
+    def appending(path: Path) -> Callable[[str, int, bytes], None]:
+        def append(_node: str, _index: int, data: bytes) -> None:
+            with path.open("ab") as file:
+                file.write(data)
+
+        return append
+
+    follow = {there: appending(here) for there, here in files.items()}
+    try:
+        return node.run(*argv, follow=follow, follow_period_s=FOLLOW_S, **options).only
+    finally:
+        for path in files.values():
+            drop_broken_end(path)

@@ -144,7 +144,6 @@ def _rows(packed: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArra
 
 
 def _with_completions(rows: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArray[Any]":
-    """The rows that are calls, with comm and completion."""
     import numpy
 
     columns: dict[str, NDArray[Any]] = {column: rows[column].copy() for column in rows.dtype.names or ()}

@@ -66,12 +66,10 @@ class Guard:
 
     @property
     def design(self) -> str:
-        """The table that the program reads."""
         return sentinel_design(self.calls, *self.size).to_csv()
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables to set."""
         return {"OPENBLAS_NUM_THREADS": "1"} | ({} if self.coretype is None else {"OPENBLAS_CORETYPE": self.coretype})
 
     def words(self, program: str, design: str, out: str, pus: Sequence[int]) -> list[str]:

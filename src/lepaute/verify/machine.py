@@ -108,7 +108,6 @@ class MachineDrift:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
         return {
             "percent": self.percent,
             "standard_error_percent": self.standard_error,
@@ -175,7 +174,6 @@ def lag_of_campaign(platform: "Platform", hpls: "Sequence[Hpl]", repeats: int, n
 
 
 def guard_of(platform: "Platform", program: Path, coretype: str | None) -> "Guard | None":
-    """The sentinel that the platform remembers; None where it has none."""
     from lepaute.measure.sentinel import Guard, calls_of
 
     sentinel = platform.sentinel

@@ -17,7 +17,7 @@ from lepaute.kit.node_sets import fold_node_set
 from lepaute.measure.calibration.machines import layouts_of
 from lepaute.measure.experiment.helpers import HOSTS, hosts_text, start_of_ranks
 from lepaute.measure.layout import Layout
-from lepaute.measure.machine_load import Load, Sample, load_between
+from lepaute.measure.machine_load import Load, Sample, load_between, samples
 from lepaute.measure.nodes.channel import Channel, NodeLost
 from lepaute.measure.nodes.group import Nodes, each_machine
 from lepaute.measure.nodes.pool import Pool
@@ -168,7 +168,7 @@ class NodeSite:
         words = ["sh", f"{folder}/{SCRIPT}"]
         start = start_of_ranks(words, names, self._per_node, hpl.ranks, self._lent.launch, (), first.place)
         for attempt in range(_MOST_STARTS):
-            before = self._samples(used, names)
+            before = samples(used, names)
             try:
                 result = first.run(*start.argv, environment=start.environment, timeout_s=timeout_s).only
                 break
@@ -240,17 +240,10 @@ class NodeSite:
         words = ("cat", *(f"{folder}/{name}" for name in REPORTS))  # which fails where one is missing, and goes on
         return self._lent.nodes[0].run(*words, check=False, timeout_s=_LOOK_S).only.stdout
 
-    def _samples(self, used: Nodes, names: Sequence[str]) -> dict[str, Sample]:
-        counters = used.call("load")
-        for name in names:
-            if name not in counters:
-                raise NodeLost(f"{name} is lost")
-        return {name: Sample(**counters[name]) for name in names}
-
     def _loads(self, hpl: "Hpl", used: Nodes, names: Sequence[str], before: dict[str, Sample]) -> tuple[NodeLoad, ...]:
         """What each node did. Ranks that mpirun starts by ssh, or srun by its daemon, are no children of the agent, but
         each polls while it does not compute, so that a core for each of its threads counts as theirs."""
-        after = self._samples(used, names)
+        after = samples(used, names)
         machine_of = {channel.name: channel.hello.boot for channel in self._lent.channels}
         ranks = Counter(machine_of[names[rank // self._per_node]] for rank in range(hpl.ranks))
         loads = []

@@ -148,7 +148,6 @@ def _draw_runs(
 
 
 def _reach_percent(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> float:
-    """How far the axis of errors must reach to hold all intervals and all runs that count."""
     reach = LEAST_REACH_PERCENT
     for row in table.to_dict("records"):
         case_runs = runs[(runs["case"] == row["case"]) & ~runs["disturbed"].astype(bool)]
@@ -248,7 +247,6 @@ def _draw_case(axis: Any, row: dict[Any, Any], marker: str) -> None:
 
 
 def _ends(table: "pandas.DataFrame") -> tuple[float, float]:
-    """The lowest and highest duration of the picture, s, with some room."""
     drawn = table[["measured_time_s", "predicted_time_s", "low_s", "high_s"]].to_numpy().ravel()
     positive = [float(value) for value in drawn if value > 0.0]  # NaN is not
     return min(positive) / 1.15, max(positive) * 1.15

@@ -55,7 +55,6 @@ exec taskset -c "$cpus" {quote(program)}
 
 
 def cpus_text(cpus: Sequence[Sequence[int]]) -> str:
-    """The content of CPUS: those of each rank, a line a rank."""
     return "".join(",".join(map(str, each)) + "\n" for each in cpus)
 
 
@@ -85,7 +84,7 @@ def watch_here(guard: "Guard") -> float:
 
 @cache
 def _pus(cores: int) -> tuple[int, ...]:
-    """The hardware threads of so many cores, as a calibration binds to them; of all where there are fewer."""
+    """As a calibration binds to them; of all where there are fewer."""
     layout = layout_here()
     return layout.pus(range(min(cores, len(layout.cores))))
 
@@ -267,7 +266,6 @@ def available_bytes(meminfo: str) -> int:
 
 
 def _tail(output: str, characters: int = 300) -> str:
-    """The end of an output, on one line."""
     words = " | ".join(line.strip() for line in output.splitlines() if line.strip())
     return words[-characters:] if words else "(nothing)"
 

@@ -128,7 +128,6 @@ def joint_record(records: list[dict[str, Any]], table: "pandas.DataFrame") -> di
 
 
 def exceeds(table: "pandas.DataFrame", tolerance_percent: float) -> bool:
-    """Does any case err by more than that, either way?"""
     return bool((table["error_percent"].abs() > tolerance_percent).any())
 
 
@@ -195,12 +194,10 @@ class ChosenRuns:
 
     @property
     def disturbed(self) -> int:
-        """Chosen runs of which every attempt was disturbed."""
         chosen = ((case, repeat) for case, count in self._chosen.items() for repeat in range(count))
         return sum(all(run.disturbed for run in self._attempts(*place)) for place in chosen)
 
     def csv(self) -> str:
-        """A line a real run."""
         import pandas
 
         return pandas.DataFrame([run_record(self.cases[run.case], run) for run in self.runs]).to_csv(index=False)

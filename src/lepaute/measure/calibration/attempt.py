@@ -7,7 +7,6 @@ from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.command import complaint_of
-from lepaute.kit.journal import drop_broken_end
 from lepaute.kit.mpi_launcher import launcher_of_nodes
 from lepaute.measure.calibration.entries import AttemptEntry, RawFile, order_of
 from lepaute.measure.calibration.machines import Measured
@@ -15,14 +14,13 @@ from lepaute.measure.experiment.helpers import HOSTS, hosts_text, start_of_ranks
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.layout import ALL
-from lepaute.measure.machine_load import MOST_REPETITIONS, Load, Sample, load_between
+from lepaute.measure.machine_load import MOST_REPETITIONS, Load, Sample, load_between, samples
 from lepaute.measure.node_agent.main import boot_id
-from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import CommandFailed
 from lepaute.measure.plan import FLOWS, P2P, RING, SEMANTICS, SERIAL, PlannedRun
 from lepaute.measure.probes import probe_words
-from lepaute.measure.raw_files import FOLLOW_S, appending, header_of_raw
+from lepaute.measure.raw_files import header_of_raw, run_followed
 from lepaute.measure.sentinel import OPERAND_BYTES, SENTINEL, call_seconds, calls_of, gap_s, sentinel_design
 
 #: A probe takes a few seconds; one that takes this long hangs. Larger messages than these take their time.
@@ -45,10 +43,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a run takes place: a node, or for messages between two, the node of rank 0 and its peer.
-
-    distance: of two nodes, as far as that is known
-    """
+    """Where a run takes place: a node, or for messages between two, the node of rank 0 and its peer."""
 
     nodes: tuple[Nodes, ...]
     measured: tuple[Measured, ...]
@@ -68,15 +63,12 @@ class Site:
         return run.cores[place * each : (place + 1) * each]
 
     def pus(self, run: PlannedRun) -> tuple[int, ...]:
-        """The hardware thread of each core of a run."""
         return tuple(
             pu for place, about in enumerate(self.measured) for pu in about.layout.pus(self.cores_on(run, place))
         )
 
 
 class Attempts:
-    """Makes attempts, and writes down in a workspace what comes of them."""
-
     def __init__(self, workspace: Workspace, options: Options) -> None:
         self._workspace = workspace
         self._options = options
@@ -99,18 +91,13 @@ class Attempts:
         kept = [self._kept(run, number, site, rank, suffix) for rank, suffix in enumerate(ranks)]
         argv, environment = self._command(run, site, base, design, raw)
         mine = [path for rank, path in enumerate(kept) if site.place_of(rank, len(ranks)) == 0]
-        follow = {f"{raw}{ranks[rank]}": appending(path) for rank, path in enumerate(mine)}
         limit_s = limit_of(run)
         before, started = self._samples(site), time.time()
         try:
-            result = node.run(
-                *argv, environment=environment, timeout_s=limit_s, follow=follow, follow_period_s=FOLLOW_S
-            ).only
+            files = {f"{raw}{ranks[rank]}": path for rank, path in enumerate(mine)}
+            result = run_followed(node, argv, files, environment=environment, timeout_s=limit_s)
         except CommandFailed as problem:
             raise EnvironmentProblem(f"{problem.result.node}: probe {run.name} {_cause(problem, limit_s)}") from problem
-        finally:
-            for path in mine:
-                drop_broken_end(path)
         loads = self._loads(site, before, len(ranks))
         if peer is not None:
             for suffix, path in zip(ranks[len(mine) :], kept[len(mine) :], strict=True):
@@ -198,14 +185,10 @@ class Attempts:
 
     def _samples(self, site: Site) -> list[Sample]:
         """Of each machine of the site; what the controller uses on a machine that it shares counts as the run's own."""
-        samples = []
-        for node, about in self._machines(site):
-            counters = node.call("load").get(about.name)
-            if counters is None:
-                raise NodeLost(f"{about.name} is lost")
-            counters["own_s"] += time.process_time() if about.machine == self._here else 0.0
-            samples.append(Sample(**counters))
-        return samples
+        return [
+            samples(node, [about.name], time.process_time() if about.machine == self._here else 0.0)[about.name]
+            for node, about in self._machines(site)
+        ]
 
     def _loads(self, site: Site, before: Sequence[Sample], ranks: int) -> list[Load]:
         loads = []
@@ -241,7 +224,6 @@ def _cause(problem: CommandFailed, limit_s: float) -> str:
 
 
 def _check_kernels(path: Path, run: PlannedRun, about: Measured) -> None:
-    """The probe ran the kernels that were chosen: a model of others would be worthless."""
     with path.open(errors="replace") as file:
         lines = [line for _, line in zip(range(100), file, strict=False)]
     if all(line.startswith("#") for line in lines):

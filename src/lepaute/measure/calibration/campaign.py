@@ -179,7 +179,6 @@ class Calibration(Campaign):
                 raise EnvironmentProblem(f"{self.nodes.none_left()}; what was measured so far is kept")
 
     def _take_up_attempts(self, runs: list[PlannedRun]) -> None:
-        """What earlier sessions of this calibration have done."""
         known = {(run.block, run.name): run for run in runs}
         for entry in self.workspace.noted(AttemptEntry):
             if entry.probe in (SEMANTICS, SENTINEL):  # each round follows from those before; these are run anew

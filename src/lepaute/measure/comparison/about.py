@@ -63,7 +63,6 @@ def facts_of(
 
 
 def _completed(workspace: Workspace, library: LibraryFacts) -> LibraryFacts:
-    """With what it lacks, and with its algorithms."""
     lacking = {
         f"{each.operation} ({each.form})": each.why
         for each in workspace.noted(Lacking)
@@ -113,10 +112,7 @@ def factors_of(
     mpiruns: int,
     seed: int,
 ) -> dict[str, str]:
-    """Name and level of each factor.
-
-    environment: the folder with what the node is and runs; cores: that the ranks may use; mpiruns: of each library
-    """
+    """Name and level of each factor; mpiruns: of each library, the other arguments as of `facts_of`."""
 
     def read(name: str) -> str:
         path = environment / name

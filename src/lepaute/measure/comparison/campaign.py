@@ -49,9 +49,17 @@ from lepaute.measure.comparison.libraries import (
     named_libraries,
     ready_library,
 )
-from lepaute.measure.comparison.mpirun import Mpiruns, Setting, algorithms_of, check_start, private_cache_bytes
+from lepaute.measure.comparison.mpirun import (
+    BROADCAST,
+    TRIAL,
+    Mpiruns,
+    Setting,
+    Trials,
+    algorithms_of,
+    check_start,
+    private_cache_bytes,
+)
 from lepaute.measure.comparison.numbers import library_order, mpirun_seed, shuffled_batches
-from lepaute.measure.comparison.trials import BROADCAST, TRIAL, Trials
 from lepaute.measure.experiment.campaign import Campaign, Progress, campaign_options, check_begun_with, silent
 from lepaute.measure.experiment.entries import Content
 from lepaute.measure.experiment.options import Options
@@ -131,7 +139,6 @@ class Comparison(Campaign):
         )
 
     def run(self) -> None:
-        """The first blocks, and the others."""
         stage = self.workspace.noted(FirstStage)[0]
         self._sizes = block_sizes(stage.mpiruns)
         first, self._lost = len(self._sizes), dict.fromkeys(self._libraries, 0)
@@ -152,7 +159,6 @@ class Comparison(Campaign):
         self._save_facts()
 
     def _find_algorithms(self) -> None:
-        """What each library runs for each case; a failure leaves it unknown."""
         known = {each.library for each in self.workspace.noted(AlgorithmSeen)}
         for label, library in self._libraries.items():
             if label in known:
@@ -300,7 +306,6 @@ class Comparison(Campaign):
         return LIMIT_BASE_S + LIMIT_FACTOR * max(complete)
 
     def _check_lost(self, block: int, place: int, label: str) -> None:
-        """Raises EnvironmentProblem where a library fails at one place after the other."""
         made = self._at(block, place)
         if any(each.outcome == COMPLETE for each in made):
             self._lost[label] = 0
@@ -368,10 +373,7 @@ class Comparison(Campaign):
 
 
 def check_same(begun: Mapping[str, Any], request: ComparisonRequest, libraries: Iterable[ReadyLibrary]) -> None:
-    """Raises InputError where a campaign was begun with another request, or a library is set by other variables now.
-
-    begun: facts of the campaign, as far as there are any
-    """
+    """Raises InputError where a campaign was begun with another request, or a library is set by other variables now."""
     before = from_json(ComparisonRequest, dict(begun.get("asked", {})), "state.json")
     check_begun_with(
         "comparison",

@@ -156,7 +156,6 @@ def with_overlapped(operations: Sequence[tuple[str, str]]) -> tuple[tuple[str, s
 
 
 def reduction_in(operations: Sequence[tuple[str, str]], reduction: Reduction) -> Reduction | None:
-    """The reduction where one of the operations reduces."""
     return reduction if any(operation in REDUCTIONS for operation, _ in operations) else None
 
 
@@ -186,7 +185,6 @@ def sizes_of(text: str, seed: int, reduction: Reduction | None = None) -> tuple[
 
 
 def _counted(size: int, reduction: Reduction | None) -> int:
-    """The size; raises InputError where it is no whole count of what is reduced."""
     if reduction is None or size % reduction.element_bytes == 0:
         return size
     below = size // reduction.element_bytes * reduction.element_bytes
@@ -310,7 +308,6 @@ class ComparisonRequest:
 
     @property
     def cases(self) -> tuple[Case, ...]:
-        """All that is measured, for every library."""
         operations = [(operation, form) for operation, form in self.operations]
         return cases_of(operations, self.sizes_bytes, self.ranks, self.reduction)
 

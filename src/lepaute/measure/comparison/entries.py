@@ -218,7 +218,6 @@ def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
 
 
 def warnings(workspace: Workspace) -> list[str]:
-    """What the archive shall say of disturbed starts."""
     starts: dict[tuple[int, int], list[bool]] = {}
     for entry in workspace.noted(MpirunEnded):
         if entry.block >= 0 and entry.outcome == COMPLETE:

@@ -144,7 +144,6 @@ def _named(text: str) -> NamedLibrary:
 
 
 def _no_launcher(library: MpiLibrary) -> str:
-    """Why a library has none; a foreign one that stands in its place is named."""
     folder = library.mpicc.parent
     beside = next((folder / name for name in LAUNCHER_NAMES if (folder / name).is_file()), None)
     if beside is not None and (family := launcher_at(beside, library.environment).family):
@@ -240,7 +239,6 @@ def said_by_tool(library: MpiLibrary, tool: str, *options: str) -> str:
 
 
 def _said(library: MpiLibrary, words: Sequence[str]) -> str:
-    """What a program of the library prints, empty where it fails."""
     try:
         done = run_command(words, what=words[0], timeout_s=_ASK_S, environment=dict(library.environment))
     except EnvironmentProblem:
@@ -312,10 +310,7 @@ _VARIABLES = {OPEN_MPI: "OMPI_MCA_coll_tuned_{}_algorithm", MPICH: "MPIR_CVAR_{}
 
 @dataclass(frozen=True, slots=True)
 class Variants:
-    """specs: the library as it is and its variants, as `measure_libraries` takes them
-
-    tests: how many comparisons of an algorithm with the default there are
-    """
+    """specs: as `measure_libraries` takes them; tests: how many comparisons of an algorithm with the default"""
 
     specs: tuple[str, ...]
     tests: int

@@ -4,30 +4,30 @@ Which algorithm a library runs for a case, where that can be seen: Open MPI's ar
 components call across shared objects: the dynamic linker's log (LD_DEBUG=bindings, ld.so(8)) names those that really
 ran, whatever rules chose them (probes/probe_algorithms.c). MPICH hides its own; only an algorithm that a variable of
 the environment demands is known. All else is unknown.
-"""
+
+Trials: each library once with all that is asked for, before anything is compared; what a library lacks."""
 
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import complaint_of
-from lepaute.kit.journal import drop_broken_end
 from lepaute.kit.mpi_launcher import MPICH, OPEN_MPI, Start
-from lepaute.measure.comparison.cases import BLOCKING, COLLECTIVES, NOTHING, Case, Reduction
-from lepaute.measure.comparison.entries import COMPLETE, FAILED, RAW, MpirunBegun, MpirunEnded
+from lepaute.measure.comparison.cases import BLOCKING, COLLECTIVES, NOTHING, Case, ComparisonRequest, Reduction, name_of
+from lepaute.measure.comparison.entries import COMPLETE, FAILED, RAW, Lacking, MpirunBegun, MpirunEnded
 from lepaute.measure.comparison.libraries import ALGORITHMS, UNKNOWN, ReadyLibrary
-from lepaute.measure.comparison.numbers import Batch, design_text
+from lepaute.measure.comparison.numbers import TRIAL_CALLS, Batch, design_text, mpirun_seed, shuffled_batches
 from lepaute.measure.experiment.workspace import Workspace
-from lepaute.measure.machine_load import Load, Sample, load_between
+from lepaute.measure.machine_load import Sample, load_between, samples
 from lepaute.measure.node_agent.system_files import SystemFiles
-from lepaute.measure.nodes.channel import NodeLost, NodeRefused
+from lepaute.measure.nodes.channel import NodeRefused
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import Result
-from lepaute.measure.raw_files import FOLLOW_S, appending, header_of_raw
+from lepaute.measure.raw_files import header_of_raw, run_followed
 
 _CACHES = "sys/devices/system/cpu/cpu0/cache"
 _MOST_LEVELS = 10
@@ -35,9 +35,8 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20}
 
 
 def private_cache_bytes(files: SystemFiles) -> int:
-    """Size of the last cache level that the first core shares with no other core.
-
-    Raises EnvironmentProblem where the machine does not tell.
+    """Size of the last cache level that the first core shares with no other core (section 5.8 of "MPI Benchmarking
+    Revisited"). Raises EnvironmentProblem where the machine does not tell.
     """
     threads = files.read_or("sys/devices/system/cpu/cpu0/topology/thread_siblings_list")
     sizes = {}
@@ -80,7 +79,6 @@ class Setting:
 
     @property
     def subject(self) -> tuple[str, ...]:
-        """The options of the probes that say what is called."""
         return "--datatype", self.reduction.datatype, "--op", self.reduction.op, "--root", str(self.root)
 
 
@@ -124,10 +122,7 @@ def _header(node: Nodes, path: str) -> Mapping[str, str]:
 
 
 class Mpiruns:
-    """Starts mpirun, and writes down in a workspace what comes of it."""
-
     def __init__(self, workspace: Workspace, node: Nodes, setting: Setting, node_pus: int) -> None:
-        """node_pus: hardware threads of the machine"""
         self._workspace, self._node = workspace, node
         self._setting, self._node_pus = setting, node_pus
 
@@ -158,20 +153,15 @@ class Mpiruns:
         kept = self._kept(begun)
         start = start_of(library, setting)
         before, started_s = self._sample(), time.time()
-        try:
-            result = self._node.run(
-                *start.argv,
-                *self._words(library, base, seed),
-                environment=start.environment,
-                timeout_s=limit_s,
-                check=False,
-                follow={f"{base}/{name}": appending(path) for name, path in kept.items()},
-                follow_period_s=FOLLOW_S,
-            ).only
-        finally:
-            for path in kept.values():
-                drop_broken_end(path)
-        load = self._load(before)
+        result = run_followed(
+            self._node,
+            [*start.argv, *self._words(library, base, seed)],
+            {f"{base}/{name}": path for name, path in kept.items()},
+            environment=start.environment,
+            timeout_s=limit_s,
+            check=False,
+        )
+        load = load_between(before, self._sample(), self._node_pus)
         causes = load.disturbances()
         ended = MpirunEnded(
             mpirun=number,
@@ -216,18 +206,11 @@ class Mpiruns:
 
     def _sample(self) -> Sample:
         """What this process uses counts as the campaign's own."""
-        counters = next(iter(self._node.call("load").values()), None)
-        if counters is None:
-            raise NodeLost(self._node.none_left())
-        counters["own_s"] += time.process_time()
-        return Sample(**counters)
-
-    def _load(self, before: Sample) -> Load:
-        return load_between(before, self._sample(), self._node_pus)
+        (sample,) = samples(self._node, self._node.names, time.process_time()).values()
+        return sample
 
 
 def _failure(result: Result, limit_s: float) -> str:
-    """Why a start failed, in one line."""
     if result.timed_out:
         return f"did not end within {limit_s:.0f} s and was ended"
     status = result.complaint().partition(":")[0]
@@ -258,7 +241,6 @@ def algorithms_of(node: Nodes, library: ReadyLibrary, setting: Setting, cases: S
 
 
 def _seen(node: Nodes, library: ReadyLibrary, setting: Setting, cases: Sequence[Case]) -> dict[Case, str]:
-    """By the log of a run of its own, which has each case once."""
     base = f"{node.place}/algorithms-{library.label}"
     rows = [f"{number},{case.operation},{case.size_bytes}" for number, case in enumerate(cases)]
     node.write(f"{base}/design.csv", "\n".join(["design_row,operation,size_bytes", *rows]) + "\n")
@@ -293,7 +275,6 @@ def parse_bindings(lines: Sequence[str], operations: Sequence[str]) -> list[str]
 
 
 def _demanded(library: ReadyLibrary, environ: Mapping[str, str]) -> dict[str, str]:
-    """Of MPICH, by operation, the algorithms that variables demand of it."""
     variables = {**environ, **library.named.environment}
     names = {operation: f"CVAR_{operation.upper()}_INTRA_ALGORITHM" for operation in COLLECTIVES}
     return {
@@ -302,3 +283,103 @@ def _demanded(library: ReadyLibrary, environ: Mapping[str, str]) -> dict[str, st
         for prefix in ("MPIR_", "MPICH_")
         if (value := variables.get(prefix + name, "auto")) != "auto"
     }
+
+
+#: Numbers in the place of a block's: of trials, and of starts that try one operation alone.
+TRIAL, ALONE = -1, -2
+#: The least from which it can be seen by how much mpiruns differ.
+TRIALS = 2
+#: Ranks are brought together by a barrier that is the same for every library and needs no window.
+SYNCHRONISATION = "dissemination"
+#: Is always tried: how long word of a start takes to reach all ranks.
+BROADCAST = Case("Bcast", BLOCKING, 8)
+#: A trial may take half of the budget, and so long at least.
+TRIAL_LIMIT_S, ALONE_LIMIT_S = 120.0, 60.0
+_MOST_TRIALS = 3
+
+
+class Trials:
+    """TRIALS starts of each library in turn with TRIAL_CALLS calls of every case; one where calls are not derived.
+
+    Where that fails, each operation is tried by itself: those that fail then are lacking, and the library is measured
+    with the others.
+    """
+
+    def __init__(
+        self,
+        maker: Mpiruns,
+        workspace: Workspace,
+        libraries: Mapping[str, ReadyLibrary],
+        request: ComparisonRequest,
+        seed: int,
+        warn: Callable[[str], None],
+    ) -> None:
+        self._maker, self._workspace, self._libraries = maker, workspace, libraries
+        self._request, self._seed, self._warn = request, seed, warn
+
+    @property
+    def durations_s(self) -> dict[str, float]:
+        """Of the last complete trial of each library."""
+        return {each.library: each.wall_s for each in self._complete()}
+
+    def _complete(self) -> list[MpirunEnded]:
+        return [each for each in self._workspace.noted(MpirunEnded) if (each.block, each.outcome) == (TRIAL, COMPLETE)]
+
+    def make(self, tell: Callable[[str], None]) -> None:
+        """All that have not been made. Raises EnvironmentProblem where a library cannot be measured at all."""
+        for made in range(1 if self._request.calls is not None else TRIALS):
+            for place, label in enumerate(self._libraries):
+                if sum(each.library == label for each in self._complete()) <= made:
+                    tell(f"trying {label}")
+                    self._make(label, place, tell)
+
+    def _make(self, label: str, place: int, tell: Callable[[str], None]) -> None:
+        limit_s = max(TRIAL_LIMIT_S, self._request.budget_s / 2)
+        ended = self._try(label, TRIAL, place, self._cases(label), TRIAL_CALLS, limit_s)
+        trials = 1
+        while ended.outcome != COMPLETE:
+            if trials == _MOST_TRIALS:
+                raise EnvironmentProblem(f"{label}: cannot be measured: {ended.failure}")
+            trials += 1
+            self._find_lacking(label, place, tell)
+            ended = self._try(label, TRIAL, place, self._cases(label), TRIAL_CALLS, limit_s)
+
+    def _cases(self, label: str) -> list[Case]:
+        lacking = {(each.operation, each.form) for each in self._workspace.noted(Lacking) if each.library == label}
+        every = dict.fromkeys([*self._request.cases, BROADCAST])
+        return [case for case in every if (case.operation, case.form) not in lacking]
+
+    def _find_lacking(self, label: str, place: int, tell: Callable[[str], None]) -> None:
+        """Raises EnvironmentProblem where no operation works."""
+        operations = dict.fromkeys((case.operation, case.form) for case in self._cases(label))
+        failed: dict[tuple[str, str], str] = {}
+        for operation, form in operations:
+            tell(f"trying {label}: {name_of(operation, form)}")
+            mine = [case for case in self._cases(label) if (case.operation, case.form) == (operation, form)]
+            ended = self._try(label, ALONE, place, mine, 1, ALONE_LIMIT_S)
+            if ended.outcome != COMPLETE:
+                failed[operation, form] = ended.failure
+        if len(failed) == len(operations):
+            raise EnvironmentProblem(f"{label}: cannot be measured: {next(iter(failed.values()))}")
+        for (operation, form), why in failed.items():
+            self._workspace.note(Lacking(label, operation, form, why))
+            if any((case.operation, case.form) == (operation, form) for case in self._request.cases):
+                self._warn(f"{label}: {name_of(operation, form)} is not measured with it: {why}")
+
+    def _try(self, label: str, block: int, place: int, cases: list[Case], calls: int, limit_s: float) -> MpirunEnded:
+        attempt = sum(each.library == label for each in self._workspace.noted(MpirunEnded))
+        seed = mpirun_seed(self._seed, block, place, label, attempt)
+        counts = dict.fromkeys(cases, calls)
+        windows = dict.fromkeys([*cases, Case(NOTHING, BLOCKING, 0)], 0)
+        limit_s = self._request.limit_s if self._request.limit_s is not None else limit_s
+        _, ended = self._maker.make(
+            self._libraries[label],
+            shuffled_batches(counts, windows, seed, split=False),
+            block=block,
+            place=place,
+            attempt=attempt,
+            seed=seed,
+            limit_s=limit_s,
+            synchronisation=SYNCHRONISATION,
+        )
+        return ended

@@ -57,7 +57,6 @@ def library_order(labels: Sequence[str], mpiruns: int, block: int, seed: int) ->
 
 
 def batches_of(calls: int) -> int:
-    """How many batches so many calls come in."""
     return max(1, min(MOST_BATCHES, calls // FEWEST_IN_BATCH))
 
 
@@ -241,9 +240,7 @@ def numbers_of_trial(
 
 def mpiruns_needed(first_stage: "pandas.DataFrame", column: str, precision: float) -> dict[tuple[str, Case], float]:
     """How many starts of mpirun each library and case needs; infinite where fewer than two were complete.
-
-    first_stage: calls of the mpiruns that count, without NOTHING
-    column     : the run-time that is meant
+    | first_stage: calls of the mpiruns that count, without NOTHING; column: the run-time that is meant
     """
     import numpy as np
 

@@ -32,7 +32,6 @@ _LISTS = ("repositories", "controls", "transfers", "clock", "monitor", "done", "
 
 
 def partial_name(archive: Path) -> Path:
-    """The name of the archive of an incomplete run."""
     return archive.with_name(f"{archive.stem}.partial.zip")
 
 
@@ -129,7 +128,6 @@ def distrusted(reference: Iterable[Mapping[str, Any]], monitoring: Mapping[str, 
 
 
 def metadata_of(workspace: Workspace, content: Content = EXPERIMENT) -> dict[str, Any]:
-    """What the archive says of the run as a whole."""
     state, (done, rows) = workspace.state, workspace.measured()
     return {
         **state.to_json(),

@@ -67,7 +67,6 @@ def start_of_ranks(
 
 
 def hosts_text(nodes: Sequence[str], per_node: int) -> str:
-    """The content of HOSTS."""
     return MPIRUN_OF_NODES.hostfile_text(nodes, per_node)
 
 
@@ -242,7 +241,7 @@ class Helpers:
 
 
 def relative(path: str) -> str:
-    """The path, if it stays below the folder it is taken from; raises InputError otherwise."""
+    """The path; raises InputError where it leaves the folder it is taken from."""
     parts = PurePosixPath(path).parts
     if not parts or path.startswith(("/", "-")) or ".." in parts or not path.isprintable():
         raise InputError(f"{path[:80]!r} does not name a place inside the experiment's folder; give a relative path")

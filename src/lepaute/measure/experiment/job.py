@@ -186,7 +186,6 @@ class Job(Helpers):
             raise
 
     def _write_down(self, workspace: Workspace, resume: bool) -> None:
-        """What shall be done, and by what."""
         if resume:
             self._take_up(workspace)
         design = self._drawn_design()
@@ -237,7 +236,6 @@ class Job(Helpers):
         )
 
     def _more_metadata(self) -> dict[str, Any]:
-        """What a kind of run adds to the metadata of its archive when it begins."""
         return {}
 
     def _settings(self) -> Settings:
@@ -306,7 +304,6 @@ class Job(Helpers):
 
     @property
     def python_on_nodes(self) -> str:
-        """The interpreter that runs there."""
         return self.options.python or (sys.executable if self.options.on_this_machine else "python3")
 
     def use(self, nodes: Nodes) -> None:

@@ -103,21 +103,17 @@ def options_of(
     *,
     script: Path,
     archive: Path | None,
-    request: Request,
-    scheduler: str,
-    seed: int,
     installation: Path | None,
     parameters: Mapping[str, str],
     monitor_period_s: float | None,
-    python: str | None,
-    keep_folders: bool,
     resume: bool,
     force: bool = False,
+    **options: Any,
 ) -> Options:
     """The options of a run from the command line: what it says goes before the installation file, that before defaults.
 
     Without an archive: EXPERIMENT-DATE-XXXX.zip here, or when resuming that of the last interrupted run of the script.
-    Raises InputError.
+    options: further fields of `Options`. Raises InputError.
     """
     file = read_installation(installation) if installation is not None else Installation()
     if archive is None:
@@ -125,19 +121,15 @@ def options_of(
     check_archive(archive, force=force)
     periods = {"warm_up_s": file.warm_up_s, "reference_period_s": file.reference_period_s}
     periods["monitor_period_s"] = monitor_period_s if monitor_period_s is not None else file.monitor_period_s
+    options |= {name: float(value) for name, value in periods.items() if value is not None}
     return Options(
         archive=archive,
-        scheduler=scheduler,
-        request=request,
-        seed=seed,
         control=file.control,
         parameters={**file.parameters, **parameters},
         installation=installation,
         script=script,
-        python=python,
-        keep_folders=keep_folders,
         system_root=os.environ.get("LEPAUTE_SYSTEM_ROOT", "/"),
-        **{name: float(value) for name, value in periods.items() if value is not None},
+        **options,
     )
 
 
