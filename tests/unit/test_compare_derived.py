@@ -13,6 +13,7 @@ from lepaute.compare.comparison import Comparison, archives
 from lepaute.compare.derived import derived_lines, overlap, slow_ranks
 from lepaute.compare.setting import algorithms, setting_lines
 from lepaute.errors import InputError
+from lepaute.kit.json_values import to_json
 from lepaute.measure.comparison.campaign import check_same
 from lepaute.measure.comparison.cases import ComparisonRequest
 from lepaute.measure.comparison.libraries import ReadyLibrary
@@ -99,7 +100,7 @@ def test_variables_and_algorithms_stand_beside_the_times(tmp_path: Path, capsys:
 
 def test_a_campaign_goes_on_with_the_variables_that_it_was_begun_with() -> None:
     request = ComparisonRequest((("a", "a"),), (("Bcast", "blocking"),), (8,), 2)
-    first = {"asked": request.to_json()}
+    first = {"asked": to_json(request)}
     begun = {**first, "libraries": [{"label": "a", "settings": {"UCX_TLS": "sm"}}]}
 
     def ready(**settings: str) -> ReadyLibrary:

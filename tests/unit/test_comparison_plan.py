@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lepaute.errors import InputError
+from lepaute.kit.json_values import to_json
 from lepaute.measure.comparison.campaign import check_same
 from lepaute.measure.comparison.cases import (
     BLOCKING,
@@ -211,7 +212,7 @@ def test_a_request_that_makes_no_sense_is_refused(given: dict[str, Any], message
 
 
 def test_a_campaign_is_resumed_with_what_it_was_begun_with() -> None:
-    begun = {"asked": ComparisonRequest(**_ASKED).to_json()}
+    begun = {"asked": to_json(ComparisonRequest(**_ASKED))}
     check_same(begun, ComparisonRequest(**_ASKED), [])
     with pytest.raises(InputError, match=r"begun with other sizes bytes .* resume it"):
         check_same(begun, ComparisonRequest(**{**_ASKED, "sizes_bytes": (16,)}), [])

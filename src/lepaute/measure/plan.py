@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from lepaute.design import Design, content_design, dgemm_design, hpl_step_design, p2p_design, ring_design
+from lepaute.design import Design, content_design, dgemm_design, flow_design, hpl_step_design, p2p_design, ring_design
 from lepaute.design.hpl_step import DEFAULT_NBS
 from lepaute.design.p2p import DEFAULT_COUNTS
 from lepaute.design.step_options import StepOptions, drawn_step_options
@@ -37,6 +37,9 @@ STEPS_OPTIONS = "hpl_steps_options"
 RING, SEMANTICS = "ring", "semantics"
 #: Several messages at once from one node to another, and back.
 FLOWS = "flows"
+#: Messages of the flows: the start of an exchange and the skew between ranks are little of their time.
+FLOW_BYTES = (1 << 20, 4 << 20, 16 << 20)
+FLOW_REPLICATIONS = 4
 #: Few products, often, with operands of several contents: some processors are slower on numbers that flip more bits.
 CONTENT = "dgemm_content"
 CONTENTS = ("random", "constant", "masked:40")
@@ -253,7 +256,7 @@ class _Draft:
     options: StepOptions | None = None
 
     def run(self, block: int, scale: Scale, seed: int, limits: Room, nbs: Sequence[int]) -> PlannedRun:
-        design = _design(scale, self.probe, seed, limits, len(self.processes), nbs, self.share)
+        design = design_of(scale, self.probe, seed, limits, len(self.processes), nbs, self.share)
         most_bytes = {DGEMM: limits.most_operand_bytes, CONTENT: min(CONTENT_BYTES, limits.most_operand_bytes)}
         return PlannedRun(
             block,
@@ -333,7 +336,17 @@ def _pairs(layout: Layout, rng: "np.random.Generator") -> dict[str, tuple[int, i
     return dict(sorted(found.items()))
 
 
-def _design(scale: Scale, probe: str, seed: int, limits: Room, ranks: int, nbs: Sequence[int], share: float) -> Design:
+def design_of(
+    scale: Scale,
+    probe: str,
+    seed: int,
+    limits: Room,
+    ranks: int,
+    nbs: Sequence[int] = DEFAULT_NBS,
+    share: float = 1.0,
+) -> Design:
+    """What a run of a probe measures; share: of the rows that the scale has for it."""
+
     def part(count: int) -> int:
         return max(round(count * share), 1)
 
@@ -358,6 +371,9 @@ def _design(scale: Scale, probe: str, seed: int, limits: Room, ranks: int, nbs: 
         return p2p_design(seed, counts=counts, size_range_bytes=messages)
     if probe == RING:
         return ring_design(seed, ranks=ranks, sizes=scale.ring_sizes, size_range_bytes=messages)
+    if probe == FLOWS:
+        flows = [size for size in FLOW_BYTES if size <= limits.most_message_bytes] or [limits.most_message_bytes]
+        return flow_design(seed, ranks=ranks, sizes=flows, replications=FLOW_REPLICATIONS)
     # The first step of a row runs on cold caches and is not fitted; the second shall still reach most_n.
     most = most_n + max(nbs)
     if probe == STEPS_COLUMN:

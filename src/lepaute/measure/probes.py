@@ -80,7 +80,9 @@ def build_probes(
         }
         for name, program_sources in _SOURCES.items():
             flags = hpl_include_flags(hpl) if name == STEPS_PROGRAM else ()
-            _compile(tools, folder / name, program_sources, flags, libraries.get(name, ()))
+            files = [str(probe_source() / source) for source in program_sources]
+            words = [*C_FLAGS, f'-DLEPAUTE_VERSION="{__version__}"', *flags, *files, *libraries.get(name, ()), "-lm"]
+            tools.mpi.compile([*words, "-o", str(folder / name)], what=f"building {name}")
 
     sources = digests(path for pattern in ("*.c", "*.h") for path in probe_source().glob(pattern))
     inputs = [*sources, hpl.name, *tools.identity, __version__, *WRAPPED_SYMBOLS, *C_FLAGS, *_SOURCES]
@@ -114,11 +116,3 @@ def probe_words(
     every = ("--every", str(-(-run.ranks // WRITING_RANKS))) if run.ranks > WRITING_RANKS else ()
     options = () if run.options is None else run.options.words()
     return [f"{folder}/{STEPS_PROGRAM}", *words, *threads, *grid, *every, *options], environment
-
-
-def _compile(
-    tools: Toolchain, program: Path, names: Sequence[str], flags: Sequence[str], libraries: Sequence[str]
-) -> None:
-    sources = [str(probe_source() / name) for name in names]
-    words = [*C_FLAGS, f'-DLEPAUTE_VERSION="{__version__}"', *flags, *sources, *libraries]
-    tools.mpi.compile([*words, "-lm", "-o", str(program)], what=f"building {program.name}")

@@ -55,10 +55,6 @@ class CalibrationFacts:
     most_message_bytes: int | None = field(default=None, metadata=ABSENT_IF_NONE)
     switches: tuple[tuple[str, ...], ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        document: dict[str, Any] = to_json(self)
-        return document
-
 
 #: Share of the progress bar for what comes before the first probe.
 _PREPARED = 0.05
@@ -81,7 +77,7 @@ class Calibration(Campaign):
         self._behind = 0
 
     def _more_metadata(self) -> dict[str, Any]:
-        return self._asked.to_json()
+        return dict(to_json(self._asked))
 
     def prepare_machine(self) -> None:
         """Also finds out what the nodes are and puts the probes there: what fails here leaves nothing behind."""
@@ -138,7 +134,7 @@ class Calibration(Campaign):
             most_message_bytes=limits.most_message_bytes,
             switches=self._switches.nodes,
         )
-        state.more |= facts.to_json()
+        state.more |= to_json(facts)
         self.workspace.save()
 
     def run(self) -> None:

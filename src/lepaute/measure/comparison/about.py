@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lepaute.archive.mpi_campaign import CampaignFacts, CaseFacts, LibraryFacts, settings_text
+from lepaute.kit.json_values import to_json
 from lepaute.kit.text import seconds
 from lepaute.measure.comparison.cases import REDUCTIONS, ComparisonRequest
 from lepaute.measure.comparison.entries import (
@@ -25,9 +26,8 @@ from lepaute.measure.node_agent.facts import cpuinfo_field
 
 def facts_of(
     workspace: Workspace,
-    request: ComparisonRequest,
-    libraries: Sequence[LibraryFacts],
     setting: Setting,
+    libraries: Sequence[LibraryFacts],
     environment: Path,
     cores: int,
     seed: int,
@@ -37,6 +37,7 @@ def facts_of(
     libraries: as far as they are known by themselves
     environment: the folder with what the node is and runs; cores: that the ranks may use
     """
+    request = setting.request
     chosen, stage = workspace.noted(MpirunsChosen), workspace.noted(FirstStage)
     complete = [each for each in workspace.noted(MpirunEnded) if each.block >= 0 and each.outcome == COMPLETE]
     made = {(each.library, each.block, each.place) for each in complete}
@@ -55,10 +56,10 @@ def facts_of(
         planned_s=stage[0].planned_s if stage else 0.0,
         spent_s=sum(each.wall_s for each in workspace.noted(MpirunEnded)),
         capped=bool(chosen and chosen[0].capped),
-        factors=factors_of(request, setting, libraries, environment, cores, mpiruns, seed),
+        factors=factors_of(setting, libraries, environment, cores, mpiruns, seed),
         derivation=(*(stage[0].derivation if stage else ()), *(chosen[0].derivation if chosen else ())),
         primary=tuple((each.operation, each.form, each.size_bytes) for each in request.primary_cases),
-        more={"asked": request.to_json()},
+        more={"asked": to_json(request)},
     )
 
 
@@ -104,15 +105,10 @@ _CLOCK_RATE = ("governor.txt", "frequency_driver.txt", "boost.txt", "no_turbo.tx
 
 
 def factors_of(
-    request: ComparisonRequest,
-    setting: Setting,
-    libraries: Sequence[LibraryFacts],
-    environment: Path,
-    cores: int,
-    mpiruns: int,
-    seed: int,
+    setting: Setting, libraries: Sequence[LibraryFacts], environment: Path, cores: int, mpiruns: int, seed: int
 ) -> dict[str, str]:
     """Name and level of each factor; mpiruns: of each library, the other arguments as of `facts_of`."""
+    request = setting.request
 
     def read(name: str) -> str:
         path = environment / name
@@ -123,7 +119,7 @@ def factors_of(
     megahertz = cpuinfo_field("cpu MHz", cpu)
     waits = {"window": "window-based", "round-time": "round-time (a moment of rank 0's clock, sent before each call)"}
     synchronisation = waits.get(setting.synchronisation, setting.synchronisation)
-    oversubscribed = f"; {setting.ranks} ranks share {cores} cores" if setting.ranks > cores else ""
+    oversubscribed = f"; {request.ranks} ranks share {cores} cores" if request.ranks > cores else ""
     bound = ",".join(map(str, setting.pus)) if setting.pus is not None else ""
     return {
         **{f"MPI implementation: {each.label}": each.text for each in libraries},
@@ -131,7 +127,7 @@ def factors_of(
         **{f"compiler and flags: {each.label}": f"{each.compiler}: {each.flags}" for each in libraries},
         **{f"variables: {each.label}": settings_text(each.settings) or "none" for each in libraries},
         "network": "shared memory of one machine",
-        "processes": f"{setting.ranks} ranks on one node{oversubscribed}",
+        "processes": f"{request.ranks} ranks on one node{oversubscribed}",
         "message sizes": f"{len(request.sizes_bytes)} from {request.sizes_bytes[0]} to {request.sizes_bytes[-1]} bytes",
         "reductions": str(request.reduction),
         "root": f"rank {request.root}",
@@ -141,12 +137,12 @@ def factors_of(
             else {}
         ),
         "synchronization method": synchronisation,
-        "clock synchronization": setting.clock_method,
-        "clock source": f"{setting.clock} (kernel: {read('clocksource.txt') or UNKNOWN})",
+        "clock synchronization": request.clock_method,
+        "clock source": f"{request.clock} (kernel: {read('clocksource.txt') or UNKNOWN})",
         "window size": "of each case, in the facts and in each row; adapted after the calls to warm up",
         "mpirun": f"{mpiruns} distinct calls for each library, shuffled in blocks of several of each; seed {seed}",
         "calls": "of each case, in the facts; in batches of all cases in shuffled order",
-        "warm-up": f"{setting.warm_up} calls before each batch, kept with negative numbers",
+        "warm-up": f"{request.warm_up} calls before each batch, kept with negative numbers",
         "DVFS level": "; ".join(rates) or "unknown: this machine has no cpufreq",
         "clock rate": f"{megahertz} MHz when the campaign began" if megahertz else UNKNOWN,
         "cache": (

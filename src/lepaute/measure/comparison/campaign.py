@@ -1,6 +1,5 @@
 """A campaign that compares MPI libraries: mpirun of each in turn, through the controller of experiments."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
@@ -91,7 +90,7 @@ class Comparison(Campaign):
         self._texts: dict[str, str] = {}
 
     def _more_metadata(self) -> dict[str, Any]:
-        return {KIND: {"asked": self._request.to_json()}}
+        return {KIND: {"asked": to_json(self._request)}}
 
     def prepare_machine(self) -> None:
         """Also trials, and the plan: what cannot be measured or decided is refused here, and leaves nothing behind."""
@@ -125,18 +124,9 @@ class Comparison(Campaign):
         if not binds and not shared:
             self.warn("ranks are not bound to cores: this machine does not allow it")
         cold_bytes = private_cache_bytes(SystemFiles(self.options.system_root)) if request.cold else 0
-        return Setting(
-            ranks=request.ranks,
-            pus=self._layout.pus(range(request.ranks)) if binds else None,
-            synchronisation=request.synchronisation or ("dissemination" if shared else counting.BY_LEAD),
-            clock=request.clock,
-            clock_method=request.clock_method,
-            warm_up=request.warm_up,
-            cold_bytes=cold_bytes,
-            reduction=request.reduction,
-            root=request.root,
-            compute_ns=round(1e9 * request.compute_s),
-        )
+        pus = self._layout.pus(range(request.ranks)) if binds else None
+        synchronisation = request.synchronisation or ("dissemination" if shared else counting.BY_LEAD)
+        return Setting(request, pus, synchronisation, cold_bytes)
 
     def run(self) -> None:
         stage = self.workspace.noted(FirstStage)[0]
@@ -212,7 +202,9 @@ class Comparison(Campaign):
         wanted = counting.mpiruns_for(needed, first)
         left_s = max(0.0, self._request.budget_s - self._spent_s)
         each_s = max(1e-3, sum(self._wall_s(label) for label in self._libraries))
-        allowed = min(self._most_mpiruns, first + int(left_s / each_s))
+        # An archive has room for the files of so many, each of which may be repeated.
+        most = MOST_FILES // (len(self._libraries) * (2 * self._request.ranks + 1) * (1 + MOST_REPETITIONS))
+        allowed = min(counting.MOST_MPIRUNS, most, first + int(left_s / each_s))
         mpiruns = int(min(wanted, allowed))
         number = f"{wanted:g}" if wanted <= counting.MOST_MPIRUNS else f"more than {counting.MOST_MPIRUNS}"
         text = (
@@ -249,19 +241,18 @@ class Comparison(Campaign):
             self._start(block, again, order[again])
 
     def _at(self, block: int, place: int) -> list[MpirunEnded]:
-        return [each for each in self.workspace.noted(MpirunEnded) if (each.block, each.place) == (block, place)]
+        return [each for each in self._ended if (each.block, each.place) == (block, place)]
 
     def _is_open(self, block: int, place: int) -> bool:
-        made = self._at(block, place)
-        failed = sum(each.outcome == FAILED for each in made)
-        return not any(each.outcome == COMPLETE for each in made) and failed <= MOST_RETRIES
+        outcomes = [each.outcome for each in self._at(block, place)]
+        return COMPLETE not in outcomes and outcomes.count(FAILED) <= MOST_RETRIES
 
     def _next_repetition(self, block: int) -> int | None:
         """The place whose start is to be repeated next; those with the fewest attempts first.
 
         Never at the cost of the mpiruns without which nothing could be decided.
         """
-        spent_s = sum(each.wall_s for each in self.workspace.noted(MpirunEnded) if each.block >= 0 and each.attempt > 0)
+        spent_s = sum(each.wall_s for each in self._ended if each.block >= 0 and each.attempt > 0)
         reserved_s = max(0, self._least - self._made) * sum(self._wall_s(label) for label in self._libraries)
         due: dict[int, int] = {}
         for place in range(len(self._libraries) * self._sizes[block]):
@@ -276,13 +267,13 @@ class Comparison(Campaign):
     def _start(self, block: int, place: int, label: str) -> None:
         attempt = sum((each.block, each.place) == (block, place) for each in self.workspace.noted(MpirunBegun))
         again = f", attempt {attempt + 1}" if attempt else ""
-        number = self._number(block, place)
+        number = len(self._libraries) * sum(self._sizes[:block]) + place
         total = len(self._libraries) * sum(self._sizes)
         self.tell(f"mpirun {number + 1} of {total}: {label}{again}", min(0.98, 0.05 + 0.93 * number / total))
         seed = mpirun_seed(self.seed, block, place, label, attempt)
         calls = {case: self._numbers[case].calls for case in self._cases(label)}
         windows = {case: entry.window_ns for case, entry in self._numbers.items()}
-        _, ended = self._maker.make(
+        ended = self._maker.make(
             self._libraries[label],
             shuffled_batches(calls, windows, seed),
             block=block,
@@ -294,16 +285,10 @@ class Comparison(Campaign):
         if ended.outcome == FAILED:
             self.warn(f"{label}: mpirun {ended.mpirun} failed and is kept: {ended.failure}")
 
-    def _number(self, block: int, place: int) -> int:
-        """Of a place, counted over all blocks."""
-        return len(self._libraries) * sum(self._sizes[:block]) + place
-
     def _limit_s(self, label: str) -> float:
         if self._request.limit_s is not None:
             return self._request.limit_s
-        ended = self.workspace.noted(MpirunEnded)
-        complete = [each.wall_s for each in ended if (each.library, each.outcome) == (label, COMPLETE)]
-        return LIMIT_BASE_S + LIMIT_FACTOR * max(complete)
+        return LIMIT_BASE_S + LIMIT_FACTOR * max(each.wall_s for each in self._complete(label))
 
     def _check_lost(self, block: int, place: int, label: str) -> None:
         made = self._at(block, place)
@@ -318,16 +303,24 @@ class Comparison(Campaign):
     # ---- what is known meanwhile -------------------------------------------------------------------------------------
 
     @property
+    def _ended(self) -> list[MpirunEnded]:
+        return self.workspace.noted(MpirunEnded)
+
+    def _complete(self, label: str) -> list[MpirunEnded]:
+        return [each for each in self._ended if (each.library, each.outcome) == (label, COMPLETE)]
+
+    @property
     def _spent_s(self) -> float:
         """Of the budget, by all sessions of the campaign."""
-        return sum(each.wall_s for each in self.workspace.noted(MpirunEnded))
+        return sum(each.wall_s for each in self._ended)
 
     @property
     def _made(self) -> int:
         """Complete mpiruns of the library that has fewest; repetitions are not counted."""
-        complete = [each for each in self.workspace.noted(MpirunEnded) if each.block >= 0 and each.outcome == COMPLETE]
-        made = Counter(label for label, _, _ in {(each.library, each.block, each.place) for each in complete})
-        return min(made[label] for label in self._libraries)
+        return min(
+            len({(each.block, each.place) for each in self._complete(label) if each.block >= 0})
+            for label in self._libraries
+        )
 
     @property
     def _least(self) -> int:
@@ -347,23 +340,14 @@ class Comparison(Campaign):
 
     def _wall_s(self, label: str) -> float:
         """Of a complete mpirun of the campaign, the median; of the trial before there is one."""
-        ended = [
-            each for each in self.workspace.noted(MpirunEnded) if (each.library, each.outcome) == (label, COMPLETE)
-        ]
+        ended = self._complete(label)
         return median([each.wall_s for each in ended if each.block >= 0] or [each.wall_s for each in ended])
-
-    @property
-    def _most_mpiruns(self) -> int:
-        """An archive has room for the files of so many, each of which may be repeated."""
-        files = len(self._libraries) * (2 * self._request.ranks + 1) * (1 + MOST_REPETITIONS)
-        return min(counting.MOST_MPIRUNS, MOST_FILES // files)
 
     def _save_facts(self) -> None:
         facts = facts_of(
             self.workspace,
-            self._request,
-            tuple(replace(each.facts, text=self._texts.get(each.label, "")) for each in self._libraries.values()),
             self._setting,
+            tuple(replace(each.facts, text=self._texts.get(each.label, "")) for each in self._libraries.values()),
             self.workspace.folder / "environment" / self.nodes.names[0],
             len(self._layout.cores),
             self.seed,
@@ -377,7 +361,7 @@ def check_same(begun: Mapping[str, Any], request: ComparisonRequest, libraries: 
     before = from_json(ComparisonRequest, dict(begun.get("asked", {})), "state.json")
     check_begun_with(
         "comparison",
-        *({name.replace("_", " "): value for name, value in each.to_json().items()} for each in (before, request)),
+        *({name.replace("_", " "): value for name, value in to_json(each).items()} for each in (before, request)),
     )
     facts = from_json(CampaignFacts, dict(begun), lenient=True).libraries
     check_begun_with(

@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any
 
 import numpy as np
 
 from lepaute.design.sizes import stratified_log_uniform
 from lepaute.errors import InputError
-from lepaute.kit.json_values import to_json
 from lepaute.kit.quantities import size_of
 
 DATATYPE, OPERATOR = "MPI_DOUBLE", "MPI_SUM"
@@ -326,7 +324,3 @@ class ComparisonRequest:
                     f"--primary {case}: is not measured; choose among {', '.join(map(str, self.cases[:6]))}, ..."
                 )
         return chosen
-
-    def to_json(self) -> dict[str, Any]:
-        document: dict[str, Any] = to_json(self)
-        return document

@@ -258,7 +258,8 @@ def doubts(library: ReadyLibrary, ignored: Sequence[str]) -> list[str]:
     """A sentence for each variable that sets the library and has no effect; ignored: those of UCX, as it says."""
     named, given = library.named, library.facts.settings
     family = named.library.family
-    lines = _not_preloaded(library) if given.get(PRELOAD) else []
+    refused = dict(_NOT_PRELOADED.findall(_linked(library)[1])) if given.get(PRELOAD) else {}
+    lines = [f"{library.label}: {file} of {PRELOAD} is not loaded: {why}" for file, why in refused.items()]
     lines += [f"{named.label}: UCX knows no {name}, which has no effect" for name in ignored]
     prefix = {OPEN_MPI: "OMPI_MCA_", MPICH: "MPIR_CVAR_"}.get(family, "")
     asked = [name for name in given if prefix and name.startswith(prefix)]
@@ -284,11 +285,6 @@ def _known(library: ReadyLibrary, prefix: str) -> set[str]:
     except OSError:
         return set()
     return {name.decode() for name in _CONTROL_VARIABLE.findall(content)}
-
-
-def _not_preloaded(library: ReadyLibrary) -> list[str]:
-    found = dict(_NOT_PRELOADED.findall(_linked(library)[1]))
-    return [f"{library.label}: {file} of {PRELOAD} is not loaded: {why}" for file, why in found.items()]
 
 
 def _linked(library: ReadyLibrary) -> tuple[str, str]:

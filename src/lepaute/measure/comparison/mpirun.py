@@ -17,7 +17,7 @@ from pathlib import Path
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import complaint_of
 from lepaute.kit.mpi_launcher import MPICH, OPEN_MPI, Start
-from lepaute.measure.comparison.cases import BLOCKING, COLLECTIVES, NOTHING, Case, ComparisonRequest, Reduction, name_of
+from lepaute.measure.comparison.cases import BLOCKING, COLLECTIVES, NOTHING, Case, ComparisonRequest, name_of
 from lepaute.measure.comparison.entries import COMPLETE, FAILED, RAW, Lacking, MpirunBegun, MpirunEnded
 from lepaute.measure.comparison.libraries import ALGORITHMS, UNKNOWN, ReadyLibrary
 from lepaute.measure.comparison.numbers import TRIAL_CALLS, Batch, design_text, mpirun_seed, shuffled_batches
@@ -61,30 +61,24 @@ _MOST_HEAD_BYTES = 1 << 24
 class Setting:
     """What is equal for all starts of a campaign.
 
-    ranks: in each; pus: the hardware thread of each rank, None where ranks are not bound
+    pus       : the hardware thread of each rank, None where ranks are not bound
     cold_bytes: memory that is overwritten before each call, 0 for warm caches
-    reduction: of reductions; root: of operations that have one; compute_ns: work of overlapped operations
     """
 
-    ranks: int
+    request: ComparisonRequest
     pus: tuple[int, ...] | None
     synchronisation: str
-    clock: str
-    clock_method: str
-    warm_up: int
     cold_bytes: int
-    reduction: Reduction
-    root: int
-    compute_ns: int
 
     @property
     def subject(self) -> tuple[str, ...]:
-        return "--datatype", self.reduction.datatype, "--op", self.reduction.op, "--root", str(self.root)
+        request = self.request
+        return "--datatype", request.datatype, "--op", request.op, "--root", str(request.root)
 
 
 def start_of(library: ReadyLibrary, setting: Setting) -> Start:
     """What starts the library's ranks, bound as the setting says."""
-    start = library.named.launcher.start(setting.ranks, cores=setting.pus, use_scheduler=False)
+    start = library.named.launcher.start(setting.request.ranks, cores=setting.pus, use_scheduler=False)
     return Start(start.argv, {**library.named.environment, **start.environment})
 
 
@@ -101,11 +95,11 @@ def check_start(node: Nodes, library: ReadyLibrary, setting: Setting) -> tuple[s
     words = [str(library.program), "--design", f"{base}/design.csv", "--out", f"{base}/raw", "--clock-method", "SKaMPI"]
     result = node.run(*start.argv, *words, environment=start.environment, timeout_s=START_LIMIT_S, check=False).only
     header = _header(node, f"{base}/raw.r0")
-    where = f"{library.label}: {library.named.launcher.path}"
-    if header.get("ranks") not in (None, str(setting.ranks)):
+    where, ranks = f"{library.label}: {library.named.launcher.path}", setting.request.ranks
+    if header.get("ranks") not in (None, str(ranks)):
         raise InputError(
-            f"{where} starts {setting.ranks} runs of {header['ranks']} rank(s) instead of one run of {setting.ranks}: "
-            f"it does not belong to the library of {library.named.library.mpicc}; nothing was measured"
+            f"{where} starts {ranks} runs of {header['ranks']} rank(s) instead of one run of {ranks}: it does not "
+            f"belong to the library of {library.named.library.mpicc}; nothing was measured"
         )
     if not result.ok or not header:
         raise EnvironmentProblem(f"{where} does not run the probe: {_failure(result, START_LIMIT_S)}")
@@ -137,16 +131,17 @@ class Mpiruns:
         seed: int,
         limit_s: float,
         synchronisation: str | None = None,
-    ) -> tuple[MpirunBegun, MpirunEnded]:
+    ) -> MpirunEnded:
         """Starts mpirun once; a failure, or a start that took longer than limit_s and was ended, is an outcome.
 
         block: -1 for a trial; synchronisation: another than the campaign's
         Raises NodeLost with the node. What the probe wrote until then is in the workspace whatever happens.
         """
         setting, number = self._setting, len(self._workspace.noted(MpirunBegun))
-        begun = MpirunBegun(number, library.label, block, place, block < 0, attempt, seed, setting.ranks)
+        begun = MpirunBegun(number, library.label, block, place, block < 0, attempt, seed, setting.request.ranks)
         base = f"{self._node.place}/{begun.stem}"
-        text = design_text(batches, synchronisation or setting.synchronisation, seed, setting.compute_ns)
+        compute_ns = round(1e9 * setting.request.compute_s)
+        text = design_text(batches, synchronisation or setting.synchronisation, seed, compute_ns)
         self._node.write(f"{base}/design.csv", text)
         self._workspace.keep_file(f"designs/{begun.stem}.csv", text.encode())
         self._workspace.note(begun)
@@ -178,7 +173,7 @@ class Mpiruns:
             load=asdict(load),
         )
         self._workspace.note(ended)
-        return begun, ended
+        return ended
 
     def _kept(self, begun: MpirunBegun) -> dict[str, Path]:
         """The files that the ranks write, and where they go; empty as long as nothing has come."""
@@ -197,9 +192,9 @@ class Mpiruns:
             "--design": f"{base}/design.csv",
             "--out": f"{base}/raw",
             "--seed": seed,
-            "--clock": setting.clock,
-            "--clock-method": setting.clock_method,
-            "--warm-up": setting.warm_up,
+            "--clock": setting.request.clock,
+            "--clock-method": setting.request.clock_method,
+            "--warm-up": setting.request.warm_up,
             "--cold-bytes": setting.cold_bytes,
         }
         return [str(library.program), *setting.subject, *(str(word) for pair in options.items() for word in pair)]
@@ -372,7 +367,7 @@ class Trials:
         counts = dict.fromkeys(cases, calls)
         windows = dict.fromkeys([*cases, Case(NOTHING, BLOCKING, 0)], 0)
         limit_s = self._request.limit_s if self._request.limit_s is not None else limit_s
-        _, ended = self._maker.make(
+        return self._maker.make(
             self._libraries[label],
             shuffled_batches(counts, windows, seed, split=False),
             block=block,
@@ -382,4 +377,3 @@ class Trials:
             limit_s=limit_s,
             synchronisation=SYNCHRONISATION,
         )
-        return ended

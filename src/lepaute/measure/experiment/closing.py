@@ -130,7 +130,7 @@ def distrusted(reference: Iterable[Mapping[str, Any]], monitoring: Mapping[str, 
 def metadata_of(workspace: Workspace, content: Content = EXPERIMENT) -> dict[str, Any]:
     state, (done, rows) = workspace.state, workspace.measured()
     return {
-        **state.to_json(),
+        **to_json(state),
         "kind": content.kind,
         "warnings": [*state.warnings, *content.warnings(workspace)],
         "parameters": Redactor(os.environ).environment(state.parameters),

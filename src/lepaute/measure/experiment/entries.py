@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lepaute.archive.metadata import Failure, LostNode, Phase, Session
-from lepaute.kit.json_values import ABSENT_IF_NONE, from_json, to_json
+from lepaute.kit.json_values import ABSENT_IF_NONE
 from lepaute.measure.raw_files import Value
 
 if TYPE_CHECKING:
@@ -55,15 +55,6 @@ class RunState:
     status: str | None = field(default=None, metadata=ABSENT_IF_NONE)
     failure: Failure | None = field(default=None, metadata=ABSENT_IF_NONE)
     more: dict[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, document: object, where: str) -> "RunState":
-        """The state in state.json; raises InputError naming what is wrong in it."""
-        return from_json(cls, document, where)
-
-    def to_json(self) -> dict[str, Any]:
-        document: dict[str, Any] = to_json(self)
-        return document
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,10 +156,6 @@ class CommandSeen(Entry):
     returncode: int | None
 
 
-def _no_warnings(_workspace: "Workspace") -> list[str]:
-    return []
-
-
 @dataclass(frozen=True, slots=True)
 class Content:
     """Given by the class of the job, and by whoever closes the workspace of an interrupted run.
@@ -181,7 +168,7 @@ class Content:
     kind: str = "experiment"
     journals: tuple[str, ...] = ()
     tables: "Callable[[Workspace], Iterator[tuple[str, pandas.DataFrame]]] | None" = None
-    warnings: "Callable[[Workspace], list[str]]" = _no_warnings
+    warnings: "Callable[[Workspace], list[str]]" = lambda _workspace: []
 
 
 EXPERIMENT = Content()

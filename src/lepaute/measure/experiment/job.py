@@ -68,7 +68,9 @@ class Job(Helpers):
         self.seed = options.seed
         self.parameters = dict(options.parameters)
         self.say = say
-        self.on_row: Callable[[int], None] = _ignore  # called with the number of rows that this session has measured
+        self.on_row: Callable[[int], None] = lambda _rows: (
+            None
+        )  # called with the number of rows that this session has measured
         self._row: Mapping[str, Value] | None = None
         self._rows_done = 0
         self._stack = ExitStack()
@@ -379,10 +381,6 @@ class Job(Helpers):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.end(error)
-
-
-def _ignore(_rows: int) -> None:
-    """For a run whose progress is not shown."""
 
 
 def scalar(name: str, value: Any) -> Value:
