@@ -14,6 +14,7 @@ from pathlib import Path
 
 from lepaute.design import Design
 from lepaute.errors import EnvironmentProblem
+from lepaute.measure.kernel_set import blas_environment
 from lepaute.measure.raw_files import header_of_raw, rows_of
 from lepaute.stats.intervals import upper_trimmed_mean
 from lepaute.version import __version__
@@ -70,7 +71,7 @@ class Guard:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {"OPENBLAS_NUM_THREADS": "1"} | ({} if self.coretype is None else {"OPENBLAS_CORETYPE": self.coretype})
+        return blas_environment(1, self.coretype)
 
     def words(self, program: str, design: str, out: str, pus: Sequence[int]) -> list[str]:
         """What is run; process r leaves the file `out`.r<r>. pus: hardware threads that may be used, in their order."""

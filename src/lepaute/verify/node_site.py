@@ -16,6 +16,7 @@ from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES, launch_failed
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.measure.calibration.machines import layouts_of
 from lepaute.measure.experiment.helpers import HOSTS, hosts_text, start_of_ranks
+from lepaute.measure.kernel_set import blas_environment
 from lepaute.measure.layout import Layout
 from lepaute.measure.machine_load import Load, Sample, load_between, samples
 from lepaute.measure.nodes.channel import Channel, NodeLost
@@ -33,7 +34,6 @@ from lepaute.verify.real_run import (
     HplProgram,
     RealRun,
     available_bytes,
-    blas_environment,
     check_memory,
     cpus_text,
     hpl_input_files,

@@ -18,6 +18,7 @@ from lepaute.kit.hpl_output import ResultLines
 from lepaute.kit.mpi_launcher import find_launcher
 from lepaute.kit.mpi_library import check_program
 from lepaute.kit.temporary import temporary_folder
+from lepaute.measure.kernel_set import blas_environment
 from lepaute.measure.layout import Layout, layout_here
 from lepaute.measure.machine_load import Load, load_between, sample
 from lepaute.measure.sentinel import duration_of
@@ -56,11 +57,6 @@ exec taskset -c "$cpus" {quote(program)}
 
 def cpus_text(cpus: Sequence[Sequence[int]]) -> str:
     return "".join(",".join(map(str, each)) + "\n" for each in cpus)
-
-
-def blas_environment(threads: int, coretype: str | None) -> dict[str, str]:
-    """What makes BLAS use as many threads, and the kernels that the platform was measured with."""
-    return {"OPENBLAS_NUM_THREADS": str(threads)} | ({} if coretype is None else {"OPENBLAS_CORETYPE": coretype})
 
 
 #: A sentinel takes half a second; one that takes this long hangs.
