@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lepaute.measure.calibration import attempt, campaign, machines
-from lepaute.measure.calibration.attempt import Attempts, Site
-from lepaute.measure.calibration.sentinels import Sentinels
+from lepaute.measure import raw_files
+from lepaute.measure.calibration import campaign, machines
+from lepaute.measure.calibration.attempt import Attempts, Sentinels, Site
 from lepaute.measure.experiment import job
 from lepaute.measure.kernel_set import KernelSet
 from lepaute.measure.layout import made_up_layout
@@ -132,7 +132,7 @@ def fake_machine(folder: Path, monkeypatch: pytest.MonkeyPatch, engine: int, *, 
     monkeypatch.setattr(machines, "choose_kernel_set", lambda **_options: KernelSet("Zen", None, 50.0, (), "test"))
     monkeypatch.setattr(job, "scheduler", lambda _name: machine)
     monkeypatch.setattr(Attempts, "_samples", lambda _self, _site: [Sample(0.0, 0.0, 0.0, 0.0)])
-    monkeypatch.setattr(attempt, "FOLLOW_S", 0.05)
+    monkeypatch.setattr(raw_files, "FOLLOW_S", 0.05)
     if not sentinels:
         monkeypatch.setattr(Sentinels, "watch", lambda _self, _site, _block: None)
     return machine

@@ -40,7 +40,7 @@ from lepaute.measure.calibration.campaign import calibrate
 from lepaute.platform import dump_platform
 from lepaute.verify.campaign import Plan
 from lepaute.verify.real_run import built_program, check_machine
-from lepaute.verify.run_journal import JOURNAL_FILE
+from lepaute.verify.seal import JOURNAL_FILE
 from lepaute.verify.verification import verify
 
 STUDY = "block_sizes"

@@ -45,7 +45,7 @@ from lepaute.study.evaluation import Outcome, Point, Trial
 from lepaute.study.tune_real import correct
 from lepaute.verify.campaign import Plan
 from lepaute.verify.real_run import built_program, check_machine
-from lepaute.verify.run_journal import JOURNAL_FILE
+from lepaute.verify.seal import JOURNAL_FILE
 from lepaute.verify.verification import verify
 
 STUDY = "tuning_here"

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from lepaute.errors import LepauteError as LepauteError
     from lepaute.measure.comparison.campaign import measure_libraries as measure_libraries
     from lepaute.measure.experiment.job import Job as Job
+    from lepaute.measure.experiment.life import run as run
     from lepaute.measure.experiment.rounds import Until as Until
-    from lepaute.measure.experiment.session import run as run
     from lepaute.platform import Platform as Platform
     from lepaute.platform import load_platform as load_platform
     from lepaute.simulate import Hpl as Hpl
@@ -68,7 +68,7 @@ _HOME_OF = {  # the public names, and the package each is loaded from
     "emulate": "lepaute.simulate",
     "predict": "lepaute.simulate",
     "read_trace": "lepaute.trace",
-    "run": "lepaute.measure.experiment.session",
+    "run": "lepaute.measure.experiment.life",
     "simulate_one": "lepaute.simulate",
 }
 

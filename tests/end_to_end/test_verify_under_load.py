@@ -21,9 +21,8 @@ from lepaute.platform import load_platform, override
 from lepaute.platform.schema import Sentinel
 from lepaute.simulate import Hpl, predict
 from lepaute.verify.campaign import Plan
-from lepaute.verify.real_run import built_program
+from lepaute.verify.real_run import built_program, watch_here
 from lepaute.verify.report import show
-from lepaute.verify.sentinels import watch_here
 from lepaute.verify.verification import Verification, verify
 
 pytestmark = pytest.mark.machine

@@ -55,5 +55,5 @@ def test_no_other_file_asks_for_the_name_of_a_scheduler() -> None:
 
 def test_an_import_inside_a_function_is_seen(tmp_path: Path) -> None:
     """The check itself can fail."""
-    (tmp_path / "a.py").write_text("def f():\n    from lepaute.measure.calibration import tables\n")
+    (tmp_path / "a.py").write_text("def f():\n    from lepaute.measure.calibration import entries\n")
     assert imported_parts(tmp_path / "a.py") == {"calibration"}

@@ -3,7 +3,6 @@
 import collections
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,11 +10,10 @@ from support_calibration import BLOCK, KINDS, LIMITS, RUNS, SEMANTIC_ROUNDS, TWO
 
 from lepaute.archive import Archive
 from lepaute.errors import EnvironmentProblem
-from lepaute.measure.calibration import sentinels
-from lepaute.measure.calibration.attempt import Attempt
+from lepaute.measure.calibration import attempt as attempts
+from lepaute.measure.calibration.attempt import Attempt, next_repetition
 from lepaute.measure.calibration.campaign import calibrate
-from lepaute.measure.calibration.entries import AttemptEntry
-from lepaute.measure.calibration.repetition import disturbance_warning, next_repetition
+from lepaute.measure.machine_load import disturbance_warnings
 from lepaute.measure.plan import QUICK, PlannedRun, plan
 
 pytest_plugins = ["support_calibration_fixtures"]
@@ -74,14 +72,13 @@ def test_a_repetition_that_would_last_too_long_is_left_for_one_that_fits() -> No
     assert next_repetition(first, 1, 20.0) is None
     lasting = [attempt("a", number, 1.0) for number in range(3)]
     assert next_repetition(lasting, 0, 20.0) is None  # twice is enough
-    ended = AttemptEntry("n", None, 0, "d", 0, "dgemm", (0,), "one", 1, 1, "", 0.0, 0.0, 1.0, False, (), {})
-    assert disturbance_warning([ended]) is None
-    assert "1 of 1 probe runs were disturbed" in (disturbance_warning([replace(ended, disturbed=True)]) or "")
+    assert disturbance_warnings([[False, True]], "probe runs", "blocks.json") == []
+    assert "1 of 1 probe runs were disturbed" in disturbance_warnings([[True]], "probe runs", "blocks.json")[0]
 
 
 def test_sentinels_are_run_between_the_probes_on_all_cores_and_have_a_table_of_their_own(tmp_path, place, monkeypatch):
     machine = fake_machine(tmp_path / "programs", monkeypatch, os.getpid(), sentinels=True)
-    monkeypatch.setattr(sentinels, "gap_s", lambda _cost_s: 0.0)
+    monkeypatch.setattr(attempts, "gap_s", lambda _cost_s: 0.0)
     machine.break_at(7, "fail")
     with pytest.raises(EnvironmentProblem):
         calibrate(place, quick=True)

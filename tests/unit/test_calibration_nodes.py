@@ -11,8 +11,7 @@ from support_calibration import BLOCK, KINDS, RUNS, SEMANTIC_ROUNDS, FakeMachine
 from lepaute.archive import Archive
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure.calibration import machines
-from lepaute.measure.calibration.campaign import calibrate
-from lepaute.measure.calibration.job import Calibration
+from lepaute.measure.calibration.campaign import Calibration, calibrate
 from lepaute.measure.kernel_set import KernelSet, Timing
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import Result, why_not

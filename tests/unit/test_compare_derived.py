@@ -13,8 +13,10 @@ from lepaute.compare.comparison import Comparison, archives
 from lepaute.compare.derived import derived_lines, overlap, slow_ranks
 from lepaute.compare.setting import algorithms, setting_lines
 from lepaute.errors import InputError
+from lepaute.kit.json_values import to_json
+from lepaute.measure.comparison.campaign import check_same
+from lepaute.measure.comparison.cases import ComparisonRequest
 from lepaute.measure.comparison.libraries import ReadyLibrary
-from lepaute.measure.comparison.variables import check_same
 
 
 @pytest.fixture(scope="module")
@@ -97,12 +99,14 @@ def test_variables_and_algorithms_stand_beside_the_times(tmp_path: Path, capsys:
 
 
 def test_a_campaign_goes_on_with_the_variables_that_it_was_begun_with() -> None:
-    begun = {"asked": {}, "libraries": [{"label": "a", "settings": {"UCX_TLS": "sm"}}]}
+    request = ComparisonRequest((("a", "a"),), (("Bcast", "blocking"),), (8,), 2)
+    first = {"asked": to_json(request)}
+    begun = {**first, "libraries": [{"label": "a", "settings": {"UCX_TLS": "sm"}}]}
 
     def ready(**settings: str) -> ReadyLibrary:
         return ReadyLibrary(None, Path(), LibraryFacts(label="a", settings=settings))  # type: ignore[arg-type]
 
-    check_same({"asked": {}}, [ready(UCX_TLS="tcp")])
-    check_same(begun, [ready(UCX_TLS="sm")])
-    with pytest.raises(InputError, match=r"other variables of a \(UCX_TLS=sm, now none\); resume it in the same env"):
-        check_same(begun, [ready()])
+    check_same(first, request, [ready(UCX_TLS="tcp")])
+    check_same(begun, request, [ready(UCX_TLS="sm")])
+    with pytest.raises(InputError, match=r"other variables of a \(UCX_TLS=sm, now none\); resume it"):
+        check_same(begun, request, [ready()])

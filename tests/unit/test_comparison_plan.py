@@ -6,20 +6,24 @@ from typing import Any
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.measure.comparison.asked import Asked
+from lepaute.kit.json_values import to_json
+from lepaute.measure.comparison.campaign import check_same
 from lepaute.measure.comparison.cases import (
     BLOCKING,
     NOTHING,
     OVERLAPPED,
     Case,
+    ComparisonRequest,
+    Reduction,
     cases_of,
     name_of,
     operations_of,
+    reduction_of,
     sizes_of,
     with_overlapped,
     word_of,
 )
-from lepaute.measure.comparison.order import (
+from lepaute.measure.comparison.numbers import (
     FEWEST_IN_BATCH,
     MOST_BATCHES,
     NOTHING_CALLS,
@@ -29,7 +33,6 @@ from lepaute.measure.comparison.order import (
     mpirun_seed,
     shuffled_batches,
 )
-from lepaute.measure.comparison.reductions import Reduction, reduction_of
 
 _CASES = [Case("Bcast", BLOCKING, 1 << exponent) for exponent in range(12)]
 _WINDOWS = dict.fromkeys([*_CASES, Case(NOTHING, BLOCKING, 0)], 0)
@@ -205,11 +208,11 @@ _ASKED: dict[str, Any] = {
 )
 def test_a_request_that_makes_no_sense_is_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Asked(**{**_ASKED, **given})
+        ComparisonRequest(**{**_ASKED, **given})
 
 
 def test_a_campaign_is_resumed_with_what_it_was_begun_with() -> None:
-    begun = Asked(**_ASKED)
-    begun.check_same(begun.to_json())
-    with pytest.raises(InputError, match=r"begun with other sizes bytes .* resume it with the same options"):
-        Asked(**{**_ASKED, "sizes_bytes": (16,)}).check_same(begun.to_json())
+    begun = {"asked": to_json(ComparisonRequest(**_ASKED))}
+    check_same(begun, ComparisonRequest(**_ASKED), [])
+    with pytest.raises(InputError, match=r"begun with other sizes bytes .* resume it"):
+        check_same(begun, ComparisonRequest(**{**_ASKED, "sizes_bytes": (16,)}), [])

@@ -22,7 +22,7 @@ def empty_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_missing_compiler_is_missing_with_the_package_that_brings_it(empty_path: Path) -> None:
-    assert doctor.check_compiler() == [Check("C compiler", "missing", "none", "apt-get install gcc libc6-dev")]
+    assert list(doctor.check_compiler()) == [Check("C compiler", "missing", "none", "apt-get install gcc libc6-dev")]
 
 
 def test_a_compiler_that_does_not_run_is_missing_too(empty_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_a_folder_for_temporary_files_that_is_none_is_missing(tmp_path: Path, mo
     (check,) = doctor.check_temporary()
     assert (check.status, check.remedy) == ("missing", "set TMPDIR to a folder that can be written, with room")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    assert doctor.check_temporary() == [Check("temporary files", "ok", str(tmp_path))]
+    assert list(doctor.check_temporary()) == [Check("temporary files", "ok", str(tmp_path))]
 
 
 def test_missing_mpi_programs_are_named_one_by_one(empty_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_blas_that_cannot_be_loaded_is_missing(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(doctor, "choose_kernel_set", fail)
     monkeypatch.setattr(doctor, "links_with", lambda _library: False)
-    checks = doctor.check_blas()
+    checks = list(doctor.check_blas())
     assert [check.status for check in checks] == ["missing", "missing"]
     assert {check.remedy for check in checks} == {"apt-get install libopenblas-dev"}
 
@@ -77,7 +77,7 @@ def test_hpl_without_source_and_without_apt_is_missing(empty_path, tmp_path, mon
     assert "set LEPAUTE_HPCC_TARBALL" in check.remedy
     (tmp_path / "hpl-1").mkdir()
     (tmp_path / "hpl-1" / "xhpl-lepaute").touch()
-    assert doctor.check_hpl() == [Check("HPL", "ok", "built")]
+    assert list(doctor.check_hpl()) == [Check("HPL", "ok", "built")]
 
 
 def test_a_tarball_of_hpl_that_is_not_there_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_without_simgrid_a_calibration_can_be_made_and_an_emulation_cannot(empty
     (check,) = doctor.check_simgrid()
     assert (check.status, check.found) == ("warning", "without smpif90")
     (empty_path / "smpif90").symlink_to(empty_path / "smpicc")
-    assert doctor.check_simgrid() == [Check("SimGrid", "ok", "3.32")]
+    assert list(doctor.check_simgrid()) == [Check("SimGrid", "ok", "3.32")]
 
 
 def test_tools_of_experiments_that_are_missing_are_named_with_what_is_lacking(empty_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_governor_and_boost_are_read_from_the_kernel(tmp_path: Path, monkeypatch
     assert (governor.status, governor.found) == ("warning", "powersave")
     assert governor.remedy == "cpupower frequency-set -g performance"
     assert (turbo.name, turbo.status) == ("turbo", "warning")
-    assert doctor.check_virtual()[-1].status == "warning"
+    assert list(doctor.check_virtual())[-1].status == "warning"
     for core in (0, 1):
         (tmp_path / f"cpu{core}/cpufreq/scaling_governor").write_text("performance\n")
     (tmp_path / "cpufreq/boost").write_text("0\n")

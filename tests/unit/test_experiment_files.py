@@ -17,17 +17,16 @@ from lepaute.design import full_factorial
 from lepaute.errors import InputError
 from lepaute.kit.journal import Journal, drop_broken_end, entries
 from lepaute.measure.experiment.closing import close_interrupted
-from lepaute.measure.experiment.entries import AddedRow, MeasuredRow
+from lepaute.measure.experiment.entries import AddedRow, MeasuredRow, RunState
 from lepaute.measure.experiment.helpers import relative
 from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.options import Options, options_from, read_installation
-from lepaute.measure.experiment.raw_rows import Table
 from lepaute.measure.experiment.record import NotebookLog, Record, usual_log
 from lepaute.measure.experiment.rounds import Until, check_recorded, observed, rounds
 from lepaute.measure.experiment.script import source_of
-from lepaute.measure.experiment.state import RunState
 from lepaute.measure.experiment.workspace import Workspace, folder_of
 from lepaute.measure.nodes.results import Result
+from lepaute.measure.raw_files import Table
 from lepaute.measure.schedulers import Request
 from lepaute.stats.stopping import Target
 

@@ -9,7 +9,7 @@ import pytest
 
 from lepaute.errors import InputError
 from lepaute.kit.json_values import ABSENT_IF_NONE, from_json, to_json
-from lepaute.measure.experiment.state import RunState
+from lepaute.measure.experiment.entries import RunState
 from lepaute.measure.experiment.workspace import Workspace
 
 
@@ -70,5 +70,5 @@ def test_a_state_keeps_members_that_it_does_not_know(tmp_path: Path) -> None:
     Workspace.create(tmp_path / "x.zip", RunState(run_id="r", more={"later": {"a": 1}})).close()
     work = Workspace.reopen(tmp_path / "x.work")
     assert work.state.more == {"later": {"a": 1}}
-    assert work.state.to_json()["later"] == {"a": 1}
+    assert to_json(work.state)["later"] == {"a": 1}
     work.close()

@@ -11,12 +11,12 @@ import pytest
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.files import hold_lock
-from lepaute.measure.experiment.state import RunState
+from lepaute.measure.experiment.entries import RunState
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.idle_nodes import records_held
 from lepaute.measure.node_agent.control_journal import NodeLock
 from lepaute.store import open_store
-from lepaute.verify.run_journal import held
+from lepaute.verify.seal import held
 
 
 def without_locks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from lepaute.measure.layout import Layout, made_up_layout
 from lepaute.measure.link_plan import flow_counts, plan_links
 from lepaute.measure.plan import FLOWS, FULL, P2P, QUICK, RING, room
 from lepaute.measure.schedulers.slurm import switches_of_topology
-from lepaute.measure.switches import ACROSS, SAME_SWITCH, Switches, switches_of
+from lepaute.measure.schedulers.types import ACROSS, SAME_SWITCH, Switches, switches_of
 
 LIMITS = room(QUICK, 64 << 30, 16)
 #: As Slurm 22.05 prints a tree of two levels.

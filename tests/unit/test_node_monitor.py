@@ -12,8 +12,8 @@ from support_limits import HANG_S, wait_until
 
 from lepaute.measure.node_agent import monitor as monitor_module
 from lepaute.measure.node_agent import sensors
-from lepaute.measure.node_agent.monitor import Monitor, ReferenceKernel
-from lepaute.measure.node_agent.sensors import Found, OtherProcesses, parse_stat
+from lepaute.measure.node_agent.monitor import Monitor, OtherProcesses, ReferenceKernel, parse_stat
+from lepaute.measure.node_agent.sensors import Found
 from lepaute.measure.node_agent.system_files import SystemFiles
 
 RAPL = "sys/class/powercap"

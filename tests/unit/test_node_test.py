@@ -21,7 +21,7 @@ from lepaute.measure.node_test import (
     node_test_design,
     numa_threads,
 )
-from lepaute.measure.probes import rows_of
+from lepaute.measure.raw_files import rows_of
 from lepaute.watch.factors.performance import FIXED_SIZE
 from lepaute.watch.factors.regression import TERMS
 
@@ -70,7 +70,7 @@ def test_parameters_that_cannot_be_are_refused(given: dict[str, object], expecte
 
 def test_a_quick_test_is_short_unless_told_otherwise() -> None:
     assert Parameters.of({}).dgemm_s >= 240.0  # minutes 2 to 4 are the steady window
-    assert Parameters.of({"quick": "true"}) == Parameters(0.5, 0.0, "", quick=True)
+    assert Parameters.of({"quick": "true"}) == Parameters(warm_up_s=0.5, dgemm_s=0.0, quick=True)
     assert Parameters.of({"quick": True, "warm_up_s": "2"}).warm_up_s == 2.0
 
 

@@ -6,10 +6,8 @@ import itertools
 import numpy as np
 import pytest
 
-from lepaute.measure.layout import Layout, made_up_layout
-from lepaute.measure.loads import ALL, HALF, ONE, ONE_A_SOCKET, active, loads, places
-from lepaute.measure.plan import FULL, QUICK, PlannedRun, Scale, plan, room
-from lepaute.measure.plan_time import calibration_s
+from lepaute.measure.layout import ALL, HALF, ONE, ONE_A_SOCKET, Layout, active, loads, made_up_layout, places
+from lepaute.measure.plan import FULL, QUICK, PlannedRun, Scale, calibration_s, plan, room
 
 #: Nodes from the smallest to the largest of today, with 4 GB a core.
 NODES = ("1x2", "1x4", "1x8", "1x16", "2x8", "2x16", "2x32", "2x64")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.measure.comparison.caches import private_cache_bytes
+from lepaute.measure.comparison.mpirun import private_cache_bytes
 from lepaute.measure.node_agent.system_files import SystemFiles
 
 

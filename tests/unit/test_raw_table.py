@@ -6,8 +6,7 @@ import pandas
 import pytest
 
 from lepaute.archive.reader import table_of
-from lepaute.measure.experiment.closing import read_raw
-from lepaute.measure.experiment.raw_rows import Table, Value
+from lepaute.measure.raw_files import Table, Value, read_table
 
 
 def written(path: Path, column: list[Value]) -> list[object]:
@@ -15,7 +14,7 @@ def written(path: Path, column: list[Value]) -> list[object]:
     for value in column:
         table.add({"x": value, "after": 1})
     table.close()
-    frame = read_raw(path)
+    frame = read_table(path)
     assert frame["after"].tolist() == [1] * len(column)
     return [None if pandas.isna(value) else value for value in frame["x"].tolist()]
 
@@ -55,12 +54,12 @@ def test_names_of_nodes_are_texts_also_where_they_are_numbers(tmp_path: Path) ->
     table = Table(tmp_path / "raw.csv", {})
     table.add({"node": "17"})
     table.close()
-    assert read_raw(tmp_path / "raw.csv")["node"].tolist() == ["17"]
+    assert read_table(tmp_path / "raw.csv")["node"].tolist() == ["17"]
 
 
 def test_an_empty_file_is_an_empty_table(tmp_path: Path) -> None:
     (tmp_path / "raw.csv").write_text("")
-    assert read_raw(tmp_path / "raw.csv").empty
+    assert read_table(tmp_path / "raw.csv").empty
 
 
 def test_a_csv_member_of_an_archive_keeps_what_follows_a_hash_sign() -> None:

@@ -12,11 +12,11 @@ import pytest
 from support_limits import HANG_S
 from support_nodes import local_nodes
 
+from lepaute.measure.experiment.entries import RunState
 from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.machine import Machine
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.experiment.record import Record
-from lepaute.measure.experiment.state import RunState
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.nodes.channel import NodeRefused
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lepaute.measure.send_completion_search import BACKLOG, LONG_PATIENCE_MS, MOST_ROUNDS, next_tests, silent_tests
+from lepaute.measure.calibration.send_completion import BACKLOG, LONG_PATIENCE_MS, MOST_ROUNDS, next_tests, silent_tests
 from lepaute.stats.send_completion import (
     LEAD,
     MOST_ANSWERS,

@@ -20,8 +20,7 @@ from lepaute.verify.disturbance import RankLoad
 from lepaute.verify.plot import plot
 from lepaute.verify.real_run import HplProgram, RealRun
 from lepaute.verify.report import run_lines, show, warning_lines
-from lepaute.verify.run_journal import RunJournal, held
-from lepaute.verify.seal import first_difference, seal_predictions, sealed_before
+from lepaute.verify.seal import RunJournal, first_difference, held, seal_predictions, sealed_before
 from lepaute.verify.verification import Verification, check_unused, exceeds
 
 

@@ -9,9 +9,9 @@ from lepaute.measure.machine_load import Load
 from lepaute.simulate import Hpl, Prediction, Run
 from lepaute.simulate.prediction.prediction import SimulationFigures
 from lepaute.verify.campaign import Plan
-from lepaute.verify.chosen_runs import ChosenRuns, chosen_runs
 from lepaute.verify.disturbance import RankLoad
 from lepaute.verify.real_run import HplProgram, RealRun
+from lepaute.verify.verification import ChosenRuns, chosen_runs
 
 PROGRAM = HplProgram(Path(__file__), is_driver=True)
 HPLS = [Hpl(n=2000, nb=nb) for nb in (64, 128)]

@@ -21,12 +21,11 @@ from lepaute.simulate.prediction.prediction import SimulationFigures
 from lepaute.verify.campaign import Case, Plan, RecordedRun, run_cases
 from lepaute.verify.comparison import compare, run_table, sentence_without_drift
 from lepaute.verify.disturbance import sentinel_disturbances
-from lepaute.verify.drift import guard_of, lag_of_campaign, machine_drift, readings_of, time_without_drift
+from lepaute.verify.machine import guard_of, lag_of_campaign, machine_drift, readings_of, time_without_drift
 from lepaute.verify.plot import plot
 from lepaute.verify.real_run import HplProgram, RealRun
 from lepaute.verify.report import show
-from lepaute.verify.run_journal import RunJournal
-from lepaute.verify.seal import seal_predictions, sealed_coretype, sealed_lag_s
+from lepaute.verify.seal import RunJournal, seal_predictions, sealed_coretype, sealed_lag_s
 from lepaute.verify.verification import Verification
 
 SENTINEL = Sentinel(m=1024, n=1024, k=128, duration_s=0.005, relative_error=0.001, ended="2026-11-22T20:00:00+00:00")

@@ -12,8 +12,8 @@ from lepaute.measure.kernel_set import KernelSet, Timing
 from lepaute.measure.schedulers import Request
 from lepaute.platform import load_platform
 from lepaute.platform.schema import Blas
+from lepaute.verify.machine import SeenNode, check_same_machine
 from lepaute.verify.real_run import HplProgram
-from lepaute.verify.same_machine import SeenNode, check_same_machine
 
 
 @pytest.fixture

@@ -121,8 +121,8 @@ def close(
 ) -> None:
     """Makes an archive of what a run had measured when its engine was killed; the run can still be resumed."""
     from lepaute.archive import Archive
-    from lepaute.measure.calibration.tables import CALIBRATION
-    from lepaute.measure.comparison.tables import COMPARISON
+    from lepaute.measure.calibration.entries import CALIBRATION
+    from lepaute.measure.comparison.entries import COMPARISON
     from lepaute.measure.experiment.closing import close_interrupted
 
     target = close_interrupted(folder, [CALIBRATION, COMPARISON], force=force)

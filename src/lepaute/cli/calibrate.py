@@ -53,7 +53,7 @@ def command(
     from lepaute.cli.progress import progress_bar
     from lepaute.kit.quantities import numbers_of
     from lepaute.measure.calibration.campaign import calibrate
-    from lepaute.measure.switches import switches_of
+    from lepaute.measure.schedulers.types import switches_of
     from lepaute.report.files import check_report_name
 
     # A batch system ends a job with SIGTERM: the probes must end too, and what was measured be kept.

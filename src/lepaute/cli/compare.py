@@ -155,7 +155,7 @@ def command(
     from lepaute.kit.quantities import share_of, time_of
     from lepaute.kit.text import counted, seconds
     from lepaute.measure.comparison.campaign import measure_libraries
-    from lepaute.measure.comparison.reductions import reduction_of
+    from lepaute.measure.comparison.cases import reduction_of
 
     wanted = Wanted(
         left,

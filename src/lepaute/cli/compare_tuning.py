@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lepaute.archive import Archive
-    from lepaute.measure.comparison.reductions import Reduction
+    from lepaute.measure.comparison.cases import Reduction
 
 
 def variants_to_measure(
@@ -19,10 +19,8 @@ def variants_to_measure(
     from lepaute.compare import mpich_selection, openmpi_rules
     from lepaute.compare.tuning import mpiruns_to_tune
     from lepaute.kit.mpi_launcher import OPEN_MPI
-    from lepaute.measure.comparison.cases import cases_of, operations_of, reduction_in, sizes_of
-    from lepaute.measure.comparison.libraries import named_libraries
-    from lepaute.measure.comparison.reductions import Reduction
-    from lepaute.measure.comparison.variants import algorithm_variants, openmpi_algorithms
+    from lepaute.measure.comparison.cases import Reduction, cases_of, operations_of, reduction_in, sizes_of
+    from lepaute.measure.comparison.libraries import algorithm_variants, named_libraries, openmpi_algorithms
 
     reduction = reduction or Reduction()
     (named,) = named_libraries([library])

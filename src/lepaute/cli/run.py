@@ -14,8 +14,8 @@ from lepaute.measure.schedulers import Request, default_scheduler
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lepaute.measure.experiment.ending import Outcome
     from lepaute.measure.experiment.job import Job
+    from lepaute.measure.experiment.life import Outcome
     from lepaute.measure.experiment.options import Options
 
 
@@ -59,8 +59,8 @@ def command(
     import signal
 
     from lepaute.kit.quantities import settings_of
-    from lepaute.measure.experiment.loader import load_job_class, made_job
     from lepaute.measure.experiment.options import options_of
+    from lepaute.measure.experiment.script import load_job_class, made_job
     from lepaute.measure.shipped import shipped_experiments
 
     # A batch system ends a job with SIGTERM: the nodes must be given back then too, and what was measured be kept.
@@ -84,7 +84,7 @@ def command(
         force=force,
     )
     if dry_run:
-        from lepaute.measure.experiment.dry_run import planned_steps
+        from lepaute.measure.experiment.script import planned_steps
 
         for line in planned_steps(job_class, options):
             print(line)

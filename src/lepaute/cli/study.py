@@ -270,9 +270,9 @@ def tuned_for_real(
     from lepaute.study.tune_for_real import candidates_of, check_for_real, corrected, write_corrected
     from lepaute.study.tune_real import MOST_REPEATED
     from lepaute.verify.campaign import Plan
-    from lepaute.verify.chosen_runs import chosen_runs
     from lepaute.verify.real_run import built_program, check_machine
-    from lepaute.verify.run_journal import held
+    from lepaute.verify.seal import held
+    from lepaute.verify.verification import chosen_runs
 
     configurations, platform, cases = check_for_real(file, real_runs)
     for case in cases:

@@ -112,7 +112,7 @@ def hpl(
     from lepaute.simulate import predict
     from lepaute.verify.campaign import Plan
     from lepaute.verify.real_run import built_program, check_machine, user_program
-    from lepaute.verify.run_journal import held
+    from lepaute.verify.seal import held
     from lepaute.verify.verification import exceeds, verify
 
     if results is not None:
@@ -241,7 +241,7 @@ def watching(machine: "Platform", coretype: str | None, *, other_machine: bool) 
     import sys
 
     from lepaute.measure.probes import build_probes
-    from lepaute.verify.drift import guard_of
+    from lepaute.verify.machine import guard_of
 
     if machine.sentinel is None or other_machine:
         return None
@@ -255,7 +255,7 @@ def lag_of_runs(
 
     A resumed campaign keeps what its predictions were sealed with.
     """
-    from lepaute.verify.drift import lag_of_campaign
+    from lepaute.verify.machine import lag_of_campaign
     from lepaute.verify.seal import PREDICTIONS_FILE, sealed_lag_s
 
     if resume and (folder / PREDICTIONS_FILE).exists():

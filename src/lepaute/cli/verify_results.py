@@ -106,7 +106,7 @@ def compare_results(
 
 def doubts(known: "KnownResults", machine: "Platform") -> list[str]:
     """Readings that no machine has."""
-    from lepaute.verify.gap import impossible
+    from lepaute.verify.known_results import impossible
 
     measured = zip(known.cases, known.table["measured_time_s"], strict=True)
     return [doubt for case, time_s in measured if (doubt := impossible(case, time_s, machine))]
@@ -115,7 +115,7 @@ def doubts(known: "KnownResults", machine: "Platform") -> list[str]:
 def gap_lines(known: "KnownResults", machine: "Platform") -> list[str]:
     """The case furthest off its prediction, where to look for the cause, and where its predicted time goes."""
     from lepaute.cli.predict_text import where_the_time_goes
-    from lepaute.verify.gap import largest_gap
+    from lepaute.verify.known_results import largest_gap
 
     gap = largest_gap(known.cases, known.table.to_dict("records"), machine)
     return [] if gap is None else [*gap[1], *where_the_time_goes(gap[0].prediction)]

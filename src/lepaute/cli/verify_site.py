@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from lepaute.platform import Platform
     from lepaute.platform.schema import Blas
     from lepaute.simulate import Mapping
+    from lepaute.verify.machine import SeenNode
     from lepaute.verify.node_site import LentNodes
-    from lepaute.verify.real_run import HplProgram
-    from lepaute.verify.same_machine import SeenNode
-    from lepaute.verify.site import Site
+    from lepaute.verify.real_run import HplProgram, Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +85,9 @@ def opened_site(
         fastest, chosen anew, may be others when they are about equally fast
     Raises InputError where the platform is of another machine, unless --other-machine.
     """
-    from lepaute.verify.same_machine import check_same_machine
+    from lepaute.verify.machine import check_same_machine
+    from lepaute.verify.real_run import Here
     from lepaute.verify.seal import sealed_coretype
-    from lepaute.verify.site import Here
 
     def kernels_of_runs(chosen: str | None) -> str | None:
         return chosen if resumed is None or platform.blas is not None else sealed_coretype(resumed)
@@ -135,7 +134,7 @@ def spread(platform: "Platform", nodes: int, per_node: int, threads: int) -> "Ma
 def this_node(blas_core: str | None) -> "SeenNode":
     from lepaute.measure.layout import layout_here
     from lepaute.measure.node_agent.facts import cpu_model
-    from lepaute.verify.same_machine import SeenNode
+    from lepaute.verify.machine import SeenNode
 
     return SeenNode("this machine", cpu_model(), len(layout_here().cores), blas_core)
 
@@ -164,7 +163,7 @@ def look_at_nodes(lent: "LentNodes", blas: "Blas | None") -> "tuple[str | None, 
 
     Raises EnvironmentProblem where a node has no OpenBLAS that runs with it.
     """
-    from lepaute.verify.same_machine import SeenNode
+    from lepaute.verify.machine import SeenNode
 
     nodes = lent.nodes
     facts = nodes.call("facts")

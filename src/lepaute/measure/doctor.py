@@ -5,7 +5,6 @@ import resource
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import wraps
 from pathlib import Path
 from typing import Literal
 
@@ -43,22 +42,6 @@ class Check:
         return asdict(self)
 
 
-#: By title, in the order of the path: build, libraries, machine, disturbances.
-_CHECKS: dict[str, Callable[[], list[Check]]] = {}
-
-
-def _titled(title: str) -> Callable[[Callable[[], Iterator[Check]]], Callable[[], list[Check]]]:
-    def register(look: Callable[[], Iterator[Check]]) -> Callable[[], list[Check]]:
-        @wraps(look)
-        def checks() -> list[Check]:
-            return list(look())
-
-        _CHECKS[title] = checks
-        return checks
-
-    return register
-
-
 def examine(progress: Callable[[str, float], None] | None = None) -> list[Check]:
     """All checks. Takes about four seconds."""
     checks: list[Check] = []
@@ -74,7 +57,6 @@ def something_missing(checks: Sequence[Check]) -> bool:
     return any(check.status == "missing" for check in checks)
 
 
-@_titled("C compiler")
 def check_compiler() -> Iterator[Check]:
     """The C compiler that builds the probes and HPL."""
     path = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
@@ -86,7 +68,6 @@ def check_compiler() -> Iterator[Check]:
         yield Check("C compiler", "ok", version)
 
 
-@_titled("MPI")
 def check_mpi() -> Iterator[Check]:
     """The MPI library: its compiler wrapper and its launcher, which must belong together."""
     library = None
@@ -113,7 +94,6 @@ def check_mpi() -> Iterator[Check]:
         yield Check("mpirun", "ok", str(launcher))
 
 
-@_titled("BLAS")
 def check_blas() -> Iterator[Check]:
     """The BLAS library: whether programs can be linked with it, which kernels run, and how fast."""
     install = "apt-get install libopenblas-dev"
@@ -141,7 +121,6 @@ def links_with(library: str) -> bool | None:
     return None if ran.returncode is None else ran.returncode == 0
 
 
-@_titled("temporary files")
 def check_temporary() -> Iterator[Check]:
     """The folder for temporary files, which every build and measurement writes to."""
     name = "temporary files"
@@ -153,7 +132,6 @@ def check_temporary() -> Iterator[Check]:
         yield Check(name, "missing", str(problem), "set TMPDIR to a folder that can be written, with room")
 
 
-@_titled("HPL")
 def check_hpl() -> Iterator[Check]:
     """HPL: built already, or its source at hand or to be had through apt."""
     name = "HPL"
@@ -180,7 +158,6 @@ def _can_be_made(folder: Path) -> bool:
     return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 
-@_titled("SimGrid")
 def check_simgrid() -> Iterator[Check]:
     """SimGrid, which only `lepaute emulate` needs: without it nothing is missing for a calibration."""
     name, install = "SimGrid", "to emulate programs: apt-get install libsimgrid-dev gfortran g++"
@@ -204,7 +181,6 @@ _TOOLS = (
 )
 
 
-@_titled("tools of experiments")
 def check_experiment_tools() -> Iterator[Check]:
     """Programs of the system that `lepaute run` uses; without one, an archive says what it lacks."""
     name = "tools of experiments"
@@ -216,7 +192,6 @@ def check_experiment_tools() -> Iterator[Check]:
         yield Check(name, "ok", ", ".join(program for program, _, _ in _TOOLS))
 
 
-@_titled("cores and memory")
 def check_cores() -> Iterator[Check]:
     """Cores and memory that this process may use."""
     layout, threads = layout_here(), len(os.sched_getaffinity(0))
@@ -229,7 +204,6 @@ def check_cores() -> Iterator[Check]:
     yield Check("cores and memory", "missing" if few else "ok", state, remedy if few else "")
 
 
-@_titled("frequency")
 def check_frequency() -> Iterator[Check]:
     """Whether the clock of the cores is held: governor and boost."""
     name = "frequency governor"
@@ -250,7 +224,6 @@ def check_frequency() -> Iterator[Check]:
         yield Check("turbo", "ok", "off")
 
 
-@_titled("virtualisation")
 def check_virtual() -> Iterator[Check]:
     """Virtual machines share their host; hyper-threads share their core."""
     if _virtual():
@@ -265,7 +238,6 @@ def check_virtual() -> Iterator[Check]:
         yield Check("hyper-threads", "ok", "off, or not visible")
 
 
-@_titled("other load")
 def check_load() -> Iterator[Check]:
     """Processes of others that use the processor now, and time that the hypervisor takes."""
     import psutil
@@ -289,7 +261,6 @@ def check_load() -> Iterator[Check]:
         yield Check("stolen time", "warning", state, "measure at a quieter time, or on a dedicated machine")
 
 
-@_titled("limits")
 def check_limits() -> Iterator[Check]:
     for name, number, least, unit, remedy in (
         ("stack", resource.RLIMIT_STACK, _WANTED_STACK_BYTES, " bytes", "ulimit -s 8192"),
@@ -323,3 +294,20 @@ def _read(path: Path) -> str:
 
 def _virtual() -> bool:
     return "hypervisor" in cpu_flags()
+
+
+#: By title, in the order of the path: build, libraries, machine, disturbances.
+_CHECKS: dict[str, Callable[[], Iterator[Check]]] = {
+    "C compiler": check_compiler,
+    "MPI": check_mpi,
+    "BLAS": check_blas,
+    "temporary files": check_temporary,
+    "HPL": check_hpl,
+    "SimGrid": check_simgrid,
+    "tools of experiments": check_experiment_tools,
+    "cores and memory": check_cores,
+    "frequency": check_frequency,
+    "virtualisation": check_virtual,
+    "other load": check_load,
+    "limits": check_limits,
+}

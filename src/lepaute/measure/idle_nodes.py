@@ -12,13 +12,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Literal, Self, get_args
 
 from lepaute.archive import Archive
 from lepaute.archive.metadata import COMPLETE
 from lepaute.errors import ArchiveError, EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.documents import read_json, read_text
 from lepaute.kit.files import hold_lock, not_written, write_whole
+from lepaute.kit.json_values import from_json
 from lepaute.kit.node_sets import check_node_name
 from lepaute.measure.schedulers.types import BatchSystem, WaitingJob
 
@@ -46,7 +47,7 @@ class SubmittedTest:
     submitted_s: float
     folder: Path
     name: str
-    outcome: Outcome = "submitted"
+    outcome: str = "submitted"  # an Outcome
     reason: str = ""
     ended_s: float | None = None
 
@@ -74,25 +75,13 @@ def submitted_tests(folder: Path) -> list[SubmittedTest]:
 
 
 def _record(path: Path) -> SubmittedTest:
-    plain: Mapping[str, Any] = read_json(read_text(path, "a record of a node test", _MOST_BYTES), str(path))
-    try:
-        if plain["outcome"] not in get_args(Outcome):
-            raise ValueError
-        return SubmittedTest(
-            check_node_name(plain["node"]),
-            str(plain["job"]),
-            str(plain["scheduler"]),
-            float(plain["submitted_s"]),
-            path.parent,
-            path.name.removesuffix(SUFFIX),
-            plain["outcome"],
-            str(plain["reason"]),
-            None if plain["ended_s"] is None else float(plain["ended_s"]),
-        )
-    except LepauteError:
-        raise
-    except (KeyError, TypeError, ValueError):
-        raise InputError(f"{path}: is not a record of a node test; move it elsewhere") from None
+    plain = read_json(read_text(path, "a record of a node test", _MOST_BYTES), str(path))
+    here = {"folder": path.parent, "name": path.name.removesuffix(SUFFIX)}
+    record = from_json(SubmittedTest, {**plain, **here} if isinstance(plain, dict) else plain, str(path))
+    if record.outcome not in get_args(Outcome):
+        raise InputError(f"{path}: outcome is {record.outcome[:40]!r}; it is not a record of a node test")
+    check_node_name(record.node)
+    return record
 
 
 @dataclass(frozen=True, slots=True)

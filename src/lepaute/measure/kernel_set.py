@@ -83,8 +83,10 @@ class KernelSet:
     config: str = ""
     default: Timing | None = None
 
-    def environment(self) -> dict[str, str]:
-        return {} if self.coretype_env is None else {CORETYPE: self.coretype_env}
+
+def blas_environment(threads: int, coretype: str | None) -> dict[str, str]:
+    """What makes OpenBLAS use as many threads, and the kernels of that setting; None: those it chooses."""
+    return {"OPENBLAS_NUM_THREADS": str(threads)} | ({} if coretype is None else {CORETYPE: coretype})
 
 
 def candidates(flags: frozenset[str]) -> list[str]:

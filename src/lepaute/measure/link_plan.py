@@ -4,17 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lepaute.design import Design, flow_design, p2p_design, ring_design
-from lepaute.measure.loads import ALL
-from lepaute.measure.plan import FLOWS, P2P, RING, Place, PlannedRun, Room, Scale
-from lepaute.measure.switches import Switches
+from lepaute.measure.layout import ALL
+from lepaute.measure.plan import FLOWS, P2P, RING, Place, PlannedRun, Room, Scale, design_of
+from lepaute.measure.schedulers.types import Switches
 
 if TYPE_CHECKING:
     import numpy as np
-
-#: Messages of the flows: the start of an exchange and the skew between ranks are little of their time.
-FLOW_BYTES = (1 << 20, 4 << 20, 16 << 20)
-FLOW_REPLICATIONS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +45,7 @@ def plan_links(scale: Scale, seed: int, nodes: Sequence[Place], limits: Room, sw
                 seeds = [int(value) for value in rng.integers(0, 2**31, size=len(drafts))]
                 for index in rng.permutation(len(drafts)):
                     probe, name, cores = drafts[index]
-                    design = _design(scale, probe, seeds[index], len(cores), limits)
+                    design = design_of(scale, probe, seeds[index], limits, len(cores))
                     label = f"{name}_{first.name}_{second.name}"
                     run = PlannedRun(block, label, probe, cores, seeds[index], design, ALL if probe == RING else "")
                     distance = switches.distance(first.name, second.name)
@@ -121,13 +116,3 @@ def _flow_cores(count: int, room: int, shared: bool) -> tuple[int, ...]:
     """Cores on either node, evenly spread over those there are."""
     mine = [number * room // count for number in range(count)]
     return (*mine, *((core + room for core in mine) if shared else mine))
-
-
-def _design(scale: Scale, probe: str, seed: int, ranks: int, limits: Room) -> Design:
-    messages = (1, limits.most_message_bytes)
-    if probe == P2P:
-        return p2p_design(seed, counts=scale.p2p_counts, size_range_bytes=messages)
-    if probe == RING:
-        return ring_design(seed, ranks=ranks, sizes=scale.ring_sizes, size_range_bytes=messages)
-    sizes = [size for size in FLOW_BYTES if size <= limits.most_message_bytes] or [limits.most_message_bytes]
-    return flow_design(seed, ranks=ranks, sizes=sizes, replications=FLOW_REPLICATIONS)

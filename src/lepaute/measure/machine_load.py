@@ -3,10 +3,18 @@
 The verdict is a rule fixed before any measurement and blind to the durations measured.
 """
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from lepaute.measure.node_agent.facts import machine_load
+from lepaute.measure.nodes.channel import NodeLost
 
+if TYPE_CHECKING:
+    from lepaute.measure.nodes.group import Nodes
+
+#: Repetitions of what other load disturbed, at the end of its block: load that stays cannot be outlived.
+MOST_REPETITIONS = 2
 #: Share of the CPU time of all cores that others may use: the kernel's own housekeeping stays below 1 %.
 MOST_OTHERS_SHARE = 0.03
 MOST_STEAL_SHARE = 0.01
@@ -55,6 +63,14 @@ def sample() -> Sample:
     return Sample(**machine_load())
 
 
+def samples(nodes: "Nodes", names: Sequence[str], own_s: float = 0.0) -> dict[str, Sample]:
+    """Of these nodes; own_s: CPU time of this process, where it shares the node. Raises NodeLost where one is lost."""
+    counters = nodes.call("load")
+    if lost := [name for name in names if name not in counters]:
+        raise NodeLost(f"{lost[0]} is lost")
+    return {name: Sample(**{**counters[name], "own_s": counters[name]["own_s"] + own_s}) for name in names}
+
+
 def load_between(before: Sample, after: Sample, cores: int) -> Load:
     own_s = after.own_s - before.own_s
     return Load(
@@ -64,3 +80,19 @@ def load_between(before: Sample, after: Sample, cores: int) -> Load:
         others_cpu_s=after.busy_s - before.busy_s - own_s,
         steal_s=after.steal_s - before.steal_s,
     )
+
+
+def disturbance_warnings(attempts: Collection[Sequence[bool]], what: str, member: str) -> list[str]:
+    """What an archive says of measurements that were disturbed at first, none where none was.
+
+    attempts: at each measurement, in their order, whether it was disturbed
+    what, member: such as probe runs, blocks.json
+    """
+    disturbed = [each for each in attempts if each[0]]
+    if not disturbed:
+        return []
+    return [
+        f"{len(disturbed)} of {len(attempts)} {what} were disturbed by other load ({member}): "
+        f"{sum(len(each) > 1 for each in disturbed)} repeated, "
+        f"{sum(all(each) for each in disturbed)} without an undisturbed attempt"
+    ]

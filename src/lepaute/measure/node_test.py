@@ -1,29 +1,29 @@
 """What the node test measures; `lepaute.measure.shipped.node_test` puts it together."""
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Self
+from dataclasses import dataclass
+from typing import Annotated, Self
 
 import numpy as np
+from pydantic import BaseModel, Field
 
 from lepaute.design import Design, dgemm_design, p2p_design
 from lepaute.design.columns import DECLARATION
 from lepaute.design.memory import memory_design
 from lepaute.design.sizes import Triple
 from lepaute.design.table import header_of
-from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.errors import EnvironmentProblem
 from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES
-from lepaute.measure.experiment.ranks import HOSTS, hosts_text, start_of_ranks
+from lepaute.measure.experiment.helpers import HOSTS, hosts_text, start_of_ranks
+from lepaute.measure.experiment.options import parsed_parameters
 from lepaute.measure.layout import Layout
 from lepaute.measure.nodes.channel import Channel
 from lepaute.measure.nodes.group import Nodes
-from lepaute.measure.probes import DGEMM_PROGRAM, P2P_PROGRAM, header_of_raw, rows_of
+from lepaute.measure.probes import DGEMM_PROGRAM, P2P_PROGRAM
+from lepaute.measure.raw_files import header_of_raw, rows_of
 from lepaute.measure.schedulers.types import RankLaunch
 
-WARM_UP_S, DGEMM_S = 60.0, 240.0
-MOST_S = 86_400.0
 #: Largest m, n, k; and memory for the operands of each core, with room to move in.
 MOST: Triple = (3000, 3000, 2048)
 OPERAND_BYTES = 320 << 20
@@ -44,50 +44,26 @@ SENSORS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Parameters:
+Seconds = Annotated[float, Field(ge=0.0, le=86_400.0)]
+
+
+class Parameters(BaseModel, frozen=True, extra="forbid"):
     """warm_up_s  : dgemm on all cores before anything is measured
     dgemm_s    : no block of dgemm begins later than this; four minutes, so that the steady window is whole
     disk_folder: where the disk is probed; the folder of temporary files by default
     quick      : a few seconds of each part, to try the test out; not comparable with whole tests
     """
 
-    warm_up_s: float = WARM_UP_S
-    dgemm_s: float = DGEMM_S
+    warm_up_s: Seconds = 60.0
+    dgemm_s: Seconds = 240.0
     disk_folder: str = ""
     quick: bool = False
 
     @classmethod
     def of(cls, given: Mapping[str, object]) -> Self:
         """Raises InputError for an unknown name, or a value that cannot be."""
-        known = [each.name for each in fields(cls)]
-        if unknown := sorted(set(given) - set(known)):  # a typing error would measure something else
-            raise InputError(f"there is no parameter {unknown[0][:60]}; known: {', '.join(known)}")
-        quick = _flag(given.get("quick", "false"))
-        warm_up_s, dgemm_s = (0.5, 0.0) if quick else (WARM_UP_S, DGEMM_S)
-        return cls(
-            _seconds(given.get("warm_up_s", warm_up_s), "warm_up_s"),
-            _seconds(given.get("dgemm_s", dgemm_s), "dgemm_s"),
-            str(given.get("disk_folder", "")),
-            quick,
-        )
-
-
-def _seconds(value: object, name: str) -> float:
-    try:
-        seconds = float(str(value))
-    except ValueError:
-        seconds = math.nan
-    if not 0.0 <= seconds <= MOST_S:
-        raise InputError(f"{name} is {str(value)[:60]!r}; it is a number of seconds, up to a day")
-    return seconds
-
-
-def _flag(value: object) -> bool:
-    text = str(value).lower()
-    if text not in ("true", "false", "1", "0", "yes", "no"):
-        raise InputError(f"quick is {text[:60]!r}; it is true or false")
-    return text in ("true", "1", "yes")
+        chosen = parsed_parameters(cls, given)
+        return parsed_parameters(cls, {"warm_up_s": 0.5, "dgemm_s": 0.0, **given}) if chosen.quick else chosen
 
 
 @dataclass(frozen=True, slots=True)

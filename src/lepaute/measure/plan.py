@@ -1,17 +1,16 @@
-"""The plan of a calibration: which probe runs on which cores in which block, on which design. Pure; no I/O."""
+"""The plan of a calibration: which probe runs on which cores in which block, on which design, and how long it takes."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from lepaute.design import Design, content_design, dgemm_design, hpl_step_design, p2p_design, ring_design
+from lepaute.design import Design, content_design, dgemm_design, flow_design, hpl_step_design, p2p_design, ring_design
 from lepaute.design.hpl_step import DEFAULT_NBS, StepOptions, drawn_step_options
 from lepaute.design.messages import DEFAULT_COUNTS
 from lepaute.errors import EnvironmentProblem
-from lepaute.measure.layout import Layout
-from lepaute.measure.loads import ALL, ONE, active, loads, places
-from lepaute.measure.sentinel import SENTINEL
+from lepaute.measure.layout import ALL, ONE, Layout, active, loads, places
+from lepaute.measure.sentinel import MOST_SHARE, SENTINEL
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,6 +36,9 @@ STEPS_OPTIONS = "hpl_steps_options"
 RING, SEMANTICS = "ring", "semantics"
 #: Several messages at once from one node to another, and back.
 FLOWS = "flows"
+#: Messages of the flows: the start of an exchange and the skew between ranks are little of their time.
+FLOW_BYTES = (1 << 20, 4 << 20, 16 << 20)
+FLOW_REPLICATIONS = 4
 #: Few products, often, with operands of several contents: some processors are slower on numbers that flip more bits.
 CONTENT = "dgemm_content"
 CONTENTS = ("random", "constant", "masked:40")
@@ -145,7 +147,6 @@ class PlannedRun:
 
     @property
     def ranks(self) -> int:
-        """How many processes there are."""
         return len(self.cores) // self.threads
 
 
@@ -254,7 +255,7 @@ class _Draft:
     options: StepOptions | None = None
 
     def run(self, block: int, scale: Scale, seed: int, limits: Room, nbs: Sequence[int]) -> PlannedRun:
-        design = _design(scale, self.probe, seed, limits, len(self.processes), nbs, self.share)
+        design = design_of(scale, self.probe, seed, limits, len(self.processes), nbs, self.share)
         most_bytes = {DGEMM: limits.most_operand_bytes, CONTENT: min(CONTENT_BYTES, limits.most_operand_bytes)}
         return PlannedRun(
             block,
@@ -320,7 +321,6 @@ def _message_drafts(layout: Layout, rng: "np.random.Generator") -> list[_Draft]:
 
 
 def _pairs(layout: Layout, rng: "np.random.Generator") -> dict[str, tuple[int, int]]:
-    """Two cores of each distance."""
     found: dict[str, tuple[int, int]] = {}
     numbers = [core.number for core in layout.cores]
     for first in map(int, rng.permutation(numbers)):
@@ -335,7 +335,17 @@ def _pairs(layout: Layout, rng: "np.random.Generator") -> dict[str, tuple[int, i
     return dict(sorted(found.items()))
 
 
-def _design(scale: Scale, probe: str, seed: int, limits: Room, ranks: int, nbs: Sequence[int], share: float) -> Design:
+def design_of(
+    scale: Scale,
+    probe: str,
+    seed: int,
+    limits: Room,
+    ranks: int,
+    nbs: Sequence[int] = DEFAULT_NBS,
+    share: float = 1.0,
+) -> Design:
+    """What a run of a probe measures; share: of the rows that the scale has for it."""
+
     def part(count: int) -> int:
         return max(round(count * share), 1)
 
@@ -360,6 +370,9 @@ def _design(scale: Scale, probe: str, seed: int, limits: Room, ranks: int, nbs: 
         return p2p_design(seed, counts=counts, size_range_bytes=messages)
     if probe == RING:
         return ring_design(seed, ranks=ranks, sizes=scale.ring_sizes, size_range_bytes=messages)
+    if probe == FLOWS:
+        flows = [size for size in FLOW_BYTES if size <= limits.most_message_bytes] or [limits.most_message_bytes]
+        return flow_design(seed, ranks=ranks, sizes=flows, replications=FLOW_REPLICATIONS)
     # The first step of a row runs on cold caches and is not fitted; the second shall still reach most_n.
     most = most_n + max(nbs)
     if probe == STEPS_COLUMN:
@@ -368,3 +381,67 @@ def _design(scale: Scale, probe: str, seed: int, limits: Room, ranks: int, nbs: 
         most = min(most_n, _OPTIONS_N) + max(nbs)
         return hpl_step_design(seed, rows=scale.option_rows, nbs=nbs, max_n=most, ranks=ranks)
     return hpl_step_design(seed, rows=max(part(scale.steps), len(nbs)), nbs=nbs, max_n=most)
+
+
+#: Start of a process by itself, of an mpirun, and of each of its ranks; of each process until its first call.
+_PROCESS_S, _MPIRUN_S, _RANK_S = 0.05, 0.25, 0.012
+#: Memory that is written for the first time, random numbers, and what is read and written: seconds a byte.
+_TOUCH_S, _RANDOM_S, _COPY_S = 2.0e-10, 1.5e-10, 2.5e-10
+#: Rates as shares of that of a large dgemm: of HPL's update, and of the factorisation of a panel.
+_UPDATE_SHARE, _PANEL_SHARE = 0.8, 0.1
+#: A pivot of a panel is agreed upon in log2 of the ranks rounds.
+_ROUND_S = 3e-6
+#: A call of a kernel of no size; an exchange of messages of no size with what the probe does around it.
+_CALL_S, _EXCHANGE_S = 2e-6, 5e-4
+#: Messages move through memory that both ranks share, to and fro: seconds a byte of the sizes in a design.
+_P2P_S, _RING_S = 6e-10, 1e-9
+#: Tests of send-completion semantics on one node; and what comes before the first run and after the last.
+SEMANTICS_S, AROUND_S = 5.0, 6.0
+
+
+def reckoned_s(runs: Iterable[PlannedRun], gflops: float) -> float:
+    """Seconds that runs on one node take, one after the other; gflops: of a large dgemm on one core."""
+    return sum(run_s(run, gflops) for run in runs)
+
+
+def calibration_s(runs: Iterable[PlannedRun], gflops: float) -> float:
+    """Seconds of the calibration of one node, undisturbed, with as many sentinels as there may be."""
+    return AROUND_S + SEMANTICS_S + reckoned_s(runs, gflops) / (1.0 - MOST_SHARE)
+
+
+def run_s(run: PlannedRun, gflops: float) -> float:
+    rate = gflops * 1e9 * run.threads
+    if run.probe in SERIAL:
+        return _PROCESS_S + 0.002 * run.ranks + _dgemm_s(run, rate)
+    start_s = _MPIRUN_S + _RANK_S * run.ranks
+    if run.probe in (P2P, RING):
+        sizes = [int(str(size)) for size in run.design.column("size_bytes")]
+        byte_s = _P2P_S if run.probe == P2P else _RING_S
+        return start_s + len(sizes) * _EXCHANGE_S + byte_s * sum(sizes) + 8 * _TOUCH_S * max(sizes)
+    return start_s + _steps_s(run, rate)
+
+
+def _dgemm_s(run: PlannedRun, rate: float) -> float:
+    products = [(int(str(row[1])), int(str(row[2])), int(str(row[3]))) for row in run.design.rows]
+    flops = 2.0 * sum(m * n * k for m, n, k in products)
+    operands = 8.0 * max(m * n + max(m, n) * k for m, n, k in products)
+    pools = max(2.0 * operands, 256 << 20) * (len(CONTENTS) if run.probe == CONTENT else 1)
+    pools = min(pools, run.most_bytes or math.inf)
+    return flops / rate + len(products) * _CALL_S + pools * (_TOUCH_S + _RANDOM_S)
+
+
+def _steps_s(run: PlannedRun, rate: float) -> float:
+    column = 1 if run.probe == STEPS else run.ranks
+    rounds = math.ceil(math.log2(column)) if column > 1 else 0
+    total_s, largest = 0.0, 0.0
+    for row in run.design.rows:
+        m, n, nb, _chunks, steps = (int(str(cell)) for cell in row[1:6])
+        own = m / column
+        bytes_here = 8.0 * own * n
+        largest = max(largest, bytes_here)
+        total_s += _RANDOM_S * bytes_here + _COPY_S * bytes_here
+        for step in range(steps):
+            rows, columns = max(own - step * nb / column, 0.0), n - step * nb
+            total_s += 2.0 * rows * columns * nb / (rate * _UPDATE_SHARE) + nb**2 * rows / (rate * _PANEL_SHARE)
+            total_s += 3 * 8.0 * _COPY_S * nb * columns + nb * (rounds * _ROUND_S + 8 * _CALL_S)
+    return total_s + _TOUCH_S * largest

@@ -3,8 +3,6 @@
 The raw file that a probe writes has `#@key=value` lines, the names of its columns, and a row a call.
 """
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +15,7 @@ from lepaute.measure.toolchain import C_FLAGS, Toolchain, find_toolchain, probe_
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
-    import pandas
+    pass
 
 _COMMON = ("probe_common.c",)
 _LOG = (*_COMMON, "kernel_log.c")
@@ -42,32 +40,6 @@ _PROGRAMS = {P2P: P2P_PROGRAM, SEMANTICS: SEMANTICS_PROGRAM, RING: RING_PROGRAM,
 #: A row of HPL's steps has some thousand calls on every rank. On more ranks than this each writes only some rows, in
 #: turn: an archive then has as many calls on any number of cores, and every core has its share of them.
 WRITING_RANKS = 8
-
-
-def rows_of(text: str) -> list[dict[str, str]]:
-    """The rows, by the names of the columns."""
-    return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
-
-
-def read_raw(path: Path) -> "tuple[pandas.DataFrame, dict[str, str]]":
-    """The rows and the header of a raw file, which may be missing; a last line that was cut short is left out."""
-    import pandas
-
-    text = path.read_text(errors="replace") if path.is_file() else ""
-    text = text[: text.rfind("\n") + 1]
-    if all(line.startswith("#") for line in text.splitlines()):
-        return pandas.DataFrame(), {}
-    return pandas.read_csv(io.StringIO(text), comment="#"), header_of_raw(text)
-
-
-def header_of_raw(text: str) -> dict[str, str]:
-    header = {}
-    for line in text.splitlines():
-        if not line.startswith("#@"):
-            break
-        key, _, value = line[2:].partition("=")
-        header[key] = value
-    return header
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +80,9 @@ def build_probes(
         }
         for name, program_sources in _SOURCES.items():
             flags = hpl_include_flags(hpl) if name == STEPS_PROGRAM else ()
-            _compile(tools, folder / name, program_sources, flags, libraries.get(name, ()))
+            files = [str(probe_source() / source) for source in program_sources]
+            words = [*C_FLAGS, f'-DLEPAUTE_VERSION="{__version__}"', *flags, *files, *libraries.get(name, ()), "-lm"]
+            tools.mpi.compile([*words, "-o", str(folder / name)], what=f"building {name}")
 
     sources = digests(path for pattern in ("*.c", "*.h") for path in probe_source().glob(pattern))
     inputs = [*sources, hpl.name, *tools.identity, __version__, *WRAPPED_SYMBOLS, *C_FLAGS, *_SOURCES]
@@ -142,11 +116,3 @@ def probe_words(
     every = ("--every", str(-(-run.ranks // WRITING_RANKS))) if run.ranks > WRITING_RANKS else ()
     options = () if run.options is None else run.options.words()
     return [f"{folder}/{STEPS_PROGRAM}", *words, *threads, *grid, *every, *options], environment
-
-
-def _compile(
-    tools: Toolchain, program: Path, names: Sequence[str], flags: Sequence[str], libraries: Sequence[str]
-) -> None:
-    sources = [str(probe_source() / name) for name in names]
-    words = [*C_FLAGS, f'-DLEPAUTE_VERSION="{__version__}"', *flags, *sources, *libraries]
-    tools.mpi.compile([*words, "-lm", "-o", str(program)], what=f"building {program.name}")

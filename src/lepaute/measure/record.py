@@ -194,7 +194,7 @@ def _nothing(returncode: int, mpicc: Path) -> str:
 
 
 def _program(words: Sequence[str], launcher: Launcher) -> Path | None:
-    """The program of a command: the first word after the launcher that is the path of a file which can be run."""
+    """The first word after the launcher that is the path of a file which can be run."""
     for word in words[1:] if launcher.family else words:
         if "/" in word and os.access(word, os.X_OK) and Path(word).is_file():
             return Path(word)
@@ -202,7 +202,6 @@ def _program(words: Sequence[str], launcher: Launcher) -> Path | None:
 
 
 def _hpl_input(dat: Path | None) -> str | None:
-    """Content of the file to put into HPL's folder; None where its own input stands in the working folder already."""
     path = dat
     if path is None:
         if Path("hpccinf.txt").exists():
@@ -219,10 +218,7 @@ def _hpl_input(dat: Path | None) -> str | None:
 
 
 def build_recorder(library: MpiLibrary, progress: Callable[[str], None] | None = None) -> Path:
-    """The preloaded library that records programs of one MPI library; built at first use, in the cache.
-
-    Raises EnvironmentProblem where it cannot be built.
-    """
+    """The preloaded library that records programs of one MPI library; built at first use, in the cache."""
 
     def build(folder: Path) -> None:
         if progress is not None:
@@ -238,8 +234,6 @@ def build_recorder(library: MpiLibrary, progress: Callable[[str], None] | None =
 def build_recorded_hpl(library: MpiLibrary, progress: Callable[[str], None] | None = None) -> Path:
     """xhpl-lepaute, linked so that HPL's loops and phases are recorded too: the same objects as the one that `verify`
     runs.
-
-    Raises EnvironmentProblem where HPL cannot be built.
     """
     tools = find_toolchain(library)
     hpl = build_hpl(None, progress, tools)

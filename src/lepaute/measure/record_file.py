@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.text import counted
 from lepaute.trace.recorded_calls import numbered_groups, with_completions
 from lepaute.trace.table import MPI, PHASE, Trace, trace_of_columns
 
@@ -144,7 +145,6 @@ def _rows(packed: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArra
 
 
 def _with_completions(rows: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArray[Any]":
-    """The rows that are calls, with comm and completion."""
     import numpy
 
     columns: dict[str, NDArray[Any]] = {column: rows[column].copy() for column in rows.dtype.names or ()}
@@ -238,7 +238,7 @@ def _region(record: RankRecord, solve: int) -> tuple[int, int] | None:
     if not begins:
         return None
     if not 1 <= solve <= len(begins):
-        raise InputError(f"--solve is {solve}; the program solved {len(begins)} system{'s' * (len(begins) > 1)}")
+        raise InputError(f"--solve is {solve}; the program solved {counted(len(begins), 'system')}")
     start, end = begins[solve - 1]
     # The solution follows the factorisation, unless the matrix was found singular.
     following = [last for first, last in ends if first >= end and (solve == len(begins) or first < begins[solve][0])]

@@ -7,7 +7,6 @@ is worth is the mean of its calls without the slowest twentieth: a machine that 
 again is slower, one that was interrupted once is not.
 """
 
-import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -15,6 +14,8 @@ from pathlib import Path
 
 from lepaute.design import Design
 from lepaute.errors import EnvironmentProblem
+from lepaute.measure.kernel_set import blas_environment
+from lepaute.measure.raw_files import header_of_raw, rows_of
 from lepaute.stats.intervals import upper_trimmed_mean
 from lepaute.version import __version__
 
@@ -66,13 +67,11 @@ class Guard:
 
     @property
     def design(self) -> str:
-        """The table that the program reads."""
         return sentinel_design(self.calls, *self.size).to_csv()
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables to set."""
-        return {"OPENBLAS_NUM_THREADS": "1"} | ({} if self.coretype is None else {"OPENBLAS_CORETYPE": self.coretype})
+        return blas_environment(1, self.coretype)
 
     def words(self, program: str, design: str, out: str, pus: Sequence[int]) -> list[str]:
         """What is run; process r leaves the file `out`.r<r>. pus: hardware threads that may be used, in their order."""
@@ -88,9 +87,8 @@ def duration_of(files: Iterable[str]) -> float:
     """
     levels = []
     for text in files:
-        header = dict(line[2:].partition("=")[::2] for line in text.splitlines() if line.startswith("#@"))
-        rows = csv.DictReader(line for line in text.splitlines() if line and not line.startswith("#"))
-        seconds = [float(row["duration_s"]) - float(header.get("clock_cost_s", 0.0)) for row in rows]
+        cost_s = float(header_of_raw(text).get("clock_cost_s", 0.0))
+        seconds = [float(row["duration_s"]) - cost_s for row in rows_of(text)]
         if not seconds:
             raise EnvironmentProblem("the sentinel left no rows; see lepaute doctor")
         levels.append(max(1e-9, upper_trimmed_mean(seconds)))

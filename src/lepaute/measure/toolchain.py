@@ -13,6 +13,7 @@ from lepaute.kit.command import run_command
 from lepaute.kit.mpi_launcher import Start, binding_works, find_launcher
 from lepaute.kit.mpi_library import MpiLibrary, find_library
 from lepaute.kit.temporary import temporary_folder
+from lepaute.measure.kernel_set import blas_environment
 
 #: Of our own C files. No -march=native: a probe calls libraries, its own loops are not what is measured.
 C_FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra")
@@ -99,8 +100,7 @@ def start_here(ranks: int, cpus: Sequence[int] | None = None, *, coretype: str |
         )
     launcher = find_launcher()
     start = launcher.start(ranks, cores=cores[:ranks] if binding_works(launcher) else None)
-    blas = {"OPENBLAS_NUM_THREADS": "1"} | ({} if coretype is None else {"OPENBLAS_CORETYPE": coretype})
-    return Start(start.argv, {**start.environment, **blas})
+    return Start(start.argv, {**start.environment, **blas_environment(1, coretype)})
 
 
 def _check_blas(tools: Toolchain) -> None:

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from lepaute.kit.text import counted
 from lepaute.verify.campaign import Case, RecordedRun, run_record
-from lepaute.verify.drift import compute_share, time_without_drift
+from lepaute.verify.machine import compute_share, time_without_drift
 
 if TYPE_CHECKING:
     import numpy as np
@@ -200,9 +201,8 @@ def _without_disturbed(table: "pandas.DataFrame") -> list[str]:
     rest = table[~spoilt]
     judged = rest[rest["inside_interval"].notna()]
     inside = "" if judged.empty else f"{_inside(judged)}; "
-    number = int(spoilt.sum())
     return [
-        f"Every run of {number} {'case' if number == 1 else 'cases'} was disturbed by other load. "
+        f"Every run of {counted(int(spoilt.sum()), 'case')} was disturbed by other load. "
         f"The other {len(rest)}: {inside}{_errors(rest, 'error_percent')}."
     ]
 
@@ -266,12 +266,11 @@ def sentence_without_drift(table: "pandas.DataFrame") -> str:
 def _inside(judged: "pandas.DataFrame", suffix: str = "", means: str = "inside_interval") -> str:
     """How many single runs lie in the interval of one run, and how many means in theirs where there are others."""
     inside, count = int(judged[f"n_inside{suffix}"].sum()), int(judged["n_counting"].sum())
-    text = f"{inside} of {count} {'run' if count == 1 else 'runs'} inside the 95 % prediction interval"
+    text = f"{inside} of {counted(count, 'run')} inside the 95 % prediction interval"
     several = judged[judged["n_counting"] > 1]
     if several.empty:
         return text
-    cases = "case" if len(several) == 1 else "cases"
-    of_means = f"{int(several[means].astype(bool).sum())} of {len(several)} {cases}"
+    of_means = f"{int(several[means].astype(bool).sum())} of {counted(len(several), 'case')}"
     return f"{text}; the mean of a case's runs inside that of such means in {of_means}"
 
 

@@ -15,29 +15,32 @@ from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES, launch_failed
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.measure.calibration.machines import layouts_of
-from lepaute.measure.calibration.together import each_machine
-from lepaute.measure.experiment.ranks import HOSTS, hosts_text, start_of_ranks
+from lepaute.measure.experiment.helpers import HOSTS, hosts_text, start_of_ranks
+from lepaute.measure.kernel_set import blas_environment
 from lepaute.measure.layout import Layout
-from lepaute.measure.machine_load import Load, Sample, load_between
+from lepaute.measure.machine_load import Load, Sample, load_between, samples
 from lepaute.measure.nodes.channel import Channel, NodeLost
-from lepaute.measure.nodes.group import Nodes
+from lepaute.measure.nodes.group import Nodes, each_machine
 from lepaute.measure.nodes.pool import Pool
 from lepaute.measure.nodes.results import CommandFailed, Result, check_architecture, check_same_place, why_not
 from lepaute.measure.schedulers import RankLaunch, Request, scheduler
 from lepaute.measure.sentinel import Guard, duration_of
 from lepaute.simulate.apps.hpl.hpl_dat import check_sayable
 from lepaute.verify.disturbance import NodeLoad
-from lepaute.verify.rank_script import CPUS, SCRIPT, blas_environment, cpus_text, rank_script
 from lepaute.verify.real_run import (
+    CPUS,
     REPORTS,
+    SCRIPT,
     HplProgram,
     RealRun,
     available_bytes,
     check_memory,
+    cpus_text,
     hpl_input_files,
     parse_output,
+    rank_script,
 )
-from lepaute.verify.sentinels import LIMIT_S as SENTINEL_LIMIT_S
+from lepaute.verify.real_run import LIMIT_S as SENTINEL_LIMIT_S
 
 if TYPE_CHECKING:
     from lepaute.simulate import Hpl
@@ -165,7 +168,7 @@ class NodeSite:
         words = ["sh", f"{folder}/{SCRIPT}"]
         start = start_of_ranks(words, names, self._per_node, hpl.ranks, self._lent.launch, (), first.place)
         for attempt in range(_MOST_STARTS):
-            before = self._samples(used, names)
+            before = samples(used, names)
             try:
                 result = first.run(*start.argv, environment=start.environment, timeout_s=timeout_s).only
                 break
@@ -237,17 +240,10 @@ class NodeSite:
         words = ("cat", *(f"{folder}/{name}" for name in REPORTS))  # which fails where one is missing, and goes on
         return self._lent.nodes[0].run(*words, check=False, timeout_s=_LOOK_S).only.stdout
 
-    def _samples(self, used: Nodes, names: Sequence[str]) -> dict[str, Sample]:
-        counters = used.call("load")
-        for name in names:
-            if name not in counters:
-                raise NodeLost(f"{name} is lost")
-        return {name: Sample(**counters[name]) for name in names}
-
     def _loads(self, hpl: "Hpl", used: Nodes, names: Sequence[str], before: dict[str, Sample]) -> tuple[NodeLoad, ...]:
         """What each node did. Ranks that mpirun starts by ssh, or srun by its daemon, are no children of the agent, but
         each polls while it does not compute, so that a core for each of its threads counts as theirs."""
-        after = self._samples(used, names)
+        after = samples(used, names)
         machine_of = {channel.name: channel.hello.boot for channel in self._lent.channels}
         ranks = Counter(machine_of[names[rank // self._per_node]] for rank in range(hpl.ranks))
         loads = []

@@ -1,10 +1,11 @@
-"""The picture of a verification: what was predicted and what was measured, side by side."""
+"""The picture of a verification: what was predicted and what was measured, side by side, or over each other."""
 
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.files import whole_file
+from lepaute.kit.notebook import plain_decades
 
 if TYPE_CHECKING:
     import pandas
@@ -24,7 +25,7 @@ LEAST_REACH_PERCENT = 8.0
 
 
 def plot(table: "pandas.DataFrame", runs: "pandas.DataFrame", path: Path, title: str, *, known: bool = False) -> None:
-    """Write a PNG: a column of panels a grid, the cases side by side; of more cases than fit, see scatter.
+    """Write a PNG: a column of panels a grid, the cases side by side; of more cases than fit, see `_scatter`.
 
     Below each case is what tells it from the others of its grid: N, and block size and algorithms where they vary.
     Above Gflop/s from zero; below durations relative to the measured mean, where the predicted mean stands at
@@ -37,13 +38,12 @@ def plot(table: "pandas.DataFrame", runs: "pandas.DataFrame", path: Path, title:
     from matplotlib.figure import Figure
 
     from lepaute.verify.report import varied_columns
-    from lepaute.verify.scatter import scatter
 
     grids = list(dict.fromkeys(zip(table["p"], table["q"], strict=True)))
     sizes = table.groupby(["p", "q"]).size()
     widths = [max(GRID_INCHES, CASE_INCHES * int(sizes[grid])) for grid in grids]
     if sum(widths) > MOST_INCHES:
-        scatter(table, path, title)
+        _scatter(table, path, title)
         return
     varied = varied_columns(table)
     figure = Figure(figsize=(2.2 + sum(widths), 7.0 + 0.2 * len(varied)), dpi=150, layout="constrained")
@@ -148,7 +148,6 @@ def _draw_runs(
 
 
 def _reach_percent(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> float:
-    """How far the axis of errors must reach to hold all intervals and all runs that count."""
     reach = LEAST_REACH_PERCENT
     for row in table.to_dict("records"):
         case_runs = runs[(runs["case"] == row["case"]) & ~runs["disturbed"].astype(bool)]
@@ -181,3 +180,73 @@ def _legend_handles(any_disturbed: bool, any_drift: bool, known: bool) -> list[A
         label = "measured mean, the machine's drift taken out"
         handles.append(Line2D([], [], mec=WITHOUT_DRIFT, mfc="white", marker="D", ms=5.0, ls="none", label=label))
     return handles
+
+
+MARKERS = "osD^vP*X<>"
+MOST_NAMED = 10  # grids of the legend
+
+
+def _scatter(table: "pandas.DataFrame", path: Path, title: str) -> None:
+    """Write a PNG: the predicted duration and its interval over the measured mean, on one scale, a marker a grid.
+
+    Filled where the mean is inside the interval, hollow where it is outside, grey where every run was disturbed.
+    table: as of comparison.compare
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    figure = Figure(figsize=(8.0, 7.0), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    axis = figure.add_subplot()
+    grids = list(dict.fromkeys(zip(table["p"], table["q"], strict=True)))
+    markers = {grid: MARKERS[place % len(MARKERS)] for place, grid in enumerate(grids)}
+    for row in table.to_dict("records"):
+        _draw_case(axis, row, markers[row["p"], row["q"]])
+    ends = _ends(table)
+    axis.plot(ends, ends, color="#555555", lw=0.9, ls="--", zorder=1)
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_xlim(*ends)
+    axis.set_ylim(*ends)
+    axis.set_aspect("equal")
+    for each in (axis.xaxis, axis.yaxis):
+        plain_decades(each, ends)
+    axis.grid(color="#e8e8e8", lw=0.8)
+    axis.set_axisbelow(True)
+    axis.set_xlabel("measured, mean of the runs (s)")
+    axis.set_ylabel("predicted (s)")
+    handles: list[Any] = [
+        Line2D([], [], color=PREDICTED, alpha=0.45, lw=1.4, label="95 % prediction interval for one run"),
+        Line2D([], [], color="#555555", lw=0.9, ls="--", label="predicted = measured"),
+        *(
+            Line2D([], [], color=MEASURED, marker=markers[grid], ls="none", ms=5, label=f"grid {grid[0]} × {grid[1]}")
+            for grid in grids[:MOST_NAMED]
+        ),
+    ]
+    if len(grids) > MOST_NAMED:
+        handles.append(Line2D([], [], ls="none", label=f"and {len(grids) - MOST_NAMED} more grids"))
+    if (table["inside_interval"] == False).any():  # noqa: E712  (None is neither)
+        handles.append(Line2D([], [], mec=MEASURED, mfc="white", marker="o", ls="none", ms=5, label="hollow: outside"))
+    if table["only_disturbed"].any():
+        label = "grey: every run disturbed by other load"
+        handles.append(Line2D([], [], color=DISTURBED, marker="o", ls="none", ms=5, label=label))
+    figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    figure.suptitle(title, fontsize=12)
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, format="png")
+
+
+def _draw_case(axis: Any, row: dict[Any, Any], marker: str) -> None:
+    measured, mean = row["measured_time_s"], row["predicted_time_s"]
+    if row["low_s"] > 0.0:  # neither without interval, nor where it reaches a duration of zero
+        axis.plot([measured] * 2, [row["low_s"], row["high_s"]], color=PREDICTED, alpha=0.45, lw=1.4, zorder=2)
+    colour = DISTURBED if row["only_disturbed"] else MEASURED
+    face = "white" if row["inside_interval"] is False else colour
+    axis.plot(measured, mean, marker, ms=4.5, mec=colour, mfc=face, mew=1.0, zorder=3)
+
+
+def _ends(table: "pandas.DataFrame") -> tuple[float, float]:
+    drawn = table[["measured_time_s", "predicted_time_s", "low_s", "high_s"]].to_numpy().ravel()
+    positive = [float(value) for value in drawn if value > 0.0]  # NaN is not
+    return min(positive) / 1.15, max(positive) * 1.15

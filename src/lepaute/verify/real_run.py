@@ -1,11 +1,16 @@
-"""One real run of HPL under mpirun, with the CPU time it got and what else the machine did meanwhile."""
+"""Real runs of HPL on this machine, under mpirun, with the CPU time they got and what else the machine did meanwhile.
+
+A launcher binds as it numbers cores; here rank r is bound to the CPUs of line r of a list, as the simulation places it.
+"""
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from shlex import quote
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import run_command
@@ -13,15 +18,72 @@ from lepaute.kit.hpl_output import ResultLines
 from lepaute.kit.mpi_launcher import find_launcher
 from lepaute.kit.mpi_library import check_program
 from lepaute.kit.temporary import temporary_folder
+from lepaute.measure.kernel_set import blas_environment
 from lepaute.measure.layout import Layout, layout_here
 from lepaute.measure.machine_load import Load, load_between, sample
+from lepaute.measure.sentinel import duration_of
 from lepaute.measure.toolchain import start_here
 from lepaute.simulate.apps.hpl.hpl_dat import TO_STDOUT, HplDat, check_sayable
 from lepaute.verify.disturbance import NodeLoad, RankLoad
-from lepaute.verify.rank_script import CPUS, SCRIPT, blas_environment, cpus_text, rank_script
 
 if TYPE_CHECKING:
+    from lepaute.measure.sentinel import Guard
     from lepaute.simulate import Hpl
+
+SCRIPT, CPUS = "rank.sh", "cpus.txt"
+#: Where launchers say the number of a rank in all of the run; those of a batch system last, since the controller may
+#: itself run inside one of its steps.
+_RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
+
+
+def rank_script(folder: str, program: str, environment: Mapping[str, str]) -> str:
+    """Shell: goes to `folder`, binds itself to the CPUs of its rank there, and becomes the program.
+
+    Where binding is not allowed (some containers) the program runs unbound.
+    """
+    rank = ""
+    for name in reversed(_RANK_VARIABLES):
+        rank = f"${{{name}:-{rank}}}"
+    exports = "".join(f"export {name}={quote(value)}\n" for name, value in environment.items())
+    return f"""#!/bin/sh
+cd {quote(folder)} || exit 1
+rank={rank}
+[ -n "$rank" ] || {{ echo "the launcher did not say the number of this rank" >&2; exit 1; }}
+cpus=$(sed -n "$((rank + 1))p" {CPUS})
+{exports}taskset -c "$cpus" true 2>/dev/null || exec {quote(program)}
+exec taskset -c "$cpus" {quote(program)}
+"""
+
+
+def cpus_text(cpus: Sequence[Sequence[int]]) -> str:
+    return "".join(",".join(map(str, each)) + "\n" for each in cpus)
+
+
+#: A sentinel takes half a second; one that takes this long hangs.
+LIMIT_S = 300.0
+
+
+def watch_here(guard: "Guard") -> float:
+    """Seconds of a call. Raises EnvironmentProblem where the program fails."""
+    with temporary_folder("lepaute-sentinel-") as folder:
+        design, out = folder / "design.csv", folder / "raw.csv"
+        design.write_text(guard.design)
+        run_command(
+            guard.words(str(guard.program), str(design), str(out), _pus(guard.cores)),
+            what="the sentinel",
+            timeout_s=LIMIT_S,
+            environment=guard.environment,
+            folder=folder,
+        )
+        return duration_of(path.read_text() for path in sorted(folder.glob(f"{out.name}.r*")))
+
+
+@cache
+def _pus(cores: int) -> tuple[int, ...]:
+    """As a calibration binds to them; of all where there are fewer."""
+    layout = layout_here()
+    return layout.pus(range(min(cores, len(layout.cores))))
+
 
 # HPL needs the matrix, the panels and the buffers of MPI: about a fifth more than 8 N^2 bytes at small sizes.
 MEMORY_FACTOR = 1.2
@@ -200,7 +262,6 @@ def available_bytes(meminfo: str) -> int:
 
 
 def _tail(output: str, characters: int = 300) -> str:
-    """The end of an output, on one line."""
     words = " | ".join(line.strip() for line in output.splitlines() if line.strip())
     return words[-characters:] if words else "(nothing)"
 
@@ -217,3 +278,34 @@ def hpl_input_text(hpl: "Hpl", to_stdout: bool = True) -> str:
     to_stdout: HPL's report goes to standard output, else to its file (a driver that speaks JSON there wants that).
     """
     return HplDat.of(hpl, threshold=NO_RESIDUAL_CHECK, device=TO_STDOUT if to_stdout else TO_FILE).text()
+
+
+class Site(Protocol):
+    """What a campaign needs of the place of its real runs."""
+
+    def check(self, hpl: "Hpl") -> None:
+        """Raises InputError where the run does not fit there."""
+
+    def run(self, hpl: "Hpl", timeout_s: float) -> RealRun:
+        """Makes one real run; raises EnvironmentProblem where it fails or takes longer."""
+        ...
+
+    def watch(self, guard: "Guard") -> float:
+        """Runs a sentinel on all cores; the seconds of a call. Raises EnvironmentProblem where it fails."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """This machine."""
+
+    program: HplProgram
+
+    def check(self, hpl: "Hpl") -> None:
+        check_machine(hpl)
+
+    def run(self, hpl: "Hpl", timeout_s: float) -> RealRun:
+        return real_run(hpl, self.program, timeout_s)
+
+    def watch(self, guard: "Guard") -> float:
+        return watch_here(guard)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import pandas
 
     from lepaute.verify.campaign import Case
-    from lepaute.verify.drift import MachineDrift
+    from lepaute.verify.machine import MachineDrift
 
 #: With the machine's drift since its calibration taken out.
 DRIFT_HEADER = ("drift", "error", "mean")

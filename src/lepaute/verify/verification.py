@@ -3,27 +3,29 @@
 import hashlib
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
 from lepaute.simulate.apps.hpl.hpl_out import real_report
-from lepaute.verify.campaign import Case, Plan, RecordedRun, measured_record, predict_cases, run_cases
-from lepaute.verify.comparison import (
-    compare,
-    comparison_record,
-    one_sided,
-    run_table,
-    sentence,
+from lepaute.verify.campaign import Case, Plan, RecordedRun, measured_record, predict_cases, run_cases, run_record
+from lepaute.verify.comparison import compare, comparison_record, one_sided, run_table, sentence
+from lepaute.verify.machine import MachineDrift, machine_drift, readings_of
+from lepaute.verify.real_run import Here, HplProgram, RealRun, Site
+from lepaute.verify.seal import (
+    JOURNAL_FILE,
+    PREDICTIONS_FILE,
+    SEAL_FILE,
+    RunJournal,
+    Seal,
+    seal_predictions,
+    sealed_before,
 )
-from lepaute.verify.drift import MachineDrift, machine_drift, readings_of
-from lepaute.verify.real_run import HplProgram, RealRun
-from lepaute.verify.run_journal import JOURNAL_FILE, RunJournal
-from lepaute.verify.seal import PREDICTIONS_FILE, SEAL_FILE, Seal, seal_predictions, sealed_before
-from lepaute.verify.site import Here, Site
 
 if TYPE_CHECKING:
     import pandas
@@ -126,7 +128,6 @@ def joint_record(records: list[dict[str, Any]], table: "pandas.DataFrame") -> di
 
 
 def exceeds(table: "pandas.DataFrame", tolerance_percent: float) -> bool:
-    """Does any case err by more than that, either way?"""
     return bool((table["error_percent"].abs() > tolerance_percent).any())
 
 
@@ -151,6 +152,101 @@ def check_begun(folder: Path) -> None:
         raise InputError(f"{folder}: no interrupted verification to resume; start without --resume")
 
 
+class ChosenRuns:
+    """An open campaign, whose runs may be chosen one at a time, each by what the ones before it took.
+
+    Runs that the journal has are answered from there: whoever chooses in the same way again comes to the point where
+    the campaign was interrupted.
+
+    cases : with their sealed predictions;  seal : of these
+    runs  : every real run so far, disturbed ones too, in the order in which they were made
+    """
+
+    def __init__(self, cases: list[Case], seal: Seal, plan: Plan, journal: RunJournal, site: Site,
+                 watch: Callable[[], float | None], progress: Callable[[str, float], None]) -> None:  # fmt: skip
+        self.cases, self.seal = cases, seal
+        self.runs: list[RecordedRun] = list(journal.finished)
+        self._plan, self._journal, self._site = plan, journal, site
+        self._watch, self._progress = watch, progress
+        self._chosen: dict[int, int] = {}
+
+    def make(self, chosen: Sequence[tuple[int, int]] | None = None) -> None:
+        """Makes the runs (case, repeat) of `chosen`, by default all of the plan, where the journal has not got them."""
+
+        def run_once(hpl: "Hpl", timeout_s: float) -> RealRun:
+            self._journal.reserve(hpl.ranks)
+            return self._site.run(hpl, timeout_s)
+
+        self.runs = run_cases(
+            self.cases, self._plan, run_once, self._progress, self.runs, self._journal.add, self._watch, chosen
+        )
+
+    def run(self, case: int) -> float:
+        """Seconds of another run of a case: its undisturbed attempt, or the median of all where each was disturbed.
+
+        Raises EnvironmentProblem where it fails or cannot be kept.
+        """
+        repeat = self._chosen.get(case, 0)
+        self._chosen[case] = repeat + 1
+        self.make([(case, repeat)])
+        attempts = self._attempts(case, repeat)
+        return median(run.run.time_s for run in [run for run in attempts if not run.disturbed] or attempts)
+
+    @property
+    def disturbed(self) -> int:
+        chosen = ((case, repeat) for case, count in self._chosen.items() for repeat in range(count))
+        return sum(all(run.disturbed for run in self._attempts(*place)) for place in chosen)
+
+    def csv(self) -> str:
+        import pandas
+
+        return pandas.DataFrame([run_record(self.cases[run.case], run) for run in self.runs]).to_csv(index=False)
+
+    def _attempts(self, case: int, repeat: int) -> list[RecordedRun]:
+        return [run for run in self.runs if (run.case, run.repeat) == (case, repeat)]
+
+
+@contextmanager
+def chosen_runs(
+    hpls: "Iterable[Hpl]",
+    program: HplProgram,
+    plan: Plan,
+    predict: "Callable[[Hpl], Prediction]",
+    folder: Path,
+    site: Site,
+    progress: Callable[[str, float], None],
+    *,
+    guard: "Guard | None" = None,
+    again: "Callable[[Hpl], Prediction] | None" = None,
+    sealed: Callable[[Seal, int], None] = lambda _seal, _finished: None,
+    resume: bool = False,
+) -> Iterator[ChosenRuns]:
+    """Predicts all cases, seals that in the folder, and lends a campaign of them.
+
+    plan  : its repeats are the most that any case may be run
+    guard : the sentinel of the platform, which is run around the real runs; None: none is
+    again : as of `predict_cases`
+    sealed(seal, finished runs) is called once the predictions are on disk, before the first real run.
+    Raises InputError where a case does not fit, or where the folder holds another campaign (without `resume` any).
+    What is raised among the real runs has a note where they are kept.
+    """
+    if not resume:
+        check_unused(folder)
+    cases = predict_cases(hpls, site.check, predict, progress, again)
+    before = sealed_before(cases, plan, program, folder) if resume else None
+    cases, seal = before or (cases, seal_predictions(cases, plan, program, folder))
+    journal = RunJournal(folder, seal)
+    sealed(seal, len(journal.finished))
+    watch = (lambda: None) if guard is None else (lambda: site.watch(guard))
+    try:
+        yield ChosenRuns(cases, seal, plan, journal, site, watch, progress)
+    except BaseException as problem:
+        problem.add_note(f"finished real runs are kept in {journal.path}; continue with the same command and --resume")
+        raise
+    finally:
+        journal.close()
+
+
 def verify(
     hpls: Sequence["Hpl"],
     program: HplProgram,
@@ -168,38 +264,16 @@ def verify(
 ) -> Verification:
     """Predict all, seal, run all for real, compare; each run is in the folder's journal before the next one starts.
 
-    progress(what, fraction done) is called before each step of the two long parts; sealed(seal, finished runs) between
-    them, after the predictions are on disk and before the first real run.
-    site  : where the real runs are made, this machine unless given
-    sentinel, guard: of the platform, and how it is run again around the real runs; None: it is not
-    again : as of `predict_cases`
-    resume: go on with the campaign of the folder: what it has run is not run again
-    Raises InputError where a case does not fit there, or the folder holds another campaign (without `resume`
-    any), EnvironmentProblem where a real run fails. What is raised among the real runs has a note where they are kept.
+    progress(what, fraction done) is called before each step of the two long parts.
+    site    : where the real runs are made, default: this machine
+    sentinel: of the platform; the other arguments and what is raised are those of `chosen_runs`
     """
-    if not resume:
-        check_unused(folder)
     site = Here(program) if site is None else site
-    cases = predict_cases(hpls, site.check, predict, progress, again)
-    before = sealed_before(cases, plan, program, folder) if resume else None
-    cases, seal = before or (cases, seal_predictions(cases, plan, program, folder))
-    journal = RunJournal(folder, seal)
-    sealed(seal, len(journal.finished))
-
-    def run_once(hpl: "Hpl", timeout_s: float) -> RealRun:
-        journal.reserve(hpl.ranks)
-        return site.run(hpl, timeout_s)
-
-    def watch() -> float | None:
-        return None if guard is None else site.watch(guard)
-
-    try:
-        runs = run_cases(cases, plan, run_once, progress, journal.finished, journal.add, watch)
-    except BaseException as problem:
-        problem.add_note(f"finished runs are kept in {journal.path}; continue with the same command and --resume")
-        raise
-    finally:
-        journal.close()
-    runs_frame = run_table(cases, runs, sentinel)
+    with chosen_runs(
+        hpls, program, plan, predict, folder, site, progress, guard=guard, again=again, sealed=sealed, resume=resume
+    ) as campaign:
+        campaign.make()
+    runs_frame = run_table(campaign.cases, campaign.runs, sentinel)
     drift = None if sentinel is None else machine_drift(readings_of(runs_frame), sentinel)
-    return Verification(cases, seal, runs, compare(cases, runs_frame), runs_frame, drift)
+    table = compare(campaign.cases, runs_frame)
+    return Verification(campaign.cases, campaign.seal, campaign.runs, table, runs_frame, drift)

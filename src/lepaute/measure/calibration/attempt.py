@@ -1,35 +1,33 @@
-"""One attempt at a planned run: a fresh process of a probe, what it wrote, and what else the machine did meanwhile."""
+"""One attempt at a planned run: a fresh process of a probe, what it wrote, what else the machine did; repetitions."""
 
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.command import complaint_of
-from lepaute.kit.journal import drop_broken_end
 from lepaute.kit.mpi_launcher import launcher_of_nodes
-from lepaute.measure.calibration.entries import AttemptEntry, RawFile
+from lepaute.measure.calibration.entries import AttemptEntry, RawFile, order_of
 from lepaute.measure.calibration.machines import Measured
+from lepaute.measure.experiment.helpers import HOSTS, hosts_text, start_of_ranks
 from lepaute.measure.experiment.options import Options
-from lepaute.measure.experiment.ranks import HOSTS, hosts_text, start_of_ranks
 from lepaute.measure.experiment.workspace import Workspace
-from lepaute.measure.machine_load import Load, Sample, load_between
+from lepaute.measure.layout import ALL
+from lepaute.measure.machine_load import MOST_REPETITIONS, Load, Sample, load_between, samples
 from lepaute.measure.node_agent.main import boot_id
-from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import CommandFailed
 from lepaute.measure.plan import FLOWS, P2P, RING, SEMANTICS, SERIAL, PlannedRun
-from lepaute.measure.probes import header_of_raw, probe_words
+from lepaute.measure.probes import probe_words
+from lepaute.measure.raw_files import header_of_raw, run_followed
+from lepaute.measure.sentinel import OPERAND_BYTES, SENTINEL, call_seconds, calls_of, gap_s, sentinel_design
 
 #: A probe takes a few seconds; one that takes this long hangs. Larger messages than these take their time.
 PROBE_LIMIT_S = 180.0
 USUAL_MESSAGE_BYTES = 64 << 20
 #: Probes of messages: their files say which link, and which node is at the other end.
 _OF_LINKS = (P2P, RING, FLOWS, SEMANTICS)
-#: Between looks at what a probe has written: each costs the measured machine a little, and a lost node so much.
-FOLLOW_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +43,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a run takes place: a node, or for messages between two, the node of rank 0 and its peer.
-
-    distance: of two nodes, as far as that is known
-    """
+    """Where a run takes place: a node, or for messages between two, the node of rank 0 and its peer."""
 
     nodes: tuple[Nodes, ...]
     measured: tuple[Measured, ...]
@@ -68,15 +63,12 @@ class Site:
         return run.cores[place * each : (place + 1) * each]
 
     def pus(self, run: PlannedRun) -> tuple[int, ...]:
-        """The hardware thread of each core of a run."""
         return tuple(
             pu for place, about in enumerate(self.measured) for pu in about.layout.pus(self.cores_on(run, place))
         )
 
 
 class Attempts:
-    """Makes attempts, and writes down in a workspace what comes of them."""
-
     def __init__(self, workspace: Workspace, options: Options) -> None:
         self._workspace = workspace
         self._options = options
@@ -99,18 +91,13 @@ class Attempts:
         kept = [self._kept(run, number, site, rank, suffix) for rank, suffix in enumerate(ranks)]
         argv, environment = self._command(run, site, base, design, raw)
         mine = [path for rank, path in enumerate(kept) if site.place_of(rank, len(ranks)) == 0]
-        follow = {f"{raw}{ranks[rank]}": _appending(path) for rank, path in enumerate(mine)}
         limit_s = limit_of(run)
         before, started = self._samples(site), time.time()
         try:
-            result = node.run(
-                *argv, environment=environment, timeout_s=limit_s, follow=follow, follow_period_s=FOLLOW_S
-            ).only
+            files = {f"{raw}{ranks[rank]}": path for rank, path in enumerate(mine)}
+            result = run_followed(node, argv, files, environment=environment, timeout_s=limit_s)
         except CommandFailed as problem:
             raise EnvironmentProblem(f"{problem.result.node}: probe {run.name} {_cause(problem, limit_s)}") from problem
-        finally:
-            for path in mine:
-                drop_broken_end(path)
         loads = self._loads(site, before, len(ranks))
         if peer is not None:
             for suffix, path in zip(ranks[len(mine) :], kept[len(mine) :], strict=True):
@@ -198,14 +185,10 @@ class Attempts:
 
     def _samples(self, site: Site) -> list[Sample]:
         """Of each machine of the site; what the controller uses on a machine that it shares counts as the run's own."""
-        samples = []
-        for node, about in self._machines(site):
-            counters = node.call("load").get(about.name)
-            if counters is None:
-                raise NodeLost(f"{about.name} is lost")
-            counters["own_s"] += time.process_time() if about.machine == self._here else 0.0
-            samples.append(Sample(**counters))
-        return samples
+        return [
+            samples(node, [about.name], time.process_time() if about.machine == self._here else 0.0)[about.name]
+            for node, about in self._machines(site)
+        ]
 
     def _loads(self, site: Site, before: Sequence[Sample], ranks: int) -> list[Load]:
         loads = []
@@ -226,14 +209,6 @@ class Attempts:
         return list(first.values())
 
 
-def _appending(path: Path) -> Any:
-    def append(_node: str, _index: int, data: bytes) -> None:
-        with path.open("ab") as file:
-            file.write(data)
-
-    return append
-
-
 def limit_of(run: PlannedRun) -> float:
     """Seconds after which a probe hangs: in proportion to the largest message, which most of the bytes are in."""
     sizes = run.design.column("size_bytes") if "size_bytes" in run.design.columns else []
@@ -249,7 +224,6 @@ def _cause(problem: CommandFailed, limit_s: float) -> str:
 
 
 def _check_kernels(path: Path, run: PlannedRun, about: Measured) -> None:
-    """The probe ran the kernels that were chosen: a model of others would be worthless."""
     with path.open(errors="replace") as file:
         lines = [line for _, line in zip(range(100), file, strict=False)]
     if all(line.startswith("#") for line in lines):
@@ -260,3 +234,58 @@ def _check_kernels(path: Path, run: PlannedRun, about: Measured) -> None:
             f"{about.name}: probe {run.name} ran the {core} kernels of OpenBLAS instead of "
             f"{about.kernel_set.core_name}: two copies of OpenBLAS are installed? See lepaute doctor"
         )
+
+
+def next_repetition(attempts: Sequence[Attempt], block: int, most_s: float) -> Attempt | None:
+    """The last attempt of the run of `block` that is to be repeated next; None when no repetition is due or allowed.
+
+    attempts: all of one node so far. Due are runs without an undisturbed attempt, those with the fewest attempts
+    first, in the order in which they ran.
+    most_s  : all repetitions together last no longer; one that would go beyond, if it took as long as the last
+    attempt, is passed over
+    """
+    spent_s = sum(attempt.wall_s for attempt in attempts if attempt.number > 0)
+    last = {attempt.run.name: attempt for attempt in attempts if attempt.run.block == block}
+    due = [
+        attempt
+        for attempt in last.values()
+        if attempt.disturbed and attempt.number < MOST_REPETITIONS and spent_s + attempt.wall_s <= most_s
+    ]
+    return min(due, key=lambda attempt: attempt.number, default=None)
+
+
+class Sentinels:
+    """Runs them on all cores of a node, as often as a small share of the time allows."""
+
+    def __init__(self, maker: Attempts, workspace: Workspace, seed: int) -> None:
+        self._maker = maker
+        self._seed = seed
+        #: By node: the number of the next one, when it is due, when the last one ended.
+        self._next: dict[str, int] = {}
+        self._due_s: dict[str, float] = {}
+        for entry in workspace.noted(RawFile):
+            if entry.probe == SENTINEL:
+                self._next[entry.node] = max(self._next.get(entry.node, 0), order_of(entry.name) + 1)
+
+    def watch(self, site: Site, block: int) -> None:
+        """Runs one where it is due. Raises what an attempt raises."""
+        if time.monotonic() < self._due_s.get(site.name, float("-inf")):
+            return
+        begun_s = time.monotonic()
+        about = site.measured[0]
+        order = self._next.get(site.name, 0)
+        self._next[site.name] = order + 1
+        calls = calls_of(call_seconds(about.kernel_set.gflops))
+        run = PlannedRun(
+            block=block,
+            name=f"{SENTINEL}{order}",
+            probe=SENTINEL,
+            cores=about.cores,
+            seed=(self._seed + order) % 2**31,
+            design=sentinel_design(calls),
+            load=ALL,
+            most_bytes=OPERAND_BYTES,
+        )
+        self._maker.make(run, 0, site)
+        ended_s = time.monotonic()
+        self._due_s[site.name] = ended_s + gap_s(ended_s - begun_s)

@@ -1,18 +1,297 @@
-"""`calibrate`: from a request for nodes to the archive of a calibration."""
+"""A calibration: every node's kernels and messages measured by the probes, through the controller of experiments."""
 
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from threading import Event
+from typing import Any, ClassVar
 
+from lepaute.archive.metadata import BlasFacts, MachineFacts, MpiFacts
 from lepaute.design.hpl_step import DEFAULT_NBS
-from lepaute.errors import InputError
-from lepaute.kit.files import check_output
-from lepaute.measure.calibration.job import Calibration
-from lepaute.measure.experiment.life import Progress, run_campaign, silent
+from lepaute.errors import EnvironmentProblem, InputError, LepauteError
+from lepaute.kit.json_values import ABSENT_IF_NONE, from_json, to_json
+from lepaute.measure.calibration.attempt import Attempt, Attempts, Sentinels, Site, next_repetition
+from lepaute.measure.calibration.entries import CALIBRATION, AttemptEntry, RawFile
+from lepaute.measure.calibration.machines import Measured, check_alike, equip, look_at
+from lepaute.measure.calibration.send_completion import search
+from lepaute.measure.experiment.campaign import Campaign, Progress, campaign_options, check_begun_with, silent
+from lepaute.measure.experiment.entries import Content
 from lepaute.measure.experiment.options import Options
-from lepaute.measure.probes import build_probes
-from lepaute.measure.schedulers import Request
-from lepaute.measure.switches import Switches
+from lepaute.measure.link_plan import Link, pair_cores, plan_links
+from lepaute.measure.nodes.channel import NodeLost
+from lepaute.measure.nodes.group import Nodes, each_machine, side_by_side
+from lepaute.measure.nodes.results import check_same_place
+from lepaute.measure.plan import FULL, QUICK, SEMANTICS, PlannedRun, calibration_s, plan, room
+from lepaute.measure.probes import Probes, build_probes
+from lepaute.measure.schedulers import Request, scheduler
+from lepaute.measure.schedulers.types import Switches
+from lepaute.measure.sentinel import SENTINEL
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationFacts:
+    """What was asked for; and, once the nodes are known, what they are and how large the largest measurements are.
+
+    nbs, threads: block sizes of HPL's steps, and BLAS threads of a process; archives of older versions have `nb`, one
+    cores .. mpi: of the first node, as all are alike; memory_bytes: of the smallest
+    blocks, most_n, most_message_bytes: of the plan
+    switches: the nodes of each switch, empty where that is not known
+    """
+
+    quick: bool = False
+    network_bytes: int | None = None
+    nbs: tuple[int, ...] = DEFAULT_NBS
+    threads: tuple[int, ...] = (1,)
+    machines: Mapping[str, MachineFacts] | None = field(default=None, metadata=ABSENT_IF_NONE)
+    cores: tuple[int, ...] | None = field(default=None, metadata=ABSENT_IF_NONE)
+    node_cores: int | None = field(default=None, metadata=ABSENT_IF_NONE)
+    cpu_model: str | None = field(default=None, metadata=ABSENT_IF_NONE)
+    memory_bytes: int | None = field(default=None, metadata=ABSENT_IF_NONE)
+    blas: BlasFacts | None = field(default=None, metadata=ABSENT_IF_NONE)
+    mpi: MpiFacts | None = field(default=None, metadata=ABSENT_IF_NONE)
+    blocks: int | None = field(default=None, metadata=ABSENT_IF_NONE)
+    most_n: int | None = field(default=None, metadata=ABSENT_IF_NONE)
+    most_message_bytes: int | None = field(default=None, metadata=ABSENT_IF_NONE)
+    switches: tuple[tuple[str, ...], ...] = ()
+
+
+#: Share of the progress bar for what comes before the first probe.
+_PREPARED = 0.05
+
+
+class Calibration(Campaign):
+    """Measures each node by itself, machines side by side, and then in every block messages between pairs of them."""
+
+    archive_content: ClassVar[Content] = CALIBRATION
+
+    def __init__(
+        self, options: Options, probes: Probes, asked: CalibrationFacts, switches: Switches | None, tell: Progress
+    ) -> None:
+        """asked: what the user asked for, as long as nothing else is known"""
+        super().__init__(options, tell)
+        self._probes, self._asked, self._switches = probes, asked, switches
+        #: By node, or by the name of the run for messages between two.
+        self._attempts: dict[str, list[Attempt]] = {}
+        self._failed_links: set[str] = set()
+        self._behind = 0
+
+    def _more_metadata(self) -> dict[str, Any]:
+        return dict(to_json(self._asked))
+
+    def prepare_machine(self) -> None:
+        """Also finds out what the nodes are and puts the probes there: what fails here leaves nothing behind."""
+        self.tell("choosing the BLAS kernels", 0.02)
+        super().prepare_machine()
+        equip(self.nodes, self._probes, built_there=self.options.on_this_machine)
+        self._measured = look_at(self.nodes, self.python_on_nodes)
+        if not self._measured:
+            raise NodeLost(self.nodes.none_left())
+        check_alike(self._measured)
+        self._note_machines()
+
+    def _note_machines(self) -> None:
+        first, state, asked = self._measured[0], self.workspace.state, self._asked
+        begun = from_json(CalibrationFacts, dict(state.more), "state.json")
+        names = tuple(about.name for about in self._measured)
+        check_begun_with(
+            "calibration",
+            {**_options_of(begun), "nodes": names if begun.machines is None else tuple(begun.machines)},
+            {**_options_of(asked), "nodes": names},
+        )
+        if (most := min(len(about.cores) for about in self._measured)) < max(asked.threads):
+            given = max(asked.threads)
+            raise InputError(f"--threads {given} is more than the {most} cores of a node; give 1 to {most}")
+        for about in self._measured:
+            for warning in about.kernel_set.warnings:
+                self.warn(warning if len(self._measured) == 1 else f"{about.name}: {warning}")
+        known = self._switches or scheduler(self.options.scheduler).switches()
+        self._switches = known.among(names) if begun.machines is None else Switches(begun.switches)
+        self._scale = scale = QUICK if asked.quick else FULL
+        memory_bytes = min(about.memory_bytes for about in self._measured)
+        requested_bytes = scale.p2p_most_bytes if asked.network_bytes is None else asked.network_bytes
+        self._limits = limits = room(scale, memory_bytes, len(first.cores), requested_bytes)
+        if limits.most_n < scale.most_n:
+            self.warn(f"measured matrices up to N = {limits.most_n} only: this machine has too little memory for more")
+        if limits.most_message_bytes < requested_bytes:
+            self.warn(
+                f"measured messages up to {limits.most_message_bytes} bytes only: "
+                "this machine has too little memory for more"
+            )
+        if max(asked.nbs) > limits.most_n:
+            raise InputError(f"--nb {max(asked.nbs)} is too large for matrices up to N = {limits.most_n}; give less")
+        facts = replace(
+            asked,
+            machines={about.name: about.facts for about in self._measured},
+            cores=first.cores,
+            node_cores=len(first.cores),
+            cpu_model=first.cpu_model,
+            memory_bytes=memory_bytes,
+            blas=first.facts.blas,
+            mpi=MpiFacts(first.mpi),
+            blocks=scale.blocks,
+            most_n=limits.most_n,
+            most_message_bytes=limits.most_message_bytes,
+            switches=self._switches.nodes,
+        )
+        state.more |= to_json(facts)
+        self.workspace.save()
+
+    def run(self) -> None:
+        """All blocks, and in each what was disturbed again at its end."""
+        plans = {
+            about.name: plan(
+                self._scale,
+                self.seed,
+                about.layout,
+                self._limits,
+                position,
+                nbs=self._asked.nbs,
+                threads=self._asked.threads,
+            )
+            for position, about in enumerate(self._measured)
+        }
+        links = plan_links(self._scale, self.seed, self._measured, self._limits, self._switches or Switches())
+        rate = min(about.kernel_set.gflops for about in self._measured)
+        seconds = max(calibration_s(runs, rate) for runs in plans.values())
+        self.tell(f"measuring {len(self._measured[0].cores)} cores, about {seconds:.0f} s", _PREPARED)
+        self._take_up_attempts([*(run for runs in plans.values() for run in runs), *(link.run for link in links)])
+        self._total = sum(map(len, plans.values())) + len(links)
+        self._maker = Attempts(self.workspace, self.options)
+        self._sentinels = Sentinels(self._maker, self.workspace, self.seed)
+        by_name = {about.name: about for about in self._measured}
+        for block in range(self._scale.blocks):
+
+            def measure(node: Nodes, stopping: Event, block: int = block) -> None:
+                name = node.names[0]
+                runs = [run for run in plans[name] if run.block == block]
+                self._block(Site((node,), (by_name[name],)), runs, stopping)
+
+            each_machine(self.nodes, measure)
+            self._links_of([link for link in links if link.run.block == block], by_name)
+            if block == 0:
+                self._find_semantics(by_name)
+            if not len(self.nodes):
+                raise EnvironmentProblem(f"{self.nodes.none_left()}; what was measured so far is kept")
+
+    def _take_up_attempts(self, runs: list[PlannedRun]) -> None:
+        known = {(run.block, run.name): run for run in runs}
+        for entry in self.workspace.noted(AttemptEntry):
+            if entry.probe in (SEMANTICS, SENTINEL):  # each round follows from those before; these are run anew
+                continue
+            run = known[entry.block, entry.name]
+            attempt = Attempt(entry.node, run, entry.attempt, entry.wall_s, entry.disturbed)
+            owner = entry.node if entry.peer is None else entry.name
+            self._attempts.setdefault(owner, []).append(attempt)
+
+    def _block(self, site: Site, runs: list[PlannedRun], stopping: Event) -> None:
+        """The runs of one block on one node that have not been made yet."""
+        mine = self._attempts.setdefault(site.name, [])
+        done = {(attempt.run.block, attempt.run.name) for attempt in mine}
+        for run in runs:
+            if stopping.is_set():
+                return
+            self._say_what(run, site, "")
+            if (run.block, run.name) not in done:
+                self._sentinels.watch(site, run.block)
+                mine.append(self._maker.make(run, self._begun(run, site), site))
+            self._behind += 1
+        most_s = self._scale.most_repetition_s
+        while not stopping.is_set() and (again := next_repetition(mine, runs[-1].block, most_s)) is not None:
+            self._say_what(again.run, site, " again, it was disturbed")
+            self._sentinels.watch(site, again.run.block)
+            mine.append(self._maker.make(again.run, again.number + 1, site))
+        if not stopping.is_set() and len(mine) > len(done):
+            self._sentinels.watch(site, runs[-1].block)
+
+    def _begun(self, run: PlannedRun, site: Site) -> int:
+        """How many attempts at the run an interrupted session has begun: their files keep their names."""
+        key = (site.name, run.block, run.name)
+        return len({e.attempt for e in self.workspace.noted(RawFile) if (e.node, e.block, e.name) == key})
+
+    def _links_of(self, links: list[Link], by_name: dict[str, Measured]) -> None:
+        """Turn by turn; in a turn pairs side by side, each with one run after the other."""
+        for turn in sorted({link.turn for link in links}):
+            pairs: dict[tuple[str, str], list[Link]] = {}
+            for link in links:
+                if link.turn == turn:
+                    pairs.setdefault((link.first, link.second), []).append(link)
+
+            def measure(mine: list[Link], stopping: Event) -> None:
+                for link in mine:
+                    if not stopping.is_set():
+                        self._link(link, by_name)
+
+            side_by_side([partial(measure, mine) for mine in pairs.values()], self.nodes)
+
+    def _link(self, link: Link, by_name: dict[str, Measured]) -> None:
+        """Messages between two nodes, while nothing runs on them; where these fail, the nodes are still measured."""
+        self._behind += 1
+        key = _between(link.first, link.second)
+        done = any(each.run == link.run for each in self._attempts.get(link.run.name, []))
+        if done or key in self._failed_links or not {link.first, link.second} <= set(self.nodes.names):
+            return
+        pair = (self.nodes[link.first], self.nodes[link.second])
+        try:
+            check_same_place(*(node.channels[0] for node in pair))
+            self._make_link(link, Site(pair, (by_name[link.first], by_name[link.second]), link.distance))
+        except NodeLost:
+            return
+        except LepauteError as problem:
+            self._failed_links.add(key)
+            self.warn(f"{key} were not measured: {problem}")
+
+    def _make_link(self, link: Link, site: Site) -> None:
+        """Tries twice: mpirun's daemons sometimes lose each other at the start."""
+        self._say_what(link.run, site, "")
+        try:
+            self._maker.make(link.run, self._begun(link.run, site), site)
+        except NodeLost:
+            raise
+        except LepauteError as problem:
+            self.warn(f"{link.run.name} failed and was repeated: {problem}")
+            self._maker.make(link.run, self._begun(link.run, site), site)
+
+    def _find_semantics(self, by_name: dict[str, Measured]) -> None:
+        """Send-completion semantics on the first node left, and between the first two: a property of the library."""
+        for count in (1, 2):
+            names = self.nodes.names[:count]
+            if len(names) < count or (count == 2 and _between(*names) in self._failed_links):
+                return
+            self.tell(f"send-completion semantics on {' and '.join(names)}", self._share())
+            measured = tuple(by_name[name] for name in names)
+            site = Site(tuple(self.nodes[name] for name in names), measured)
+            cores = (0, 1) if count == 1 else pair_cores(*measured)
+            warn, silence = self.warn, not self._asked.quick
+            try:
+                if count == 2:
+                    check_same_place(*(node.channels[0] for node in site.nodes))
+                search(self._maker, self.workspace, site, cores, self.seed, warn, silence=silence)
+            except NodeLost:
+                continue
+            except LepauteError as problem:
+                warn(f"the send-completion semantics between {' and '.join(names)} remain unknown: {problem}")
+
+    def _share(self) -> float:
+        return _PREPARED + (0.98 - _PREPARED) * min(1.0, self._behind / self._total)
+
+    def _say_what(self, run: PlannedRun, site: Site, more: str) -> None:
+        where = "" if len(self._measured) == 1 else f" on {site.name}"
+        self.tell(f"block {run.block + 1} of {self._scale.blocks}: {run.name}{where}{more}", self._share())
+
+
+def _between(first: str, second: str) -> str:
+    return f"messages between {first} and {second}"
+
+
+def _options_of(facts: CalibrationFacts) -> dict[str, object]:
+    return {
+        "--quick": facts.quick,
+        "--network-bytes": facts.network_bytes,
+        "--nb": facts.nbs,
+        "--threads": facts.threads,
+    }
+
 
 #: A network is not known without messages beyond its eager limit; the probes count bytes in an int.
 LEAST_MESSAGE_BYTES, MOST_MESSAGE_BYTES = 1 << 20, 1 << 30
@@ -52,9 +331,7 @@ def calibrate(
     its metadata marked `partial`, the exception has a note that says so, and an older archive of the same name stays as
     it was.
     """
-    out_archive = Path(out_archive)
-    tell = progress or silent
-    check_output(out_archive)
+    options, tell = campaign_options(out_archive, seed, scheduler, request, python), progress or silent
     if network_bytes is not None and not LEAST_MESSAGE_BYTES <= network_bytes <= MOST_MESSAGE_BYTES:
         raise InputError(
             f"the largest message is {network_bytes} bytes; give {LEAST_MESSAGE_BYTES} to {MOST_MESSAGE_BYTES}"
@@ -63,24 +340,7 @@ def calibrate(
         if not values or min(values) < 1 or max(values) > most or len(set(values)) < len(values):
             given = ",".join(map(str, values))
             raise InputError(f"{option} is {given[:40] or 'empty'}; give different numbers from 1 to {most}")
-    options = Options(
-        archive=out_archive,
-        scheduler=scheduler,
-        request=request if request is not None else Request(),
-        seed=seed,
-        python=python,
-        system_root=os.environ.get("LEPAUTE_SYSTEM_ROOT", "/"),
-    )
     tell("building the probes", 0.0)
     probes = build_probes(progress=lambda message: tell(message, 0.0))
-    job = Calibration(
-        options,
-        probes,
-        quick=quick,
-        tell=tell,
-        network_bytes=network_bytes,
-        nbs=nbs,
-        threads=threads,
-        switches=switches,
-    )
-    return run_campaign(job, tell, resume=resume)
+    asked = CalibrationFacts(quick, network_bytes, tuple(nbs), tuple(threads))
+    return Calibration(options, probes, asked, switches, tell).to_the_end(resume=resume)

@@ -1,4 +1,4 @@
-"""What the measured nodes are: facts, cores, the BLAS kernels that they shall run; and whether they are alike."""
+"""What the measured nodes are: cores, BLAS kernels that they shall run, whether they are alike; the probes there."""
 
 import os
 from collections import Counter
@@ -8,7 +8,7 @@ from threading import Event
 
 from lepaute.archive.metadata import BlasFacts, MachineFacts
 from lepaute.errors import EnvironmentProblem
-from lepaute.measure.calibration.together import each_machine
+from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES
 from lepaute.measure.kernel_set import (
     CORETYPE,
     KERNELS_LIMIT_S,
@@ -19,7 +19,9 @@ from lepaute.measure.kernel_set import (
     timing_of,
 )
 from lepaute.measure.layout import MADE_UP, Layout, layout_of
-from lepaute.measure.nodes.group import Nodes
+from lepaute.measure.nodes.group import Nodes, each_machine
+from lepaute.measure.nodes.results import Result, check_architecture, why_not
+from lepaute.measure.probes import Probes
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,3 +167,33 @@ def check_alike(measured: Sequence[Measured]) -> None:
 
 def _sizes(about: Measured) -> str:
     return " + ".join(str(len(socket)) for socket in about.layout.sockets)
+
+
+_START_S = 60.0
+
+
+def equip(nodes: Nodes, probes: Probes, *, built_there: bool) -> None:
+    """Puts the probes into the folder of the experiment on each node, and sees that they start.
+
+    built_there: the node is this machine, where what builds the probes has seen to all that they need
+
+    Raises EnvironmentProblem, one line, where a node is of another architecture or lacks a library or mpirun.
+    """
+    for channel in nodes.channels:
+        check_architecture(channel)
+    for program in probes.on_nodes:
+        nodes.put(program, program.name)
+    if built_there:
+        return
+    trials = nodes.run(f"./{probes.dgemm.name}", "--help", timeout_s=_START_S, check=False)
+    _check(list(trials.values()))
+    start = MPIRUN_OF_NODES.start(1, use_scheduler=False)
+    words = (*start.argv, f"./{probes.p2p.name}", "--help")
+    trials = nodes.run(*words, environment=start.environment, timeout_s=_START_S, check=False)
+    _check(list(trials.values()))
+
+
+def _check(trials: list[Result]) -> None:
+    for trial in trials:
+        if not trial.ok:
+            raise EnvironmentProblem(f"{trial.node}: {why_not(trial)}")

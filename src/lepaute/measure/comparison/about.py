@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from lepaute.archive.mpi_campaign import CampaignFacts, CaseFacts, LibraryFacts, settings_text
+from lepaute.kit.json_values import to_json
 from lepaute.kit.text import seconds
-from lepaute.measure.comparison.asked import Asked
-from lepaute.measure.comparison.cases import REDUCTIONS
+from lepaute.measure.comparison.cases import REDUCTIONS, ComparisonRequest
 from lepaute.measure.comparison.entries import (
     COMPLETE,
     AlgorithmSeen,
@@ -16,19 +16,18 @@ from lepaute.measure.comparison.entries import (
     Lacking,
     MpirunEnded,
     MpirunsChosen,
+    measurable,
 )
 from lepaute.measure.comparison.mpirun import Setting
-from lepaute.measure.comparison.order import batches_of
-from lepaute.measure.comparison.planning import measurable
+from lepaute.measure.comparison.numbers import batches_of
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.node_agent.facts import cpuinfo_field
 
 
 def facts_of(
     workspace: Workspace,
-    asked: Asked,
-    libraries: Sequence[LibraryFacts],
     setting: Setting,
+    libraries: Sequence[LibraryFacts],
     environment: Path,
     cores: int,
     seed: int,
@@ -38,6 +37,7 @@ def facts_of(
     libraries: as far as they are known by themselves
     environment: the folder with what the node is and runs; cores: that the ranks may use
     """
+    request = setting.request
     chosen, stage = workspace.noted(MpirunsChosen), workspace.noted(FirstStage)
     complete = [each for each in workspace.noted(MpirunEnded) if each.block >= 0 and each.outcome == COMPLETE]
     made = {(each.library, each.block, each.place) for each in complete}
@@ -45,26 +45,25 @@ def facts_of(
     libraries = tuple(_completed(workspace, library) for library in libraries)
     labels = [library.label for library in libraries]
     return CampaignFacts(
-        ranks=asked.ranks,
-        oversubscribed=asked.ranks > cores,
+        ranks=request.ranks,
+        oversubscribed=request.ranks > cores,
         libraries=libraries,
-        cases=_case_facts(workspace, asked, labels, chosen[0].needed if chosen else {}),
-        precision=asked.precision,
-        budget_s=asked.budget_s,
+        cases=_case_facts(workspace, request, labels, chosen[0].needed if chosen else {}),
+        precision=request.precision,
+        budget_s=request.budget_s,
         blocks=len({block for _, block, _ in made}),
         mpiruns=mpiruns,
         planned_s=stage[0].planned_s if stage else 0.0,
         spent_s=sum(each.wall_s for each in workspace.noted(MpirunEnded)),
         capped=bool(chosen and chosen[0].capped),
-        factors=factors_of(asked, setting, libraries, environment, cores, mpiruns, seed),
+        factors=factors_of(setting, libraries, environment, cores, mpiruns, seed),
         derivation=(*(stage[0].derivation if stage else ()), *(chosen[0].derivation if chosen else ())),
-        primary=tuple((each.operation, each.form, each.size_bytes) for each in asked.primary_cases),
-        more={"asked": asked.to_json()},
+        primary=tuple((each.operation, each.form, each.size_bytes) for each in request.primary_cases),
+        more={"asked": to_json(request)},
     )
 
 
 def _completed(workspace: Workspace, library: LibraryFacts) -> LibraryFacts:
-    """With what it lacks, and with its algorithms."""
     lacking = {
         f"{each.operation} ({each.form})": each.why
         for each in workspace.noted(Lacking)
@@ -77,11 +76,11 @@ def _completed(workspace: Workspace, library: LibraryFacts) -> LibraryFacts:
 
 
 def _case_facts(
-    workspace: Workspace, asked: Asked, labels: Sequence[str], needed: Mapping[str, float | None]
+    workspace: Workspace, request: ComparisonRequest, labels: Sequence[str], needed: Mapping[str, float | None]
 ) -> tuple[CaseFacts, ...]:
     numbers = {entry.case: entry for entry in workspace.noted(CaseNumbers)}
     facts = []
-    for case in measurable(workspace, asked, labels):
+    for case in measurable(workspace, request, labels):
         if (entry := numbers.get(case)) is None:
             continue
         counts = [count for label in labels if (count := needed.get(f"{label}: {case}")) is not None]
@@ -94,7 +93,7 @@ def _case_facts(
                 batches=batches_of(entry.calls),
                 window_s=1e-9 * entry.window_ns,
                 mpiruns=max(counts, default=None),
-                reduction=str(asked.reduction) if case.operation in REDUCTIONS else "",
+                reduction=str(request.reduction) if case.operation in REDUCTIONS else "",
             )
         )
     return tuple(facts)
@@ -106,18 +105,10 @@ _CLOCK_RATE = ("governor.txt", "frequency_driver.txt", "boost.txt", "no_turbo.tx
 
 
 def factors_of(
-    asked: Asked,
-    setting: Setting,
-    libraries: Sequence[LibraryFacts],
-    environment: Path,
-    cores: int,
-    mpiruns: int,
-    seed: int,
+    setting: Setting, libraries: Sequence[LibraryFacts], environment: Path, cores: int, mpiruns: int, seed: int
 ) -> dict[str, str]:
-    """Name and level of each factor.
-
-    environment: the folder with what the node is and runs; cores: that the ranks may use; mpiruns: of each library
-    """
+    """Name and level of each factor; mpiruns: of each library, the other arguments as of `facts_of`."""
+    request = setting.request
 
     def read(name: str) -> str:
         path = environment / name
@@ -128,7 +119,7 @@ def factors_of(
     megahertz = cpuinfo_field("cpu MHz", cpu)
     waits = {"window": "window-based", "round-time": "round-time (a moment of rank 0's clock, sent before each call)"}
     synchronisation = waits.get(setting.synchronisation, setting.synchronisation)
-    oversubscribed = f"; {setting.ranks} ranks share {cores} cores" if setting.ranks > cores else ""
+    oversubscribed = f"; {request.ranks} ranks share {cores} cores" if request.ranks > cores else ""
     bound = ",".join(map(str, setting.pus)) if setting.pus is not None else ""
     return {
         **{f"MPI implementation: {each.label}": each.text for each in libraries},
@@ -136,22 +127,22 @@ def factors_of(
         **{f"compiler and flags: {each.label}": f"{each.compiler}: {each.flags}" for each in libraries},
         **{f"variables: {each.label}": settings_text(each.settings) or "none" for each in libraries},
         "network": "shared memory of one machine",
-        "processes": f"{setting.ranks} ranks on one node{oversubscribed}",
-        "message sizes": f"{len(asked.sizes_bytes)} from {asked.sizes_bytes[0]} to {asked.sizes_bytes[-1]} bytes",
-        "reductions": str(asked.reduction),
-        "root": f"rank {asked.root}",
+        "processes": f"{request.ranks} ranks on one node{oversubscribed}",
+        "message sizes": f"{len(request.sizes_bytes)} from {request.sizes_bytes[0]} to {request.sizes_bytes[-1]} bytes",
+        "reductions": str(request.reduction),
+        "root": f"rank {request.root}",
         **(
-            {"overlap": f"{seconds(asked.compute_s)} of work before operations are waited for"}
-            if asked.compute_s
+            {"overlap": f"{seconds(request.compute_s)} of work before operations are waited for"}
+            if request.compute_s
             else {}
         ),
         "synchronization method": synchronisation,
-        "clock synchronization": setting.clock_method,
-        "clock source": f"{setting.clock} (kernel: {read('clocksource.txt') or UNKNOWN})",
+        "clock synchronization": request.clock_method,
+        "clock source": f"{request.clock} (kernel: {read('clocksource.txt') or UNKNOWN})",
         "window size": "of each case, in the facts and in each row; adapted after the calls to warm up",
         "mpirun": f"{mpiruns} distinct calls for each library, shuffled in blocks of several of each; seed {seed}",
         "calls": "of each case, in the facts; in batches of all cases in shuffled order",
-        "warm-up": f"{setting.warm_up} calls before each batch, kept with negative numbers",
+        "warm-up": f"{request.warm_up} calls before each batch, kept with negative numbers",
         "DVFS level": "; ".join(rates) or "unknown: this machine has no cpufreq",
         "clock rate": f"{megahertz} MHz when the campaign began" if megahertz else UNKNOWN,
         "cache": (

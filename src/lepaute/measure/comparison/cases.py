@@ -1,14 +1,52 @@
-"""What is measured: operations by name, in a form, with message sizes."""
+"""What a campaign measures: operations by name, in a form, with message sizes and reductions; and its request."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 import numpy as np
 
 from lepaute.design.sizes import stratified_log_uniform
 from lepaute.errors import InputError
 from lepaute.kit.quantities import size_of
-from lepaute.measure.comparison.reductions import Reduction
+
+DATATYPE, OPERATOR = "MPI_DOUBLE", "MPI_SUM"
+#: Bytes of an element of each datatype.
+DATATYPES = {"MPI_BYTE": 1, "MPI_INT8_T": 1, "MPI_INT": 4, "MPI_LONG": 8, "MPI_FLOAT": 4, "MPI_DOUBLE": 8}
+_ARITHMETIC = ("MPI_SUM", "MPI_PROD", "MPI_MAX", "MPI_MIN")
+_BITWISE = ("MPI_BAND", "MPI_BOR", "MPI_BXOR")
+OPERATORS = (*_ARITHMETIC, *_BITWISE, "MPI_LAND", "MPI_LOR")
+#: Section 6.9.2 of the standard: that not every operator is for every datatype.
+_OPERATORS_OF = {"MPI_BYTE": _BITWISE, "MPI_FLOAT": _ARITHMETIC, "MPI_DOUBLE": _ARITHMETIC}
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """Of every reduction of a campaign, whatever its size: sizes are whole counts of the datatype."""
+
+    datatype: str = DATATYPE
+    op: str = OPERATOR
+
+    def __post_init__(self) -> None:
+        for option, name, known in (("--datatype", self.datatype, DATATYPES), ("--op", self.op, OPERATORS)):
+            if name not in known:
+                raise InputError(f"{option} is {name[:40]!r}; choose one of {', '.join(known)}")
+        defined = _OPERATORS_OF.get(self.datatype, OPERATORS)
+        if self.op not in defined:
+            raise InputError(f"MPI does not define {self.op} for {self.datatype}; choose --op {', '.join(defined)}")
+
+    @property
+    def element_bytes(self) -> int:
+        return DATATYPES[self.datatype]
+
+    def __str__(self) -> str:
+        return f"{self.op} of {self.datatype}"
+
+
+def reduction_of(datatype: str, op: str) -> Reduction:
+    """By names in any case, with or without MPI_ before; raises InputError for others."""
+    return Reduction(*(f"MPI_{name.strip().upper().removeprefix('MPI_')}" for name in (datatype, op)))
+
 
 BLOCKING, NONBLOCKING, PERSISTENT, IN_PLACE = "blocking", "nonblocking", "persistent", "in-place"
 #: Nonblocking, with work before it is waited for.
@@ -116,7 +154,6 @@ def with_overlapped(operations: Sequence[tuple[str, str]]) -> tuple[tuple[str, s
 
 
 def reduction_in(operations: Sequence[tuple[str, str]], reduction: Reduction) -> Reduction | None:
-    """The reduction where one of the operations reduces."""
     return reduction if any(operation in REDUCTIONS for operation, _ in operations) else None
 
 
@@ -146,7 +183,6 @@ def sizes_of(text: str, seed: int, reduction: Reduction | None = None) -> tuple[
 
 
 def _counted(size: int, reduction: Reduction | None) -> int:
-    """The size; raises InputError where it is no whole count of what is reduced."""
     if reduction is None or size % reduction.element_bytes == 0:
         return size
     below = size // reduction.element_bytes * reduction.element_bytes
@@ -193,3 +229,98 @@ def cases_of(
         for size in ((0,) if operation in UNSIZED else sizes_bytes)
         if operation not in REDUCTIONS or size % reduction.element_bytes == 0
     )
+
+
+SYNCHRONISATIONS = ("MPI_Barrier", "dissemination", "double", "window", "round-time")
+CLOCKS = ("MPI_Wtime", "clock_gettime", "rdtscp")
+CLOCK_METHODS = ("SKaMPI", "Netgauge", "JK", "HCA", "HCA2", "HCA3")
+MOST_COMPUTE_S = 1.0
+MOST_RANKS, MOST_CALLS, MOST_WARM_UP, MOST_MPIRUNS = 512, 100_000, 1000, 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonRequest:
+    """The request; a resumed campaign has to be asked for the same.
+
+    libraries : (label, spec) of each
+    operations: (operation, form) of each; sizes_bytes: increasing
+    precision : wanted half-width of a 95 % interval, a share; budget_s: of all starts of mpirun together
+    synchronisation: None: round-time, or dissemination where ranks share cores, since waiting for a moment of the clock
+                takes their cores away
+    cold      : the private last-level cache is overwritten before each call
+    calls, mpiruns: fixed numbers in the place of derived ones
+    primary   : rows (operation, form, size) that the campaign is planned for: p-values are corrected among these alone
+    limit_s   : after which an mpirun is ended; None: in proportion to what the trial took
+    datatype, op: of reductions, as MPI calls them; root: the rank, of operations that have one
+    compute_s : work of overlapped operations before they are waited for
+    """
+
+    libraries: tuple[tuple[str, ...], ...]
+    operations: tuple[tuple[str, ...], ...]
+    sizes_bytes: tuple[int, ...]
+    ranks: int
+    precision: float = 0.02
+    budget_s: float = 300.0
+    synchronisation: str | None = None
+    clock: str = "clock_gettime"
+    clock_method: str = "HCA"
+    cold: bool = False
+    warm_up: int = 5
+    calls: int | None = None
+    mpiruns: int | None = None
+    limit_s: float | None = None
+    primary: tuple[tuple[str, str, int], ...] = ()
+    datatype: str = DATATYPE
+    op: str = OPERATOR
+    root: int = 0
+    compute_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        whole: tuple[tuple[str, int | None, int, int], ...] = (
+            ("--np", self.ranks, 2, MOST_RANKS),
+            ("--calls", self.calls, 1, MOST_CALLS),
+            ("--mpiruns", self.mpiruns, 1, MOST_MPIRUNS),
+            ("--warm-up", self.warm_up, 0, MOST_WARM_UP),
+            ("--root", self.root, 0, self.ranks - 1),
+        )
+        for option, value, low, high in whole:
+            if value is not None and not low <= value <= high:
+                raise InputError(f"{option} is {value}; give {low} to {high}")
+        if not (isfinite(self.precision) and 0.0001 <= self.precision <= 1.0):
+            raise InputError(f"--precision is {100 * self.precision:g} %; give 0.01 % to 100 %")
+        for option, seconds in (("--budget", self.budget_s), ("--limit", self.limit_s)):
+            if seconds is not None and not (isfinite(seconds) and seconds > 0):
+                raise InputError(f"{option} is {seconds:g} s; give a time above 0")
+        if not (isfinite(self.compute_s) and 0 <= self.compute_s <= MOST_COMPUTE_S):
+            raise InputError(f"--compute is {self.compute_s:g} s; give at most {MOST_COMPUTE_S:g} s")
+        for option, chosen, choices in (
+            ("--synchronisation", self.synchronisation, SYNCHRONISATIONS),
+            ("--clock", self.clock, CLOCKS),
+            ("--clock-method", self.clock_method, CLOCK_METHODS),
+        ):
+            if chosen is not None and chosen not in choices:
+                raise InputError(f"{option} is {chosen[:40]!r}; choose one of {', '.join(choices)}")
+        if not self.operations or not self.sizes_bytes:
+            raise InputError("a campaign needs operations (--ops) and sizes (--sizes)")
+        self.primary_cases  # noqa: B018 - checks that they fit
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        operations = [(operation, form) for operation, form in self.operations]
+        return cases_of(operations, self.sizes_bytes, self.ranks, self.reduction)
+
+    @property
+    def reduction(self) -> Reduction:
+        """Raises InputError for one that MPI does not define."""
+        return Reduction(self.datatype, self.op)
+
+    @property
+    def primary_cases(self) -> tuple[Case, ...]:
+        """Those of `primary`. Raises InputError for one that is not measured."""
+        chosen = tuple(Case(*row) for row in self.primary)
+        for case in chosen:
+            if case not in self.cases:
+                raise InputError(
+                    f"--primary {case}: is not measured; choose among {', '.join(map(str, self.cases[:6]))}, ..."
+                )
+        return chosen

@@ -1,10 +1,19 @@
-"""The entries of a campaign's journals."""
+"""What a campaign writes down: the entries of its journals, and the tables made of its raw files."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from lepaute.measure.comparison.cases import Case
-from lepaute.measure.experiment.entries import Entry
+from lepaute.archive.mpi_campaign import KIND, call_table
+from lepaute.measure.comparison.cases import NOTHING, Case, ComparisonRequest
+from lepaute.measure.experiment.entries import Content, Entry
+from lepaute.measure.experiment.workspace import Workspace
+from lepaute.measure.machine_load import disturbance_warnings
+from lepaute.measure.raw_files import read_raw
+
+if TYPE_CHECKING:
+    import pandas
 
 COMPLETE, FAILED, INTERRUPTED = "complete", "failed", "interrupted"
 
@@ -121,3 +130,131 @@ class AlgorithmSeen(Entry):
     @property
     def case(self) -> Case:
         return Case(self.operation, self.form, self.size_bytes)
+
+
+RAW = "raw"
+_CALLS = (
+    *("mpirun", "batch", "operation", "form", "size_bytes", "synchronisation", "call", "rank"),
+    *("start_ns", "returned_ns", "end_ns", "marks", "window_ns"),
+)
+_CLOCKS = (
+    *("mpirun", "rank", "before_batch", "method", "x0_ns", "y0_ns", "drift"),
+    *("variance_ns2", "drift_variance", "covariance_ns", "bound_ns"),
+)
+#: Columns that the probe names otherwise.
+_RENAMED = {"design_row": "batch", "before_row": "before_batch"}
+#: `before_row` of the model that is made when the last batch is over.
+_END = "end"
+
+
+def calls_and_clocks(workspace: Workspace, begun: Iterable[MpirunBegun]) -> "tuple[pandas.DataFrame, pandas.DataFrame]":
+    """The rows of calls and of clock models of these starts of mpirun; a last line that was cut short is left out."""
+    import pandas
+
+    calls: list[pandas.DataFrame] = []
+    clocks: list[pandas.DataFrame] = []
+    for each in begun:
+        for rank in range(each.ranks):
+            calls.append(_rows(workspace.folder / RAW / f"{each.stem}.r{rank}.csv", each.mpirun))
+            clocks.append(_rows(workspace.folder / RAW / f"{each.stem}.clocks.r{rank}.csv", each.mpirun))
+    return _joined(calls, _CALLS), _joined(clocks, _CLOCKS)
+
+
+def _rows(path: Path, mpirun: int) -> "pandas.DataFrame":
+    frame, _ = read_raw(path)
+    if frame.empty:
+        return frame
+    frame = frame.rename(columns=_RENAMED)
+    if "before_batch" in frame:  # after all batches: for none of them
+        last = frame["before_batch"].astype(str) == _END
+        frame = frame.assign(before_batch=frame["before_batch"].mask(last, 1 << 30).astype("int64"))
+    return frame.assign(mpirun=mpirun)
+
+
+def _joined(parts: "list[pandas.DataFrame]", columns: tuple[str, ...]) -> "pandas.DataFrame":
+    import pandas
+
+    filled = [part for part in parts if not part.empty]
+    return pandas.concat(filled, ignore_index=True)[list(columns)] if filled else pandas.DataFrame(columns=columns)
+
+
+def mpirun_table(workspace: Workspace) -> "pandas.DataFrame":
+    """A row a start of mpirun, as `archive.mpi_campaign.mpiruns` describes it."""
+    import pandas
+
+    ended = {entry.mpirun: entry for entry in workspace.noted(MpirunEnded)}
+    rows = []
+    for begun in workspace.noted(MpirunBegun):
+        end = ended.get(begun.mpirun)
+        rows.append(
+            {
+                "mpirun": begun.mpirun,
+                "library": begun.library,
+                "block": begun.block,
+                "place": begun.place,
+                "trial": begun.trial,
+                "attempt": begun.attempt,
+                "outcome": end.outcome if end else INTERRUPTED,
+                "failure": end.failure if end else "the campaign was interrupted",
+                "disturbed": bool(end and end.disturbed),
+                "causes": "; ".join(end.causes) if end else "",
+                "started_s": end.started_s if end else float("nan"),
+                "wall_s": end.wall_s if end else float("nan"),
+                "seed": begun.seed,
+            }
+        )
+    return pandas.DataFrame(rows)
+
+
+def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
+    """The tables `calls`, `clocks` and `mpiruns`, if mpirun was started at all."""
+    begun = workspace.noted(MpirunBegun)
+    if not begun:
+        return
+    calls, clocks = calls_and_clocks(workspace, begun)
+    yield "calls", calls
+    yield "clocks", clocks
+    yield "mpiruns", mpirun_table(workspace)
+
+
+def warnings(workspace: Workspace) -> list[str]:
+    starts: dict[tuple[int, int], list[bool]] = {}
+    for entry in workspace.noted(MpirunEnded):
+        if entry.block >= 0 and entry.outcome == COMPLETE:
+            starts.setdefault((entry.block, entry.place), []).append(entry.disturbed)
+    return disturbance_warnings(starts.values(), "mpiruns", "mpiruns.json")
+
+
+#: What the archive of a campaign holds.
+COMPARISON = Content(KIND, ("mpiruns", "numbers", "mpiruns_chosen", "algorithms"), tables, warnings)
+
+
+def measurable(workspace: Workspace, request: ComparisonRequest, labels: Sequence[str]) -> tuple[Case, ...]:
+    """The cases that one of these libraries at least can be measured with."""
+    lacking = {(each.library, each.operation, each.form) for each in workspace.noted(Lacking)}
+    return tuple(
+        case for case in request.cases if any((label, case.operation, case.form) not in lacking for label in labels)
+    )
+
+
+def trial_calls(workspace: Workspace, trial: int) -> "pandas.DataFrame":
+    """The calls of the complete trials, `trial` being the number in the place of their block's."""
+    ended = workspace.noted(MpirunEnded)
+    return _calls(workspace, {each.mpirun for each in ended if (each.block, each.outcome) == (trial, COMPLETE)})
+
+
+def first_stage_calls(workspace: Workspace, blocks: int) -> "pandas.DataFrame":
+    """Calls of one complete mpirun at each place of the first blocks, an undisturbed one where there is."""
+    chosen: dict[tuple[int, int], MpirunEnded] = {}
+    for each in workspace.noted(MpirunEnded):
+        if 0 <= each.block < blocks and each.outcome == COMPLETE:
+            before = chosen.get((each.block, each.place))
+            if before is None or (before.disturbed and not each.disturbed):
+                chosen[each.block, each.place] = each
+    return _calls(workspace, {each.mpirun for each in chosen.values()})
+
+
+def _calls(workspace: Workspace, numbers: set[int]) -> "pandas.DataFrame":
+    begun = [each for each in workspace.noted(MpirunBegun) if each.mpirun in numbers]
+    table = call_table(*calls_and_clocks(workspace, begun), mpirun_table(workspace))
+    return table[table["operation"] != NOTHING]

@@ -1,5 +1,15 @@
-"""The MPI libraries of a campaign: named by the user, each with the probe that its own mpicc has compiled."""
+"""The MPI libraries of a campaign: named by the user, each with the probe that its own mpicc has compiled.
 
+Whether the variables that set a library have an effect: Open MPI's parameters are those that ompi_info(1) and
+prte_info(1) list, MPICH's those whose names are in its shared library, which looks each up by its name. UCX says itself
+what it ignores; what libfabric knows is not looked up.
+
+Variants of a library, one for each algorithm that it can be made to run: Open MPI's component `tuned` has a parameter
+for each operation that names its algorithms (ompi_info(1)), MPICH a variable for each operation (mpivars(1)). Variant k
+runs algorithm k of every operation that has so many, so that few variants show all algorithms of all operations.
+"""
+
+import difflib
 import os
 import re
 import shutil
@@ -12,18 +22,10 @@ from lepaute.archive.mpi_campaign import LibraryFacts
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.builds import built_once, digests
 from lepaute.kit.command import run_command
-from lepaute.kit.mpi_launcher import (
-    INTEL_MPI,
-    LAUNCHER_NAMES,
-    MPICH,
-    MVAPICH,
-    OPEN_MPI,
-    TITLES,
-    Launcher,
-    launcher_at,
-)
+from lepaute.kit.mpi_launcher import INTEL_MPI, LAUNCHER_NAMES, MPICH, MVAPICH, OPEN_MPI, TITLES, Launcher, launcher_at
 from lepaute.kit.mpi_library import MpiLibrary, check_program, find_library
 from lepaute.kit.numbers import texts
+from lepaute.measure.comparison.cases import BLOCKING, Case
 from lepaute.measure.toolchain import C_FLAGS, probe_source
 from lepaute.version import __version__
 
@@ -142,7 +144,6 @@ def _named(text: str) -> NamedLibrary:
 
 
 def _no_launcher(library: MpiLibrary) -> str:
-    """Why a library has none; a foreign one that stands in its place is named."""
     folder = library.mpicc.parent
     beside = next((folder / name for name in LAUNCHER_NAMES if (folder / name).is_file()), None)
     if beside is not None and (family := launcher_at(beside, library.environment).family):
@@ -238,9 +239,111 @@ def said_by_tool(library: MpiLibrary, tool: str, *options: str) -> str:
 
 
 def _said(library: MpiLibrary, words: Sequence[str]) -> str:
-    """What a program of the library prints, empty where it fails."""
     try:
         done = run_command(words, what=words[0], timeout_s=_ASK_S, environment=dict(library.environment))
     except EnvironmentProblem:
         return ""
     return done.stdout.strip()
+
+
+_LINKER_S = 60.0
+_PARAMETER = re.compile(r"^mca:[^:\n]*:[^:\n]*:param:([^:\n]+):", re.MULTILINE)
+_INFO = (("ompi_info", "--all", "--level", "9", "--parsable"), ("prte_info", "--all", "--parsable"))
+_CONTROL_VARIABLE = re.compile(rb"(?:MPIR_CVAR|MPIR_PARAM|MPICH)_[A-Z0-9_]+")
+_LIBRARY_FILE = re.compile(r"\blib(?:mpi|mpich)\w*\.so\S* => (\S+)")
+_NOT_PRELOADED = re.compile(r"object '([^']*)' from LD_PRELOAD cannot be preloaded \(([^)]*)\)")
+
+
+def doubts(library: ReadyLibrary, ignored: Sequence[str]) -> list[str]:
+    """A sentence for each variable that sets the library and has no effect; ignored: those of UCX, as it says."""
+    named, given = library.named, library.facts.settings
+    family = named.library.family
+    refused = dict(_NOT_PRELOADED.findall(_linked(library)[1])) if given.get(PRELOAD) else {}
+    lines = [f"{library.label}: {file} of {PRELOAD} is not loaded: {why}" for file, why in refused.items()]
+    lines += [f"{named.label}: UCX knows no {name}, which has no effect" for name in ignored]
+    prefix = {OPEN_MPI: "OMPI_MCA_", MPICH: "MPIR_CVAR_"}.get(family, "")
+    asked = [name for name in given if prefix and name.startswith(prefix)]
+    known = _known(library, prefix) if asked else set()
+    for name in asked:
+        if known and name not in known:
+            meant = difflib.get_close_matches(name, known, 1)
+            lines.append(
+                f"{named.label}: {TITLES[family]} {named.library.version} knows no {name}, which has no effect"
+                + (f"; is {meant[0]} meant?" if meant else "")
+            )
+    return lines
+
+
+def _known(library: ReadyLibrary, prefix: str) -> set[str]:
+    """Names of all variables of the library; none where it does not tell."""
+    named = library.named
+    if named.library.family == OPEN_MPI:
+        return {prefix + name for words in _INFO for name in _PARAMETER.findall(said_by_tool(named.library, *words))}
+    match = _LIBRARY_FILE.search(_linked(library)[0])
+    try:
+        content = Path(match[1]).read_bytes() if match else b""
+    except OSError:
+        return set()
+    return {name.decode() for name in _CONTROL_VARIABLE.findall(content)}
+
+
+def _linked(library: ReadyLibrary) -> tuple[str, str]:
+    """What the dynamic linker says of the probe, on both streams, without running it (ld.so(8))."""
+    variables = {**library.named.environment, "LD_TRACE_LOADED_OBJECTS": "1", "LC_ALL": "C"}
+    try:
+        done = run_command([library.program], what="the dynamic linker", timeout_s=_LINKER_S, environment=variables)
+    except EnvironmentProblem:
+        return "", ""
+    return done.stdout, done.stderr
+
+
+_PARAMETERS = ("ompi_info", "--param", "coll", "tuned", "--level", "9", "--parsable")
+_ALGORITHM = re.compile(r"^mca:coll:tuned:param:coll_tuned_([a-z_]+)_algorithm:enumerator:value:(\d+):", re.MULTILINE)
+#: Without this Open MPI ignores the others.
+_SWITCH = "OMPI_MCA_coll_tuned_use_dynamic_rules=1"
+_VARIABLES = {OPEN_MPI: "OMPI_MCA_coll_tuned_{}_algorithm", MPICH: "MPIR_CVAR_{}_INTRA_ALGORITHM"}
+
+
+@dataclass(frozen=True, slots=True)
+class Variants:
+    """specs: as `measure_libraries` takes them; tests: how many comparisons of an algorithm with the default"""
+
+    specs: tuple[str, ...]
+    tests: int
+
+
+def openmpi_algorithms(named: NamedLibrary) -> dict[str, tuple[str, ...]]:
+    """Numbers of the algorithms of each operation, in lower case. Raises EnvironmentProblem where it tells none."""
+    numbers: dict[str, list[str]] = {}
+    for operation, number in _ALGORITHM.findall(said_by_tool(named.library, *_PARAMETERS)):
+        # 0 leaves the choice to the library.
+        numbers.setdefault(operation, []).extend([number] if int(number) else [])
+    if not numbers:
+        raise EnvironmentProblem(
+            f"{named.label}: ompi_info beside {named.library.mpicc} names no algorithms of coll_tuned"
+        )
+    return {operation: tuple(found) for operation, found in numbers.items()}
+
+
+def algorithm_variants(named: NamedLibrary, cases: Sequence[Case], algorithms: Mapping[str, Sequence[str]]) -> Variants:
+    """The library with each of these algorithms of the operations of the cases.
+
+    algorithms: by operation, lower case
+    Raises InputError for another library than Open MPI and MPICH, a nonblocking operation, and one without algorithms.
+    """
+    if named.library.family not in _VARIABLES:
+        raise InputError(f"--tune is for Open MPI and MPICH; {named.label} is {TITLES[named.library.family]}")
+    for case in cases:
+        if case.form != BLOCKING or not algorithms.get(case.operation.lower()):
+            raise InputError(f"--tune: {named.label} has no choice of algorithms for {case.operation} ({case.form})")
+    operations = list(dict.fromkeys(case.operation.lower() for case in cases))
+    variable, switch = _VARIABLES[named.library.family], [_SWITCH] if named.library.family == OPEN_MPI else []
+    specs = [f"{named.label}={named.spec}"]
+    for number in range(max(len(algorithms[name]) for name in operations)):
+        settings = [
+            f"{variable.format(name if named.library.family == OPEN_MPI else name.upper())}={algorithms[name][number]}"
+            for name in operations
+            if number < len(algorithms[name])
+        ]
+        specs.append(",".join([f"{named.label}.{number + 1}={named.spec}", *switch, *settings]))
+    return Variants(tuple(specs), sum(len(algorithms[case.operation.lower()]) for case in cases))

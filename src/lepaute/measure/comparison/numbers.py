@@ -12,8 +12,7 @@ be shown, however large; a budget that does not hold so many is refused. The fir
 number, are the first stage of Stein's procedure (stats/stopping.py), for each library and case, on the logarithms of
 the medians of their mpiruns; the half-width is log(1 + precision). As many are made as SHARE_OF_CASES of the cases of
 every library need, or as the budget allows. With a case's own number, the mean over mpiruns is within the precision of
-its true value in 95 % of campaigns at least.
-"""
+its true value in 95 % of campaigns at least."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,15 +20,78 @@ from math import ceil, isfinite, log1p
 from statistics import mean, variance
 from typing import TYPE_CHECKING
 
+from lepaute.design.sizes import Draws
 from lepaute.errors import InputError
 from lepaute.kit.text import counted, seconds
-from lepaute.measure.comparison.cases import BLOCKING, NOTHING, Case
-from lepaute.measure.comparison.order import NOTHING_CALLS, batches_of
+from lepaute.measure.comparison.cases import BLOCKING, NOTHING, OVERLAPPED, Case
 from lepaute.stats.aligned_ranks import BLOCK, values_to_decide
 from lepaute.stats.stopping import calls_for_least_error, calls_for_median, median_deviation, values_needed
 
 if TYPE_CHECKING:
     import pandas
+
+#: The calls of a case come in so many batches, far apart, each of at least so many calls: a moment's disturbance hits
+#: few calls of many cases and not all calls of one.
+MOST_BATCHES, FEWEST_IN_BATCH = 4, 5
+#: Calls of nothing in each mpirun: their starts show how the synchronisation lets ranks go.
+NOTHING_CALLS = 50
+_COLUMNS = "design_row,operation,form,size_bytes,calls,synchronisation,compute_ns,window_ns"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Calls of one case in a row; window_ns: the probe's first window, or the lead of round-time."""
+
+    case: Case
+    calls: int
+    window_ns: int
+
+
+def library_order(labels: Sequence[str], mpiruns: int, block: int, seed: int) -> tuple[str, ...]:
+    """The libraries of a block, each as often as `mpiruns` says, all in one random order.
+
+    Every block is drawn by itself, so that all orders are equally likely, as the test takes them to be; a neighbour
+    that comes back every few mpiruns is no difference then.
+    """
+    return tuple(Draws(seed, "libraries", str(block)).shuffled([label for label in labels for _ in range(mpiruns)]))
+
+
+def batches_of(calls: int) -> int:
+    return max(1, min(MOST_BATCHES, calls // FEWEST_IN_BATCH))
+
+
+def shuffled_batches(
+    calls: Mapping[Case, int], windows_ns: Mapping[Case, int], seed: int, *, split: bool = True
+) -> tuple[Batch, ...]:
+    """The batches of an mpirun, those of all cases in one random order; calls of nothing are among them.
+
+    calls     : of each case in all, divided among its batches as evenly as can be
+    windows_ns: of each case, and of NOTHING
+    split     : False for one batch a case
+    """
+    nothing = Case(NOTHING, BLOCKING, 0)
+    batches = []
+    for case, count in {**calls, nothing: NOTHING_CALLS}.items():
+        number = batches_of(count) if split else 1
+        shares = [count // number + (place < count % number) for place in range(number)]
+        batches += [Batch(case, share, windows_ns[case]) for share in shares]
+    return tuple(Draws(seed, "batches").shuffled(batches))
+
+
+def design_text(batches: Sequence[Batch], synchronisation: str, seed: int, compute_ns: int = 0) -> str:
+    """The table that the probe reads; compute_ns: work of overlapped operations."""
+    rows = [
+        f"{number},{each.case.operation},{each.case.form},{each.case.size_bytes},{each.calls},{synchronisation},"
+        f"{compute_ns if each.case.form == OVERLAPPED else 0},{each.window_ns}"
+        for number, each in enumerate(batches)
+    ]
+    return "\n".join(["#@generator=lepaute compare", f"#@seed={seed}", _COLUMNS, *rows]) + "\n"
+
+
+def mpirun_seed(seed: int, block: int, place: int, label: str, attempt: int) -> int:
+    """The seed of a start: of its order, so that a repetition has another one."""
+    return Draws(seed, "mpirun", str(block), str(place), label, str(attempt)).below(1 << 31)
+
 
 TRIAL_CALLS = 24
 FEWEST_CALLS, MOST_CALLS = 20, 500
@@ -178,9 +240,7 @@ def numbers_of_trial(
 
 def mpiruns_needed(first_stage: "pandas.DataFrame", column: str, precision: float) -> dict[tuple[str, Case], float]:
     """How many starts of mpirun each library and case needs; infinite where fewer than two were complete.
-
-    first_stage: calls of the mpiruns that count, without NOTHING
-    column     : the run-time that is meant
+    | first_stage: calls of the mpiruns that count, without NOTHING; column: the run-time that is meant
     """
     import numpy as np
 

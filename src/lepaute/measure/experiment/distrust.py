@@ -246,8 +246,6 @@ def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
     return runs
 
 
-__all__ = ["FALSE_ALARMS", "Verdict", "mark", "verdicts"]
-
 #: Of all nodes together: a campaign on a quiet cluster is distrusted once in a hundred times, whatever its size. Half
 #: of it is for steps, half for drifts.
 FALSE_ALARMS = 0.01
@@ -315,12 +313,9 @@ def _step(node: str, step: Step, samples: Samples) -> Verdict:
     before, after = clock(step.after_s), clock(step.before_s)
     date = f"at {after}" if before == after else f"between {before} and {after}"
     size = f"{100 * abs(step.relative_size):.1f} % {way}"
-    message = f"{node}: the reference kernel became {size} {date} UTC ({_chance(step.p_value)}){_warmer(step, samples)}"
+    chance = "p < 0.000001" if step.p_value < 1e-6 else f"p = {step.p_value:.1g}"
+    message = f"{node}: the reference kernel became {size} {date} UTC ({chance}){_warmer(step, samples)}"
     return Verdict(node, "step", step.after_s, step.before_s, message)
-
-
-def _chance(p: float) -> str:
-    return "p < 0.000001" if p < 1e-6 else f"p = {p:.1g}"
 
 
 def _warmer(step: Step, samples: Samples) -> str:

@@ -1,10 +1,60 @@
-"""The entries of a run's journals, which become lists in its archive."""
+"""What a run writes down: its state, the entries of its journals, which become lists in its archive, and its tables."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from lepaute.measure.experiment.raw_rows import Value
+from lepaute.archive.metadata import Failure, LostNode, Phase, Session
+from lepaute.kit.json_values import ABSENT_IF_NONE
+from lepaute.measure.raw_files import Value
+
+if TYPE_CHECKING:
+    import pandas
+
+    from lepaute.measure.experiment.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the machines are set (see docs/experiments.md) and watched; 0 for not at all."""
+
+    control: Mapping[str, Any] = field(default_factory=dict)
+    warm_up_s: float = 0.0
+    monitor_period_s: float = 0.0
+    reference_period_s: float = 0.0
+
+
+@dataclass(slots=True)
+class RunState:
+    """Grows while the run goes on; only the controller's main thread replaces what stands in it.
+
+    kind      : of the run, where it is not a plain experiment
+    created   : ISO 8601, UTC
+    scheduler : its name, and what it says of the allocation
+    nodes     : all that any session had, in order
+    status    : complete, failed or partial, once the run has ended
+    more      : what this kind of run adds to the metadata, and members of other versions
+    """
+
+    run_id: str = ""
+    kind: str | None = field(default=None, metadata=ABSENT_IF_NONE)
+    name: str = ""
+    script: str | None = None
+    created: str = ""
+    lepaute_version: str | None = field(default=None, metadata=ABSENT_IF_NONE)
+    python: str | None = field(default=None, metadata=ABSENT_IF_NONE)
+    seed: int = 1
+    parameters: dict[str, str] = field(default_factory=dict)
+    scheduler: dict[str, Any] = field(default_factory=dict)
+    settings: Settings | None = field(default=None, metadata=ABSENT_IF_NONE)
+    nodes: list[str] = field(default_factory=list)
+    phases: list[Phase] = field(default_factory=list)
+    lost_nodes: list[LostNode] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    sessions: list[Session] = field(default_factory=list)
+    status: str | None = field(default=None, metadata=ABSENT_IF_NONE)
+    failure: Failure | None = field(default=None, metadata=ABSENT_IF_NONE)
+    more: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +154,21 @@ class CommandSeen(Entry):
     node: str
     start: str
     returncode: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Given by the class of the job, and by whoever closes the workspace of an interrupted run.
+
+    kind    : in the metadata; journals: further ones that become lists
+    tables  : of observations, by name; None: a table each of what was recorded
+    warnings: about the run as a whole, made when it is archived
+    """
+
+    kind: str = "experiment"
+    journals: tuple[str, ...] = ()
+    tables: "Callable[[Workspace], Iterator[tuple[str, pandas.DataFrame]]] | None" = None
+    warnings: "Callable[[Workspace], list[str]]" = lambda _workspace: []
+
+
+EXPERIMENT = Content()

@@ -15,22 +15,20 @@ from lepaute.design import Design
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.kit.numbers import of_type
-from lepaute.measure.experiment.content import EXPERIMENT, Content
-from lepaute.measure.experiment.ending import Outcome, finish
-from lepaute.measure.experiment.entries import MeasuredRow
+from lepaute.measure.experiment.entries import EXPERIMENT, Content, MeasuredRow, RunState, Settings
 from lepaute.measure.experiment.helpers import Helpers
+from lepaute.measure.experiment.life import Outcome, finish
 from lepaute.measure.experiment.machine import Machine
 from lepaute.measure.experiment.options import Options, options_from
-from lepaute.measure.experiment.raw_rows import Value
 from lepaute.measure.experiment.record import Record, now
 from lepaute.measure.experiment.rounds import Until, check_recorded, rounds
 from lepaute.measure.experiment.script import line_in, source_of
-from lepaute.measure.experiment.state import RunState, Settings
 from lepaute.measure.experiment.workspace import Workspace, folder_of
 from lepaute.measure.node_agent.control_settings import problems as control_problems
 from lepaute.measure.nodes.channel import NodeLost, NodeRefused
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.pool import Pool
+from lepaute.measure.raw_files import Value
 from lepaute.measure.schedulers import scheduler
 from lepaute.measure.schedulers.types import Allocation
 from lepaute.version import __version__
@@ -70,7 +68,9 @@ class Job(Helpers):
         self.seed = options.seed
         self.parameters = dict(options.parameters)
         self.say = say
-        self.on_row: Callable[[int], None] = _ignore  # called with the number of rows that this session has measured
+        self.on_row: Callable[[int], None] = lambda _rows: (
+            None
+        )  # called with the number of rows that this session has measured
         self._row: Mapping[str, Value] | None = None
         self._rows_done = 0
         self._stack = ExitStack()
@@ -188,7 +188,6 @@ class Job(Helpers):
             raise
 
     def _write_down(self, workspace: Workspace, resume: bool) -> None:
-        """What shall be done, and by what."""
         if resume:
             self._take_up(workspace)
         design = self._drawn_design()
@@ -239,7 +238,6 @@ class Job(Helpers):
         )
 
     def _more_metadata(self) -> dict[str, Any]:
-        """What a kind of run adds to the metadata of its archive when it begins."""
         return {}
 
     def _settings(self) -> Settings:
@@ -308,7 +306,6 @@ class Job(Helpers):
 
     @property
     def python_on_nodes(self) -> str:
-        """The interpreter that runs there."""
         return self.options.python or (sys.executable if self.options.on_this_machine else "python3")
 
     def use(self, nodes: Nodes) -> None:
@@ -384,10 +381,6 @@ class Job(Helpers):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.end(error)
-
-
-def _ignore(_rows: int) -> None:
-    """For a run whose progress is not shown."""
 
 
 def scalar(name: str, value: Any) -> Value:

@@ -84,7 +84,6 @@ class Machine:
         self._note_controls(self._nodes.call("undo", _CONTROL_S, self._refused("undone")))
 
     def _refused(self, what: str) -> Callable[[str], None]:
-        """A warning for each node on which something was not done."""
         return lambda problem: self._record.warn(f"not {what}: {problem}")
 
     def warm_up(self, duration_s: float) -> None:
@@ -164,7 +163,6 @@ class Machine:
 
 
 def _are_controls(entries: object) -> bool:
-    """Whether an agent's answer is a list of records of its settings."""
     return isinstance(entries, list) and all(
         isinstance(entry, dict)
         and all(isinstance(entry.get(name), str) for name in ("control", "status"))

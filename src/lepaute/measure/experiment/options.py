@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_text, read_yaml
@@ -14,6 +14,10 @@ from lepaute.kit.outputs import check_archive_output
 from lepaute.measure.experiment.workspace import latest_workspace
 from lepaute.measure.schedulers import RankLaunch, Request, default_scheduler, scheduler
 
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+Model = TypeVar("Model", bound="BaseModel")
 DEFAULT_MONITOR_PERIOD_S = 1.0
 DEFAULT_REFERENCE_PERIOD_S = 10.0
 
@@ -99,21 +103,17 @@ def options_of(
     *,
     script: Path,
     archive: Path | None,
-    request: Request,
-    scheduler: str,
-    seed: int,
     installation: Path | None,
     parameters: Mapping[str, str],
     monitor_period_s: float | None,
-    python: str | None,
-    keep_folders: bool,
     resume: bool,
     force: bool = False,
+    **options: Any,
 ) -> Options:
     """The options of a run from the command line: what it says goes before the installation file, that before defaults.
 
     Without an archive: EXPERIMENT-DATE-XXXX.zip here, or when resuming that of the last interrupted run of the script.
-    Raises InputError.
+    options: further fields of `Options`. Raises InputError.
     """
     file = read_installation(installation) if installation is not None else Installation()
     if archive is None:
@@ -121,19 +121,15 @@ def options_of(
     check_archive(archive, force=force)
     periods = {"warm_up_s": file.warm_up_s, "reference_period_s": file.reference_period_s}
     periods["monitor_period_s"] = monitor_period_s if monitor_period_s is not None else file.monitor_period_s
+    options |= {name: float(value) for name, value in periods.items() if value is not None}
     return Options(
         archive=archive,
-        scheduler=scheduler,
-        request=request,
-        seed=seed,
         control=file.control,
         parameters={**file.parameters, **parameters},
         installation=installation,
         script=script,
-        python=python,
-        keep_folders=keep_folders,
         system_root=os.environ.get("LEPAUTE_SYSTEM_ROOT", "/"),
-        **{name: float(value) for name, value in periods.items() if value is not None},
+        **options,
     )
 
 
@@ -165,3 +161,21 @@ def options_from(stem: str, settings: Mapping[str, Any], *, force: bool = False)
     rest["parameters"] = {name: str(value) for name, value in rest.get("parameters", {}).items()}
     rest.setdefault("scheduler", default_scheduler(of_request.get("nodes")))
     return Options(**rest, request=Request(**of_request))
+
+
+def parsed_parameters(model: "type[Model]", given: Mapping[str, object]) -> "Model":
+    """The parameters of an experiment by a model that has a field for each.
+
+    Raises InputError for a value that does not fit, and for an unknown name: a typing error would measure something
+    else.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return model.model_validate(dict(given))
+    except ValidationError as problem:
+        error = problem.errors()[0]
+        name = str(error["loc"][0])
+        if error["type"] == "extra_forbidden":
+            raise InputError(f"there is no parameter {name[:60]}; known: {', '.join(model.model_fields)}") from None
+        raise InputError(f"{name} is {str(given[name])[:60]!r}; {error['msg'][:200]}") from None

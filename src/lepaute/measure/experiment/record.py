@@ -13,10 +13,10 @@ from typing import Any
 from lepaute.archive.metadata import LostNode
 from lepaute.kit.json_values import from_json, to_json
 from lepaute.measure.experiment.entries import Entry, Transfer
-from lepaute.measure.experiment.raw_rows import Value
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.node_agent.redact import Redactor
 from lepaute.measure.nodes.results import Result, command_text
+from lepaute.measure.raw_files import Value
 
 #: A file without a NUL byte in so many bytes is text, in whatever encoding.
 _TEXT_BYTES = 1 << 16

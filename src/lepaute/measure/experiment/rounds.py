@@ -14,8 +14,8 @@ from lepaute.errors import InputError
 from lepaute.kit.journal import drop_broken_end
 from lepaute.kit.numbers import of_type, texts
 from lepaute.measure.experiment.entries import AddedRow, MeasuredRow, ReachedLevel
-from lepaute.measure.experiment.raw_rows import Value
 from lepaute.measure.experiment.workspace import Workspace
+from lepaute.measure.raw_files import Value
 from lepaute.stats.stopping import Target, assess, next_round
 
 Key = tuple[str, ...]

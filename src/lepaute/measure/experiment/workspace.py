@@ -18,9 +18,8 @@ from lepaute.errors import ArchiveError, EnvironmentProblem, InputError, Lepaute
 from lepaute.kit.files import hold_lock, not_written, write_whole
 from lepaute.kit.journal import Journal, entries
 from lepaute.kit.json_values import from_json, to_json
-from lepaute.measure.experiment.entries import Entry, MeasuredRow
-from lepaute.measure.experiment.raw_rows import Table
-from lepaute.measure.experiment.state import RunState
+from lepaute.measure.experiment.entries import Entry, MeasuredRow, RunState
+from lepaute.measure.raw_files import Table
 
 AnyEntry = TypeVar("AnyEntry", bound=Entry)
 SUFFIX = ".work"
@@ -76,7 +75,7 @@ class Workspace:
             document = json.loads((folder / "state.json").read_text())
         except (ValueError, OSError) as problem:
             raise InputError(f"{folder}: state.json cannot be read ({problem}); what was measured is in raw/") from None
-        work.state = RunState.read(document, f"{folder}/state.json")
+        work.state = from_json(RunState, document, f"{folder}/state.json")
         return work
 
     def _hold(self, remedy: str) -> None:
@@ -96,7 +95,7 @@ class Workspace:
     def save(self) -> None:
         """Writes the state down, at once or not at all; from any thread."""
         with self._saving:
-            text = json.dumps(self.state.to_json(), default=str)
+            text = json.dumps(to_json(self.state), default=str)
             self.keep_file("state.json", text.encode())
 
     def journal(self, name: str) -> Journal:

@@ -137,7 +137,7 @@ class Channel:
     def __init__(self, address: NodeAddress, *, python: str, root: str = "/") -> None:
         self.address = address
         self.folder = ""
-        self.on_monitor: Callable[[dict[str, Any]], None] = _ignore
+        self.on_monitor: Callable[[dict[str, Any]], None] = lambda _row: None
         self.lost: str | None = None
         self._on_lost: list[Callable[[str], None]] = []
         self._answers: dict[int, Answer] = {}
@@ -397,10 +397,6 @@ def checked_hello(message: object) -> Hello:
     if not hello.temporary.startswith("/"):
         raise WireError("an invalid greeting: temporary is not an absolute path")
     return hello
-
-
-def _ignore(_row: dict[str, Any]) -> None:
-    """Rows of a monitor without a reader."""
 
 
 def _not_processed(problem: Exception) -> str:

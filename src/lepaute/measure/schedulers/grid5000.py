@@ -309,7 +309,7 @@ class Grid5000Api:
         if answer.status_code == 401:
             raise EnvironmentProblem(f"{self.url} refuses us (401): {self._who()}")
         if not answer.ok or answer.is_redirect:
-            message = self._redacted(_message(answer))
+            message = _message(answer).replace(self._credentials[1] if self._credentials else "\0", "***")
             raise EnvironmentProblem(f"{method} {self.url}/{path} was answered with {answer.status_code}: {message}")
         if method == "DELETE":
             return {}
@@ -328,9 +328,6 @@ class Grid5000Api:
                 f"or write username and password to ~/{CREDENTIALS_FILE}"
             )
         return "the user or the password is wrong"
-
-    def _redacted(self, text: str) -> str:
-        return text.replace(self._credentials[1], "***") if self._credentials is not None else text
 
 
 def check_g5k_name(option: str, name: str) -> str:

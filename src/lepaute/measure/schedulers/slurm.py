@@ -28,6 +28,7 @@ from lepaute.measure.schedulers.types import (
     RankLaunch,
     Request,
     Scheduler,
+    Switches,
     Tell,
     WaitingJob,
     WorkerJobs,
@@ -37,7 +38,6 @@ from lepaute.measure.schedulers.types import (
     warn_of_unused,
     word_options,
 )
-from lepaute.measure.switches import Switches
 
 _GRACE_S = 10.0
 _POLL_S = 1.0

@@ -4,11 +4,15 @@ Every combination in random order, in blocks of fresh processes. `lepaute fit` f
 Parameters: max_bytes, min_bytes, per_octave, strides, element_bytes, unrolls, allocations, blocks, batch_bytes, cpu.
 """
 
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, Field
+
 import lepaute as lp
 from lepaute.design import Design
 from lepaute.design.memory import hierarchy_sizes
-from lepaute.errors import InputError
-from lepaute.measure.probes import rows_of
+from lepaute.measure.experiment.options import parsed_parameters
+from lepaute.measure.raw_files import rows_of
 from lepaute.measure.toolchain import C_FLAGS, probe_source
 
 SOURCES = ("probe_memory.c", "memory_read.c", "probe_common.c")
@@ -18,27 +22,37 @@ LIMIT_S = 600.0
 SEEN = {"passes": int, "read_bytes": int, "page": int, "cpu": int, "start_s": float, "duration_s": float}
 
 
-PARAMETERS = frozenset(
-    "max_bytes min_bytes per_octave strides element_bytes unrolls allocations blocks batch_bytes cpu".split()
-)
+Whole = Annotated[int, Field(ge=0, lt=10**16)]
+#: Such as 1,8.
+Wholes = Annotated[tuple[Whole, ...], BeforeValidator(lambda text: str(text).split(",")), Field(max_length=1000)]
+
+
+class Parameters(BaseModel, frozen=True, extra="forbid"):
+    max_bytes: Whole = 128 << 20
+    min_bytes: Whole = 1 << 10
+    per_octave: Whole = 4
+    strides: Wholes = (1, 8)
+    element_bytes: Wholes = (8, 16)
+    unrolls: Wholes = (1, 8)
+    allocations: Whole = 2
+    blocks: Whole = 2
+    batch_bytes: Wholes = (1 << 20,)
+    cpu: Whole = 0
 
 
 class MemoryHierarchy(lp.Job):
     def design(self) -> Design:
-        if unknown := sorted(set(self.parameters) - PARAMETERS):  # a typing error would measure something else
-            raise InputError(f"there is no parameter {unknown[0][:60]}; known: {', '.join(sorted(PARAMETERS))}")
+        self._chosen = chosen = parsed_parameters(Parameters, self.parameters)
         return lp.design.memory_design(
             self.seed,
-            sizes_bytes=hierarchy_sizes(
-                self._number("min_bytes", 1 << 10), self._number("max_bytes", 128 << 20), self._number("per_octave", 4)
-            ),
-            strides=self._numbers("strides", "1,8"),
-            element_bytes=self._numbers("element_bytes", "8,16"),
-            unrolls=self._numbers("unrolls", "1,8"),
-            allocations=self._number("allocations", 2),
+            sizes_bytes=hierarchy_sizes(chosen.min_bytes, chosen.max_bytes, chosen.per_octave),
+            strides=chosen.strides,
+            element_bytes=chosen.element_bytes,
+            unrolls=chosen.unrolls,
+            allocations=chosen.allocations,
             fresh=True,
-            batch_bytes=self._numbers("batch_bytes", str(1 << 20)),
-            blocks=self._number("blocks", 2),
+            batch_bytes=chosen.batch_bytes,
+            blocks=chosen.blocks,
         )
 
     def setup(self) -> None:
@@ -66,20 +80,7 @@ class MemoryHierarchy(lp.Job):
         numbers = [number for number, row in enumerate(design) if row["block"] == block]
         part = Design(design.header, design.columns, tuple(design.rows[number] for number in numbers))
         self.nodes.write("design.csv", part.to_csv())
-        words = ("--design", "design.csv", "--out", "raw.csv", "--cpu", self._number("cpu", 0))
+        words = ("--design", "design.csv", "--out", "raw.csv", "--cpu", self._chosen.cpu)
         self.nodes.run("./probe-memory", *words, "--seed", 1000 * self.seed + block, timeout_s=LIMIT_S)
         raw = self.nodes.read("raw.csv")
         return numbers[0], {node: rows_of(content.decode()) for node, content in raw.items()}
-
-    def _number(self, name: str, default: int) -> int:
-        (number,) = self._numbers(name, str(default), most=1)
-        return number
-
-    def _numbers(self, name: str, default: str, most: int = 1000) -> list[int]:
-        """A parameter that is a list of whole numbers; raises InputError for anything else."""
-        text = str(self.parameters.get(name, default))
-        cells = text.split(",")
-        if len(cells) > most or not all(cell.isascii() and cell.isdigit() and len(cell) < 16 for cell in cells):
-            what = "a whole number" if most == 1 else "a list of whole numbers such as 1,8"
-            raise InputError(f"{name} is {text[:60]!r}; it is {what}")
-        return [int(cell) for cell in cells]

@@ -17,9 +17,7 @@ from lepaute.design import Design
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.json_values import to_json
 from lepaute.measure import node_test_disk
-from lepaute.measure.calibration.equipment import equip
-from lepaute.measure.calibration.machines import layouts_of
-from lepaute.measure.calibration.together import each_machine
+from lepaute.measure.calibration.machines import equip, layouts_of
 from lepaute.measure.layout import Layout
 from lepaute.measure.node_test import (
     FULL,
@@ -38,9 +36,10 @@ from lepaute.measure.node_test import (
     run_block,
     together,
 )
-from lepaute.measure.nodes.group import Nodes
+from lepaute.measure.nodes.group import Nodes, each_machine
 from lepaute.measure.nodes.results import CommandFailed
-from lepaute.measure.probes import build_probes, rows_of
+from lepaute.measure.probes import build_probes
+from lepaute.measure.raw_files import rows_of
 
 MEMORY_LIMIT_S, DISK_LIMIT_S = 120.0, 60.0
 DISK_FILES, DISK_FILE_BYTES, QUICK_DISK_FILES, QUICK_DISK_FILE_BYTES = 4, 256 << 20, 1, 16 << 20

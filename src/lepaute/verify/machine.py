@@ -1,4 +1,4 @@
-"""How fast the machine is during a campaign, by its sentinels, against what it was when it was calibrated.
+"""The machine of a campaign against that of the platform: whether it is the same, and how fast it is by its sentinels.
 
 The predictions stay as they were sealed. What the machine has become slower by is taken out of the measured times
 beside them: a run whose sentinels were slower by a share x took as much longer as its ranks compute or wait for each
@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from lepaute.errors import InputError
 from lepaute.kit.text import three_digits
 from lepaute.stats.student import student_quantile
 
@@ -23,6 +24,51 @@ if TYPE_CHECKING:
     from lepaute.platform import Platform
     from lepaute.platform.schema import Sentinel
     from lepaute.simulate import Hpl, Prediction
+
+REMEDY = "calibrate this machine, or give --other-machine to compare all the same"
+
+
+@dataclass(frozen=True, slots=True)
+class SeenNode:
+    """What a node is; blas_core: OpenBLAS' name for the kernels that run there, None where that was not looked at."""
+
+    name: str
+    cpu_model: str
+    cores: int
+    blas_core: str | None
+
+
+def check_same_machine(platform: "Platform", seen: Sequence[SeenNode], *, other_machine: bool) -> list[str]:
+    """What the platform does not say of its nodes, or with `other_machine` what differs from these; one line each.
+
+    Raises InputError where something differs, unless `other_machine`; of nodes that differ alike, the first is named.
+    """
+    nodes, blas = platform.nodes, platform.blas
+    described: tuple[tuple[str, str | int | None, list[str | int | None]], ...] = (
+        ("processor", nodes.cpu_model, [node.cpu_model for node in seen]),
+        ("cores", nodes.cores, [node.cores for node in seen]),
+        ("BLAS kernels", None if blas is None else blas.core, [node.blas_core for node in seen]),
+    )
+    different, unknown = [], []
+    for what, of_platform, of_nodes in described:
+        if of_platform is None:
+            unknown.append(what)
+            continue
+        other = next((i for i, value in enumerate(of_nodes) if value not in (None, of_platform)), None)
+        if other is not None:
+            different.append(f"{what}: {of_platform}, on {seen[other].name} {of_nodes[other]}")
+    if len(seen) > nodes.count:
+        different.append(f"nodes: {nodes.count}, here {len(seen)}")
+    if different and not other_machine:
+        raise InputError(f"{platform.name} is the platform of another machine ({'; '.join(different)}); {REMEDY}")
+    lines = [f"the platform is of another machine: {difference}" for difference in different]
+    if unknown:
+        lines.append(
+            f"the platform does not say its {' and '.join(unknown)}: whether it is of this machine was only checked by "
+            "the rest"
+        )
+    return lines
+
 
 #: A difference is told where it is at least so large, and chance alone has it in one campaign of a hundred.
 LEAST_PERCENT, CONFIDENCE = 1.0, 0.99
@@ -62,7 +108,6 @@ class MachineDrift:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
         return {
             "percent": self.percent,
             "standard_error_percent": self.standard_error,
@@ -129,7 +174,6 @@ def lag_of_campaign(platform: "Platform", hpls: "Sequence[Hpl]", repeats: int, n
 
 
 def guard_of(platform: "Platform", program: Path, coretype: str | None) -> "Guard | None":
-    """The sentinel that the platform remembers; None where it has none."""
     from lepaute.measure.sentinel import Guard, calls_of
 
     sentinel = platform.sentinel

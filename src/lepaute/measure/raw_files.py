@@ -1,0 +1,199 @@
+"""Raw files: rows as they are measured, below lines `#@key=value`; an experiment's tables, and what probes write."""
+
+import csv
+import io
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from itertools import dropwhile, takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lepaute.errors import InputError
+from lepaute.kit.journal import Lines, drop_broken_end
+
+if TYPE_CHECKING:
+    import pandas
+
+    from lepaute.measure.nodes.group import Nodes
+    from lepaute.measure.nodes.results import Result
+
+Value = str | int | float | bool | None
+
+
+class Table:
+    """Rows of measurements, as CSV: the columns are those of the first row, each row is flushed as it comes.
+
+    header: `#@key=value` lines at the head of a new file
+    """
+
+    def __init__(self, path: Path, header: Mapping[str, str]) -> None:
+        self.path = path
+        self._lines = Lines(path)
+        self.columns = _columns_of(path)
+        self._header = header
+        self._lock = threading.Lock()
+
+    def add(self, row: Mapping[str, Value]) -> None:
+        """Appends a row. Raises InputError for other columns than the first has, and for a line break in a value;
+        OSError where the disk takes no more, and leaves nothing of the row then.
+        """
+        for name, value in row.items():
+            if any(mark in text for text in (name, value if isinstance(value, str) else "") for mark in "\n\r\0"):
+                raise InputError(
+                    f"column {name!r}: a value with a line break cannot be a table's; keep such text as a file"
+                )
+        with self._lock:
+            if not self.columns:
+                head = "".join(f"#@{key}={text}\n" for key, text in self._header.items())
+                self._lines.add(head + _line_of(tuple(row)))
+                self.columns = tuple(row)
+            if set(row) != set(self.columns):
+                strange = ", ".join(sorted(set(row) ^ set(self.columns)))
+                raise InputError(
+                    f"a row of table {self.path.stem} has other columns than its first ({strange}); record it in a "
+                    "table of its own: record(table=...)"
+                )
+            self._lines.add(_line_of([_cell(row[name]) for name in self.columns]))
+
+    def close(self) -> None:
+        with self._lock:
+            self._lines.close()
+
+
+def _cell(value: Value) -> str:
+    """Floats so that they come back the same, nothing for None."""
+    if value is None:
+        return ""
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _line_of(cells: Sequence[str]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow(cells)
+    return out.getvalue()
+
+
+def _columns_of(path: Path) -> tuple[str, ...]:
+    if not path.is_file():
+        return ()
+    with path.open(encoding="utf-8", newline="") as file:
+        return tuple(next(csv.reader(dropwhile(_is_head, file)), []))
+
+
+def _is_head(line: str) -> bool:
+    return line.startswith("#@")
+
+
+#: Names of nodes are texts, also where all of them look like numbers.
+_TEXTS = ("node",)
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_MOST_WHOLE = 2**63 - 1
+_WORDS = {"True": True, "False": False}
+
+
+def read_table(path: Path, tell: Callable[[str], None] = lambda _warning: None) -> "pandas.DataFrame":
+    """The table in a file that `Table` wrote.
+
+    A column is of whole numbers, of floats or of truth values where all of its cells are, in just the form in which
+    such a value is written down; else of texts, so "007", "NA" or "a # b" come back as they were recorded. An empty
+    cell is a missing value in the former, and in a column of texts an empty text. Lines with more or fewer cells than
+    there are columns, of a damaged disk, are left out and reported to `tell`.
+    """
+    import pandas
+
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
+        # Only lines at the head: a later one may begin so, with a text in its first column.
+        rows = csv.reader(dropwhile(_is_head, file))
+        names = next(rows, [])
+        cells = list(rows)
+    if strange := sum(len(row) != len(names) for row in cells):
+        cells = [row for row in cells if len(row) == len(names)]
+        tell(f"{path.name}: {strange} damaged line(s) were left out of the table; the file has them")
+    columns = zip(*cells, strict=True) if cells else [()] * len(names)
+    return pandas.DataFrame({name: _column_of(name, column) for name, column in zip(names, columns, strict=True)})
+
+
+def _column_of(name: str, cells: Sequence[str]) -> "pandas.Series[Any]":
+    import pandas
+
+    known = [cell for cell in cells if cell]
+    missing = len(known) < len(cells)
+    if name in _TEXTS:
+        return pandas.Series(list(cells), dtype=object)
+    if cells and not known:
+        return pandas.Series([None] * len(cells), dtype="float64")
+    if all(map(_is_whole, known)):
+        whole = [int(cell) if cell else None for cell in cells]
+        return pandas.Series(whole, dtype="Int64" if missing else "int64")
+    if all(cell in _WORDS for cell in known):
+        return pandas.Series([_WORDS.get(cell) for cell in cells], dtype="boolean" if missing else "bool")
+    if all(_is_float(cell) or _is_whole(cell) for cell in known):
+        return pandas.Series([float(cell) if cell else None for cell in cells], dtype="float64")
+    return pandas.Series(list(cells), dtype=object)
+
+
+def _is_whole(cell: str) -> bool:
+    return _WHOLE.fullmatch(cell) is not None and abs(int(cell)) <= _MOST_WHOLE
+
+
+def _is_float(cell: str) -> bool:
+    """Whether it is what Python writes for a float, and a finite one: other texts that float() takes are texts."""
+    try:
+        return repr(float(cell)) == cell and cell not in ("inf", "-inf", "nan")
+    except ValueError:
+        return False
+
+
+# ---- of probes -------------------------------------------------------------------------------------------------------
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    """The rows, by the names of the columns."""
+    return list(csv.DictReader(line for line in text.splitlines() if line and not line.startswith("#")))
+
+
+def header_of_raw(text: str) -> dict[str, str]:
+    head = (line for line in text.splitlines() if line)
+    return dict(line[2:].partition("=")[::2] for line in takewhile(_is_head, head))
+
+
+def whole_lines(path: Path) -> str:
+    """The text of a file, which may be missing, without a last line that was cut short where a probe was killed."""
+    text = path.read_text(errors="replace") if path.is_file() else ""
+    return text[: text.rfind("\n") + 1]
+
+
+def read_raw(path: Path) -> "tuple[pandas.DataFrame, dict[str, str]]":
+    """The rows and the header of a raw file, which may be missing; a last line that was cut short is left out."""
+    import pandas
+
+    text = whole_lines(path)
+    if all(line.startswith("#") for line in text.splitlines()):
+        return pandas.DataFrame(), {}
+    return pandas.read_csv(io.StringIO(text), comment="#"), header_of_raw(text)
+
+
+#: Between looks at what a probe has written: each costs the measured machine a little, and a lost node so much.
+FOLLOW_S = 2.0
+
+
+def run_followed(node: "Nodes", argv: Sequence[str], files: Mapping[str, Path], **options: Any) -> "Result":
+    """Runs a program on one node, and appends what it writes into files there to files here; options: of `Nodes.run`.
+
+    What it wrote until then is here whatever happens, but for a last line that was cut short.
+    """
+
+    def appending(path: Path) -> Callable[[str, int, bytes], None]:
+        def append(_node: str, _index: int, data: bytes) -> None:
+            with path.open("ab") as file:
+                file.write(data)
+
+        return append
+
+    follow = {there: appending(here) for there, here in files.items()}
+    try:
+        return node.run(*argv, follow=follow, follow_period_s=FOLLOW_S, **options).only
+    finally:
+        for path in files.values():
+            drop_broken_end(path)
