@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from lepaute.cli.option_fields import with_options_of
+from lepaute.cli.options import with_options_of
 from lepaute.errors import InputError
 from lepaute.kit.options import flag_of, option, options_of
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lepaute.cli.entry import BAD_INPUT, complain
-from lepaute.cli.output_options import Force
+from lepaute.cli.options import Force
 from lepaute.errors import LepauteError
 from lepaute.kit.outputs import check_output_folder
 

@@ -7,8 +7,7 @@ import typer
 
 from lepaute.cli import node_options as on
 from lepaute.cli.fit import Reports
-from lepaute.cli.option_fields import with_options_of
-from lepaute.cli.output_options import Force
+from lepaute.cli.options import Force, with_options_of
 from lepaute.kit.outputs import check_archive_output, check_outputs
 from lepaute.measure.schedulers import Request, default_scheduler
 
@@ -49,8 +48,7 @@ def command(
     import signal
     import sys
 
-    from lepaute.cli.notes import notes_printed
-    from lepaute.cli.progress import progress_bar
+    from lepaute.cli.terminal import notes_printed, progress_bar
     from lepaute.kit.quantities import numbers_of
     from lepaute.measure.calibration.campaign import calibrate
     from lepaute.measure.switches import switches_of

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lepaute.cli.output_options import Force
+from lepaute.cli.options import Force
 from lepaute.kit.outputs import check_archive_output
 
 
@@ -149,8 +149,7 @@ def command(
     from lepaute.archive.mpi_campaign import facts
     from lepaute.cli.compare_tuning import variants_to_measure
     from lepaute.cli.compare_wanted import Wanted
-    from lepaute.cli.notes import notes_printed
-    from lepaute.cli.progress import progress_bar
+    from lepaute.cli.terminal import notes_printed, progress_bar
     from lepaute.compare.verdicts import correction_of
     from lepaute.kit.quantities import share_of, time_of
     from lepaute.kit.text import counted, seconds

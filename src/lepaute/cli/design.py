@@ -6,7 +6,7 @@ import typer
 
 from lepaute.cli import design_dgemm, design_factors, design_look
 from lepaute.cli.design_output import Seed, Table
-from lepaute.cli.option_fields import with_options_of
+from lepaute.cli.options import with_options_of
 
 app = typer.Typer(help="Tables of what will be measured, fully shuffled.", no_args_is_help=True)
 app.command()(design_dgemm.dgemm)

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lepaute.cli.design_output import Seed, Table
-from lepaute.cli.option_fields import flags_of, with_options_of
-from lepaute.cli.simulation_options import is_given
+from lepaute.cli.options import flags_of, is_given, with_options_of
 from lepaute.simulate.apps.hpl import Hpl
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.cli.design_output import Seed, Table
-from lepaute.cli.option_fields import with_options_of
+from lepaute.cli.options import with_options_of
 from lepaute.kit.outputs import check_outputs
 
 if TYPE_CHECKING:

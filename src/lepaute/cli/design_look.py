@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lepaute.cli.output_options import Force
+from lepaute.cli.options import Force
 
 if TYPE_CHECKING:
     from lepaute.design import Design

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lepaute.cli.output_options import FORCE_HELP
+from lepaute.cli.options import FORCE_HELP
 from lepaute.kit.options import option
 from lepaute.kit.outputs import check_outputs
 

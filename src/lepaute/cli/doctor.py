@@ -17,7 +17,7 @@ def command(
 
     Exit status 2 when something is missing, 0 otherwise: warnings do not hinder a calibration.
     """
-    from lepaute.cli.progress import progress_bar
+    from lepaute.cli.terminal import progress_bar
     from lepaute.measure.doctor import examine, something_missing
 
     with progress_bar() as tell:

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from lepaute.cli.output_options import Force
+from lepaute.cli.options import Force
 from lepaute.cli.platform_population import population, synthesize
-from lepaute.cli.simulation_options import platform_names
+from lepaute.cli.simulation import platform_names
 from lepaute.kit.outputs import check_outputs
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lepaute.cli.output_options import Force
+from lepaute.cli.options import Force
 from lepaute.kit.outputs import check_outputs
 
 if TYPE_CHECKING:

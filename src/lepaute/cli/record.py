@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lepaute.cli.output_options import Force
+from lepaute.cli.options import Force
 
 
 def command(

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.cli import node_options as on
-from lepaute.cli.option_fields import with_options_of
-from lepaute.cli.output_options import Force
+from lepaute.cli.options import Force, with_options_of
 from lepaute.measure.schedulers import Request, default_scheduler
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ def progress_of(job: "Job", quiet: bool) -> "Iterator[None]":
     """Shows the log on standard error while a job runs; on a terminal a progress bar with its latest line."""
     import sys
 
-    from lepaute.cli.progress import progress_bar
+    from lepaute.cli.terminal import progress_bar
 
     if quiet or not sys.stderr.isatty():
         job.say = _silent if quiet else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lepaute.cli.output_options import Force
+from lepaute.cli.options import Force
 from lepaute.errors import InputError
 from lepaute.kit.outputs import check_outputs
 

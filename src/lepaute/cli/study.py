@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.cli.entry import INTERRUPTED, complain
-from lepaute.cli.option_fields import with_options_of
-from lepaute.cli.simulation_options import AsJson, PlatformName, note
+from lepaute.cli.options import AsJson, with_options_of
+from lepaute.cli.simulation import PlatformName
+from lepaute.cli.terminal import note
 from lepaute.kit.options import option
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def studied(
     words: list[str],
 ) -> "StudyRun":
     """Runs a study, of a file or ready; words: the command without runs and seed."""
-    from lepaute.cli.progress import progress_bar
+    from lepaute.cli.terminal import progress_bar
     from lepaute.study.running import run_study
 
     try:
@@ -260,8 +261,7 @@ def tuned_for_real(
     simulate : runs the study, once it is known that its cases can be run here
     Raises InputError for a study that cannot be run here, or a platform of another machine.
     """
-    from lepaute.cli.notes import notes_printed
-    from lepaute.cli.progress import progress_bar
+    from lepaute.cli.terminal import notes_printed, progress_bar
     from lepaute.cli.verify import watching
     from lepaute.cli.verify_site import opened_site, where_of
     from lepaute.kit.text import counted

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lepaute.cli.output_options import Force
+from lepaute.cli.options import Force
 from lepaute.kit.outputs import check_output_folder, check_outputs
 
 app = typer.Typer(help="Show, draw, break down and compare traces.", no_args_is_help=True)

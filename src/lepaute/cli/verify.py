@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lepaute.cli import node_options as on
-from lepaute.cli.option_fields import with_options_of
-from lepaute.cli.simulation_options import AsJson, Settings, platform_of
+from lepaute.cli.options import AsJson, is_given, with_options_of
+from lepaute.cli.simulation import Settings, platform_of
 from lepaute.measure.schedulers import Request
 from lepaute.simulate.apps.hpl import Hpl
 
@@ -105,8 +105,7 @@ def hpl(
     from contextlib import ExitStack
     from functools import partial
 
-    from lepaute.cli.notes import notes_printed
-    from lepaute.cli.progress import progress_bar
+    from lepaute.cli.terminal import notes_printed, progress_bar
     from lepaute.cli.verify_site import opened_site, where_of
     from lepaute.kit.outputs import check_output_folder
     from lepaute.simulate import predict
@@ -208,8 +207,7 @@ def cases_of(context: typer.Context, values: dict[str, Any], orders: str, grids:
 
     Raises InputError for an HPL.dat and options that say otherwise.
     """
-    from lepaute.cli.option_fields import flags_of
-    from lepaute.cli.simulation_options import is_given
+    from lepaute.cli.options import flags_of
     from lepaute.errors import InputError
     from lepaute.kit.quantities import grid_of, whole_of
     from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
@@ -357,7 +355,7 @@ def calibrated(
 
     from lepaute.archive import Archive
     from lepaute.cli.fit import quality_table
-    from lepaute.cli.progress import progress_bar
+    from lepaute.cli.terminal import progress_bar
     from lepaute.design.hpl_step import DEFAULT_NBS
     from lepaute.fit import platform_and_models
     from lepaute.kit.files import write_whole

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from lepaute.cli.simulation_options import is_given, platform_of
+from lepaute.cli.options import is_given
+from lepaute.cli.simulation import platform_of
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
@@ -41,8 +42,8 @@ def compare_results(
     Raises InputError for options that would run something, or that say otherwise than the file, and typer.Exit where
     an error exceeds the tolerance.
     """
-    from lepaute.cli.predict import BAR_AFTER_S, announced
-    from lepaute.cli.progress import progress_bar
+    from lepaute.cli.predict import announced
+    from lepaute.cli.terminal import BAR_AFTER_S, progress_bar
     from lepaute.errors import InputError
     from lepaute.kit.outputs import check_output_folder
     from lepaute.simulate import Mapping, predict_all
@@ -67,7 +68,7 @@ def compare_results(
             threads = cases[0].threads_per_rank
             nodes = -(-max(case.ranks for case in cases) // ranks_per_node)
             mapping = spread(machine, nodes, ranks_per_node, threads)
-        run_s = announced(cases, machine, runs, mapping, "auto", 0.0)
+        run_s = announced(cases, machine, runs, mapping)
         with progress_bar(BAR_AFTER_S) as tell:
             return predict_all(
                 cases,
@@ -114,7 +115,7 @@ def doubts(known: "KnownResults", machine: "Platform") -> list[str]:
 
 def gap_lines(known: "KnownResults", machine: "Platform") -> list[str]:
     """The case furthest off its prediction, where to look for the cause, and where its predicted time goes."""
-    from lepaute.cli.predict_text import where_the_time_goes
+    from lepaute.cli.prediction_text import where_the_time_goes
     from lepaute.verify.gap import largest_gap
 
     gap = largest_gap(known.cases, known.table.to_dict("records"), machine)
@@ -126,7 +127,7 @@ def known_otherwise(context: typer.Context, values: dict[str, Any], dat: Path | 
 
     Raises InputError for options that go with real runs, or that each line of results decides.
     """
-    from lepaute.cli.option_fields import flags_of
+    from lepaute.cli.options import flags_of
     from lepaute.errors import InputError
     from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
     from lepaute.simulate.apps.hpl.hpl_results import SAID_BY_LINES

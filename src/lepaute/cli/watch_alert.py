@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lepaute.cli.output_options import Force
+from lepaute.cli.options import Force
 from lepaute.cli.watch_store import AsJson, Place, opened
 from lepaute.kit.files import not_written
 

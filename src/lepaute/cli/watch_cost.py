@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from lepaute.cli.option_fields import with_options_of
-from lepaute.cli.simulation_options import PlatformName, Runs, Seed, Settings, platform_of
+from lepaute.cli.options import with_options_of
+from lepaute.cli.simulation import PlatformName, Runs, Seed, Settings, platform_of
 from lepaute.cli.watch_store import AsJson, Cluster, Place, check_text, opened, start_of
 from lepaute.kit.text import counted
 from lepaute.simulate.apps.hpl.parameters import Hpl
@@ -62,7 +62,7 @@ def cost(
     The state of the node is the change of a factor, cpu by cpu, between its jobs since a date and those before, back to
     the last event. dgemm takes so many times as long on its CPUs; all else is as the platform says.
     """
-    from lepaute.cli.progress import progress_bar
+    from lepaute.cli.terminal import progress_bar
     from lepaute.kit.quantities import grid_of
     from lepaute.simulate.node_cost import CpuFactors, node_cost
     from lepaute.watch.node_state import LATEST, node_state
@@ -112,7 +112,7 @@ def cost(
 
 def cost_text(state: "NodeState", found: "NodeCost") -> str:
     """What a person reads."""
-    from lepaute.cli.predict_text import interval
+    from lepaute.cli.prediction_text import interval
     from lepaute.watch.node_state import day
 
     first, hpl = found.as_calibrated, cast(Any, found.as_calibrated.application)

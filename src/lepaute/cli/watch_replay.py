@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.output_options import Force
+from lepaute.cli.options import Force
 from lepaute.cli.watch_store import AsJson, Cluster, Nodes, Place, date_of, end_of, opened
 from lepaute.cli.watch_tests import (
     Confidence,

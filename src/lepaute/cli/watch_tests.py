@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.output_options import Force
+from lepaute.cli.options import Force
 from lepaute.cli.watch_store import AsJson, Cluster, Nodes, Place, end_of, opened, start_of
 
 if TYPE_CHECKING:
