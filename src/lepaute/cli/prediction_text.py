@@ -335,8 +335,8 @@ def scaling_text(points: "Sequence[ScalingPoint]") -> str:
     """A table with a line for each number of ranks, what is not comparable, and the warnings with their counts."""
     predictions = [point.prediction for point in points]
     first = predictions[0]
-    titles = ["ranks", "run", "time s", "95 % interval", "speed-up", "95 % interval", "efficiency"]
-    rows = [
+    table: list[list[object]] = [["ranks", "run", "time s", "95 % interval", "speed-up", "95 % interval", "efficiency"]]
+    table += [
         [
             point.ranks,
             point.prediction.application.label,
@@ -348,13 +348,13 @@ def scaling_text(points: "Sequence[ScalingPoint]") -> str:
         ]
         for point in points
     ]
-    tells_runs = any(row[1] != ranks_text(point.ranks) for row, point in zip(rows, points, strict=True))
+    tells_runs = any(row[1] != ranks_text(point.ranks) for row, point in zip(table[1:], points, strict=True))
     if not tells_runs:
-        titles, *rows = [row[:1] + row[2:] for row in [titles, *rows]]
+        table = [row[:1] + row[2:] for row in table]
     lines = [
         f"{first.application.heading} on {first.platform_name}: {len(first.run_list)} simulated run(s) of each; "
         f"speed-up and efficiency relative to {points[0].ranks} rank(s)",
-        text_table(titles, rows, left=(1,) if tells_runs else ()),
+        text_table(table[0], table[1:], left=(1,) if tells_runs else ()),
         *_not_comparable(Sweep(tuple(predictions))),
         *(f"  warning: {caveat}" for caveat in caveats(predictions)),
     ]

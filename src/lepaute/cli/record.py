@@ -6,6 +6,10 @@ from typing import Annotated
 import typer
 
 from lepaute.cli.options import Force
+from lepaute.cli.terminal import interrupt_on_sigterm, note
+from lepaute.cli.trace import write_with_warnings
+from lepaute.kit.files import check_output, is_stream
+from lepaute.kit.outputs import check_outputs
 
 
 def command(
@@ -15,12 +19,10 @@ def command(
     output: Annotated[Path, typer.Option("--output", "-o", help="The trace to write.")] = Path("trace.parquet"),
     mpicc: Annotated[
         Path | None,
-        typer.Option(
-            "--mpicc", help="The program's MPI library, by its compiler, prefix or name; by default that of mpirun."
-        ),
+        typer.Option(help="The program's MPI library, by its compiler, prefix or name; by default that of mpirun."),
     ] = None,
-    dat: Annotated[Path | None, typer.Option("--dat", help="Input file of xhpl-lepaute; by default HPL.dat.")] = None,
-    solve: Annotated[int, typer.Option("--solve", help="Which of the runs in HPL.dat, from 1.", min=1)] = 1,
+    dat: Annotated[Path | None, typer.Option(help="Input file of xhpl-lepaute; by default HPL.dat.")] = None,
+    solve: Annotated[int, typer.Option(help="Which of the runs in HPL.dat, from 1.", min=1)] = 1,
     every_call: Annotated[
         bool, typer.Option("--every-call", help="Record each unsuccessful probe, instead of merging successive ones.")
     ] = False,
@@ -32,17 +34,10 @@ def command(
     The word xhpl-lepaute is the HPL that is built here, whose own loops and phases are recorded too; it reads HPL.dat.
     Exit status 1 where the program fails; the trace then holds what it did until then.
     """
-    import signal
-    import sys
-
-    from lepaute.kit.files import check_output, is_stream
-    from lepaute.kit.outputs import check_outputs
     from lepaute.measure.record import record
-    from lepaute.trace import write_trace
 
     check_outputs({"--output": output}, inputs=[dat], force=force)
-    # A batch system ends a job with SIGTERM: the ranks must end too.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    interrupt_on_sigterm()
     recording = record(
         words,
         workspace=Path() if is_stream(check_output(output)) else output.parent,
@@ -50,13 +45,9 @@ def command(
         dat=dat,
         solve=solve,
         every_call=every_call,
-        progress=lambda what: print(what, file=sys.stderr),
+        progress=note,
     )
-    write_trace(recording.trace, output)
-    for warning in recording.trace.metadata["warnings"]:
-        print(f"warning: {warning}", file=sys.stderr)
-    ranks = len(recording.trace.ranks)
-    print(f"{output}: {len(recording.trace)} calls of {ranks} ranks; lepaute trace show {output}", file=sys.stderr)
+    write_with_warnings(recording.trace, output)
     if recording.returncode != 0:
-        print(f"lepaute: the program failed (exit status {recording.returncode})", file=sys.stderr)
+        note(f"lepaute: the program failed (exit status {recording.returncode})")
         raise typer.Exit(1)

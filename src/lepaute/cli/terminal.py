@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 BAR_AFTER_S = 2.0
 
 
-def print_json(value: Any) -> None:
-    """One JSON object on standard output."""
-    print(json.dumps(value, indent=2))
+def print_json(value: Any, default: Callable[[Any], Any] | None = None) -> None:
+    """One JSON object on standard output; default: as of `json.dumps`."""
+    print(json.dumps(value, indent=2, default=default))
 
 
 def note(text: str) -> None:

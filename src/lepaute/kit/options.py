@@ -8,7 +8,7 @@ class Request:
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import Field, fields
+from dataclasses import MISSING, Field, fields
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -64,7 +64,7 @@ def option(help: str, **more: Any) -> dict[str, Option]:  # noqa: A002 - as Type
 
 def option_field(default: Any, help: str, **more: Any) -> Any:  # noqa: A002
     """A dataclass field that is an option; a default that `quantity` reads is given as text, as on the command line."""
-    if default is None or "quantity" not in more:
+    if default is None or default is MISSING or "quantity" not in more:
         return dataclasses.field(default=default, metadata=option(help, **more))
     return dataclasses.field(default=more["quantity"](default, help), metadata=option(help, default=default, **more))
 
