@@ -9,7 +9,7 @@ import typer
 
 from lepaute.cli.entry import BAD_INPUT, complain
 from lepaute.cli.options import AsJson, Force
-from lepaute.cli.terminal import print_json
+from lepaute.cli.terminal import json_text
 from lepaute.errors import LepauteError
 from lepaute.kit.outputs import check_output_folder
 from lepaute.kit.printable import printable, shown_width
@@ -35,7 +35,7 @@ def show(
     listed = archive.members()
     if as_json:
         sizes = {name: {"sha256": member.sha256, "size_bytes": member.size_bytes} for name, member in listed.items()}
-        print_json({"id": archive.id, "metadata": archive.metadata, "members": sizes})
+        print(json_text({"id": archive.id, "metadata": archive.metadata, "members": sizes}))
         return
     status, *lines = first_screen(archive, shown_width(WIDTH))
     _print_loud(status, good=archive.about.outcome == COMPLETE)
@@ -86,7 +86,7 @@ def verify(
         note = "" if ended == COMPLETE else f" ({ended}: `lepaute archive show` tells why)"
         print(f"{file}: whole, {members} members, id {archive.id}{note}")
     if as_json:
-        print_json({"archives": facts})
+        print(json_text({"archives": facts}))
     return status
 
 
@@ -145,7 +145,7 @@ def diff(
         sides = {
             side: {"path": str(archive.path), "id": archive.id} for side, archive in zip("ab", archives, strict=True)
         }
-        print_json({**sides, **comparison_json(comparison), "not_compared": unread})
+        print(json_text({**sides, **comparison_json(comparison), "not_compared": unread}))
     else:
         for side, archive in zip("AB", archives, strict=True):
             print(f"{side}: {archive.path}  {archive.id[:12]}")

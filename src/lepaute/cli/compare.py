@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lepaute.cli.options import FORCE_HELP, with_options_of
-from lepaute.cli.terminal import interrupt_on_sigterm, note, notes_printed, print_json, progress_bar, warn
+from lepaute.cli.terminal import interrupt_on_sigterm, json_text, note, notes_printed, progress_bar, warn
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_archive_output, check_outputs
@@ -356,7 +356,7 @@ def _show(comparisons: "Sequence[Comparison]", options: CompareOptions) -> None:
             note(f"wrote {path}")
     if options.as_json:
         several = {"reference": comparisons[0].left, "comparisons": [each.to_dict() for each in comparisons]}
-        print_json(several if len(comparisons) > 1 else comparisons[0].to_dict())
+        print(json_text(several if len(comparisons) > 1 else comparisons[0].to_dict()))
     else:
         warn(_distinct(comparisons, lambda each: each.warnings))
         print("\n".join(_lines(comparisons)))

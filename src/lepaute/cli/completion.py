@@ -83,7 +83,7 @@ def _beginning(current: str, words: "Iterable[str]") -> list[str]:
 
 def _after(name: str, before: list[str], current: str, helped: bool) -> "Iterator[str]":
     """What may follow the command of that name and the words before; helped: names of subcommands alone."""
-    from lepaute.cli.main import built
+    from lepaute.cli.commands import built
 
     command, default = built(name, before)
     while subcommands := getattr(command, "commands", None):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lepaute.cli.options import FORCE_HELP, AsJson, Force, flags_of, is_given, with_options_of
-from lepaute.cli.terminal import print_json
+from lepaute.cli.terminal import json_text
 from lepaute.errors import DesignError, InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
@@ -297,7 +297,7 @@ def show(file: File, as_json: AsJson = False) -> None:
     design = read_design(file)
     summary = summary_of(design)
     if as_json:
-        print_json({"header": dict(design.header), **asdict(summary)})
+        print(json_text({"header": dict(design.header), **asdict(summary)}))
         return
     print("\n".join([*_about(design, summary), "", *map(_factor_line, summary.factors), "", *_first_rows(design)]))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from lepaute.cli.options import AsJson
-from lepaute.cli.terminal import print_json, progress_bar
+from lepaute.cli.terminal import json_text, progress_bar
 from lepaute.kit.printable import printable
 from lepaute.kit.tables import text_table
 
@@ -25,7 +25,7 @@ def command(as_json: AsJson = False) -> None:
     with progress_bar() as tell:
         checks = examine(tell)
     if as_json:
-        print_json({"checks": [check.to_dict() for check in checks]})
+        print(json_text({"checks": [check.to_dict() for check in checks]}))
     else:
         _print_table(checks)
     raise typer.Exit(2 if something_missing(checks) else 0)

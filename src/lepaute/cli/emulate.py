@@ -14,7 +14,7 @@ import typer
 
 from lepaute.cli.options import AsJson, Force, with_options_of
 from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of
-from lepaute.cli.terminal import interrupt_on_sigterm, note, print_json, simulated_date
+from lepaute.cli.terminal import interrupt_on_sigterm, json_text, note, simulated_date
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
@@ -171,7 +171,7 @@ def program(
         if as_json:
             objects = [prediction.to_dict() for prediction in predictions]
             several = {"predictions": objects, "scaling": [point.to_dict() for point in points]}
-            print_json(several if points else objects[0])
+            print(json_text(several if points else objects[0]))
         else:
             note(scaling_text(points) if points else readable_emulation(predictions[0]))
         if plot is not None:
@@ -215,7 +215,7 @@ def hpl(
             predictions = simulation.predicted(hpls, mapping=mapping, engine=engine)
         if as_json:
             objects = [prediction.to_dict() for prediction in predictions]
-            print_json({"predictions": objects} if from_file else objects[0])
+            print(json_text({"predictions": objects} if from_file else objects[0]))
         else:
             print("\n".join(readable(prediction, machine) for prediction in predictions))
         kept.write(predictions[0], (START_S, START_S + predictions[0].run_list[0].time_s))

@@ -11,7 +11,7 @@ import typer
 from lepaute.cli.entry import BAD_INPUT, complain
 from lepaute.cli.options import AsJson, Force, with_options_of
 from lepaute.cli.simulation import platform_names
-from lepaute.cli.terminal import note, print_json, warn
+from lepaute.cli.terminal import json_text, note, warn
 from lepaute.errors import InputError, PlatformError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
@@ -41,7 +41,7 @@ def list_platforms(as_json: AsJson = False) -> None:
         listed = [
             {"name": name, "alias_of": ALIASES.get(name), **facts_in_short(load_platform(name))} for name in names
         ]
-        print_json({"platforms": listed})
+        print(json_text({"platforms": listed}))
         return
     width = max(map(len, names))
     for name in names:
@@ -67,7 +67,7 @@ def show(
         raise InputError("give either --json or --yaml")
     platform = load_platform(name)
     if as_json:  # the fields of the file, and what identifies it
-        print_json({"sha256": platform.sha256, **platform.model_dump(mode="json", exclude_none=True)})
+        print(json_text({"sha256": platform.sha256, **platform.model_dump(mode="json", exclude_none=True)}))
         return
     print(platform_text(platform).rstrip("\n") if as_yaml else summary(platform))
 
@@ -89,12 +89,12 @@ def check(
         for line in error.faults:
             complain(line)
         if as_json:
-            print_json({"valid": False, "faults": list(error.faults)})
+            print(json_text({"valid": False, "faults": list(error.faults)}))
         raise typer.Exit(BAD_INPUT) from None
     core_topology(platform)  # refuses names of parts that are not there, and nodes that nothing joins
     warnings = [*implausible(platform), *unmodelled(platform, sorted(MODELLED))]
     if as_json:
-        print_json({"valid": True, "name": platform.name, "sha256": platform.sha256, "warnings": warnings})
+        print(json_text({"valid": True, "name": platform.name, "sha256": platform.sha256, "warnings": warnings}))
         return
     warn(warnings)
     count = f"; {counted(len(warnings), 'warning')}" if warnings else ""

@@ -11,7 +11,7 @@ import typer
 from lepaute.cli.entry import INTERRUPTED, complain
 from lepaute.cli.options import FORCE_HELP, Flag, flags_of, with_options_of
 from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of, platform_of
-from lepaute.cli.terminal import BAR_AFTER_S, note, print_json, progress_bar
+from lepaute.cli.terminal import BAR_AFTER_S, json_text, note, progress_bar
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
@@ -226,7 +226,7 @@ def _print_as_json(
     several = {"predictions": objects, **Sweep(tuple(predictions)).to_dict()}
     if points:
         several["scaling"] = [point.to_dict() for point in points]
-    print_json(several if as_list or points else objects[0])
+    print(json_text(several if as_list or points else objects[0]))
 
 
 def _texts(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lepaute.cli.options import Force
-from lepaute.cli.terminal import note, print_json
+from lepaute.cli.terminal import json_text, note
 from lepaute.errors import InputError
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.tables import text_table
@@ -60,7 +60,7 @@ def command(
         for each in chosen
     ]
     if as_json:
-        print_json({"file": str(file), "tables": list(map(_as_object, chosen, lines))})
+        print(json_text({"file": str(file), "tables": list(map(_as_object, chosen, lines))}))
     else:
         print("\n\n".join(map(_text_of, chosen, lines)))
     if plot is not None:

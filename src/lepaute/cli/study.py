@@ -15,9 +15,9 @@ from lepaute.cli.simulation import PlatformName
 from lepaute.cli.terminal import (
     BAR_AFTER_S,
     interrupt_on_sigterm,
+    json_text,
     note,
     notes_printed,
-    print_json,
     progress_bar,
     warn,
 )
@@ -153,7 +153,7 @@ def _given(options: Mapping[str, object]) -> list[str]:
 def printed(run: "StudyRun", *, as_json: bool) -> None:
     """The answer on standard output."""
     if as_json:
-        print_json(run.to_dict())
+        print(json_text(run.to_dict()))
         return
     print(run.text)
     note(f"{run.folder}: {run.simulated} simulations, {run.reused} known before; results.csv, answer.json, report.html")
@@ -215,7 +215,7 @@ def schema() -> None:
     """Print the JSON Schema of study files."""
     from lepaute.study.schema import json_schema
 
-    print_json(json_schema())
+    print(json_text(json_schema()))
 
 
 for _question in QUESTIONS:

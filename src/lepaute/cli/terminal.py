@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 BAR_AFTER_S = 2.0
 
 
-def print_json(value: Any, default: Callable[[Any], Any] | None = None) -> None:
-    """One JSON object on standard output; default: as of `json.dumps`."""
-    print(json.dumps(value, indent=2, default=default))
+def json_text(value: Any, default: Callable[[Any], Any] | None = None) -> str:
+    """A JSON object for programs to read; default: as of `json.dumps`."""
+    return json.dumps(value, indent=2, default=default)
 
 
 def note(text: str) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.cli.options import AsJson, Force
-from lepaute.cli.terminal import note, print_json, warn
+from lepaute.cli.terminal import json_text, note, warn
 from lepaute.errors import InputError
 from lepaute.kit.outputs import check_output_folder, check_outputs
 from lepaute.kit.quantities import numbers_of, span_of
@@ -26,10 +26,7 @@ def show(file: File, as_json: AsJson = False) -> None:
     from lepaute.trace.describe import description, facts
 
     trace = read_trace(file)
-    if as_json:
-        print_json(facts(trace), default=str)
-    else:
-        print(description(trace))
+    print(json_text(facts(trace), default=str) if as_json else description(trace))
 
 
 @app.command()
@@ -127,10 +124,7 @@ def breakdown(
     check_outputs({"--plot": plot}, inputs=[file], force=force)
     trace = read_trace(file)
     time_spent = breakdown_of(trace)
-    if as_json:
-        print_json(breakdown_dict(time_spent))
-    else:
-        print(breakdown_text(time_spent))
+    print(json_text(breakdown_dict(time_spent)) if as_json else breakdown_text(time_spent))
     if plot is not None:
         plot_breakdown(time_spent, plot, headline(trace))
 
@@ -158,7 +152,7 @@ def compare(
     warn(f"the traces are from different runs: {difference}" for difference in differences)
     comparison = compare_traces(one, other)
     if as_json:
-        print_json(comparison_dict(comparison))
+        print(json_text(comparison_dict(comparison)))
     else:
         print(comparison_text(comparison, f"{left}: {headline(one)}", f"{right}: {headline(other)}"))
     if plot is not None:

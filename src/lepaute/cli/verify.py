@@ -16,9 +16,9 @@ from lepaute.cli.simulation import check_not_given, platform_of
 from lepaute.cli.terminal import (
     BAR_AFTER_S,
     interrupt_on_sigterm,
+    json_text,
     note,
     notes_printed,
-    print_json,
     progress_bar,
     warn,
 )
@@ -248,7 +248,7 @@ def _print_and_save(verification: "Verification", cases: Sequence[Hpl], options:
     block_size = f", NB = {sizes.pop()}" if len(sizes) == 1 else ""
     try:
         if options.as_json:
-            print_json(verification.to_dict())
+            print(json_text(verification.to_dict()))
         else:
             for line in warning_lines(verification.cases, PREDICTIONS_FILE):
                 note(line)
@@ -387,7 +387,7 @@ def _print_known(known: "KnownResults", machine: "Platform", options: VerifyOpti
     from lepaute.verify.verification import JSON_FILE
 
     if options.as_json:
-        print_json(known.to_dict())
+        print(json_text(known.to_dict()))
     else:
         for line in warning_lines(known.cases, JSON_FILE if saved else "--json"):
             note(line)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from lepaute.cli.options import AsJson, Force
-from lepaute.cli.terminal import note, print_json
+from lepaute.cli.terminal import json_text, note
 from lepaute.cli.watch_cost import cost
 from lepaute.cli.watch_events import app as events
 from lepaute.cli.watch_nodes import health, run
@@ -40,7 +40,7 @@ def site(
     with opened(store) as watch:
         made = write_site(watch.store, output, time.time())
     if as_json:
-        print_json({**asdict(made), "folder": str(made.folder)})
+        print(json_text({**asdict(made), "folder": str(made.folder)}))
     else:
         print(f"{made.folder / 'index.html'}: {made.pages} pages, {made.total_bytes / 1e6:.1f} MB")
 
@@ -91,7 +91,7 @@ def alert(
             {"channel": message.channel, "title": message.title, "body": message.body, "sent": not message.problem}
             for message in messages
         ]
-        print_json({"open_regressions": len(reports), "messages": plain})
+        print(json_text({"open_regressions": len(reports), "messages": plain}))
     else:
         for message in messages:
             if not message.problem:

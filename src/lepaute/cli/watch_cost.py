@@ -8,7 +8,7 @@ import typer
 
 from lepaute.cli.options import AsJson, with_options_of
 from lepaute.cli.simulation import PlatformName, Runs, Seed, Settings, platform_of
-from lepaute.cli.terminal import BAR_AFTER_S, print_json, progress_bar
+from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar
 from lepaute.cli.watch_store import Cluster, Place, check_text, opened, start_of
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
@@ -110,10 +110,7 @@ def cost(
             grid_without=smaller,
             progress=lambda what, share: tell(f"simulating {what}", share),
         )
-    if as_json:
-        print_json({**_state_dict(state), **result.to_dict()})
-    else:
-        print("\n".join(_cost_lines(state, result)))
+    print(json_text({**_state_dict(state), **result.to_dict()}) if as_json else "\n".join(_cost_lines(state, result)))
 
 
 def _cost_lines(state: "NodeState", result: "NodeCost") -> list[str]:

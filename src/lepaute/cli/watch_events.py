@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lepaute.cli.options import AsJson, Force, with_options_of
-from lepaute.cli.terminal import print_json, warn
+from lepaute.cli.terminal import json_text, warn
 from lepaute.cli.watch_store import Cluster, Nodes, Place, check_text, date_of, opened, start_of
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
@@ -54,7 +54,7 @@ def list_entries(
     with opened(store) as watch:
         entries = logged_entries(watch.store, history=history)
     if as_json:
-        print_json({"entries": [_entry_dict(each) for each in entries]})
+        print(json_text({"entries": [_entry_dict(each) for each in entries]}))
         return
     for each in entries:
         print(_entry_text(each))
@@ -117,10 +117,7 @@ def withdraw(
     check_text(reason, "--reason")
     with opened(store) as watch:
         count = withdraw_entries(watch.store, ids, author_of(author), reason)
-    if as_json:
-        print_json({"withdrawn": count})
-    else:
-        print(f"{count} withdrawn")
+    print(json_text({"withdrawn": count}) if as_json else f"{count} withdrawn")
 
 
 @app.command("import")
@@ -135,7 +132,7 @@ def import_files(
         before = {each.id for each in logged_entries(watch.store)}
         ids = import_changelog(watch.store, events, outliers)
     if as_json:
-        print_json({"ids": list(ids)})
+        print(json_text({"ids": list(ids)}))
         return
     known = before.intersection(ids)
     more = f"; {_count(len(known))} in force already" if known else ""
@@ -215,7 +212,7 @@ def propose(
         explained = with_other_changes([proposals[key] for key in ids], watch.store)
     shown = dict(zip(ids, explained, strict=True))
     if as_json:
-        print_json({"proposals": [{"id": key, **event.as_json()} for key, event in shown.items()]})
+        print(json_text({"proposals": [{"id": key, **event.as_json()} for key, event in shown.items()]}))
         return
     for key, event in shown.items():
         print(f"{key}  {event}")
@@ -283,7 +280,7 @@ def effect(
         changelog = watch.changelog()
     changes = before_after(values, day, changelog, factors=factor)
     if as_json:
-        print_json({"date": day.isoformat(), "changes": json.loads(changes.to_json(orient="records"))})
+        print(json_text({"date": day.isoformat(), "changes": json.loads(changes.to_json(orient="records"))}))
     else:
         print("\n".join(_effect_lines(changes, everything=everything)))
 
@@ -348,10 +345,7 @@ def _count(entries: int) -> str:
 
 
 def _print_ids(ids: Sequence[str], *, as_json: bool) -> None:
-    if as_json:
-        print_json({"ids": list(ids)})
-    else:
-        print(f"recorded: {', '.join(each[:ID_CHARACTERS] for each in ids)}")
+    print(json_text({"ids": list(ids)}) if as_json else f"recorded: {', '.join(each[:ID_CHARACTERS] for each in ids)}")
 
 
 def _entry_dict(each: "LoggedEntry") -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.cli.options import AsJson, with_options_of
-from lepaute.cli.terminal import interrupt_on_sigterm, note, print_json
+from lepaute.cli.terminal import interrupt_on_sigterm, json_text, note
 from lepaute.cli.watch_store import Cluster, Place, check_text, ingested, opened, place_of
 from lepaute.errors import InputError
 from lepaute.kit.node_sets import parse_node_set
@@ -151,7 +151,7 @@ def _report(tests: "NodeTests", nodes: "Mapping[str, bool]", *, dry_run: bool, a
             }
             for record in tried
         ]
-        print_json({"tests": records, "due": due, "idle": [node for node in due if nodes[node]], "late": late})
+        print(json_text({"tests": records, "due": due, "idle": [node for node in due if nodes[node]], "late": late}))
     elif dry_run:
         for node in due:
             print(f"{node}: {age(node)}; {'idle' if nodes[node] else 'not idle'}")
@@ -215,7 +215,7 @@ def health(
             drains = Drains(states, limit.of(len(states)), slurm.drain)
         judged = node_health(watch.store, meant, time.time(), drains)
     if as_json:
-        print_json({"nodes": [{**asdict(node), "verdict": node.verdict.name.lower()} for node in judged]})
+        print(json_text({"nodes": [{**asdict(node), "verdict": node.verdict.name.lower()} for node in judged]}))
     else:
         for node in judged:
             print(_health_text(node, drains))

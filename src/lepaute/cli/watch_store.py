@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lepaute.cli.options import AsJson
-from lepaute.cli.terminal import print_json
+from lepaute.cli.terminal import json_text
 from lepaute.errors import InputError
 from lepaute.kit.files import sync
 from lepaute.kit.scratch import scratch_folder
@@ -126,7 +126,7 @@ def ingest(
         file_date=file_date,
     )
     if as_json:
-        print_json({"added": list(done.added), "known": list(done.known), "values": done.values})
+        print(json_text({"added": list(done.added), "known": list(done.known), "values": done.values}))
         return
     new = counted(done.values, "new factor value") if done.values else "nothing new"
     text = f"{new} from {counted(len(files), 'file')}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lepaute.cli.options import FORCE_HELP, with_options_of
-from lepaute.cli.terminal import print_json
+from lepaute.cli.terminal import json_text
 from lepaute.cli.watch_store import NODES_HELP, Place, check_text, date_of, end_of, opened, start_of
 from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
@@ -130,7 +130,7 @@ def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) 
     summary = summarise(verdicts, values, open_here.rows, sentences, level=level, since_s=options.since_s)
     tested.write(verdicts)
     if tested.as_json:
-        print_json({**summary.to_dict(), "new_alarms": new})
+        print(json_text({**summary.to_dict(), "new_alarms": new}))
     else:
         print("\n".join(_summary_lines(summary, everything=options.everything)))
     strong = any(suspicion.p_value < STRONG for suspicion in summary.suspicions)
@@ -277,7 +277,9 @@ def replay(
     tested.write(verdicts)
     if tested.as_json:
         regressions = [plain(asdict(regression)) for regression in still_open]
-        print_json({"verdicts": len(verdicts), "days": [day.to_dict() for day in days], "regressions": regressions})
+        print(
+            json_text({"verdicts": len(verdicts), "days": [day.to_dict() for day in days], "regressions": regressions})
+        )
     else:
         tests = int((verdicts["missing"] == 0).sum())
         print("\n".join(_replay_lines(days, still_open, tests=tests, everything=everything)))

@@ -1,11 +1,24 @@
-"""What `--help` of a command shows, the same for all: names of values, sentences, whole summaries, examples.
+"""Commands as Typer has them, set to what all share: what `--help` shows, which values are refused, and in what words.
 
-Typer names values by Python's types (`<list[str]>`) and cuts the summaries in a list of subcommands.
+Typer names values by Python's types (`<list[str]>`), cuts the summaries in a list of subcommands, takes an empty path
+for the working folder, and does not say of a number that it refuses what it is.
 """
 
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+from math import inf
 from pathlib import Path
 from typing import Any, get_args
 
+import typer
+from typer.main import get_command, get_group
+
+from lepaute.errors import InputError
+
+#: Those that run a program of the user's, with options of its own.
+RUN_PROGRAMS = ("emulate", "record")
 #: Of commands, by their words: command lines that show the usual uses.
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "calibrate": (
@@ -83,20 +96,46 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 _OF_A_TYPE = {int: "N", float: "X", bool: "0|1", Path: "PATH", str: "TEXT"}
 
 
-def dress(command: Any, words: str) -> None:
-    """Sets the help of a command and of all below it; `words` are those after `lepaute`, such as `predict hpl`."""
+def built(name: str, arguments: Sequence[str] = ()) -> tuple[Any, str | None]:
+    """The command `name` from its module, and which of its subcommands is meant where none is named."""
+    module = import_module(f"lepaute.cli.{name}")
+    app = module.app_for(arguments) if hasattr(module, "app_for") else getattr(module, "app", None)
+    is_group = app is not None
+    if not is_group:
+        app = typer.Typer()
+        app.command()(module.command)
+    app.rich_markup_mode = None  # 40 ms to load
+    app._add_completion = False
+    # Not get_command() for a group: it drops the name of a subcommand that is the only one ("predict hpl" -> "predict").
+    command = get_group(app) if is_group else get_command(app)
+    _set_up(command, name)
+    return command, getattr(module, "DEFAULT", None)
+
+
+def _set_up(command: Any, words: str) -> None:
+    """Sets a command and all below it; `words` are those after `lepaute`, such as `predict hpl`."""
     for parameter in command.params:
-        _dress_parameter(parameter)
+        types = _types_in(parameter.type_descriptor.annotation)
+        _dress(parameter, types)
+        if types & {Path, float} or (int in types and bool not in types):
+            name = next((word for word in parameter.opts if word.startswith("--")), parameter.opts[0])
+            parameter.process_value = partial(_checked, name, types, parameter.process_value)
     command.get_short_help_str = lambda *_limit: _first_sentence(command.help or "")
     if words in EXAMPLES:
         # \b keeps the lines of a paragraph as they are.
         command.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in EXAMPLES[words])
     for name, below in getattr(command, "commands", {}).items():
-        dress(below, f"{words} {name}")
+        _set_up(below, f"{words} {name}")
 
 
-def _dress_parameter(parameter: Any) -> None:
-    parameter.help = _sentence(parameter.help or "")
+def _types_in(annotation: Any) -> set[Any]:
+    return {annotation}.union(*map(_types_in, get_args(annotation)))
+
+
+def _dress(parameter: Any, types: set[Any]) -> None:
+    """A sentence as help, and a name for the value."""
+    text = (parameter.help or "").strip()
+    parameter.help = text and f"{text[0].upper()}{text[1:]}{'' if text[-1] in '.:!?' else '.'}"
     if parameter.param_type_name == "argument":
         # Its type says nothing that its name and its help do not; required is what stands without brackets.
         parameter.display_type_rich = lambda **_context: None
@@ -104,24 +143,56 @@ def _dress_parameter(parameter: Any) -> None:
         in_usage = name if parameter.required else f"[{name.strip('[]')}]"
         parameter.get_usage_pieces = lambda *_context: [in_usage]
     elif parameter.metavar is None and not parameter.is_flag:
-        parameter.metavar = _value_of(parameter.type_descriptor.annotation)
-
-
-def _value_of(annotation: Any) -> str:
-    """What a value is called in the help."""
-    kinds = [annotation, *get_args(annotation), *(inner for each in get_args(annotation) for inner in get_args(each))]
-    return next((name for kind, name in _OF_A_TYPE.items() if kind in kinds), "TEXT")
-
-
-def _sentence(text: str) -> str:
-    """`text` with a capital and a full stop."""
-    text = text.strip()
-    if not text:
-        return text
-    return f"{text[0].upper()}{text[1:]}{'' if text[-1] in '.:!?' else '.'}"
+        parameter.metavar = next((name for type_, name in _OF_A_TYPE.items() if type_ in types), "TEXT")
 
 
 def _first_sentence(text: str) -> str:
     """The first sentence of the help of a command, without its full stop."""
     paragraph = " ".join(text.strip().split("\n\n")[0].split())
     return paragraph.split(". ")[0].rstrip(".")
+
+
+def _checked(name: str, types: set[Any], convert: Callable[..., Any], context: typer.Context, given: Any) -> Any:
+    """The value of a path or a number; raises InputError for one that cannot be, or for several with commas between."""
+    if Path in types and "" in (given if isinstance(given, list | tuple) else [given]):
+        raise InputError(f"{name}: the path is empty; give one")
+    if not types & {Path, float} and isinstance(given, str) and "," in given:
+        raise InputError(f"{name} is {given[:80]!r}; it takes one whole number{_elsewhere(name, context)}")
+    try:
+        value = convert(context, given)
+    except typer.BadParameter as refusal:
+        if (requirement := _requirement(str(refusal.message))) is None:
+            raise
+        raise InputError(f"{name} is {given!r:.80}; it must be {requirement}") from None
+    if isinstance(value, float) and not -inf < value < inf:
+        raise InputError(f"{name} is {given:.80}; it must be a finite number")
+    return value
+
+
+def _requirement(message: str) -> str | None:
+    """What a value must be, of Typer's message about one that is not; None where that speaks of something else."""
+    if bound := re.search(r"(greater|less) than or equal to (\S+)", message):
+        return f"at {'least' if bound[1] == 'greater' else 'most'} {bound[2]}"
+    if kind := re.search(r"as an? (integer|number)", message):
+        return "a whole number" if kind[1] == "integer" else "a number"
+    return None
+
+
+def _elsewhere(name: str, context: typer.Context) -> str:
+    """Where several values of an option of HPL go, for a command that predicts all combinations of an HPL.dat."""
+    options = {each for parameter in context.command.params for each in parameter.opts}
+    if "--dat" not in options:
+        return ""
+    from lepaute.simulate.apps.hpl.files import SEVERAL, in_hpl_dat
+
+    return f"; {SEVERAL}" if in_hpl_dat(name) else ""
+
+
+def misuse(name: str, error: typer.TyperException) -> str:
+    """One line for a command line that Typer refused: what is wrong, and where help is."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else f"lepaute {name}"
+    message = error.format_message().strip().splitlines()[0].rstrip(".")
+    if name in RUN_PROGRAMS and message.lower().startswith("no such option"):
+        message += "; options of the program come after two dashes: -- PROGRAM ARGS"
+    return f"{message[:1].lower()}{message[1:]}; see '{path} --help'"
