@@ -106,7 +106,7 @@ def built(name: str, arguments: Sequence[str] = ()) -> tuple[Any, str | None]:
         app.command()(module.command)
     app.rich_markup_mode = None  # 40 ms to load
     app._add_completion = False
-    # Not get_command() for a group: it drops the name of a subcommand that is the only one ("predict hpl" -> "predict").
+    # Not get_command() for a group: it drops the name of an only subcommand ("predict hpl" -> "predict").
     command = get_group(app) if is_group else get_command(app)
     _set_up(command, name)
     return command, getattr(module, "DEFAULT", None)
@@ -147,7 +147,6 @@ def _dress(parameter: Any, types: set[Any]) -> None:
 
 
 def _first_sentence(text: str) -> str:
-    """The first sentence of the help of a command, without its full stop."""
     paragraph = " ".join(text.strip().split("\n\n")[0].split())
     return paragraph.split(". ")[0].rstrip(".")
 

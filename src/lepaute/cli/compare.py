@@ -332,7 +332,6 @@ def variants_to_measure(library: str, measuring: MeasureOptions) -> tuple[list[s
 
 
 def _write_tuning(campaign: "Archive", path: Path) -> None:
-    """Prints the chosen algorithms of a tuning campaign, and writes the file."""
     from lepaute.compare.tuning_file import choice_sentence, tuning_of
     from lepaute.kit.files import write_whole
 

@@ -165,7 +165,6 @@ def _sizes_of_hpl(hpl: Hpl, platform: str | None, seed: int, rows: int) -> "Desi
 
 
 def _refuse(context: typer.Context, names: Collection[str], why: str) -> None:
-    """Raises InputError for an option that was given and has no effect."""
     for parameter in context.command.params:
         if parameter.name in names and is_given(context, parameter.name):
             raise InputError(f"{next(word for word in parameter.opts if word.startswith('--'))} {why}")

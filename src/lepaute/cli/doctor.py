@@ -32,7 +32,6 @@ def command(as_json: AsJson = False) -> None:
 
 
 def _print_table(checks: "Sequence[Check]") -> None:
-    """A line a check; on a terminal in colours, folded to its width."""
     titles = ("", "what", "found", "what to do")
     rows = [(check.status, *(printable(text) for text in (check.name, check.found, check.remedy))) for check in checks]
     if not sys.stdout.isatty():

@@ -279,7 +279,6 @@ class EmulatedTrace:
 
 
 def _counts_of(ranks: str, traces: TraceFiles, plot: Path | None) -> tuple[int, ...]:
-    """The numbers of ranks; raises InputError where an output does not go with them."""
     counts = numbers_of(ranks, "-np")
     if len(counts) > 1 and traces.requested:
         raise InputError("a trace is of one run; give one number of ranks to -np")

@@ -102,7 +102,6 @@ def command(
 
 
 def _fit(archives: "list[Archive]", options: FitOptions, forms: "dict[str, Form]", reports: list[Path]) -> None:
-    """Fits calibrations, prints what is to be known of the models, and writes the platform."""
     from lepaute.fit import diagnose, platform_and_models
     from lepaute.platform import dump_platform
 

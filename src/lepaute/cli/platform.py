@@ -240,7 +240,6 @@ def new(
 
 
 def _tell_doubts(platform: "Platform") -> None:
-    """What was assumed, and values that no machine has."""
     from lepaute.platform.plausibility import implausible
 
     for assumption in platform.assumed or ():

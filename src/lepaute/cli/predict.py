@@ -153,7 +153,6 @@ def _narrowed(request: "TraceRequest | None", applications: "Sequence[Applicatio
 def _tells_parts(
     given: bool | None, applications: "Sequence[Application]", simulation: Simulation, fidelity: str
 ) -> bool:
-    """Whether the parts of the interval are told: as given, or for a single combination whose parts cost little."""
     from lepaute.simulate.parts import are_free
 
     if given and simulation.runs < 2:
@@ -247,7 +246,6 @@ def _texts(
 
 
 def _draw(predictions: "Sequence[Prediction]", points: "Sequence[ScalingPoint]", path: Path) -> None:
-    """The picture of one prediction, of several grids, or of all combinations."""
     from lepaute.simulate.plot import plot_scaling, plot_sweep
 
     if points:
@@ -379,7 +377,6 @@ def alternatives(
 
 
 def _on_platform(name: str, application: "Application", simulation: Simulation, placement: Placement) -> Alternative:
-    """The same on another platform, with the same settings."""
     machine, (other, _) = simulation.machine, platform_of(name, simulation.settings)
     if other.sha256 == machine.sha256:
         raise InputError("that is the platform already; give another one")
@@ -391,7 +388,6 @@ def _on_platform(name: str, application: "Application", simulation: Simulation, 
 def _with_value(
     field: str, value: str, application: "Application", machine: "Platform", placement: Placement
 ) -> Alternative:
-    """The same with another value of one parameter."""
     flags = {flag.name.removeprefix("--").partition("/")[0]: flag for flag in flags_of(type(application))}
     if field not in flags:
         raise InputError(f"{application.title} has no parameter {field[:80]!r}; give {', '.join(flags)} or platform")

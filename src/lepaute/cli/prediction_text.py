@@ -168,7 +168,6 @@ def interval(spread: "Spread", unit: str) -> str:
 
 
 def _ends(spread: "Spread") -> str:
-    """Both ends of an interval; a dash where there is none."""
     if spread.low is None or spread.high is None:
         return "-"
     return f"{four_digits(spread.low)} to {four_digits(spread.high)}"
@@ -237,7 +236,6 @@ def _ranking(sweep: Sweep) -> list[str]:
 
 
 def _not_comparable(sweep: Sweep) -> list[str]:
-    """Those that are not comparable, and what to calibrate."""
     if not sweep.apart:
         return []
     lines = [
@@ -259,7 +257,6 @@ def _listed(lines: list[str]) -> list[str]:
 
 
 def _with_time(prediction: "Prediction") -> str:
-    """Parameters, rate, time."""
     application, text = prediction.application, prediction.application.label
     if prediction.rate is not None and application.rate is not None:
         text += f": {interval(prediction.rate, application.rate.unit)}"
@@ -294,7 +291,6 @@ def _parameter_lines(parameter: "Parameter", width: int) -> list[str]:
 
 
 def _effect_text(effect: "Effect") -> str:
-    """One value against the best."""
     if effect.ratio is None:
         return f"{effect.value} not comparable"
     text = f"{effect.value} {_change(effect)}"
@@ -306,7 +302,6 @@ def _effect_text(effect: "Effect") -> str:
 
 
 def _change(effect: "Effect") -> str:
-    """How much longer it takes, with the interval."""
     ratio, low, high = effect.ratio, effect.low, effect.high
     assert ratio is not None
     if ratio >= TIMES:

@@ -132,7 +132,6 @@ def _progress_of(job: "Job", quiet: bool) -> "Iterator[None]":
 
 
 def _print_outcome(outcome: "Outcome", options: "Options") -> int:
-    """Prints how it ended; the exit status."""
     print(outcome)
     if outcome.status == "complete":
         return 0

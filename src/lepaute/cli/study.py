@@ -146,7 +146,6 @@ def studied(file: "Path | Study", folder: Path, options: StudyOptions, words: li
 
 
 def _given(options: Mapping[str, object]) -> list[str]:
-    """The options that have a value, as on a command line."""
     return [word for name, value in options.items() if value is not None for word in (name, str(value))]
 
 

@@ -286,7 +286,6 @@ def effect(
 
 
 def _effect_lines(changes: "pd.DataFrame", *, everything: bool) -> list[str]:
-    """For each factor all machines together, then those that changed."""
     from lepaute.watch.report.texts import machines_text
 
     lines = []

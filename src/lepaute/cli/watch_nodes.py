@@ -129,7 +129,6 @@ def _histories(place: str, cluster: str) -> "Mapping[str, NodeHistory]":
 
 
 def _report(tests: "NodeTests", nodes: "Mapping[str, bool]", *, dry_run: bool, as_json: bool) -> int:
-    """Prints what was tested, or would be; the exit status."""
     now_s = time.time()
 
     def age(node: str) -> str:

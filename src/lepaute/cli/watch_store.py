@@ -136,7 +136,6 @@ def ingest(
 
 
 def _seconds_of(date: str) -> float:
-    """Since the epoch; raises InputError where it is no date."""
     from lepaute.watch.foreign.dates import ISO, date_reader
 
     try:
