@@ -228,7 +228,7 @@ def test_the_only_subcommand_of_a_command_keeps_its_name(install: Install, capsy
     def hpl(n: int) -> None:
         print("n is", n)
 
-    install(app=app)
+    install(command=app)
     assert main(["doctor", "hpl", "7"]) == 0
     assert capsys.readouterr().out == "n is 7\n"
     assert main(["doctor", "7"]) == 2

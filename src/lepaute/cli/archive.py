@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from lepaute.archive import Archive
+from lepaute.archive.metadata import COMPLETE
 from lepaute.cli.entry import BAD_INPUT, complain
 from lepaute.cli.options import AsJson, Force
 from lepaute.cli.terminal import json_text
@@ -27,8 +29,6 @@ def show(
     members: Annotated[bool, typer.Option("--members", help="All members, with their sizes.")] = False,
 ) -> None:
     """What the archive is, on one screen; of a failed experiment, why. The archive is verified first."""
-    from lepaute.archive import Archive
-    from lepaute.archive.metadata import COMPLETE
     from lepaute.archive.screen import WIDTH, first_screen
 
     archive = Archive.open(file)
@@ -64,9 +64,7 @@ def verify(
     as_json: AsJson = False,
 ) -> int:
     """Checks every byte of archives against seal, manifest and RO-Crate; exit status 2 where one differs."""
-    from lepaute.archive import Archive
     from lepaute.archive.crate_check import check_crate
-    from lepaute.archive.metadata import COMPLETE
 
     status, facts = 0, []
     for file in files:
@@ -100,7 +98,6 @@ def extract(
     force: Force = False,
 ) -> None:
     """Writes members as files into a folder: never outside of it, through a link, or over another file."""
-    from lepaute.archive import Archive
     from lepaute.archive.extraction import extract as extract_members
 
     check_output_folder(output, "--output")
@@ -114,7 +111,6 @@ def close(
     force: Force = False,
 ) -> None:
     """Makes an archive of what a run had measured when its engine was killed; the run can still be resumed."""
-    from lepaute.archive import Archive
     from lepaute.measure.calibration.tables import CALIBRATION
     from lepaute.measure.comparison.tables import COMPARISON
     from lepaute.measure.experiment.closing import close_interrupted
@@ -132,7 +128,6 @@ def diff(
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit status 1 where the setups differ.")] = False,
 ) -> int:
     """What differs between the setups of two experiments; results are not compared."""
-    from lepaute.archive import Archive
     from lepaute.archive.comparison import compare
     from lepaute.archive.comparison_text import WIDTH, comparison_json, comparison_lines
     from lepaute.archive.setups.setup import setup_of

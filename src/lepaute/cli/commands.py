@@ -1,16 +1,17 @@
-"""Commands as Typer has them, set to what all share: what `--help` shows, which values are refused, and in what words.
+"""Commands as Typer has them, set to what all share: what `--help` shows, which values are refused, and in what words;
+and how shells complete them.
 
 Typer names values by Python's types (`<list[str]>`), cuts the summaries in a list of subcommands, takes an empty path
 for the working folder, and does not say of a number that it refuses what it is.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from math import inf
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
 import typer
 from typer.main import get_command, get_group
@@ -98,12 +99,17 @@ _OF_A_TYPE = {int: "N", float: "X", bool: "0|1", Path: "PATH", str: "TEXT"}
 
 def built(name: str, arguments: Sequence[str] = ()) -> tuple[Any, str | None]:
     """The command `name` from its module, and which of its subcommands is meant where none is named."""
-    module = import_module(f"lepaute.cli.{name}")
-    app = module.app_for(arguments) if hasattr(module, "app_for") else getattr(module, "app", None)
-    is_group = app is not None
+    from lepaute.cli.main import COMMANDS
+
+    place = next(command.place for command in COMMANDS if command.name == name) or f"{name}:app"
+    module_name, _, attribute = place.partition(":")
+    module = import_module(f"lepaute.cli.{module_name}")
+    target = getattr(module, attribute)
+    app = target(arguments) if attribute == "app_for" else target
+    is_group = isinstance(app, typer.Typer)
     if not is_group:
         app = typer.Typer()
-        app.command()(module.command)
+        app.command()(target)
     app.rich_markup_mode = None  # 40 ms to load
     app._add_completion = False
     # Not get_command() for a group: it drops the name of an only subcommand ("predict hpl" -> "predict").
@@ -195,3 +201,103 @@ def misuse(name: str, error: typer.TyperException) -> str:
     if name in RUN_PROGRAMS and message.lower().startswith("no such option"):
         message += "; options of the program come after two dashes: -- PROGRAM ARGS"
     return f"{message[:1].lower()}{message[1:]}; see '{path} --help'"
+
+
+_BASH = """\
+_lepaute() {
+    local IFS=$'\\n'
+    COMPREPLY=($(lepaute __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o bashdefault -o default -F _lepaute lepaute
+"""
+_ZSH = """\
+#compdef lepaute
+_lepaute() {
+    local -a found
+    found=("${(@f)$(lepaute __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    if [[ -n "${found[1]}" ]]; then compadd -a found; else _files; fi
+}
+compdef _lepaute lepaute
+"""
+_FISH = """\
+function __lepaute_complete
+    set -l words (commandline -opc) (commandline -ct)
+    lepaute __complete $words[2..-1] 2>/dev/null
+end
+complete -c lepaute -a '(__lepaute_complete)'
+"""
+SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+
+
+def completion(
+    shell: Annotated[
+        str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.", autocompletion=lambda: [*SCRIPTS])
+    ],
+) -> None:
+    """Prints the script with which a shell completes commands, options and names of platforms.
+
+    For bash: `source <(lepaute completion bash)`, in ~/.bashrc for all sessions to come; for zsh the same in ~/.zshrc,
+    after compinit; for fish: `lepaute completion fish | source`.
+    """
+    if shell not in SCRIPTS:
+        raise InputError(f"there is no completion for '{shell}'; it is one of {', '.join(SCRIPTS)}")
+    print(SCRIPTS[shell], end="")
+
+
+def candidates(words: list[str]) -> list[str]:
+    """What the last of the words after `lepaute` may become, sorted; none where it may be any text, or a file."""
+    from lepaute.cli.main import COMMANDS
+
+    # Bash takes --option=value for three words.
+    *before, current = [word for word in words[:-1] if word != "="] + [words[-1] if words and words[-1] != "=" else ""]
+    names = [command.name for command in COMMANDS]
+    helped = before[:1] == ["help"]
+    before = before[helped:]
+    if not before:
+        return _beginning(current, names if helped else [*names, "help", *_FIRST_OPTIONS])
+    if before[0] not in names:
+        return []
+    return _beginning(current, _after(before[0], before[1:], current, helped))
+
+
+_FIRST_OPTIONS = ("--help", "--version")
+
+
+def _beginning(current: str, words: Iterable[str]) -> list[str]:
+    """Those that begin so; options only where a dash is there already."""
+    return sorted(word for word in words if word.startswith(current) and (current or not word.startswith("-")))
+
+
+def _after(name: str, before: list[str], current: str, helped: bool) -> Iterator[str]:
+    """What may follow the command of that name and the words before; helped: names of subcommands alone."""
+    command, default = built(name, before)
+    while subcommands := getattr(command, "commands", None):
+        if before and before[0] in subcommands:
+            command = subcommands[before[0]]
+            before = before[1:]
+        elif not before:
+            yield from (*subcommands, "--help")
+            return
+        elif default is not None:
+            command = subcommands[default]
+        else:
+            return
+    if helped:
+        return
+    asked = next((each for each in command.params if before and before[-1] in _spellings(each)), None)
+    if asked is not None and not asked.is_flag:
+        yield from _values(command, asked, current)
+        return
+    yield from ("--help", *(word for each in command.params for word in _spellings(each) if word.startswith("--")))
+    for each in command.params:
+        if each.param_type_name == "argument":
+            yield from _values(command, each, current)
+
+
+def _spellings(parameter: Any) -> tuple[str, ...]:
+    return (*parameter.opts, *parameter.secondary_opts) if parameter.param_type_name == "option" else ()
+
+
+def _values(command: Any, parameter: Any, current: str) -> Iterator[str]:
+    context = command.context_class(command, info_name="lepaute", resilient_parsing=True)
+    yield from (item.value for item in parameter.shell_complete(context, current))

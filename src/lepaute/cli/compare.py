@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lepaute.archive import Archive
 from lepaute.cli.options import FORCE_HELP, with_options_of
 from lepaute.cli.terminal import interrupt_on_sigterm, json_text, note, notes_printed, progress_bar, warn
 from lepaute.errors import InputError
@@ -17,7 +18,6 @@ from lepaute.kit.tables import text_table
 from lepaute.kit.text import counted, seconds
 
 if TYPE_CHECKING:
-    from lepaute.archive import Archive
     from lepaute.compare.comparison import Comparison
     from lepaute.compare.verdicts import Correction
 
@@ -143,7 +143,7 @@ class CompareOptions:
             if label is not None and label not in labels:
                 raise InputError(f"{option} is {label[:40]!r}; the libraries are called {', '.join(labels)}")
 
-    def compared(self, *campaigns: "Archive", left: str | None = None, right: str | None = None) -> "Comparison":
+    def compared(self, *campaigns: Archive, left: str | None = None, right: str | None = None) -> "Comparison":
         """`compare.comparison.archives` with these options; left, right: in the place of those of the options."""
         from lepaute.compare.comparison import archives
         from lepaute.measure.comparison.cases import rows_of
@@ -181,7 +181,6 @@ def command(
     programs first; `lepaute doctor` reports what would disturb. Archives given instead of libraries are compared, and
     so are files of what other benchmarks printed.
     """
-    from lepaute.archive import Archive
     from lepaute.archive.mpi_campaign import facts
 
     if options.tune is not None:
@@ -217,7 +216,6 @@ def _compared_files(words: Sequence[str], options: CompareOptions) -> "list[Comp
 
     Raises InputError for a mixture, for files that cannot be compared, and where a report cannot be written.
     """
-    from lepaute.archive import Archive
     from lepaute.compare.benchmark_comparison import named_output, outputs
 
     printed = [output for word in words if (output := named_output(word)) is not None]
@@ -249,7 +247,7 @@ def _compared_files(words: Sequence[str], options: CompareOptions) -> "list[Comp
     ]
 
 
-def _compared_campaign(campaign: "Archive", options: CompareOptions) -> "list[Comparison]":
+def _compared_campaign(campaign: Archive, options: CompareOptions) -> "list[Comparison]":
     """Of a campaign with more than two libraries, each with the reference: --left, or the first one."""
     from lepaute.archive.mpi_campaign import facts
 
@@ -264,9 +262,8 @@ def _compared_campaign(campaign: "Archive", options: CompareOptions) -> "list[Co
     return [options.compared(campaign, left=reference, right=label) for label in others]
 
 
-def _measured(libraries: list[str], measuring: MeasureOptions, options: CompareOptions, output: Path) -> "Archive":
+def _measured(libraries: list[str], measuring: MeasureOptions, options: CompareOptions, output: Path) -> Archive:
     """Measures, and prints what; raises InputError where what is to be shown cannot come of these libraries."""
-    from lepaute.archive import Archive
     from lepaute.archive.mpi_campaign import facts
     from lepaute.measure.comparison.campaign import measure_libraries
     from lepaute.measure.comparison.libraries import named_libraries
@@ -331,7 +328,7 @@ def variants_to_measure(library: str, measuring: MeasureOptions) -> tuple[list[s
     return list(variants.specs), measuring.mpiruns or mpiruns_to_tune(variants.tests)
 
 
-def _write_tuning(campaign: "Archive", path: Path) -> None:
+def _write_tuning(campaign: Archive, path: Path) -> None:
     from lepaute.compare.tuning_file import choice_sentence, tuning_of
     from lepaute.kit.files import write_whole
 

@@ -1,4 +1,4 @@
-"""`lepaute fit ARCHIVE... -o platform.yaml`: models from archives, with the quality of each."""
+"""`lepaute calibrate` and `lepaute fit`: platforms of what was measured just now, or of archives; quality of models."""
 
 import math
 from collections.abc import Sequence
@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lepaute.archive import Archive
 from lepaute.cli.options import Force, with_options_of
-from lepaute.cli.terminal import note, warn
+from lepaute.cli.run import PythonOnNodes, SchedulerName
+from lepaute.cli.terminal import interrupt_on_sigterm, note, notes_printed, progress_bar, warn
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
-from lepaute.kit.outputs import check_outputs
+from lepaute.kit.outputs import check_archive_output, check_outputs
+from lepaute.kit.quantities import numbers_of
 from lepaute.kit.tables import text_table
 from lepaute.kit.text import percent, seconds
+from lepaute.measure.schedulers import Request, default_scheduler
+from lepaute.measure.switches import Switches, switches_of
 
 if TYPE_CHECKING:
-    from lepaute.archive import Archive
     from lepaute.fit.diagnostics import Diagnosis
     from lepaute.fit.kernels.form import Form
     from lepaute.fit.kernels.platform_kernel import QualityRow
@@ -33,6 +37,80 @@ Reports = Annotated[
     list[Path] | None,
     typer.Option("--report", metavar="FILE", help="what is wrong with the models: .html to read, .json for programs"),
 ]
+
+
+@dataclass(frozen=True)
+class CalibrateOptions:
+    """What is measured, and the files."""
+
+    output: Path = option_field(Path("platform.yaml"), "Platform file to write.", also=("-o",))
+    archive: Path = option_field(Path("calibration.zip"), "Archive to write.")
+    quick: bool = option_field(False, "Two tiny blocks, to check that everything works.")
+    network_bytes: int | None = option_field(None, "Largest message, up to 1 GiB; 64 MiB unless given.")
+    nbs: tuple[int, ...] = option_field(
+        "64,128,256", "Block sizes of HPL to measure.", name="nb", metavar="NB,...", quantity=numbers_of
+    )
+    threads: tuple[int, ...] = option_field(
+        "1", "BLAS threads of a process, each number measured in turn.", metavar="T,...", quantity=numbers_of
+    )
+    switches: Switches | None = option_field(
+        None, "Nodes of each switch; as Slurm knows them unless given.", metavar="NODES;NODES...", parse=switches_of
+    )
+    seed: int = option_field(1, "Of the designs and of their order.", minimum=0)
+    resume: bool = option_field(False, "Resume an interrupted calibration.")
+
+
+@with_options_of(CalibrateOptions, "options")
+@with_options_of(Request, "request")
+def calibrate(
+    options: CalibrateOptions,
+    request: Request,
+    scheduler: SchedulerName = None,
+    python: PythonOnNodes = None,
+    report: Reports = None,
+    force: Force = False,
+) -> None:
+    """Measures this machine (all its cores at once, about two minutes), fits its models and writes its platform.
+
+    With --nodes or --scheduler it measures those nodes, which must be alike, in parallel, and then the messages
+    between pairs of them, on one switch and across.
+    Close other programs first; `lepaute doctor` reports what would disturb.
+    """
+    from lepaute.fit import diagnose, platform_and_models
+    from lepaute.measure.calibration.campaign import calibrate as measure
+    from lepaute.platform import dump_platform
+    from lepaute.report.files import check_report_name
+
+    output, archive = options.output, options.archive
+    interrupt_on_sigterm()
+    for file in report or ():
+        check_report_name(file)
+    check_outputs({"--output": output, "--archive": archive, "--report": report}, force=force)
+    check_archive_output(archive, force=force)
+    with notes_printed(), progress_bar() as tell:
+        path = measure(
+            archive,
+            quick=options.quick,
+            network_bytes=options.network_bytes,
+            nbs=options.nbs,
+            threads=options.threads,
+            switches=options.switches,
+            seed=options.seed,
+            progress=tell,
+            scheduler=scheduler or default_scheduler(request.nodes),
+            request=request,
+            python=python,
+            resume=options.resume,
+        )
+    measured = Archive.open(path)
+    platform, fitted = platform_and_models(measured, output.stem)
+    warn((*measured.about.warnings, *fitted.warnings))
+    print(quality_table(fitted.quality))
+    _print_factors(fitted.factor_tests)
+    _tell_diagnosis(diagnose(measured, fitted), report or ())
+    dump_platform(platform, output)
+    print(f"{path}: archive {measured.id[:12]}, {len(measured.members())} members")
+    print(f"{output}: platform {platform.sha256[:12]}")
 
 
 @dataclass(frozen=True)
@@ -66,7 +144,7 @@ class FitOptions:
 
 
 @with_options_of(FitOptions, "options")
-def command(
+def fit(
     archives: Annotated[list[Path], typer.Argument(metavar="ARCHIVE...", help="calibrations of one machine")],
     options: FitOptions,
     report: Reports = None,
@@ -76,7 +154,6 @@ def command(
 
     Of experiments (`lepaute run`) it reports which factors matter, or the memory hierarchy; they yield no platform.
     """
-    from lepaute.archive import Archive
     from lepaute.fit.kernels.form import requested_forms
     from lepaute.report.files import check_report_name
 
@@ -101,7 +178,7 @@ def command(
     _fit(opened, options, forms, report or [])
 
 
-def _fit(archives: "list[Archive]", options: FitOptions, forms: "dict[str, Form]", reports: list[Path]) -> None:
+def _fit(archives: list[Archive], options: FitOptions, forms: "dict[str, Form]", reports: list[Path]) -> None:
     from lepaute.fit import diagnose, platform_and_models
     from lepaute.platform import dump_platform
 
@@ -117,13 +194,13 @@ def _fit(archives: "list[Archive]", options: FitOptions, forms: "dict[str, Form]
         print(fitted.frequency.sentence)
     for effect in fitted.conditions:
         print(effect.sentence())
-    print_factors(fitted.factor_tests)
-    tell_diagnosis(diagnose(archives, fitted, alone=condition is None), reports)
+    _print_factors(fitted.factor_tests)
+    _tell_diagnosis(diagnose(archives, fitted, alone=condition is None), reports)
     dump_platform(platform, output)
     note(f"wrote {output}")
 
 
-def _print_findings(archives: "list[Archive]", options: FitOptions) -> None:
+def _print_findings(archives: list[Archive], options: FitOptions) -> None:
     """What experiments show that are no calibrations; they make no platform."""
     from lepaute.fit.experiments import findings
     from lepaute.fit.memory import hierarchy_text, plot_hierarchies
@@ -133,7 +210,7 @@ def _print_findings(archives: "list[Archive]", options: FitOptions) -> None:
     for archive in archives:
         for result in findings(archive, options.factor or (), options.column or DURATION):
             print(f"{archive.path}: {result.table}")
-            print_factors(result.factor_tests)
+            _print_factors(result.factor_tests)
             for hierarchy in result.hierarchies:
                 print(hierarchy_text(hierarchy))
                 hierarchies.append(hierarchy)
@@ -144,7 +221,7 @@ def _print_findings(archives: "list[Archive]", options: FitOptions) -> None:
         note(f"wrote {options.plot}")
 
 
-def print_factors(tests: "Sequence[FactorTest]") -> None:
+def _print_factors(tests: "Sequence[FactorTest]") -> None:
     """What the factors besides sizes do to durations, if any was varied."""
     from lepaute.fit.observations.factors import factor_table
 
@@ -152,7 +229,7 @@ def print_factors(tests: "Sequence[FactorTest]") -> None:
         print(f"\n{factor_table(tests)}\n")
 
 
-def tell_diagnosis(diagnosis: "Diagnosis", reports: Sequence[Path]) -> None:
+def _tell_diagnosis(diagnosis: "Diagnosis", reports: Sequence[Path]) -> None:
     """Prints the serious findings as warnings, and writes the reports."""
     from lepaute.fit.report import write_report
 

@@ -14,34 +14,39 @@ from lepaute.cli.entry import BAD_INPUT, DONE, complain, guarded
 
 
 class Command(NamedTuple):
-    """A command, which lives in `lepaute.cli.<name>`.
+    """A command. place: where in `lepaute.cli` it is, MODULE:NAME; that of the command and `app` unless given.
 
-    The module has either `app`, a `typer.Typer` with subcommands, or `app_for`, which makes one for given arguments, or
-    `command`, a function with Typer's annotations.
+    `app` is a `typer.Typer` with subcommands, `app_for` makes one for given arguments; anything else is a function with
+    Typer's annotations.
     """
 
     name: str
     summary: str
+    place: str = ""
 
 
 COMMANDS = (
-    Command("doctor", "what is installed, what is missing, what would disturb a measurement"),
-    Command("calibrate", "measure this machine and fit its models: an archive and a platform"),
+    Command("doctor", "what is installed, what is missing, what would disturb a measurement", "doctor:command"),
+    Command("calibrate", "measure this machine and fit its models: an archive and a platform", "fit:calibrate"),
     Command("platform", "list, show, check, import and export platforms; new ones from a data sheet"),
-    Command("predict", "how long an application will take on a platform"),
+    Command("predict", "how long an application will take on a platform", "predict:app_for"),
     Command("emulate", "run the code of an MPI program, or of HPL, on a simulated machine"),
     Command("verify", "predict, run the real application here, show both and the error"),
     Command("design", "tables of what will be measured"),
-    Command("run", "an experiment on one node or many: from a script to an archive"),
+    Command("run", "an experiment on one node or many: from a script to an archive", "run:command"),
     Command("archive", "show, verify, compare and extract archives of measurements"),
-    Command("fit", "models from archives: a platform"),
-    Command("segment", "at which sizes durations change their line, of OSU's and Intel's benchmarks or CSV"),
+    Command("fit", "models from archives: a platform", "fit:fit"),
+    Command(
+        "segment",
+        "at which sizes durations change their line, of OSU's and Intel's benchmarks or CSV",
+        "segment:command",
+    ),
     Command("study", "questions that take many simulations: tune, what if, sensitivity, capacity"),
-    Command("compare", "MPI libraries, measured side by side"),
+    Command("compare", "MPI libraries, measured side by side", "compare:command"),
     Command("watch", "has a machine changed: jobs of months, tests, events, and what it costs"),
-    Command("record", "run a program under MPI and record its kernels and messages"),
+    Command("record", "run a program under MPI and record its kernels and messages", "trace:record"),
     Command("trace", "show, draw, break down and compare traces"),
-    Command("completion", "the script with which bash, zsh or fish completes command lines"),
+    Command("completion", "the script with which bash, zsh or fish completes command lines", "commands:completion"),
 )
 
 #: What asks for the help of any command.
@@ -98,7 +103,7 @@ def complete(words: list[str]) -> int:
     """Prints what the last of the words may become, for the script of `lepaute completion`."""
     import contextlib
 
-    from lepaute.cli.completion import candidates
+    from lepaute.cli.commands import candidates
 
     with contextlib.suppress(Exception):  # who presses a key wants no message
         print("".join(f"{word}\n" for word in candidates(words)), end="")

@@ -1,28 +1,74 @@
-"""`lepaute trace`: what is in a trace, and its pictures."""
+"""`lepaute record` and `lepaute trace`: traces of real runs, what is in a trace, and its pictures."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from lepaute.cli.options import AsJson, Force
-from lepaute.cli.terminal import json_text, note, warn
+from lepaute.cli.terminal import interrupt_on_sigterm, json_text, note, warn
 from lepaute.errors import InputError
+from lepaute.kit.files import check_output, is_stream
 from lepaute.kit.outputs import check_output_folder, check_outputs
 from lepaute.kit.quantities import numbers_of, span_of
-
-if TYPE_CHECKING:
-    from lepaute.trace import Trace
+from lepaute.trace import Trace, read_trace, write_trace
 
 app = typer.Typer(help="Show, draw, break down and compare traces.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A trace (Parquet).", show_default=False)]
 
 
+def record(
+    words: Annotated[
+        list[str], typer.Argument(metavar="-- mpirun ... PROGRAM", help="The command to run.", show_default=False)
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The trace to write.")] = Path("trace.parquet"),
+    mpicc: Annotated[
+        Path | None,
+        typer.Option(help="The program's MPI library, by its compiler, prefix or name; by default that of mpirun."),
+    ] = None,
+    dat: Annotated[Path | None, typer.Option(help="Input file of xhpl-lepaute; by default HPL.dat.")] = None,
+    solve: Annotated[int, typer.Option(help="Which of the runs in HPL.dat, from 1.", min=1)] = 1,
+    every_call: Annotated[
+        bool, typer.Option("--every-call", help="Record each unsuccessful probe, instead of merging successive ones.")
+    ] = False,
+    force: Force = False,
+) -> None:
+    """Runs a program under MPI and records its MPI and BLAS calls, at some ten nanoseconds each.
+
+    lepaute record -o trace.parquet -- mpirun -np 2 PROGRAM. The program must use its MPI and BLAS as shared libraries.
+    The word xhpl-lepaute is the HPL that is built here, whose own loops and phases are recorded too; it reads HPL.dat.
+    Exit status 1 where the program fails; the trace then holds what it did until then.
+    """
+    from lepaute.measure.record import record as record_run
+
+    check_outputs({"--output": output}, inputs=[dat], force=force)
+    interrupt_on_sigterm()
+    recording = record_run(
+        words,
+        workspace=Path() if is_stream(check_output(output)) else output.parent,
+        mpicc=mpicc,
+        dat=dat,
+        solve=solve,
+        every_call=every_call,
+        progress=note,
+    )
+    _write(recording.trace, output)
+    if recording.returncode != 0:
+        note(f"lepaute: the program failed (exit status {recording.returncode})")
+        raise typer.Exit(1)
+
+
+def _write(trace: Trace, output: Path) -> None:
+    """Writes a trace that was made of something, and tells what is in it."""
+    write_trace(trace, output)
+    warn(trace.metadata["warnings"])
+    note(f"{output}: {len(trace)} calls of {len(trace.ranks)} ranks; lepaute trace show {output}")
+
+
 @app.command()
 def show(file: File, as_json: AsJson = False) -> None:
     """Prints what a trace holds: where it comes from, and its calls by name."""
-    from lepaute.trace import read_trace
     from lepaute.trace.describe import description, facts
 
     trace = read_trace(file)
@@ -40,7 +86,6 @@ def gantt(
     force: Force = False,
 ) -> None:
     """Draws the calls of each rank over time; of a long trace a few steps in its middle, below an overview."""
-    from lepaute.trace import read_trace
     from lepaute.trace.gantt import plot_gantt
 
     if steps is not None and (low_s is not None or high_s is not None):
@@ -69,16 +114,7 @@ def convert(
     from lepaute.version import __version__
 
     check_outputs({"--output": output}, inputs=[file], force=force)
-    write_with_warnings(convert_smpi(file, {"version": __version__}), output)
-
-
-def write_with_warnings(trace: "Trace", output: Path) -> None:
-    """Writes a trace that was made of something, and tells what is in it."""
-    from lepaute.trace import write_trace
-
-    write_trace(trace, output)
-    warn(trace.metadata["warnings"])
-    note(f"{output}: {len(trace)} calls of {len(trace.ranks)} ranks; lepaute trace show {output}")
+    _write(convert_smpi(file, {"version": __version__}), output)
 
 
 @app.command()
@@ -88,7 +124,6 @@ def perfetto(
     force: Force = False,
 ) -> None:
     """Writes the trace for ui.perfetto.dev or Chrome's about:tracing."""
-    from lepaute.trace import read_trace
     from lepaute.trace.perfetto import write_perfetto, written_text
 
     check_outputs({"--output": output}, inputs=[file], force=force)
@@ -100,7 +135,6 @@ def otf2(
     file: File, output: Annotated[Path, typer.Option("--output", "-o", help="The folder to make.", show_default=False)]
 ) -> None:
     """Writes the trace in OTF2, for Vampir and other tools of Score-P; needs the Python package otf2."""
-    from lepaute.trace import read_trace
     from lepaute.trace.otf2_archive import write_otf2
 
     check_output_folder(output, "--output")
@@ -116,7 +150,6 @@ def breakdown(
     force: Force = False,
 ) -> None:
     """Prints where the time of each rank went: computing, overhead, waiting, transfer, contention, probes."""
-    from lepaute.trace import read_trace
     from lepaute.trace.breakdown import breakdown_of
     from lepaute.trace.describe import headline
     from lepaute.trace.report import breakdown_dict, breakdown_text, plot_breakdown
@@ -141,7 +174,6 @@ def compare(
     same: Annotated[bool, typer.Option("--same", help="Exit with status 1 if calls, order or sizes differ.")] = False,
 ) -> None:
     """Compares two traces of the same program call by call: counts, sizes, order, durations."""
-    from lepaute.trace import read_trace
     from lepaute.trace.compare import compare_traces, parameters_that_differ
     from lepaute.trace.compare_report import comparison_dict, comparison_text, plot_comparison
     from lepaute.trace.describe import headline
