@@ -10,14 +10,14 @@ import typer
 from lepaute.archive import Archive
 from lepaute.archive.metadata import COMPLETE
 from lepaute.cli.entry import BAD_INPUT, complain
-from lepaute.cli.options import AsJson, Force
+from lepaute.cli.options import App, AsJson, Force
 from lepaute.cli.terminal import json_text
 from lepaute.errors import LepauteError
 from lepaute.kit.outputs import check_output_folder
 from lepaute.kit.printable import printable, shown_width
 from lepaute.kit.text import counted
 
-app = typer.Typer(help="Show, verify, compare and extract archives of measurements.", no_args_is_help=True)
+app = App(help="Show, verify, compare and extract archives of measurements.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The .zip that a campaign wrote.", show_default=False)]
 

@@ -16,6 +16,7 @@ from typing import Annotated, Any, get_args
 import typer
 from typer.main import get_command, get_group
 
+from lepaute.cli.options import App
 from lepaute.errors import InputError
 
 #: Those that run a program of the user's, with options of its own.
@@ -108,10 +109,8 @@ def built(name: str, arguments: Sequence[str] = ()) -> tuple[Any, str | None]:
     app = target(arguments) if attribute == "app_for" else target
     is_group = isinstance(app, typer.Typer)
     if not is_group:
-        app = typer.Typer()
+        app = App()
         app.command()(target)
-    app.rich_markup_mode = None  # 40 ms to load
-    app._add_completion = False
     # Not get_command() for a group: it drops the name of an only subcommand ("predict hpl" -> "predict").
     command = get_group(app) if is_group else get_command(app)
     _set_up(command, name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lepaute.archive import Archive
-from lepaute.cli.options import FORCE_HELP, with_options_of
+from lepaute.cli.options import FORCE_HELP
 from lepaute.cli.terminal import interrupt_on_sigterm, json_text, note, notes_printed, progress_bar, warn
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
@@ -158,8 +158,6 @@ class CompareOptions:
         )
 
 
-@with_options_of(MeasureOptions, "measuring")
-@with_options_of(CompareOptions, "options")
 def command(
     libraries: Annotated[
         list[str],

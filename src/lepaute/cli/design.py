@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.options import FORCE_HELP, AsJson, Force, flags_of, is_given, with_options_of
+from lepaute.cli.options import FORCE_HELP, App, AsJson, Force, flags_of, is_given, with_options_of
 from lepaute.cli.terminal import json_text
 from lepaute.errors import DesignError, InputError
 from lepaute.kit.options import option_field
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lepaute.design.factors import Names
     from lepaute.design.summary import DesignSummary, FactorSummary
 
-app = typer.Typer(help="Tables of what will be measured, fully shuffled.", no_args_is_help=True)
+app = App(help="Tables of what will be measured, fully shuffled.", no_args_is_help=True)
 
 LOG_PRODUCT = "log-product"
 #: Nobody measures as many; a number with a digit too many shall not keep the machine busy for hours.
@@ -76,8 +76,6 @@ class GeneralSizes:
 
 @app.command()
 @with_options_of(Hpl, "values", may_lack=("n",), make=dict)
-@with_options_of(Table, "table")
-@with_options_of(GeneralSizes, "general")
 def dgemm(
     context: typer.Context,
     values: dict[str, Any],
@@ -202,8 +200,6 @@ Count = Annotated[int, typer.Option(help="How many treatments.", min=1, show_def
 
 
 @app.command()
-@with_options_of(Factors, "factors")
-@with_options_of(Table, "table")
 def factorial(factors: Factors, table: Table) -> None:
     """All combinations of the levels, in random order."""
     from lepaute.design import full_factorial
@@ -213,8 +209,6 @@ def factorial(factors: Factors, table: Table) -> None:
 
 
 @app.command()
-@with_options_of(Factors, "factors")
-@with_options_of(Table, "table")
 def fractional(
     factors: Factors,
     table: Table,
@@ -238,8 +232,6 @@ def fractional(
 
 
 @app.command()
-@with_options_of(Factors, "factors")
-@with_options_of(Table, "table")
 def latin(factors: Factors, count: Count, table: Table) -> None:
     """A Latin hypercube: one treatment in each of COUNT strata of every factor."""
     from lepaute.design import latin_hypercube
@@ -248,8 +240,6 @@ def latin(factors: Factors, count: Count, table: Table) -> None:
 
 
 @app.command()
-@with_options_of(Factors, "factors")
-@with_options_of(Table, "table")
 def sample(factors: Factors, count: Count, table: Table) -> None:
     """Independent draws of every factor."""
     from lepaute.design import sample as make
@@ -264,7 +254,6 @@ def _write_treatments(make: Callable[..., "Design"], factors: Factors, count: in
 
 @app.command()
 @with_options_of(Factors, "factors", leave_out=("factor", "replications"), make=dict)
-@with_options_of(Table, "table")
 def mix(
     files: Annotated[list[Path], typer.Argument(help="Designs.", metavar="FILE...")],
     table: Table,
@@ -368,7 +357,6 @@ MaxBytes = Annotated[str, typer.Option(help="Largest message.")]
 
 
 @app.command()
-@with_options_of(Table, "table")
 def p2p(table: Table, max_bytes: MaxBytes = "64M") -> None:
     """MPI point-to-point operations: sizes 10^U, kinds interleaved."""
     from lepaute.design import p2p_design
@@ -377,7 +365,6 @@ def p2p(table: Table, max_bytes: MaxBytes = "64M") -> None:
 
 
 @app.command()
-@with_options_of(Table, "table")
 def ring(
     table: Table,
     ranks: Annotated[int, typer.Option(help="Ranks in the ring.", min=2, max=1_000_000)] = 2,
@@ -394,7 +381,6 @@ def ring(
 
 
 @app.command(name="hpl-step")
-@with_options_of(Table, "table")
 def hpl_step(
     table: Table,
     rows: Annotated[int, typer.Option(help="How many pieces of HPL's factorisation.", max=1_000_000)] = 24,
@@ -408,7 +394,6 @@ def hpl_step(
 
 
 @app.command()
-@with_options_of(Table, "table")
 def memory(
     table: Table,
     max_bytes: Annotated[str, typer.Option(help="Largest buffer; the smallest has 1 KiB.")] = "64M",
@@ -438,7 +423,6 @@ def memory(
 
 
 @app.command()
-@with_options_of(Table, "table")
 def collective(
     table: Table,
     operations: Annotated[str | None, typer.Option(help="Some of the operations: bcast,barrier. Default: all.")] = None,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.options import AsJson, Force, with_options_of
+from lepaute.cli.options import App, AsJson, Force, with_options_of
 from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of
 from lepaute.cli.terminal import interrupt_on_sigterm, json_text, note, simulated_date
 from lepaute.errors import InputError
@@ -29,7 +29,11 @@ if TYPE_CHECKING:
     from lepaute.simulate.smpi.emulate import Keep, Options
     from lepaute.simulate.smpi.request import Folding, Private
 
-app = typer.Typer()
+app = App(
+    help="Run the code of an MPI program on a simulated machine, by SimGrid/SMPI; BLAS takes simulated time.\n\n"
+    "lepaute emulate -p PLATFORM -np N -- PROGRAM ARGS: the same as lepaute emulate program, whose --help lists "
+    "options."
+)
 #: What is meant where the first word is none of the commands: lepaute emulate -p PLATFORM -np N -- PROGRAM ARGS.
 DEFAULT = "program"
 
@@ -113,18 +117,8 @@ class ProgramOptions:
         return Path(words[0]), tuple(words[1:])
 
 
-@app.callback()
-def group() -> None:
-    """Run the code of an MPI program on a simulated machine, by SimGrid/SMPI; BLAS takes simulated time.
-
-    lepaute emulate -p PLATFORM -np N -- PROGRAM ARGS: the same as lepaute emulate program, whose --help lists options.
-    """
-
-
 @app.command()
-@with_options_of(EmulatedRuns, "simulation")
 @with_options_of(TraceFiles, "traces", leave_out=("trace_ranks", "trace_steps"))
-@with_options_of(ProgramOptions, "options")
 def program(
     simulation: EmulatedRuns,
     ranks: Annotated[str, typer.Option("-np", "--np", help="number of ranks; several, as 1,2,4,8, for their speed-up")],
@@ -180,10 +174,8 @@ def program(
 
 
 @app.command()
-@with_options_of(EmulatedRuns, "simulation")
 @with_options_of(HplFiles, "files", leave_out=("output",))
 @with_options_of(Hpl, "values", may_lack=("n",), make=dict)
-@with_options_of(Placement, "placement")
 @with_options_of(TraceFiles, "traces", leave_out=("trace_ranks", "trace_steps"))
 def hpl(
     context: typer.Context,

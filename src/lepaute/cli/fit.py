@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.archive import Archive
-from lepaute.cli.options import Force, with_options_of
+from lepaute.cli.options import Force
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import interrupt_on_sigterm, note, notes_printed, progress_bar, warn
 from lepaute.errors import InputError
@@ -60,8 +60,6 @@ class CalibrateOptions:
     resume: bool = option_field(False, "Resume an interrupted calibration.")
 
 
-@with_options_of(CalibrateOptions, "options")
-@with_options_of(Request, "request")
 def calibrate(
     options: CalibrateOptions,
     request: Request,
@@ -143,7 +141,6 @@ class FitOptions:
             raise InputError(f"--network-condition is {self.network_condition}; it is one of {', '.join(CONDITIONS)}")
 
 
-@with_options_of(FitOptions, "options")
 def fit(
     archives: Annotated[list[Path], typer.Argument(metavar="ARCHIVE...", help="calibrations of one machine")],
     options: FitOptions,

@@ -1,16 +1,16 @@
 """Options of commands: those that many have, and those made of the fields of a dataclass (`kit.options`).
 
-@with_options_of(Request, "request")
-def command(output: ..., request: Request, resume: ...) -> None:
+@app.command()
+def measure(output: ..., request: Request, resume: ...) -> None:
     ...
 
-has --nodes, --count, ... in the place of its argument `request`, and is called with a Request.
+of an App has --nodes, --count, ... in the place of its argument `request`, and is called with a Request.
 """
 
 import functools
 import inspect
 from collections.abc import Callable, Collection
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import typer
@@ -84,6 +84,26 @@ def with_options_of(
         return with_value
 
     return decorate
+
+
+class App(typer.Typer):
+    """Commands with the options of all dataclasses that annotate their parameters."""
+
+    def __init__(self, **settings: Any) -> None:
+        # Without Rich, which takes 40 ms to load, and without options about completion by shells.
+        super().__init__(rich_markup_mode=None, add_completion=False, **settings)
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """As Typer's."""
+        register = super().command(name, **settings)
+
+        def add(function: Callable[..., Any]) -> Callable[..., Any]:
+            for parameter in inspect.signature(function).parameters.values():
+                if is_dataclass(parameter.annotation):
+                    function = with_options_of(parameter.annotation, parameter.name)(function)
+            return register(function)
+
+        return add
 
 
 class Flag(NamedTuple):

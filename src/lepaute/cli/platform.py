@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.cli.entry import BAD_INPUT, complain
-from lepaute.cli.options import AsJson, Force, with_options_of
+from lepaute.cli.options import App, AsJson, Force
 from lepaute.cli.simulation import platform_names
 from lepaute.cli.terminal import json_text, note, warn
 from lepaute.errors import InputError, PlatformError
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from lepaute.fit.population.generative import Generative
     from lepaute.platform import Platform
 
-app = typer.Typer(
-    help="List, show, check, import and export platforms; make new and hypothetical ones.", no_args_is_help=True
-)
+app = App(help="List, show, check, import and export platforms; make new and hypothetical ones.", no_args_is_help=True)
+
+Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="platform to write")]
 
 
 @app.command("list")
@@ -195,15 +195,12 @@ class SheetOptions:
 
 
 @app.command()
-@with_options_of(SheetOptions, "sheet")
 def new(
     sheet: SheetOptions,
     like: Annotated[
         str, typer.Option(help="platform of the measured core whose small kernels are scaled by dgemm")
     ] = "dahu",
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="platform to write")] = Path(
-        "data-sheet.yaml"
-    ),
+    output: Output = Path("data-sheet.yaml"),
     force: Force = False,
 ) -> None:
     """Write a platform from a data sheet: what is not given is guessed, marked, and widens the interval."""
@@ -263,9 +260,7 @@ def messages(
     ] = "",
     x: Annotated[str, typer.Option(metavar="COLUMN", help="of CSV: the column of sizes")] = "",
     y: Annotated[str, typer.Option(metavar="COLUMN", help="the column of half round trips")] = "",
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="platform to write")] = Path(
-        "with-messages.yaml"
-    ),
+    output: Output = Path("with-messages.yaml"),
     force: Force = False,
 ) -> None:
     """Put ping-pongs of the OSU or Intel benchmarks, or of CSV, into a platform: its messages between or in nodes.
@@ -309,9 +304,7 @@ def synthesize(
     spatial: Annotated[str, typer.Option(help="factor of standard deviations between CPUs, such as 2x or 0.5")] = "1",
     temporal: Annotated[str, typer.Option(help="factor of standard deviations between days, such as 2x or 0")] = "1",
     seed: Annotated[int, typer.Option(help="the same seed, the same cluster")] = 1,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="platform to write")] = Path(
-        "synthetic.yaml"
-    ),
+    output: Output = Path("synthetic.yaml"),
     force: Force = False,
 ) -> None:
     """Make a hypothetical cluster: nodes drawn from a population, network and all else as on a platform."""
@@ -346,9 +339,7 @@ def population(
     draw: Annotated[str, typer.Option(help="what a run draws: none, days or nodes-and-days")] = "days",
     mcmc: Annotated[bool, typer.Option("--mcmc", help="also sample the posterior (needs the extra mcmc)")] = False,
     seed: Annotated[int, typer.Option(help="of the sampling")] = 1,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="platform to write")] = Path(
-        "with-population.yaml"
-    ),
+    output: Output = Path("with-population.yaml"),
     force: Force = False,
 ) -> None:
     """Fit how CPUs differ, and a cpu from day to day, and write a platform whose runs draw it."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 import typer
 
 from lepaute.cli.entry import INTERRUPTED, complain
-from lepaute.cli.options import FORCE_HELP, Flag, flags_of, with_options_of
+from lepaute.cli.options import FORCE_HELP, App, Flag, flags_of, with_options_of
 from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of, platform_of
 from lepaute.cli.terminal import BAR_AFTER_S, json_text, note, progress_bar
 from lepaute.errors import InputError
@@ -45,8 +45,7 @@ class PredictOptions:
 
 def app_for(arguments: Sequence[str]) -> typer.Typer:
     """The command group: with the one application that the arguments name, or with all."""
-    app = typer.Typer(help="How long an application will take on a platform.")
-    app.callback()(lambda: None)
+    app = App(help="How long an application will take on a platform.")
     for name in [name for name in arguments[:1] if name in APPLICATIONS] or APPLICATIONS:
         app.command(name)(command_of(application_class(name)))
     return app
@@ -58,12 +57,8 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
     lists = application.files.several_in_file
     *fidelities, last = application.fidelities
 
-    @with_options_of(Simulation, "simulation")
     @with_options_of(application.files, "files")
     @with_options_of(application, "values", may_lack=may_lack, several="grid", make=dict, lists=lists)
-    @with_options_of(Placement, "placement")
-    @with_options_of(TraceFiles, "traces")
-    @with_options_of(PredictOptions, "options")
     def command(
         context: typer.Context,
         simulation: Simulation,

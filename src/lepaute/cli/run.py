@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lepaute.cli.options import FORCE_HELP, with_options_of
+from lepaute.cli.options import FORCE_HELP
 from lepaute.cli.terminal import BAR_AFTER_S, interrupt_on_sigterm, note, progress_bar
 from lepaute.kit.options import option_field
 from lepaute.kit.quantities import settings_of
@@ -45,8 +45,6 @@ class RunOptions:
     quiet: bool = option_field(False, "Print only how it ended.", also=("-q",))
 
 
-@with_options_of(Request, "request")
-@with_options_of(RunOptions, "run")
 def command(
     script: Annotated[
         Path,

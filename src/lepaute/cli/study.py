@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.cli.entry import INTERRUPTED, complain
-from lepaute.cli.options import AsJson, with_options_of
+from lepaute.cli.options import App, AsJson
 from lepaute.cli.simulation import PlatformName
 from lepaute.cli.terminal import (
     BAR_AFTER_S,
@@ -73,14 +73,12 @@ QUESTIONS = {
     "capacity": "Which machine to buy for a budget.",
 }
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY.yaml", help="the study; its schema: lepaute study schema")]
-app = typer.Typer(help="Questions that take many simulations: tune, what if, sensitivity, capacity.")
-app.callback()(lambda: None)
+app = App(help="Questions that take many simulations: tune, what if, sensitivity, capacity.")
 
 
 def command_of(question: str) -> Callable[..., None]:
     """The command that answers a question."""
 
-    @with_options_of(StudyOptions, "options")
     def command(file: StudyFile, options: StudyOptions, as_json: AsJson = False) -> None:
         check_question(file, question)
         words = ["lepaute", "study", question, str(file)]
@@ -90,7 +88,6 @@ def command_of(question: str) -> Callable[..., None]:
     return command
 
 
-@with_options_of(StudyOptions, "options")
 def tune(
     file: StudyFile,
     options: StudyOptions,
@@ -165,7 +162,6 @@ def check(file: StudyFile) -> None:
     print(checked_text(file))
 
 
-@with_options_of(StudyOptions, "options")
 def ready(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="of the study; all are listed without one")] = None,
     platform: PlatformName = "dahu",

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lepaute.cli.options import AsJson, Force
+from lepaute.cli.options import App, AsJson, Force
 from lepaute.cli.terminal import interrupt_on_sigterm, json_text, note, warn
 from lepaute.errors import InputError
 from lepaute.kit.files import check_output, is_stream
@@ -13,7 +13,7 @@ from lepaute.kit.outputs import check_output_folder, check_outputs
 from lepaute.kit.quantities import numbers_of, span_of
 from lepaute.trace import Trace, read_trace, write_trace
 
-app = typer.Typer(help="Show, draw, break down and compare traces.", no_args_is_help=True)
+app = App(help="Show, draw, break down and compare traces.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A trace (Parquet).", show_default=False)]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from lepaute.cli.options import flags_of, is_given, with_options_of
+from lepaute.cli.options import App, flags_of, is_given, with_options_of
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.simulation import check_not_given, platform_of
 from lepaute.cli.terminal import (
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from lepaute.verify.seal import Seal
     from lepaute.verify.verification import Verification
 
-app = typer.Typer(help="Predict, run the real application here or on nodes, show both and the error.")
+app = App(help="Predict, run the real application here or on nodes, show both and the error.")
 
 CALIBRATION_FILE = "calibration.zip"
 PLATFORM_FILE = "platform.yaml"
@@ -83,15 +83,8 @@ class VerifyOptions:
     resume: bool = option_field(False, "resume the interrupted campaign in --output-dir")
 
 
-@app.callback()
-def group() -> None:
-    """Predict, run the real application here or on nodes, show both and the error."""
-
-
 @app.command()
 @with_options_of(Hpl, "values", leave_out=("n", "p", "q"), make=dict)
-@with_options_of(VerifyOptions, "options")
-@with_options_of(Request, "request")
 def hpl(
     context: typer.Context,
     values: dict[str, Any],

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from lepaute.cli.options import AsJson, Force
+from lepaute.cli.options import App, AsJson, Force
 from lepaute.cli.terminal import json_text, note
 from lepaute.cli.watch_cost import cost
 from lepaute.cli.watch_events import app as events
@@ -103,8 +103,7 @@ def alert(
     return 2 if problems else 0
 
 
-app = typer.Typer(help="Has a machine changed, since when, which others, and what does it cost?")
-app.callback()(lambda: None)
+app = App(help="Has a machine changed, since when, which others, and what does it cost?")
 app.command()(run)
 app.command()(ingest)
 app.command("test")(run_tests)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from lepaute.cli.options import AsJson, with_options_of
+from lepaute.cli.options import AsJson
 from lepaute.cli.simulation import PlatformName, Runs, Seed, Settings, platform_of
 from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar
 from lepaute.cli.watch_store import Cluster, Place, check_text, opened, start_of
@@ -62,8 +62,6 @@ class StateOptions:
         )
 
 
-@with_options_of(Hpl, "hpl")
-@with_options_of(StateOptions, "seen")
 def cost(
     node: Annotated[str, typer.Argument(metavar="NODE", help="its name in the store, such as 13 or dahu-13")],
     platform: PlatformName,

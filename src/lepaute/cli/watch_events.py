@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.options import AsJson, Force, with_options_of
+from lepaute.cli.options import App, AsJson, Force
 from lepaute.cli.terminal import json_text, warn
 from lepaute.cli.watch_store import Cluster, Nodes, Place, check_text, date_of, opened, start_of
 from lepaute.errors import InputError
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from lepaute.watch.changelog_edits import LoggedEntry
     from lepaute.watch.proposals.proposed_event import ProposedEvent
 
-app = typer.Typer(help="The changelog: known changes, and those that the data show.")
-app.callback()(lambda: None)
+app = App(help="The changelog: known changes, and those that the data show.")
 
 Author = Annotated[str | None, typer.Option(metavar="NAME", help="who records it; the login name unless given")]
 EventFile = Annotated[Path | None, typer.Option("--events", help="CSV: date,cluster,node,type,description,author")]
@@ -191,7 +190,6 @@ class ProposalOptions:
 
 
 @app.command()
-@with_options_of(ProposalOptions, "options")
 def propose(
     options: ProposalOptions,
     store: Place = None,
@@ -224,7 +222,6 @@ def propose(
 
 
 @app.command()
-@with_options_of(ProposalOptions, "options")
 def accept(
     proposal: Annotated[str, typer.Argument(metavar="ID", help="of `lepaute watch events propose`")],
     options: ProposalOptions,

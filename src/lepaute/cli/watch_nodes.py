@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lepaute.cli.options import AsJson, with_options_of
+from lepaute.cli.options import AsJson
 from lepaute.cli.terminal import interrupt_on_sigterm, json_text, note
 from lepaute.cli.watch_store import Cluster, Place, check_text, ingested, opened, place_of
 from lepaute.errors import InputError
@@ -53,7 +53,6 @@ class NodeTestOptions:
     dry_run: bool = option_field(False, "print which nodes are due, and do nothing")
 
 
-@with_options_of(NodeTestOptions, "options")
 def run(
     experiment: Annotated[
         str, typer.Argument(metavar="[EXPERIMENT]", help="what `lepaute run` runs on each node: a name or a script")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.options import FORCE_HELP, with_options_of
+from lepaute.cli.options import FORCE_HELP
 from lepaute.cli.terminal import json_text
 from lepaute.cli.watch_store import NODES_HELP, Place, check_text, date_of, end_of, opened, start_of
 from lepaute.errors import InputError
@@ -94,8 +94,6 @@ class ReportOptions:
     strict: bool = option_field(False, "exit status 1 for a recent test of p < 1e-6 as well, confirmed or not")
 
 
-@with_options_of(TestOptions, "tested")
-@with_options_of(ReportOptions, "options")
 def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) -> int:
     """Tests new jobs and reports the machines that changed; exit status 1 while a regression is open.
 
@@ -248,7 +246,6 @@ def _span(first: dt.date, last: dt.date | None) -> str:
     return f"{first}" if last in (None, first) else f"{first} to {last}"
 
 
-@with_options_of(TestOptions, "tested")
 def replay(
     tested: TestOptions,
     store: Place = None,
