@@ -4,6 +4,7 @@ Only the module of the command that was asked for is imported, and Typer only fo
 second from the shell, and the imports of the other commands would take more than that.
 """
 
+import contextlib
 import os
 import sys
 import warnings
@@ -91,23 +92,16 @@ def dispatch(arguments: list[str]) -> int:
 
         print(f"lepaute {__version__}")
         return DONE
-    if first == "__complete":
-        return complete(rest)
+    if first == "__complete":  # of the script of `lepaute completion`: what the last word may become
+        with contextlib.suppress(Exception):  # who presses a key wants no message
+            from lepaute.cli.commands import candidates
+
+            print("".join(f"{word}\n" for word in candidates(rest)), end="")
+        return DONE
     if not any(first == command.name for command in COMMANDS):
         complain(unknown(first))
         return BAD_INPUT
     return run_command(first, rest)
-
-
-def complete(words: list[str]) -> int:
-    """Prints what the last of the words may become, for the script of `lepaute completion`."""
-    import contextlib
-
-    from lepaute.cli.commands import candidates
-
-    with contextlib.suppress(Exception):  # who presses a key wants no message
-        print("".join(f"{word}\n" for word in candidates(words)), end="")
-    return DONE
 
 
 def run_command(name: str, arguments: list[str]) -> int:

@@ -1,7 +1,7 @@
 """`lepaute verify hpl`: predict HPL, run the real one here or on nodes, show both and the error; or use an HPL.out."""
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -282,6 +282,8 @@ def _calibrated(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") ->
     folder = options.output_dir
     path = folder / CALIBRATION_FILE
     begun = options.resume and folder_of(path).is_dir()
+    sizes = {case.nb for case in cases}
+    extremes = sorted({min(sizes), max(sizes)})
     with progress_bar() as tell:
         if begun or not path.exists():
             note(f"calibrating {'this machine' if where.is_here else 'the nodes'}")
@@ -289,7 +291,7 @@ def _calibrated(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") ->
                 path,
                 quick=options.quick,
                 # Between block sizes that are measured the models are tested, beyond them they are not.
-                nbs=(*DEFAULT_NBS, *_beyond({case.nb for case in cases}, DEFAULT_NBS)),
+                nbs=(*DEFAULT_NBS, *(nb for nb in extremes if not min(DEFAULT_NBS) <= nb <= max(DEFAULT_NBS))),
                 threads=tuple(sorted({1, *(case.threads_per_rank for case in cases)})),
                 seed=options.seed,
                 progress=tell,
@@ -307,11 +309,6 @@ def _calibrated(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") ->
     rows = pandas.DataFrame([asdict(row) for row in fitted.quality])
     write_whole(folder / QUALITY_FILE, rows.to_csv(index=False).encode())
     return platform, archive.about.blas.coretype_env, where.on(fitted.hosts)
-
-
-def _beyond(sizes: Collection[int], measured: Sequence[int]) -> list[int]:
-    """The smallest and the largest of the sizes, where they are outside of those that are measured anyway."""
-    return [size for size in sorted({min(sizes), max(sizes)}) if not min(measured) <= size <= max(measured)]
 
 
 def _compared_with_results(

@@ -193,9 +193,10 @@ def health(
     from lepaute.watch.named_nodes import nodes_named, the_node
 
     limit = limit_of(most, "--most")
+    this_node = os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
     if partition is not None and not drain:
         raise InputError("--partition goes with --drain")
-    text, of_cluster = check_text(nodes, "NODES") or _this_node(), check_text(cluster, "--cluster")
+    text, of_cluster = check_text(nodes, "NODES") or this_node, check_text(cluster, "--cluster")
     with opened(store) as watch:
         known = watch.nodes()
         clusters = sorted({cluster for cluster, _ in known})
@@ -219,10 +220,6 @@ def health(
             print(_health_text(node, drains))
     verdicts = {node.verdict for node in judged}
     return 1 if verdicts - {Verdict.HEALTHY, Verdict.UNKNOWN} else 2 if Verdict.UNKNOWN in verdicts else 0
-
-
-def _this_node() -> str:
-    return os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
 
 
 def _health_text(node: "NodeHealth", drains: "Drains | None") -> str:
