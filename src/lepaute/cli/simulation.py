@@ -31,9 +31,6 @@ def platform_names() -> list[str]:
 
 PLATFORM_HELP = "a platform file, or the name of a shipped one"
 PlatformName = Annotated[str, typer.Option("--platform", "-p", help=PLATFORM_HELP, autocompletion=platform_names)]
-Settings = Annotated[list[str] | None, typer.Option("--set", help="FIELD=VALUE of the platform")]
-Runs = Annotated[int, typer.Option(help="simulated runs")]
-Seed = Annotated[int, typer.Option(help="run i uses seed + i")]
 
 
 @dataclass(frozen=True)

@@ -232,21 +232,14 @@ def _tell_sealed(seal: "Seal", finished: int) -> None:
 
 
 def _print_and_save(verification: "Verification", cases: Sequence[Hpl], options: VerifyOptions, place: str) -> None:
-    """All results on standard output before any file is written, so that a full disk hides none; then the files."""
-    from lepaute.verify.report import show, warning_lines
+    """Prints all results before any file is written, so that a full disk hides none."""
     from lepaute.verify.seal import PREDICTIONS_FILE
     from lepaute.verify.verification import PLOT_FILE
 
     folder, sizes = options.output_dir, {case.nb for case in cases}
     block_size = f", NB = {sizes.pop()}" if len(sizes) == 1 else ""
     try:
-        if options.as_json:
-            print(json_text(verification.to_dict()))
-        else:
-            for line in warning_lines(verification.cases, PREDICTIONS_FILE):
-                note(line)
-            show(verification.table, verification.run_table, sys.stdout, verification.drift)
-        sys.stdout.flush()
+        _print_results(verification, PREDICTIONS_FILE, options, drift=verification.drift)
     finally:  # whoever does not read the results to their end has them in the folder
         verification.save(folder, f"HPL on {place}{block_size}: predicted and measured")
     if options.as_json:
@@ -260,6 +253,26 @@ def _print_and_save(verification: "Verification", cases: Sequence[Hpl], options:
             f"{longest['measured_time_s']:.3g} s.\nAny other run is predicted in seconds: "
             f"lepaute predict hpl -p {folder / PLATFORM_FILE} --n {3 * longest['n'] // 4} --grid {grid}"
         )
+
+
+def _print_results(
+    results: "Verification | KnownResults",
+    warnings_in: str,
+    options: VerifyOptions,
+    further: Sequence[str] = (),
+    **shown: Any,
+) -> None:
+    """The comparison, and further lines; warnings_in: where all warnings are."""
+    from lepaute.verify.report import show, warning_lines
+
+    if options.as_json:
+        print(json_text(results.to_dict()))
+    else:
+        for line in warning_lines(results.cases, warnings_in):
+            note(line)
+        show(results.table, results.run_table, sys.stdout, **shown)
+        print("".join(f"{line}\n" for line in further), end="")
+    sys.stdout.flush()
 
 
 def _calibrated(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") -> tuple["Platform", str | None, "Where"]:
@@ -319,11 +332,12 @@ def _compared_with_results(
     Raises InputError for options that would run something, or that say otherwise than the file.
     """
     from lepaute.cli.predict import announced
+    from lepaute.cli.prediction_text import where_the_time_goes
     from lepaute.cli.verify_site import spread
     from lepaute.simulate import Mapping, predict_all
-    from lepaute.verify.gap import impossible
-    from lepaute.verify.known_results import FILES, known_results
-    from lepaute.verify.verification import PLOT_FILE, check_unused
+    from lepaute.verify.gap import impossible, largest_gap
+    from lepaute.verify.known_results import CAUSES, FILES, known_results
+    from lepaute.verify.verification import JSON_FILE, PLOT_FILE, check_unused
 
     given = _known_otherwise(context, values, options.dat)
     if options.platform is None:
@@ -358,35 +372,18 @@ def _compared_with_results(
     measured = zip(known.cases, known.table["measured_time_s"], strict=True)
     doubts = [doubt for case, time_s in measured if (doubt := impossible(case, time_s, machine))]
     warn((*known.warnings(), *doubts))
+    gap = largest_gap(known.cases, known.table.to_dict("records"), machine)
+    # The case furthest off its prediction, where to look for the cause, and the best cases.
+    gap_lines = [] if gap is None else [*gap[1], *where_the_time_goes(gap[0].prediction)]
+    warnings_in = "--json" if folder is None else JSON_FILE
     try:
-        _print_known(known, machine, options, saved=folder is not None)
+        _print_results(known, warnings_in, options, [*gap_lines, *known.bests()], causes=CAUSES)
     finally:  # whoever does not read the results to their end has them in the folder
         if folder is not None:
             known.save(folder)
     if folder is not None and not options.as_json:
         print(f"Picture: {folder / PLOT_FILE}.")
     return known.table
-
-
-def _print_known(known: "KnownResults", machine: "Platform", options: VerifyOptions, *, saved: bool) -> None:
-    """The comparison, the case furthest off its prediction with where to look for the cause, and the best cases."""
-    from lepaute.cli.prediction_text import where_the_time_goes
-    from lepaute.verify.gap import largest_gap
-    from lepaute.verify.known_results import CAUSES
-    from lepaute.verify.report import show, warning_lines
-    from lepaute.verify.verification import JSON_FILE
-
-    if options.as_json:
-        print(json_text(known.to_dict()))
-    else:
-        for line in warning_lines(known.cases, JSON_FILE if saved else "--json"):
-            note(line)
-        show(known.table, known.run_table, sys.stdout, causes=CAUSES)
-        gap = largest_gap(known.cases, known.table.to_dict("records"), machine)
-        gap_lines = [] if gap is None else [*gap[1], *where_the_time_goes(gap[0].prediction)]
-        for line in (*gap_lines, *known.bests()):
-            print(line)
-    sys.stdout.flush()
 
 
 def _known_otherwise(context: typer.Context, values: dict[str, Any], dat: Path | None) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from lepaute.cli.options import AsJson
-from lepaute.cli.simulation import PlatformName, Runs, Seed, Settings, platform_of
+from lepaute.cli.options import AsJson, with_options_of
+from lepaute.cli.simulation import Simulation
 from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar
 from lepaute.cli.watch_store import Cluster, Place, check_text, opened, start_of
 from lepaute.errors import InputError
@@ -62,9 +62,10 @@ class StateOptions:
         )
 
 
+@with_options_of(Simulation, "simulation", leave_out=("without", "transfer", "lag_s"))
 def cost(
     node: Annotated[str, typer.Argument(metavar="NODE", help="its name in the store, such as 13 or dahu-13")],
-    platform: PlatformName,
+    simulation: Simulation,
     hpl: Hpl,
     seen: StateOptions,
     store: Place = None,
@@ -75,9 +76,6 @@ def cost(
     grid_without: Annotated[
         str | None, typer.Option(metavar="PxQ", help="of the job without the node; the fastest unless given")
     ] = None,
-    settings: Settings = None,
-    runs: Runs = 10,
-    seed: Seed = 1,
     fidelity: Annotated[str, typer.Option(help="auto, full or sampled")] = "auto",
     as_json: AsJson = False,
 ) -> None:
@@ -88,7 +86,7 @@ def cost(
     """
     from lepaute.simulate.node_cost import CpuFactors, node_cost
 
-    machine, _ = platform_of(platform, settings)
+    machine = simulation.machine
     smaller = None if grid_without is None else grid_of(grid_without)
     with opened(store) as watch:
         state = seen.state(watch, node, cluster)
@@ -102,8 +100,8 @@ def cost(
             machine,
             number,
             factors,
-            runs=runs,
-            seed=seed,
+            runs=simulation.runs,
+            seed=simulation.seed,
             fidelity=fidelity,
             grid_without=smaller,
             progress=lambda what, share: tell(f"simulating {what}", share),
