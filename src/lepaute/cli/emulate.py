@@ -3,8 +3,6 @@
 import json
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -149,15 +147,15 @@ def program(
     interrupt_on_sigterm()
     how = options.for_engine()
     simulation.read()
-    with EmulatedTrace.kept(traces) as kept:
+    with temporary_folder("lepaute-emulate-", plain=True) as folder:
         with simulated_date() as on_progress:
-            path, arguments = options.program(words, kept.folder)
+            path, arguments = options.program(words, folder)
             engine = Smpi(
                 # What the program prints is its own: it also reaches a terminal as it is.
                 on_line=None if as_json else partial(print, file=unfiltered(sys.stdout), flush=True),
                 on_complaint=partial(print, file=unfiltered(sys.stderr), flush=True),
                 on_progress=on_progress,
-                keep=kept.keep,
+                keep=_keep(traces, folder),
             )
             programs = [Program(path, arguments, count, options=how) for count in counts]
             predictions = simulation.predicted(programs, engine=engine)
@@ -170,7 +168,7 @@ def program(
             note(scaling_text(points) if points else readable_emulation(predictions[0]))
         if plot is not None:
             plot_scaling(points, plot)
-        kept.write(predictions[0])
+        _write_trace(traces, folder, predictions[0])
 
 
 @app.command()
@@ -201,16 +199,17 @@ def hpl(
     machine = simulation.read()
     mapping = placement.on(machine, hpls[0].threads_per_rank)
     built = build_hpl_smpi(unpack_source, SHA256)
-    with EmulatedTrace.kept(traces) as kept:
+    with temporary_folder("lepaute-emulate-", plain=True) as folder:
         with simulated_date() as on_progress:
-            engine = Smpi(built, limits=Limits(timeout), on_progress=on_progress, keep=kept.keep)
+            engine = Smpi(built, limits=Limits(timeout), on_progress=on_progress, keep=_keep(traces, folder))
             predictions = simulation.predicted(hpls, mapping=mapping, engine=engine)
         if as_json:
             objects = [prediction.to_dict() for prediction in predictions]
             print(json_text({"predictions": objects} if from_file else objects[0]))
         else:
             print("\n".join(readable(prediction, machine) for prediction in predictions))
-        kept.write(predictions[0], (START_S, START_S + predictions[0].run_list[0].time_s))
+        part = (START_S, START_S + predictions[0].run_list[0].time_s)
+        _write_trace(traces, folder, predictions[0], part)
 
 
 @app.command("compilers")
@@ -221,53 +220,41 @@ def print_compilers() -> None:
     print(compilers())
 
 
-@dataclass(frozen=True)
-class EmulatedTrace:
-    """The trace of an emulation: SMPI's own, with the kernels and the calls of MPI put into it, made in a folder."""
+def _keep(traces: TraceFiles, folder: Path) -> "Keep | None":
+    """What the emulation is to keep in the folder for the requested trace; None where there is none."""
+    from lepaute.simulate.smpi.emulate import Keep
 
-    folder: Path
-    files: TraceFiles
+    names = ("smpi.trace", "smpi.kernels", "smpi.calls", "smpi.nodes")
+    return Keep(*(folder / name for name in names)) if traces.requested else None
 
-    @classmethod
-    @contextmanager
-    def kept(cls, files: TraceFiles) -> "Iterator[EmulatedTrace]":
-        """The folder goes at the end of the block."""
-        with temporary_folder("lepaute-emulate-", plain=True) as folder:
-            yield cls(folder, files)
 
-    @property
-    def keep(self) -> "Keep | None":
-        """What the emulation is to keep; None where no trace is requested."""
-        from lepaute.simulate.smpi.emulate import Keep
+def _write_trace(
+    traces: TraceFiles, folder: Path, prediction: "Prediction", part: tuple[float, float] | None = None
+) -> None:
+    """Writes the requested files of the first run: SMPI's own trace with the kernels and the calls of MPI put into it.
 
-        names = ("smpi.trace", "smpi.kernels", "smpi.calls", "smpi.nodes")
-        return Keep(*(self.folder / name for name in names)) if self.files.requested else None
+    part : simulated dates between which calls begin that are kept; the first becomes 0
+    """
+    if not traces.requested:
+        return
+    from lepaute.trace.kernels import merge_kernels, read_kernels
+    from lepaute.trace.recorded_calls import merge_calls
+    from lepaute.trace.smpi import convert
 
-    def write(self, prediction: "Prediction", part: tuple[float, float] | None = None) -> None:
-        """Writes the requested files of its first run, and tells on standard error what is in them.
-
-        part : simulated dates between which calls begin that are kept; the first becomes 0
-        """
-        if not self.files.requested:
-            return
-        from lepaute.trace.kernels import merge_kernels, read_kernels
-        from lepaute.trace.recorded_calls import merge_calls
-        from lepaute.trace.smpi import convert
-
-        metadata = {
-            "application": prediction.application.name,
-            "platform": prediction.platform_name,
-            "seed": prediction.seed,
-            "ranks": prediction.application.ranks,
-            **json.loads((self.folder / "smpi.nodes").read_text(encoding="utf-8")),
-        }
-        trace = merge_calls(convert(self.folder / "smpi.trace", metadata), self.folder / "smpi.calls")
-        if (self.folder / "smpi.kernels").is_file():
-            trace = merge_kernels(trace, read_kernels(self.folder / "smpi.kernels"))
-        if part is not None:
-            trace = trace.where((trace.start_s >= part[0]) & (trace.start_s < part[1]))
-            trace = replace(trace, start_s=trace.start_s - part[0])
-        self.files.write(trace)
+    metadata = {
+        "application": prediction.application.name,
+        "platform": prediction.platform_name,
+        "seed": prediction.seed,
+        "ranks": prediction.application.ranks,
+        **json.loads((folder / "smpi.nodes").read_text(encoding="utf-8")),
+    }
+    trace = merge_calls(convert(folder / "smpi.trace", metadata), folder / "smpi.calls")
+    if (folder / "smpi.kernels").is_file():
+        trace = merge_kernels(trace, read_kernels(folder / "smpi.kernels"))
+    if part is not None:
+        trace = trace.where((trace.start_s >= part[0]) & (trace.start_s < part[1]))
+        trace = replace(trace, start_s=trace.start_s - part[0])
+    traces.write(trace)
 
 
 def _counts_of(ranks: str, traces: TraceFiles, plot: Path | None) -> tuple[int, ...]:

@@ -93,13 +93,13 @@ class App(typer.Typer):
         # Without Rich, which takes 40 ms to load, and without options about completion by shells.
         super().__init__(rich_markup_mode=None, add_completion=False, **settings)
 
-    def command(self, name: str | None = None, **settings: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def command(self, name: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # type: ignore[override]
         """As Typer's."""
-        register = super().command(name, **settings)
+        register = super().command(name)
 
         def add(function: Callable[..., Any]) -> Callable[..., Any]:
             for parameter in inspect.signature(function).parameters.values():
-                if is_dataclass(parameter.annotation):
+                if isinstance(parameter.annotation, type) and is_dataclass(parameter.annotation):
                     function = with_options_of(parameter.annotation, parameter.name)(function)
             return register(function)
 
