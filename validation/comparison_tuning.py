@@ -32,7 +32,7 @@ from support.page import replace_section
 
 from lepaute.archive import Archive
 from lepaute.archive.mpi_campaign import facts
-from lepaute.cli.compare_tuning import variants_to_measure
+from lepaute.cli.compare import MeasureOptions, variants_to_measure
 from lepaute.compare.tuning import Choice, forced_algorithms
 from lepaute.compare.tuning_file import tuning_of
 from lepaute.compare.wording import change, size_text
@@ -92,7 +92,7 @@ def campaigns(
 ) -> tuple[pandas.DataFrame, pandas.DataFrame]:
     """The second campaign, and a row for each choice with what ran."""
     how = {**QUICK, "ops": ops, "sizes": sizes, "calls": CALLS, "ranks": ranks}
-    specs, mpiruns = variants_to_measure(library, ops, sizes, ranks, 1, None)
+    specs, mpiruns = variants_to_measure(library, MeasureOptions(ops=ops, sizes=sizes, ranks=ranks))
     first = Archive.open(measure_libraries(specs, folder / "tuning.zip", mpiruns=mpiruns, seed=1, **how))
     tuning = tuning_of(first)
     rules = folder / "rules.conf"

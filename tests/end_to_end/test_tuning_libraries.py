@@ -8,7 +8,7 @@ import pytest
 
 from lepaute.archive import Archive
 from lepaute.archive.mpi_campaign import facts
-from lepaute.cli.compare_tuning import variants_to_measure
+from lepaute.cli.compare import MeasureOptions, variants_to_measure
 from lepaute.cli.main import main
 from lepaute.compare.mpich_selection import selection_text
 from lepaute.compare.openmpi_rules import rules_text
@@ -74,7 +74,7 @@ def test_open_mpi_takes_every_rule_of_a_file_and_its_default_elsewhere(tmp_path:
 
 @pytest.mark.long
 def test_variants_run_what_they_are_made_to_run(tmp_path: Path) -> None:
-    specs, mpiruns = variants_to_measure("openmpi", "bcast,allreduce", "1K", 2, 1, None)
+    specs, mpiruns = variants_to_measure("openmpi", MeasureOptions(sizes="1K"))
     assert specs[0] == "openmpi=openmpi"
     assert mpiruns >= 10
     path = measure_libraries(specs[:3], tmp_path / "c.zip", ops="bcast,allreduce", sizes="1K", **QUICK)

@@ -4,14 +4,12 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
 from zlib import crc32
 
-from typer.main import get_command, get_group
-
-from lepaute.cli.main import COMMANDS, app_of
+from lepaute.cli.commands import built
+from lepaute.cli.main import COMMANDS
 
 LONG_DIGITS = "9" * 5000  # int() refuses more than 4300
 WHOLE = ("", "-1", "0", "2147483648", LONG_DIGITS, "1e308", "nan", "²")
@@ -156,10 +154,7 @@ def commands() -> dict[str, Any]:
     """All commands that can be run, by their words."""
     found: dict[str, Any] = {}
     for command in COMMANDS:
-        module = import_module(f"lepaute.cli.{command.name}")
-        app = module.app_for(()) if hasattr(module, "app_for") else getattr(module, "app", None)
-        top = get_group(app) if app is not None else get_command(app_of(module))
-        found |= _below(command.name, top)
+        found |= _below(command.name, built(command.name)[0])
     return found
 
 

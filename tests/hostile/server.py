@@ -42,8 +42,9 @@ def serve() -> None:
         import_module(name)
     dispatcher: Any = import_module("lepaute.cli.main")
     # Of a short command line, most of the time: its options are built once, not for each.
-    ready = {command.name: dispatcher.built(command.name, []) for command in dispatcher.COMMANDS}
-    dispatcher.built = lambda name, _arguments: ready[name]
+    commands: Any = import_module("lepaute.cli.commands")
+    ready = {command.name: commands.built(command.name) for command in dispatcher.COMMANDS}
+    commands.built = lambda name, _arguments: ready[name]
     # Bundled in another process: the JavaScript engine that does it has threads, which a fork lacks.
     print_library = "from lepaute.watch.site.write import plot_library; print(plot_library(), end='')"
     library = subprocess.check_output([sys.executable, "-c", print_library], text=True)

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.main import get_command, get_group
 
-from lepaute.cli.main import COMMANDS, app_of
+from lepaute.cli.commands import built
+from lepaute.cli.main import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -26,10 +25,7 @@ def options(command: Any) -> Iterator[str]:
 
 
 def options_of(name: str) -> set[str]:
-    module = import_module(f"lepaute.cli.{name}")
-    app = module.app_for(()) if hasattr(module, "app_for") else getattr(module, "app", None)
-    command = get_group(app) if app is not None else get_command(app_of(module))
-    return {"--help", *options(command)}
+    return {"--help", *options(built(name)[0])}
 
 
 def documented(name: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ from lepaute.compare.comparison import archives
 from lepaute.compare.report import write_report
 from lepaute.compare.sample_means import SampleMeans, sample_means
 from lepaute.compare.wording import sentence
-from lepaute.report.axes import Axis
+from lepaute.report.svg import Axis
 
 if TYPE_CHECKING:
     pass

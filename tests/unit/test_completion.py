@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lepaute.cli.completion import SCRIPTS
+from lepaute.cli.commands import SCRIPTS
 from lepaute.cli.main import COMMANDS, main
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lepaute.cli.effects_text import effect_lines
 from lepaute.cli.main import main
-from lepaute.cli.predict_text import summary
+from lepaute.cli.prediction_text import effect_lines, summary
 from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, Prediction, predict
 from lepaute.simulate.prediction.sweep import Sweep, effects

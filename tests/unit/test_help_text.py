@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from lepaute.cli import main as dispatcher
-from lepaute.cli.help_text import EXAMPLES
+from lepaute.cli.commands import EXAMPLES, built
 from lepaute.cli.main import COMMANDS, HELP, main
 
 
@@ -18,7 +17,7 @@ def each_command(words: str, command: Any) -> Iterator[tuple[str, Any]]:
         yield from each_command(f"{words} {name}", below)
 
 
-ALL = [each for command in COMMANDS for each in each_command(command.name, dispatcher.built(command.name, [])[0])]
+ALL = [each for command in COMMANDS for each in each_command(command.name, built(command.name)[0])]
 
 
 @pytest.mark.parametrize("words", [words for words, _ in ALL])
@@ -36,7 +35,7 @@ def test_help_names_values_and_cuts_nothing(words: str, capsys: pytest.CaptureFi
 def test_an_example_of_the_help_is_a_command_line_that_parses(line: str) -> None:
     program, name, *arguments = shlex.split(line)
     assert program == "lepaute"
-    command, default = dispatcher.built(name, arguments)
+    command, default = built(name, arguments)
     if default is not None and arguments[0] not in command.commands:
         arguments = [default, *arguments]
     context = command.make_context(name, list(arguments), help_option_names=list(HELP))

@@ -7,9 +7,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from lepaute.cli.option_fields import with_options_of
+from lepaute.cli.options import App, with_options_of
 from lepaute.errors import InputError
-from lepaute.kit.options import flag_of, option, options_of
+from lepaute.kit.options import flag_of, option, option_field, options_of
+from lepaute.kit.quantities import time_of
 
 
 def _doubled(text: str) -> int:
@@ -46,6 +47,25 @@ def test_the_command_gets_the_value_and_its_own_arguments() -> None:
     assert _run(app, "--first=1", "--size=7", "--width=4", "--on=0", "--last").exit_code == 0
     assert _run(app, "--first=2").exit_code == 0
     assert seen == [(1, Described(7, 8, False), True), (2, Described(), False)]
+
+
+@dataclass(frozen=True)
+class Timed:
+    budget_s: float = option_field("5min", "How long.", name="budget", quantity=time_of)
+    limit_s: float | None = option_field(None, "At most.", name="limit", quantity=time_of)
+
+
+def test_an_app_has_the_options_of_dataclasses_and_quantities_are_read_with_their_option_named() -> None:
+    app, seen = App(), []
+
+    @app.command()
+    def command(value: Described, timed: Timed) -> None:
+        seen.append((value, timed))
+
+    assert _run(app, "--size=7", "--limit=2s").exit_code == 0
+    assert seen == [(Described(7), Timed(300.0, 2.0))]
+    assert Timed() == Timed(300.0, None)
+    assert "--budget is 'x'" in str(_run(app, "--budget=x").exception)
 
 
 def test_what_a_field_does_not_allow_is_refused() -> None:

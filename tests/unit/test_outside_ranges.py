@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from oracles.emulated import tiny
 
-from lepaute.cli.predict_text import readable, summary
+from lepaute.cli.prediction_text import readable, summary
 from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, Stencil, predict
 from lepaute.simulate.engine import KernelUse, Sizes

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from lepaute.cli.entry import guarded
-from lepaute.cli.progress import progress_bar
+from lepaute.cli.terminal import progress_bar
 
 
 class Terminal(io.StringIO):

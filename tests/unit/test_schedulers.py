@@ -5,7 +5,6 @@ import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
-from typing import get_type_hints
 
 import pytest
 from hypothesis import example, given
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from support_limits import within_cpu
 
 from lepaute.cli.study import StudyOptions
-from lepaute.cli.watch_run import run
+from lepaute.cli.watch_nodes import NodeTestOptions
 from lepaute.errors import InputError
 from lepaute.kit.node_sets import check_node_name, fold_node_set, parse_node_set
 from lepaute.kit.options import options_of
@@ -30,10 +29,7 @@ def test_every_scheduler_is_found_by_its_name() -> None:
 
 def test_the_help_names_the_schedulers_that_test_idle_nodes_and_that_start_workers() -> None:
     """These texts are written by hand, so that no help imports the schedulers."""
-    told = {
-        option.default: option.help for option in get_type_hints(run, include_extras=True)["scheduler"].__metadata__
-    }
-    assert list(told.values()) == [" or ".join(names_with("idle_tests"))]
+    assert options_of(NodeTestOptions)["scheduler"].help == " or ".join(names_with("idle_tests"))
     workers = ", ".join(["threads", "local (processes)", *names_with("worker_jobs")[:-1]])
     assert options_of(StudyOptions)["scheduler"].help.startswith(f"{workers} or {names_with('worker_jobs')[-1]};")
 

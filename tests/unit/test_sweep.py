@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from lepaute.cli.main import main
-from lepaute.cli.predict_text import summary
+from lepaute.cli.prediction_text import summary
 from lepaute.platform import load_platform
 from lepaute.platform.data_sheet import DataSheet, platform_from
 from lepaute.simulate import Difference, Hpl, Layers, Prediction, difference, predict, predict_all

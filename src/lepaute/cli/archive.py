@@ -1,41 +1,41 @@
 """`lepaute archive`: what an archive holds, whether it is whole, what differs between two, and its files."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from lepaute.archive import Archive
+from lepaute.archive.metadata import COMPLETE
 from lepaute.cli.entry import BAD_INPUT, complain
-from lepaute.cli.output_options import Force
+from lepaute.cli.options import App, AsJson, Force
+from lepaute.cli.terminal import json_text
 from lepaute.errors import LepauteError
 from lepaute.kit.outputs import check_output_folder
+from lepaute.kit.printable import printable, shown_width
+from lepaute.kit.text import counted
 
-app = typer.Typer(help="Show, verify, compare and extract archives of measurements.", no_args_is_help=True)
+app = App(help="Show, verify, compare and extract archives of measurements.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The .zip that a campaign wrote.", show_default=False)]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 
 
 @app.command()
 def show(
     file: File,
-    as_json: Json = False,
+    as_json: AsJson = False,
     members: Annotated[bool, typer.Option("--members", help="All members, with their sizes.")] = False,
 ) -> None:
     """What the archive is, on one screen; of a failed experiment, why. The archive is verified first."""
-    import json
-
-    from lepaute.archive import Archive
-    from lepaute.archive.metadata import COMPLETE
     from lepaute.archive.screen import WIDTH, first_screen
-    from lepaute.kit.printable import shown_width
 
     archive = Archive.open(file)
     listed = archive.members()
     if as_json:
         sizes = {name: {"sha256": member.sha256, "size_bytes": member.size_bytes} for name, member in listed.items()}
-        print(json.dumps({"id": archive.id, "metadata": archive.metadata, "members": sizes}, indent=1))
+        print(json_text({"id": archive.id, "metadata": archive.metadata, "members": sizes}))
         return
     status, *lines = first_screen(archive, shown_width(WIDTH))
     _print_loud(status, good=archive.about.outcome == COMPLETE)
@@ -49,15 +49,11 @@ def show(
 
 def _print_loud(line: str, *, good: bool) -> None:
     """The line in bold on a terminal, red where something is wrong."""
-    import os
-
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         print(line)
         return
     from rich.console import Console
     from rich.text import Text
-
-    from lepaute.kit.printable import printable
 
     Console(highlight=False).print(Text(printable(line), style="bold" if good else "bold red"), soft_wrap=True)
 
@@ -65,10 +61,9 @@ def _print_loud(line: str, *, good: bool) -> None:
 @app.command()
 def verify(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Archives.", show_default=False)],
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> int:
     """Checks every byte of archives against seal, manifest and RO-Crate; exit status 2 where one differs."""
-    import json
 
     from lepaute.archive import Archive
     from lepaute.archive.metadata import COMPLETE
@@ -92,7 +87,7 @@ def verify(
         note = "" if ended == COMPLETE else f" ({ended}: `lepaute archive show` tells why)"
         print(f"{file}: whole, {members} members, id {archive.id}{note}")
     if as_json:
-        print(json.dumps({"archives": facts}, indent=1))
+        print(json_text({"archives": facts}))
     return status
 
 
@@ -106,12 +101,11 @@ def extract(
     force: Force = False,
 ) -> None:
     """Writes members as files into a folder: never outside of it, through a link, or over another file."""
-    from lepaute.archive import Archive
     from lepaute.archive.extraction import extract as extract_members
 
     check_output_folder(output, "--output")
     written = extract_members(Archive.open(file), output, members or (), force=force)
-    print(f"{output}: {len(written)} file{'s' * (len(written) != 1)}")
+    print(f"{output}: {counted(len(written), 'file')}")
 
 
 @app.command()
@@ -133,12 +127,11 @@ def close(
 def diff(
     first: Annotated[Path, typer.Argument(metavar="A", help="An archive.", show_default=False)],
     second: Annotated[Path, typer.Argument(metavar="B", help="Another one.", show_default=False)],
-    as_json: Json = False,
+    as_json: AsJson = False,
     everything: Annotated[bool, typer.Option("--all", help="Every difference in full.")] = False,
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit status 1 where the setups differ.")] = False,
 ) -> int:
     """What differs between the setups of two experiments; results are not compared."""
-    import json
 
     from lepaute.archive import Archive
     from lepaute.archive.comparison import WIDTH, compare, comparison_json, comparison_lines
@@ -153,7 +146,7 @@ def diff(
         sides = {
             side: {"path": str(archive.path), "id": archive.id} for side, archive in zip("ab", archives, strict=True)
         }
-        print(json.dumps({**sides, **comparison_json(comparison), "not_compared": unread}, indent=1))
+        print(json_text({**sides, **comparison_json(comparison), "not_compared": unread}))
     else:
         for side, archive in zip("AB", archives, strict=True):
             print(f"{side}: {archive.path}  {archive.id[:12]}")

@@ -1,80 +1,400 @@
-"""`lepaute design`: tables of what will be measured."""
+"""`lepaute design`: tables of what will be measured, of kinds that probes know or over any factors; what they hold."""
 
-from typing import Annotated
+import sys
+from collections.abc import Callable, Collection
+from dataclasses import MISSING, asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli import design_dgemm, design_factors, design_look
-from lepaute.cli.design_output import Seed, Table
-from lepaute.cli.option_fields import with_options_of
+from lepaute.cli.options import FORCE_HELP, App, AsJson, Force, flags_of, is_given, with_options_of
+from lepaute.cli.terminal import json_text
+from lepaute.errors import DesignError, InputError
+from lepaute.kit.options import option_field
+from lepaute.kit.outputs import check_outputs
+from lepaute.kit.quantities import numbers_of, size_of
+from lepaute.kit.tables import text_table
+from lepaute.simulate.apps.hpl import Hpl
 
-app = typer.Typer(help="Tables of what will be measured, fully shuffled.", no_args_is_help=True)
-app.command()(design_dgemm.dgemm)
-for general in (
-    design_factors.factorial,
-    design_factors.fractional,
-    design_factors.latin,
-    design_factors.sample,
-    design_factors.mix,
-    design_look.show,
-    design_look.picture,
-):
-    app.command()(general)
+if TYPE_CHECKING:
+    from lepaute.design import Design
+    from lepaute.design.factors import Factor, Names
+    from lepaute.design.summary import DesignSummary, FactorSummary
+
+app = App(help="Tables of what will be measured, fully shuffled.", no_args_is_help=True)
+
+LOG_PRODUCT = "log-product"
+#: Nobody measures as many; a number with a digit too many shall not keep the machine busy for hours.
+MOST_ROWS = 1_000_000
+FIRST_ROWS = 5
+#: Lines of the header that say how the table came about; those of the parts of a mix are left to --json.
+MOST_HEADER_LINES = 25
+
+
+@dataclass(frozen=True)
+class Table:
+    """Where the table goes, and its seed; raises InputError where it cannot go there, before it is made."""
+
+    output: Path | None = option_field(None, "file to write; standard output unless given", also=("-o", "--out"))
+    force: bool = option_field(False, FORCE_HELP)
+    seed: int = option_field(1, "The same seed gives the same table, byte for byte.", minimum=0)
+
+    def __post_init__(self) -> None:
+        check_outputs({"--output": self.output}, force=self.force)
+
+    def write(self, design: "Design") -> None:
+        """Writes the file, or prints it."""
+        if self.output is None:
+            # Names and texts are in UTF-8 in a file, so also here, whatever the terminal's encoding.
+            sys.stdout.flush()
+            getattr(sys.stdout, "reconfigure", lambda **_: None)(encoding="utf-8")
+            print(design.to_csv(), end="")
+        else:
+            from lepaute.design import write_design
+
+            write_design(design, self.output)
+
+
+@dataclass(frozen=True)
+class GeneralSizes:
+    """Calls of dgemm that no application is behind."""
+
+    sizes: str = option_field(LOG_PRODUCT, "General sizes: log-product, independent, product (uniform) or fixed-k.")
+    products: int = option_field(
+        60,
+        "How many products m*n*k (log-product); all permutations of each are measured.",
+        maximum=MOST_ROWS,
+    )
+    lowest: float = option_field(1e3, "Lowest product (log-product).")
+    highest: float = option_field(1.3e9, "Highest product.")
+    max_n: int = option_field(8000, "Largest m and n.", minimum=1, maximum=2**31 - 1)
+    max_k: int = option_field(2048, "Largest k.", minimum=1, maximum=2**31 - 1)
+    fixed_k: str = option_field("128", "Values of k of fixed-k: 128,256,512.", name="k")
 
 
 @app.command()
-@with_options_of(Table, "table")
-def p2p(
+@with_options_of(Hpl, "values", may_lack=("n",), make=dict)
+def dgemm(
+    context: typer.Context,
+    values: dict[str, Any],
     table: Table,
-    seed: Seed = 1,
-    max_bytes: Annotated[str, typer.Option(help="Largest message.")] = "64M",
+    general: GeneralSizes,
+    rows: Annotated[
+        int | None, typer.Option(help="How many calls; not with log-product.", min=1, max=MOST_ROWS)
+    ] = None,
+    content: Annotated[
+        str | None, typer.Option(help="What the operands hold, a factor: random,constant,sequential,masked:40.")
+    ] = None,
+    warm: Annotated[
+        str | None,
+        typer.Option(help="A factor: 0 for operands at a random place, 1 for operands just used; 0,1."),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--for", metavar="hpl", help="Sizes that this application uses: hpl.")
+    ] = None,
+    platform: Annotated[
+        str | None, typer.Option("--platform", "-p", help="Where it runs, for the shares of time; else like dahu.")
+    ] = None,
 ) -> None:
+    """Calls of dgemm: sizes of a general design, or with --for hpl those that a run of HPL makes.
+
+    With --content or --warm every call is made under all combinations of these.
+    """
+    from lepaute.design import with_conditions
+
+    of_hpl = ("platform", *(flag.argument for flag in flags_of(Hpl)))
+    if target is None:
+        _refuse(context, of_hpl, "describes a run of HPL; say --for hpl with it")
+        design = _general_sizes(context, general, rows, table.seed)
+    else:
+        if target != "hpl":
+            raise InputError(f"--for is {target!r}; the application whose calls are known is hpl")
+        _refuse(context, vars(general), "is for general sizes; --for hpl takes those of the run")
+        if values["n"] is None:
+            raise InputError("give the run of HPL: --n N, with --nb and --grid")
+        design = _sizes_of_hpl(Hpl(**values), platform, table.seed, rows or 400)
+    if content is not None or warm is not None:
+        states = numbers_of(warm, "--warm") if warm is not None else [0]
+        contents = content.split(",") if content is not None else ["random"]
+        design = with_conditions(design, contents=contents, warm=states, seed=table.seed)
+    table.write(design)
+
+
+def _general_sizes(context: typer.Context, general: GeneralSizes, rows: int | None, seed: int) -> "Design":
+    from lepaute.design import dgemm_design, dgemm_sizes_design
+
+    most = (general.max_n, general.max_n, general.max_k)
+    if general.sizes == LOG_PRODUCT:
+        _refuse(context, ("rows", "fixed_k"), f"is not for {LOG_PRODUCT}; say --sizes, or --products")
+        products = (general.lowest, general.highest)
+        return dgemm_design(seed, products=general.products, product_range=products, most=most)
+    _refuse(context, ("products", "lowest"), f"is for {LOG_PRODUCT} only; say --rows and --highest")
+    if general.sizes != "fixed-k":
+        _refuse(context, ("fixed_k",), "is for --sizes fixed-k only")
+    return dgemm_sizes_design(
+        seed,
+        general.sizes,
+        count=rows or 360,
+        highest_product=general.highest,
+        most=most,
+        fixed_k=numbers_of(general.fixed_k, "--k"),
+    )
+
+
+def _sizes_of_hpl(hpl: Hpl, platform: str | None, seed: int, rows: int) -> "Design":
+    """The design for one run: its calls from a simulation, passed on as a table."""
+    from lepaute.design import dgemm_calls_design
+    from lepaute.platform import load_platform
+    from lepaute.simulate.apps.hpl.kernel_calls import kernel_calls
+
+    calls = kernel_calls(hpl, None if platform is None else load_platform(platform), seed=seed)
+    parameters = hpl.parameters()
+    names = ("n", "nb", "p", "q", "depth", "nbmin", "ndiv", "pfact", "rfact", "u", "l1")
+    about: dict[str, object] = {
+        "for": "hpl",
+        **{name: parameters[name] for name in names},
+        "times_of_platform": calls.platform,
+        "steps_looked_at": calls.steps,
+        "ranks_looked_at": calls.ranks,
+    }
+    return dgemm_calls_design(seed, calls.sizes_of(("dgemm", "dgemm_nn")), rows=rows, about=about)
+
+
+def _refuse(context: typer.Context, names: Collection[str], why: str) -> None:
+    for parameter in context.command.params:
+        if parameter.name in names and is_given(context, parameter.name):
+            raise InputError(f"{next(word for word in parameter.opts if word.startswith('--'))} {why}")
+
+
+@dataclass(frozen=True)
+class Factors:
+    """What varies, and how often each treatment is there."""
+
+    factor: list[str] = option_field(
+        MISSING,
+        "size_bytes=1,1Ki,1Mi or op=send,recv or n=uniform:1:100 or n=loguniform:1:1e6 or 'm,k=64,8;128,16'; once for "
+        "each factor. docs/design.md has the rest.",
+        also=("-f",),
+    )
+    replications: int = option_field(1, "Rows of each treatment (in each block).", minimum=1)
+    blocks: int | None = option_field(
+        None, "Blocks, one after the other, each with every treatment, shuffled.", minimum=1
+    )
+
+    def levels(self) -> "dict[Names, Factor]":
+        """The factors, parsed; raises DesignError for one that is given twice."""
+        from lepaute.design.grammar import parse_factor
+
+        factors: dict[Names, Factor] = {}
+        for text in self.factor:
+            names, factor = parse_factor(text)
+            if names in factors:
+                raise DesignError(f"--factor {','.join(names)} is given twice; give all its levels in one")
+            factors[names] = factor
+        return factors
+
+
+Count = Annotated[int, typer.Option(help="How many treatments.", min=1, show_default=False)]
+
+
+@app.command()
+def factorial(factors: Factors, table: Table) -> None:
+    """All combinations of the levels, in random order."""
+    from lepaute.design import full_factorial
+
+    design = full_factorial(factors.levels(), replications=factors.replications, blocks=factors.blocks, seed=table.seed)
+    table.write(design)
+
+
+@app.command()
+def fractional(
+    factors: Factors,
+    table: Table,
+    generator: Annotated[
+        list[str] | None, typer.Option("--generator", "-g", help="Of a two-level fraction: d=a*b*c.")
+    ] = None,
+    runs: Annotated[int | None, typer.Option(help="Number of treatments.", min=1)] = None,
+) -> None:
+    """Some of the combinations: regular two-level fractions, or balanced subsets for any numbers of levels."""
+    from lepaute.design import fractional as make
+
+    design = make(
+        factors.levels(),
+        generators=generator or (),
+        runs=runs,
+        replications=factors.replications,
+        blocks=factors.blocks,
+        seed=table.seed,
+    )
+    table.write(design)
+
+
+@app.command()
+def latin(factors: Factors, count: Count, table: Table) -> None:
+    """A Latin hypercube: one treatment in each of COUNT strata of every factor."""
+    from lepaute.design import latin_hypercube
+
+    _write_treatments(latin_hypercube, factors, count, table)
+
+
+@app.command()
+def sample(factors: Factors, count: Count, table: Table) -> None:
+    """Independent draws of every factor."""
+    from lepaute.design import sample as make
+
+    _write_treatments(make, factors, count, table)
+
+
+def _write_treatments(make: Callable[..., "Design"], factors: Factors, count: int, table: Table) -> None:
+    levels, replications = factors.levels(), factors.replications
+    table.write(make(levels, count=count, replications=replications, blocks=factors.blocks, seed=table.seed))
+
+
+@app.command()
+@with_options_of(Factors, "factors", leave_out=("factor", "replications"), make=dict)
+def mix(
+    files: Annotated[list[Path], typer.Argument(help="Designs.", metavar="FILE...")],
+    table: Table,
+    factors: dict[str, Any],
+    kinds: Annotated[
+        str | None, typer.Option(help="A name for each, for a first column `kind`: memory,network.")
+    ] = None,
+) -> None:
+    """One table of several designs, shuffled across all of them; what a design has not is empty in its rows."""
+    from lepaute.design import blocks as in_blocks
+    from lepaute.design import mix as make
+    from lepaute.design import read_design
+
+    check_outputs({"--output": table.output}, inputs=files, force=table.force)
+    names, blocks = kinds.split(",") if kinds is not None else None, factors["blocks"]
+    design = make(*(read_design(file) for file in files), kinds=names, seed=table.seed)
+    table.write(design if blocks is None else in_blocks(design, count=blocks, seed=table.seed))
+
+
+File = Annotated[Path, typer.Argument(help="A design.", show_default=False)]
+
+
+@app.command()
+def show(file: File, as_json: AsJson = False) -> None:
+    """Prints the factors with their levels or ranges, replications, blocks, balance, and the first rows."""
+    from lepaute.design import read_design
+    from lepaute.design.summary import summary_of
+
+    design = read_design(file)
+    summary = summary_of(design)
+    if as_json:
+        print(json_text({"header": dict(design.header), **asdict(summary)}))
+        return
+    print("\n".join([*_about(design, summary), "", *map(_factor_line, summary.factors), "", *_first_rows(design)]))
+
+
+@app.command()
+def picture(
+    file: File,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The PNG to write.", show_default=False)],
+    force: Force = False,
+) -> None:
+    """Draws what is covered: each pair of factors, and each factor against the order of execution."""
+    from lepaute.design import read_design
+    from lepaute.design.plot import plot_design
+
+    check_outputs({"--output": output}, inputs=[file], force=force)
+    plot_design(read_design(file), output, title=file.name)
+
+
+def _about(design: "Design", summary: "DesignSummary") -> list[str]:
+    fewest, most = summary.replications
+    times = "each once" if most == 1 else f"each {fewest} times" if fewest == most else f"each {fewest} to {most} times"
+    where = ""
+    if summary.blocks:
+        complete = "each holds every treatment" if summary.complete else "not every block holds every treatment"
+        where = f" in a block; {summary.blocks} blocks, {complete}"
+    arguments = [(key, text) for key, text in design.header.items() if not key.startswith("part.")]
+    return [
+        f"{summary.rows} rows: {summary.treatments} treatments, {times}{where}",
+        *(f"  {key}: {_cut(text, 110)}" for key, text in arguments[:MOST_HEADER_LINES] if key != "columns"),
+    ]
+
+
+def _factor_line(factor: "FactorSummary") -> str:
+    line = f"  {factor.name} ({factor.type}): {factor.distinct} different"
+    if factor.counts:
+        same = {count for _, count in factor.counts}
+        levels = ", ".join(_level(v) if len(same) == 1 else f"{_level(v)} ({n} rows)" for v, n in factor.counts)
+        line += f": {_cut(levels, 160)}"
+        line += f"; {next(iter(same))} rows each" if len(same) == 1 and factor.distinct > 1 else ""
+    elif factor.low is not None:
+        line += f", from {_level(factor.low)} to {_level(factor.high)}"
+    if factor.empty:
+        line += f"; empty in {factor.empty} rows"
+    if factor.with_order is not None:
+        line += f"; rank correlation with the order {factor.with_order:+.2f}"
+    return line
+
+
+def _first_rows(design: "Design") -> list[str]:
+    from lepaute.design.columns import cell_of
+
+    rows = [[str(i), *(_cut(cell_of(v), 24) for v in row)] for i, row in enumerate(design.rows[:FIRST_ROWS])]
+    lines = [f"  {line}" for line in text_table(["row", *design.columns], rows, left=()).splitlines()]
+    more = len(design) - FIRST_ROWS
+    return lines + ([f"  ... and {more} more"] if more > 0 else [])
+
+
+def _level(value: object) -> str:
+    from lepaute.design.columns import cell_of
+
+    return cell_of(value) if isinstance(value, (int, float, str)) else "nothing"
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+MaxBytes = Annotated[str, typer.Option(help="Largest message.")]
+
+
+@app.command()
+def p2p(table: Table, max_bytes: MaxBytes = "64M") -> None:
     """MPI point-to-point operations: sizes 10^U, kinds interleaved."""
     from lepaute.design import p2p_design
-    from lepaute.kit.quantities import size_of
 
-    table.write(p2p_design(seed, size_range_bytes=(1, size_of(max_bytes, "--max-bytes"))))
+    table.write(p2p_design(table.seed, size_range_bytes=(1, size_of(max_bytes, "--max-bytes"))))
 
 
 @app.command()
-@with_options_of(Table, "table")
 def ring(
     table: Table,
-    seed: Seed = 1,
     ranks: Annotated[int, typer.Option(help="Ranks in the ring.", min=2, max=1_000_000)] = 2,
     sizes: Annotated[
         int, typer.Option(help="Message sizes of each operation; each is in all conditions.", min=1, max=100_000)
     ] = 16,
-    max_bytes: Annotated[str, typer.Option(help="Largest message.")] = "64M",
+    max_bytes: MaxBytes = "64M",
 ) -> None:
     """Messages in a ring of ranks that stand idle, compute, poll, or do both: four conditions, interleaved."""
     from lepaute.design import ring_design
-    from lepaute.kit.quantities import size_of
 
-    table.write(ring_design(seed, ranks=ranks, sizes=sizes, size_range_bytes=(1, size_of(max_bytes, "--max-bytes"))))
+    most = size_of(max_bytes, "--max-bytes")
+    table.write(ring_design(table.seed, ranks=ranks, sizes=sizes, size_range_bytes=(1, most)))
 
 
 @app.command(name="hpl-step")
-@with_options_of(Table, "table")
 def hpl_step(
     table: Table,
-    seed: Seed = 1,
     rows: Annotated[int, typer.Option(help="How many pieces of HPL's factorisation.", max=1_000_000)] = 24,
-    nb: Annotated[str, typer.Option("--nb", help="Columns of a panel: 64,128. Each has as many rows.")] = "64,128,256",
+    nb: Annotated[str, typer.Option(help="Columns of a panel: 64,128. Each has as many rows.")] = "64,128,256",
     max_n: Annotated[int, typer.Option(help="Order of the largest matrix.", max=2**31 - 1)] = 8000,
 ) -> None:
     """Short pieces of HPL's factorisation, at sizes that a run passes through."""
     from lepaute.design import hpl_step_design
-    from lepaute.kit.quantities import numbers_of
 
-    table.write(hpl_step_design(seed, rows=rows, nbs=numbers_of(nb, "--nb"), max_n=max_n))
+    table.write(hpl_step_design(table.seed, rows=rows, nbs=numbers_of(nb, "--nb"), max_n=max_n))
 
 
 @app.command()
-@with_options_of(Table, "table")
 def memory(
     table: Table,
-    seed: Seed = 1,
     max_bytes: Annotated[str, typer.Option(help="Largest buffer; the smallest has 1 KiB.")] = "64M",
     strides: Annotated[str, typer.Option(help="Every how many elements one is read.")] = "1,2,4,8,16",
     element_bytes: Annotated[str, typer.Option(help="Widths of an element.")] = "4,8,16",
@@ -85,14 +405,12 @@ def memory(
     """Passes over memory: buffer size, stride, width, unrolling and allocation, all combinations."""
     from lepaute.design import memory_design
     from lepaute.design.memory import SIZES_BYTES
-    from lepaute.errors import InputError
-    from lepaute.kit.quantities import numbers_of, size_of
 
     most = size_of(max_bytes, "--max-bytes")
     if most < SIZES_BYTES[0]:
         raise InputError(f"--max-bytes is {max_bytes}; the smallest buffer has {SIZES_BYTES[0]} bytes")
     design = memory_design(
-        seed,
+        table.seed,
         sizes_bytes=[size for size in SIZES_BYTES if size <= most],
         strides=numbers_of(strides, "--strides"),
         element_bytes=numbers_of(element_bytes, "--element-bytes"),
@@ -104,10 +422,8 @@ def memory(
 
 
 @app.command()
-@with_options_of(Table, "table")
 def collective(
     table: Table,
-    seed: Seed = 1,
     operations: Annotated[str | None, typer.Option(help="Some of the operations: bcast,barrier. Default: all.")] = None,
     max_bytes: Annotated[str, typer.Option(help="Largest message; sizes are powers of 4.")] = "16M",
     ranks: Annotated[str, typer.Option(help="Numbers of ranks: 2,4,8.")] = "2",
@@ -120,7 +436,7 @@ def collective(
 
     most = size_of(max_bytes, "--max-bytes")
     design = collective_design(
-        seed,
+        table.seed,
         operations=operations.split(",") if operations is not None else SIZED + UNSIZED,
         sizes_bytes=[size for size in SIZES_BYTES if size <= most],
         ranks=numbers_of(ranks, "--ranks"),

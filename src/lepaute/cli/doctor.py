@@ -2,44 +2,39 @@
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
+
+from lepaute.cli.options import AsJson
+from lepaute.cli.terminal import json_text, progress_bar
+from lepaute.kit.printable import printable
+from lepaute.kit.tables import text_table
 
 if TYPE_CHECKING:
     from lepaute.measure.doctor import Check
 
 
-def command(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
-) -> None:
+def command(as_json: AsJson = False) -> None:
     """Tells what is installed, what is missing and the command that installs it, and what would disturb a measurement.
 
     Exit status 2 when something is missing, 0 otherwise: warnings do not hinder a calibration.
     """
-    from lepaute.cli.progress import progress_bar
     from lepaute.measure.doctor import examine, something_missing
 
     with progress_bar() as tell:
         checks = examine(tell)
     if as_json:
-        import json
-
-        print(json.dumps({"checks": [check.to_dict() for check in checks]}, indent=1))
+        print(json_text({"checks": [check.to_dict() for check in checks]}))
     else:
         _print_table(checks)
     raise typer.Exit(2 if something_missing(checks) else 0)
 
 
 def _print_table(checks: "Sequence[Check]") -> None:
-    """A line a check; on a terminal in colours, folded to its width."""
-    from lepaute.kit.printable import printable
-
     titles = ("", "what", "found", "what to do")
     rows = [(check.status, *(printable(text) for text in (check.name, check.found, check.remedy))) for check in checks]
     if not sys.stdout.isatty():
-        from lepaute.kit.tables import text_table
-
         print(text_table(titles, rows, left=None))
         return
     from rich.console import Console

@@ -1,103 +1,131 @@
 """`lepaute emulate`: the code of an MPI program, or of HPL, on a simulated machine, by SimGrid/SMPI."""
 
 import json
+import re
 import sys
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.emulate_hpl import hpl
-from lepaute.cli.emulate_trace import EmulatedTrace
-from lepaute.cli.option_fields import with_options_of
-from lepaute.cli.output_options import Force
-from lepaute.cli.simulation_options import (
-    AsJson,
-    PlatformName,
-    Runs,
-    Seed,
-    Settings,
-    TraceFiles,
-    Uncertainty,
-    platform_of,
-)
+from lepaute.cli.options import App, AsJson, Force, with_options_of
+from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of
+from lepaute.cli.terminal import interrupt_on_sigterm, json_text, note, simulated_date
+from lepaute.errors import InputError
+from lepaute.kit.options import option_field
+from lepaute.kit.outputs import check_outputs
+from lepaute.kit.printable import unfiltered
+from lepaute.kit.quantities import numbers_of, size_of
+from lepaute.kit.temporary import temporary_folder
+from lepaute.simulate.apps.hpl import Hpl
+from lepaute.simulate.apps.hpl.parameters import HplFiles
 
 if TYPE_CHECKING:
+    from lepaute.simulate import Prediction
+    from lepaute.simulate.smpi.emulate import Keep, Options
     from lepaute.simulate.smpi.request import Folding, Private
 
-app = typer.Typer()
+app = App(
+    help="Run the code of an MPI program on a simulated machine, by SimGrid/SMPI; BLAS takes simulated time.\n\n"
+    "lepaute emulate -p PLATFORM -np N -- PROGRAM ARGS: the same as lepaute emulate program, whose --help lists "
+    "options."
+)
 #: What is meant where the first word is none of the commands: lepaute emulate -p PLATFORM -np N -- PROGRAM ARGS.
 DEFAULT = "program"
 
 
-@app.callback()
-def group() -> None:
-    """Run the code of an MPI program on a simulated machine, by SimGrid/SMPI; BLAS takes simulated time.
+@dataclass(frozen=True)
+class EmulatedRuns(Simulation):
+    """An emulation takes long: one run."""
 
-    lepaute emulate -p PLATFORM -np N -- PROGRAM ARGS: the same as lepaute emulate program, whose --help lists options.
-    """
+    runs: int = option_field(1, "simulated runs")
+
+
+@dataclass(frozen=True)
+class ProgramOptions:
+    """How a program is built and emulated."""
+
+    source: Path | None = option_field(None, "folder to build the program from")
+    make: str = option_field("make", "command that builds it")
+    binary: Path | None = option_field(None, "a program built with the compilers of 'lepaute emulate compilers'")
+    skip: list[str] | None = option_field(None, "a function that returns at once")
+    fold: str | None = option_field(None, "allocations of this size or more share memory: 1M")
+    private: list[str] | None = option_field(
+        None, "WHERE[@FIRST-LAST]: not folded; WHERE is file.c, file.c:LINE or a function"
+    )
+    computing: str = option_field("measured", "outside of BLAS and LAPACK: measured here, or none")
+    contention: bool = option_field(
+        True, "run once more to see what slows down where ranks share memory", name="contention/--no-contention"
+    )
+    memory_share: float | None = option_field(
+        None, "share of it that waits for memory, 0 to 1, instead", minimum=0.0, maximum=1.0
+    )
+    pattern: str | None = option_field(
+        None, r"regular expression for the seconds that the program prints: 'time: (\S+) s'", name="time-pattern"
+    )
+    collectives: str | None = option_field(
+        None, "algorithms as in openmpi, mpich, mvapich2 or intelmpi; SMPI's own unless given"
+    )
+    timeout: float = option_field(3600.0, "wall seconds of a run")
+    stall: float = option_field(120.0, "wall seconds without an MPI call or simulated time")
+    stack: int = option_field(1024, "KiB of each rank", minimum=64, maximum=1 << 30)
+    shared_globals: bool = option_field(False, "global variables are the same for all ranks")
+    every_probe: bool = option_field(False, "simulate each turn of a loop of probes")
+
+    def check(self, words: list[str]) -> None:
+        """Raises InputError for options that contradict each other, or where they and the words name no program."""
+        if self.computing not in ("none", "measured"):
+            raise InputError(f"--computing is {self.computing!r}; it is measured or none")
+        if self.source is not None and self.binary is not None:
+            raise InputError("--source builds the program and --binary names one that is built; give one of them")
+        if self.skip and self.source is None:
+            raise InputError("--skip takes effect when the program is linked; give --source and --make")
+        if not words and self.binary is None:
+            raise InputError("no program is named; write it after two dashes: lepaute emulate ... -- PROGRAM ARGS")
+
+    def for_engine(self) -> "Options":
+        """As the engine takes them."""
+        from lepaute.simulate.smpi.emulate import Options
+        from lepaute.simulate.smpi.process import Limits
+
+        return Options(
+            computing="measured" if self.computing == "measured" else "none",
+            contention=self.contention,
+            memory_share=self.memory_share,
+            privatize=not self.shared_globals,
+            folding=folding_of(self.fold, self.private or []),
+            limits=Limits(self.timeout, self.stall),
+            stack_kib=self.stack,
+            value_pattern=self.pattern,
+            collectives=self.collectives,
+            sleeping_probes=not self.every_probe,
+        )
+
+    def program(self, words: list[str], folder: Path) -> tuple[Path, tuple[str, ...]]:
+        """The program, which is built in the folder where there is a source, and its arguments."""
+        from lepaute.simulate.smpi.building import build_program, program_in
+
+        if self.binary is not None:
+            return self.binary, tuple(words)
+        if self.source is not None:
+            built = build_program(self.source, self.make, self.skip or [], folder)
+            return program_in(built, words[0]), tuple(words[1:])
+        return Path(words[0]), tuple(words[1:])
 
 
 @app.command()
-@with_options_of(Uncertainty, "uncertainty")
 @with_options_of(TraceFiles, "traces", leave_out=("trace_ranks", "trace_steps"))
 def program(
-    platform: PlatformName,
+    simulation: EmulatedRuns,
     ranks: Annotated[str, typer.Option("-np", "--np", help="number of ranks; several, as 1,2,4,8, for their speed-up")],
-    uncertainty: Uncertainty,
     traces: TraceFiles,
+    options: ProgramOptions,
     words: Annotated[
         list[str] | None, typer.Argument(metavar="-- PROGRAM ARGS", help="The program.", show_default=False)
     ] = None,
-    source: Annotated[Path | None, typer.Option("--source", help="folder to build the program from")] = None,
-    make: Annotated[str, typer.Option("--make", help="command that builds it")] = "make",
-    binary: Annotated[
-        Path | None, typer.Option("--binary", help="a program built with the compilers of 'lepaute emulate compilers'")
-    ] = None,
-    skip: Annotated[list[str] | None, typer.Option("--skip", help="a function that returns at once")] = None,
-    fold: Annotated[
-        str | None, typer.Option("--fold", help="allocations of this size or more share memory: 1M")
-    ] = None,
-    private: Annotated[
-        list[str] | None,
-        typer.Option("--private", help="WHERE[@FIRST-LAST]: not folded; WHERE is file.c, file.c:LINE or a function"),
-    ] = None,
-    computing: Annotated[
-        str, typer.Option("--computing", help="outside of BLAS and LAPACK: measured here, or none")
-    ] = "measured",
-    contention: Annotated[
-        bool,
-        typer.Option(
-            "--contention/--no-contention", help="run once more to see what slows down where ranks share memory"
-        ),
-    ] = True,
-    memory_share: Annotated[
-        float | None,
-        typer.Option("--memory-share", help="share of it that waits for memory, 0 to 1, instead", min=0.0, max=1.0),
-    ] = None,
-    pattern: Annotated[
-        str | None,
-        typer.Option(
-            "--time-pattern", help=r"regular expression for the seconds that the program prints: 'time: (\S+) s'"
-        ),
-    ] = None,
-    collectives: Annotated[
-        str | None,
-        typer.Option(
-            "--collectives", help="algorithms as in openmpi, mpich, mvapich2 or intelmpi; SMPI's own unless given"
-        ),
-    ] = None,
-    settings: Settings = None,
-    runs: Runs = 1,
-    seed: Seed = 1,
-    timeout: Annotated[float, typer.Option("--timeout", help="wall seconds of a run")] = 3600.0,
-    stall: Annotated[float, typer.Option("--stall", help="wall seconds without an MPI call or simulated time")] = 120.0,
-    stack: Annotated[int, typer.Option("--stack", help="KiB of each rank", min=64, max=1 << 30)] = 1024,
-    shared_globals: Annotated[
-        bool, typer.Option("--shared-globals", help="global variables are the same for all ranks")
-    ] = False,
-    every_probe: Annotated[bool, typer.Option("--every-probe", help="simulate each turn of a loop of probes")] = False,
-    plot: Annotated[Path | None, typer.Option("--plot", help="a PNG of time and efficiency over the ranks")] = None,
+    plot: Annotated[Path | None, typer.Option(help="a PNG of time and efficiency over the ranks")] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -106,85 +134,84 @@ def program(
     Its time is the one that it prints (--time-pattern), else that between MPI_Pcontrol(1) and MPI_Pcontrol(0), else
     that of the whole program.
     """
-    import signal
 
-    from lepaute.cli.emulate_text import readable, tell_progress
-    from lepaute.cli.scaling_text import scaling_text
-    from lepaute.errors import InputError
+    from lepaute.cli.prediction_text import readable_emulation, scaling_text
     from lepaute.kit.outputs import check_outputs
-    from lepaute.kit.printable import unfiltered
-    from lepaute.platform import load_platform
-    from lepaute.simulate import Program, predict_all
+    from lepaute.simulate import Program
     from lepaute.simulate.prediction.plot import plot_scaling
     from lepaute.simulate.prediction.sweep import scaling
-    from lepaute.simulate.smpi.building import build_program, program_in
-    from lepaute.simulate.smpi.emulate import Options, Smpi
-    from lepaute.simulate.smpi.process import Limits
+    from lepaute.simulate.smpi.emulate import Smpi
 
-    if computing not in ("none", "measured"):
-        raise InputError(f"--computing is {computing!r}; it is measured or none")
-    if source is not None and binary is not None:
-        raise InputError("--source builds the program and --binary names one that is built; give one of them")
-    if skip and source is None:
-        raise InputError("--skip takes effect when the program is linked; give --source and --make")
-    given = words or []
-    if not given and binary is None:
-        raise InputError("no program is named; write it after two dashes: lepaute emulate ... -- PROGRAM ARGS")
+    words = words or []
+    options.check(words)
     counts = _counts_of(ranks, traces, plot)
-    check_outputs({**traces.outputs, "--plot": plot}, inputs=[platform, binary, *uncertainty.inputs], force=force)
-    layers, learnt = uncertainty.layers(), uncertainty.learnt()
-    # A batch system ends a job with SIGTERM: SimGrid's process must end too, and its folder go.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    given_platform = load_platform(platform)
-    _, overrides = platform_of(given_platform, settings)
-    options = Options(
-        computing="measured" if computing == "measured" else "none",
-        contention=contention,
-        memory_share=memory_share,
-        privatize=not shared_globals,
-        folding=folding_of(fold, private or []),
-        limits=Limits(timeout, stall),
-        stack_kib=stack,
-        value_pattern=pattern,
-        collectives=collectives,
-        sleeping_probes=not every_probe,
-    )
-    with EmulatedTrace(traces) as kept:
-        with tell_progress() as on_progress:
-            path = binary or Path(given[0])
-            arguments = given if binary is not None else given[1:]
-            if source is not None:
-                path = program_in(build_program(source, make, skip or [], kept.folder), given[0])
-            predictions = predict_all(
-                [Program(path, tuple(arguments), count, options=options) for count in counts],
-                given_platform,
-                runs=runs,
-                seed=seed,
-                layers=layers,
-                settings=overrides,
-                transfer=learnt,
-                lag_s=uncertainty.lag_s,
-                engine=Smpi(
-                    on_line=None if as_json else lambda line: print(line, file=unfiltered(sys.stdout), flush=True),
-                    on_complaint=lambda line: print(line, file=unfiltered(sys.stderr), flush=True),
-                    on_progress=on_progress,
-                    keep=kept.keep,
-                ),
+    check_outputs({**traces.outputs, "--plot": plot}, inputs=[options.binary, *simulation.inputs], force=force)
+    interrupt_on_sigterm()
+    how = options.for_engine()
+    simulation.read()
+    with temporary_folder("lepaute-emulate-", plain=True) as folder:
+        with simulated_date() as on_progress:
+            path, arguments = options.program(words, folder)
+            engine = Smpi(
+                # What the program prints is its own: it also reaches a terminal as it is.
+                on_line=None if as_json else partial(print, file=unfiltered(sys.stdout), flush=True),
+                on_complaint=partial(print, file=unfiltered(sys.stderr), flush=True),
+                on_progress=on_progress,
+                keep=_keep(traces, folder),
             )
+            programs = [Program(path, arguments, count, options=how) for count in counts]
+            predictions = simulation.predicted(programs, engine=engine)
         points = scaling(predictions) if len(predictions) > 1 else []
         if as_json:
             objects = [prediction.to_dict() for prediction in predictions]
             several = {"predictions": objects, "scaling": [point.to_dict() for point in points]}
-            json.dump(several if points else objects[0], sys.stdout, indent=2)
-            sys.stdout.write("\n")
+            print(json_text(several if points else objects[0]))
         else:
-            print(scaling_text(points) if points else readable(predictions[0]), file=sys.stderr)
+            note(scaling_text(points) if points else readable_emulation(predictions[0]))
         if plot is not None:
             plot_scaling(points, plot)
-        kept.write(predictions[0])
+        _write_trace(traces, folder, predictions[0])
 
 
-app.command()(hpl)
+@app.command()
+@with_options_of(HplFiles, "files", leave_out=("output",))
+@with_options_of(Hpl, "values", may_lack=("n",), make=dict)
+@with_options_of(TraceFiles, "traces", leave_out=("trace_ranks", "trace_steps"))
+def hpl(
+    context: typer.Context,
+    simulation: EmulatedRuns,
+    files: HplFiles,
+    values: dict[str, Any],
+    placement: Placement,
+    traces: TraceFiles,
+    timeout: Annotated[float, typer.Option(help="wall seconds of a run")] = 3600.0,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Emulates the real HPL with simulated kernels: what `predict hpl` predicts, by its own code."""
+    from lepaute.cli.prediction_text import readable
+    from lepaute.measure.hpl_source import SHA256, unpack_source
+    from lepaute.simulate.apps.hpl.emulation import START_S, build_hpl_smpi
+    from lepaute.simulate.smpi.emulate import Smpi
+    from lepaute.simulate.smpi.process import Limits
+
+    check_outputs(traces.outputs, inputs=[*simulation.inputs, *files.inputs, *placement.inputs], force=force)
+    hpls, from_file = applications_of(context, Hpl, values, files)
+    interrupt_on_sigterm()
+    machine = simulation.read()
+    mapping = placement.on(machine, hpls[0].threads_per_rank)
+    built = build_hpl_smpi(unpack_source, SHA256)
+    with temporary_folder("lepaute-emulate-", plain=True) as folder:
+        with simulated_date() as on_progress:
+            engine = Smpi(built, limits=Limits(timeout), on_progress=on_progress, keep=_keep(traces, folder))
+            predictions = simulation.predicted(hpls, mapping=mapping, engine=engine)
+        if as_json:
+            objects = [prediction.to_dict() for prediction in predictions]
+            print(json_text({"predictions": objects} if from_file else objects[0]))
+        else:
+            print("\n".join(readable(prediction, machine) for prediction in predictions))
+        part = (START_S, START_S + predictions[0].run_list[0].time_s)
+        _write_trace(traces, folder, predictions[0], part)
 
 
 @app.command("compilers")
@@ -195,13 +222,46 @@ def print_compilers() -> None:
     print(compilers())
 
 
-def _counts_of(ranks: str, traces: TraceFiles, plot: Path | None) -> tuple[int, ...]:
-    """The numbers of ranks; raises InputError where an output does not go with them."""
-    from lepaute.errors import InputError
-    from lepaute.kit.quantities import numbers_of
+def _keep(traces: TraceFiles, folder: Path) -> "Keep | None":
+    """What the emulation is to keep in the folder for the requested trace; None where there is none."""
+    from lepaute.simulate.smpi.emulate import Keep
 
+    names = ("smpi.trace", "smpi.kernels", "smpi.calls", "smpi.nodes")
+    return Keep(*(folder / name for name in names)) if traces.requested else None
+
+
+def _write_trace(
+    traces: TraceFiles, folder: Path, prediction: "Prediction", part: tuple[float, float] | None = None
+) -> None:
+    """Writes the requested files of the first run: SMPI's own trace with the kernels and the calls of MPI put into it.
+
+    part : simulated dates between which calls begin that are kept; the first becomes 0
+    """
+    if not traces.requested:
+        return
+    from lepaute.trace.kernels import merge_kernels, read_kernels
+    from lepaute.trace.recorded_calls import merge_calls
+    from lepaute.trace.smpi import convert
+
+    metadata = {
+        "application": prediction.application.name,
+        "platform": prediction.platform_name,
+        "seed": prediction.seed,
+        "ranks": prediction.application.ranks,
+        **json.loads((folder / "smpi.nodes").read_text(encoding="utf-8")),
+    }
+    trace = merge_calls(convert(folder / "smpi.trace", metadata), folder / "smpi.calls")
+    if (folder / "smpi.kernels").is_file():
+        trace = merge_kernels(trace, read_kernels(folder / "smpi.kernels"))
+    if part is not None:
+        trace = trace.where((trace.start_s >= part[0]) & (trace.start_s < part[1]))
+        trace = replace(trace, start_s=trace.start_s - part[0])
+    traces.write(trace)
+
+
+def _counts_of(ranks: str, traces: TraceFiles, plot: Path | None) -> tuple[int, ...]:
     counts = numbers_of(ranks, "-np")
-    if len(counts) > 1 and traces.asked_for:
+    if len(counts) > 1 and traces.requested:
         raise InputError("a trace is of one run; give one number of ranks to -np")
     if len(counts) == 1 and plot is not None:
         raise InputError("--plot shows several numbers of ranks; give them to -np, as 1,2,4,8")
@@ -210,23 +270,17 @@ def _counts_of(ranks: str, traces: TraceFiles, plot: Path | None) -> tuple[int, 
 
 def folding_of(fold: str | None, private: list[str]) -> "Folding":
     """The folding that the options describe; raises InputError for an invalid one."""
-    from lepaute.errors import InputError
-    from lepaute.kit.quantities import size_of
     from lepaute.simulate.smpi.request import Folding
 
     if fold is None:
         if private:
             raise InputError("--private says what is not folded, and nothing is: give --fold SIZE")
         return Folding()
-    size = size_of(fold, "--fold")
-    return Folding(size, private=tuple(private_of(text) for text in private))
+    return Folding(size_of(fold, "--fold"), private=tuple(private_of(text) for text in private))
 
 
 def private_of(text: str) -> "Private":
     """WHERE or WHERE@FIRST-LAST; raises InputError for anything else."""
-    import re
-
-    from lepaute.errors import InputError
     from lepaute.simulate.smpi.request import Private
 
     where, separator, span = text.partition("@")

@@ -60,8 +60,9 @@ def answer(error: BaseException) -> tuple[int, str]:
     """The exit status for an exception, and the line that explains it."""
     if isinstance(error, LepauteError):
         return BAD_INPUT, str(error)
-    if isinstance(error, OSError) and error.errno is not None and _is_of_the_system(error):
-        where = f"{_text(error.filename)}: " if error.filename else ""
+    if isinstance(error, OSError) and error.errno is not None and (error.filename or error.errno not in _OF_A_DEFECT):
+        name = error.filename
+        where = f"{os.fsdecode(name) if isinstance(name, bytes | str | os.PathLike) else name}: " if name else ""
         full = _full_folder() if not where and error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         return BAD_INPUT, f"{where}{error.strerror or os.strerror(error.errno)}{full}"
     if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):  # of Path.resolve()
@@ -101,16 +102,8 @@ def complain(message: str) -> None:
         print("lepaute:", _short(" ".join(message.split()), _MOST_CHARACTERS), file=sys.stderr, flush=True)
 
 
-def _is_of_the_system(error: OSError) -> bool:
-    return bool(error.filename) or error.errno not in _OF_A_DEFECT
-
-
 def _has_surrogates(error: UnicodeEncodeError) -> bool:
     return any("\ud800" <= char <= "\udfff" for char in error.object[error.start : error.end])
-
-
-def _text(name: object) -> str:
-    return os.fsdecode(name) if isinstance(name, bytes | str | os.PathLike) else str(name)
 
 
 def _short(text: str, most: int) -> str:

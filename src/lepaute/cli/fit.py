@@ -1,20 +1,29 @@
-"""`lepaute fit ARCHIVE... -o platform.yaml`: models from archives, with the quality of each."""
+"""`lepaute calibrate` and `lepaute fit`: platforms of what was measured just now, or of archives; quality of models."""
 
 import math
-import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lepaute.cli.output_options import Force
+from lepaute.archive import Archive
+from lepaute.cli.options import Force
+from lepaute.cli.run import PythonOnNodes, SchedulerName
+from lepaute.cli.terminal import interrupt_on_sigterm, note, notes_printed, progress_bar, warn
 from lepaute.errors import InputError
-from lepaute.kit.outputs import check_outputs
+from lepaute.kit.options import option_field
+from lepaute.kit.outputs import check_archive_output, check_outputs
+from lepaute.kit.quantities import numbers_of
+from lepaute.kit.tables import text_table
+from lepaute.kit.text import percent, seconds
+from lepaute.measure.schedulers import Request, default_scheduler
+from lepaute.measure.schedulers.types import Switches, switches_of
 
 if TYPE_CHECKING:
-    from lepaute.archive import Archive
     from lepaute.fit.diagnostics import Diagnosis
+    from lepaute.fit.kernels.form import Form
     from lepaute.fit.kernels.platform_kernel import QualityRow
     from lepaute.fit.kernels.selection import Selection
     from lepaute.fit.observations.factors import FactorTest
@@ -22,132 +31,194 @@ if TYPE_CHECKING:
 
 #: Serious findings that are printed; a report has them all.
 MOST_TOLD = 6
+#: Kernels that take less of the time are passed over unless everything is asked for.
+LEAST_SHARE = 0.01
 Reports = Annotated[
     list[Path] | None,
     typer.Option("--report", metavar="FILE", help="what is wrong with the models: .html to read, .json for programs"),
 ]
 
 
-def command(
-    archives: Annotated[list[Path], typer.Argument(metavar="ARCHIVE...", help="calibrations of one machine")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="platform to write")] = Path(
-        "fitted.yaml"
-    ),
-    name: Annotated[str, typer.Option("--name", help="name of the platform; default: that of the file")] = "",
-    kernel_model: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kernel-model",
-            metavar="FORM",
-            help="auto, a form of all kernels such as M'-H/N-2, or KERNEL=FORM; may be repeated",
-        ),
-    ] = None,
-    details: Annotated[bool, typer.Option("--details", help="what was tried for each kernel, with its scores")] = False,
-    network_condition: Annotated[
-        str,
-        typer.Option(
-            "--network-condition",
-            metavar="CONDITION",
-            help="messages as measured under idle, dgemm, iprobe or iprobe+dgemm; default: two ranks, nothing else",
-        ),
-    ] = "",
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="picture of a memory hierarchy (of an experiment)")
-    ] = None,
+@dataclass(frozen=True)
+class CalibrateOptions:
+    """What is measured, and the files."""
+
+    output: Path = option_field(Path("platform.yaml"), "Platform file to write.", also=("-o",))
+    archive: Path = option_field(Path("calibration.zip"), "Archive to write.")
+    quick: bool = option_field(False, "Two tiny blocks, to check that everything works.")
+    network_bytes: int | None = option_field(None, "Largest message, up to 1 GiB; 64 MiB unless given.")
+    nbs: tuple[int, ...] = option_field(
+        "64,128,256", "Block sizes of HPL to measure.", name="nb", metavar="NB,...", quantity=numbers_of
+    )
+    threads: tuple[int, ...] = option_field(
+        "1", "BLAS threads of a process, each number measured in turn.", metavar="T,...", quantity=numbers_of
+    )
+    switches: Switches | None = option_field(
+        None, "Nodes of each switch; as Slurm knows them unless given.", metavar="NODES;NODES...", parse=switches_of
+    )
+    seed: int = option_field(1, "Of the designs and of their order.", minimum=0)
+    resume: bool = option_field(False, "Resume an interrupted calibration.")
+
+
+def calibrate(
+    options: CalibrateOptions,
+    request: Request,
+    scheduler: SchedulerName = None,
+    python: PythonOnNodes = None,
     report: Reports = None,
-    factor: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--factor",
-            metavar="COLUMN",
-            help="a column of an experiment's observations to test besides those of its design; may be repeated",
-        ),
-    ] = None,
-    column: Annotated[
-        str | None,
-        typer.Option("--column", metavar="COLUMN", help="result of an experiment to compare; default: duration_s"),
-    ] = None,
+    force: Force = False,
+) -> None:
+    """Measures this machine (all its cores at once, about two minutes), fits its models and writes its platform.
+
+    With --nodes or --scheduler it measures those nodes, which must be alike, in parallel, and then the messages
+    between pairs of them, on one switch and across.
+    Close other programs first; `lepaute doctor` reports what would disturb.
+    """
+    from lepaute.fit import diagnose, platform_and_models
+    from lepaute.measure.calibration.campaign import calibrate as measure
+    from lepaute.platform import dump_platform
+    from lepaute.report.files import check_report_name
+
+    output, archive = options.output, options.archive
+    interrupt_on_sigterm()
+    for file in report or ():
+        check_report_name(file)
+    check_outputs({"--output": output, "--archive": archive, "--report": report}, force=force)
+    check_archive_output(archive, force=force)
+    with notes_printed(), progress_bar() as tell:
+        path = measure(
+            archive,
+            quick=options.quick,
+            network_bytes=options.network_bytes,
+            nbs=options.nbs,
+            threads=options.threads,
+            switches=options.switches,
+            seed=options.seed,
+            progress=tell,
+            scheduler=scheduler or default_scheduler(request.nodes),
+            request=request,
+            python=python,
+            resume=options.resume,
+        )
+    measured = Archive.open(path)
+    platform, fitted = platform_and_models(measured, output.stem)
+    warn((*measured.about.warnings, *fitted.warnings))
+    print(quality_table(fitted.quality))
+    _print_factors(fitted.factor_tests)
+    _tell_diagnosis(diagnose(measured, fitted), report or ())
+    dump_platform(platform, output)
+    print(f"{path}: archive {measured.id[:12]}, {len(measured.members())} members")
+    print(f"{output}: platform {platform.sha256[:12]}")
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """What is fitted, and what is told of it."""
+
+    output: Path = option_field(Path("fitted.yaml"), "platform to write", also=("-o",), metavar="FILE")
+    name: str = option_field("", "name of the platform; default: that of the file")
+    kernel_model: list[str] | None = option_field(
+        None, "auto, a form of all kernels such as M'-H/N-2, or KERNEL=FORM; may be repeated", metavar="FORM"
+    )
+    details: bool = option_field(False, "what was tried for each kernel, with its scores")
+    network_condition: str = option_field(
+        "",
+        "messages as measured under idle, dgemm, iprobe or iprobe+dgemm; default: two ranks, nothing else",
+        metavar="CONDITION",
+    )
+    plot: Path | None = option_field(None, "picture of a memory hierarchy (of an experiment)", metavar="FILE")
+    factor: list[str] | None = option_field(
+        None,
+        "a column of an experiment's observations to test besides those of its design; may be repeated",
+        metavar="COLUMN",
+    )
+    column: str | None = option_field(None, "result of an experiment to compare; default: duration_s", metavar="COLUMN")
+
+    def __post_init__(self) -> None:
+        from lepaute.fit.messages.conditions import CONDITIONS
+
+        if self.network_condition not in ("", *CONDITIONS):
+            raise InputError(f"--network-condition is {self.network_condition}; it is one of {', '.join(CONDITIONS)}")
+
+
+def fit(
+    archives: Annotated[list[Path], typer.Argument(metavar="ARCHIVE...", help="calibrations of one machine")],
+    options: FitOptions,
+    report: Reports = None,
     force: Force = False,
 ) -> None:
     """Fit kernel and network models to calibrations and write a platform.
 
     Of experiments (`lepaute run`) it reports which factors matter, or the memory hierarchy; they yield no platform.
     """
-    from lepaute.archive import Archive
-    from lepaute.fit import diagnose, platform_and_models
     from lepaute.fit.kernels.form import requested_forms
-    from lepaute.platform import dump_platform
     from lepaute.report.files import check_report_name
 
-    _check_condition(network_condition)
-    forms = requested_forms(kernel_model or [])
+    forms = requested_forms(options.kernel_model or [])
     for path in report or ():
         check_report_name(path)
     opened = [Archive.open(path) for path in archives]
     of_experiments = all(archive.about.kind == "experiment" for archive in opened)
-    outputs = {"--output": None if of_experiments else output, "--plot": plot, "--report": report}
+    outputs = {"--output": None if of_experiments else options.output, "--plot": options.plot, "--report": report}
     check_outputs(outputs, inputs=archives, force=force)
     if of_experiments:
-        of_models = {"--report": report, "--kernel-model": forms, "--network-condition": network_condition}
+        of_models = {"--report": report, "--kernel-model": forms, "--network-condition": options.network_condition}
         if given := [option for option, value in of_models.items() if value]:
             raise InputError(f"{given[0]} applies to models, and experiments yield none; give calibrations")
-        _print_findings(opened, plot, factor or (), column)
+        _print_findings(opened, options)
         return
-    for option, value in (("--factor", factor), ("--column", column)):
+    for option, value in (("--factor", options.factor), ("--column", options.column)):
         if value:
             raise InputError(f"{option} names a column of an experiment; calibrations declare theirs")
-    if plot is not None:
+    if options.plot is not None:
         raise InputError("--plot draws the memory hierarchy of an experiment; calibrations have none")
-    platform, fitted = platform_and_models(opened, name or output.stem, forms, network_condition or None)
-    for warning in fitted.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+    _fit(opened, options, forms, report or [])
+
+
+def _fit(archives: list[Archive], options: FitOptions, forms: "dict[str, Form]", reports: list[Path]) -> None:
+    from lepaute.fit import diagnose, platform_and_models
+    from lepaute.platform import dump_platform
+
+    condition, output = options.network_condition or None, options.output
+    platform, fitted = platform_and_models(archives, options.name or output.stem, forms, condition)
+    warn(fitted.warnings)
     print(quality_table(fitted.quality))
-    if details:
+    if options.details:
         print("\n" + selection_table(fitted.selections))
-    if dependence := dependence_text(fitted.dependence, fitted.quality, everything=details):
+    if dependence := dependence_text(fitted.dependence, fitted.quality, everything=options.details):
         print("\n" + dependence)
     if fitted.frequency is not None:
         print(fitted.frequency.sentence)
     for effect in fitted.conditions:
         print(effect.sentence())
-    print_factors(fitted.factor_tests)
-    tell_diagnosis(diagnose(opened, fitted, alone=not network_condition), report or ())
+    _print_factors(fitted.factor_tests)
+    _tell_diagnosis(diagnose(archives, fitted, alone=condition is None), reports)
     dump_platform(platform, output)
-    print(f"wrote {output}", file=sys.stderr)
+    note(f"wrote {output}")
 
 
-def _check_condition(condition: str) -> None:
-    """Raises InputError where messages are not measured under it."""
-    from lepaute.fit.messages.conditions import CONDITIONS
-
-    if condition not in ("", *CONDITIONS):
-        raise InputError(f"--network-condition is {condition}; it is one of {', '.join(CONDITIONS)}")
-
-
-def _print_findings(archives: "list[Archive]", plot: Path | None, factors: Sequence[str], column: str | None) -> None:
+def _print_findings(archives: list[Archive], options: FitOptions) -> None:
     """What experiments show that are no calibrations; they make no platform."""
     from lepaute.fit.experiments import findings
-    from lepaute.fit.memory import hierarchy_text
+    from lepaute.fit.memory import hierarchy_text, plot_hierarchies
     from lepaute.fit.observations.factors import DURATION
 
     hierarchies = []
     for archive in archives:
-        for result in findings(archive, factors, column or DURATION):
+        for result in findings(archive, options.factor or (), options.column or DURATION):
             print(f"{archive.path}: {result.table}")
-            print_factors(result.factor_tests)
+            _print_factors(result.factor_tests)
             for hierarchy in result.hierarchies:
                 print(hierarchy_text(hierarchy))
                 hierarchies.append(hierarchy)
-    if plot is not None:
-        from lepaute.fit.memory import plot_hierarchies
-
+    if options.plot is not None:
         if not hierarchies:
             raise InputError("--plot draws the memory hierarchy, and these archives measured none")
-        plot_hierarchies(tuple(hierarchies), plot)
-        print(f"wrote {plot}", file=sys.stderr)
+        plot_hierarchies(tuple(hierarchies), options.plot)
+        note(f"wrote {options.plot}")
 
 
-def print_factors(tests: "Sequence[FactorTest]") -> None:
+def _print_factors(tests: "Sequence[FactorTest]") -> None:
     """What the factors besides sizes do to durations, if any was varied."""
     from lepaute.fit.observations.factors import factor_table
 
@@ -155,43 +226,27 @@ def print_factors(tests: "Sequence[FactorTest]") -> None:
         print(f"\n{factor_table(tests)}\n")
 
 
-def tell_diagnosis(diagnosis: "Diagnosis", reports: Sequence[Path]) -> None:
+def _tell_diagnosis(diagnosis: "Diagnosis", reports: Sequence[Path]) -> None:
     """Prints the serious findings as warnings, and writes the reports."""
     from lepaute.fit.report import write_report
 
-    for flag in diagnosis.serious[:MOST_TOLD]:
-        print(f"warning: {flag.subject}: {flag.sentence}", file=sys.stderr)
-    more = len(diagnosis.flags) - len(diagnosis.serious[:MOST_TOLD])
+    serious = diagnosis.serious[:MOST_TOLD]
+    warn(f"{flag.subject}: {flag.sentence}" for flag in serious)
+    more = len(diagnosis.flags) - len(serious)
     if more and not reports:
-        print(f"{more} more finding(s) about the models; --report report.html shows them", file=sys.stderr)
+        note(f"{more} more finding(s) about the models; --report report.html shows them")
     for path in reports:
         write_report(diagnosis, path)
-        print(f"wrote {path}", file=sys.stderr)
+        note(f"wrote {path}")
 
 
 def quality_table(rows: "list[QualityRow]") -> str:
     """The quality of each kernel's model as lines of text, those that took most time first."""
-    from lepaute.kit.tables import text_table
-    from lepaute.kit.text import percent, seconds
-
-    header = (
-        "kernel",
-        "calls",
-        "model",
-        "time",
-        "R2",
-        "call err",
-        "class err",
-        "held-out",
-        "tail",
-        "cold",
-        "cores",
-        "ranges",
-    )
+    titles = "kernel|calls|model|time|R2|call err|class err|held-out|tail|cold|cores|ranges".split("|")
     lines = [
         (
-            row.kernel if row.threads == 1 else f"{row.kernel} x{row.threads}",
-            str(row.n_calls),
+            _threaded(row),
+            row.n_calls,
             row.form,
             seconds(row.time_s),
             f"{row.r_squared:.3f}",
@@ -205,34 +260,32 @@ def quality_table(rows: "list[QualityRow]") -> str:
         )
         for row in sorted(rows, key=lambda row: -row.time_s)
     ]
-    return text_table(header, lines, left=(0, 2, len(header) - 1))
+    return text_table(titles, lines, left=(0, 2, len(titles) - 1))
 
 
-#: Kernels that take less of the time are passed over unless everything is asked for.
-LEAST_SHARE = 0.01
-
-_EXPLAINED = (
-    "M-: error on blocks left out, relative, of single calls (one, -S, -H: of the mean taken); "
-    "N-: BIC above the best, a call"
-)
+def _threaded(row: "QualityRow | Selection") -> str:
+    return row.kernel if row.threads == 1 else f"{row.kernel} x{row.threads}"
 
 
 def selection_table(selections: "Sequence[Selection]") -> str:
     """A line a kernel: the model taken, and the score of everything that was tried."""
-    from lepaute.kit.tables import text_table
     from lepaute.platform.kernel_model import MEANS, NOISES
 
-    lines: list[tuple[str, ...]] = [("kernel", "model", *MEANS, "one", "-S", "-H", *NOISES, "")]
+    explained = (
+        "M-: error on blocks left out, relative, of single calls (one, -S, -H: of the mean taken); "
+        "N-: BIC above the best, a call"
+    )
+    titles = ("kernel", "model", *MEANS, "one", "-S", "-H", *NOISES, "")
+    lines = []
     for selection in selections:
         errors = {candidate.mean: candidate.error for candidate in selection.means}
+        means = [f"{100 * errors[mean]:.1f} %" if mean in errors else "-" for mean in MEANS]
         levels = [selection.levels.get(name) for name in ("", "-S", "-H")]
         cores = ["-" if candidate is None else f"{100 * candidate.error:.2f} %" for candidate in levels]
         noises = selection.noises
         bics = [f"{value / noises.n_calls:.2f}" for value in noises.bic] if noises else ["-"] * len(NOISES)
-        means = [f"{100 * errors[mean]:.1f} %" if mean in errors else "-" for mean in MEANS]
-        name = selection.kernel if selection.threads == 1 else f"{selection.kernel} x{selection.threads}"
-        lines.append((name, str(selection.form), *means, *cores, *bics, selection.note))
-    return f"{_EXPLAINED}\n{text_table(lines[0], lines[1:], left=(0, 1, len(lines[0]) - 1))}"
+        lines.append((_threaded(selection), selection.form, *means, *cores, *bics, selection.note))
+    return f"{explained}\n{text_table(titles, lines, left=(0, 1, len(titles) - 1))}"
 
 
 def dependence_text(

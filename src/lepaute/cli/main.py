@@ -4,55 +4,52 @@ Only the module of the command that was asked for is imported, and Typer only fo
 second from the shell, and the imports of the other commands would take more than that.
 """
 
+import contextlib
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
-from functools import partial
-from math import inf
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from lepaute.cli.entry import BAD_INPUT, DONE, complain, guarded
-from lepaute.errors import InputError
-
-if TYPE_CHECKING:
-    import typer
 
 
 class Command(NamedTuple):
-    """A command, which lives in `lepaute.cli.<name>`.
+    """A command. place: where in `lepaute.cli` it is, MODULE:NAME; that of the command and `app` unless given.
 
-    The module has either `app`, a `typer.Typer` with subcommands, or `app_for`, which makes one for given arguments, or
-    `command`, a function with Typer's annotations.
+    `app` is a `typer.Typer` with subcommands, `app_for` makes one for given arguments; anything else is a function with
+    Typer's annotations.
     """
 
     name: str
     summary: str
+    place: str = ""
 
 
 COMMANDS = (
-    Command("doctor", "what is installed, what is missing, what would disturb a measurement"),
-    Command("calibrate", "measure this machine and fit its models: an archive and a platform"),
+    Command("doctor", "what is installed, what is missing, what would disturb a measurement", "doctor:command"),
+    Command("calibrate", "measure this machine and fit its models: an archive and a platform", "fit:calibrate"),
     Command("platform", "list, show, check, import and export platforms; new ones from a data sheet"),
-    Command("predict", "how long an application will take on a platform"),
+    Command("predict", "how long an application will take on a platform", "predict:app_for"),
     Command("emulate", "run the code of an MPI program, or of HPL, on a simulated machine"),
     Command("verify", "predict, run the real application here, show both and the error"),
     Command("design", "tables of what will be measured"),
-    Command("run", "an experiment on one node or many: from a script to an archive"),
+    Command("run", "an experiment on one node or many: from a script to an archive", "run:command"),
     Command("archive", "show, verify, compare and extract archives of measurements"),
-    Command("fit", "models from archives: a platform"),
-    Command("segment", "at which sizes durations change their line, of OSU's and Intel's benchmarks or CSV"),
+    Command("fit", "models from archives: a platform", "fit:fit"),
+    Command(
+        "segment",
+        "at which sizes durations change their line, of OSU's and Intel's benchmarks or CSV",
+        "segment:command",
+    ),
     Command("study", "questions that take many simulations: tune, what if, sensitivity, capacity"),
-    Command("compare", "MPI libraries, measured side by side"),
+    Command("compare", "MPI libraries, measured side by side", "compare:command"),
     Command("watch", "has a machine changed: jobs of months, tests, events, and what it costs"),
-    Command("record", "run a program under MPI and record its kernels and messages"),
+    Command("record", "run a program under MPI and record its kernels and messages", "trace:record"),
     Command("trace", "show, draw, break down and compare traces"),
-    Command("completion", "the script with which bash, zsh or fish completes command lines"),
+    Command("completion", "the script with which bash, zsh or fish completes command lines", "commands:completion"),
 )
 
-#: Those that run a program of the user's, with options of its own.
-RUN_PROGRAMS = ("emulate", "record")
 #: What asks for the help of any command.
 HELP = ("-h", "--help")
 
@@ -91,47 +88,27 @@ def dispatch(arguments: list[str]) -> int:
         print(usage())
         return DONE
     if first in ("-V", "--version"):
-        print(f"lepaute {installed_version()}")
+        from lepaute import __version__
+
+        print(f"lepaute {__version__}")
         return DONE
-    if first == "__complete":
-        return complete(rest)
+    if first == "__complete":  # of the script of `lepaute completion`: what the last word may become
+        with contextlib.suppress(Exception):  # who presses a key wants no message
+            from lepaute.cli.commands import candidates
+
+            print("".join(f"{word}\n" for word in candidates(rest)), end="")
+        return DONE
     if not any(first == command.name for command in COMMANDS):
         complain(unknown(first))
         return BAD_INPUT
     return run_command(first, rest)
 
 
-def complete(words: list[str]) -> int:
-    """Prints what the last of the words may become, for the script of `lepaute completion`."""
-    import contextlib
-
-    from lepaute.cli.completion import candidates
-
-    with contextlib.suppress(Exception):  # who presses a key wants no message
-        print("".join(f"{word}\n" for word in candidates(words)), end="")
-    return DONE
-
-
-def built(name: str, arguments: list[str]) -> "tuple[Any, str | None]":
-    """The command `name` from its module, and which of its subcommands is meant where none is named."""
-    from importlib import import_module
-
-    from typer.main import get_command, get_group
-
-    from lepaute.cli.help_text import dress
-
-    module = import_module(f"lepaute.cli.{name}")
-    # Not get_command() for an app: it drops the name of a subcommand that is the only one ("predict hpl" -> "predict").
-    app = module.app_for(arguments) if hasattr(module, "app_for") else getattr(module, "app", None)
-    command = get_group(plain(app)) if app is not None else get_command(app_of(module))
-    dress(command, name)
-    _check_values(command)
-    return command, getattr(module, "DEFAULT", None)
-
-
 def run_command(name: str, arguments: list[str]) -> int:
     """Imports the module of command `name` and runs it on `arguments`; the exit status."""
     import typer
+
+    from lepaute.cli.commands import built, misuse
 
     command, default = built(name, arguments)
     if default is not None and arguments and arguments[0] not in (*getattr(command, "commands", ()), *HELP):
@@ -148,90 +125,6 @@ def run_command(name: str, arguments: list[str]) -> int:
         complain(misuse(name, error))
         return BAD_INPUT
     return result if isinstance(result, int) else DONE
-
-
-def _check_values(command: Any) -> None:
-    """Lets no parameter take an empty path, which would be the working folder, or a number that is not finite; and says
-    of any other value that is refused what it is, and what it must be."""
-    from pathlib import Path
-    from typing import get_args
-
-    for below in getattr(command, "commands", {}).values():
-        _check_values(below)
-    for parameter in command.params:
-        kind = parameter.type_descriptor.annotation
-        kinds = {kind, *get_args(kind), *(inner for each in get_args(kind) for inner in get_args(each))}
-        name = next((each for each in parameter.opts if each.startswith("--")), parameter.opts[0])
-        if kinds & {Path, float} or (int in kinds and bool not in kinds):
-            parameter.process_value = partial(_checked, name, kinds, parameter.process_value)
-
-
-def _checked(name: str, kinds: set[Any], convert: Callable[..., Any], context: "typer.Context", given: Any) -> Any:
-    """The value of a path or a number; raises InputError for one that cannot be, or for several with commas between."""
-    from pathlib import Path
-
-    import typer
-
-    if Path in kinds and "" in (given if isinstance(given, list | tuple) else [given]):
-        raise InputError(f"{name}: the path is empty; give one")
-    if not kinds & {Path, float} and isinstance(given, str) and "," in given:
-        raise InputError(f"{name} is {given[:80]!r}; it takes one whole number{_elsewhere(name, context)}")
-    try:
-        value = convert(context, given)
-    except typer.BadParameter as refusal:
-        if (requirement := _requirement(str(refusal.message))) is None:
-            raise
-        raise InputError(f"{name} is {given!r:.80}; it must be {requirement}") from None
-    if isinstance(value, float) and not -inf < value < inf:
-        raise InputError(f"{name} is {given:.80}; it must be a finite number")
-    return value
-
-
-def _requirement(message: str) -> str | None:
-    """What a value must be, of Typer's message about one that is not; None where that speaks of something else."""
-    import re
-
-    if bound := re.search(r"(greater|less) than or equal to (\S+)", message):
-        return f"at {'least' if bound[1] == 'greater' else 'most'} {bound[2]}"
-    if kind := re.search(r"as an? (integer|number)", message):
-        return "a whole number" if kind[1] == "integer" else "a number"
-    return None
-
-
-def _elsewhere(name: str, context: "typer.Context") -> str:
-    """Where several values of an option of HPL go, for a command that predicts all combinations of an HPL.dat."""
-    options = {each for parameter in context.command.params for each in parameter.opts}
-    if "--dat" not in options:
-        return ""
-    from lepaute.simulate.apps.hpl.parameters import SEVERAL, in_hpl_dat
-
-    return f"; {SEVERAL}" if in_hpl_dat(name) else ""
-
-
-def app_of(module: ModuleType) -> "typer.Typer":
-    """A Typer application of the one function `command` of `module`."""
-    import typer
-
-    app = plain(typer.Typer())
-    app.command()(module.command)
-    return app
-
-
-def plain(app: "typer.Typer") -> "typer.Typer":
-    """`app`, set to what all commands share: help without Rich (40 ms to load), no options about shell completion."""
-    app.rich_markup_mode = None
-    app._add_completion = False
-    return app
-
-
-def misuse(name: str, error: "typer.TyperException") -> str:
-    """One line for a command line that Typer refused: what is wrong, and where help is."""
-    context = getattr(error, "ctx", None)
-    path = context.command_path if context is not None else f"lepaute {name}"
-    message = error.format_message().strip().splitlines()[0].rstrip(".")
-    if name in RUN_PROGRAMS and message.lower().startswith("no such option"):
-        message += "; options of the program come after two dashes: -- PROGRAM ARGS"
-    return f"{message[:1].lower()}{message[1:]}; see '{path} --help'"
 
 
 def unknown(name: str) -> str:
@@ -254,13 +147,6 @@ def usage() -> str:
         f"commands:\n{rows}\n\noptions:\n"
         "  -V, --version   print the version\n  -h, --help      print this; 'lepaute help COMMAND' tells of a command"
     )
-
-
-def installed_version() -> str:
-    """The version of the package."""
-    import lepaute
-
-    return str(lepaute.__version__)
 
 
 if __name__ == "__main__":

@@ -1,129 +1,78 @@
-"""`lepaute predict NAME`: how long an application will take on a platform."""
+"""`lepaute predict NAME`: how long an application will take on a platform, and with one thing changed."""
 
-import json
 import os
-import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 
 from lepaute.cli.entry import INTERRUPTED, complain
-from lepaute.cli.option_fields import with_options_of
-from lepaute.cli.output_options import Force
-from lepaute.cli.predict_against import Against, alternatives
-from lepaute.cli.simulation_options import (
-    AsJson,
-    Placement,
-    PlatformName,
-    Runs,
-    Seed,
-    Settings,
-    TraceFiles,
-    Uncertainty,
-    applications_of,
-    note,
-    platform_of,
-)
+from lepaute.cli.options import FORCE_HELP, App, Flag, flags_of, with_options_of
+from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of, platform_of
+from lepaute.cli.terminal import BAR_AFTER_S, json_text, note, progress_bar
+from lepaute.errors import InputError
+from lepaute.kit.options import option_field
+from lepaute.kit.outputs import check_outputs
+from lepaute.kit.text import duration
 from lepaute.simulate.apps import APPLICATIONS, application_class
+from lepaute.simulate.prediction.warnings import BLOCK_SIZES_GUESSED, caveats
 
 if TYPE_CHECKING:
-    from lepaute.cli.predict_against import Compared
     from lepaute.platform import Platform
-    from lepaute.simulate import Application, Layers, Mapping, Prediction
+    from lepaute.simulate import Application, Mapping, Prediction
     from lepaute.simulate.application import Files
+    from lepaute.simulate.prediction.comparing import Difference
     from lepaute.simulate.prediction.sweep import ScalingPoint
     from lepaute.simulate.tracing import TraceRequest
 
-BAR_AFTER_S = 2.0
+
+@dataclass(frozen=True)
+class PredictOptions:
+    """What the command tells besides the prediction, and how."""
+
+    against: list[str] | None = option_field(
+        None, "FIELD=VALUE: also with this parameter, such as nb=256, or platform=NAME, and the ratio"
+    )
+    parts: bool | None = option_field(
+        None, "what the interval is made of; where that is quick, unless given", name="parts/--no-parts"
+    )
+    as_json: bool = option_field(False, "one JSON object on standard output", name="json")
+    plot: Path | None = option_field(None, "a PNG of the runs, or of all combinations")
+    force: bool = option_field(False, FORCE_HELP)
+
+
+def app_for(arguments: Sequence[str]) -> typer.Typer:
+    """The command group: with the one application that the arguments name, or with all."""
+    app = App(help="How long an application will take on a platform.")
+    for name in [name for name in arguments[:1] if name in APPLICATIONS] or APPLICATIONS:
+        app.command(name)(command_of(application_class(name)))
+    return app
 
 
 def command_of(application: "type[Application]") -> Callable[..., None]:
     """The command that predicts an application: its options, its files, and what all commands have."""
     may_lack = tuple(application.__dataclass_fields__) if application.files.input_option else ()  # type: ignore[attr-defined]
-
     lists = application.files.several_in_file
+    *fidelities, last = application.fidelities
 
     @with_options_of(application.files, "files")
     @with_options_of(application, "values", may_lack=may_lack, several="grid", make=dict, lists=lists)
-    @with_options_of(Placement, "placement")
-    @with_options_of(Uncertainty, "uncertainty")
-    @with_options_of(TraceFiles, "traces")
     def command(
         context: typer.Context,
-        platform: PlatformName,
+        simulation: Simulation,
         files: "Files",
         values: dict[str, Any],
         placement: Placement,
-        uncertainty: Uncertainty,
         traces: TraceFiles,
-        settings: Settings = None,
-        runs: Runs = 10,
-        seed: Seed = 1,
-        fidelity: Annotated[str, typer.Option("--fidelity", help=listed(application.fidelities))] = "auto",
-        against: Against = None,
-        parts: Annotated[
-            bool | None,
-            typer.Option("--parts/--no-parts", help="what the interval is made of; where that is quick, unless given"),
-        ] = None,
-        as_json: AsJson = False,
-        plot: Annotated[Path | None, typer.Option("--plot", help="a PNG of the runs, or of all combinations")] = None,
-        force: Force = False,
+        options: PredictOptions,
+        fidelity: Annotated[str, typer.Option(help=f"{', '.join(fidelities)} or {last}")] = "auto",
     ) -> None:
-        from lepaute.cli.progress import progress_bar
-        from lepaute.kit.outputs import check_outputs
-        from lepaute.platform import load_platform
-        from lepaute.simulate import predict_all
-
-        check_outputs(
-            {**files.outputs, "--plot": plot, **traces.outputs},
-            inputs=[platform, *files.inputs, *placement.inputs, *uncertainty.inputs],
-            force=force,
-        )
-        layers, learnt = uncertainty.layers(), uncertainty.learnt()
+        outputs = {**files.outputs, "--plot": options.plot, **traces.outputs}
+        check_outputs(outputs, inputs=[*simulation.inputs, *files.inputs, *placement.inputs], force=options.force)
         applications, from_file = applications_of(context, application, values, files)
-        request = narrowed(traces.request(), applications)
-        given_platform = load_platform(platform)
-        machine, overrides = platform_of(given_platform, settings)
-        mapping = placement.on(machine, applications[0].threads_per_rank)
-        others = alternatives(against or [], applications, machine, settings, placement)
-        simulated = "full" if request and fidelity == "auto" else fidelity
-        parts = asked_parts(parts, applications, machine, layers, runs, simulated)
-        extra_runs = runs_of_parts(applications, machine, layers, simulated) if parts else 0.0
-        if runs > 1:
-            extra_runs += runs_of_trust(applications, machine, simulated)
-        run_s = announced(applications, machine, runs, mapping, simulated, extra_runs)
-        try:
-            with progress_bar(BAR_AFTER_S) as tell:
-                predictions = predict_all(
-                    applications,
-                    given_platform,
-                    runs=runs,
-                    seed=seed,
-                    layers=layers,
-                    settings=overrides,
-                    mapping=mapping,
-                    fidelity=fidelity,
-                    trace=request,
-                    progress=lambda share: tell("simulating", share),
-                    run_s=run_s,
-                    parts=parts,
-                    transfer=learnt,
-                    lag_s=uncertainty.lag_s,
-                )
-                compared = [
-                    other.compared(predictions[0], repeat, tell) for repeat, other in enumerate(others, start=1)
-                ]
-        except KeyboardInterrupt:
-            complain("interrupted")
-            os._exit(INTERRUPTED)  # a normal exit would wait for the runs that are under way
-        points = points_of(predictions, from_file)
-        print_results(predictions, points, compared, machine, files, as_json=as_json, as_list=from_file)
-        if plot is not None:
-            draw(predictions, points, plot)
-        traces.write(predictions[0].trace)
-        files.write(predictions)
+        _predict(applications, simulation, placement, traces, options, files, fidelity, from_file=from_file)
 
     what = "time and rate" if application.rate is not None else "time"
     command.__doc__ = (
@@ -132,67 +81,54 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
     return command
 
 
-def points_of(predictions: "Sequence[Prediction]", from_file: bool) -> "list[ScalingPoint]":
-    """The predictions of several grids in relation to that on the fewest ranks; none for anything else."""
+def _predict(
+    applications: "list[Application]",
+    simulation: Simulation,
+    placement: Placement,
+    traces: TraceFiles,
+    options: PredictOptions,
+    files: "Files",
+    fidelity: str,
+    *,
+    from_file: bool,
+) -> None:
     from lepaute.simulate.prediction.sweep import scaling
 
-    return scaling(predictions) if len(predictions) > 1 and not from_file else []
-
-
-def print_results(
-    predictions: "Sequence[Prediction]",
-    points: "Sequence[ScalingPoint]",
-    compared: "Sequence[Compared]",
-    machine: "Platform",
-    files: "Files",
-    *,
-    as_json: bool,
-    as_list: bool,
-) -> None:
-    """The predictions on standard output; points : of several grids;  as_list : a single one in the JSON, too."""
-    from lepaute.cli.predict_text import readable, summary
-    from lepaute.cli.scaling_text import scaling_text
-    from lepaute.simulate.prediction.sweep import Sweep
-
-    if as_json:
-        objects = [prediction.to_dict() for prediction in predictions]
-        if compared:
-            objects[0]["differences"] = [one.to_dict() for one in compared]
-        several = {"predictions": objects, **Sweep(tuple(predictions)).to_dict()}
-        if points:
-            several["scaling"] = [point.to_dict() for point in points]
-        json.dump(several if as_list or points else objects[0], sys.stdout, indent=2)
-        sys.stdout.write("\n")
-    elif len(predictions) == 1:
-        print(readable(predictions[0], machine))
-        for one in compared:
-            print(one.text())
-    elif points:
-        print(scaling_text(points))
+    request = _narrowed(traces.request(), applications)
+    machine = simulation.read()
+    mapping = placement.on(machine, applications[0].threads_per_rank)
+    others = alternatives(options.against or [], applications, simulation, placement)
+    simulated = "full" if request and fidelity == "auto" else fidelity
+    parts = _tells_parts(options.parts, applications, simulation, simulated)
+    extra_runs = _runs_besides(applications, simulation, simulated, parts=parts)
+    run_s = announced(applications, machine, simulation.runs, mapping, simulated, extra_runs)
+    try:
+        with progress_bar(BAR_AFTER_S) as tell:
+            predictions = simulation.predicted(
+                applications,
+                mapping=mapping,
+                fidelity=fidelity,
+                trace=request,
+                progress=lambda share: tell("simulating", share),
+                run_s=run_s,
+                parts=parts,
+            )
+            compared = [other.compared(predictions[0], repeat, tell) for repeat, other in enumerate(others, start=1)]
+    except KeyboardInterrupt:
+        complain("interrupted")
+        os._exit(INTERRUPTED)  # a normal exit would wait for the runs that are under way
+    points = scaling(predictions) if len(predictions) > 1 and not from_file else []
+    if options.as_json:
+        _print_as_json(predictions, points, compared, as_list=from_file)
     else:
-        if not any(files.outputs.values()) and (report := files.report(predictions)) is not None:
-            print(report)
-        print(summary(predictions))
+        print("\n".join(_texts(predictions, points, compared, machine, files)))
+    if options.plot is not None:
+        _draw(predictions, points, options.plot)
+    traces.write(predictions[0].trace)
+    files.write(predictions)
 
 
-def draw(predictions: "Sequence[Prediction]", points: "Sequence[ScalingPoint]", path: Path) -> None:
-    """The picture of one prediction, of several grids, or of all combinations."""
-    from lepaute.simulate.prediction.plot import plot_scaling, plot_sweep
-
-    if points:
-        plot_scaling(points, path)
-    elif len(predictions) > 1:
-        plot_sweep(predictions, path)
-    else:
-        predictions[0].plot(path)
-
-
-def listed(words: Sequence[str]) -> str:
-    """In words: auto, full or sampled."""
-    return f"{', '.join(words[:-1])} or {words[-1]}"
-
-
-def narrowed(request: "TraceRequest | None", applications: "Sequence[Application]") -> "TraceRequest | None":
+def _narrowed(request: "TraceRequest | None", applications: "Sequence[Application]") -> "TraceRequest | None":
     """The request, of a part of a large run, which is then announced on standard error."""
     if request is None or len(applications) > 1:
         return request
@@ -209,38 +145,35 @@ def narrowed(request: "TraceRequest | None", applications: "Sequence[Application
     return part
 
 
-def asked_parts(
-    given: bool | None,
-    applications: "Sequence[Application]",
-    machine: "Platform",
-    layers: "Layers",
-    runs: int,
-    fidelity: str,
+def _tells_parts(
+    given: bool | None, applications: "Sequence[Application]", simulation: Simulation, fidelity: str
 ) -> bool:
-    """Whether the parts of the interval are told; unless said, for a single combination whose parts cost little."""
-    from lepaute.errors import InputError
     from lepaute.simulate.prediction.parts import are_free
 
-    if given and runs < 2:
+    if given and simulation.runs < 2:
         raise InputError("--parts is about an interval, and one run has none; give --runs 2 or more")
     if given is not None:
         return given
-    (application, *others) = applications
-    return not others and are_free(application, machine, layers, runs, fidelity)
+    layers = simulation.layers()
+    return len(applications) == 1 and are_free(applications[0], simulation.machine, layers, simulation.runs, fidelity)
 
 
-def runs_of_parts(applications: "Sequence[Application]", machine: "Platform", layers: "Layers", fidelity: str) -> float:
-    """What the parts of each cost, at most, in runs of the prediction."""
-    from lepaute.simulate.prediction.parts import cost_in_runs
+def _runs_besides(
+    applications: "Sequence[Application]", simulation: Simulation, fidelity: str, *, parts: bool
+) -> float:
+    """What the parts of the interval, and to judge what extrapolation does to it, cost at most, in runs."""
+    from lepaute.simulate.prediction import parts as interval_parts
+    from lepaute.simulate.prediction import trust
 
-    return max(cost_in_runs(each, machine, layers) / each.simulated_share(fidelity) for each in applications)
-
-
-def runs_of_trust(applications: "Sequence[Application]", machine: "Platform", fidelity: str) -> float:
-    """What it costs to judge what extrapolation does to each, at most, in runs of the prediction."""
-    from lepaute.simulate.prediction.trust import cost_in_runs
-
-    return max(cost_in_runs(each, machine) / each.simulated_share(fidelity) for each in applications)
+    machine, layers = simulation.machine, simulation.layers()
+    runs = 0.0
+    if parts:
+        runs += max(
+            interval_parts.cost_in_runs(each, machine, layers) / each.simulated_share(fidelity) for each in applications
+        )
+    if simulation.runs > 1:
+        runs += max(trust.cost_in_runs(each, machine) / each.simulated_share(fidelity) for each in applications)
+    return runs
 
 
 def announced(
@@ -248,14 +181,13 @@ def announced(
     machine: "Platform",
     runs: int,
     mapping: "Mapping",
-    fidelity: str,
-    extra_runs: float,
+    fidelity: str = "auto",
+    extra_runs: float = 0.0,
 ) -> list[float] | None:
     """Seconds that a run of each will take, where it matters; a long prediction is announced on standard error.
 
     extra_runs : that tell the parts of the interval, and what extrapolation does to it
     """
-    from lepaute.kit.text import duration
     from lepaute.simulate.prediction.predicting import expected_run_s
     from lepaute.simulate.tasks import WORTH_TELLING_S, available_cores, estimated_wall_s
 
@@ -272,11 +204,216 @@ def announced(
     return run_s
 
 
-def app_for(arguments: Sequence[str]) -> typer.Typer:
-    """The command group: with the one application that the arguments name, or with all."""
-    app = typer.Typer(help="How long an application will take on a platform.")
-    app.callback()(lambda: None)
-    names = [name for name in arguments[:1] if name in APPLICATIONS] or APPLICATIONS
-    for name in names:
-        app.command(name)(command_of(application_class(name)))
-    return app
+def _print_as_json(
+    predictions: "Sequence[Prediction]",
+    points: "Sequence[ScalingPoint]",
+    compared: "Sequence[Compared]",
+    *,
+    as_list: bool,
+) -> None:
+    """points : of several grids;  as_list : a single prediction, too."""
+    from lepaute.simulate.prediction.sweep import Sweep
+
+    objects = [prediction.to_dict() for prediction in predictions]
+    if compared:
+        objects[0]["differences"] = [each.to_dict() for each in compared]
+    several = {"predictions": objects, **Sweep(tuple(predictions)).to_dict()}
+    if points:
+        several["scaling"] = [point.to_dict() for point in points]
+    print(json_text(several if as_list or points else objects[0]))
+
+
+def _texts(
+    predictions: "Sequence[Prediction]",
+    points: "Sequence[ScalingPoint]",
+    compared: "Sequence[Compared]",
+    machine: "Platform",
+    files: "Files",
+) -> list[str]:
+    from lepaute.cli.prediction_text import readable, scaling_text, summary
+
+    if len(predictions) == 1:
+        return [readable(predictions[0], machine), *(each.text() for each in compared)]
+    if points:
+        return [scaling_text(points)]
+    report = None if any(files.outputs.values()) else files.report(predictions)
+    return [text for text in (report, summary(predictions)) if text is not None]
+
+
+def _draw(predictions: "Sequence[Prediction]", points: "Sequence[ScalingPoint]", path: Path) -> None:
+    from lepaute.simulate.prediction.plot import plot_scaling, plot_sweep
+
+    if points:
+        plot_scaling(points, path)
+    elif len(predictions) > 1:
+        plot_sweep(predictions, path)
+    else:
+        predictions[0].plot(path)
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """The run with one thing changed.
+
+    field : as the command line has it;  value, before : as a person reads them
+    """
+
+    field: str
+    value: str
+    before: str
+    application: "Application"
+    platform: "Platform"
+    mapping: "Mapping"
+
+    @property
+    def name(self) -> str:
+        """In words: nb 256 against 128."""
+        return f"{self.field} {self.value} against {self.before}"
+
+    def compared(self, reference: "Prediction", repeat: int, tell: Callable[[str, float], None]) -> "Compared":
+        """Predicts it under the conditions of `reference`, as run `repeat` of each day."""
+        from lepaute.simulate import difference, predict
+
+        assert reference.conditions is not None
+        prediction = predict(
+            self.application,
+            self.platform,
+            runs=len(reference.run_list),
+            seed=reference.seed,
+            layers=reference.conditions.layers,
+            applied=reference.settings,
+            mapping=self.mapping,
+            fidelity=reference.conditions.fidelity,
+            repeat=repeat,
+            transfer=reference.conditions.transfer,
+            progress=lambda share: tell(f"simulating {self.name}", share),
+        )
+        return Compared(self, difference(reference, prediction), prediction, reference)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """An alternative and what came of it, beside the reference."""
+
+    alternative: Alternative
+    difference: "Difference"
+    prediction: "Prediction"
+    reference: "Prediction"
+
+    def text(self) -> str:
+        """What a person reads."""
+        alternative, text = self.alternative, self.difference.text
+        if not self.difference.shared:
+            text += "; models fitted apart, so that no errors cancel"
+        if not self.comparable:
+            doubtful = self.reference if self.prediction.comparable else self.prediction
+            value = alternative.value if doubtful is self.prediction else alternative.before
+            text += f"; not comparable, at {value} {'; '.join(doubtful.trust.reasons)}"
+        lines = [f"  {alternative.name}: {text}"]
+        lines += [f"  warning: {alternative.field} {alternative.value}: {caveat}" for caveat in self.caveats]
+        return "\n".join(lines)
+
+    @property
+    def caveats(self) -> list[str]:
+        """What a reader of the difference must know besides the warnings of the reference."""
+        joint = caveats([self.reference, self.prediction])
+        further = [warning for warning in self.prediction.warnings if warning not in self.reference.warnings]
+        return further + [caveat for caveat in joint if caveat == BLOCK_SIZES_GUESSED]
+
+    @property
+    def comparable(self) -> bool:
+        """Whether both are."""
+        return self.prediction.comparable and self.reference.comparable
+
+    def to_dict(self) -> dict[str, Any]:
+        """An entry of `differences` in the JSON."""
+        alternative = self.alternative
+        return {
+            "field": alternative.field,
+            "value": alternative.value,
+            "against": alternative.before,
+            **self.difference.to_dict(),
+            "comparable": self.comparable,
+            "trust": self.prediction.trust.to_dict(),
+            "caveats": self.caveats,
+            "time_s": self.prediction.time_s.to_dict(),
+        }
+
+
+def alternatives(
+    texts: Sequence[str], applications: "Sequence[Application]", simulation: Simulation, placement: Placement
+) -> list[Alternative]:
+    """The runs that --against asks for, checked before anything is simulated.
+
+    Raises InputError for a field or value that cannot be, or where several combinations are predicted.
+    """
+    from lepaute.simulate.conditions import Conditions
+    from lepaute.simulate.prediction.predicting import usual_engine
+
+    if texts and len(applications) > 1:
+        raise InputError(f"--against compares one combination with others, and there are {len(applications)}; give one")
+    result = []
+    for text in texts:
+        name, separator, value = text.partition("=")
+        field = name.strip().removeprefix("--").replace("_", "-")
+        if not separator or not field or not value:
+            raise InputError(f"--against {text[:80]!r}: write FIELD=VALUE, such as nb=256 or platform=NAME")
+        try:
+            if field == "platform":
+                other = _on_platform(value, applications[0], simulation, placement)
+            else:
+                other = _with_value(field, value, applications[0], simulation.machine, placement)
+            conditions = Conditions(other.platform, mapping=other.mapping)
+            usual_engine(other.application).on(conditions).prepare(other.application)
+        except InputError as error:
+            raise InputError(f"--against {text[:80]}: {error}") from None
+        result.append(other)
+    return result
+
+
+def _on_platform(name: str, application: "Application", simulation: Simulation, placement: Placement) -> Alternative:
+    machine, (other, _) = simulation.machine, platform_of(name, simulation.settings)
+    if other.sha256 == machine.sha256:
+        raise InputError("that is the platform already; give another one")
+    shown = other.name if other.name != machine.name else name
+    mapping = placement.on(other, application.threads_per_rank)
+    return Alternative("platform", shown, machine.name, application, other, mapping)
+
+
+def _with_value(
+    field: str, value: str, application: "Application", machine: "Platform", placement: Placement
+) -> Alternative:
+    flags = {flag.name.removeprefix("--").partition("/")[0]: flag for flag in flags_of(type(application))}
+    if field not in flags:
+        raise InputError(f"{application.title} has no parameter {field[:80]!r}; give {', '.join(flags)} or platform")
+    flag = flags[field]
+    values = flag.values(_converted(flag, value, type(application)))
+    changed: Application = replace(application, **values)  # type: ignore[type-var]
+    if changed == application:
+        raise InputError(f"{field} has that value already; give another one")
+    mapping = placement.on(machine, changed.threads_per_rank)
+    return Alternative(field, _shown(flag, changed), _shown(flag, application), changed, machine, mapping)
+
+
+def _converted(flag: Flag, text: str, application: type) -> Any:
+    """The text as the command line would have converted it for this option."""
+    if flag.is_text:
+        return text
+    hint = flag.option.given_as or get_type_hints(application)[flag.fields[0].name]
+    type_ = next((part for part in get_args(hint) if part is not type(None)), hint)
+    if type_ is bool:
+        if text not in ("yes", "no"):
+            raise InputError(f"{flag.name} is {text[:80]!r}; it is yes or no")
+        return text == "yes"
+    try:
+        return type_(text) if type_ in (int, float, Path) else text
+    except ValueError:
+        number = "whole number" if type_ is int else "number"
+        raise InputError(f"{flag.name} is {text[:80]!r}; it must be a {number}") from None
+
+
+def _shown(flag: Flag, application: "Application") -> str:
+    values = [getattr(application, field.name) for field in flag.fields]
+    if isinstance(values[0], tuple):
+        values = list(values[0])
+    return "x".join(("no", "yes")[value] if isinstance(value, bool) else str(value) for value in values)

@@ -1,15 +1,20 @@
 """`lepaute run`: an experiment, from a script to an archive."""
 
+import shlex
+import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lepaute.cli import node_options as on
-from lepaute.cli.option_fields import with_options_of
-from lepaute.cli.output_options import Force
-from lepaute.measure.schedulers import Request, default_scheduler
+from lepaute.cli.options import FORCE_HELP
+from lepaute.cli.terminal import BAR_AFTER_S, interrupt_on_sigterm, note, progress_bar
+from lepaute.kit.options import option_field
+from lepaute.kit.quantities import settings_of
+from lepaute.measure.schedulers import SCHEDULERS, Request, default_scheduler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,8 +23,30 @@ if TYPE_CHECKING:
     from lepaute.measure.experiment.life import Outcome
     from lepaute.measure.experiment.options import Options
 
+#: Options of all commands that measure on nodes, besides a Request.
+SchedulerName = Annotated[
+    str | None,
+    typer.Option("--scheduler", help=f"One of {', '.join(SCHEDULERS)}; unless given, ssh with --nodes and else local."),
+]
+PythonOnNodes = Annotated[str | None, typer.Option("--python", help="Python 3.9 or newer on the nodes.")]
 
-@with_options_of(Request, "request")
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How an experiment is run."""
+
+    install: Path | None = option_field(None, "Installation file: settings in YAML.")
+    parameter: list[str] | None = option_field(None, "A parameter of the experiment, NAME=VALUE.", name="set")
+    seed: int = option_field(1, "Of the design and of everything random.", minimum=0)
+    monitor: float | None = option_field(None, "Seconds between samples of the monitor; 0 for none.")
+    class_name: str | None = option_field(None, "The experiment, where the script has several.", name="class")
+    resume: bool = option_field(False, "Resume an interrupted run.")
+    force: bool = option_field(False, FORCE_HELP)
+    dry_run: bool = option_field(False, "Print what would be done, and do nothing.")
+    keep_folders: bool = option_field(False, "Do not delete the working folders on the nodes.")
+    quiet: bool = option_field(False, "Print only how it ended.", also=("-q",))
+
+
 def command(
     script: Annotated[
         Path,
@@ -28,62 +55,43 @@ def command(
             help="A script with one subclass of lepaute.Job; node-test, for lepaute watch; or memory: its hierarchy.",
         ),
     ],
+    request: Request,
+    run: RunOptions,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Archive to write; EXPERIMENT-DATE.zip unless given.")
     ] = None,
-    *,
-    request: Request,
-    scheduler: on.SchedulerName = None,
-    python: on.PythonOnNodes = None,
-    install: Annotated[Path | None, typer.Option("--install", help="Installation file: settings in YAML.")] = None,
-    parameter: Annotated[
-        list[str] | None, typer.Option("--set", help="A parameter of the experiment, NAME=VALUE.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of the design and of everything random.", min=0)] = 1,
-    monitor: Annotated[float | None, typer.Option(help="Seconds between samples of the monitor; 0 for none.")] = None,
-    class_name: Annotated[
-        str | None, typer.Option("--class", help="The experiment, where the script has several.")
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")] = False,
-    force: Force = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do nothing.")] = False,
-    keep_folders: Annotated[
-        bool, typer.Option("--keep-folders", help="Do not delete the working folders on the nodes.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only how it ended.")] = False,
+    scheduler: SchedulerName = None,
+    python: PythonOnNodes = None,
 ) -> int:
     """Runs an experiment and writes its archive: measurements, commands, environment, settings, monitoring.
 
     Exit status 1: the experiment failed; its archive says why. 130: it was interrupted.
     """
-    import signal
 
-    from lepaute.kit.quantities import settings_of
     from lepaute.measure.experiment.options import options_of
     from lepaute.measure.experiment.script import load_job_class, made_job
     from lepaute.measure.shipped import shipped_experiments
 
-    # A batch system ends a job with SIGTERM: the nodes must be given back then too, and what was measured be kept.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    interrupt_on_sigterm()
     if not script.is_file():
         # An archive names the script of an experiment, memory.py, in the command that resumes it.
         script = shipped_experiments().get(str(script).removesuffix(".py").replace("_", "-"), script)
-    job_class = load_job_class(script, class_name)
+    job_class = load_job_class(script, run.class_name)
     options = options_of(
         script=script,
         archive=output,
         scheduler=scheduler or default_scheduler(request.nodes),
         request=request,
-        seed=seed,
-        installation=install,
-        parameters=settings_of(parameter or []),
-        monitor_period_s=monitor,
+        seed=run.seed,
+        installation=run.install,
+        parameters=settings_of(run.parameter or []),
+        monitor_period_s=run.monitor,
         python=python,
-        keep_folders=keep_folders,
-        resume=resume,
-        force=force,
+        keep_folders=run.keep_folders,
+        resume=run.resume,
+        force=run.force,
     )
-    if dry_run:
+    if run.dry_run:
         from lepaute.measure.experiment.script import planned_steps
 
         for line in planned_steps(job_class, options):
@@ -92,24 +100,20 @@ def command(
     from lepaute.measure.experiment.life import execute
 
     experiment = made_job(job_class, options)
-    with progress_of(experiment, quiet):
-        outcome = execute(experiment, resume=resume)
-    return print_outcome(outcome, options)
+    with _progress_of(experiment, run.quiet):
+        outcome = execute(experiment, resume=run.resume)
+    return _print_outcome(outcome, options)
 
 
 @contextmanager
-def progress_of(job: "Job", quiet: bool) -> "Iterator[None]":
+def _progress_of(job: "Job", quiet: bool) -> "Iterator[None]":
     """Shows the log on standard error while a job runs; on a terminal a progress bar with its latest line."""
-    import sys
-
-    from lepaute.cli.progress import progress_bar
-
     if quiet or not sys.stderr.isatty():
-        job.say = _silent if quiet else None
+        job.say = (lambda _line: None) if quiet else None
         yield
         return
     share, latest, before, planned = 0.0, "", -1, 0
-    with progress_bar(after_s=2.0) as bar:
+    with progress_bar(BAR_AFTER_S) as bar:
 
         def say(line: str) -> None:
             nonlocal latest
@@ -128,26 +132,17 @@ def progress_of(job: "Job", quiet: bool) -> "Iterator[None]":
         yield
 
 
-def _silent(_line: str) -> None:
-    """For --quiet."""
-
-
-def print_outcome(outcome: "Outcome", options: "Options") -> int:
-    """Prints how it ended; the exit status."""
-    import sys
-
+def _print_outcome(outcome: "Outcome", options: "Options") -> int:
     print(outcome)
     if outcome.status == "complete":
         return 0
     failure = " ".join((outcome.failure or "").split())
-    print(f"lepaute: {failure or 'interrupted'}; resume with: {resume_command(options)}", file=sys.stderr)
+    note(f"lepaute: {failure or 'interrupted'}; resume with: {resume_command(options)}")
     return 130 if outcome.status == "partial" else 1
 
 
 def resume_command(options: "Options") -> str:
     """The command that resumes a run on the same nodes with the same settings; its workspace holds its parameters."""
-    import shlex
-
     from lepaute.measure.experiment.options import DEFAULT_MONITOR_PERIOD_S
     from lepaute.measure.shipped import name_of_shipped
 

@@ -1,61 +1,71 @@
 """`lepaute study ...`: questions that take many simulations."""
 
-import json
 import os
 import shlex
-import signal
-import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lepaute.cli.entry import INTERRUPTED, complain
-from lepaute.cli.option_fields import with_options_of
-from lepaute.cli.simulation_options import AsJson, PlatformName, note
-from lepaute.kit.options import option
+from lepaute.cli.options import App, AsJson
+from lepaute.cli.simulation import PlatformName
+from lepaute.cli.terminal import (
+    BAR_AFTER_S,
+    interrupt_on_sigterm,
+    json_text,
+    note,
+    notes_printed,
+    progress_bar,
+    warn,
+)
+from lepaute.errors import InputError
+from lepaute.kit.options import option_field
+from lepaute.kit.quantities import whole_of
+from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
-    from lepaute.simulate import Hpl
+    from lepaute.platform import Platform
+    from lepaute.simulate import Hpl, Prediction
     from lepaute.study.configuration import Configurations
     from lepaute.study.evaluation import Outcome, Point
     from lepaute.study.running import StudyRun
     from lepaute.study.schema import Study
     from lepaute.verify.campaign import Case
 
+#: Of the study's folder: predictions, their seal, and the journal of the real runs.
+CAMPAIGN = "real"
+#: Simulated runs of each candidate, with equal seeds: what they have in common tells what a real run of one says of
+#: the others.
+SIMULATED_RUNS = 20
+
 
 @dataclass(frozen=True)
 class StudyOptions:
-    """How a study is run, as the command line says it; None where the study itself decides."""
+    """How a study is run; None where the study itself decides."""
 
-    output: Path | None = field(
-        default=None,
-        metadata=option("folder of all results; STUDY.results unless given", also=("-o",), metavar="DIR"),
+    output: Path | None = option_field(
+        None, "folder of all results; STUDY.results unless given", also=("-o",), metavar="DIR"
     )
-    resume: bool = field(default=False, metadata=option("continue in the folder: only what is missing is simulated"))
-    scheduler: str | None = field(
-        default=None,
-        metadata=option("threads, local (processes), slurm or oar; unless given, by how long it takes"),
+    resume: bool = option_field(False, "continue in the folder: only what is missing is simulated")
+    scheduler: str | None = option_field(
+        None, "threads, local (processes), slurm or oar; unless given, by how long it takes"
     )
-    workers: int | None = field(default=None, metadata=option("processes that simulate; a core each unless given"))
-    runs: int | None = field(
-        default=None, metadata=option("simulated runs of a configuration; the study's unless given")
-    )
-    seed: int | None = field(default=None, metadata=option("run i uses seed + i; the study's unless given"))
+    workers: int | None = option_field(None, "processes that simulate; a core each unless given")
+    runs: int | None = option_field(None, "simulated runs of a configuration; the study's unless given")
+    seed: int | None = option_field(None, "run i uses seed + i; the study's unless given")
 
     def folder(self, study: str) -> Path:
         """Where the results of a study of this name go."""
         return Path(f"{study}.results") if self.output is None else self.output
 
-    @property
-    def that_repeat(self) -> dict[str, object]:
-        """Those without which the command gives other results, by option."""
-        return {"--runs": self.runs, "--seed": self.seed}
+    def repeating(self, words: Sequence[str]) -> str:
+        """The command, with the options without which it gives other results."""
+        return shlex.join([*words, *_given({"--runs": self.runs, "--seed": self.seed})])
 
 
-BAR_AFTER_S = 2.0
 QUESTIONS = {
     "whatif": "What if: scenarios, or levels of a factor, each against the base.",
     "tune": "Which configuration is best.",
@@ -63,14 +73,12 @@ QUESTIONS = {
     "capacity": "Which machine to buy for a budget.",
 }
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY.yaml", help="the study; its schema: lepaute study schema")]
-app = typer.Typer(help="Questions that take many simulations: tune, what if, sensitivity, capacity.")
-app.callback()(lambda: None)
+app = App(help="Questions that take many simulations: tune, what if, sensitivity, capacity.")
 
 
 def command_of(question: str) -> Callable[..., None]:
     """The command that answers a question."""
 
-    @with_options_of(StudyOptions, "options")
     def command(file: StudyFile, options: StudyOptions, as_json: AsJson = False) -> None:
         check_question(file, question)
         words = ["lepaute", "study", question, str(file)]
@@ -80,13 +88,12 @@ def command_of(question: str) -> Callable[..., None]:
     return command
 
 
-@with_options_of(StudyOptions, "options")
 def tune(
     file: StudyFile,
     options: StudyOptions,
     real_runs: Annotated[
         int | None,
-        typer.Option("--real-runs", help="at most so many runs of the real HPL on this machine correct the simulation"),
+        typer.Option(help="at most so many runs of the real HPL on this machine correct the simulation"),
     ] = None,
     other_machine: Annotated[
         bool, typer.Option("--other-machine", help="with --real-runs: also where the platform is of another machine")
@@ -94,46 +101,26 @@ def tune(
     as_json: AsJson = False,
 ) -> None:
     """Which configuration is best."""
-    from lepaute.errors import InputError
-
     check_question(file, "tune")
-    folder = options.folder(file.stem)
     words = ["lepaute", "study", "tune", str(file), *_given({"--real-runs": real_runs})]
-
-    def simulate() -> "StudyRun":
-        return studied(file, folder, options, words)
-
-    if real_runs is None:
-        if other_machine:
-            raise InputError("--other-machine goes with --real-runs; leave it out")
-        printed(simulate(), as_json=as_json)
+    if real_runs is not None:
+        printed(tuned_for_real(file, real_runs, options, words, other_machine=other_machine), as_json=as_json)
         return
-
-    command = shlex.join([*words, *_given(options.that_repeat)])
-    done = tuned_for_real(
-        file, folder, real_runs, command, resume=options.resume, other_machine=other_machine, simulate=simulate
-    )
-    printed(done, as_json=as_json)
+    if other_machine:
+        raise InputError("--other-machine goes with --real-runs; leave it out")
+    printed(studied(file, options.folder(file.stem), options, words), as_json=as_json)
 
 
 def check_question(file: Path, question: str) -> None:
     """Raises InputError for a study that asks another one."""
-    from lepaute.errors import InputError
     from lepaute.study.schema import load_study
 
-    asked = load_study(file).question
-    if asked != question:
-        raise InputError(f"{file}: asks the question {asked}; use `lepaute study {asked}`")
+    if (its_own := load_study(file).question) != question:
+        raise InputError(f"{file}: asks the question {its_own}; use `lepaute study {its_own}`")
 
 
-def studied(
-    file: "Path | Study",
-    folder: Path,
-    options: StudyOptions,
-    words: list[str],
-) -> "StudyRun":
+def studied(file: "Path | Study", folder: Path, options: StudyOptions, words: list[str]) -> "StudyRun":
     """Runs a study, of a file or ready; words: the command without runs and seed."""
-    from lepaute.cli.progress import progress_bar
     from lepaute.study.running import run_study
 
     try:
@@ -148,23 +135,21 @@ def studied(
                 seed=options.seed,
                 progress=tell,
                 announce=lambda text: note(f"lepaute: {text}"),
-                command=shlex.join([*words, *_given(options.that_repeat)]),
+                command=options.repeating(words),
             )
     except KeyboardInterrupt:
         complain("interrupted; --resume continues")
         os._exit(INTERRUPTED)  # a normal exit would wait for the simulations that are under way
 
 
-def _given(given: Mapping[str, object]) -> list[str]:
-    """The options that have a value, as on a command line."""
-    return [word for name, value in given.items() if value is not None for word in (name, str(value))]
+def _given(options: Mapping[str, object]) -> list[str]:
+    return [word for name, value in options.items() if value is not None for word in (name, str(value))]
 
 
 def printed(run: "StudyRun", *, as_json: bool) -> None:
     """The answer on standard output."""
     if as_json:
-        json.dump(run.to_dict(), sys.stdout, indent=2)
-        sys.stdout.write("\n")
+        print(json_text(run.to_dict()))
         return
     print(run.text)
     note(f"{run.folder}: {run.simulated} simulations, {run.reused} known before; results.csv, answer.json, report.html")
@@ -177,7 +162,6 @@ def check(file: StudyFile) -> None:
     print(checked_text(file))
 
 
-@with_options_of(StudyOptions, "options")
 def ready(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="of the study; all are listed without one")] = None,
     platform: PlatformName = "dahu",
@@ -195,7 +179,6 @@ def ready(
     as_json: AsJson = False,
 ) -> None:
     """Run a ready study of HPL on a platform: a question of the literature, in one command."""
-    from lepaute.kit.quantities import whole_of
     from lepaute.platform import load_platform
     from lepaute.study.ready import READY, Subject, ready_study
     from lepaute.study.schema import study_text
@@ -227,7 +210,7 @@ def schema() -> None:
     """Print the JSON Schema of study files."""
     from lepaute.study.schema import json_schema
 
-    print(json.dumps(json_schema(), indent=2))
+    print(json_text(json_schema()))
 
 
 for _question in QUESTIONS:
@@ -237,36 +220,15 @@ app.command()(check)
 app.command()(schema)
 
 
-#: Of the study's folder: predictions, their seal, and the journal of the real runs.
-CAMPAIGN = "real"
-#: Simulated runs of each candidate, with equal seeds: what they have in common tells what a real run of one says of
-#: the others.
-SIMULATED_RUNS = 20
-
-
 def tuned_for_real(
-    file: Path,
-    folder: Path,
-    real_runs: int,
-    command: str,
-    *,
-    resume: bool,
-    other_machine: bool,
-    simulate: "Callable[[], StudyRun]",
+    file: Path, real_runs: int, options: StudyOptions, words: list[str], *, other_machine: bool
 ) -> "StudyRun":
-    """The study with the answer of real runs, written into its folder.
+    """Runs the study once it is known that its cases can be run here, and corrects its answer by real runs.
 
-    command  : that was given, for the page
-    simulate : runs the study, once it is known that its cases can be run here
     Raises InputError for a study that cannot be run here, or a platform of another machine.
     """
-    from lepaute.cli.notes import notes_printed
-    from lepaute.cli.progress import progress_bar
-    from lepaute.cli.verify import watching
-    from lepaute.cli.verify_site import opened_site, where_of
-    from lepaute.kit.text import counted
+    from lepaute.cli.verify_site import opened_site, sentinel_guard, where_of
     from lepaute.measure.schedulers import Request
-    from lepaute.simulate import predict
     from lepaute.study.tune_for_real import candidates_of, check_for_real, corrected, write_corrected
     from lepaute.study.tune_real import MOST_REPEATED
     from lepaute.verify.campaign import Plan
@@ -278,56 +240,54 @@ def tuned_for_real(
     for case in cases:
         check_machine(case)
     where = where_of(None, Request(), None, None, other_machine=other_machine)
-    program = built_program(lambda what: print(what, file=sys.stderr))
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the ranks of a real run must end too
-    resumed = resume and (folder / CAMPAIGN).exists()
-    with (
-        notes_printed(),
-        opened_site(
-            where,
-            platform,
-            program,
-            cases[0].threads_per_rank,
-            None,
-            calibrated=False,
-            resumed=folder / CAMPAIGN if resumed else None,
-        ) as (site, seen_program, _),
-    ):
-        run = simulate()
-        points = candidates_of(run)
-        study, conditions = run.study, configurations.at(points[0]).conditions
-        guard = watching(platform, seen_program.coretype, other_machine=other_machine)
-        with held(folder / CAMPAIGN), progress_bar() as tell, chosen_runs(
+    program, threads = built_program(note), cases[0].threads_per_rank
+    interrupt_on_sigterm()
+    folder = options.folder(file.stem)
+    campaign_folder = folder / CAMPAIGN
+    resumed = campaign_folder if options.resume and campaign_folder.exists() else None
+    opened = opened_site(where, platform, program, threads, None, calibrated=False, resumed=resumed)
+    with notes_printed(), opened as (site, seen_program, _):
+        run = studied(file, folder, options, words)
+        points, seed = candidates_of(run), run.study.seed
+        guard = sentinel_guard(platform, seen_program.coretype, other_machine=other_machine)
+        with held(campaign_folder), progress_bar() as tell, chosen_runs(
             [application_at(configurations, point) for point in points],
             seen_program,
-            Plan(MOST_REPEATED, study.seed),
-            lambda hpl: predict(
-                hpl,
-                platform,
-                runs=SIMULATED_RUNS,
-                seed=study.seed,
-                layers=conditions.layers,
-                fidelity=conditions.fidelity,
-            ),
-            folder / CAMPAIGN,
+            Plan(MOST_REPEATED, seed),
+            _predictor(configurations, points[0], platform, seed),
+            campaign_folder,
             site,
             tell,
             guard=guard,
-            resume=resumed,
+            resume=resumed is not None,
         ) as campaign:  # fmt: skip
-            print(f"predictions written before the first real run: {campaign.seal.path}", file=sys.stderr)
+            note(f"predictions written before the first real run: {campaign.seal.path}")
             places = {point: place for place, point in enumerate(points)}
-            simulated = [one for point in points for one in outcomes_of(point, campaign.cases[places[point]])]
-            done = corrected(run, simulated, lambda point: campaign.run(places[point]), real_runs, study.seed)
-            write_corrected(done, configurations, campaign.csv(), command)
-        disturbed = sum(one.disturbed for one in campaign.runs)
+            simulated = [one for point, place in places.items() for one in outcomes_of(point, campaign.cases[place])]
+            done = corrected(run, simulated, lambda point: campaign.run(places[point]), real_runs, seed)
+            write_corrected(done, configurations, campaign.csv(), options.repeating(words))
+        disturbed = sum(real_run.disturbed for real_run in campaign.runs)
         if disturbed:
-            print(
-                f"warning: {disturbed} of {counted(len(campaign.runs), 'real run')} were disturbed by other load; "
-                f"{campaign.disturbed} of those that count had no undisturbed repetition",
-                file=sys.stderr,
-            )
+            sentence = f"{disturbed} of {counted(len(campaign.runs), 'real run')} were disturbed by other load"
+            warn([f"{sentence}; {campaign.disturbed} of those that count had no undisturbed repetition"])
     return done
+
+
+def _predictor(
+    configurations: "Configurations", point: "Point", platform: "Platform", seed: int
+) -> "Callable[[Hpl], Prediction]":
+    """Predicts a case under the conditions of the study, which are the same at all points."""
+    from lepaute.simulate import predict
+
+    conditions = configurations.at(point).conditions
+    return lambda hpl: predict(
+        hpl,
+        platform,
+        runs=SIMULATED_RUNS,
+        seed=seed,
+        layers=conditions.layers,
+        fidelity=conditions.fidelity,
+    )
 
 
 def application_at(configurations: "Configurations", point: "Point") -> "Hpl":

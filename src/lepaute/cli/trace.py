@@ -1,49 +1,93 @@
-"""`lepaute trace`: what is in a trace, and its pictures."""
+"""`lepaute record` and `lepaute trace`: traces of real runs, what is in a trace, and its pictures."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lepaute.cli.output_options import Force
+from lepaute.cli.options import App, AsJson, Force
+from lepaute.cli.terminal import interrupt_on_sigterm, json_text, note, warn
+from lepaute.errors import InputError
+from lepaute.kit.files import check_output, is_stream
 from lepaute.kit.outputs import check_output_folder, check_outputs
+from lepaute.kit.quantities import numbers_of, span_of
+from lepaute.trace import Trace, read_trace, write_trace
 
-app = typer.Typer(help="Show, draw, break down and compare traces.", no_args_is_help=True)
+app = App(help="Show, draw, break down and compare traces.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A trace (Parquet).", show_default=False)]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+
+
+def record(
+    words: Annotated[
+        list[str], typer.Argument(metavar="-- mpirun ... PROGRAM", help="The command to run.", show_default=False)
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The trace to write.")] = Path("trace.parquet"),
+    mpicc: Annotated[
+        Path | None,
+        typer.Option(help="The program's MPI library, by its compiler, prefix or name; by default that of mpirun."),
+    ] = None,
+    dat: Annotated[Path | None, typer.Option(help="Input file of xhpl-lepaute; by default HPL.dat.")] = None,
+    solve: Annotated[int, typer.Option(help="Which of the runs in HPL.dat, from 1.", min=1)] = 1,
+    every_call: Annotated[
+        bool, typer.Option("--every-call", help="Record each unsuccessful probe, instead of merging successive ones.")
+    ] = False,
+    force: Force = False,
+) -> None:
+    """Runs a program under MPI and records its MPI and BLAS calls, at some ten nanoseconds each.
+
+    lepaute record -o trace.parquet -- mpirun -np 2 PROGRAM. The program must use its MPI and BLAS as shared libraries.
+    The word xhpl-lepaute is the HPL that is built here, whose own loops and phases are recorded too; it reads HPL.dat.
+    Exit status 1 where the program fails; the trace then holds what it did until then.
+    """
+    from lepaute.measure.record import record as record_run
+
+    check_outputs({"--output": output}, inputs=[dat], force=force)
+    interrupt_on_sigterm()
+    recording = record_run(
+        words,
+        workspace=Path() if is_stream(check_output(output)) else output.parent,
+        mpicc=mpicc,
+        dat=dat,
+        solve=solve,
+        every_call=every_call,
+        progress=note,
+    )
+    _write(recording.trace, output)
+    if recording.returncode != 0:
+        note(f"lepaute: the program failed (exit status {recording.returncode})")
+        raise typer.Exit(1)
+
+
+def _write(trace: Trace, output: Path) -> None:
+    """Writes a trace that was made of something, and tells what is in it."""
+    write_trace(trace, output)
+    warn(trace.metadata["warnings"])
+    note(f"{output}: {len(trace)} calls of {len(trace.ranks)} ranks; lepaute trace show {output}")
 
 
 @app.command()
-def show(file: File, as_json: Json = False) -> None:
+def show(file: File, as_json: AsJson = False) -> None:
     """Prints what a trace holds: where it comes from, and its calls by name."""
-    import json
 
     from lepaute.trace import read_trace
     from lepaute.trace.report import description, facts
 
     trace = read_trace(file)
-    print(json.dumps(facts(trace), indent=1, default=str) if as_json else description(trace))
+    print(json_text(facts(trace), default=str) if as_json else description(trace))
 
 
 @app.command()
 def gantt(
     file: File,
     output: Annotated[Path, typer.Option("--output", "-o", help="The PNG to write.", show_default=False)],
-    ranks: Annotated[
-        str | None, typer.Option("--ranks", help="Ranks to draw, such as 0-3,7; by default all, at most 64.")
-    ] = None,
-    steps: Annotated[str | None, typer.Option("--steps", help="First and last panel to draw, such as 10-12.")] = None,
+    ranks: Annotated[str | None, typer.Option(help="Ranks to draw, such as 0-3,7; by default all, at most 64.")] = None,
+    steps: Annotated[str | None, typer.Option(help="First and last panel to draw, such as 10-12.")] = None,
     low_s: Annotated[float | None, typer.Option("--from", help="Draw from this time on, in seconds.")] = None,
     high_s: Annotated[float | None, typer.Option("--to", help="Draw up to this time, in seconds.")] = None,
     force: Force = False,
 ) -> None:
     """Draws the calls of each rank over time; of a long trace a few steps in its middle, below an overview."""
-    import sys
-
-    from lepaute.errors import InputError
-    from lepaute.kit.quantities import numbers_of, span_of
-    from lepaute.trace import read_trace
     from lepaute.trace.gantt import plot_gantt
 
     if steps is not None and (low_s is not None or high_s is not None):
@@ -52,7 +96,7 @@ def gantt(
     chosen = None if ranks is None else numbers_of(ranks, "--ranks")
     span = None if steps is None else span_of(steps, "--steps")
     window = plot_gantt(read_trace(file), output, chosen, span, low_s, high_s)
-    print(f"{output}: {len(window.ranks)} ranks from {window.low_s:.6g} to {window.high_s:.6g} s", file=sys.stderr)
+    note(f"{output}: {len(window.ranks)} ranks from {window.low_s:.6g} to {window.high_s:.6g} s")
 
 
 @app.command()
@@ -68,18 +112,11 @@ def convert(
     smpirun -trace -trace-file SMPI.trace --cfg=tracing/smpi/computing:yes --cfg=tracing/smpi/sleeping:yes
     --cfg=tracing/smpi/display-sizes:yes --cfg=tracing/precision:12 ...
     """
-    import sys
-
-    from lepaute.trace import write_trace
     from lepaute.trace.smpi import convert as convert_smpi
     from lepaute.version import __version__
 
     check_outputs({"--output": output}, inputs=[file], force=force)
-    trace = convert_smpi(file, {"version": __version__})
-    write_trace(trace, output)
-    for warning in trace.metadata["warnings"]:
-        print(f"warning: {warning}", file=sys.stderr)
-    print(f"{output}: {len(trace)} calls of {len(trace.ranks)} ranks; lepaute trace show {output}", file=sys.stderr)
+    _write(convert_smpi(file, {"version": __version__}), output)
 
 
 @app.command()
@@ -89,13 +126,12 @@ def perfetto(
     force: Force = False,
 ) -> None:
     """Writes the trace for ui.perfetto.dev or Chrome's about:tracing."""
-    import sys
 
     from lepaute.trace import read_trace
     from lepaute.trace.viewers import write_perfetto, written_text
 
     check_outputs({"--output": output}, inputs=[file], force=force)
-    print(written_text(output, write_perfetto(read_trace(file), output)), file=sys.stderr)
+    note(written_text(output, write_perfetto(read_trace(file), output)))
 
 
 @app.command()
@@ -103,34 +139,30 @@ def otf2(
     file: File, output: Annotated[Path, typer.Option("--output", "-o", help="The folder to make.", show_default=False)]
 ) -> None:
     """Writes the trace in OTF2, for Vampir and other tools of Score-P; needs the Python package otf2."""
-    import sys
 
     from lepaute.trace import read_trace
     from lepaute.trace.viewers import write_otf2
 
     check_output_folder(output, "--output")
     count = write_otf2(read_trace(file), output)
-    print(f"{output}: {count} events; open {output / 'traces.otf2'}", file=sys.stderr)
+    note(f"{output}: {count} events; open {output / 'traces.otf2'}")
 
 
 @app.command()
 def breakdown(
     file: File,
-    as_json: Json = False,
-    plot: Annotated[Path | None, typer.Option("--plot", help="Also write a PNG with bars.")] = None,
+    as_json: AsJson = False,
+    plot: Annotated[Path | None, typer.Option(help="Also write a PNG with bars.")] = None,
     force: Force = False,
 ) -> None:
     """Prints where the time of each rank went: computing, overhead, waiting, transfer, contention, probes."""
-    import json
-
-    from lepaute.trace import read_trace
     from lepaute.trace.breakdown import breakdown_of
     from lepaute.trace.report import breakdown_dict, breakdown_text, headline, plot_breakdown
 
     check_outputs({"--plot": plot}, inputs=[file], force=force)
     trace = read_trace(file)
     time_spent = breakdown_of(trace)
-    print(json.dumps(breakdown_dict(time_spent), indent=1) if as_json else breakdown_text(time_spent))
+    print(json_text(breakdown_dict(time_spent)) if as_json else breakdown_text(time_spent))
     if plot is not None:
         plot_breakdown(time_spent, plot, headline(trace))
 
@@ -141,27 +173,23 @@ def compare(
     right: Annotated[
         Path, typer.Argument(metavar="RIGHT", help="Another trace of the same program.", show_default=False)
     ],
-    as_json: Json = False,
-    plot: Annotated[Path | None, typer.Option("--plot", help="Also write a PNG.")] = None,
+    as_json: AsJson = False,
+    plot: Annotated[Path | None, typer.Option(help="Also write a PNG.")] = None,
     force: Force = False,
     same: Annotated[bool, typer.Option("--same", help="Exit with status 1 if calls, order or sizes differ.")] = False,
 ) -> None:
     """Compares two traces of the same program call by call: counts, sizes, order, durations."""
-    import json
-    import sys
-
-    from lepaute.trace import read_trace
     from lepaute.trace.compare import compare_traces, parameters_that_differ
     from lepaute.trace.compare_report import comparison_dict, comparison_text, plot_comparison
     from lepaute.trace.report import headline
 
     check_outputs({"--plot": plot}, inputs=[left, right], force=force)
     one, other = read_trace(left), read_trace(right)
-    for difference in parameters_that_differ(one.metadata, other.metadata):
-        print(f"warning: the traces are from different runs: {difference}", file=sys.stderr)
+    differences = parameters_that_differ(one.metadata, other.metadata)
+    warn(f"the traces are from different runs: {difference}" for difference in differences)
     comparison = compare_traces(one, other)
     if as_json:
-        print(json.dumps(comparison_dict(comparison), indent=1))
+        print(json_text(comparison_dict(comparison)))
     else:
         print(comparison_text(comparison, f"{left}: {headline(one)}", f"{right}: {headline(other)}"))
     if plot is not None:

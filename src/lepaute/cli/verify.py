@@ -1,25 +1,43 @@
-"""`lepaute verify hpl`: predict HPL, run the real one here or on nodes, show both and the error."""
+"""`lepaute verify hpl`: predict HPL, run the real one here or on nodes, show both and the error; or use an HPL.out."""
 
-from collections.abc import Collection, Sequence
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from lepaute.cli import node_options as on
-from lepaute.cli.option_fields import with_options_of
-from lepaute.cli.simulation_options import AsJson, Settings, platform_of
+from lepaute.cli.options import App, flags_of, is_given, with_options_of
+from lepaute.cli.run import PythonOnNodes, SchedulerName
+from lepaute.cli.simulation import check_not_given, platform_of
+from lepaute.cli.terminal import (
+    BAR_AFTER_S,
+    interrupt_on_sigterm,
+    json_text,
+    note,
+    notes_printed,
+    progress_bar,
+    warn,
+)
+from lepaute.errors import InputError
+from lepaute.kit.options import option_field
+from lepaute.kit.outputs import check_output_folder
+from lepaute.kit.quantities import grid_of, whole_of
 from lepaute.measure.schedulers import Request
 from lepaute.simulate.apps.hpl import Hpl
 
 if TYPE_CHECKING:
     from lepaute.cli.verify_site import Where
-    from lepaute.measure.sentinel import Guard
     from lepaute.platform import Platform
+    from lepaute.simulate import Prediction
+    from lepaute.verify.known_results import KnownResults
     from lepaute.verify.seal import Seal
     from lepaute.verify.verification import Verification
 
-app = typer.Typer(help="Predict, run the real application here or on nodes, show both and the error.")
+app = App(help="Predict, run the real application here or on nodes, show both and the error.")
 
 CALIBRATION_FILE = "calibration.zip"
 PLATFORM_FILE = "platform.yaml"
@@ -29,69 +47,51 @@ _RUNS = 100
 #: Of these as many are made once more on the same days, which says by what runs of one day differ.
 _RUNS_AGAIN = 20
 _RUNS_OF_RESULTS = 10
+#: Arguments of the command that --results goes with, besides those of Hpl that no line of results says.
+_WITH_RESULTS = frozenset(
+    {"results", "dat", "platform", "settings", "runs", "seed", "tolerance", "as_json", "output_dir", "ranks_per_node"}
+)
 
 
-@app.callback()
-def group() -> None:
-    """Predict, run the real application here or on nodes, show both and the error."""
+@dataclass(frozen=True)
+class VerifyOptions:
+    """What is predicted and run."""
+
+    platform: str | None = option_field(None, "platform file of this machine, or of the nodes", also=("-p",))
+    n: str = option_field("2000,4000,8000", "orders of the matrix, one or several; suffix k")
+    grid: str = option_field("1x1,1x2,2x1", "process grids, one or several")
+    dat: Path | None = option_field(None, "an HPL.dat: all its combinations, in the place of the options")
+    results: Path | None = option_field(
+        None, "an HPL.out: its cases are predicted and compared with it; nothing is run"
+    )
+    settings: list[str] | None = option_field(None, "FIELD=VALUE of the platform", name="set")
+    runs: int | None = option_field(None, "simulated runs of each case (default: 100; with --results 10)")
+    seed: int = option_field(1, "of the simulated runs, the order and the calibration")
+    repeats: int = option_field(4, "real runs of each case")
+    xhpl: Path | None = option_field(None, "your own xhpl instead of the one built here")
+    tolerance: float | None = option_field(
+        None, "exit with status 1 if an error exceeds this, in per cent", minimum=0.0
+    )
+    as_json: bool = option_field(False, "one JSON object on standard output", name="json")
+    output_dir: Path = option_field(Path("lepaute-verification"), "folder for all files")
+    ranks_per_node: int | None = option_field(
+        None, "ranks on each node in turn; unless given, one on each core", minimum=1
+    )
+    other_machine: bool = option_field(False, "also where the platform is of another machine")
+    calibrate: bool = option_field(False, "measure and fit this machine, or the nodes, first")
+    quick: bool = option_field(False, "a tiny calibration: only checks that everything works")
+    resume: bool = option_field(False, "resume the interrupted campaign in --output-dir")
 
 
 @app.command()
 @with_options_of(Hpl, "values", leave_out=("n", "p", "q"), make=dict)
-@with_options_of(Request, "request")
 def hpl(
     context: typer.Context,
     values: dict[str, Any],
-    platform: Annotated[
-        str | None, typer.Option("--platform", "-p", help="platform file of this machine, or of the nodes")
-    ] = None,
-    n: Annotated[str, typer.Option("--n", help="orders of the matrix, one or several; suffix k")] = "2000,4000,8000",
-    grid: Annotated[str, typer.Option("--grid", help="process grids, one or several")] = "1x1,1x2,2x1",
-    dat: Annotated[
-        Path | None, typer.Option("--dat", help="an HPL.dat: all its combinations, in the place of the options")
-    ] = None,
-    results: Annotated[
-        Path | None,
-        typer.Option("--results", help="an HPL.out: its cases are predicted and compared with it; nothing is run"),
-    ] = None,
-    settings: Settings = None,
-    runs: Annotated[
-        int | None, typer.Option("--runs", help="simulated runs of each case (default: 100; with --results 10)")
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="of the simulated runs, the order and the calibration")] = 1,
-    repeats: Annotated[int, typer.Option("--repeats", help="real runs of each case")] = 4,
-    xhpl: Annotated[Path | None, typer.Option("--xhpl", help="your own xhpl instead of the one built here")] = None,
-    tolerance: Annotated[
-        float | None,
-        typer.Option("--tolerance", help="exit with status 1 if an error exceeds this, in per cent", min=0.0),
-    ] = None,
-    as_json: AsJson = False,
-    output_dir: Annotated[Path, typer.Option("--output-dir", help="folder for all files")] = Path(
-        "lepaute-verification"
-    ),
-    *,
+    options: VerifyOptions,
     request: Request,
-    scheduler: on.SchedulerName = None,
-    python: on.PythonOnNodes = None,
-    ranks_per_node: Annotated[
-        int | None,
-        typer.Option(
-            "--ranks-per-node",
-            help="ranks on each node in turn; unless given, one on each core",
-            min=1,
-            show_default=False,
-        ),
-    ] = None,
-    other_machine: Annotated[
-        bool, typer.Option("--other-machine", help="also where the platform is of another machine")
-    ] = False,
-    calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="measure and fit this machine, or the nodes, first")
-    ] = False,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="a tiny calibration: only checks that everything works")
-    ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="resume the interrupted campaign in --output-dir")] = False,
+    scheduler: SchedulerName = None,
+    python: PythonOnNodes = None,
 ) -> None:
     """Predicts HPL, seals the predictions, runs the real HPL in shuffled order, and compares.
 
@@ -100,157 +100,115 @@ def hpl(
     Each run is kept as it ends: the same command with --resume goes on with a campaign that was interrupted.
     With --results it compares an HPL.out with predictions of its cases, and runs nothing.
     """
-    import signal
-    import sys
-    from contextlib import ExitStack
-    from functools import partial
+    from lepaute.cli.verify_site import where_of
+    from lepaute.verify.real_run import check_machine
+    from lepaute.verify.verification import exceeds
 
-    from lepaute.cli.notes import notes_printed
-    from lepaute.cli.progress import progress_bar
-    from lepaute.cli.verify_site import opened_site, where_of
-    from lepaute.kit.outputs import check_output_folder
+    if options.results is not None:
+        table = _compared_with_results(context, options.results, values, options)
+    else:
+        if options.calibrate == (options.platform is not None):
+            raise InputError("give either -p PLATFORM, or --calibrate to measure this machine first")
+        if options.quick and not options.calibrate:
+            raise InputError("--quick applies to the calibration; give --calibrate as well")
+        where = where_of(scheduler, request, python, options.ranks_per_node, other_machine=options.other_machine)
+        _check_folder(options)
+        cases = _cases_of(context, values, options)
+        for case in cases if where.is_here else ():
+            check_machine(case)
+        table = _verified(cases, options, where)
+    if options.tolerance is not None and exceeds(table, options.tolerance):
+        raise typer.Exit(1)
+
+
+def _check_folder(options: VerifyOptions) -> None:
+    """Raises InputError where there is nothing to resume, or without --resume something that would be lost."""
+    from lepaute.measure.experiment.workspace import folder_of
+    from lepaute.verify.verification import check_begun, check_unused
+
+    folder = options.output_dir
+    check_output_folder(folder, "--output-dir")
+    if options.resume:
+        check_begun(folder)
+        return
+    check_unused(folder)
+    if options.calibrate:
+        check_unused(folder, (CALIBRATION_FILE, folder_of(folder / CALIBRATION_FILE).name, PLATFORM_FILE, QUALITY_FILE))
+
+
+def _cases_of(context: typer.Context, values: dict[str, Any], options: VerifyOptions) -> list[Hpl]:
+    """The cases of an HPL.dat, each once, or those of the options: all orders on each grid."""
+    from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
+    from lepaute.simulate.apps.hpl.parameters import places
+
+    if options.dat is None:
+        return [
+            Hpl(n=order, p=p, q=q, **values)
+            for p, q in map(grid_of, options.grid.split(","))
+            for order in (whole_of(word, "n") for word in options.n.split(","))
+        ]
+    decided = {name for name, _ in places()}
+    check_not_given(context, Hpl, decided, "--dat")
+    others = {name: value for name, value in values.items() if name not in decided}
+    return list(dict.fromkeys(read_hpl_dat(options.dat).combinations(**others)))
+
+
+def _verified(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") -> Any:
+    """Calibrates where that was asked for, makes all real runs, prints and saves the results; the table of cases."""
+    from lepaute.cli.verify_site import opened_site, sentinel_guard
     from lepaute.simulate import predict
     from lepaute.verify.campaign import Plan
-    from lepaute.verify.real_run import built_program, check_machine, user_program
+    from lepaute.verify.real_run import built_program, user_program
     from lepaute.verify.seal import held
-    from lepaute.verify.verification import exceeds, verify
+    from lepaute.verify.verification import verify
 
-    if results is not None:
-        from lepaute.cli.verify_results import compare_results
-
-        compare_results(
-            context,
-            results,
-            dat,
-            values,
-            platform,
-            settings,
-            runs=_RUNS_OF_RESULTS if runs is None else runs,
-            seed=seed,
-            ranks_per_node=ranks_per_node,
-            as_json=as_json,
-            output_dir=output_dir,
-            tolerance=tolerance,
-        )
-        return
-    check_calibration_options(platform, calibrate, quick)
-    where = where_of(scheduler, request, python, ranks_per_node, other_machine=other_machine)
-    check_output_folder(output_dir, "--output-dir")
-    check_campaign_folder(output_dir, calibrate, resume)
-    cases = cases_of(context, values, n, grid, dat)
-    plan = Plan(repeats=repeats, order_seed=seed)
-    if where.is_here:
-        for case in cases:
-            check_machine(case)
-    given = None if platform is None else platform_of(platform, settings)
-    progress = lambda what: print(what, file=sys.stderr)  # noqa: E731
-    program = built_program(progress) if xhpl is None else user_program(xhpl, here=where.is_here)
-    # A batch system ends a job with SIGTERM: the ranks of a real run must end too, and nodes be given back.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with held(output_dir), notes_printed(), ExitStack() as stack:
+    folder, resume = options.output_dir, options.resume
+    given = None if options.platform is None else platform_of(options.platform, options.settings)
+    program = built_program(note) if options.xhpl is None else user_program(options.xhpl, here=where.is_here)
+    interrupt_on_sigterm()
+    with held(folder), notes_printed(), ExitStack() as stack:
         coretype = None
         if given is None:
-            measured, coretype, where = calibrated(output_dir, cases, seed, quick, resume, where)
-            given = platform_of(measured, settings)
+            measured, coretype, where = _calibrated(cases, options, where)
+            given = platform_of(measured, options.settings)
         machine, overrides = given
-        threads = cases[0].threads_per_rank
         site, program, mapping = stack.enter_context(
             opened_site(
                 where,
                 machine,
                 program,
-                threads,
+                cases[0].threads_per_rank,
                 coretype,
-                calibrated=calibrate,
-                resumed=output_dir if resume else None,
+                calibrated=options.calibrate,
+                resumed=folder if resume else None,
             )
         )
-        guard = watching(machine, program.coretype, other_machine=where.other_machine)
-        lag_s = lag_of_runs(machine, cases, repeats, output_dir, resume=resume)
-        number = _RUNS if runs is None else runs
-        predicted = partial(predict, platform=machine, seed=seed, applied=overrides, mapping=mapping, lag_s=lag_s)
+        guard = sentinel_guard(machine, program.coretype, other_machine=where.other_machine)
+        lag_s = _lag_of_runs(machine, cases, options)
+        runs = _RUNS if options.runs is None else options.runs
+        predicted = partial(
+            predict, platform=machine, seed=options.seed, applied=overrides, mapping=mapping, lag_s=lag_s
+        )
         with progress_bar() as tell:
             verification = verify(
                 cases,
                 program,
-                plan,
-                partial(predicted, runs=number),
-                output_dir,
+                Plan(repeats=options.repeats, order_seed=options.seed),
+                partial(predicted, runs=runs),
+                folder,
                 tell,
-                tell_sealed,
+                _tell_sealed,
                 site=site,
                 sentinel=None if guard is None else machine.sentinel,
                 guard=guard,
-                again=partial(predicted, runs=min(number, _RUNS_AGAIN), repeat=1),
+                again=partial(predicted, runs=min(runs, _RUNS_AGAIN), repeat=1),
                 resume=resume,
             )
-        tell_and_save(verification, output_dir, "this machine" if where.is_here else "the nodes", cases, as_json)
-    if calibrate and not as_json:
-        print_what_it_is_good_for(verification, output_dir)
-    if tolerance is not None and exceeds(verification.table, tolerance):
-        raise typer.Exit(1)
+        _print_and_save(verification, cases, options, "this machine" if where.is_here else "the nodes")
+    return verification.table
 
 
-def tell_and_save(
-    verification: "Verification", output_dir: Path, place: str, cases: "Sequence[Hpl]", as_json: bool
-) -> None:
-    """Prints the results, and writes all files."""
-    try:
-        print_results(verification, as_json)
-    finally:  # whoever does not read the results to their end has them in the folder
-        verification.save(output_dir, f"HPL on {place}{block_size(cases)}: predicted and measured")
-    if not as_json:
-        print_files(verification, output_dir)
-
-
-def cases_of(context: typer.Context, values: dict[str, Any], orders: str, grids: str, dat: Path | None) -> "list[Hpl]":
-    """The cases of an HPL.dat, each once, or those of the options: all orders on each grid.
-
-    Raises InputError for an HPL.dat and options that say otherwise.
-    """
-    from lepaute.cli.option_fields import flags_of
-    from lepaute.cli.simulation_options import is_given
-    from lepaute.errors import InputError
-    from lepaute.kit.quantities import grid_of, whole_of
-    from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
-    from lepaute.simulate.apps.hpl.parameters import places
-
-    if dat is None:
-        return [
-            Hpl(n=order, p=p, q=q, **values)
-            for p, q in map(grid_of, grids.split(","))
-            for order in (whole_of(word, "n") for word in orders.split(","))
-        ]
-    decided = {name for name, _ in places()}
-    given = [flag.name for flag in flags_of(Hpl) if flag.fields[0].name in decided and is_given(context, flag.argument)]
-    if given:
-        raise InputError(f"--dat and {', '.join(given)} contradict each other; give one or the others")
-    others = {name: value for name, value in values.items() if name not in decided}
-    return list(dict.fromkeys(read_hpl_dat(dat).combinations(**others)))
-
-
-def block_size(cases: "Sequence[Hpl]") -> str:
-    """That of all cases, for a title; empty where they differ."""
-    sizes = {case.nb for case in cases}
-    return f", NB = {sizes.pop()}" if len(sizes) == 1 else ""
-
-
-def watching(machine: "Platform", coretype: str | None, *, other_machine: bool) -> "Guard | None":
-    """How the platform's sentinel is run again, built first where it is not; None where it has none, or one of another
-    machine, with which there is nothing to compare."""
-    import sys
-
-    from lepaute.measure.probes import build_probes
-    from lepaute.verify.machine import guard_of
-
-    if machine.sentinel is None or other_machine:
-        return None
-    return guard_of(machine, build_probes(progress=lambda what: print(what, file=sys.stderr)).dgemm, coretype)
-
-
-def lag_of_runs(
-    machine: "Platform", cases: "Sequence[Hpl]", repeats: int, folder: Path, *, resume: bool
-) -> float | None:
+def _lag_of_runs(machine: "Platform", cases: Sequence[Hpl], options: VerifyOptions) -> float | None:
     """Seconds between the calibration and the real runs; None where the platform does not say how the machine drifts.
 
     A resumed campaign keeps what its predictions were sealed with.
@@ -258,106 +216,75 @@ def lag_of_runs(
     from lepaute.verify.machine import lag_of_campaign
     from lepaute.verify.seal import PREDICTIONS_FILE, sealed_lag_s
 
-    if resume and (folder / PREDICTIONS_FILE).exists():
-        return sealed_lag_s(folder)
+    if options.resume and (options.output_dir / PREDICTIONS_FILE).exists():
+        return sealed_lag_s(options.output_dir)
     if machine.sentinel is None or machine.days is None or machine.days.drift is None:
         return None
-    return lag_of_campaign(machine, cases, repeats)
+    return lag_of_campaign(machine, cases, options.repeats)
 
 
-def check_calibration_options(platform: str | None, calibrate: bool, quick: bool) -> None:
-    """Raises InputError for both or neither of a platform and a calibration."""
-    from lepaute.errors import InputError
-
-    if calibrate == (platform is not None):
-        raise InputError("give either -p PLATFORM, or --calibrate to measure this machine first")
-    if quick and not calibrate:
-        raise InputError("--quick applies to the calibration; give --calibrate as well")
-
-
-def check_campaign_folder(folder: Path, calibrate: bool, resume: bool) -> None:
-    """Raises InputError where there is nothing to resume, or without `resume` something that would be lost."""
-    from lepaute.measure.experiment.workspace import folder_of
-    from lepaute.verify.verification import check_begun, check_unused
-
-    if resume:
-        check_begun(folder)
-        return
-    check_unused(folder)
-    if calibrate:
-        check_unused(folder, (CALIBRATION_FILE, folder_of(folder / CALIBRATION_FILE).name, PLATFORM_FILE, QUALITY_FILE))
-
-
-def tell_sealed(seal: "Seal", finished: int) -> None:
+def _tell_sealed(seal: "Seal", finished: int) -> None:
     """Says that the predictions are on disk, and how many real runs a resumed campaign has already."""
-    import sys
-
-    print(f"predictions written before the first real run: {seal.path} at {seal.created}", file=sys.stderr)
-    print(f"  SHA-256 {seal.sha256}", file=sys.stderr)
+    note(f"predictions written before the first real run: {seal.path} at {seal.created}")
+    note(f"  SHA-256 {seal.sha256}")
     if finished:
-        print(f"  resumed after {finished} finished runs", file=sys.stderr)
+        note(f"  resumed after {finished} finished runs")
 
 
-def print_results(verification: "Verification", as_json: bool) -> None:
-    """All results on standard output, flushed: before any file is written, so that a full disk hides none."""
-    import json
-    import sys
-
-    from lepaute.verify.report import show, warning_lines
+def _print_and_save(verification: "Verification", cases: Sequence[Hpl], options: VerifyOptions, place: str) -> None:
+    """Prints all results before any file is written, so that a full disk hides none."""
     from lepaute.verify.seal import PREDICTIONS_FILE
+    from lepaute.verify.verification import PLOT_FILE
 
-    if as_json:
-        json.dump(verification.to_dict(), sys.stdout, indent=2)
-        print()
+    folder, sizes = options.output_dir, {case.nb for case in cases}
+    block_size = f", NB = {sizes.pop()}" if len(sizes) == 1 else ""
+    try:
+        _print_results(verification, PREDICTIONS_FILE, options, drift=verification.drift)
+    finally:  # whoever does not read the results to their end has them in the folder
+        verification.save(folder, f"HPL on {place}{block_size}: predicted and measured")
+    if options.as_json:
+        return
+    print(f"Picture: {folder / PLOT_FILE}; predictions sealed as {verification.seal.sha256[:16]} before the runs.")
+    if options.calibrate:
+        longest = max(verification.table.to_dict("records"), key=lambda row: row["measured_time_s"])
+        grid = f"{longest['p']}x{longest['q']}"
+        print(
+            f"\nHPL of order {longest['n']} on {grid}: predicted {longest['predicted_time_s']:.3g} s, then measured "
+            f"{longest['measured_time_s']:.3g} s.\nAny other run is predicted in seconds: "
+            f"lepaute predict hpl -p {folder / PLATFORM_FILE} --n {3 * longest['n'] // 4} --grid {grid}"
+        )
+
+
+def _print_results(
+    results: "Verification | KnownResults",
+    warnings_in: str,
+    options: VerifyOptions,
+    further: Sequence[str] = (),
+    **shown: Any,
+) -> None:
+    """The comparison, and further lines; warnings_in: where all warnings are."""
+    from lepaute.verify.report import show, warning_lines
+
+    if options.as_json:
+        print(json_text(results.to_dict()))
     else:
-        for line in warning_lines(verification.cases, PREDICTIONS_FILE):
-            print(line, file=sys.stderr)
-        show(verification.table, verification.run_table, sys.stdout, verification.drift)
+        for line in warning_lines(results.cases, warnings_in):
+            note(line)
+        show(results.table, results.run_table, sys.stdout, **shown)
+        print("".join(f"{line}\n" for line in further), end="")
     sys.stdout.flush()
 
 
-def print_files(verification: "Verification", folder: Path) -> None:
-    """Where the picture is, and the seal."""
-    from lepaute.verify.verification import PLOT_FILE
+def _calibrated(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") -> tuple["Platform", str | None, "Where"]:
+    """Measures and fits this machine, or the nodes, into the folder, for the block sizes and threads of the cases.
 
-    print(f"Picture: {folder / PLOT_FILE}; predictions sealed as {verification.seal.sha256[:16]} before the runs.")
-
-
-def print_what_it_is_good_for(verification: "Verification", folder: Path) -> None:
-    """The longest case in one sentence, and how to predict others with the platform that was measured for it."""
-    longest = max(verification.table.to_dict("records"), key=lambda row: row["measured_time_s"])
-    grid = f"{longest['p']}x{longest['q']}"
-    print(
-        f"\nHPL of order {longest['n']} on {grid}: predicted {longest['predicted_time_s']:.3g} s, then measured "
-        f"{longest['measured_time_s']:.3g} s.\nAny other run is predicted in seconds: "
-        f"lepaute predict hpl -p {folder / PLATFORM_FILE} --n {3 * longest['n'] // 4} --grid {grid}"
-    )
-
-
-def beyond(sizes: "Collection[int]", measured: "Sequence[int]") -> list[int]:
-    """The smallest and the largest of the sizes, where they are outside of those that are measured anyway."""
-    low, high = min(sizes), max(sizes)
-    return [size for size in sorted({low, high}) if not min(measured) <= size <= max(measured)]
-
-
-def calibrated(
-    folder: Path, cases: "Sequence[Hpl]", seed: int, quick: bool, resume: bool, where: "Where"
-) -> tuple["Platform", str | None, "Where"]:
-    """Measures and fits this machine, or the nodes, into the folder.
-
-    Its platform, the OPENBLAS_CORETYPE it was measured with, and the place: of nodes those that were measured.
-
-    cases : of the campaign, whose block sizes and threads the calibration covers
-    resume: what the folder holds of a calibration is used: a whole one as it is, and an interrupted one goes on
+    Its platform, the OPENBLAS_CORETYPE it was measured with, and the place: of nodes those that were measured. With
+    --resume a whole calibration of the folder is used as it is, and an interrupted one goes on.
     """
-    import sys
-    from dataclasses import asdict
-
     import pandas
 
     from lepaute.archive import Archive
     from lepaute.cli.fit import quality_table
-    from lepaute.cli.progress import progress_bar
     from lepaute.design.hpl_step import DEFAULT_NBS
     from lepaute.fit import platform_and_models
     from lepaute.kit.files import write_whole
@@ -365,18 +292,21 @@ def calibrated(
     from lepaute.measure.experiment.workspace import folder_of
     from lepaute.platform import dump_platform
 
+    folder = options.output_dir
     path = folder / CALIBRATION_FILE
-    begun = resume and folder_of(path).is_dir()
+    begun = options.resume and folder_of(path).is_dir()
+    sizes = {case.nb for case in cases}
+    extremes = sorted({min(sizes), max(sizes)})
     with progress_bar() as tell:
         if begun or not path.exists():
-            print(f"calibrating {'this machine' if where.is_here else 'the nodes'}", file=sys.stderr)
+            note(f"calibrating {'this machine' if where.is_here else 'the nodes'}")
             calibrate(
                 path,
-                quick=quick,
+                quick=options.quick,
                 # Between block sizes that are measured the models are tested, beyond them they are not.
-                nbs=(*DEFAULT_NBS, *beyond({case.nb for case in cases}, DEFAULT_NBS)),
+                nbs=(*DEFAULT_NBS, *(nb for nb in extremes if not min(DEFAULT_NBS) <= nb <= max(DEFAULT_NBS))),
                 threads=tuple(sorted({1, *(case.threads_per_rank for case in cases)})),
-                seed=seed,
+                seed=options.seed,
                 progress=tell,
                 scheduler=where.scheduler,
                 request=where.request,
@@ -386,11 +316,95 @@ def calibrated(
         tell("fitting the models", 1.0)
         archive = Archive.open(path)
         platform, fitted = platform_and_models(archive, "calibrated")
-    for warning in (*archive.about.warnings, *fitted.warnings):
-        print(f"warning: {warning}", file=sys.stderr)
+    warn((*archive.about.warnings, *fitted.warnings))
     dump_platform(platform, folder / PLATFORM_FILE)
-    print(quality_table(fitted.quality), file=sys.stderr)
-    write_whole(
-        folder / QUALITY_FILE, pandas.DataFrame([asdict(row) for row in fitted.quality]).to_csv(index=False).encode()
-    )
+    note(quality_table(fitted.quality))
+    rows = pandas.DataFrame([asdict(row) for row in fitted.quality])
+    write_whole(folder / QUALITY_FILE, rows.to_csv(index=False).encode())
     return platform, archive.about.blas.coretype_env, where.on(fitted.hosts)
+
+
+def _compared_with_results(
+    context: typer.Context, results: Path, values: dict[str, Any], options: VerifyOptions
+) -> Any:
+    """Predicts the cases of the file, prints both, and saves the comparison where a folder was asked for; its table.
+
+    Raises InputError for options that would run something, or that say otherwise than the file.
+    """
+    from lepaute.cli.predict import announced
+    from lepaute.cli.prediction_text import where_the_time_goes
+    from lepaute.cli.verify_site import spread
+    from lepaute.simulate import Mapping, predict_all
+    from lepaute.verify.known_results import CAUSES, FILES, impossible, known_results, largest_gap
+    from lepaute.verify.verification import JSON_FILE, PLOT_FILE, check_unused
+
+    given = _known_otherwise(context, values, options.dat)
+    if options.platform is None:
+        raise InputError("--results are compared with the predictions of a platform; give it with -p PLATFORM")
+    folder = options.output_dir if is_given(context, "output_dir") else None
+    if folder is not None:
+        check_output_folder(folder, "--output-dir")
+        check_unused(folder, FILES)
+    machine, overrides = platform_of(options.platform, options.settings)
+    runs = _RUNS_OF_RESULTS if options.runs is None else options.runs
+
+    def predict(cases: Sequence[Hpl], repeat: int) -> "Sequence[Prediction]":
+        mapping, per_node = Mapping(), options.ranks_per_node
+        if per_node is not None:
+            nodes = -(-max(case.ranks for case in cases) // per_node)
+            mapping = spread(machine, nodes, per_node, cases[0].threads_per_rank)
+        run_s = announced(cases, machine, runs, mapping)
+        with progress_bar(BAR_AFTER_S) as tell:
+            return predict_all(
+                cases,
+                machine,
+                runs=runs,
+                seed=options.seed,
+                repeat=repeat,
+                applied=overrides,
+                mapping=mapping,
+                progress=lambda share: tell("simulating", share),
+                run_s=run_s,
+            )
+
+    known = known_results(results, given, predict)
+    measured = zip(known.cases, known.table["measured_time_s"], strict=True)
+    doubts = [doubt for case, time_s in measured if (doubt := impossible(case, time_s, machine))]
+    warn((*known.warnings(), *doubts))
+    gap = largest_gap(known.cases, known.table.to_dict("records"), machine)
+    # The case furthest off its prediction, where to look for the cause, and the best cases.
+    gap_lines = [] if gap is None else [*gap[1], *where_the_time_goes(gap[0].prediction)]
+    warnings_in = "--json" if folder is None else JSON_FILE
+    try:
+        _print_results(known, warnings_in, options, [*gap_lines, *known.bests()], causes=CAUSES)
+    finally:  # whoever does not read the results to their end has them in the folder
+        if folder is not None:
+            known.save(folder)
+    if folder is not None and not options.as_json:
+        print(f"Picture: {folder / PLOT_FILE}.")
+    return known.table
+
+
+def _known_otherwise(context: typer.Context, values: dict[str, Any], dat: Path | None) -> dict[str, Any]:
+    """Fields of Hpl that a line of results does not say, as the command line or an HPL.dat has them.
+
+    Raises InputError for options that go with real runs, or that each line of results decides.
+    """
+    from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
+    from lepaute.simulate.apps.hpl.hpl_out import SAID_BY_LINES
+    from lepaute.simulate.apps.hpl.parameters import places
+
+    flags = {flag.argument: flag.fields[0].name for flag in flags_of(Hpl)}
+    free = {argument for argument, field in flags.items() if field not in SAID_BY_LINES}
+    wrong = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name and is_given(context, parameter.name) and parameter.name not in _WITH_RESULTS | free
+    ]
+    if wrong:
+        raise InputError(f"--results runs nothing and brings its own cases; leave out {', '.join(wrong)}")
+    given = {flags[argument]: values[flags[argument]] for argument in free if is_given(context, argument)}
+    if dat is None:
+        return given
+    known = read_hpl_dat(dat).values
+    return {name: known[name][0] for name, _ in places() if name not in SAID_BY_LINES} | given

@@ -1,13 +1,13 @@
 """Where `lepaute verify` makes its real runs: this machine or nodes, looked at and compared with the platform."""
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lepaute.cli.terminal import note, warn
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.measure.kernel_set import (
@@ -21,6 +21,7 @@ from lepaute.measure.kernel_set import (
 from lepaute.measure.schedulers import Request, default_scheduler, scheduler
 
 if TYPE_CHECKING:
+    from lepaute.measure.sentinel import Guard
     from lepaute.platform import Platform
     from lepaute.platform.schema import Blas
     from lepaute.simulate import Mapping
@@ -45,11 +46,9 @@ class Where:
 
     def on(self, nodes: tuple[str, ...]) -> "Where":
         """The same, on nodes that are known by now: what was calibrated is verified."""
-        return (
-            self
-            if self.is_here
-            else replace(self, request=replace(self.request, nodes=fold_node_set(nodes), count=None))
-        )
+        if self.is_here:
+            return self
+        return replace(self, request=replace(self.request, nodes=fold_node_set(nodes), count=None))
 
 
 def where_of(
@@ -63,8 +62,15 @@ def where_of(
     return where
 
 
-def tell(line: str) -> None:
-    print(line, file=sys.stderr)
+def sentinel_guard(machine: "Platform", coretype: str | None, *, other_machine: bool) -> "Guard | None":
+    """How the platform's sentinel is run again, built first where it is not; None where it has none, or one of another
+    machine, with which there is nothing to compare."""
+    from lepaute.measure.probes import build_probes
+    from lepaute.verify.machine import guard_of
+
+    if machine.sentinel is None or other_machine:
+        return None
+    return guard_of(machine, build_probes(progress=note).dgemm, coretype)
 
 
 @contextmanager
@@ -89,30 +95,27 @@ def opened_site(
     from lepaute.verify.real_run import Here
     from lepaute.verify.seal import sealed_coretype
 
-    def kernels_of_runs(chosen: str | None) -> str | None:
-        return chosen if resumed is None or platform.blas is not None else sealed_coretype(resumed)
+    def with_kernels(chosen: str | None, seen: "list[SeenNode]") -> "HplProgram":
+        """The program with its kernels, once the nodes are found to be those of the platform."""
+        warn(check_same_machine(platform, seen, other_machine=where.other_machine))
+        if resumed is not None and platform.blas is None:
+            chosen = sealed_coretype(resumed)
+        return replace(program, coretype=chosen)
 
+    if calibrated:
+        program = replace(program, coretype=calibrated_coretype)
     if where.is_here:
-        coretype = calibrated_coretype
         if not calibrated:
             coretype, core = kernels_here(platform.blas)
-            for line in check_same_machine(platform, [this_node(core)], other_machine=where.other_machine):
-                tell(f"warning: {line}")
-            coretype = kernels_of_runs(coretype)
-        program = replace(program, coretype=coretype)
+            program = with_kernels(coretype, [this_node(core)])
         yield Here(program), program, None
         return
 
     from lepaute.verify.node_site import NodeSite, lent_nodes
 
-    with lent_nodes(where.scheduler, where.request, where.python, tell) as lent:
-        coretype = calibrated_coretype
+    with lent_nodes(where.scheduler, where.request, where.python, note) as lent:
         if not calibrated:
-            coretype, seen = look_at_nodes(lent, platform.blas)
-            for line in check_same_machine(platform, seen, other_machine=where.other_machine):
-                tell(f"warning: {line}")
-            coretype = kernels_of_runs(coretype)
-        program = replace(program, coretype=coretype)
+            program = with_kernels(*look_at_nodes(lent, platform.blas))
         per_node = where.ranks_per_node or max(1, platform.nodes.cores // threads)
         mapping = None if where.ranks_per_node is None else spread(platform, len(lent.channels), per_node, threads)
         yield NodeSite(lent, program, per_node), program, mapping
@@ -147,8 +150,7 @@ def kernels_here(blas: "Blas | None") -> tuple[str | None, str | None]:
     """
     if blas is None:
         kernels = choose_kernel_set()
-        for warning in kernels.warnings:
-            tell(f"warning: {warning}")
+        warn(kernels.warnings)
         return kernels.coretype_env, kernels.core_name
     # Where the platform wants none, the user's own stays in force, for the real HPL as well.
     setting = blas.coretype_env or os.environ.get(CORETYPE) or None

@@ -1,19 +1,109 @@
 """`lepaute watch ...`: has a machine changed, since when, who else, and what does it cost."""
 
+import os
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
-from lepaute.cli.watch_alert import alert
+from lepaute.cli.options import App, AsJson, Force
+from lepaute.cli.terminal import json_text, note
 from lepaute.cli.watch_cost import cost
 from lepaute.cli.watch_events import app as events
-from lepaute.cli.watch_health import health
-from lepaute.cli.watch_ingest import ingest
-from lepaute.cli.watch_replay import replay
-from lepaute.cli.watch_run import run
-from lepaute.cli.watch_site import site
-from lepaute.cli.watch_tests import run_tests
+from lepaute.cli.watch_nodes import health, run
+from lepaute.cli.watch_store import Place, ingest, opened
+from lepaute.cli.watch_tests import replay, run_tests
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.files import not_written
+from lepaute.kit.outputs import check_outputs
+from lepaute.kit.text import counted
 
-app = typer.Typer(help="Has a machine changed, since when, which others, and what does it cost?")
-app.callback()(lambda: None)
+#: Of the environment: URLs with passwords, which a command line would show to everybody on the machine.
+VARIABLE = "LEPAUTE_NOTIFY"
+
+
+def site(
+    output: Annotated[
+        Path, typer.Option("--output-dir", "-o", metavar="FOLDER", help="an older site there is replaced")
+    ] = Path("watch-site"),
+    store: Place = None,
+    as_json: AsJson = False,
+) -> None:
+    """Writes a folder of pages: all factors, nodes and events, with plots; open its index.html in a browser.
+
+    The pages show what `lepaute watch test` says of all jobs; nothing is recorded.
+    """
+    from lepaute.watch.site.write import write_site
+
+    with opened(store) as watch:
+        made = write_site(watch.store, output, time.time())
+    if as_json:
+        print(json_text({**asdict(made), "folder": str(made.folder)}))
+    else:
+        print(f"{made.folder / 'index.html'}: {made.pages} pages, {made.total_bytes / 1e6:.1f} MB")
+
+
+def alert(
+    store: Place = None,
+    notify: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL",
+            help="send new regressions there: an Apprise URL such as mailto://... or jsons://host/hook; "
+            f"${VARIABLE} has several, with spaces between",
+        ),
+    ] = None,
+    prometheus: Annotated[
+        Path | None, typer.Option(metavar="FILE.prom", help="write the state for the textfile collector")
+    ] = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> int:
+    """Sends one message for each new regression, and writes a file for Prometheus.
+
+    The regressions are those of `lepaute watch test`, and nothing but messages is recorded. One is announced once on
+    each channel, however many nodes it has, and again when it has spread to twice as many.
+    """
+    from lepaute.watch.alerts.announce import announce
+    from lepaute.watch.alerts.channels import channels_of
+    from lepaute.watch.alerts.prometheus import is_state, write_prometheus
+    from lepaute.watch.open_regressions import open_regressions
+
+    urls = list(notify) if notify is not None else os.environ.get(VARIABLE, "").split()
+    if not urls and prometheus is None:
+        raise InputError(f"there is nothing to do; give --notify URL, {VARIABLE}, or --prometheus FILE")
+    # Whoever watches calls this every day: a state of yesterday is there to be replaced.
+    check_outputs({"--prometheus": prometheus}, force=force or (prometheus is not None and is_state(prometheus)))
+    channels = channels_of(urls)
+    with opened(store) as watch:
+        regressions = open_regressions(watch.store)
+        if prometheus is not None:
+            try:
+                write_prometheus(regressions, prometheus, time.time())
+            except OSError as error:
+                raise EnvironmentProblem(not_written(prometheus, error)) from None
+        reports = regressions.reports
+        messages = [message for channel in channels for message in announce(watch.store, channel, reports)]
+    if as_json:
+        plain = [
+            {"channel": message.channel, "title": message.title, "body": message.body, "sent": not message.problem}
+            for message in messages
+        ]
+        print(json_text({"open_regressions": len(reports), "messages": plain}))
+    else:
+        for message in messages:
+            if not message.problem:
+                print(f"sent to {message.channel}: {message.title}")
+        print(f"{counted(len(reports), 'open regression')}, {counted(len(messages), 'new message')}")
+    problems = [message.problem for message in messages if message.problem]
+    for problem in problems:
+        note(f"lepaute: {problem}")
+    return 2 if problems else 0
+
+
+app = App(help="Has a machine changed, since when, which others, and what does it cost?")
 app.command()(run)
 app.command()(ingest)
 app.command("test")(run_tests)

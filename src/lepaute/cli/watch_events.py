@@ -1,39 +1,44 @@
 """`lepaute watch events ...`: the changelog of a store, and what the data say is missing in it."""
 
+import getpass
 import json
-import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
+from re import fullmatch
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.output_options import Force
-from lepaute.cli.watch_store import AsJson, Cluster, Nodes, Place, check_text, date_of, opened, start_of
+from lepaute.cli.options import App, AsJson, Force
+from lepaute.cli.terminal import json_text, warn
+from lepaute.cli.watch_store import Cluster, Nodes, Place, check_text, date_of, opened, start_of
+from lepaute.errors import InputError
+from lepaute.kit.options import option_field
+from lepaute.kit.outputs import check_outputs
+from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from lepaute.watch import Watch
     from lepaute.watch.changelog import NodeSet
     from lepaute.watch.changelog_edits import LoggedEntry
     from lepaute.watch.proposals.proposed_event import ProposedEvent
 
-app = typer.Typer(help="The changelog: known changes, and those that the data show.")
-app.callback()(lambda: None)
+app = App(help="The changelog: known changes, and those that the data show.")
 
-Author = Annotated[
-    str | None, typer.Option("--author", metavar="NAME", help="who records it; the login name unless given")
-]
-Inventory = Annotated[
-    Path | None, typer.Option("--inventory", help="CSV of what nodes share: node,chassis,rack,switch or the like")
-]
-LeastChange = Annotated[float | None, typer.Option("--least-change", help="smallest relative change worth reporting")]
-Since = Annotated[str | None, typer.Option("--since", metavar="DATE", help="only changes from this date on")]
+Author = Annotated[str | None, typer.Option(metavar="NAME", help="who records it; the login name unless given")]
 EventFile = Annotated[Path | None, typer.Option("--events", help="CSV: date,cluster,node,type,description,author")]
 OutlierFile = Annotated[Path | None, typer.Option("--outliers", help="CSV: date,cluster,node,jobid,description,author")]
 #: Characters of an id that are shown; any beginning that is unique is enough.
 ID_CHARACTERS = 8
-#: Proposals without --all.
-MOST = 10
+#: Without --all: proposals, machines of a factor.
+MOST_PROPOSALS, MOST_MACHINES = 10, 8
+#: A machine changed if its corrected p-value is below it.
+LEVEL = 0.05
 
 
 @app.command("list")
@@ -48,7 +53,7 @@ def list_entries(
     with opened(store) as watch:
         entries = logged_entries(watch.store, history=history)
     if as_json:
-        print(json.dumps({"entries": [_entry_dict(each) for each in entries]}, indent=2))
+        print(json_text({"entries": [_entry_dict(each) for each in entries]}))
         return
     for each in entries:
         print(_entry_text(each))
@@ -77,14 +82,12 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Records an event, which begins a new reference for its nodes, or an outlier."""
-    from lepaute.errors import InputError
     from lepaute.watch.changelog import ALL, Event, NodeSet, Outlier
     from lepaute.watch.changelog_edits import record
 
     for text, option in ((node, "--node"), (reason, "--reason"), (cluster, "--cluster"), (outlier, "--outlier")):
         check_text(text, option)
     day, nodes, who = date_of(date, "--date"), NodeSet(ALL if cluster is None else cluster, node), author_of(author)
-    assert day is not None
     entry = Event(day, nodes, kind, reason, who) if outlier is None else Outlier(day, nodes, outlier, reason, who)
     with opened(store) as watch:
         clusters = sorted({of for of, _ in nodes.among(watch.nodes())})
@@ -113,7 +116,7 @@ def withdraw(
     check_text(reason, "--reason")
     with opened(store) as watch:
         count = withdraw_entries(watch.store, ids, author_of(author), reason)
-    print(json.dumps({"withdrawn": count}, indent=2) if as_json else f"{count} withdrawn")
+    print(json_text({"withdrawn": count}) if as_json else f"{count} withdrawn")
 
 
 @app.command("import")
@@ -128,7 +131,7 @@ def import_files(
         before = {each.id for each in logged_entries(watch.store)}
         ids = import_changelog(watch.store, events, outliers)
     if as_json:
-        print(json.dumps({"ids": list(ids)}, indent=2))
+        print(json_text({"ids": list(ids)}))
         return
     known = before.intersection(ids)
     more = f"; {_count(len(known))} in force already" if known else ""
@@ -140,7 +143,6 @@ def export_files(
     store: Place = None, events: EventFile = None, outliers: OutlierFile = None, force: Force = False
 ) -> None:
     """Writes the entries in force into CSV files, which `import` reads."""
-    from lepaute.kit.outputs import check_outputs
     from lepaute.watch.changelog_edits import export_changelog
 
     _check_files(events, outliers, "to write")
@@ -149,12 +151,48 @@ def export_files(
         export_changelog(watch.store, events, outliers)
 
 
+@dataclass(frozen=True)
+class ProposalOptions:
+    """Which changes are proposed."""
+
+    inventory: Path | None = option_field(None, "CSV of what nodes share: node,chassis,rack,switch or the like")
+    least_change: float | None = option_field(None, "smallest relative change worth reporting")
+    since_s: float | None = option_field(
+        None, "only changes from this date on", name="since", metavar="DATE", quantity=start_of
+    )
+
+    def proposals(self, watch: "Watch") -> "dict[str, ProposedEvent]":
+        """The proposed events by their ids, the weightiest first.
+
+        An id is a digest of what a person calls the event by: its shape, date, nodes and factors.
+        """
+        from lepaute.watch.open_regressions import open_regressions
+        from lepaute.watch.proposals.inventory import read_inventory
+        from lepaute.watch.proposals.platform_events import propose as propose_events
+
+        shared = None if self.inventory is None else read_inventory(self.inventory)
+        known = open_regressions(watch.store)
+        events = propose_events(
+            known.values,
+            known.changelog,
+            inventory=shared,
+            least_change=self.least_change,
+            since_s=self.since_s,
+            verdicts=watch.test(windows=(1,), record=False, standing=known.rows),
+            standing=known.rows,
+        )
+        by_id = {}
+        for event in events:
+            factors = [[change.factor, change.direction] for change in event.factors]
+            text = json.dumps([event.shape, event.date.isoformat(), event.nodes, factors])
+            by_id[sha256(text.encode()).hexdigest()[:ID_CHARACTERS]] = event
+        return by_id
+
+
 @app.command()
 def propose(
+    options: ProposalOptions,
     store: Place = None,
-    inventory: Inventory = None,
-    least_change: LeastChange = None,
-    since: Since = None,
     everything: Annotated[bool, typer.Option("--all", help="every proposal, with what else changed")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -164,52 +202,48 @@ def propose(
 
     Each has an id, by which `lepaute watch events accept` records it.
     """
-    since_s = start_of(since, "--since")
+    from lepaute.watch.proposals.other_changes import with_other_changes
+
     with opened(store) as watch:
-        found = proposals(watch, inventory, least_change, since_s)
-        shown = found if everything or as_json else dict(list(found.items())[:MOST])
-        shown = dict(zip(shown, _explained(watch, list(shown.values())), strict=True))
+        proposals = options.proposals(watch)
+        ids = list(proposals) if everything or as_json else list(proposals)[:MOST_PROPOSALS]
+        explained = with_other_changes([proposals[key] for key in ids], watch.store)
+    shown = dict(zip(ids, explained, strict=True))
     if as_json:
-        print(json.dumps({"proposals": [{"id": key, **each.as_json()} for key, each in shown.items()]}, indent=2))
+        print(json_text({"proposals": [{"id": key, **event.as_json()} for key, event in shown.items()]}))
         return
-    for key, each in shown.items():
-        print(f"{key}  {each}")
-        for line in each.other_changes:
+    for key, event in shown.items():
+        print(f"{key}  {event}")
+        for line in event.other_changes:
             print(f"          {line}")
-    if len(found) > len(shown):
-        print(f"and {len(found) - len(shown)} more; --all")
-    print("accept one: lepaute watch events accept ID" if found else "no change is found beyond the changelog")
+    if len(proposals) > len(shown):
+        print(f"and {len(proposals) - len(shown)} more; --all")
+    print("accept one: lepaute watch events accept ID" if proposals else "no change is found beyond the changelog")
 
 
 @app.command()
 def accept(
     proposal: Annotated[str, typer.Argument(metavar="ID", help="of `lepaute watch events propose`")],
+    options: ProposalOptions,
     store: Place = None,
-    inventory: Inventory = None,
-    least_change: LeastChange = None,
-    since: Since = None,
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="the cause, if known")] = "",
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="the cause, if known")] = "",
     author: Author = None,
     as_json: AsJson = False,
 ) -> None:
     """Records a proposal as an event, or single days as outliers. Repeat the options used with `propose`."""
-    from re import fullmatch
-    from shlex import quote
-
-    from lepaute.errors import InputError
     from lepaute.watch.changelog_edits import accept as accept_event
 
     check_text(reason, "--reason")
     if not fullmatch(rf"[0-9a-f]{{1,{ID_CHARACTERS}}}", proposal):
         raise InputError(f"{proposal[:80]!r} is not the id of a proposal; `lepaute watch events propose` lists them")
-    since_s, who = start_of(since, "--since"), author_of(author)
+    who = author_of(author)
     with opened(store) as watch:
-        found = proposals(watch, inventory, least_change, since_s)
-        meant = [key for key in found if key.startswith(proposal)]
-        if len(meant) != 1:
-            what = "no proposal" if not meant else "the beginning of several"
+        proposals = options.proposals(watch)
+        keys = [key for key in proposals if key.startswith(proposal)]
+        if len(keys) != 1:
+            what = "the beginning of several" if keys else "no proposal"
             raise InputError(f"{proposal[:80]!r} is {what}; `lepaute watch events propose` lists them")
-        ids = accept_event(watch.store, found[meant[0]], who, reason)
+        ids = accept_event(watch.store, proposals[keys[0]], who, reason)
     _print_ids(ids, as_json=as_json)
     if not as_json:
         # a URL may have a password
@@ -224,7 +258,7 @@ def effect(
     store: Place = None,
     node: Nodes = None,
     cluster: Cluster = None,
-    factor: Annotated[list[str] | None, typer.Option("--factor", help="every factor unless given")] = None,
+    factor: Annotated[list[str] | None, typer.Option(help="every factor unless given")] = None,
     everything: Annotated[bool, typer.Option("--all", help="every machine")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -232,62 +266,52 @@ def effect(
 
     Intervals of 95 %, of series whose days resemble their neighbours; p-values corrected for the number of machines.
     """
-    from lepaute.cli.watch_effect_text import effect_text
     from lepaute.cli.watch_tests import chosen_values
     from lepaute.watch.proposals.planned_change import before_after
 
     day = date_of(date, "DATE")
-    assert day is not None
-    for each in factor or []:
-        check_text(each, "--factor")
+    for name in factor or []:
+        check_text(name, "--factor")
     with opened(store) as watch:
         values = chosen_values(watch, node, cluster, None)
         changelog = watch.changelog()
-    found = before_after(values, day, changelog, factors=factor)
+    changes = before_after(values, day, changelog, factors=factor)
     if as_json:
-        print(json.dumps({"date": day.isoformat(), "changes": json.loads(found.to_json(orient="records"))}, indent=2))
+        print(json_text({"date": day.isoformat(), "changes": json.loads(changes.to_json(orient="records"))}))
     else:
-        print(effect_text(found, everything=everything))
+        print("\n".join(_effect_lines(changes, everything=everything)))
 
 
-def proposals(
-    watch: "Watch", inventory: Path | None, least_change: float | None, since_s: float | None
-) -> "dict[str, ProposedEvent]":
-    """The proposed events by their ids, the weightiest first.
+def _effect_lines(changes: "pd.DataFrame", *, everything: bool) -> list[str]:
+    from lepaute.watch.report.texts import machines_text
 
-    An id is a digest of what a person calls the event by: its shape, date, nodes and factors.
-    """
-    from hashlib import sha256
+    lines = []
+    for (cluster, factor), rows in changes.groupby(["cluster", "factor"], sort=True):
+        machines: list[dict[Any, Any]] = rows[rows["node"] != ""].to_dict("records")
+        changed = [row for row in machines if row["p_adjusted"] < LEVEL]
+        few = sum(row["missing"] > 0 for row in machines)
+        title = f"{cluster} {factor}: {len(changed)} of {counted(len(machines) - few, 'CPU')} changed"
+        lines.append(f"{title}; {few} with too few jobs" if few else title)
+        lines += [f"  all together {_change(row)}" for row in rows[rows["node"] == ""].to_dict("records")]
+        shown = sorted(machines if everything else changed, key=lambda row: -abs(row["change"]))
+        most = len(shown) if everything else MOST_MACHINES
+        lines += [
+            f"  {machines_text([(row['cluster'], row['node'], row['cpu'])])} {_change(row)}" for row in shown[:most]
+        ]
+        if len(shown) > most:
+            lines.append(f"  and {len(shown) - most} more; --all")
+    return lines
 
-    from lepaute.watch.open_regressions import open_regressions
-    from lepaute.watch.proposals.inventory import read_inventory
-    from lepaute.watch.proposals.platform_events import propose as propose_events
 
-    shared = None if inventory is None else read_inventory(inventory)
-    known = open_regressions(watch.store)
-    found = propose_events(
-        known.values,
-        known.changelog,
-        inventory=shared,
-        least_change=least_change,
-        since_s=since_s,
-        verdicts=watch.test(windows=(1,), record=False, standing=known.rows),
-        standing=known.rows,
-    )
-    by_id = {}
-    for each in found:
-        factors = [[change.factor, change.direction] for change in each.factors]
-        text = json.dumps([each.shape, each.date.isoformat(), each.nodes, factors])
-        by_id[sha256(text.encode()).hexdigest()[:ID_CHARACTERS]] = each
-    return by_id
+def _change(row: dict[Any, Any]) -> str:
+    if row["missing"] > 0:
+        return f"needs {counted(row['missing'], 'more job')}"
+    change, low, high = (f"{100.0 * row[name]:+.2f}" for name in ("change", "low", "high"))
+    return f"{change} % (95 %: {low} to {high}), p = {row['p_adjusted']:.1g}"
 
 
 def author_of(given: str | None) -> str:
     """Who is to be recorded: as given, or the login name; raises InputError where neither says."""
-    import getpass
-
-    from lepaute.errors import InputError
-
     if given is not None:
         return str(check_text(given, "--author"))
     try:
@@ -296,15 +320,7 @@ def author_of(given: str | None) -> str:
         raise InputError("this user has no login name; give --author NAME") from None
 
 
-def _explained(watch: "Watch", found: "Sequence[ProposedEvent]") -> "Sequence[ProposedEvent]":
-    from lepaute.watch.proposals.other_changes import with_other_changes
-
-    return with_other_changes(found, watch.store)
-
-
 def _check_files(events: Path | None, outliers: Path | None, what: str) -> None:
-    from lepaute.errors import InputError
-
     if events is None and outliers is None:
         raise InputError(f"there is nothing {what}; give --events FILE, --outliers FILE or both")
 
@@ -317,7 +333,7 @@ def _warn_if_unknown(watch: "Watch", nodes: "NodeSet") -> None:
     if nodes.among(known):
         return
     of = "" if nodes.cluster == "all" else f" of cluster {nodes.cluster}"
-    print(f"warning: no node of the store is {nodes.text[:80]}{of}; {known_text(known)}", file=sys.stderr)
+    warn([f"no node of the store is {nodes.text[:80]}{of}; {known_text(known)}"])
 
 
 def _count(entries: int) -> str:
@@ -325,10 +341,7 @@ def _count(entries: int) -> str:
 
 
 def _print_ids(ids: Sequence[str], *, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps({"ids": list(ids)}, indent=2))
-    else:
-        print(f"recorded: {', '.join(each[:ID_CHARACTERS] for each in ids)}")
+    print(json_text({"ids": list(ids)}) if as_json else f"recorded: {', '.join(each[:ID_CHARACTERS] for each in ids)}")
 
 
 def _entry_dict(each: "LoggedEntry") -> dict[str, Any]:

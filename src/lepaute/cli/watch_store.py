@@ -1,30 +1,36 @@
-"""The store that the watch commands share."""
+"""The store that the watch commands share, and `lepaute watch ingest`, which fills it."""
 
+import datetime as dt
 import os
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    import datetime as dt
+from lepaute.cli.options import AsJson
+from lepaute.cli.terminal import json_text
+from lepaute.errors import InputError
+from lepaute.kit.files import scratch_folder, sync
+from lepaute.kit.text import counted
 
+if TYPE_CHECKING:
     from lepaute.watch import Watch
+    from lepaute.watch.watcher import Ingested
 
 #: Of the environment: the store of all commands of a session, such as those of cron.
 VARIABLE = "LEPAUTE_STORE"
 MOST_CHARACTERS = 2000
+NODES_HELP = "such as dahu-13, 13/14 or node[13-16]"
 Place = Annotated[
     str | None,
     typer.Option("--store", metavar="PLACE", help=f"a folder or a postgresql:// URL; ${VARIABLE} unless given"),
 ]
-Cluster = Annotated[str | None, typer.Option("--cluster", metavar="NAME", help="only this cluster")]
-Nodes = Annotated[str | None, typer.Option("--node", metavar="SET", help="such as dahu-13, 13/14 or node[13-16]")]
-AsJson = Annotated[bool, typer.Option("--json", help="one JSON object on standard output")]
+Cluster = Annotated[str | None, typer.Option(metavar="NAME", help="only this cluster")]
+Nodes = Annotated[str | None, typer.Option(metavar="SET", help=NODES_HELP)]
 
 
 def place_of(place: str | None) -> str:
     """The store that is meant; raises InputError where none is named, or by a URL that is none of a store."""
-    from lepaute.errors import InputError
     from lepaute.store.opening import check_place
 
     where = os.environ.get(VARIABLE, "") if place is None else place
@@ -45,38 +51,26 @@ def opened(place: str | None) -> "Watch":
     return open_watch(place_of(place), create=False)
 
 
-def date_of(text: str | None, option: str) -> "dt.date | None":
-    """The date of an option; None where it is not given; raises InputError for what is none."""
-    import datetime as dt
-
-    from lepaute.errors import InputError
-
-    if text is None:
-        return None
+def date_of(text: str, option: str) -> dt.date:
+    """The date that an option has."""
     try:
         return dt.date.fromisoformat(text)
     except ValueError:
         raise InputError(f"{option} is {text[:80]!r}; write a date such as 2020-11-06") from None
 
 
-def start_of(text: str | None, option: str) -> float | None:
-    """The first second of the date of an option, UTC, since the epoch; as `date_of`."""
-    import datetime as dt
-
-    date = date_of(text, option)
-    return None if date is None else dt.datetime.combine(date, dt.time(), dt.UTC).timestamp()
+def start_of(text: str, option: str) -> float:
+    """The first second of the date of an option, UTC, since the epoch."""
+    return dt.datetime.combine(date_of(text, option), dt.time(), dt.UTC).timestamp()
 
 
-def end_of(text: str | None, option: str) -> float | None:
-    """The first second after the date of an option; as `date_of`."""
-    start_s = start_of(text, option)
-    return None if start_s is None else start_s + 86_400.0
+def end_of(text: str, option: str) -> float:
+    """The first second after the date of an option."""
+    return start_of(text, option) + 86_400.0
 
 
 def check_text(text: str | None, option: str) -> str | None:
     """The text, which a store can keep; raises InputError where it is not UTF-8, or very long."""
-    from lepaute.errors import InputError
-
     if text is not None and not text.isascii():
         try:
             text.encode()
@@ -85,3 +79,94 @@ def check_text(text: str | None, option: str) -> str | None:
     if text is not None and len(text) > MOST_CHARACTERS:
         raise InputError(f"{option} has {len(text)} characters; at most {MOST_CHARACTERS} are kept")
     return text
+
+
+def ingest(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="archives, or results of other programs", show_default=False)
+    ],
+    store: Place = None,
+    cluster: Annotated[str, typer.Option(metavar="NAME", help="cluster the nodes belong to")] = "",
+    file_format: Annotated[
+        str | None,
+        typer.Option("--format", help="one of google-benchmark, reframe, hpl and csv; recognised unless given"),
+    ] = None,
+    node: Annotated[str, typer.Option(help="node name to use instead of the one in the file")] = "",
+    mapping: Annotated[Path | None, typer.Option(help="YAML that describes the columns of a CSV file")] = None,
+    date: Annotated[
+        str | None,
+        typer.Option(metavar="DATE", help="date of HPL results without one: 2026-01-31 or 2026-01-31T07:24, UTC"),
+    ] = None,
+    file_date: Annotated[
+        bool, typer.Option("--file-date", help="take the date of the file's last change for HPL results without one")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Adds measurements from files to the store, which is created if missing.
+
+    All files are added or, if one cannot be read, none; what the store has already stays as it is. Next:
+    lepaute watch test.
+    """
+    check_text(cluster, "--cluster")
+    check_text(node, "--node")
+    for file in files:
+        if file.is_dir():
+            raise InputError(f"{file} is a directory; give the files in it, such as {file / '*.zip'}")
+        if not file.is_file():
+            raise InputError(f"{file}: there is no such file")
+    done = ingested(
+        place_of(store),
+        files,
+        cluster=cluster,
+        format=file_format,
+        node=node,
+        mapping=mapping,
+        date_s=None if date is None else _seconds_of(date),
+        file_date=file_date,
+    )
+    if as_json:
+        print(json_text({"added": list(done.added), "known": list(done.known), "values": done.values}))
+        return
+    new = counted(done.values, "new factor value") if done.values else "nothing new"
+    text = f"{new} from {counted(len(files), 'file')}"
+    if done.added or done.known:
+        text += f"; {counted(len(done.added), 'archive')} added, {len(done.known)} known already"
+    print(text)
+
+
+def _seconds_of(date: str) -> float:
+    from lepaute.watch.foreign.dates import ISO, date_reader
+
+    try:
+        return date_reader(ISO)(date)
+    except InputError as problem:
+        raise InputError(f"--date: {problem}") from None
+
+
+def ingested(where: str, files: list[Path], **options: Any) -> "Ingested":
+    """As `Watch.ingest`, into a store that is created if missing, and not if that raises.
+
+    A new one is made beside its place; a database takes all files or none.
+    """
+    from lepaute.watch import open as open_watch
+
+    def into(place: str | Path) -> "Ingested":
+        with open_watch(place) as watch:
+            return watch.ingest(files, **options)
+
+    folder = Path(where)
+    if "://" in where or (folder / "store.json").exists():
+        return into(where)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} is not a store; name another folder")
+    parent = folder.absolute().parent
+    if not parent.is_dir():
+        raise InputError(f"there is no folder {parent}; make it first")
+    with scratch_folder(parent) as beside:
+        done = into(beside / "store")
+        try:
+            (beside / "store").rename(folder)
+        except OSError:  # another process has made it meanwhile
+            return into(folder)
+        sync(parent)
+    return done

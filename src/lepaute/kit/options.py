@@ -5,9 +5,10 @@ class Request:
     walltime_s: float | None = field(default=None, metadata=option("How long.", name="walltime", parse=seconds_of))
 """
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import Field, fields
+from dataclasses import MISSING, Field, fields
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -31,9 +32,11 @@ class Option(NamedTuple):
     unit    : of a number
     minimum, maximum: of a number; both are allowed
     parse   : from the text given to the field's value; raises InputError; None: Typer converts to the field's type
+    quantity: as `parse`, with the option's name for messages
     given_as: the type on the command line, where it is not the field's (text where `parse` is given)
     default : on the command line, where it is not the field's
     hidden  : not on the command line
+    complete: words that a shell proposes, besides the choices
     Fields that share a name are given together, in the order of the fields: 8x4.
     """
 
@@ -47,14 +50,23 @@ class Option(NamedTuple):
     minimum: float | None = None
     maximum: float | None = None
     parse: Callable[[Any], Any] | None = None
+    quantity: Callable[[str, str], Any] | None = None
     given_as: type | None = None
     default: Any = None
     hidden: bool = False
+    complete: Callable[[], list[str]] | None = None
 
 
 def option(help: str, **more: Any) -> dict[str, Option]:  # noqa: A002 - as Typer calls it
     """The `metadata` of a dataclass field that is an option; `more` as the fields of `Option`."""
     return {_KEY: Option(help, **more)}
+
+
+def option_field(default: Any, help: str, **more: Any) -> Any:  # noqa: A002
+    """A dataclass field that is an option; a default that `quantity` reads is given as text, as on the command line."""
+    if default is None or default is MISSING or "quantity" not in more:
+        return dataclasses.field(default=default, metadata=option(help, **more))
+    return dataclasses.field(default=more["quantity"](default, help), metadata=option(help, default=default, **more))
 
 
 def option_of(field: "Field[Any]") -> Option | None:

@@ -1,5 +1,7 @@
 """Pages of templates. Every text is escaped; pictures escape their own."""
 
+import hashlib
+import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,3 +29,9 @@ def picture_values(picture: "Picture") -> dict[str, Any]:
     from markupsafe import Markup
 
     return {"svg": Markup(picture.svg()), "caption": picture.caption}
+
+
+def anchor(subject: str) -> str:
+    """A name for links: letters, digits and dashes of a subject's, whatever else is in it, and never twice the same."""
+    plain = re.sub(r"[^a-z0-9]+", "-", subject.lower()).strip("-")[:40]
+    return f"{plain}-{hashlib.sha256(subject.encode()).hexdigest()[:6]}"

@@ -4,7 +4,7 @@ import dataclasses
 import math
 from typing import Any
 
-from lepaute.report.names import anchor
+from lepaute.report.page import anchor
 
 
 def records_table(title: str, rows: Any) -> dict[str, Any] | None:

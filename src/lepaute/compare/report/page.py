@@ -18,8 +18,7 @@ from lepaute.compare.verdicts import MARGIN, Verdict
 from lepaute.compare.wording import change, correction_sentence, operation_name, sentence, size_text, violation_sentence
 from lepaute.kit.text import seconds
 from lepaute.measure.comparison.cases import NOTHING, name_of
-from lepaute.report.names import anchor
-from lepaute.report.page import picture_values, render
+from lepaute.report.page import anchor, picture_values, render
 from lepaute.report.tables import records_table
 from lepaute.version import __version__
 

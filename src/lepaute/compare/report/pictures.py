@@ -14,8 +14,7 @@ from lepaute.compare.verdicts import SIGNIFICANT, Verdict
 from lepaute.compare.wording import operation_name, size_text
 from lepaute.kit.text import axis_unit, seconds
 from lepaute.measure.comparison.cases import name_of
-from lepaute.report.axes import Axis, axis
-from lepaute.report.svg import Layer, Picture
+from lepaute.report.svg import Axis, Layer, Picture, axis
 
 if TYPE_CHECKING:
     import pandas

@@ -15,10 +15,8 @@ from lepaute.fit.diagnostics.residuals import Classed
 from lepaute.fit.numeric import Floats, Integers
 from lepaute.kit.text import percent
 from lepaute.report import files
-from lepaute.report.axes import Axis, axis
-from lepaute.report.names import anchor
-from lepaute.report.page import picture_values, render
-from lepaute.report.svg import Layer, Picture
+from lepaute.report.page import anchor, picture_values, render
+from lepaute.report.svg import Axis, Layer, Picture, axis
 from lepaute.report.tables import records_table
 
 #: Points drawn of a subject, taken by chance; more would only cover each other.

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.files import not_written, scratch_folder
 from lepaute.kit.text import counted
-from lepaute.report.names import anchor
-from lepaute.report.page import render
+from lepaute.report.page import anchor, render
 from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.notices.absences import absences, absences_of
 from lepaute.watch.notices.few_machines import few_machines

@@ -1,19 +1,22 @@
-"""The options that commands which simulate share: the platform, the mapping of ranks, the trace."""
+"""The options that commands which simulate share: the platform, the runs, the mapping of ranks, the trace."""
 
-import sys
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.option_fields import EACH, flags_of
-from lepaute.kit.options import option
-from lepaute.kit.quantities import lag_of
+from lepaute.cli.options import EACH, flags_of, is_given
+from lepaute.cli.terminal import note
+from lepaute.errors import InputError
+from lepaute.kit.options import option_field, word_of
+from lepaute.kit.quantities import numbers_of, settings_of, time_of
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
-    from lepaute.simulate import Application, Layers, Mapping
+    from lepaute.simulate import Application, Layers, Mapping, Prediction
     from lepaute.simulate.conditions import Transfer
     from lepaute.simulate.tracing import TraceRequest
     from lepaute.trace import Trace
@@ -26,32 +29,94 @@ def platform_names() -> list[str]:
     return list(shipped_names())
 
 
-PlatformName = Annotated[
-    str,
-    typer.Option(
-        "--platform", "-p", help="a platform file, or the name of a shipped one", autocompletion=platform_names
-    ),
-]
-Settings = Annotated[list[str] | None, typer.Option("--set", help="FIELD=VALUE of the platform")]
-Runs = Annotated[int, typer.Option("--runs", help="simulated runs")]
-Seed = Annotated[int, typer.Option("--seed", help="run i uses seed + i")]
-AsJson = Annotated[bool, typer.Option("--json", help="one JSON object on standard output")]
+PLATFORM_HELP = "a platform file, or the name of a shipped one"
+PlatformName = Annotated[str, typer.Option("--platform", "-p", help=PLATFORM_HELP, autocompletion=platform_names)]
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A platform, and the runs that are simulated on it."""
+
+    platform: str = option_field(MISSING, PLATFORM_HELP, also=("-p",), complete=platform_names)
+    settings: list[str] | None = option_field(None, "FIELD=VALUE of the platform", name="set")
+    runs: int = option_field(10, "simulated runs")
+    seed: int = option_field(1, "run i uses seed + i")
+    without: str | None = option_field(None, "layers of uncertainty that are not drawn, such as days,noise; or all")
+    transfer: Path | None = option_field(None, "a layer learnt from other studies, YAML")
+    lag_s: float | None = option_field(
+        None,
+        "time since the calibration, such as 30min or 2h; within that of the calibration unless given",
+        name="lag",
+        metavar="TIME",
+        quantity=time_of,
+    )
+
+    @property
+    def inputs(self) -> list[str | Path | None]:
+        """Files that are read."""
+        return [self.platform, self.transfer]
+
+    def layers(self) -> "Layers":
+        """The layers that are drawn; raises InputError for one that is not known."""
+        from lepaute.simulate.conditions import Layers
+
+        return Layers.without([] if self.without is None else [name.strip() for name in self.without.split(",")])
+
+    def learnt(self) -> "Transfer | None":
+        """The layer of the file; raises InputError where it holds none."""
+        if self.transfer is None:
+            return None
+        from lepaute.simulate.conditions import read_transfer
+
+        return read_transfer(self.transfer)
+
+    @cached_property
+    def given_platform(self) -> "Platform":
+        """Without the settings."""
+        from lepaute.platform import load_platform
+
+        return load_platform(self.platform)
+
+    @cached_property
+    def machine(self) -> "Platform":
+        """The platform with the settings."""
+        return platform_of(self.given_platform, self.settings)[0]
+
+    def read(self) -> "Platform":
+        """The platform with the settings; raises InputError for anything of the options that cannot be read."""
+        self.layers()
+        self.learnt()
+        return self.machine
+
+    def predicted(self, applications: "Sequence[Application]", **further: Any) -> "list[Prediction]":
+        """`predict_all` of them, with `further` arguments."""
+        from lepaute.simulate import predict_all
+
+        return predict_all(
+            applications,
+            self.given_platform,
+            runs=self.runs,
+            seed=self.seed,
+            layers=self.layers(),
+            settings=settings_of(self.settings or []),
+            transfer=self.learnt(),
+            lag_s=self.lag_s,
+            **further,
+        )
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Where ranks run, as the command line says it."""
+    """Where ranks run."""
 
-    mapping: str = field(default="sequential", metadata=option("ranks to nodes: sequential or random"))
-    mapping_seed: int | None = field(default=None, metadata=option("of a random mapping; 1 if not given"))
-    hostfile: Path | None = field(default=None, metadata=option("slots for ranks: lines as host slots=N or host:N"))
-    rankfile: Path | None = field(default=None, metadata=option("a place for each rank: rank 0=host slot=0:1"))
-    map_hosts: str | None = field(
-        default=None,
-        metadata=option(
-            "which node a host of a file is: by-number, that at the end of its name, unless given; in-order, the next",
-            metavar="by-number|in-order",
-        ),
+    mapping: str = option_field("sequential", "ranks to nodes: sequential or random")
+    mapping_seed: int | None = option_field(None, "of a random mapping; 1 if not given")
+    hostfile: Path | None = option_field(None, "slots for ranks: lines as host slots=N or host:N")
+    rankfile: Path | None = option_field(None, "a place for each rank: rank 0=host slot=0:1")
+    map_hosts: str | None = option_field(
+        None,
+        "which node a host of a file is: by-number, that at the end of its name, unless given; in-order, the next",
+        metavar="by-number|in-order",
     )
 
     @property
@@ -62,7 +127,6 @@ class Placement:
     def on(self, platform: "Platform", threads: int) -> "Mapping":
         """The mapping that is meant; raises InputError for options that contradict each other."""
         from lepaute.errors import InputError
-        from lepaute.kit.options import word_of
         from lepaute.simulate.machine.mapping import BY_NUMBER, IN_ORDER, Mapping, read_hostfile, read_rankfile
 
         if self.mapping.casefold() not in ("sequential", "random"):
@@ -86,53 +150,14 @@ class Placement:
 
 
 @dataclass(frozen=True)
-class Uncertainty:
-    """What the runs of a prediction draw."""
-
-    without: str | None = field(
-        default=None, metadata=option("layers of uncertainty that are not drawn, such as days,noise; or all")
-    )
-    transfer: Path | None = field(default=None, metadata=option("a layer learnt from other studies, YAML"))
-    lag_s: float | None = field(
-        default=None,
-        metadata=option(
-            "time since the calibration, such as 30min or 2h; within that of the calibration unless given",
-            name="lag",
-            metavar="TIME",
-            parse=lag_of,
-        ),
-    )
-
-    @property
-    def inputs(self) -> list[Path | None]:
-        """Files that are read."""
-        return [self.transfer]
-
-    def layers(self) -> "Layers":
-        """The layers that are on; raises InputError for one that is not known."""
-        from lepaute.simulate.conditions import Layers
-
-        names = [] if self.without is None else [name.strip() for name in self.without.split(",")]
-        return Layers.without(names)
-
-    def learnt(self) -> "Transfer | None":
-        """The layer of the file; raises InputError for what is none."""
-        if self.transfer is None:
-            return None
-        from lepaute.simulate.conditions import read_transfer
-
-        return read_transfer(self.transfer)
-
-
-@dataclass(frozen=True)
 class TraceFiles:
     """What to trace of a run, and where to write it."""
 
-    trace: Path | None = field(default=None, metadata=option("kernels and messages of a run, Parquet"))
-    perfetto: Path | None = field(default=None, metadata=option("the same for the Perfetto viewer, JSON or JSON.gz"))
-    gantt: Path | None = field(default=None, metadata=option("the same as a picture, PNG"))
-    trace_ranks: str | None = field(default=None, metadata=option("such as 0,5-7; else all that fit"))
-    trace_steps: str | None = field(default=None, metadata=option("such as 0,5-7; else all that fit"))
+    trace: Path | None = option_field(None, "kernels and messages of a run, Parquet")
+    perfetto: Path | None = option_field(None, "the same for the Perfetto viewer, JSON or JSON.gz")
+    gantt: Path | None = option_field(None, "the same as a picture, PNG")
+    trace_ranks: str | None = option_field(None, "such as 0,5-7; else all that fit")
+    trace_steps: str | None = option_field(None, "such as 0,5-7; else all that fit")
 
     @property
     def outputs(self) -> dict[str, Path | None]:
@@ -140,17 +165,14 @@ class TraceFiles:
         return {"--trace": self.trace, "--perfetto": self.perfetto, "--gantt": self.gantt}
 
     @property
-    def asked_for(self) -> bool:
-        """Whether anything is to be traced."""
+    def requested(self) -> bool:
         return any(path is not None for path in self.outputs.values())
 
     def request(self) -> "TraceRequest | None":
         """What to trace, None where no output needs it; raises InputError for a choice of ranks without an output."""
-        from lepaute.errors import InputError
-        from lepaute.kit.quantities import numbers_of
         from lepaute.simulate.tracing import TraceRequest
 
-        if not self.asked_for:
+        if not self.requested:
             if self.trace_ranks is not None or self.trace_steps is not None:
                 raise InputError("--trace-ranks and --trace-steps choose what a trace holds; ask for --trace FILE too")
             return None
@@ -160,7 +182,7 @@ class TraceFiles:
         )
 
     def write(self, trace: "Trace | None") -> None:
-        """Writes what is asked for, and tells on standard error what is in it."""
+        """Writes the files that were asked for, and tells on standard error what is in them."""
         if trace is None:
             return
         from lepaute.trace import write_trace
@@ -177,14 +199,8 @@ class TraceFiles:
             note(f"{self.gantt}: {len(window.ranks)} ranks from {window.low_s:.6g} to {window.high_s:.6g} s")
 
 
-def note(text: str) -> None:
-    """A line on standard error."""
-    print(text, file=sys.stderr)
-
-
 def platform_of(name: "str | Platform", settings: list[str] | None) -> "tuple[Platform, dict[str, str]]":
     """The platform with the settings of the command line, and these by field."""
-    from lepaute.kit.quantities import settings_of
     from lepaute.platform import load_platform, override
 
     overrides = settings_of(settings or [])
@@ -199,24 +215,15 @@ def applications_of(
 
     Raises InputError where neither or both do.
     """
-    from lepaute.errors import InputError
-
     grids = values.pop(EACH, [{}])
+    flags = {flag.fields[0].name: flag for flag in flags_of(application)}
     combinations: list[Application] | None = files.combinations(
         {name: value for name, value in values.items() if name not in files.decides}
     )
     if combinations is not None:
-        given = [
-            flag.name
-            for flag in flags_of(application)
-            if flag.fields[0].name in files.decides and is_given(context, flag.argument)
-        ]
-        if given:
-            raise InputError(
-                f"{files.input_option} and {', '.join(given)} contradict each other; give one or the others"
-            )
+        check_not_given(context, application, files.decides, files.input_option)
         return combinations, True
-    missing = [flag for flag in flags_of(application) if flag.is_required and values[flag.fields[0].name] is None]
+    missing = [flag for name, flag in flags.items() if flag.is_required and values[name] is None]
     if missing:
         instead = f", or {files.input_option} FILE" if files.input_option else ""
         option = f"{missing[0].name} {missing[0].argument.upper()}"
@@ -224,7 +231,12 @@ def applications_of(
     return list(dict.fromkeys(application(**values | grid) for grid in grids)), False
 
 
-def is_given(context: typer.Context, name: str) -> bool:
-    """Whether the command line has the option, rather than its default."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
+def check_not_given(context: typer.Context, application: type, decided: Any, instead: str) -> None:
+    """Raises InputError where the command line has options of fields that the file of another option decides."""
+    given = [
+        flag.name
+        for flag in flags_of(application)
+        if flag.fields[0].name in decided and is_given(context, flag.argument)
+    ]
+    if given:
+        raise InputError(f"{instead} and {', '.join(given)} contradict each other; give one or the others")

@@ -1,0 +1,302 @@
+"""Commands as Typer has them, set to what all share: what `--help` shows, which values are refused, and in what words;
+and how shells complete them.
+
+Typer names values by Python's types (`<list[str]>`), cuts the summaries in a list of subcommands, takes an empty path
+for the working folder, and does not say of a number that it refuses what it is.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from importlib import import_module
+from math import inf
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+import typer
+from typer.main import get_command, get_group
+
+from lepaute.cli.options import App
+from lepaute.errors import InputError
+
+#: Those that run a program of the user's, with options of its own.
+RUN_PROGRAMS = ("emulate", "record")
+#: Of commands, by their words: command lines that show the usual uses.
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "calibrate": (
+        "lepaute calibrate -o platform.yaml",
+        "lepaute calibrate -o two.yaml --nodes 'node[1-2]'",
+        "lepaute calibrate -o eight.yaml --scheduler slurm --count 8 --walltime 1:00:00",
+    ),
+    "platform show": ("lepaute platform show dahu",),
+    "platform new": (
+        "lepaute platform new --nodes 16 --cores 2x24 --dgemm 45G --link 100Gb --memory 192G -o mine.yaml",
+    ),
+    "platform synthesize": ("lepaute platform synthesize --nodes 256 --like dahu --spatial 2x -o big.yaml",),
+    "predict hpl": (
+        "lepaute predict hpl -p dahu --n 20k --nb 128 --grid 8x8",
+        "lepaute predict hpl -p dahu --n 20k --grid 1x1,1x2,2x2,4x4 --plot scaling.png",
+        "lepaute predict hpl -p dahu --n 20k --grid 8x8 --against depth=0",
+        "lepaute predict hpl -p platform.yaml --dat HPL.dat",
+    ),
+    "predict stencil": (
+        "lepaute predict stencil -p dahu --grid 8x8x4 --cells 1024x1024x512 --cell-time 2e-9 --noise 0.02",
+    ),
+    "emulate": ("lepaute emulate -p dahu -np 64 --source FOLDER --fold 1M -- PROGRAM ARGS",),
+    "emulate program": (
+        "lepaute emulate -p dahu -np 64 --source FOLDER --fold 1M -- PROGRAM ARGS",
+        "lepaute emulate -p dahu -np 1,2,4,8 --source FOLDER --plot scaling.png -- PROGRAM ARGS",
+    ),
+    "emulate hpl": ("lepaute emulate hpl -p dahu --n 20k --nb 128 --grid 8x8",),
+    "verify hpl": (
+        "lepaute verify hpl -p platform.yaml --n 4000,8000 --grid 1x2",
+        "lepaute verify hpl -p two.yaml --n 20k --grid 8x8 --nodes 'node[1-2]'",
+        "lepaute verify hpl -p platform.yaml --results HPL.out",
+    ),
+    "design factorial": (
+        "lepaute design factorial -f size_bytes=1,1Ki,1Mi -f op=send,recv --replications 10 -o design.csv",
+    ),
+    "design latin": ("lepaute design latin -f n=loguniform:1:1e6 -f ratio=uniform:0.0:1 --count 100 -o design.csv",),
+    "run": (
+        "lepaute run EXPERIMENT.py -o ARCHIVE.zip",
+        "lepaute run EXPERIMENT.py --nodes 'node[1-4]' --set replications=2",
+        "lepaute run memory -o memory.zip",
+    ),
+    "fit": ("lepaute fit calibration.zip -o platform.yaml --report report.html",),
+    "segment": (
+        "lepaute segment osu_latency.txt --plot protocols.png",
+        "lepaute segment mine.csv --unit us --where operation=send",
+    ),
+    "compare": (
+        "lepaute compare openmpi mpich --ops bcast,allreduce --sizes 1:1M --precision 2% --budget 5min",
+        "lepaute compare old=/opt/openmpi-4 new=module:openmpi/5 --np 16 -o versions.zip",
+    ),
+    "watch ingest": (
+        "lepaute watch ingest night-*.zip --store STORE --cluster dahu",
+        "lepaute watch ingest values.csv --format csv --mapping mapping.yaml --store STORE",
+    ),
+    "watch test": (
+        "lepaute watch test --store STORE",
+        "lepaute watch test --store STORE --node 'dahu-[13-16]' --since 2020-11-01 --factor dgemm_rate_flops",
+    ),
+    "watch events": (
+        "lepaute watch events list --store STORE",
+        "lepaute watch events propose --store STORE",
+    ),
+    "watch events add": (
+        "lepaute watch events add --date 2020-11-06 --cluster dahu --node 13/14 --reason 'new fans' --store STORE",
+        "lepaute watch events add --date 2020-12-04 --node 29/30 --outlier 1965756 --reason 'power drop' --store STORE",
+    ),
+    "watch replay": ("lepaute watch replay --store STORE --since 2020-11-01 --until 2020-11-30",),
+    "watch cost": (
+        "lepaute watch cost dahu-13 --store STORE -p dahu --n 100k --grid 16x16",
+        "lepaute watch cost 13 --since 2020-11-06 -p dahu --n 100k --grid 16x16",
+    ),
+    "record": ("lepaute record -o trace.parquet -- mpirun -np 2 PROGRAM",),
+    "trace gantt": ("lepaute trace gantt trace.parquet -o gantt.png --ranks 0-3",),
+}
+_OF_A_TYPE = {int: "N", float: "X", bool: "0|1", Path: "PATH", str: "TEXT"}
+
+
+def built(name: str, arguments: Sequence[str] = ()) -> tuple[Any, str | None]:
+    """The command `name` from its module, and which of its subcommands is meant where none is named."""
+    from lepaute.cli.main import COMMANDS
+
+    place = next(command.place for command in COMMANDS if command.name == name) or f"{name}:app"
+    module_name, _, attribute = place.partition(":")
+    module = import_module(f"lepaute.cli.{module_name}")
+    target = getattr(module, attribute)
+    app = target(arguments) if attribute == "app_for" else target
+    is_group = isinstance(app, typer.Typer)
+    if not is_group:
+        app = App()
+        app.command()(target)
+    # Not get_command() for a group: it drops the name of an only subcommand ("predict hpl" -> "predict").
+    command = get_group(app) if is_group else get_command(app)
+    _set_up(command, name)
+    return command, getattr(module, "DEFAULT", None)
+
+
+def _set_up(command: Any, words: str) -> None:
+    """Sets a command and all below it; `words` are those after `lepaute`, such as `predict hpl`."""
+    for parameter in command.params:
+        types = _types_in(parameter.type_descriptor.annotation)
+        _dress(parameter, types)
+        if types & {Path, float} or (int in types and bool not in types):
+            name = next((word for word in parameter.opts if word.startswith("--")), parameter.opts[0])
+            parameter.process_value = partial(_checked, name, types, parameter.process_value)
+    command.get_short_help_str = lambda *_limit: _first_sentence(command.help or "")
+    if words in EXAMPLES:
+        # \b keeps the lines of a paragraph as they are.
+        command.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in EXAMPLES[words])
+    for name, below in getattr(command, "commands", {}).items():
+        _set_up(below, f"{words} {name}")
+
+
+def _types_in(annotation: Any) -> set[Any]:
+    return {annotation}.union(*map(_types_in, get_args(annotation)))
+
+
+def _dress(parameter: Any, types: set[Any]) -> None:
+    """A sentence as help, and a name for the value."""
+    text = (parameter.help or "").strip()
+    parameter.help = text and f"{text[0].upper()}{text[1:]}{'' if text[-1] in '.:!?' else '.'}"
+    if parameter.param_type_name == "argument":
+        # Its type says nothing that its name and its help do not; required is what stands without brackets.
+        parameter.display_type_rich = lambda **_context: None
+        parameter.metavar = name = parameter.metavar or parameter.name.upper()
+        in_usage = name if parameter.required else f"[{name.strip('[]')}]"
+        parameter.get_usage_pieces = lambda *_context: [in_usage]
+    elif parameter.metavar is None and not parameter.is_flag:
+        parameter.metavar = next((name for type_, name in _OF_A_TYPE.items() if type_ in types), "TEXT")
+
+
+def _first_sentence(text: str) -> str:
+    paragraph = " ".join(text.strip().split("\n\n")[0].split())
+    return paragraph.split(". ")[0].rstrip(".")
+
+
+def _checked(name: str, types: set[Any], convert: Callable[..., Any], context: typer.Context, given: Any) -> Any:
+    """The value of a path or a number; raises InputError for one that cannot be, or for several with commas between."""
+    if Path in types and "" in (given if isinstance(given, list | tuple) else [given]):
+        raise InputError(f"{name}: the path is empty; give one")
+    if not types & {Path, float} and isinstance(given, str) and "," in given:
+        raise InputError(f"{name} is {given[:80]!r}; it takes one whole number{_elsewhere(name, context)}")
+    try:
+        value = convert(context, given)
+    except typer.BadParameter as refusal:
+        if (requirement := _requirement(str(refusal.message))) is None:
+            raise
+        raise InputError(f"{name} is {given!r:.80}; it must be {requirement}") from None
+    if isinstance(value, float) and not -inf < value < inf:
+        raise InputError(f"{name} is {given:.80}; it must be a finite number")
+    return value
+
+
+def _requirement(message: str) -> str | None:
+    """What a value must be, of Typer's message about one that is not; None where that speaks of something else."""
+    if bound := re.search(r"(greater|less) than or equal to (\S+)", message):
+        return f"at {'least' if bound[1] == 'greater' else 'most'} {bound[2]}"
+    if kind := re.search(r"as an? (integer|number)", message):
+        return "a whole number" if kind[1] == "integer" else "a number"
+    return None
+
+
+def _elsewhere(name: str, context: typer.Context) -> str:
+    """Where several values of an option of HPL go, for a command that predicts all combinations of an HPL.dat."""
+    options = {each for parameter in context.command.params for each in parameter.opts}
+    if "--dat" not in options:
+        return ""
+    from lepaute.simulate.apps.hpl.parameters import SEVERAL, in_hpl_dat
+
+    return f"; {SEVERAL}" if in_hpl_dat(name) else ""
+
+
+def misuse(name: str, error: typer.TyperException) -> str:
+    """One line for a command line that Typer refused: what is wrong, and where help is."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else f"lepaute {name}"
+    message = error.format_message().strip().splitlines()[0].rstrip(".")
+    if name in RUN_PROGRAMS and message.lower().startswith("no such option"):
+        message += "; options of the program come after two dashes: -- PROGRAM ARGS"
+    return f"{message[:1].lower()}{message[1:]}; see '{path} --help'"
+
+
+_BASH = """\
+_lepaute() {
+    local IFS=$'\\n'
+    COMPREPLY=($(lepaute __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o bashdefault -o default -F _lepaute lepaute
+"""
+_ZSH = """\
+#compdef lepaute
+_lepaute() {
+    local -a found
+    found=("${(@f)$(lepaute __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    if [[ -n "${found[1]}" ]]; then compadd -a found; else _files; fi
+}
+compdef _lepaute lepaute
+"""
+_FISH = """\
+function __lepaute_complete
+    set -l words (commandline -opc) (commandline -ct)
+    lepaute __complete $words[2..-1] 2>/dev/null
+end
+complete -c lepaute -a '(__lepaute_complete)'
+"""
+SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+
+
+def completion(
+    shell: Annotated[
+        str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.", autocompletion=lambda: [*SCRIPTS])
+    ],
+) -> None:
+    """Prints the script with which a shell completes commands, options and names of platforms.
+
+    For bash: `source <(lepaute completion bash)`, in ~/.bashrc for all sessions to come; for zsh the same in ~/.zshrc,
+    after compinit; for fish: `lepaute completion fish | source`.
+    """
+    if shell not in SCRIPTS:
+        raise InputError(f"there is no completion for '{shell}'; it is one of {', '.join(SCRIPTS)}")
+    print(SCRIPTS[shell], end="")
+
+
+def candidates(words: list[str]) -> list[str]:
+    """What the last of the words after `lepaute` may become, sorted; none where it may be any text, or a file."""
+    from lepaute.cli.main import COMMANDS
+
+    # Bash takes --option=value for three words.
+    *before, current = [word for word in words[:-1] if word != "="] + [words[-1] if words and words[-1] != "=" else ""]
+    names = [command.name for command in COMMANDS]
+    helped = before[:1] == ["help"]
+    before = before[helped:]
+    if not before:
+        return _beginning(current, names if helped else [*names, "help", *_FIRST_OPTIONS])
+    if before[0] not in names:
+        return []
+    return _beginning(current, _after(before[0], before[1:], current, helped))
+
+
+_FIRST_OPTIONS = ("--help", "--version")
+
+
+def _beginning(current: str, words: Iterable[str]) -> list[str]:
+    """Those that begin so; options only where a dash is there already."""
+    return sorted(word for word in words if word.startswith(current) and (current or not word.startswith("-")))
+
+
+def _after(name: str, before: list[str], current: str, helped: bool) -> Iterator[str]:
+    """What may follow the command of that name and the words before; helped: names of subcommands alone."""
+    command, default = built(name, before)
+    while subcommands := getattr(command, "commands", None):
+        if before and before[0] in subcommands:
+            command = subcommands[before[0]]
+            before = before[1:]
+        elif not before:
+            yield from (*subcommands, "--help")
+            return
+        elif default is not None:
+            command = subcommands[default]
+        else:
+            return
+    if helped:
+        return
+    asked = next((each for each in command.params if before and before[-1] in _spellings(each)), None)
+    if asked is not None and not asked.is_flag:
+        yield from _values(command, asked, current)
+        return
+    yield from ("--help", *(word for each in command.params for word in _spellings(each) if word.startswith("--")))
+    for each in command.params:
+        if each.param_type_name == "argument":
+            yield from _values(command, each, current)
+
+
+def _spellings(parameter: Any) -> tuple[str, ...]:
+    return (*parameter.opts, *parameter.secondary_opts) if parameter.param_type_name == "option" else ()
+
+
+def _values(command: Any, parameter: Any, current: str) -> Iterator[str]:
+    context = command.context_class(command, info_name="lepaute", resilient_parsing=True)
+    yield from (item.value for item in parameter.shell_complete(context, current))

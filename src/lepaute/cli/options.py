@@ -1,0 +1,187 @@
+"""Options of commands: those that many have, and those made of the fields of a dataclass (`kit.options`).
+
+@app.command()
+def measure(output: ..., request: Request, resume: ...) -> None:
+    ...
+
+of an App has --nodes, --count, ... in the place of its argument `request`, and is called with a Request.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Collection
+from dataclasses import MISSING, Field, fields, is_dataclass
+from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
+
+import typer
+
+from lepaute.errors import InputError
+from lepaute.kit.options import Option, flag_of, option_of, options_of, word_of
+from lepaute.kit.quantities import product_of
+
+FORCE_HELP = "replace files that are there"
+Force = Annotated[bool, typer.Option("--force", help=FORCE_HELP)]
+AsJson = Annotated[bool, typer.Option("--json", help="one JSON object on standard output")]
+
+Result = TypeVar("Result")
+#: Key of the values of an option that may be given several of.
+EACH = "*"
+
+
+def with_options_of(
+    described: type,
+    argument: str,
+    *,
+    leave_out: Collection[str] = (),
+    may_lack: Collection[str] = (),
+    several: str | None = None,
+    make: Callable[..., Any] | None = None,
+    lists: str = "",
+) -> "Callable[[Callable[..., Result]], Callable[..., Result]]":
+    """Decorates a command: its `argument` becomes the options of a dataclass, of which it gets the value.
+
+    leave_out: fields that the command has options of its own for
+    may_lack : fields without a default that need not be given all the same; they are None then
+    several  : argument of which several values may be given, with commas in between; `make` gets them as a list of
+               dictionaries under EACH besides the values of the first
+    make     : gets the values by field name; default: the dataclass itself
+    lists    : where several values of the other arguments go, which messages about a comma tell
+    """
+    flags = flags_of(described, leave_out)
+
+    def values_of(options: dict[str, Any]) -> dict[str, Any]:
+        """The values of the fields; takes their options out of those of the command."""
+        values: dict[str, Any] = {}
+        for flag in flags:
+            text = options.pop(flag.argument)
+            if flag.argument == several and isinstance(text, str):
+                values[EACH] = [flag.values(part) for part in text.split(",")]
+                values |= values[EACH][0]
+                continue
+            try:
+                values |= flag.values(text)
+            except InputError as error:
+                if not lists or "," not in str(text):
+                    raise
+                raise InputError(f"{error}; {lists}") from None
+        return values
+
+    def decorate(command: "Callable[..., Result]") -> "Callable[..., Result]":
+        @functools.wraps(command)
+        def with_value(**options: Any) -> Result:
+            value = (make or described)(**values_of(options))
+            return command(**options, **{argument: value})
+
+        signature, hints = inspect.signature(command), get_type_hints(described)
+        own = [flag.parameter(hints, flag.fields[0].name in may_lack, flag.argument == several) for flag in flags]
+        parameters = [
+            each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for parameter in signature.parameters.values()
+            for each in (own if parameter.name == argument else [parameter])
+        ]
+        with_value.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        with_value.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return with_value
+
+    return decorate
+
+
+class App(typer.Typer):
+    """Commands with the options of all dataclasses that annotate their parameters."""
+
+    def __init__(self, **settings: Any) -> None:
+        # Without Rich, which takes 40 ms to load, and without options about completion by shells.
+        super().__init__(rich_markup_mode=None, add_completion=False, **settings)
+
+    def command(self, name: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # type: ignore[override]
+        """As Typer's."""
+        register = super().command(name)
+
+        def add(function: Callable[..., Any]) -> Callable[..., Any]:
+            for parameter in inspect.signature(function).parameters.values():
+                if isinstance(parameter.annotation, type) and is_dataclass(parameter.annotation):
+                    function = with_options_of(parameter.annotation, parameter.name)(function)
+            return register(function)
+
+        return add
+
+
+class Flag(NamedTuple):
+    """One option of the command line: of a field, or of several that are given together, as 8x4."""
+
+    name: str  # with its dashes
+    fields: "tuple[Field[Any], ...]"
+    option: Option
+
+    @property
+    def argument(self) -> str:
+        """The name of the command's parameter."""
+        return self.fields[0].name if len(self.fields) == 1 else self.option.name
+
+    @property
+    def is_required(self) -> bool:
+        return self.option.default is None and self.fields[0].default is MISSING
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the value is made of a text, rather than by Typer."""
+        return len(self.fields) > 1 or self.option.parse is not None or self.option.quantity is not None
+
+    def values(self, given: Any) -> dict[str, Any]:
+        """The values of the fields; None, which says that the option was not given, stays."""
+        names, option = [field.name for field in self.fields], self.option
+        if given is None:
+            return dict.fromkeys(names)
+        if len(names) > 1:
+            form = f"{' x '.join(name.upper() for name in names)} such as {'x'.join('8' for _ in names)}"
+            return dict(zip(names, product_of(given, option.name, form), strict=True))
+        if option.quantity is not None:
+            return {names[0]: option.quantity(given, self.name)}
+        if option.parse is not None:
+            return {names[0]: option.parse(given)}
+        return {names[0]: word_of(given, option.choices, names[0], option.aliases) if option.choices else given}
+
+    def parameter(self, hints: dict[str, Any], may_lack: bool, several: bool = False) -> inspect.Parameter:
+        """The parameter of a command, as Typer takes it."""
+        first, option = self.fields[0], self.option
+        default, hint = first.default if option.default is None else option.default, hints[first.name]
+        if default is MISSING:
+            default = None if may_lack else inspect.Parameter.empty
+        elif len(self.fields) > 1:
+            default = "x".join(str(field.default) for field in self.fields)
+        if option.given_as is not None or self.is_text:
+            given_as = option.given_as or str
+            hint = given_as | None if default is None else given_as
+            default = default if default is None or default is inspect.Parameter.empty else given_as(default)
+        explained = option.help
+        if option.choices:
+            *words, last = option.choices
+            explained += f": {', '.join(words)} or {last}, or its code, from 0"
+        info = typer.Option(
+            self.name,
+            *option.also,
+            help=f"{explained}; several with commas in between" if several else explained,
+            metavar=option.metavar or None,
+            min=None if self.is_text else option.minimum,
+            max=None if self.is_text else option.maximum,
+            autocompletion=option.complete or ((lambda: list(option.choices)) if option.choices else None),
+        )
+        kind = inspect.Parameter.KEYWORD_ONLY
+        return inspect.Parameter(self.argument, kind, default=default, annotation=Annotated[hint, info])
+
+
+def flags_of(described: type, leave_out: Collection[str] = ()) -> list[Flag]:
+    """The options of a dataclass, in the order of its fields; those that share a name are one."""
+    together: dict[str, list[Field[Any]]] = {}
+    for field in fields(described):
+        option = option_of(field)
+        if option is not None and not option.hidden and field.name not in leave_out:
+            together.setdefault(flag_of(described, field.name), []).append(field)
+    options = options_of(described)
+    return [Flag(name, tuple(each), options[each[0].name]) for name, each in together.items()]
+
+
+def is_given(context: typer.Context, name: str) -> bool:
+    """Whether the command line has the option, rather than its default."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"

@@ -1,0 +1,354 @@
+"""Predictions and emulations as a person wants to read them: one, several to choose from, several numbers of ranks."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lepaute.kit.tables import text_table
+from lepaute.kit.text import four_digits, quantity, ranks_text, scaled_unit, time_unit, two_digits
+from lepaute.simulate.application import GFLOPS
+from lepaute.simulate.prediction.sweep import Sweep, effects
+from lepaute.simulate.prediction.warnings import caveats
+
+if TYPE_CHECKING:
+    from lepaute.platform import Platform
+    from lepaute.simulate import Prediction, Spread
+    from lepaute.simulate.prediction.sweep import Effect, Parameter, ScalingPoint
+
+#: What the parts of an interval are called; others have their own names.
+PART_LABELS = {"discrepancy": "kernel models", "transfer": "other studies"}
+LEAST_PART = 0.05  # per cent of the mean: what is named
+COMMUNICATION = (
+    ("late", "waiting for the other side"),
+    ("transfer", "transfers"),
+    ("contention", "contention"),
+    ("overhead", "overhead of calls"),
+    ("probe", "probes"),
+    ("other", "the end"),
+)
+LEAST_SHARE = 0.0005  # of what is named
+#: Predictions, routines and values of a parameter that are listed.
+MOST_LISTED, MOST_ROUTINES, MOST_VALUES = 8, 6, 8
+WIDTH = 120
+#: From here on "times as long" reads better than per cent.
+TIMES = 1.95
+
+
+def readable(prediction: "Prediction", machine: "Platform") -> str:
+    """One prediction: interval, share of peak, memory, where the time goes, warnings."""
+    application, time_s, rate = prediction.application, prediction.time_s, prediction.rate
+    lines = [
+        f"{application.title}  {application.label} ranks on {prediction.platform_name}",
+        f"  time    {interval(time_s, 's')}",
+    ]
+    if rate is not None and application.rate is not None:
+        lines.append(f"  rate    {interval(rate, application.rate.unit)}")
+    lines += [*_parts_line(prediction), *_peak_line(prediction, machine), *_memory_line(prediction, machine)]
+    if (energy_j := prediction.energy_j) is not None:
+        lines.append(f"  energy  {interval(energy_j, 'J')}; {quantity(energy_j.mean / time_s.mean, 'W')} on average")
+    lines += where_the_time_goes(prediction)
+    if prediction.outside is not None:
+        lines.append(f"  ranges  {prediction.outside.text()}")
+    runs, figures = len(prediction.run_list), prediction.simulation
+    lines.append(f"  from    {runs} simulated run(s), {figures.messages} messages each, in {figures.wall_s:.2f} s")
+    return "\n".join([*lines, *_conditions_and_warnings(prediction)])
+
+
+def readable_emulation(prediction: "Prediction") -> str:
+    """Simulated time of a program, where it went, what had no model, what the simulation took."""
+    from lepaute.simulate import Program
+    from lepaute.simulate.smpi.emulated_run import LEAST_SHARE as LEAST_OWN_SHARE
+
+    program, run, figures = prediction.application, prediction.first, prediction.simulation
+    assert isinstance(program, Program)
+    assert run is not None
+    assert run.emulated is not None
+    first = run.emulated
+    lines = [
+        f"{program.name}  {program.ranks} ranks on {prediction.platform_name}",
+        f"  time       {interval(prediction.time_s, 's')}",
+    ]
+    if first.program_s != first.time_s:
+        lines.append(f"  program    {four_digits(first.program_s)} s in all")
+    computing = f"{four_digits(first.computing_s)} s over all ranks"
+    if first.own.charged_s > 0.0:
+        computing += f", {100.0 * first.own_share:.0f} % of it the program's own, timed here"
+    lines.append(f"  computing  {computing}; {100.0 * first.unmodelled_share:.2g} % of it without a model")
+    if first.slowdowns is not None and first.slowdowns.memory_share is not None and first.own_share > LEAST_OWN_SHARE:
+        lines.append(f"  memory     {100.0 * first.slowdowns.memory_share:.0f} % of the program's own waits for memory")
+    uses = sorted((first.fallback | first.kernels).items(), key=lambda item: -item[1].time_s)[:MOST_ROUTINES]
+    lines += [f"    {name:<12} {use.calls:>10} calls {four_digits(use.time_s):>12} s" for name, use in uses]
+    if prediction.outside is not None:
+        lines.append(f"  ranges     {prediction.outside.text()}")
+    folded = f", {first.folded_bytes / 1e9:.3g} GB folded" if first.folded else ""
+    runs = f"{len(prediction.run_list)} simulated run(s), {first.messages} point-to-point messages each"
+    lines.append(f"  from       {runs}, in {figures.wall_s:.2f} s and {figures.peak_rss_bytes / 1e6:.0f} MB{folded}")
+    return "\n".join([*lines, *_conditions_and_warnings(prediction)])
+
+
+def _parts_line(prediction: "Prediction") -> list[str]:
+    """What the half-width is made of, the largest part first; or how to learn it."""
+    half_width, parts = prediction.time_s.half_width_percent, prediction.parts
+    if half_width is None or (parts is None and prediction.fidelity == "smpi"):  # emulate has no such option
+        return []
+    if parts is None:
+        return [f"  +-      --parts tells what the {half_width:.1f} % are made of"]
+    widths = parts.half_widths(half_width)
+    named = [f"{PART_LABELS.get(name, name)} {width:.1f}" for name, width in widths.items() if width >= LEAST_PART]
+    return [f"  +-      {half_width:.1f} %: {', '.join(named)}"] if named else []
+
+
+def _peak_line(prediction: "Prediction", machine: "Platform") -> list[str]:
+    """The share of the peak rate, where the platform says what that is and the application counts operations."""
+    application, rate, peak_per_core = prediction.application, prediction.rate, machine.nodes.peak_flops_per_core
+    if not peak_per_core or rate is None or application.rate != GFLOPS:
+        return []
+    peak = peak_per_core * application.ranks * application.threads_per_rank / 1e9
+    text = f"  peak    {100.0 * rate.mean / peak:.1f} % of {quantity(peak, 'Gflop/s')}"
+    if rate.low is None or rate.high is None:
+        return [text]
+    return [f"{text} ({100 * rate.low / peak:.0f} to {100 * rate.high / peak:.0f} %)"]
+
+
+def _memory_line(prediction: "Prediction", machine: "Platform") -> list[str]:
+    """Memory needed, where that is known, and that of the nodes which hold ranks."""
+    nodes, node_bytes, needed_bytes = prediction.nodes, machine.nodes.memory_bytes, prediction.application.memory_bytes
+    if needed_bytes is None:
+        return []
+    needed = f"{quantity(needed_bytes / 1e9, 'GB')} needed"
+    if not node_bytes:
+        return [f"  memory  {needed} on {nodes} node(s)"]
+    there_bytes = nodes * node_bytes
+    share = f"{100.0 * needed_bytes / there_bytes:.2g} %" if needed_bytes < there_bytes else "too much"
+    return [f"  memory  {needed} of {quantity(there_bytes / 1e9, 'GB')} on {nodes} node(s), {share}"]
+
+
+def where_the_time_goes(prediction: "Prediction") -> list[str]:
+    """Shares of the time of all ranks: computing with its longest kernels, communication with its parts."""
+    breakdown = prediction.breakdown
+    if breakdown is None:
+        return []
+    whole, shares = breakdown.time_s * breakdown.ranks, breakdown.shares
+    kernels = sorted(prediction.kernel_time_s.items(), key=lambda item: -item[1])[:4]
+    parts = [(label, shares[name]) for name, label in COMMUNICATION if shares[name] >= LEAST_SHARE]
+    return [
+        "  where   " + _shared("computing", shares["compute"], [(name, time_s / whole) for name, time_s in kernels]),
+        "          " + _shared("communication", 1.0 - shares["compute"], parts),
+    ]
+
+
+def _shared(what: str, share: float, parts: Sequence[tuple[str, float]]) -> str:
+    """computing 91.8 % (dgemm 90.2 %, dtrsm 0.9 %)"""
+    inside = ", ".join(f"{name} {100.0 * part:.1f} %" for name, part in parts)
+    return f"{what} {100.0 * share:.1f} %" + (f" ({inside})" if inside else "")
+
+
+def _conditions_and_warnings(prediction: "Prediction") -> list[str]:
+    """Layers that are switched off, one that other studies taught, and warnings."""
+    lines, conditions = [], prediction.conditions
+    if conditions is not None and (off := conditions.layers.off):
+        lines.append(f"  without {', '.join(off)}: the interval does not hold these layers")
+    if conditions is not None and (transfer := conditions.transfer) is not None:
+        studies = ", ".join(transfer.studies)
+        lines.append(f"  layer   {100.0 * transfer.total_sd:.2g} % learnt from other studies: {studies}")
+    return lines + [f"  warning: {warning}" for warning in prediction.warnings]
+
+
+def interval(spread: "Spread", unit: str) -> str:
+    """Mean and interval in words."""
+    shown, factor = time_unit(spread.mean, 1e-3) if unit == "s" else scaled_unit(unit, spread.mean)
+    mean = four_digits(spread.mean * factor)
+    if spread.low is None or spread.high is None:
+        return f"{mean} {shown}  (one run: no interval)"
+    return (
+        f"{mean} {shown}, 95 % prediction interval {four_digits(spread.low * factor)} .. "
+        f"{four_digits(spread.high * factor)} (+- {spread.half_width_percent:.1f} %)"
+    )
+
+
+def _ends(spread: "Spread") -> str:
+    if spread.low is None or spread.high is None:
+        return "-"
+    return f"{four_digits(spread.low)} to {four_digits(spread.high)}"
+
+
+def summary(predictions: Sequence["Prediction"]) -> str:
+    """Several predictions: for each problem the best, those that cannot be told from it, the worst, and what each
+    parameter changes; those that are not comparable, warnings with their counts."""
+    sweep = Sweep(tuple(predictions))
+    outside = [prediction.outside for prediction in predictions if prediction.outside is not None]
+    lines = [f"{len(predictions)} combinations on {predictions[0].platform_name}"]
+    for problem in sweep.problems:
+        if len(sweep.problems) > 1:
+            lines.append(f"  {problem.problem}, {len(problem.predictions)} combination(s)")
+        lines += [*_ranking(problem), *effect_lines(problem.predictions)]
+    lines += _not_comparable(sweep)
+    if outside:
+        unknown = [100.0 * each.unknown_share for each in outside]
+        text = f"{_span([100.0 * each.share for each in outside])} of computing was outside the fitted ranges"
+        if max(each.messages_share for each in outside) >= 0.001:
+            text += f", and {_span([100.0 * each.messages_share for each in outside])} of moving messages"
+        if max(unknown) >= 0.1:
+            text += f"; another {_span(unknown)} of computing has no fitted ranges in the platform"
+        lines.append(f"  ranges  {text}")
+    lines.append(f"  from    {sum(len(prediction.run_list) for prediction in predictions)} simulated runs")
+    return "\n".join([*lines, *(f"  warning: {caveat}" for caveat in caveats(predictions))])
+
+
+def _span(percents: Sequence[float]) -> str:
+    """The least and the most of some shares: 84 to 88 %, 3 %, none."""
+    low, high = (two_digits(end) for end in (min(percents), max(percents)))
+    if max(percents) < 0.05:
+        return "none"
+    return f"{low} %" if low == high else f"{low} to {high} %"
+
+
+def _ranking(sweep: Sweep) -> list[str]:
+    """What is ahead of all that are comparable; the best of these, with all that cannot be told from it, and the worst
+    that is not among them; of a sweep of one problem. A single prediction is not ranked."""
+    best, worst, bests = sweep.best, sweep.worst, sweep.bests
+    if len(sweep.predictions) == 1:
+        return [f"  run     {_with_time(sweep.predictions[0])}"]
+    lines = [f"  first   {_with_time(prediction)}" for prediction in sweep.ahead[:MOST_LISTED]]
+    if lines:
+        lines += [
+            f"          certainly faster than all that are comparable{'' if best else ', which none is'}; how much "
+            "faster is not known:",
+            f"          {'; '.join(sweep.ahead[0].trust.reasons)}",
+        ]
+    if best is None or worst is None:
+        return [*lines, "  best    none: none is comparable"]
+    if len(bests) == 1:
+        lines.append(f"  best    {_with_time(best)}{', of those that are comparable' if sweep.ahead else ''}")
+    else:
+        single = len(best.run_list) == 1
+        why = "one run of each tells nothing apart; give --runs 10" if single else "which cannot be told apart"
+        lines.append(f"  best    one of these {len(bests)}, {why}:")
+        lines += _listed([f"    {_with_time(prediction)}" for prediction in bests])
+    if sweep.rivals:
+        are = "is" if len(sweep.rivals) == 1 else "are"
+        lines.append(f"          {len(sweep.rivals)} that {are} not comparable may be as fast")
+    lines += _parts_line(best) if best.parts else []
+    if any(prediction is worst for prediction in bests):
+        return lines
+    return [*lines, f"  worst   {_with_time(worst)}"]
+
+
+def _not_comparable(sweep: Sweep) -> list[str]:
+    if not sweep.apart:
+        return []
+    lines = [
+        f"  not comparable  {len(sweep.apart)} of {len(sweep.predictions)}: "
+        "too much depends on what is outside the fitted ranges",
+        *_listed(
+            [
+                f"    {each.application.label}: {interval(each.time_s, 's')}; {'; '.join(each.trust.reasons)}"
+                for each in sweep.apart
+            ]
+        ),
+    ]
+    return lines if sweep.remedy is None else [*lines, f"    to compare them: {sweep.remedy}"]
+
+
+def _listed(lines: list[str]) -> list[str]:
+    more = len(lines) - MOST_LISTED
+    return lines[:MOST_LISTED] + ([f"    and {more} more"] if more > 0 else [])
+
+
+def _with_time(prediction: "Prediction") -> str:
+    application, text = prediction.application, prediction.application.label
+    if prediction.rate is not None and application.rate is not None:
+        text += f": {interval(prediction.rate, application.rate.unit)}"
+    return f"{text}, {four_digits(prediction.time_s.mean)} s"
+
+
+def effect_lines(predictions: "Sequence[Prediction]") -> list[str]:
+    """A line for each parameter that varies among predictions of one problem; none where nothing does."""
+    parameters = effects(predictions)
+    if not parameters:
+        return []
+    single = len(predictions[0].run_list) == 1
+    what = "one run of each: no intervals" if single else "95 % interval"
+    width = max(len(parameter.name) for parameter in parameters)
+    lines = [f"  each parameter, all else equal: the fastest value, and the time of the others ({what})"]
+    return lines + [line for parameter in parameters for line in _parameter_lines(parameter, width)]
+
+
+def _parameter_lines(parameter: "Parameter", width: int) -> list[str]:
+    """NB  128; 192 is 1.6 % slower (0.4 to 2.8); ..."""
+    texts = [_effect_text(effect) for effect in parameter.others[:MOST_VALUES]]
+    if len(parameter.others) > MOST_VALUES:
+        texts.append(f"and {len(parameter.others) - MOST_VALUES} more")
+    lines = [f"    {parameter.name:<{width}}  {parameter.reference}"]
+    for text in texts:
+        if len(lines[-1]) + len(text) > WIDTH - 2:
+            lines[-1] += ";"
+            lines.append(" " * (6 + width) + text)
+        else:
+            lines[-1] += f"; {text}"
+    return lines
+
+
+def _effect_text(effect: "Effect") -> str:
+    if effect.ratio is None:
+        return f"{effect.value} not comparable"
+    text = f"{effect.value} {_change(effect)}"
+    if effect.faster_in and effect.ratio >= 1.0:
+        text += f", faster in {effect.faster_in} of {effect.pairs}"
+    if effect.pairs < effect.all_pairs:
+        text += f", {effect.all_pairs - effect.pairs} of {effect.all_pairs} pairs not comparable"
+    return text
+
+
+def _change(effect: "Effect") -> str:
+    ratio, low, high = effect.ratio, effect.low, effect.high
+    assert ratio is not None
+    if ratio >= TIMES:
+        size = f"{ratio:.3g} times as long"
+    else:
+        size = f"{_percent(1.0 + abs(ratio - 1.0))} % {'slower' if ratio >= 1.0 else 'faster'}"
+    if low is None or high is None:
+        return "takes the same time" if ratio == 1.0 else f"is {size}"
+    if low == high == 1.0:
+        return "takes the same time"
+    if not effect.is_told_apart:
+        return f"cannot be told apart ({_percent(low, '+')} to {_percent(high, '+')} %)"
+    if ratio >= TIMES:
+        return f"takes {size} ({low:.3g} to {high:.3g})"
+    near, far = (low, high) if ratio > 1.0 else (2.0 - high, 2.0 - low)
+    return f"is {size} ({_percent(near)} to {_percent(far)})"
+
+
+def _percent(ratio: float, sign: str = "") -> str:
+    """Two digits of the change, whole from 100 % on."""
+    percent = 100.0 * (ratio - 1.0)
+    return f"{percent:{sign}.2g}" if abs(percent) < 99.5 else f"{percent:{sign}.0f}"
+
+
+def scaling_text(points: "Sequence[ScalingPoint]") -> str:
+    """A table with a line for each number of ranks, what is not comparable, and the warnings with their counts."""
+    predictions = [point.prediction for point in points]
+    first = predictions[0]
+    table: list[list[object]] = [["ranks", "run", "time s", "95 % interval", "speed-up", "95 % interval", "efficiency"]]
+    table += [
+        [
+            point.ranks,
+            point.prediction.application.label,
+            four_digits(point.prediction.time_s.mean),
+            _ends(point.prediction.time_s),
+            f"{point.speed_up.mean:.2f}",
+            "-" if point is points[0] else _ends(point.speed_up),
+            f"{100.0 * point.efficiency.mean:.0f} %",
+        ]
+        for point in points
+    ]
+    tells_runs = any(row[1] != ranks_text(point.ranks) for row, point in zip(table[1:], points, strict=True))
+    if not tells_runs:
+        table = [row[:1] + row[2:] for row in table]
+    lines = [
+        f"{first.application.heading} on {first.platform_name}: {len(first.run_list)} simulated run(s) of each; "
+        f"speed-up and efficiency relative to {points[0].ranks} rank(s)",
+        text_table(table[0], table[1:], left=(1,) if tells_runs else ()),
+        *_not_comparable(Sweep(tuple(predictions))),
+        *(f"  warning: {caveat}" for caveat in caveats(predictions)),
+    ]
+    return "\n".join(lines)

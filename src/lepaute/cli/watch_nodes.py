@@ -1,0 +1,236 @@
+"""`lepaute watch run` and `health`: tests of idle nodes of a batch system, and the verdict on nodes, for its checks."""
+
+import os
+import socket
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lepaute.cli.options import AsJson
+from lepaute.cli.terminal import interrupt_on_sigterm, json_text, note
+from lepaute.cli.watch_store import Cluster, Place, check_text, ingested, opened, place_of
+from lepaute.errors import InputError
+from lepaute.kit.node_sets import parse_node_set
+from lepaute.kit.options import option_field
+from lepaute.kit.quantities import settings_of, time_of
+from lepaute.kit.text import counted
+
+if TYPE_CHECKING:
+    from lepaute.measure.idle_nodes import NodeHistory, NodeTests
+    from lepaute.watch.drains import Drains, NodeHealth
+
+#: A node without a result for so many intervals is reported.
+_LATE_INTERVALS = 2.0
+
+
+@dataclass(frozen=True)
+class NodeTestOptions:
+    """Which nodes are tested, when, and by what jobs."""
+
+    archives: Path = option_field(
+        Path("node-tests"), "for archives and logs; the nodes must see it as well", metavar="FOLDER"
+    )
+    cluster: str = option_field("", "cluster the nodes belong to", metavar="NAME")
+    scheduler: str = option_field("slurm", "slurm or oar")
+    partition: str | None = option_field(None, "partition of Slurm, queue of OAR", metavar="NAME")
+    nodes: str | None = option_field(None, "only these, such as n[1-16]", metavar="SET")
+    account: str | None = option_field(None, "account or project to charge")
+    qos: str | None = option_field(None, "quality of service of Slurm")
+    most: int = option_field(1, "tests at a time", minimum=1)
+    every_s: float = option_field(
+        "7d", "a node's results are at least so old", name="every", metavar="TIME", quantity=time_of
+    )
+    lasting_s: float = option_field(
+        "1h", "submit no test after this time", name="for", metavar="TIME", quantity=time_of
+    )
+    walltime_s: float = option_field("30min", "of a test", name="walltime", metavar="TIME", quantity=time_of)
+    parameter: list[str] | None = option_field(None, "a parameter of the experiment", name="set")
+    dry_run: bool = option_field(False, "print which nodes are due, and do nothing")
+
+
+def run(
+    experiment: Annotated[
+        str, typer.Argument(metavar="[EXPERIMENT]", help="what `lepaute run` runs on each node: a name or a script")
+    ] = "node-test",
+    store: Place = None,
+    *,
+    options: NodeTestOptions,
+    as_json: AsJson = False,
+) -> int:
+    """Tests idle nodes of a batch system, the one with the oldest result first, and ingests the results.
+
+    Nodes that `lepaute watch health --drain` asked a confirmation run of come first. A test is cancelled when another
+    job waits for its node, or when this command is ended. Exit status 1 if a test failed or a node has been without a
+    result for too long.
+    """
+    from lepaute.measure.idle_nodes import NodeTests, Settings, records_held
+    from lepaute.measure.schedulers import batch_system
+    from lepaute.measure.shipped import shipped_experiments
+
+    interrupt_on_sigterm()
+    place = place_of(store)
+    batch = batch_system(options.scheduler, options.partition, options.account, options.qos)
+    script = Path(experiment)
+    if experiment not in shipped_experiments() and not script.is_file():
+        known = ", ".join(shipped_experiments())
+        raise InputError(f"there is no experiment {experiment[:200]}; give a script, or one of {known}")
+    parameters = options.parameter or []
+    settings_of(parameters)
+    words = [str(script.absolute()) if script.is_file() else experiment, *(f"--set={text}" for text in parameters)]
+    cluster = str(check_text(options.cluster, "--cluster"))
+    if options.walltime_s < 1.0:
+        raise InputError(f"--walltime is {options.walltime_s:g} s; give at least a second")
+    archives = options.archives.absolute()
+    with records_held(archives) as records:
+        settings = Settings(
+            archives,
+            tuple(words),
+            nodes=None if options.nodes is None else parse_node_set(options.nodes),
+            at_a_time=options.most,
+            every_s=options.every_s,
+            walltime_s=round(options.walltime_s),
+        )
+
+        def take(archive: Path) -> None:
+            ingested(place, [archive], cluster=cluster)
+
+        tests = NodeTests(batch, settings, lambda: _histories(place, cluster), take, note, records)
+        idle = tests.idle()
+        if not options.dry_run:
+            tests.run(options.lasting_s)
+        return _report(tests, idle, dry_run=options.dry_run, as_json=as_json)
+
+
+def _histories(place: str, cluster: str) -> "Mapping[str, NodeHistory]":
+    """When each node was last measured, and since when a confirmation run of it is asked for."""
+    from lepaute.measure.idle_nodes import NodeHistory
+    from lepaute.store.backend import NoStoreError
+    from lepaute.watch.changelog import names_of_node
+    from lepaute.watch.drains import requested_runs
+
+    try:
+        with opened(place) as watch:
+            jobs = watch.store.job_states(cluster)
+            requested = requested_runs(watch.store.node_actions(), cluster)
+    except NoStoreError:  # the first result makes it
+        return {}
+    last = jobs[jobs["state"] == "done"].groupby("node")["started_s"].max()
+    return {
+        name: NodeHistory(last.get(node), requested.get(node))
+        for node in sorted({*last.index, *requested})
+        for name in names_of_node(cluster, node)
+    }
+
+
+def _report(tests: "NodeTests", nodes: "Mapping[str, bool]", *, dry_run: bool, as_json: bool) -> int:
+    now_s = time.time()
+
+    def age(node: str) -> str:
+        last_s = tests.last_result_s(node)
+        return "no result yet" if last_s is None else f"last result {(now_s - last_s) / 86_400.0:.1f} days ago"
+
+    tried = [record for record in tests.records if record.name in tests.touched or record.outcome == "not stored"]
+    due, late = tests.due(nodes, now_s), tests.late(nodes, _LATE_INTERVALS * tests.settings.every_s, now_s)
+    if as_json:
+        records = [
+            {
+                "node": record.node,
+                "job": record.job,
+                "outcome": record.outcome,
+                "reason": record.reason,
+                "submitted_s": record.submitted_s,
+                "ended_s": record.ended_s,
+                "archive": str(record.archive) if record.archive.exists() else None,
+            }
+            for record in tried
+        ]
+        print(json_text({"tests": records, "due": due, "idle": [node for node in due if nodes[node]], "late": late}))
+    elif dry_run:
+        for node in due:
+            print(f"{node}: {age(node)}; {'idle' if nodes[node] else 'not idle'}")
+        if not due:
+            print("no node is due")
+    else:
+        outcomes = ", ".join(f"{count} {outcome}" for outcome, count in Counter(r.outcome for r in tried).items())
+        print(f"{counted(len(tried), 'test')}{f': {outcomes}' if outcomes else ''}")
+        for record in tried:
+            if record.outcome != "done":
+                print(f"{record.node}: {record.outcome}: {record.reason}")
+        for node in late:
+            print(f"{node}: {age(node)}")
+    failed = any(record.outcome in ("failed", "not stored") for record in tried)
+    return 1 if failed or (late and not dry_run) else 0
+
+
+def health(
+    nodes: Annotated[
+        str | None,
+        typer.Argument(metavar="[NODES]", help="such as n3 or n[1-16]; unless given, this node as Slurm names it"),
+    ] = None,
+    store: Place = None,
+    cluster: Cluster = None,
+    drain: Annotated[
+        bool, typer.Option("--drain", help="drain regressed nodes of Slurm, once a confirmation run has confirmed it")
+    ] = False,
+    most: Annotated[str, typer.Option(metavar="N|X%", help="nodes that may be drained by Lepaute at a time")] = "5%",
+    partition: Annotated[
+        str | None, typer.Option(metavar="NAME", help="whose nodes --most counts; default: all")
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Says whether nodes have regressed; exit status 1 if one has, else 2 if nothing is known of one.
+
+    The regressions are those of `lepaute watch test`. With
+    --drain it asks for a confirmation run first, and never touches a node that somebody else drained or resumed.
+    """
+    from lepaute.measure.schedulers import scheduler
+    from lepaute.watch.drains import Drains, Verdict, limit_of, node_health
+    from lepaute.watch.named_nodes import nodes_named, the_node
+
+    limit = limit_of(most, "--most")
+    this_node = os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
+    if partition is not None and not drain:
+        raise InputError("--partition goes with --drain")
+    text, of_cluster = check_text(nodes, "NODES") or this_node, check_text(cluster, "--cluster")
+    with opened(store) as watch:
+        known = watch.nodes()
+        clusters = sorted({cluster for cluster, _ in known})
+        if drain and of_cluster is None and len(clusters) > 1:
+            raise InputError(
+                f"the store has nodes of {', '.join(each or 'no cluster' for each in clusters)[:200]}; "
+                "--drain needs --cluster, for the nodes of this Slurm are of one"
+            )
+        named = nodes_named(known, text, of_cluster)
+        meant = {name: the_node(name, each, known) if each else None for name, each in named.items()}
+        drains = None
+        if drain:
+            slurm = scheduler("slurm")
+            states = slurm.node_states(partition)
+            drains = Drains(states, limit.of(len(states)), slurm.drain)
+        judged = node_health(watch.store, meant, time.time(), drains)
+    if as_json:
+        print(json_text({"nodes": [{**asdict(node), "verdict": node.verdict.name.lower()} for node in judged]}))
+    else:
+        for node in judged:
+            print(_health_text(node, drains))
+    verdicts = {node.verdict for node in judged}
+    return 1 if verdicts - {Verdict.HEALTHY, Verdict.UNKNOWN} else 2 if Verdict.UNKNOWN in verdicts else 0
+
+
+def _health_text(node: "NodeHealth", drains: "Drains | None") -> str:
+    from lepaute.watch.drains import Verdict, is_ours
+
+    text = f"{node.name}: {node.verdict.value}"
+    if drains is not None and node.verdict is Verdict.REQUEST:
+        text = f"{node.name}: regressed: a confirmation run is asked for"
+    elif drains is not None and node.verdict is Verdict.DRAIN:
+        text = f"{node.name}: regressed, and confirmed; {node.problem or 'drained now'}"
+    elif drains is not None and node.verdict is Verdict.HEALTHY:
+        state = drains.states.get(node.name)
+        text += ", and still drained: resume it by hand" if state is not None and is_ours(state) else ""
+    return f"{text} ({node.reason})" if node.reason else text
