@@ -10,9 +10,7 @@ from lepaute.archive import Archive
 from lepaute.archive.mpi_campaign import facts
 from lepaute.cli.compare_tuning import variants_to_measure
 from lepaute.cli.main import main
-from lepaute.compare.mpich_selection import selection_text
-from lepaute.compare.openmpi_rules import rules_text
-from lepaute.compare.tuning import Choice
+from lepaute.compare.tuning import Choice, rules_text, selection_text
 from lepaute.kit.mpi_library import find_library
 from lepaute.kit.mpich_selection import default_tree
 from lepaute.measure.comparison.campaign import measure_libraries

@@ -16,8 +16,7 @@ def variants_to_measure(
 
     Raises InputError for a library or an operation that no file could be written for.
     """
-    from lepaute.compare import mpich_selection, openmpi_rules
-    from lepaute.compare.tuning import mpiruns_to_tune
+    from lepaute.compare.tuning import algorithms_of, check_mpich, check_openmpi, mpiruns_to_tune
     from lepaute.kit.mpi_launcher import OPEN_MPI
     from lepaute.measure.comparison.cases import cases_of, operations_of, reduction_in, sizes_of
     from lepaute.measure.comparison.libraries import named_libraries
@@ -30,19 +29,18 @@ def variants_to_measure(
     cases = cases_of(chosen, sizes_of(sizes, seed, reduction_in(chosen, reduction)), ranks, reduction)
     operations = list(dict.fromkeys(case.operation for case in cases))
     if named.library.family == OPEN_MPI:
-        openmpi_rules.check_version(named.library.version)
-        openmpi_rules.check_operations(operations)
+        check_openmpi(named.library.version, operations)
         algorithms = openmpi_algorithms(named)
     else:
-        mpich_selection.check_library(named.library.family, named.library.version)
-        algorithms = {name.lower(): mpich_selection.algorithms_of(name, ranks) for name in operations}
+        check_mpich(named.library.family, named.library.version)
+        algorithms = {name.lower(): algorithms_of(name, ranks) for name in operations}
     variants = algorithm_variants(named, cases, algorithms)
     return list(variants.specs), mpiruns or mpiruns_to_tune(variants.tests)
 
 
 def write_tuning(campaign: "Archive", path: Path) -> None:
     """Writes the file of a tuning campaign. Raises InputError where it is none."""
-    from lepaute.compare.tuning_file import choice_sentence, tuning_of
+    from lepaute.compare.tuning import tuning_of
     from lepaute.kit.files import write_whole
     from lepaute.kit.text import counted
 
@@ -50,7 +48,7 @@ def write_tuning(campaign: "Archive", path: Path) -> None:
     for warning in tuning.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     for one in tuning.choices:
-        print(choice_sentence(one))
+        print(one)
     write_whole(path, tuning.text.encode())
     print(f"{path}: other algorithms than the default for {counted(tuning.changed, 'row')} of {len(tuning.choices)}")
     print(tuning.use.format(path.absolute()))

@@ -39,7 +39,7 @@ class Wanted:
     force: bool = False
 
     def __post_init__(self) -> None:
-        from lepaute.compare.report.files import check_name
+        from lepaute.compare.report import check_name
 
         if not self.margin > 0:
             raise InputError(f"--margin is {100 * self.margin:g} %; it must be above 0, such as 2%")
@@ -137,7 +137,7 @@ class Wanted:
 
     def _show(self, found: "Sequence[Comparison]") -> None:
         """Raises typer.Exit: 1 where a library is slower than it may be, 3 where that is not known and is to be."""
-        from lepaute.compare.gate import gate
+        from lepaute.compare.verdicts import gate
 
         if len(found) == 1:
             print_comparison(found[0], self.reports, as_json=self.as_json)
@@ -160,7 +160,7 @@ def compared_files(words: Sequence[str], wanted: "Wanted") -> "list[Comparison]"
     Raises InputError for a mixture, for files that cannot be compared, and where a report cannot be written.
     """
     from lepaute.archive import Archive
-    from lepaute.compare.benchmark_comparison import named_output, outputs
+    from lepaute.compare.benchmark_output import named_output, outputs
     from lepaute.compare.comparison import archives
 
     printed = [one for word in words if (one := named_output(word)) is not None]
@@ -220,8 +220,8 @@ def print_comparison(found: "Comparison", reports: Sequence[Path], *, as_json: b
 def print_comparisons(found: "Sequence[Comparison]", *, as_json: bool) -> None:
     """Prints several libraries in one table, each beside the reference, the left one of all."""
     from lepaute.compare.setting import setting_lines
-    from lepaute.compare.wording import change, operation_name, size_text
-    from lepaute.kit.text import seconds
+    from lepaute.compare.wording import change, operation_name
+    from lepaute.kit.text import exact_size, seconds
 
     if as_json:
         print(json.dumps({"reference": found[0].left, "comparisons": [one.to_dict() for one in found]}))
@@ -234,7 +234,7 @@ def print_comparisons(found: "Sequence[Comparison]", *, as_json: bool) -> None:
     for number, one in enumerate(found):
         for verdict in one.verdicts:
             key = (verdict.operation, verdict.form, verdict.size_bytes)
-            name, size = operation_name(verdict), size_text(verdict.size_bytes)
+            name, size = operation_name(verdict), exact_size(verdict.size_bytes)
             cells = rows.setdefault(key, [name, size, seconds(verdict.left_s), *["–"] * len(found)])
             cells[3 + number] = f"{seconds(verdict.right_s)}: {change(verdict)} {verdict.stars}".rstrip()
     lines = [["operation", "size", found[0].left, *(one.right for one in found)], *rows.values()]
@@ -248,8 +248,8 @@ def print_comparisons(found: "Sequence[Comparison]", *, as_json: bool) -> None:
 def _table(found: "Comparison") -> str:
     """A line a row: what it is, both times, the algorithms where one is known, and the verdict with its stars."""
     from lepaute.compare.setting import algorithms
-    from lepaute.compare.wording import operation_name, sentence, size_text
-    from lepaute.kit.text import seconds
+    from lepaute.compare.wording import operation_name, sentence
+    from lepaute.kit.text import exact_size, seconds
 
     ran = [algorithms(found, one) for one in found.verdicts]
     lines = [("operation", "size", found.left, found.right, "algorithms", "")]
@@ -257,7 +257,7 @@ def _table(found: "Comparison") -> str:
         words = sentence(one, found.left, found.right)
         verdict = f"{words} {one.stars}".rstrip()
         times = seconds(one.left_s), seconds(one.right_s)
-        lines.append((operation_name(one), size_text(one.size_bytes), *times, known, verdict))
+        lines.append((operation_name(one), exact_size(one.size_bytes), *times, known, verdict))
     if not any(ran):
         lines = [(*line[:4], "", line[5]) for line in lines]
     widths = [max(len(line[column]) for line in lines) for column in range(5)]

@@ -73,6 +73,13 @@ def size_text(size_bytes: float) -> str:
     return f"{size_bytes:.0f} B"
 
 
+def exact_size(size_bytes: int) -> str:
+    """A number of bytes as `size_text` has it where that is exact, otherwise in bytes: 1.5 KiB, 100000 B."""
+    number, unit = size_text(size_bytes).split()
+    factor = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "B": 1}[unit]
+    return f"{number} {unit}" if float(number) * factor == size_bytes else f"{size_bytes} B"
+
+
 def ranks_text(ranks: int) -> str:
     """ "1 rank", "2 ranks"."""
     return f"{ranks} rank{'' if ranks == 1 else 's'}"
