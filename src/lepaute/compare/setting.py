@@ -1,5 +1,5 @@
-"""Where the rows of a comparison come from, the commands that measure them again, and what they were measured with: what
-reductions reduced, roots, variables, algorithms.
+"""Where the rows of a comparison come from, the commands that measure them again, and what they were measured with:
+reductions, roots, variables, algorithms.
 """
 
 import shlex

@@ -90,6 +90,13 @@ def percent(share: float) -> str:
     return "-" if math.isnan(share) else f"{100 * share:.1f} %"
 
 
+def signed_percent(share: float, digits: int = 3) -> str:
+    """A change as per cent with its sign: +1.8 %, -12 %, 0 %."""
+    value = 100.0 * share
+    text = f"{value:+.{digits}g}" if abs(value) < 99.5 else f"{value:+,.0f}"
+    return f"{text if value else '0'} %"
+
+
 def two_digits(value: float) -> str:
     """With two digits; from 100 on, whole."""
     return f"{value:.2g}" if abs(value) < 99.5 else f"{value:.0f}"

@@ -67,7 +67,7 @@ class Point(Mapping[str, Value]):
 
     def __str__(self) -> str:
         """For people: nb=128, p=16."""
-        return ", ".join(f"{name}={_shown(value)}" for name, value in self._values.items())
+        return ", ".join(f"{name}={shown(value)}" for name, value in self._values.items())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Point, (self._values,)
@@ -178,7 +178,8 @@ def _plain(name: str, value: object) -> Value:
     raise InputError(f"factor {name[:80]} is {value!r:.80}; a value is a number, a text, true, false or null")
 
 
-def _shown(value: Value) -> str:
+def shown(value: Value) -> str:
+    """As people read it, and a study file has it."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lepaute.kit.text import counted
+from lepaute.kit.text import counted, signed_percent
 from lepaute.report.page import render
 from lepaute.report.tables import number, records_table
 from lepaute.study import plot
 from lepaute.study.difference import PairDifference
-from lepaute.study.drawing import Drawing
 from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point, by_point
 from lepaute.study.pareto import Bounds, Front
 from lepaute.study.ranking import Ranking, Standing
@@ -173,13 +172,13 @@ def page(
     doubtful: bool,
     sure: Sequence[str],
     outside: Sequence[str],
-    pictures: Sequence[tuple[str, Drawing]],
+    pictures: Sequence[tuple[str, plot.Picture]],
     tables: Sequence[dict[str, Any] | None],
 ) -> str:
     """The page of any question; doubtful : whether the answer leaves much open."""
     from markupsafe import Markup
 
-    shown = [{"title": title, "svg": Markup(one.svg()), "caption": one.caption} for title, one in pictures]
+    shown = [{"title": title, "svg": Markup(one.svg), "caption": one.caption} for title, one in pictures]
     return render(
         "lepaute.study",
         "study.html.j2",
@@ -231,7 +230,7 @@ def _change(found: PairDifference) -> str:
     """In per cent, or from a doubling on as a factor: +1.8 % (+0.75 % to +2.9 %), × 7.89 (× 6.98 to × 8.92)."""
     ends = [found.ratio, *(end for end in (found.low, found.high) if end is not None)]
     is_large = not 0.5 < found.ratio < 2.0
-    words = [f"× {number(end)}" if is_large else plot.percent_text(100.0 * (end - 1.0), 2) for end in ends]
+    words = [f"× {number(end)}" if is_large else signed_percent(end - 1.0, 2) for end in ends]
     words = [word.replace(" ", "\u00a0") for word in words]
     if len(words) == 1:
         return words[0]
@@ -253,7 +252,7 @@ def _near_words(ranking: Ranking) -> str:
     return f"{near} of {len(ranking.standings) - 1} others cannot be told from it"
 
 
-def _heat_maps(ranking: Ranking) -> list[tuple[str, Drawing]]:
+def _heat_maps(ranking: Ranking) -> list[tuple[str, plot.Picture]]:
     """Of the grid and the block size where both vary, else of the two factors with the most levels."""
     if ranking.response not in LESS_IS_BETTER:
         return []
