@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,20 +12,21 @@ import pytest
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.report.tables import number, records_table
+from lepaute.kit.text import number
+from lepaute.report.tables import records_table
 from lepaute.study import plot
+from lepaute.study.capacity import front, is_on_front
 from lepaute.study.evaluation import Outcome, Point, Trial, trials_of
-from lepaute.study.pareto import front, is_on_front
-from lepaute.study.report_page import Asked, effects_page, front_page, sobol_page, tuned_page
+from lepaute.study.report_page import PageFacts, effects_page, front_page, sobol_page, tuned_page
 from lepaute.study.sensitivity import effects
-from lepaute.study.sensitivity_sobol import sobol
+from lepaute.study.sobol import sobol
 from lepaute.study.tune import crossed
 from lepaute.study.tune_real import correct
 
 if TYPE_CHECKING:
     pass
 
-ASKED = Asked("NB <and> grid", "Which & why?", ("lepaute study tune 'a <b>.yaml'",), "dahu, seeds 1 to 6")
+FACTS = PageFacts("NB <and> grid", "Which & why?", ("lepaute study tune 'a <b>.yaml'",), "dahu, seeds 1 to 6")
 POINTS = [Point({"nb": nb, "grid": grid}) for nb in (64, 128, 256) for grid in ("2x8", "4x4", "<8x2>")]
 
 
@@ -66,7 +68,8 @@ class Pictures(HTMLParser):
 
 def test_the_page_of_tuning_says_question_answer_certainty_ranges_and_command() -> None:
     found = crossed(POINTS, evaluate, 5)
-    page = tuned_page(ASKED, found, correct([one for one in found.outcomes if one.refusal is None], lambda _: 12.0, 3))
+    real = correct([one for one in found.outcomes if one.refusal is None], lambda _: 12.0, 3)
+    page = tuned_page(FACTS, replace(found, real=real), found.outcomes)
     assert Pictures(page).pictures == 2
     assert Pictures(page).loaded == []
     for words in ("Which &amp; why?", "tune &#39;a &lt;b&gt;.yaml&#39;", "does &lt;not&gt; fit", "Real runs",
@@ -77,12 +80,12 @@ def test_the_page_of_tuning_says_question_answer_certainty_ranges_and_command() 
 
 def test_pages_of_effects_indices_and_fronts_have_their_pictures() -> None:
     outcomes = crossed(POINTS, evaluate, 5).outcomes
-    page = effects_page(ASKED, effects(outcomes), outcomes)
+    page = effects_page(FACTS, effects(outcomes), outcomes)
     assert Pictures(page).pictures == 2
     assert "left out, since refused: 1 point" in page
     indices = sobol({"x": lambda u: u}, sloping, 16)
-    assert Pictures(sobol_page(ASKED, indices)).pictures == 1
-    page = front_page(ASKED, front(outcomes, ("time_s", "cost")), outcomes)
+    assert Pictures(sobol_page(FACTS, indices)).pictures == 1
+    page = front_page(FACTS, front(outcomes, ("time_s", "cost")), outcomes)
     assert Pictures(page).pictures == 1
     numbers = [float(each) for each in re.findall(r'<use [^>]*x="([\d.]+)"', page)]
     assert len(numbers) == 8, "a mark for each point"

@@ -13,7 +13,8 @@ from lepaute.simulate import Hpl
 from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
 from lepaute.study.evaluation import Evaluate, Once, Outcome, Point, Trial
 from lepaute.study.ranking import rank
-from lepaute.study.tune import crossed, explore, halve, write_hpl_dat
+from lepaute.study.running import write_hpl_dat
+from lepaute.study.tune import crossed, explore, halve
 from lepaute.study.tune_question import Dimension, Proposals
 from lepaute.study.tune_real import correct
 

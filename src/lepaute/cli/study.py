@@ -172,7 +172,7 @@ def printed(run: "StudyRun", *, as_json: bool) -> None:
 
 def check(file: StudyFile) -> None:
     """Check a study file: what it varies, how many simulations it takes, and for how long."""
-    from lepaute.study.running import checked_text
+    from lepaute.study.checking import checked_text
 
     print(checked_text(file))
 
@@ -267,7 +267,9 @@ def tuned_for_real(
     from lepaute.kit.text import counted
     from lepaute.measure.schedulers import Request
     from lepaute.simulate import predict
-    from lepaute.study.tune_for_real import candidates_of, check_for_real, corrected, write_corrected
+    from lepaute.study.checking import check_for_real
+    from lepaute.study.running import corrected, write_corrected
+    from lepaute.study.tune import Tuned
     from lepaute.study.tune_real import MOST_REPEATED
     from lepaute.verify.campaign import Plan
     from lepaute.verify.chosen_runs import chosen_runs
@@ -294,7 +296,8 @@ def tuned_for_real(
         ) as (site, seen_program, _),
     ):
         run = simulate()
-        points = candidates_of(run)
+        assert isinstance(run.answer, Tuned)
+        points = run.answer.candidates()
         study, conditions = run.study, configurations.at(points[0]).conditions
         guard = watching(platform, seen_program.coretype, other_machine=other_machine)
         with held(folder / CAMPAIGN), progress_bar() as tell, chosen_runs(

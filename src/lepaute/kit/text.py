@@ -120,3 +120,8 @@ def four_digits(value: float) -> str:
         return f"{value:.0f}"
     text = f"{value:.4g}"
     return f"{value:.{3 - math.floor(math.log10(abs(value)))}f}" if "e" in text else text
+
+
+def number(value: float, digits: int = 3) -> str:
+    """So many digits, and from 1000 on all before the point, in groups of three: 0.0123, 12.3, 3,027."""
+    return f"{value:.{digits}g}" if abs(value) < 999.5 else f"{value:,.0f}"

@@ -10,6 +10,7 @@ from math import isfinite
 from typing import Any
 
 from lepaute.errors import InputError
+from lepaute.kit.text import number, quantity
 
 Value = str | int | float | bool | None
 
@@ -19,6 +20,15 @@ SCENARIO = "scenario"
 _EXACT = 2**53
 #: Responses of which less is better; of any other (rates, rates per watt), more is.
 LESS_IS_BETTER = frozenset({"time_s", "energy_j", "cost"})
+#: Noun and unit of each response; derived ones go by their names.
+RESPONSES: Mapping[str, tuple[str, str]] = {
+    "time_s": ("the time", "s"),
+    "rate_gflops": ("the rate", "Gflop/s"),
+    "energy_j": ("the energy", "J"),
+    "gflops_per_watt": ("the rate per watt", "Gflop/s/W"),
+}
+#: Levels that are named one by one.
+MOST_NAMED = 6
 
 
 class Point(Mapping[str, Value]):
@@ -183,3 +193,40 @@ def shown(value: Value) -> str:
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def noun(response: str) -> str:
+    """Of a response: the time, the rate, cost."""
+    return RESPONSES.get(response, (response, ""))[0]
+
+
+def label(response: str) -> str:
+    """Of an axis or a column: time, s."""
+    name, unit = RESPONSES.get(response, (response, ""))
+    return f"{name.removeprefix('the ')}, {unit}" if unit else name
+
+
+def amount(response: str, value: float) -> str:
+    """A value of a response: 15.74 s, 3.027 Tflop/s, 166,400."""
+    unit = RESPONSES.get(response, ("", ""))[1]
+    return quantity(value, unit) if unit else number(value, 4)
+
+
+def called(point: Point) -> str:
+    """A configuration by its factors; a scenario by its name alone."""
+    others = Point({name: value for name, value in point.items() if name != SCENARIO})
+    return ", ".join(text for text in (str(point.get(SCENARIO, "")), str(others)) if text)
+
+
+def begun(text: str) -> str:
+    """With a capital letter."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def listed(names: Sequence[Any]) -> str:
+    """a, b and c; of many the first ones and the last one."""
+    words = [name if isinstance(name, str) else shown(name) for name in names]
+    if len(words) > MOST_NAMED:
+        words = [*words[: MOST_NAMED - 2], "...", words[-1]]
+        return ", ".join(words)
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

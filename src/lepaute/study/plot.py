@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lepaute.kit.text import signed_percent
-from lepaute.report.tables import number
-from lepaute.study.evaluation import Point, Value, shown
-from lepaute.study.pareto import Front
+from lepaute.kit.text import number, signed_percent
+from lepaute.study.capacity import Front
+from lepaute.study.evaluation import Point, Value, begun, called, label, noun, shown
 from lepaute.study.ranking import Ranking
 from lepaute.study.sensitivity import Effects
-from lepaute.study.sensitivity_sobol import SobolIndices
+from lepaute.study.sobol import SobolIndices
 from lepaute.study.whatif import WhatIfAnswer
-from lepaute.study.wording import begun, called, label, noun
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +40,7 @@ LEAST_CROSSED = 0.05
 #: As in the style sheet of pages.
 INK, SOFT, PANEL, GRID = "#1c2430", "#5a6675", "#f6f8fa", "#e3e8ee"
 DARK, PALE, GREY, FRAME = "#1f5fa8", "#8fb0d6", "#d9dee5", "#b3261e"
-_STYLE = {
+_STYLE: Any = {
     "svg.fonttype": "none",
     "font.size": 11.0,
     "lines.markersize": 4.5,

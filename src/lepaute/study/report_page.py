@@ -1,27 +1,29 @@
 """The page of a study: the question, the answer in one sentence, how sure, what was extrapolated, how to repeat it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lepaute.kit.text import counted, signed_percent
+from lepaute.kit.text import counted, number, quantity, signed_percent
 from lepaute.report.page import render
-from lepaute.report.tables import number, records_table
+from lepaute.report.tables import records_table
 from lepaute.study import plot
+from lepaute.study.capacity import Bounds, Front
 from lepaute.study.difference import PairDifference
-from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point, by_point
-from lepaute.study.pareto import Bounds, Front
+from lepaute.study.evaluation import LESS_IS_BETTER, SCENARIO, Outcome, Point, by_point, called, label, listed, noun
 from lepaute.study.ranking import Ranking, Standing
 from lepaute.study.sensitivity import Effects
-from lepaute.study.sensitivity_sobol import SobolIndices
+from lepaute.study.sobol import SobolIndices
 from lepaute.study.tune import Tuned
-from lepaute.study.tune_real import Corrected
 from lepaute.study.whatif import WhatIfAnswer
-from lepaute.study.wording import called, label, noun
+from lepaute.version import __version__
 
 if TYPE_CHECKING:
     from markupsafe import Markup
+
+    from lepaute.study.running import Answer
+    from lepaute.study.schema import Study
 
 #: An option of a command.
 _OPTION = re.compile(r"--[a-z-]+")
@@ -31,7 +33,7 @@ MOST_TABLE_ROWS = 200
 
 
 @dataclass(frozen=True)
-class Asked:
+class PageFacts:
     """What a page says of the study itself.
 
     title, question : in words;  facts : application, platform, seeds, version
@@ -46,7 +48,66 @@ class Asked:
     caveats: tuple[str, ...] = ()
 
 
-def whatif_page(asked: Asked, found: WhatIfAnswer, outcomes: Sequence[Outcome] = ()) -> str:
+def page_of(
+    study: "Study",
+    answer: "Answer",
+    outcomes: Sequence[Outcome],
+    caveats: Sequence[str] = (),
+    command: str | None = None,
+) -> str:
+    """The page of an answer; caveats : of it;  command : that was given, if any."""
+    varied = {"application.name", *(factor.path for factor in study.factors.values())}
+    varied |= {path for fields in study.scenarios.values() for path in fields}
+    name = str(study.base.application["name"])
+    known = study.base.application.items()
+    fields = ", ".join(f"{field} {value}" for field, value in known if f"application.{field}" not in varied)
+    base = f"{name} ({fields})" if fields else name
+    facts = PageFacts(
+        study.title or f"A study of {name} on {study.base.platform}",
+        question_in_words(study),
+        (*([command] if command else []), f"lepaute study {study.question} study.yaml"),
+        f"{base} on {study.base.platform}; seeds from {study.seed}; lepaute {__version__}",
+        tuple(caveats),
+    )
+    pages: dict[type, Callable[[PageFacts, Any, Sequence[Outcome]], str]] = {
+        WhatIfAnswer: whatif_page,
+        Tuned: tuned_page,
+        Effects: effects_page,
+        SobolIndices: sobol_page,
+        Front: front_page,
+    }
+    return pages[type(answer)](facts, answer, outcomes)
+
+
+def question_in_words(study: "Study") -> str:
+    """What the study asks, as a sentence."""
+    response = study.responses[0]
+    names = [*([SCENARIO] if study.scenarios else []), *study.factors]
+    if study.question == "tune":
+        best = "lowest" if response in LESS_IS_BETTER else "highest"
+        return f"With which {listed(names)} is {noun(response)} {best}?"
+    if study.question == "sensitivity":
+        return f"Which of {listed(names)} matter to {noun(response)}, and how much?"
+    if study.question == "capacity":
+        limits = []
+        if study.capacity is not None and study.capacity.price is not None:
+            limits.append(f"for a price of at most {number(study.capacity.price)}")
+        if study.capacity is not None and study.capacity.watts is not None:
+            limits.append(f"with at most {quantity(study.capacity.watts, 'W')}")
+        within = "".join(f" {each}" for each in limits)
+        return f"Which machines of the catalogue{within} does no other one beat in time, cost and energy at once?"
+    asked = study.compared
+    others = [level for level in study.levels[asked.factor] if Point({"x": level}) != Point({"x": asked.base})]
+    of = "" if asked.factor == SCENARIO else f"{asked.factor} = "
+    best_of = f", each with its best {listed(asked.best_of)}" if asked.best_of else ""
+    if asked.factor == SCENARIO:
+        others, base = [f"“{level}”" for level in others], f"“{asked.base}”"
+    else:
+        base = f"{of}{asked.base}"
+    return f"How does {noun(response)} change with {of}{listed(others)}, against {base}{best_of}?"
+
+
+def whatif_page(facts: PageFacts, found: WhatIfAnswer, outcomes: Sequence[Outcome] = ()) -> str:
     """Of levels or scenarios, each against the base."""
     sure = [found.pairing]
     if apart := sum(not each.shared for each in found.comparisons):
@@ -63,12 +124,12 @@ def whatif_page(asked: Asked, found: WhatIfAnswer, outcomes: Sequence[Outcome] =
     pictures = [(title, picture) for title, picture in drawn if picture is not None]
     tables = [records_table("Comparisons", _comparisons(found))]
     doubtful = found.told_apart < len(found.comparisons) / 2 or found.runs < 2
-    return page(asked, found.sentence.removesuffix("."), doubtful, sure, outside(outcomes), pictures, tables)
+    return _page(facts, found.sentence.removesuffix("."), doubtful, sure, outside(outcomes), pictures, tables)
 
 
-def tuned_page(asked: Asked, found: Tuned, real: Corrected | None = None) -> str:
+def tuned_page(facts: PageFacts, found: Tuned, outcomes: Sequence[Outcome] = ()) -> str:
     """Of tuning, with real runs where there were some."""
-    ranking = found.ranking
+    ranking, real = found.ranking, found.real
     sure = [
         f"{found.simulations} simulations of {found.budget}; ended: {found.ended}",
         f"the first has a probability of {100.0 * ranking.best.probability:.0f} % to be the best one on the machine",
@@ -86,12 +147,11 @@ def tuned_page(asked: Asked, found: Tuned, real: Corrected | None = None) -> str
         rows = [{"point": str(point), "real time, s": seconds} for point, seconds in real.runs]
         tables.insert(0, records_table("Real runs", rows))
     tables += _refusals(ranking.refused)
-    answer = found.sentence if real is None else real.text
     doubtful = len(found.near) > max(1, len(ranking.standings) // 4)
-    return page(asked, answer, doubtful, sure, outside(found.outcomes), pictures, tables)
+    return _page(facts, found.sentence, doubtful, sure, outside(outcomes), pictures, tables)
 
 
-def effects_page(asked: Asked, found: Effects, outcomes: Sequence[Outcome] = ()) -> str:
+def effects_page(facts: PageFacts, found: Effects, outcomes: Sequence[Outcome] = ()) -> str:
     """Of main effects and interactions."""
     sure = [
         f"{found.points} points, each with {counted(found.seeds, 'seed')}",
@@ -125,10 +185,10 @@ def effects_page(asked: Asked, found: Effects, outcomes: Sequence[Outcome] = ())
     ]
     tables = [records_table("Levels", levels), records_table("Analysis of variance", rows)]
     doubtful = not any(term.is_significant for term in found.terms)
-    return page(asked, found.sentence, doubtful, sure, outside(outcomes), pictures, tables)
+    return _page(facts, found.sentence, doubtful, sure, outside(outcomes), pictures, tables)
 
 
-def sobol_page(asked: Asked, found: SobolIndices, outcomes: Sequence[Outcome] = ()) -> str:
+def sobol_page(facts: PageFacts, found: SobolIndices, outcomes: Sequence[Outcome] = ()) -> str:
     """Of Sobol indices."""
     null = [name for name in found.total if found.is_null(name)]
     sure = [
@@ -143,12 +203,12 @@ def sobol_page(asked: Asked, found: SobolIndices, outcomes: Sequence[Outcome] = 
         for name in found.total
     ]
     tables = [records_table("Sobol indices", rows)]
-    return page(
-        asked, found.text, False, sure, outside(outcomes), [("Shares of the variance", plot.shares(found))], tables
+    return _page(
+        facts, found.text, False, sure, outside(outcomes), [("Shares of the variance", plot.shares(found))], tables
     )
 
 
-def front_page(asked: Asked, found: Front, outcomes: Sequence[Outcome] = ()) -> str:
+def front_page(facts: PageFacts, found: Front, outcomes: Sequence[Outcome] = ()) -> str:
     """Of a Pareto front."""
     sure = [
         f"{len(found.members)} configurations; {len(found.likely)} are on the front with a probability of 50 % or more",
@@ -163,11 +223,11 @@ def front_page(asked: Asked, found: Front, outcomes: Sequence[Outcome] = ()) -> 
         for one in found.members[:MOST_TABLE_ROWS]
     ]
     tables = [records_table("Configurations", rows), *_refusals(found.refused)]
-    return page(asked, found.text, False, sure, outside(outcomes), [("Pareto front", plot.pareto(found))], tables)
+    return _page(facts, found.text, False, sure, outside(outcomes), [("Pareto front", plot.pareto(found))], tables)
 
 
-def page(
-    asked: Asked,
+def _page(
+    facts: PageFacts,
     answer: str,
     doubtful: bool,
     sure: Sequence[str],
@@ -182,13 +242,13 @@ def page(
     return render(
         "lepaute.study",
         "study.html.j2",
-        title=asked.title,
-        question=asked.question,
-        facts=asked.facts,
-        commands=asked.commands,
+        title=facts.title,
+        question=facts.question,
+        facts=facts.facts,
+        commands=facts.commands,
         answer=_unbroken(answer),
-        doubtful=doubtful or any(line.startswith("not comparable") for line in asked.caveats),
-        caveats=asked.caveats,
+        doubtful=doubtful or any(line.startswith("not comparable") for line in facts.caveats),
+        caveats=facts.caveats,
         sure=sure,
         outside=outside,
         pictures=shown,

@@ -13,13 +13,12 @@ from typing import Any
 
 from lepaute.errors import InputError
 from lepaute.kit.tables import text_table
-from lepaute.report.tables import number
+from lepaute.kit.text import number
 from lepaute.simulate.trust import Trust
-from lepaute.study.evaluation import Evaluate, Once, Outcome, Point, by_point, trials_of
+from lepaute.study.evaluation import Evaluate, Once, Outcome, Point, amount, by_point, label, noun, trials_of
 from lepaute.study.ranking import Ranking, Standing, rank
 from lepaute.study.trust import Judge
 from lepaute.study.tune_real import Corrected
-from lepaute.study.wording import amount, label, noun
 
 #: Enough: the chosen point is expected to be worse by at most this share than the best, as far as simulations can tell.
 TOLERANCE = 0.001
@@ -308,17 +307,6 @@ def explore(
     ranking = rank(outcomes, response, seed=seed, trusts=judge.known)
     spent = once.asked + found.simulations
     return Tuned(ranking, spent, budget, found.ended, len(seen), "exploring", outcomes, trusts=judge.known)
-
-
-def write_hpl_dat(path: Any, application: Any) -> None:
-    """An HPL.dat of the chosen run; raises InputError for an application that is not HPL."""
-    from lepaute.kit.files import write_whole
-    from lepaute.simulate import Hpl
-    from lepaute.simulate.apps.hpl.hpl_dat import HplDat
-
-    if not isinstance(application, Hpl):
-        raise InputError(f"{path}: an HPL.dat is of HPL, and the application is {application.name}")
-    write_whole(path, HplDat.of(application).text())
 
 
 def _score(outcome: Outcome, response: str) -> float:

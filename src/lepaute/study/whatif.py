@@ -7,14 +7,23 @@ from math import fsum
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
-from lepaute.kit.text import counted
-from lepaute.report.tables import number
+from lepaute.kit.text import counted, number
 from lepaute.simulate.shared_errors import what_narrows
 from lepaute.simulate.trust import Trust
 from lepaute.study.difference import NO_DIFFERENCE, PairDifference, difference
-from lepaute.study.evaluation import LESS_IS_BETTER, SCENARIO, Evaluate, Outcome, Point, Trial, trials_of
+from lepaute.study.evaluation import (
+    LESS_IS_BETTER,
+    SCENARIO,
+    Evaluate,
+    Outcome,
+    Point,
+    Trial,
+    begun,
+    called,
+    noun,
+    trials_of,
+)
 from lepaute.study.trust import Judge, by_share
-from lepaute.study.wording import begun, called, noun
 
 if TYPE_CHECKING:
     from lepaute.study.configuration import Configurations
