@@ -2,13 +2,20 @@
 
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from html import escape
 from math import isfinite, log2
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.colors import LinearSegmentedColormap, LogNorm
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.text import Annotation
+from matplotlib.transforms import Bbox
 
 from lepaute.kit.text import number, signed_percent
 from lepaute.study.capacity import Front
@@ -17,10 +24,6 @@ from lepaute.study.ranking import Ranking
 from lepaute.study.sensitivity import Effects
 from lepaute.study.sobol import SobolIndices
 from lepaute.study.whatif import WhatIfAnswer
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 WIDTH, ROW, FOOT = 760, 22, 44
 #: Points of a ranking that have a row of their own.
@@ -55,214 +58,172 @@ _STYLE: Any = {
 _ZERO: Any = {"color": SOFT, "lw": 1.0, "ls": (0, (2, 3))}
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """alt: what there is to see, for those who do not see it; caption: how to read it; svg: an element of a page."""
+class Picture(NamedTuple):
+    """caption: what it shows and how to read it; svg: an element of a page."""
 
-    alt: str
     caption: str
     svg: str
 
 
-def _picture(alt: str, caption: str, height: float, draw: "Callable[[Figure, Axes], None]") -> Picture:
-    import matplotlib
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
+def _figure(height: float) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(WIDTH / 72, height / 72), dpi=72, layout="constrained")
+    FigureCanvasSVG(figure)
+    return figure, figure.subplots()
 
+
+def _picture(figure: Figure, alt: str, caption: str) -> Picture:
+    """alt: what there is to see, for those who do not see it."""
     text = io.StringIO()
-    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": alt}):
-        figure = Figure(figsize=(WIDTH / 72, height / 72), layout="constrained")
-        FigureCanvasSVG(figure)
-        draw(figure, figure.subplots())
+    with rc_context({"svg.hashsalt": alt}):
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     # Of several pictures of a page: no style that holds for all, no name twice; the font of the page, any width.
-    svg = text.getvalue()
-    for what in (
-        r"^.*?<svg[^>]*>",
-        r"<metadata.*?</metadata>",
-        r"<style.*?</style>",
-        r' id="[\w.]+_\d+"',
-        r"font-family: [^;]*; ",
-    ):
-        svg = re.sub(what, "", svg, flags=re.DOTALL)
-    view = f'viewBox="0 0 {WIDTH} {height:g}" role="img" aria-label="{escape(alt)}"'
-    return Picture(alt, caption, f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {view}>{svg}')
+    svg = re.sub(r"^.*?<svg[^>]*>|<metadata.*?</metadata>|<style.*?</style>", "", text.getvalue(), flags=re.DOTALL)
+    svg = re.sub(r' id="[\w.]+_\d+"|font-family: [^;]*; ', "", svg)
+    view = f'viewBox="0 0 {WIDTH} {72 * figure.get_figheight():g}" role="img" aria-label="{escape(alt)}"'
+    return Picture(caption, f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {view}>{svg}')
 
 
-def _named_rows(
-    alt: str,
-    caption: str,
-    names: Sequence[str],
-    bold: Sequence[bool],
-    draw: "Callable[[Axes], None]",
-    form: Callable[[float], str],
-    right: Sequence[str] = (),
-) -> Picture:
-    """A named row for each over a common axis, whose values are written by `form`; right: texts behind the rows."""
-
-    def drawn(_: "Figure", axes: "Axes") -> None:
-        places = range(len(names))
-        draw(axes)
-        axes.set_yticks(places, [one if len(one) <= MOST_LETTERS else f"{one[: MOST_LETTERS - 1]}…" for one in names])
-        for text, strong in zip(axes.get_yticklabels(), bold, strict=True):
-            text.set_fontweight("bold" if strong else "normal")
-        axes.set_ylim(len(names) - 0.5, -0.5)
-        axes.grid(axis="x")
-        axes.xaxis.set_major_formatter(lambda value, _: form(value))
-        if right:
-            behind = axes.secondary_yaxis("right")
-            behind.set_yticks(places, right, color=SOFT)
-            behind.tick_params(right=False)
-            behind.spines["right"].set_visible(False)
-
-    return _picture(alt, caption, ROW * len(names) + FOOT, drawn)
+def _rows(names: Sequence[str], bold: Sequence[bool], right: Sequence[str] = ()) -> tuple[Figure, Axes]:
+    """Named rows over a common axis, row i at height i; right: texts behind them."""
+    figure, axes = _figure(ROW * len(names) + FOOT)
+    places = range(len(names))
+    axes.set_yticks(places, [one if len(one) <= MOST_LETTERS else f"{one[: MOST_LETTERS - 1]}…" for one in names])
+    for text, strong in zip(axes.get_yticklabels(), bold, strict=True):
+        text.set_fontweight("bold" if strong else "normal")
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.grid(axis="x")
+    if right:
+        behind = axes.secondary_yaxis("right")
+        behind.set_yticks(places, right, color=SOFT)
+        behind.tick_params(right=False)
+        behind.spines["right"].set_visible(False)
+    return figure, axes
 
 
-def _intervals(axes: "Axes", rows: Sequence[Any], dark: Sequence[bool], low: float, high: float) -> None:
+def _intervals(axes: Axes, rows: Sequence[Any], dark: Sequence[bool], low: float, high: float) -> None:
     """A point for each ratio with its interval, as far as that is between low and high."""
     for y, (one, is_dark) in enumerate(zip(rows, dark, strict=True)):
         colour = DARK if is_dark else PALE
         if one.low is not None and one.high is not None:
             axes.hlines(y, max(one.low, low), min(one.high, high), color=colour, lw=1.6 if is_dark else 1.0)
         axes.plot(min(max(one.ratio, low), high), y, "o", color=colour)
+    axes.xaxis.set_major_formatter(lambda ratio, _: signed_percent(round(ratio - 1.0, 12)))
 
 
-def changes(found: WhatIfAnswer, response: str) -> Picture | None:
+@rc_context(_STYLE)
+def changes(answer: WhatIfAnswer, response: str) -> Picture | None:
     """A row for each comparison: how much the response changes, with its interval; None where nothing is known."""
-    rows = [(each, each.differences[response]) for each in found.comparisons if response in each.differences]
-    rows = rows[:MOST_CHANGES]
+    compared = [each for each in answer.comparisons if response in each.differences][:MOST_CHANGES]
+    rows = [each.differences[response] for each in compared]
     if not rows:
         return None
-    apart = [one.is_told_apart for _, one in rows]
-    most = max(max(abs(log2(one.ratio)), 0.01) for _, one in rows)
+    apart = [one.is_told_apart for one in rows]
+    most = max(max(abs(log2(one.ratio)), 0.01) for one in rows)
     is_large = most > log2(LARGE_RATIO)
-
-    def draw(axes: "Axes") -> None:
-        if is_large:
-            axes.set_xscale("log", base=2)
-        axes.axvline(1.0, **_ZERO)
-        # Intervals of two or three runs can be so wide that nothing else is seen.
-        _intervals(axes, [one for _, one in rows], apart, 2.0 ** (-4.0 * most), 2.0 ** (4.0 * most))
-
-    form = _times if is_large else _as_percent
-    return _named_rows(
+    right = [f"× {number(one.ratio)}" if is_large else signed_percent(one.ratio - 1.0, 2) for one in rows]
+    figure, axes = _rows([answer.name_of(each) for each in compared], apart, right)
+    if is_large:
+        axes.set_xscale("log", base=2)
+    axes.axvline(1.0, **_ZERO)
+    # Intervals of two or three runs can be so wide that nothing else is seen.
+    _intervals(axes, rows, apart, 2.0 ** (-4.0 * most), 2.0 ** (4.0 * most))
+    if is_large:
+        axes.xaxis.set_major_formatter(lambda ratio, _: f"× {ratio:.3g}")
+    return _picture(
+        figure,
         f"the change of {noun(response)} in {len(rows)} comparisons, with intervals",
-        f"Change of {noun(response)} against the base, {found.base_name}; lines: 95 % intervals of one further pair of "
-        "runs on one machine and day. Bold: told apart from it.",
-        [found.name_of(each) for each, _ in rows],
-        apart,
-        draw,
-        form,
-        [f"× {number(one.ratio)}" if is_large else signed_percent(one.ratio - 1.0, 2) for _, one in rows],
+        f"Change of {noun(response)} against the base, {answer.base_name}; lines: 95 % intervals of one further pair "
+        "of runs on one machine and day. Bold: told apart from it.",
     )
 
 
+@rc_context(_STYLE)
 def ranking(found: Ranking) -> Picture:
     """A row for each of the best points: how much worse than the best, with its interval."""
     rows = found.standings[:MOST_ROWS]
+    near = [one.near for one in rows]
+    names = [f"{one.point}{' *' if one.flagged else ''}" for one in rows]
+    figure, axes = _rows(names, near, [_probability(one.probability) for one in rows])
     ends = [1.0, *(value for one in rows for value in (one.ratio, one.low, one.high) if value is not None)]
     # An interval from two or three runs can be so wide that nothing else is seen: the axis ends at twice the worst.
     worst = max(one.ratio for one in rows)
     low, high = max(min(ends), 2.0 - 1.5 * worst, 0.5), min(max(ends), 1.0 + 2.0 * max(worst - 1.0, 0.02))
+    _intervals(axes, rows, near, low, high)
     rest = len(found.standings) - len(rows)
     starred = "; *: not comparable, since too much depends on what is outside the fitted ranges"
     more = starred if any(one.flagged for one in rows) else ""
     more += f"; {rest} more are worse still" if rest > 0 else ""
-    near = [one.near for one in rows]
-    return _named_rows(
+    return _picture(
+        figure,
         f"{len(rows)} points, the best first, with the interval of how much worse each is",
         f"{begun(noun(found.response))} against that of the best point at equal seeds: how much worse, and the 95 % "
         "interval for one further machine and day. Bold: the best and what cannot be told from it. Right: the "
         f"probability to be the best{more}.",
-        [f"{one.point}{' *' if one.flagged else ''}" for one in rows],
-        near,
-        lambda axes: _intervals(axes, rows, near, low, high),
-        _as_percent,
-        [_probability(one.probability) for one in rows],
     )
 
 
+@rc_context(_STYLE)
 def tornado(found: Effects) -> Picture | None:
     """A bar for each factor, from its best to its worst level; None where no factor has an effect of its own."""
     terms = [term for term in found.terms if len(term.factors) == 1 and term.levels]
     terms.sort(key=lambda term: min(one.effect for one in term.levels) - max(one.effect for one in term.levels))
     if not terms:
         return None
-
-    def draw(axes: "Axes") -> None:
-        for y, term in enumerate(terms):
-            ordered = sorted(term.levels, key=lambda one: one.effect)
-            ends = ((ordered[0], "right", -6, min), (ordered[-1], "left", 6, max))
-            axes.barh(y, ordered[-1].effect - ordered[0].effect, 0.55, ordered[0].effect, color=PALE)
-            for one, align, offset, farthest in ends:
-                place = farthest(value for value in (one.effect, one.low, one.high) if value is not None)
-                _whisker(axes, y, one.low, one.high)
-                axes.annotate(
-                    shown(one.level),
-                    (place, y),
-                    (offset, 0),
-                    textcoords="offset points",
-                    ha=align,
-                    va="center",
-                    color=SOFT,
-                )
-        axes.axvline(1.0 if found.logarithm else 0.0, **_ZERO)
-        axes.margins(x=0.12)
-
-    return _named_rows(
+    figure, axes = _rows([term.name for term in terms], [term.is_significant for term in terms])
+    for y, term in enumerate(terms):
+        ordered = sorted(term.levels, key=lambda one: one.effect)
+        axes.barh(y, ordered[-1].effect - ordered[0].effect, 0.55, ordered[0].effect, color=PALE)
+        for one, side, offset, farthest in ((ordered[0], "right", -6, min), (ordered[-1], "left", 6, max)):
+            _whisker(axes, y, one.low, one.high)
+            place = farthest(value for value in (one.effect, one.low, one.high) if value is not None)
+            text = axes.annotate(shown(one.level), (place, y), (offset, 0), textcoords="offset points", color=SOFT)
+            text.set(ha=side, va="center")
+    axes.axvline(1.0 if found.logarithm else 0.0, **_ZERO)
+    axes.margins(x=0.12)
+    axes.xaxis.set_major_formatter(
+        lambda value, _: signed_percent(round(value - 1.0, 12)) if found.logarithm else f"{value:+.3g}"
+    )
+    return _picture(
+        figure,
         f"effects of {len(terms)} factors on {found.response}, the largest on top",
         f"The effect of the levels of each factor on {noun(found.response)}, against the mean of all points; thin: the "
         "95 % interval of the mean over machines. Factors in bold stand out from what machines differ by.",
-        [term.name for term in terms],
-        [term.is_significant for term in terms],
-        draw,
-        _as_percent if found.logarithm else (lambda value: f"{value:+.3g}"),
     )
 
 
+@rc_context(_STYLE)
 def shares(found: Effects | SobolIndices) -> Picture:
     """A bar for each term, or two for each factor: its share of the variance."""
+    bars: list[tuple[str, float, float | None, float | None, bool]]
     if isinstance(found, SobolIndices):
         indices = []
         for name, total in found.total.items():
             indices += [(f"{name}, with interactions", total), (f"{name}, by itself", found.first[name])]
         indices.append(("machine and day", found.machine))
-        rows: list[tuple[str, float, float | None, float | None, bool]] = [
-            (name, index.value, index.low, index.high, index.low > 0.0) for name, index in indices
-        ]
-        rows.append(("a run's own noise", found.noise, None, None, False))
+        bars = [(name, index.value, index.low, index.high, index.low > 0.0) for name, index in indices]
+        bars.append(("a run's own noise", found.noise, None, None, False))
         caption = f"Share of the variance of {noun(found.response)}: Sobol indices with 95 % bootstrap intervals."
     else:
-        rows = [(term.name, term.share, None, None, term.is_significant) for term in found.terms]
+        bars = [(term.name, term.share, None, None, term.is_significant) for term in found.terms]
         if found.unexplained > 5e-4:
-            rows.append(("interactions of three and more", found.unexplained, None, None, False))
+            bars.append(("interactions of three and more", found.unexplained, None, None, False))
         caption = (
             f"Share of the variance of {noun(found.response)} between the points. Bold: p < 0.05 against what machines "
             "differ by in it."
         )
-
-    def draw(axes: "Axes") -> None:
-        for y, (_, value, low, high, strong) in enumerate(rows):
-            axes.barh(y, max(value, 0.0), 0.55, color=PALE if strong else GREY)
-            _whisker(axes, y, low, high, 0.0)
-        axes.set_xlim(0.0, min(1.04 * max(0.02, *(high or value for _, value, _, high, _ in rows)), 1.25))
-
-    return _named_rows(
-        f"shares of the variance of {found.response}",
-        caption,
-        [name for name, *_ in rows],
-        [strong for *_, strong in rows],
-        draw,
-        lambda value: f"{100.0 * value:.3g} %",
-        [f"{100.0 * max(value, 0.0):.1f} %" for _, value, *_ in rows],
-    )
+    right = [f"{100.0 * max(value, 0.0):.1f} %" for _, value, *_ in bars]
+    figure, axes = _rows([name for name, *_ in bars], [strong for *_, strong in bars], right)
+    for y, (_, value, low, high, strong) in enumerate(bars):
+        axes.barh(y, max(value, 0.0), 0.55, color=PALE if strong else GREY)
+        _whisker(axes, y, low, high, 0.0)
+    axes.set_xlim(0.0, min(1.04 * max(0.02, *(high or value for _, value, _, high, _ in bars)), 1.25))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{100.0 * value:.3g} %")
+    return _picture(figure, f"shares of the variance of {found.response}", caption)
 
 
-def heat_map(values: Mapping[Point, float], rows: str, columns: str, response: str, best: Point | None) -> Picture:
+@rc_context(_STYLE)
+def heat_map(values: Mapping[Point, float], rows: str, columns: str, response: str, best: Point) -> Picture:
     """The smallest value at each pair of levels of two factors, over all others; the best is framed."""
-    from matplotlib.colors import LinearSegmentedColormap, LogNorm
-    from matplotlib.patches import Rectangle
-
     across = _in_order({point[columns] for point in values})
     down = _in_order({point[rows] for point in values})
     cells = np.full((len(down), len(across)), np.nan)
@@ -270,96 +231,83 @@ def heat_map(values: Mapping[Point, float], rows: str, columns: str, response: s
         place = down.index(point[rows]), across.index(point[columns])
         cells[place] = np.fmin(value, cells[place])
     low, high = np.nanmin(cells), np.nanmax(cells)
+    norm = LogNorm(low, high) if 0.0 < low < high else None
+    figure, axes = _figure(24.0 * len(down) + 1.4 * FOOT)
+    colours = LinearSegmentedColormap.from_list("shares", ["#e9f1fa", DARK])
+    axes.pcolormesh(np.ma.masked_invalid(cells), cmap=colours, norm=norm, edgecolors=PANEL, lw=2)
+    for (y, x), value in np.ndenumerate(cells):
+        if len(across) <= MOST_CELLS and np.isfinite(value):
+            colour = "white" if norm is not None and norm(value) > 0.55 else "black"
+            axes.text(x + 0.5, y + 0.5, number(value, 4), ha="center", va="center", color=colour)
+    corner = across.index(best[columns]), down.index(best[rows])
+    axes.add_patch(Rectangle(corner, 1, 1, fill=False, ec=FRAME, lw=1.5, clip_on=False))
     every = -(-len(across) // MOST_CELLS)
-
-    def draw(_: "Figure", axes: "Axes") -> None:
-        norm = LogNorm(low, high) if 0.0 < low < high else None
-        colours = LinearSegmentedColormap.from_list("shares", ["#e9f1fa", DARK])
-        axes.pcolormesh(np.ma.masked_invalid(cells), cmap=colours, norm=norm, edgecolors=PANEL, lw=2)
-        for (y, x), value in np.ndenumerate(cells):
-            if len(across) <= MOST_CELLS and np.isfinite(value):
-                is_dark = norm is not None and norm(value) > 0.55
-                text = number(value, 4)
-                axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", color="white" if is_dark else "black")
-        if best is not None:
-            corner = across.index(best[columns]), down.index(best[rows])
-            axes.add_patch(Rectangle(corner, 1, 1, fill=False, ec=FRAME, lw=1.5, clip_on=False))
-        axes.set_xticks(np.arange(0, len(across), every) + 0.5, [shown(one) for one in across[::every]])
-        axes.set_yticks(np.arange(len(down)) + 0.5, [shown(one) for one in down])
-        axes.set_xlabel(columns, loc="left")
-        axes.set_ylabel(rows)
-        axes.set_xlim(0, max(len(across), WIDEST_CELLS))
-        axes.set_ylim(len(down), 0)
-
+    axes.set_xticks(np.arange(0, len(across), every) + 0.5, [shown(one) for one in across[::every]])
+    axes.set_yticks(np.arange(len(down)) + 0.5, [shown(one) for one in down])
+    axes.set_xlabel(columns, loc="left")
+    axes.set_ylabel(rows)
+    axes.set_xlim(0, max(len(across), WIDEST_CELLS))
+    axes.set_ylim(len(down), 0)
     return _picture(
+        figure,
         f"{response} by {rows} and {columns}",
         f"{begun(label(response))}, by {rows} (down) and {columns} (across), the best over all other factors: the "
         "lighter, the less. Framed: the choice. Empty: not simulated, or refused.",
-        24.0 * len(down) + 1.4 * FOOT,
-        draw,
     )
 
 
+@rc_context(_STYLE)
 def pareto(found: Front) -> Picture:
     """Two responses of each point with their intervals; those that may be on the front are marked."""
     x_name, y_name = found.responses[0], found.responses[1]
-
-    def draw(figure: "Figure", axes: "Axes") -> None:
-        for one in sorted(found.members, key=lambda one: one.probability):
-            x, y = one.spreads[x_name], one.spreads[y_name]
-            is_likely = one.probability >= 0.5
-            colour, width = (DARK, 1.6) if is_likely else (PALE, 1.0)
-            if one.probability >= LEAST_CROSSED:
-                axes.hlines(y.middle, x.low, x.high, color=colour, lw=width)
-                axes.vlines(x.middle, y.low, y.high, color=colour, lw=width)
-            axes.plot(x.middle, y.middle, "o", color=colour)
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(lambda value, _: number(value, 6))
-        axes.grid()
-        axes.set_xlabel(label(x_name))
-        axes.set_ylabel(label(y_name))
-        _name_points(figure, axes, found)
-
-    return _picture(
-        f"{x_name} against {y_name}, and which points are on the front",
-        f"{begun(noun(x_name))} and {noun(y_name)} of each configuration. Dark: on the Pareto front with a probability "
-        "of a half or more, which is written where it is below 95 %; with a thin line: of 5 % or more. Lines are 95 % "
-        "intervals.",
-        330.0 + FOOT,
-        draw,
-    )
-
-
-def _name_points(figure: "Figure", axes: "Axes", found: Front) -> None:
-    """Names beside the likely points, each at the corner where it covers fewest other names and intervals."""
-    from matplotlib.transforms import Bbox
-
+    figure, axes = _figure(330.0 + FOOT)
+    for one in sorted(found.members, key=lambda one: one.probability):
+        x, y = one.spreads[x_name], one.spreads[y_name]
+        colour, width = (DARK, 1.6) if one.probability >= 0.5 else (PALE, 1.0)
+        if one.probability >= LEAST_CROSSED:
+            axes.hlines(y.middle, x.low, x.high, color=colour, lw=width)
+            axes.vlines(x.middle, y.low, y.high, color=colour, lw=width)
+        axes.plot(x.middle, y.middle, "o", color=colour)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: number(value, 6))
+    axes.grid()
+    axes.set_xlabel(label(x_name))
+    axes.set_ylabel(label(y_name))
     figure.draw_without_rendering()
-    x_name, y_name = found.responses[0], found.responses[1]
-    taken = [
-        axes.transData.transform_bbox(Bbox([[one.spreads[x_name].low, y], [one.spreads[x_name].high, y]])).padded(1.0)
-        for one in found.likely
-        for y in [one.spreads[y_name].middle]
-    ]
+    taken = []
+    for one in found.likely:
+        x, y = one.spreads[x_name], one.spreads[y_name]
+        taken.append(axes.transData.transform_bbox(Bbox([[x.low, y.middle], [x.high, y.middle]])).padded(1.0))
     for one in found.likely:
         sure = "" if one.probability >= 0.95 else f" ({_probability(one.probability)})"
         name = f"{called(one.point) if len(found.likely) <= MOST_NAMES else ''}{sure}".strip()
         place = one.spreads[x_name].middle, one.spreads[y_name].middle
-        text = axes.annotate(name, place, (0, 0), textcoords="offset points", color=SOFT)
-
-        def covered(corner: tuple[str, str, int, int], text: Any = text) -> tuple[int, bool]:
-            align, base, dx, dy = corner
-            text.set(ha=align, va=base)
-            text.xyann = (dx, dy)
-            box = text.get_window_extent()
-            return box.count_overlaps(taken), not (box.x0 >= 0 and box.x1 <= figure.bbox.width)
-
-        corners = [(a, b, dx, dy) for b, dy in (("bottom", 3), ("top", -4)) for a, dx in (("left", 6), ("right", -6))]
-        covered(min(corners, key=covered))
-        taken.append(text.get_window_extent())
+        taken.append(_beside(axes.annotate(name, place, (0, 0), textcoords="offset points", color=SOFT), taken))
+    return _picture(
+        figure,
+        f"{x_name} against {y_name}, and which points are on the front",
+        f"{begun(noun(x_name))} and {noun(y_name)} of each configuration. Dark: on the Pareto front with a probability "
+        "of a half or more, which is written where it is below 95 %; with a thin line: of 5 % or more. Lines are 95 % "
+        "intervals.",
+    )
 
 
-def _whisker(axes: "Axes", y: float, low: float | None, high: float | None, least: float | None = None) -> None:
+def _beside(text: Annotation, taken: Sequence[Bbox]) -> Bbox:
+    """Moves the name of a point to the corner where it covers fewest other names and intervals; returns its place."""
+
+    def moved(corner: tuple[str, str]) -> Bbox:
+        text.set(va=corner[0], ha=corner[1])
+        text.xyann = (6 if corner[1] == "left" else -6, 3 if corner[0] == "bottom" else -4)
+        return text.get_window_extent()
+
+    def covered(corner: tuple[str, str]) -> tuple[int, bool]:
+        box = moved(corner)
+        return box.count_overlaps(taken), not 0 <= box.x0 <= box.x1 <= WIDTH
+
+    return moved(min([(v, h) for v in ("bottom", "top") for h in ("left", "right")], key=covered))
+
+
+def _whisker(axes: Axes, y: float, low: float | None, high: float | None, least: float | None = None) -> None:
     """An interval across a bar."""
     if low is not None and high is not None:
         ends = [low, high] if least is None else [max(low, least), max(high, least)]
@@ -376,14 +324,6 @@ def _in_order(levels: set[Value]) -> list[Value]:
         return (1, float(words[0]), "") if all(word.isdigit() for word in words) else (2, 0.0, str(level))
 
     return sorted(levels, key=key)
-
-
-def _as_percent(ratio: float) -> str:
-    return signed_percent(round(ratio - 1.0, 12))
-
-
-def _times(ratio: float) -> str:
-    return f"× {ratio:.3g}"
 
 
 def _probability(value: float) -> str:
