@@ -188,6 +188,11 @@ def _plain(name: str, value: object) -> Value:
     raise InputError(f"factor {name[:80]} is {value!r:.80}; a value is a number, a text, true, false or null")
 
 
+def same(one: Value, other: Value) -> bool:
+    """Whether two levels are one, as 1 and 1.0 are, and 1 and true are not."""
+    return Point({"level": one}) == Point({"level": other})
+
+
 def shown(value: Value) -> str:
     """As people read it, and a study file has it."""
     if value is None or isinstance(value, bool):

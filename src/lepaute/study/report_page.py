@@ -11,7 +11,18 @@ from lepaute.report.tables import records_table
 from lepaute.study import plot
 from lepaute.study.capacity import Bounds, Front
 from lepaute.study.difference import PairDifference
-from lepaute.study.evaluation import LESS_IS_BETTER, SCENARIO, Outcome, Point, by_point, called, label, listed, noun
+from lepaute.study.evaluation import (
+    LESS_IS_BETTER,
+    SCENARIO,
+    Outcome,
+    Point,
+    by_point,
+    called,
+    label,
+    listed,
+    noun,
+    same,
+)
 from lepaute.study.ranking import Ranking, Standing
 from lepaute.study.sensitivity import Effects
 from lepaute.study.sobol import SobolIndices
@@ -97,7 +108,7 @@ def question_in_words(study: "Study") -> str:
         within = "".join(f" {each}" for each in limits)
         return f"Which machines of the catalogue{within} does no other one beat in time, cost and energy at once?"
     asked = study.compared
-    others = [level for level in study.levels[asked.factor] if Point({"x": level}) != Point({"x": asked.base})]
+    others = [level for level in study.levels[asked.factor] if not same(level, asked.base)]
     of = "" if asked.factor == SCENARIO else f"{asked.factor} = "
     best_of = f", each with its best {listed(asked.best_of)}" if asked.best_of else ""
     if asked.factor == SCENARIO:
@@ -267,22 +278,20 @@ def _unbroken(sentence: str) -> "Markup":
 def _comparisons(found: WhatIfAnswer) -> list[dict[str, Any]]:
     """A row for the base of each setting, and one for every level that is compared with it."""
     rows: list[dict[str, Any]] = []
-    bases: set[Point] = set()
-    for each in found.comparisons:
-        for side in [each.reference] * (each.setting not in bases) + [each.other]:
-            is_base = side is each.reference
-            chosen = {name: value for name, value in side.point.items() if name not in {*each.setting, found.factor}}
+    for each, is_first in found.by_setting():
+        for side in [each.reference] * is_first + [each.other]:
+            chosen = {name: side.point[name] for name in found.best_of(each)}
             row: dict[str, Any] = {**each.setting, found.factor: side.level, **chosen}
             for name in found.responses:
-                row[label(name)] = number(side.means[name], 4) if name in side.means else ""
-                change = f"change of {noun(name)} (95 %)"
                 difference = each.differences.get(name)
-                row[change] = "the base" if is_base else "" if difference is None else _change(difference)
+                row[label(name)] = number(side.means[name], 4) if name in side.means else ""
+                row[f"change of {noun(name)} (95 %)"] = (
+                    "the base" if side is each.reference else "" if difference is None else _change(difference)
+                )
             row["comparable"] = "yes" if side.trust.comparable else "no"
             if side.refusal:
                 row["refused"] = side.refusal
             rows.append(row)
-        bases.add(each.setting)
     return rows[:MOST_TABLE_ROWS]
 
 

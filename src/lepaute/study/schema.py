@@ -12,7 +12,7 @@ from lepaute.kit.quantities import lag_of
 from lepaute.kit.yaml_faults import Path as FaultPath
 from lepaute.kit.yaml_faults import composed, fields_at, guess, line_in, spoken
 from lepaute.kit.yaml_faults import shown as shown_value
-from lepaute.study.evaluation import SCENARIO, Point
+from lepaute.study.evaluation import SCENARIO, Point, same
 from lepaute.study.expressions import Expression
 
 if TYPE_CHECKING:
@@ -351,7 +351,7 @@ class Study(Value):
         if len(known) < 2:
             at = ("scenarios",) if asked.factor == SCENARIO else ("factors", asked.factor, "levels")
             raise fault("has one alone, and nothing to compare it with; give another", *at)
-        if Point({"x": asked.base}) not in [Point({"x": level}) for level in known]:
+        if not any(same(asked.base, level) for level in known):
             raise fault(f"is {asked.base!r:.60}; levels are {', '.join(map(str, known))[:200]}", "whatif", "base")
         for place, name in enumerate(asked.best_of):
             if name not in self.levels or name == asked.factor:
