@@ -17,7 +17,7 @@ from lepaute.report.tables import records_table
 from lepaute.study import plot
 from lepaute.study.capacity import front, is_on_front
 from lepaute.study.evaluation import Outcome, Point, Trial, trials_of
-from lepaute.study.report_page import PageFacts, effects_page, front_page, sobol_page, tuned_page
+from lepaute.study.report_page import PageFacts, page
 from lepaute.study.sensitivity import effects
 from lepaute.study.sobol import sobol
 from lepaute.study.tune import crossed
@@ -69,25 +69,25 @@ class Pictures(HTMLParser):
 def test_the_page_of_tuning_says_question_answer_certainty_ranges_and_command() -> None:
     found = crossed(POINTS, evaluate, 5)
     real = correct([one for one in found.outcomes if one.refusal is None], lambda _: 12.0, 3)
-    page = tuned_page(FACTS, replace(found, real=real), found.outcomes)
-    assert Pictures(page).pictures == 2
-    assert Pictures(page).loaded == []
+    text = page(FACTS, replace(found, real=real), found.outcomes)
+    assert Pictures(text).pictures == 2
+    assert Pictures(text).loaded == []
     for words in ("Which &amp; why?", "tune &#39;a &lt;b&gt;.yaml&#39;", "does &lt;not&gt; fit", "Real runs",
                   "1 % of their computing", "NB &lt;and&gt; grid"):  # fmt: skip
-        assert words in page
-    assert "<8x2>" not in page
+        assert words in text
+    assert "<8x2>" not in text
 
 
 def test_pages_of_effects_indices_and_fronts_have_their_pictures() -> None:
     outcomes = crossed(POINTS, evaluate, 5).outcomes
-    page = effects_page(FACTS, effects(outcomes), outcomes)
-    assert Pictures(page).pictures == 2
-    assert "left out, since refused: 1 point" in page
+    text = page(FACTS, effects(outcomes), outcomes)
+    assert Pictures(text).pictures == 2
+    assert "left out, since refused: 1 point" in text
     indices = sobol({"x": lambda u: u}, sloping, 16)
-    assert Pictures(sobol_page(FACTS, indices)).pictures == 1
-    page = front_page(FACTS, front(outcomes, ("time_s", "cost")), outcomes)
-    assert Pictures(page).pictures == 1
-    numbers = [float(each) for each in re.findall(r'<use [^>]*x="([\d.]+)"', page)]
+    assert Pictures(page(FACTS, indices)).pictures == 1
+    text = page(FACTS, front(outcomes, ("time_s", "cost")), outcomes)
+    assert Pictures(text).pictures == 1
+    numbers = [float(each) for each in re.findall(r'<use [^>]*x="([\d.]+)"', text)]
     assert len(numbers) == 8, "a mark for each point"
     assert all(0 <= each <= 760 for each in numbers)
 

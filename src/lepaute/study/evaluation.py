@@ -151,28 +151,29 @@ def by_point(outcomes: Iterable[Outcome]) -> dict[Point, list[Outcome]]:
 
 
 class Once:
-    """An `Evaluate` that evaluates each trial once, however often it is asked.
+    """An `Evaluate` that evaluates each trial once, however often it is asked; known : outcomes that cost nothing.
 
     asked : trials that were evaluated so far
     """
 
-    def __init__(self, evaluate: Evaluate) -> None:
+    def __init__(self, evaluate: Evaluate, known: Iterable[Outcome] = ()) -> None:
         self._evaluate = evaluate
-        self._known: dict[Trial, Outcome] = {}
-
-    @property
-    def asked(self) -> int:
-        return len(self._known)
+        self._known = {outcome.trial: outcome for outcome in known}
+        self.asked = 0
 
     @property
     def outcomes(self) -> list[Outcome]:
         """Of all trials so far."""
         return list(self._known.values())
 
+    def missing(self, trials: Iterable[Trial]) -> list[Trial]:
+        """Those that are not known, each once."""
+        return [trial for trial in dict.fromkeys(trials) if trial not in self._known]
+
     def __call__(self, trials: Sequence[Trial]) -> list[Outcome]:
-        new = [trial for trial in dict.fromkeys(trials) if trial not in self._known]
-        if new:
+        if new := self.missing(trials):
             self._known |= dict(zip(new, self._evaluate(new), strict=True))
+            self.asked += len(new)
         return [self._known[trial] for trial in trials]
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lepaute.kit.text import counted, number, quantity, signed_percent
 from lepaute.report.page import render
@@ -23,7 +23,7 @@ from lepaute.study.evaluation import (
     noun,
     same,
 )
-from lepaute.study.ranking import Ranking, Standing
+from lepaute.study.ranking import Ranking
 from lepaute.study.sensitivity import Effects
 from lepaute.study.sobol import SobolIndices
 from lepaute.study.tune import Tuned
@@ -59,6 +59,16 @@ class PageFacts:
     caveats: tuple[str, ...] = ()
 
 
+class _Content(NamedTuple):
+    """What the page of a question has of its own; doubtful : whether the answer leaves much open."""
+
+    answer: str
+    doubtful: bool
+    sure: Sequence[str]
+    pictures: Sequence[tuple[str, plot.Picture | None]]
+    tables: Sequence[dict[str, Any] | None]
+
+
 def page_of(
     study: "Study",
     answer: "Answer",
@@ -80,14 +90,38 @@ def page_of(
         f"{base} on {study.base.platform}; seeds from {study.seed}; lepaute {__version__}",
         tuple(caveats),
     )
-    pages: dict[type, Callable[[PageFacts, Any, Sequence[Outcome]], str]] = {
-        WhatIfAnswer: whatif_page,
-        Tuned: tuned_page,
-        Effects: effects_page,
-        SobolIndices: sobol_page,
-        Front: front_page,
+    return page(facts, answer, outcomes)
+
+
+def page(facts: PageFacts, answer: "Answer", outcomes: Sequence[Outcome] = ()) -> str:
+    """The page of the answer to any question."""
+    from markupsafe import Markup
+
+    contents: dict[type, Callable[[Any], _Content]] = {
+        WhatIfAnswer: _whatif,
+        Tuned: _tuned,
+        Effects: _effects,
+        SobolIndices: _sobol,
+        Front: _front,
     }
-    return pages[type(answer)](facts, answer, outcomes)
+    content = contents[type(answer)](answer)
+    return render(
+        "lepaute.study",
+        "study.html.j2",
+        title=facts.title,
+        question=facts.question,
+        facts=facts.facts,
+        commands=facts.commands,
+        answer=_unbroken(content.answer),
+        doubtful=content.doubtful or any(line.startswith("not comparable") for line in facts.caveats),
+        caveats=facts.caveats,
+        sure=content.sure,
+        outside=_outside(outcomes),
+        pictures=[
+            {"title": title, "svg": Markup(one.svg), "caption": one.caption} for title, one in content.pictures if one
+        ],
+        tables=[table for table in content.tables if table],
+    )
 
 
 def question_in_words(study: "Study") -> str:
@@ -118,67 +152,67 @@ def question_in_words(study: "Study") -> str:
     return f"How does {noun(response)} change with {of}{listed(others)}, against {base}{best_of}?"
 
 
-def whatif_page(facts: PageFacts, found: WhatIfAnswer, outcomes: Sequence[Outcome] = ()) -> str:
-    """Of levels or scenarios, each against the base."""
+def _whatif(found: WhatIfAnswer) -> _Content:
     sure = [found.pairing]
     if apart := sum(not each.shared for each in found.comparisons):
         sure.append(
             f"in {apart} of them the models have no errors in common: machines drawn independently are compared, and "
             "the intervals are wider"
         )
-    response = found.responses[0]
-    if moved := sum(
-        response in d and not d[response].same_geometry for d in (c.differences for c in found.comparisons)
-    ):
+    first = [each.differences.get(found.responses[0]) for each in found.comparisons]
+    if moved := sum(each is not None and not each.same_geometry for each in first):
         sure.append(f"in {moved} of them ranks are on other CPUs, so that errors of single CPUs do not cancel")
-    drawn = [(f"Change of {noun(name)}", plot.changes(found, name)) for name in found.responses]
-    pictures = [(title, picture) for title, picture in drawn if picture is not None]
-    tables = [records_table("Comparisons", _comparisons(found))]
-    doubtful = found.told_apart < len(found.comparisons) / 2 or found.runs < 2
-    return _page(facts, found.sentence.removesuffix("."), doubtful, sure, outside(outcomes), pictures, tables)
+    return _Content(
+        found.sentence.removesuffix("."),
+        found.told_apart < len(found.comparisons) / 2 or found.runs < 2,
+        sure,
+        [(f"Change of {noun(name)}", plot.changes(found, name)) for name in found.responses],
+        [records_table("Comparisons", _comparisons(found))],
+    )
 
 
-def tuned_page(facts: PageFacts, found: Tuned, outcomes: Sequence[Outcome] = ()) -> str:
-    """Of tuning, with real runs where there were some."""
+def _tuned(found: Tuned) -> _Content:
     ranking, real = found.ranking, found.real
+    others, near = len(ranking.standings) - 1, len(ranking.near) - 1
     sure = [
         f"{found.simulations} simulations of {found.budget}; ended: {found.ended}",
         f"the first has a probability of {100.0 * ranking.best.probability:.0f} % to be the best one on the machine",
-        _near_words(ranking),
+        f"{near} of {others} others cannot be told from it" if near else f"all {others} others can be told from it",
     ]
+    tables = [records_table("Points", _standings(ranking)), _refusals(ranking.refused)]
     if real is not None:
         sure.append(
             f"{len(real.runs)} real runs, after which the choice is expected to be worse than the best by "
             f"{100.0 * real.expected_loss:.2g} %; {real.ended}"
         )
-    pictures = [("Ranking", plot.ranking(ranking))]
-    pictures += _heat_maps(ranking)
-    tables = [_standings("Points", ranking.standings)]
-    if real is not None:
         rows = [{"point": str(point), "real time, s": seconds} for point, seconds in real.runs]
         tables.insert(0, records_table("Real runs", rows))
-    tables += _refusals(ranking.refused)
-    doubtful = len(found.near) > max(1, len(ranking.standings) // 4)
-    return _page(facts, found.sentence, doubtful, sure, outside(outcomes), pictures, tables)
+    return _Content(
+        found.sentence,
+        near + 1 > max(1, (others + 1) // 4),
+        sure,
+        [("Ranking", plot.ranking(ranking)), *_heat_maps(ranking)],
+        tables,
+    )
 
 
-def effects_page(facts: PageFacts, found: Effects, outcomes: Sequence[Outcome] = ()) -> str:
-    """Of main effects and interactions."""
+def _effects(found: Effects) -> _Content:
     sure = [
         f"{found.points} points, each with {counted(found.seeds, 'seed')}",
         f"{100.0 * found.unexplained:.1f} % of the variance between the points is of interactions of three and more",
     ]
     if found.is_known:
+        between, noise = (
+            f"{100.0 * sd:.2g} %" if found.logarithm else f"{sd:.3g}" for sd in (found.between_seeds, found.noise)
+        )
         sure.insert(
             1,
-            f"machines and days differ by a standard deviation of {_sd(found.between_seeds, found.logarithm)}, which "
-            f"all points share; a point differs from that by {_sd(found.noise, found.logarithm)}",
+            f"machines and days differ by a standard deviation of {between}, which all points share; a point differs "
+            f"from that by {noise}",
         )
     if found.left_out:
         sure.append(f"left out, since refused: {counted(len(found.left_out), 'point')}")
-    picture = plot.tornado(found)
-    pictures = [("Effects", picture)] if picture is not None else []
-    pictures.append(("Shares of the variance", plot.shares(found)))
+    levels = [{"factor": term.name, "levels": found.direction_of(term)} for term in found.single_terms]
     rows = [
         {
             "term": term.name,
@@ -189,18 +223,16 @@ def effects_page(facts: PageFacts, found: Effects, outcomes: Sequence[Outcome] =
         }
         for term in found.terms
     ]
-    levels = [
-        {"factor": term.name, "levels": found.direction_of(term)}
-        for term in found.terms
-        if len(term.factors) == 1 and len(term.levels) > 1
-    ]
-    tables = [records_table("Levels", levels), records_table("Analysis of variance", rows)]
-    doubtful = not any(term.is_significant for term in found.terms)
-    return _page(facts, found.sentence, doubtful, sure, outside(outcomes), pictures, tables)
+    return _Content(
+        found.sentence,
+        not any(term.is_significant for term in found.terms),
+        sure,
+        [("Effects", plot.tornado(found)), ("Shares of the variance", plot.shares(found))],
+        [records_table("Levels", levels), records_table("Analysis of variance", rows)],
+    )
 
 
-def sobol_page(facts: PageFacts, found: SobolIndices, outcomes: Sequence[Outcome] = ()) -> str:
-    """Of Sobol indices."""
+def _sobol(found: SobolIndices) -> _Content:
     null = [name for name in found.total if found.is_null(name)]
     sure = [
         f"{found.simulations} simulations, {found.rows} rows of the base sample",
@@ -213,14 +245,11 @@ def sobol_page(facts: PageFacts, found: SobolIndices, outcomes: Sequence[Outcome
         {"factor": name, "by itself": found.first[name].text, "with interactions": found.total[name].text}
         for name in found.total
     ]
-    tables = [records_table("Sobol indices", rows)]
-    return _page(
-        facts, found.text, False, sure, outside(outcomes), [("Shares of the variance", plot.shares(found))], tables
-    )
+    pictures = [("Shares of the variance", plot.shares(found))]
+    return _Content(found.text, False, sure, pictures, [records_table("Sobol indices", rows)])
 
 
-def front_page(facts: PageFacts, found: Front, outcomes: Sequence[Outcome] = ()) -> str:
-    """Of a Pareto front."""
+def _front(found: Front) -> _Content:
     sure = [
         f"{len(found.members)} configurations; {len(found.likely)} are on the front with a probability of 50 % or more",
         f"{sum(0.05 < one.probability < 0.95 for one in found.members)} may or may not be (5 to 95 %)",
@@ -233,38 +262,8 @@ def front_page(facts: PageFacts, found: Front, outcomes: Sequence[Outcome] = ())
         }
         for one in found.members[:MOST_TABLE_ROWS]
     ]
-    tables = [records_table("Configurations", rows), *_refusals(found.refused)]
-    return _page(facts, found.text, False, sure, outside(outcomes), [("Pareto front", plot.pareto(found))], tables)
-
-
-def _page(
-    facts: PageFacts,
-    answer: str,
-    doubtful: bool,
-    sure: Sequence[str],
-    outside: Sequence[str],
-    pictures: Sequence[tuple[str, plot.Picture]],
-    tables: Sequence[dict[str, Any] | None],
-) -> str:
-    """The page of any question; doubtful : whether the answer leaves much open."""
-    from markupsafe import Markup
-
-    shown = [{"title": title, "svg": Markup(one.svg), "caption": one.caption} for title, one in pictures]
-    return render(
-        "lepaute.study",
-        "study.html.j2",
-        title=facts.title,
-        question=facts.question,
-        facts=facts.facts,
-        commands=facts.commands,
-        answer=_unbroken(answer),
-        doubtful=doubtful or any(line.startswith("not comparable") for line in facts.caveats),
-        caveats=facts.caveats,
-        sure=sure,
-        outside=outside,
-        pictures=shown,
-        tables=[table for table in tables if table],
-    )
+    tables = [records_table("Configurations", rows), _refusals(found.refused)]
+    return _Content(found.text, False, sure, [("Pareto front", plot.pareto(found))], tables)
 
 
 def _unbroken(sentence: str) -> "Markup":
@@ -314,13 +313,6 @@ def _bounds(spread: Bounds) -> str:
     return f"{middle} ({number(spread.low, 4)} to {number(spread.high, 4)})"
 
 
-def _near_words(ranking: Ranking) -> str:
-    near = len(ranking.near) - 1
-    if near == 0:
-        return f"all {len(ranking.standings) - 1} others can be told from it"
-    return f"{near} of {len(ranking.standings) - 1} others cannot be told from it"
-
-
 def _heat_maps(ranking: Ranking) -> list[tuple[str, plot.Picture]]:
     """Of the grid and the block size where both vary, else of the two factors with the most levels."""
     if ranking.response not in LESS_IS_BETTER:
@@ -336,31 +328,28 @@ def _heat_maps(ranking: Ranking) -> list[tuple[str, plot.Picture]]:
     return [(f"{rows} × {columns}", drawn)]
 
 
-def _standings(title: str, standings: Sequence[Standing]) -> dict[str, Any] | None:
-    rows = [
+def _standings(ranking: Ranking) -> list[dict[str, Any]]:
+    return [
         {
-            **dict(one.point),
+            **one.point,
             "runs": one.runs,
             "value": number(one.value, 4),
-            "against the best": f"{100.0 * (one.ratio - 1.0):+.2f} %",
-            "95 %": "–"
-            if one.low is None or one.high is None
-            else f"{100.0 * (one.low - 1.0):+.1f} to {100.0 * (one.high - 1.0):+.1f} %",
+            "against the best": one.ratio_text,
+            "95 %": one.interval_text or "–",
             "best, %": 100.0 * one.probability,
             "extrapolated, %": 100.0 * one.trust.computing,
             "comparable": "no" if one.flagged else "yes",
         }
-        for one in standings[:MOST_TABLE_ROWS]
+        for one in ranking.standings[:MOST_TABLE_ROWS]
     ]
-    return records_table(title, rows)
 
 
-def _refusals(refused: Mapping[Point, str]) -> list[dict[str, Any] | None]:
+def _refusals(refused: Mapping[Point, str]) -> dict[str, Any] | None:
     rows = [{"point": str(point), "why": reason} for point, reason in list(refused.items())[:MOST_TABLE_ROWS]]
-    return [records_table("Refused", rows)] if rows else []
+    return records_table("Refused", rows)
 
 
-def outside(outcomes: Sequence[Outcome]) -> list[str]:
+def _outside(outcomes: Sequence[Outcome]) -> list[str]:
     """What was extrapolated, in words; what that does to the answer is among its caveats."""
     worst = {
         point: max((one.extrapolated for one in each if one.refusal is None), default=0.0)
@@ -374,7 +363,3 @@ def outside(outcomes: Sequence[Outcome]) -> list[str]:
         f"{len(some)} of {counted(len(worst), 'configuration')} do 1 % of their computing or more outside of the "
         f"ranges that models were fitted in; the most is {100.0 * some[most]:.0f} %, at {called(most)}"
     ]
-
-
-def _sd(value: float, logarithm: bool) -> str:
-    return f"{100.0 * value:.2g} %" if logarithm else f"{value:.3g}"

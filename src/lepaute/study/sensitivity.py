@@ -121,8 +121,12 @@ class Effects:
     @property
     def text(self) -> str:
         """The sentence, and a line for each factor: its best and its worst level, and whether it goes up or down."""
-        known = [term for term in self.terms if len(term.factors) == 1 and len(term.levels) > 1]
-        return "\n".join([self.sentence, *(f"  {term.name}: {self.direction_of(term)}" for term in known)])
+        return "\n".join([self.sentence, *(f"  {term.name}: {self.direction_of(term)}" for term in self.single_terms)])
+
+    @property
+    def single_terms(self) -> list[Term]:
+        """Of one factor with several levels."""
+        return [term for term in self.terms if len(term.factors) == 1 and len(term.levels) > 1]
 
     def best_of(self, term: Term) -> tuple[LevelEffect, LevelEffect]:
         """The best and the worst level of a factor."""
@@ -198,11 +202,7 @@ class Effects:
             "points": self.points,
             "seeds": self.seeds,
             "left_out": [dict(point) for point in self.left_out],
-            "best_levels": {
-                term.name: self.best_of(term)[0].level
-                for term in self.terms
-                if len(term.factors) == 1 and len(term.levels) > 1
-            },
+            "best_levels": {term.name: self.best_of(term)[0].level for term in self.single_terms},
         }
 
 
