@@ -35,7 +35,8 @@ from support.mpi_campaigns import goal_rows, judged, measured, numbers
 from support.page import replace_section
 
 from lepaute.compare.verdicts import Verdict
-from lepaute.compare.wording import sentence, size_text
+from lepaute.compare.wording import sentence
+from lepaute.kit.text import exact_size
 
 ROOT = Path(__file__).resolve().parents[1]
 OPS, SIZES, CALLS, BLOCKS, REFERENCE = "bcast,allreduce,alltoall", "8,1K,16K,128K", 40, 30, 100
@@ -217,7 +218,7 @@ def section(
     rows = [
         [
             key[0],
-            size_text(key[1]),
+            exact_size(key[1]),
             *(sentence(found[name][key], "Open MPI", "MPICH") for name in ("first", "second")),
             f"{one.ratio:.3g} [{one.low:.3g}, {one.high:.3g}]",
             " and ".join(f"{usual[name][key]:.3g}" for name in usual),
@@ -232,7 +233,7 @@ def section(
         {one, other} == {"left faster", "right faster"} for one, other in zip(*(w.values() for w in wins), strict=True)
     )
     held = ", ".join(
-        f"{key[0]} of {size_text(key[1])} {forecast:.0f} ({'more than 130' if needed == np.inf else f'{needed:.0f}'})"
+        f"{key[0]} of {exact_size(key[1])} {forecast:.0f} ({'more than 130' if needed == np.inf else f'{needed:.0f}'})"
         for _, key, forecast, needed in forecasts
     )
     return "\n".join(

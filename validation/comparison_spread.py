@@ -4,7 +4,7 @@
 
 Figure 29 of Hunold and Carpen-Amarie, "MPI Benchmarking Revisited", in form: 30 trials, each a whole
 `lepaute compare openmpi mpich --ops bcast` of 30 mpiruns a library with Debian's Open MPI and MPICH on 2 ranks. Every
-scheme of `compare/repeatability.py` reads the same raw rows. Fixed before anything was looked at:
+scheme of `support/one_run.py` reads the same raw rows. Fixed before anything was looked at:
 
 * sizes 8, 64, 512, 4096, 16,384 and 32,768 bytes, 200 calls in an mpirun (the paper: 1000), clocks by SKaMPI's method,
   since both ranks read one clock; disturbed mpiruns are not repeated (--budget 1s), and count;
@@ -32,14 +32,14 @@ from pathlib import Path
 import numpy as np
 import pandas
 from support.goals import Goal, goals_table, markdown, status
+from support.one_run import one_run_values
 from support.page import replace_section, save_figure
 
 from lepaute.archive import Archive, mpi_campaign
-from lepaute.compare.repeatability import TRIALS, normalised, one_run_values
+from lepaute.compare.resampling import TRIALS, normalised
 from lepaute.compare.summaries import mpirun_summaries
 from lepaute.compare.verdicts import verdicts
-from lepaute.compare.wording import size_text
-from lepaute.kit.text import three_digits
+from lepaute.kit.text import exact_size, three_digits
 
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARIES = {"openmpi": "Open MPI", "mpich": "MPICH"}
@@ -138,7 +138,7 @@ def judged(found: pandas.DataFrame) -> list[Goal]:
     for library, title in LIBRARIES.items():
         here = spread["mpiruns", library, LIMIT_BYTES]
         goals.append(
-            Goal(f"{title}, {size_text(LIMIT_BYTES)}: spread by 30 mpiruns", "below 5 %", percent(here), here < LIMIT)
+            Goal(f"{title}, {exact_size(LIMIT_BYTES)}: spread by 30 mpiruns", "below 5 %", percent(here), here < LIMIT)
         )
     rows = [(library, size) for library in LIBRARIES for size in sorted(found["size_bytes"].unique())]
     for scheme in ONE_RUN:
@@ -181,7 +181,7 @@ def page(values: pandas.DataFrame, found: pandas.DataFrame, goals: list[Goal]) -
         for library, title in LIBRARIES.items()
         for scheme in SCHEMES
     ]
-    header = tuple(size_text(size) for size in sizes)
+    header = tuple(exact_size(size) for size in sizes)
     every, decided = ratios(values, found)
     of_ratio = every.groupby(["scheme", "size_bytes"])["ratio"].agg(lambda each: each.max() / each.min() - 1)
     names = {**{scheme: SCHEMES[scheme] for scheme in ONE_RUN}, "blocks": "in blocks (ours)"}
@@ -239,7 +239,7 @@ def picture(found: pandas.DataFrame, path: Path) -> None:
             chosen = found[(found["library"] == library) & (found["scheme"] == scheme)]
             place.boxplot([chosen.loc[chosen["size_bytes"] == size, "normalised"] for size in sizes], whis=(0, 100))
             place.set_yscale("log")
-            place.set_xticks(np.arange(1, len(sizes) + 1), [size_text(size) for size in sizes], rotation=45)
+            place.set_xticks(np.arange(1, len(sizes) + 1), [exact_size(size) for size in sizes], rotation=45)
             place.set_title(f"{title}\n{name}", fontsize=9)
             place.grid(axis="y", which="both", alpha=0.3)
             place.axhline(1.05, color="tab:red", linewidth=0.8, linestyle="--")

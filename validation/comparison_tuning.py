@@ -33,9 +33,9 @@ from support.page import replace_section
 from lepaute.archive import Archive
 from lepaute.archive.mpi_campaign import facts
 from lepaute.cli.compare import MeasureOptions, variants_to_measure
-from lepaute.compare.tuning import Choice, forced_algorithms
-from lepaute.compare.tuning_file import tuning_of
-from lepaute.compare.wording import change, size_text
+from lepaute.compare.tuning import Choice, forced_algorithms, tuning_of
+from lepaute.compare.wording import change
+from lepaute.kit.text import exact_size
 from lepaute.measure.comparison.campaign import measure_libraries
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -175,7 +175,7 @@ def page(parts: dict[str, pandas.DataFrame], goals: dict[str, list[Goal]]) -> st
         cells = [
             [
                 row.operation,
-                size_text(row.size_bytes),
+                exact_size(row.size_bytes),
                 f"{row.algorithm} ({row.expected}, {100 * (row.ratio - 1):+.0f} %)"
                 if isinstance(row.algorithm, str)
                 else "",

@@ -8,7 +8,7 @@ from farms.slurm import SlurmFarm
 from support_limits import HANG_S
 from support_study import configurations, trials
 
-from lepaute.study.dask_pool import DaskPool
+from lepaute.study.pools import DaskPool
 from lepaute.study.session import Session
 
 pytestmark = [pytest.mark.slow, pytest.mark.nodes]

@@ -10,9 +10,7 @@ from lepaute.archive import Archive
 from lepaute.archive.mpi_campaign import facts
 from lepaute.cli.compare import MeasureOptions, variants_to_measure
 from lepaute.cli.main import main
-from lepaute.compare.mpich_selection import selection_text
-from lepaute.compare.openmpi_rules import rules_text
-from lepaute.compare.tuning import Choice
+from lepaute.compare.tuning import Choice, rules_text, selection_text
 from lepaute.kit.mpi_library import default_tree, find_library
 from lepaute.measure.comparison.campaign import measure_libraries
 

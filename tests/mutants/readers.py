@@ -422,8 +422,7 @@ def _benchmark_outputs() -> list[bytes]:
 
 def _compare_output(path: Path) -> None:
     """With itself, an empty line more."""
-    from lepaute.compare.benchmark_comparison import outputs
-    from lepaute.compare.benchmark_output import is_benchmark_output, read_output
+    from lepaute.compare.benchmark_output import is_benchmark_output, outputs, read_output
 
     read_output(path)
     assert is_benchmark_output(path)

@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from lepaute.study.evaluation import Outcome, Point, Trial, trials_of
 from lepaute.study.sensitivity import effects
-from lepaute.study.sensitivity_sobol import sobol
+from lepaute.study.sobol import sobol
 
 #: Ishigami & Homma (1990) with a = 7, b = 0.1: variance and indices are known.
 A, B = 7.0, 0.1

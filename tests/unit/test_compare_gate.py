@@ -8,8 +8,7 @@ import pytest
 from support_comparisons import World, campaign
 
 from lepaute.cli.main import main
-from lepaute.compare.gate import gate
-from lepaute.compare.verdicts import verdicts
+from lepaute.compare.verdicts import gate, verdicts
 
 
 def status(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:

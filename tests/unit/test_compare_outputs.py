@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from lepaute.cli.main import main
-from lepaute.compare.benchmark_comparison import named_output, outputs
-from lepaute.compare.benchmark_output import INTEL, OSU, read_output
+from lepaute.compare.benchmark_output import INTEL, OSU, named_output, outputs, read_output
 from lepaute.compare.report import write_report
 from lepaute.errors import InputError
 

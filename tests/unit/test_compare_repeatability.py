@@ -3,8 +3,9 @@
 import numpy as np
 import pandas
 import pytest
+from support.one_run import one_run_values, stopped_mean
 
-from lepaute.compare.repeatability import TRIALS, normalised, one_run_values, resampled_trials, stopped_mean
+from lepaute.compare.resampling import TRIALS, normalised, resampled_trials
 from lepaute.errors import InputError
 
 

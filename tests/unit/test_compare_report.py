@@ -15,7 +15,7 @@ from lepaute.archive import Archive
 from lepaute.cli.main import main
 from lepaute.compare.comparison import archives
 from lepaute.compare.report import write_report
-from lepaute.compare.sample_means import SampleMeans, sample_means
+from lepaute.compare.resampling import SampleMeans, sample_means
 from lepaute.compare.wording import sentence
 from lepaute.report.svg import Axis
 

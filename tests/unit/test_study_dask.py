@@ -13,7 +13,7 @@ from support_limits import HANG_S
 from support_study import Murderous, configurations, trials
 
 from lepaute.errors import InputError
-from lepaute.study.dask_pool import DaskPool
+from lepaute.study.pools import DaskPool
 from lepaute.study.session import Session
 
 pytestmark = [pytest.mark.slow, pytest.mark.nodes]

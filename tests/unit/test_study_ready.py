@@ -8,9 +8,10 @@ import pytest
 from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.platform import load_platform
+from lepaute.study.checking import check_study
 from lepaute.study.configuration import Configurations
 from lepaute.study.ready import READY, Subject, grids_of, ready_study, slowest_nodes, top_switches
-from lepaute.study.running import check_study, run_study
+from lepaute.study.running import run_study
 from lepaute.study.schema import parse_study, study_text
 
 DAHU = load_platform("dahu")

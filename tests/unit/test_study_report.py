@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,20 +12,21 @@ import pytest
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.report.tables import number, records_table
+from lepaute.kit.text import number
+from lepaute.report.tables import records_table
+from lepaute.study import plot
+from lepaute.study.capacity import front, is_on_front
 from lepaute.study.evaluation import Outcome, Point, Trial, trials_of
-from lepaute.study.label_places import Box, free_place
-from lepaute.study.pareto import front, is_on_front
-from lepaute.study.report_page import Asked, effects_page, front_page, sobol_page, tuned_page
+from lepaute.study.report_page import PageFacts, page
 from lepaute.study.sensitivity import effects
-from lepaute.study.sensitivity_sobol import sobol
+from lepaute.study.sobol import sobol
 from lepaute.study.tune import crossed
 from lepaute.study.tune_real import correct
 
 if TYPE_CHECKING:
     pass
 
-ASKED = Asked("NB <and> grid", "Which & why?", ("lepaute study tune 'a <b>.yaml'",), "dahu, seeds 1 to 6")
+FACTS = PageFacts("NB <and> grid", "Which & why?", ("lepaute study tune 'a <b>.yaml'",), "dahu, seeds 1 to 6")
 POINTS = [Point({"nb": nb, "grid": grid}) for nb in (64, 128, 256) for grid in ("2x8", "4x4", "<8x2>")]
 
 
@@ -66,26 +68,27 @@ class Pictures(HTMLParser):
 
 def test_the_page_of_tuning_says_question_answer_certainty_ranges_and_command() -> None:
     found = crossed(POINTS, evaluate, 5)
-    page = tuned_page(ASKED, found, correct([one for one in found.outcomes if one.refusal is None], lambda _: 12.0, 3))
-    assert Pictures(page).pictures == 2
-    assert Pictures(page).loaded == []
+    real = correct([one for one in found.outcomes if one.refusal is None], lambda _: 12.0, 3)
+    text = page(FACTS, replace(found, real=real), found.outcomes)
+    assert Pictures(text).pictures == 2
+    assert Pictures(text).loaded == []
     for words in ("Which &amp; why?", "tune &#39;a &lt;b&gt;.yaml&#39;", "does &lt;not&gt; fit", "Real runs",
                   "1 % of their computing", "NB &lt;and&gt; grid"):  # fmt: skip
-        assert words in page
-    assert "<8x2>" not in page
+        assert words in text
+    assert "<8x2>" not in text
 
 
 def test_pages_of_effects_indices_and_fronts_have_their_pictures() -> None:
     outcomes = crossed(POINTS, evaluate, 5).outcomes
-    page = effects_page(ASKED, effects(outcomes), outcomes)
-    assert Pictures(page).pictures == 2
-    assert "left out, since refused: 1 point" in page
+    text = page(FACTS, effects(outcomes), outcomes)
+    assert Pictures(text).pictures == 2
+    assert "left out, since refused: 1 point" in text
     indices = sobol({"x": lambda u: u}, sloping, 16)
-    assert Pictures(sobol_page(ASKED, indices)).pictures == 1
-    page = front_page(ASKED, front(outcomes, ("time_s", "cost")), outcomes)
-    assert Pictures(page).pictures == 1
-    numbers = [float(each) for each in re.findall(r'<path class="(?:dot|mark)" d="M([\d.]+) ', page)]
-    assert numbers
+    assert Pictures(page(FACTS, indices)).pictures == 1
+    text = page(FACTS, front(outcomes, ("time_s", "cost")), outcomes)
+    assert Pictures(text).pictures == 1
+    numbers = [float(each) for each in re.findall(r'<use [^>]*x="([\d.]+)"', text)]
+    assert len(numbers) == 8, "a mark for each point"
     assert all(0 <= each <= 760 for each in numbers)
 
 
@@ -96,7 +99,7 @@ def test_the_page_of_what_if_has_the_question_the_changes_with_intervals_and_the
     assert "6 can be told from the base" in capsys.readouterr().out
     page = (tmp_path / "components.results" / "report.html").read_text()
     assert Pictures(page).pictures == 2, "the time and the rate"
-    assert page.count('class="mark"') + page.count('class="dot"') == 12
+    assert page.count("<use ") == 12, "a mark for each scenario"
     for words in (
         "How does the time change with “speed x 10”, “speed / 10”, ",
         "latency / 10”, against “as it is”?",
@@ -137,14 +140,20 @@ def test_a_table_with_many_columns_needs_no_scrolling_on_a_usual_screen(browser,
     assert tab.evaluate("[...document.querySelectorAll('.scroll')].every(e => e.scrollWidth <= e.clientWidth)")
 
 
-def test_names_of_points_stand_beside_each_other() -> None:
-    labels: list[Box] = []
-    line = (100.0, 400.0, 100.0)
-    for _ in range(4):
-        labels.append(free_place(300.0, 100.0, "a configuration", labels, [line]))
-    assert len(set(labels)) == 4
-    assert not any(one.covers(other) for at, one in enumerate(labels) for other in labels[:at])
-    assert not any(one.is_crossed(line) for one in labels)
+def test_names_of_points_cover_neither_each_other_nor_intervals() -> None:
+    """Four points side by side and a distant one, none better in both."""
+    points = [Point({"name": f"a configuration {number}"}) for number in range(4)] + [Point({"name": "distant"})]
+    outcomes = [
+        Outcome(Trial(point, seed), {"time_s": (1.0 + 0.001 * at) * (1.0 + 0.1 * seed), "cost": 100.0 - 0.1 * at})
+        for at, point in zip((0, 1, 2, 3, 900), points, strict=True)
+        for seed in (1, 2, 3)
+    ]
+    svg = plot.pareto(front(outcomes, ("time_s", "cost"))).svg
+    places = re.findall(r'<text [^>]*text-anchor: (start|end)[^>]*x="([\d.]+)" y="([\d.]+)"[^>]*>name=a conf', svg)
+    boxes = [(float(x) - 130 * (side == "end"), float(y)) for side, x, y in places]
+    assert len(boxes) == 4
+    for at, (x, y) in enumerate(boxes):
+        assert not any(abs(x - other_x) < 130 and abs(y - other_y) < 9 for other_x, other_y in boxes[:at])
 
 
 def test_large_numbers_are_written_out() -> None:

@@ -8,7 +8,7 @@ import pytest
 from lepaute.errors import InputError
 from lepaute.study.evaluation import Outcome, Point, Trial, trials_of
 from lepaute.study.sensitivity import effects
-from lepaute.study.sensitivity_sobol import simulations_of, sobol
+from lepaute.study.sobol import simulations_of, sobol
 
 POINTS = [Point({"a": a, "b": b, "c": "same"}) for a in (1, 2, 4) for b in (0, 1)]
 

@@ -13,7 +13,8 @@ from lepaute.simulate import Hpl
 from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
 from lepaute.study.evaluation import Evaluate, Once, Outcome, Point, Trial
 from lepaute.study.ranking import rank
-from lepaute.study.tune import crossed, explore, halve, write_hpl_dat
+from lepaute.study.running import write_hpl_dat
+from lepaute.study.tune import crossed, explore, halve
 from lepaute.study.tune_question import Dimension, Proposals
 from lepaute.study.tune_real import correct
 
@@ -59,7 +60,7 @@ def test_what_is_known_well_enough_ends_early() -> None:
     clear = halve(POINTS, machine(own_sd=0.0005), 500)
     assert clear.ended == "known well enough"
     assert clear.simulations < 60
-    assert [one.point for one in clear.near] == [clear.best]
+    assert [one.point for one in clear.ranking.near] == [clear.best]
 
 
 def test_with_fewer_simulations_than_points_a_part_of_them_is_looked_at() -> None:
@@ -125,8 +126,8 @@ def test_simulations_are_not_spent_on_what_may_not_be_named() -> None:
 def test_how_many_runs_would_tell_the_best_from_the_others_is_said() -> None:
     alike = [Point({"nb": nb, "depth": 0}) for nb in (128, 256)]
     found = crossed(alike, machine(lambda point: 100.0 + 0.015 * float(str(point["nb"])), own_sd=0.01), 4)
-    assert len(found.near) == 2
-    (other,) = found.near[1:]
+    assert len(found.ranking.near) == 2
+    (other,) = found.ranking.near[1:]
     assert "these 2 cannot be told apart; " in found.sentence
     if other.enough is None:
         assert "no number of simulated runs would" in found.sentence

@@ -7,9 +7,15 @@ import pandas
 import pytest
 
 from lepaute.archive.mpi_campaign import CampaignFacts, LibraryFacts
-from lepaute.compare.mpich_selection import algorithms_of, selection_text
-from lepaute.compare.openmpi_rules import rules_text
-from lepaute.compare.tuning import Choice, choices, forced_algorithms, least_mpiruns
+from lepaute.compare.tuning import (
+    Choice,
+    algorithms_of,
+    choices,
+    forced_algorithms,
+    least_mpiruns,
+    rules_text,
+    selection_text,
+)
 from lepaute.errors import InputError
 
 #: Stands for what a rule's choice depends on: ratios of times to the default's.

@@ -15,7 +15,7 @@ from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_archive_output, check_outputs
 from lepaute.kit.quantities import share_of, time_of
 from lepaute.kit.tables import text_table
-from lepaute.kit.text import counted, seconds
+from lepaute.kit.text import counted, exact_size, seconds
 
 if TYPE_CHECKING:
     from lepaute.compare.comparison import Comparison
@@ -128,7 +128,7 @@ class CompareOptions:
     force: bool = option_field(False, FORCE_HELP)
 
     def __post_init__(self) -> None:
-        from lepaute.compare.report.files import check_name
+        from lepaute.compare.report import check_name
 
         if not self.margin > 0:
             raise InputError(f"--margin is {100 * self.margin:g} %; it must be above 0, such as 2%")
@@ -214,7 +214,7 @@ def _compared_files(words: Sequence[str], options: CompareOptions) -> "list[Comp
 
     Raises InputError for a mixture, for files that cannot be compared, and where a report cannot be written.
     """
-    from lepaute.compare.benchmark_comparison import named_output, outputs
+    from lepaute.compare.benchmark_output import named_output, outputs
 
     printed = [output for word in words if (output := named_output(word)) is not None]
     campaigns = [word for word in words if word.endswith(".zip")]
@@ -301,8 +301,7 @@ def variants_to_measure(library: str, measuring: MeasureOptions) -> tuple[list[s
 
     Raises InputError for a library or an operation that no file could be written for.
     """
-    from lepaute.compare import mpich_selection, openmpi_rules
-    from lepaute.compare.tuning import mpiruns_to_tune
+    from lepaute.compare.tuning import algorithms_of, check_mpich, check_openmpi, mpiruns_to_tune
     from lepaute.kit.mpi_launcher import OPEN_MPI
     from lepaute.measure.comparison.cases import cases_of, operations_of, reduction_in, reduction_of, sizes_of
     from lepaute.measure.comparison.libraries import algorithm_variants, named_libraries, openmpi_algorithms
@@ -314,24 +313,23 @@ def variants_to_measure(library: str, measuring: MeasureOptions) -> tuple[list[s
     cases = cases_of(chosen, sizes_bytes, ranks, reduction)
     operations = list(dict.fromkeys(case.operation for case in cases))
     if named.library.family == OPEN_MPI:
-        openmpi_rules.check_version(named.library.version)
-        openmpi_rules.check_operations(operations)
+        check_openmpi(named.library.version, operations)
         algorithms = openmpi_algorithms(named)
     else:
-        mpich_selection.check_library(named.library.family, named.library.version)
-        algorithms = {name.lower(): mpich_selection.algorithms_of(name, ranks) for name in operations}
+        check_mpich(named.library.family, named.library.version)
+        algorithms = {name.lower(): algorithms_of(name, ranks) for name in operations}
     variants = algorithm_variants(named, cases, algorithms)
     return list(variants.specs), measuring.mpiruns or mpiruns_to_tune(variants.tests)
 
 
 def _write_tuning(campaign: Archive, path: Path) -> None:
-    from lepaute.compare.tuning_file import choice_sentence, tuning_of
+    from lepaute.compare.tuning import tuning_of
     from lepaute.kit.files import write_whole
 
     tuning = tuning_of(campaign)
     warn(tuning.warnings)
     for choice in tuning.choices:
-        print(choice_sentence(choice))
+        print(choice)
     write_whole(path, tuning.text.encode())
     print(f"{path}: other algorithms than the default for {counted(tuning.changed, 'row')} of {len(tuning.choices)}")
     print(tuning.use.format(path.absolute()))
@@ -339,8 +337,8 @@ def _write_tuning(campaign: Archive, path: Path) -> None:
 
 def _show(comparisons: "Sequence[Comparison]", options: CompareOptions) -> None:
     """Raises typer.Exit: 1 where a library is slower than it may be, 3 where that is not known and is to be."""
-    from lepaute.compare.gate import gate
     from lepaute.compare.report import write_report
+    from lepaute.compare.verdicts import gate
 
     if len(comparisons) == 1:
         for path in options.report or ():
@@ -382,14 +380,14 @@ def _lines(comparisons: "Sequence[Comparison]") -> list[str]:
 def _table(comparison: "Comparison") -> str:
     """A line a row: what it is, both times, the algorithms where one is known, and the verdict with its stars."""
     from lepaute.compare.setting import algorithms
-    from lepaute.compare.wording import operation_name, sentence, size_text
+    from lepaute.compare.wording import operation_name, sentence
 
     left, right = comparison.left, comparison.right
     table: list[list[str]] = [["operation", "size", left, right, "algorithms", ""]]
     table += [
         [
             operation_name(row),
-            size_text(row.size_bytes),
+            exact_size(row.size_bytes),
             seconds(row.left_s),
             seconds(row.right_s),
             algorithms(comparison, row),
@@ -404,12 +402,12 @@ def _table(comparison: "Comparison") -> str:
 
 def _table_beside_reference(comparisons: "Sequence[Comparison]") -> str:
     """Several libraries, each beside the reference, the left one of all."""
-    from lepaute.compare.wording import change, operation_name, size_text
+    from lepaute.compare.wording import change, operation_name
 
     rows: dict[Any, list[str]] = {}
     for number, comparison in enumerate(comparisons):
         for row in comparison.verdicts:
-            first = [operation_name(row), size_text(row.size_bytes), seconds(row.left_s)]
+            first = [operation_name(row), exact_size(row.size_bytes), seconds(row.left_s)]
             key = (row.operation, row.form, row.size_bytes)
             cells = rows.setdefault(key, [*first, *["–"] * len(comparisons)])
             cells[3 + number] = f"{seconds(row.right_s)}: {change(row)} {row.stars}".rstrip()

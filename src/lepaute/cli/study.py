@@ -157,7 +157,7 @@ def printed(run: "StudyRun", *, as_json: bool) -> None:
 
 def check(file: StudyFile) -> None:
     """Check a study file: what it varies, how many simulations it takes, and for how long."""
-    from lepaute.study.running import checked_text
+    from lepaute.study.checking import checked_text
 
     print(checked_text(file))
 
@@ -229,7 +229,9 @@ def tuned_for_real(
     """
     from lepaute.cli.verify_site import opened_site, sentinel_guard, where_of
     from lepaute.measure.schedulers import Request
-    from lepaute.study.tune_for_real import candidates_of, check_for_real, corrected, write_corrected
+    from lepaute.study.checking import check_for_real
+    from lepaute.study.running import corrected, write_corrected
+    from lepaute.study.tune import Tuned
     from lepaute.study.tune_real import MOST_REPEATED
     from lepaute.verify.campaign import Plan
     from lepaute.verify.real_run import built_program, check_machine
@@ -248,7 +250,8 @@ def tuned_for_real(
     opened = opened_site(where, platform, program, threads, None, calibrated=False, resumed=resumed)
     with notes_printed(), opened as (site, seen_program, _):
         run = studied(file, folder, options, words)
-        points, seed = candidates_of(run), run.study.seed
+        assert isinstance(run.answer, Tuned)
+        points, seed = run.answer.candidates(), run.study.seed
         guard = sentinel_guard(platform, seen_program.coretype, other_machine=other_machine)
         with held(campaign_folder), progress_bar() as tell, chosen_runs(
             [application_at(configurations, point) for point in points],

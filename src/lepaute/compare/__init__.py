@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lepaute.compare.benchmark_comparison import outputs as outputs
+    from lepaute.compare.benchmark_output import outputs as outputs
     from lepaute.compare.comparison import Comparison as Comparison
     from lepaute.compare.comparison import archives as archives
     from lepaute.compare.verdicts import Verdict as Verdict
@@ -25,7 +25,7 @@ _HOME_OF = {
     "Comparison": "comparison",
     "Verdict": "verdicts",
     "archives": "comparison",
-    "outputs": "benchmark_comparison",
+    "outputs": "benchmark_output",
 }
 
 

@@ -10,14 +10,13 @@ from lepaute.archive import Archive, mpi_campaign
 from lepaute.compare.derived import derived_lines, no_rank_times, times_of_ranks
 from lepaute.compare.flags import Flags, flagged, flags, ratio_warnings
 from lepaute.compare.guidelines import Violation, check_guidelines
-from lepaute.compare.sample_means import SampleMeans, normality_sentence, sample_means
-from lepaute.compare.setting import algorithms, different_settings, setting_lines
-from lepaute.compare.sources import Source, source
+from lepaute.compare.resampling import SampleMeans, normality_sentence, sample_means
+from lepaute.compare.setting import Source, algorithms, different_settings, setting_lines, source
 from lepaute.compare.summaries import mpirun_summaries
 from lepaute.compare.verdicts import MARGIN, Correction, Verdict, verdicts
-from lepaute.compare.wording import answer, operation_name, sentence, size_text
+from lepaute.compare.wording import answer, operation_name, sentence
 from lepaute.errors import InputError
-from lepaute.kit.text import counted
+from lepaute.kit.text import counted, exact_size
 
 if TYPE_CHECKING:
     import pandas
@@ -121,7 +120,7 @@ class Comparison:
         from lepaute.kit.notebook import table_html
 
         rows = [
-            (operation_name(one), size_text(one.size_bytes), one.left_s, one.right_s, self.sentence(one), one.stars)
+            (operation_name(one), exact_size(one.size_bytes), one.left_s, one.right_s, self.sentence(one), one.stars)
             for one in self.verdicts
         ]
         header = ["operation", "size", f"{self.left}, s", f"{self.right}, s", "verdict", ""]

@@ -6,8 +6,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from lepaute.archive import mpi_campaign
-from lepaute.compare.wording import size_text
-from lepaute.kit.text import counted, seconds, three_digits
+from lepaute.kit.text import counted, exact_size, seconds, three_digits
 from lepaute.measure.comparison.cases import NONBLOCKING, OVERLAPPED, STREAM_MESSAGES, STREAMS, name_of
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ class SlowRank:
             )
         return (
             f"{name}: rank {self.rank} takes longer in {rows} ({self.slower} by {seconds(self.excess_s)} at "
-            f"{size_text(self.size_bytes)}), other ranks by {seconds(self.others_s)}"
+            f"{exact_size(self.size_bytes)}), other ranks by {seconds(self.others_s)}"
         )
 
 
@@ -71,7 +70,7 @@ def _streams(found: "Comparison") -> list[str]:
                 f"{three_digits(messages / time_s / 1e3)} thousand messages/s"
                 for label, time_s in ((found.left, one.left_s), (found.right, one.right_s))
             ]
-            lines.append(f"{one.operation} of {size_text(one.size_bytes)}, each pair: {'; '.join(sides)}")
+            lines.append(f"{one.operation} of {exact_size(one.size_bytes)}, each pair: {'; '.join(sides)}")
     return lines
 
 
@@ -92,7 +91,7 @@ def _overlaps(found: "Comparison") -> list[str]:
             ]
             name = name_of(one.operation, NONBLOCKING)
             work = f"{seconds(work_s)} of work"
-            lines.append(f"{name} of {size_text(one.size_bytes)} overlaps with {work}: {', '.join(sides)}")
+            lines.append(f"{name} of {exact_size(one.size_bytes)} overlaps with {work}: {', '.join(sides)}")
     return lines
 
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from lepaute.compare.summaries import MPIRUN, ROW
-from lepaute.compare.wording import size_text
-from lepaute.kit.text import counted, seconds
+from lepaute.kit.text import counted, exact_size, seconds
 from lepaute.measure.comparison.cases import name_of
 from lepaute.stats.level_shift import largest_shift
 
@@ -135,7 +134,7 @@ def _grouped(found: tuple[Flags, ...]) -> list[str]:
     low, high = worst.groups_s
     return [
         f"in {len(two)} of {len(found)} rows and libraries mpiruns fall into two groups, such as {worst.library}, "
-        f"{name_of(worst.operation, worst.form)} of {size_text(worst.size_bytes)}: near {seconds(low)} and near "
+        f"{name_of(worst.operation, worst.form)} of {exact_size(worst.size_bytes)}: near {seconds(low)} and near "
         f"{seconds(high)}; medians say how often each came"
     ]
 
@@ -148,7 +147,7 @@ def _trends(found: list[Flags]) -> list[str]:
     name = name_of(worst.operation, worst.form)
     more = f", and so do {counted(len(found) - 1, 'other row')}" if len(found) > 1 else ""
     return [
-        f"{worst.library} drifts: {name} of {size_text(worst.size_bytes)} goes from {seconds(worst.first_s)} to "
+        f"{worst.library} drifts: {name} of {exact_size(worst.size_bytes)} goes from {seconds(worst.first_s)} to "
         f"{seconds(worst.last_s)} while the campaign runs{more}"
     ]
 
@@ -192,7 +191,9 @@ def ratio_warnings(summaries: "pandas.DataFrame", left: str, right: str) -> tupl
     rows = changing_ratios(summaries, left, right)
     if not rows:
         return ()
-    named = ", ".join(f"{name_of(operation, form)} of {size_text(size)}" for operation, form, size in rows[:MOST_NAMED])
+    named = ", ".join(
+        f"{name_of(operation, form)} of {exact_size(size)}" for operation, form, size in rows[:MOST_NAMED]
+    )
     more = f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else ""
     return (
         f"how {left} and {right} compare changes while the campaign runs ({named}{more}): the verdict is about the "

@@ -1,20 +1,111 @@
-"""What the rows of a comparison were measured with: what reductions reduced, roots, variables, algorithms."""
+"""Where the rows of a comparison come from, the commands that measure them again, and what they were measured with:
+reductions, roots, variables, algorithms.
+"""
 
+import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from lepaute.archive.documents import mapping, sequence
 from lepaute.archive.mpi_campaign import KIND, settings_text
-from lepaute.measure.comparison.cases import OVERLAPPED, REDUCTIONS, ROOTED, name_of
+from lepaute.measure.comparison.cases import OVERLAPPED, REDUCTIONS, ROOTED, name_of, word_of
 
 if TYPE_CHECKING:
     from lepaute.archive.mpi_campaign import CampaignFacts
+    from lepaute.archive.reader import Archive
     from lepaute.compare.comparison import Comparison
     from lepaute.compare.verdicts import Verdict
 
-#: Of archives that do not say what reductions reduced.
-_REDUCED_BEFORE = "MPI_SUM of MPI_DOUBLE where 8 divides the size, else MPI_BXOR of MPI_BYTE"
-_ROOT_BEFORE = "rank 0"
+#: Of archives that do not say it: what reductions reduced, the root, the work of overlapped operations.
+_BEFORE = {
+    "reductions": "MPI_SUM of MPI_DOUBLE where 8 divides the size, else MPI_BXOR of MPI_BYTE",
+    "root": "rank 0",
+    "overlap": "no work",
+}
 _UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file: its name, and its id (SHA-256: of an archive, that of its manifest).
+
+    kind       : KIND of a campaign, or the suite that printed an output
+    argument   : that names it on the command line of a comparison
+    command    : that measures the same again; empty where the file does not say
+    derivation : how the numbers of calls and mpiruns came about, sentences
+    compute_s  : work of overlapped operations, seconds
+    """
+
+    file: str
+    id: str
+    kind: str
+    argument: str
+    created: str = ""
+    host: str = ""
+    lepaute_version: str = ""
+    command: str = ""
+    factors: Mapping[str, str] = field(default_factory=dict)
+    derivation: tuple[str, ...] = ()
+    compute_s: float = 0.0
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from and what its id is, in words."""
+        if self.kind == KIND:
+            measured = f"Measured {self.created} on {self.host} with lepaute {self.lepaute_version}"
+            return f"{measured}; SHA-256 of the manifest, which has that of every member"
+        return f"Output of the {self.kind}; SHA-256 of the file"
+
+
+def source(archive: "Archive", facts: "CampaignFacts") -> Source:
+    """What an archive of a campaign says of itself."""
+    return Source(
+        file=archive.path.name,
+        id=archive.id,
+        kind=KIND,
+        argument=archive.path.name,
+        created=archive.about.created,
+        host=archive.about.host,
+        lepaute_version=archive.about.lepaute_version,
+        command=measuring_command(facts, archive.about.seed),
+        factors=facts.factors,
+        derivation=facts.derivation,
+        compute_s=compute_s(facts),
+    )
+
+
+def compute_s(facts: "CampaignFacts") -> float:
+    """Work of overlapped operations before they are waited for."""
+    asked = mapping(facts.more.get("asked")).get("compute_s")
+    return float(asked) if isinstance(asked, int | float) else 0.0
+
+
+def measuring_command(facts: "CampaignFacts", seed: int | None) -> str:
+    """The command line of a campaign, as a shell takes it."""
+    asked = mapping(facts.more.get("asked"))
+    pairs = [_pair(one) for one in sequence(asked.get("libraries"))]
+    if not pairs:
+        return ""
+    libraries = [spec if label == spec else f"{label}={spec}" for label, spec in pairs]
+    operations = [word for one in sequence(asked.get("operations")) if (word := word_of(*_pair(one)))]
+    words: list[str] = ["lepaute", "compare", *libraries]
+    words += ["--ops", ",".join(operations)] if operations else []
+    words += ["--sizes", ",".join(str(size) for size in sequence(asked.get("sizes_bytes")))]
+    words += ["--np", str(asked.get("ranks", facts.ranks))]
+    words += ["--precision", f"{100 * facts.precision:g}%", "--budget", f"{facts.budget_s:g}s"]
+    for name in ("calls", "mpiruns", "synchronisation", "clock", "clock_method", "warm_up", "datatype", "op", "root"):
+        if asked.get(name) is not None:
+            words += [f"--{name.replace('_', '-')}", str(asked[name])]
+    words += ["--compute", f"{1e6 * compute_s(facts):g}us"] if compute_s(facts) else []
+    words += ["--cold"] if asked.get("cold") else []
+    words += ["--seed", str(seed)] if seed is not None else []
+    return shlex.join(words)
+
+
+def _pair(value: object) -> tuple[str, str]:
+    first, second = (str(one) for one in (*sequence(value), "", "")[:2])
+    return first, second
 
 
 def setting_lines(found: "Comparison") -> list[str]:
@@ -23,9 +114,9 @@ def setting_lines(found: "Comparison") -> list[str]:
     operations = {one.operation for one in found.verdicts}
     lines = []
     if factors and operations & set(REDUCTIONS):
-        lines.append(f"reductions: {_joined([_reduced(one) for one in factors])}")
-    roots = [_root(one) for one in factors]
-    if operations & set(ROOTED) and any(root != _ROOT_BEFORE for root in roots):
+        lines.append(f"reductions: {_joined([_level(one, 'reductions') for one in factors])}")
+    roots = [_level(one, "root") for one in factors]
+    if operations & set(ROOTED) and any(root != _BEFORE["root"] for root in roots):
         lines.append(f"root: {_joined(roots)}")
     return [*lines, *(f"{one.label} with {settings_text(one.settings)}" for one in found.libraries if one.settings)]
 
@@ -41,29 +132,23 @@ def algorithms(found: "Comparison", verdict: "Verdict") -> str:
 def different_settings(facts: Sequence["CampaignFacts"]) -> list[str]:
     """Warnings of two campaigns whose rows of the same name are not of the same."""
     lines = []
-    for name, of, subjects in (
-        ("reduce", _reduced, REDUCTIONS),
-        ("have the root", _root, ROOTED),
-        ("overlap with", _overlap, (OVERLAPPED,)),
+    for verb, name, subjects in (
+        ("reduce", "reductions", REDUCTIONS),
+        ("have the root", "root", ROOTED),
+        ("overlap with", "overlap", (OVERLAPPED,)),
     ):
         levels = [
-            of(one.factors) for one in facts if any({case.operation, case.form} & set(subjects) for case in one.cases)
+            _level(one.factors, name)
+            for one in facts
+            if any({case.operation, case.form} & set(subjects) for case in one.cases)
         ]
         if len(set(levels)) > 1:
-            lines.append(f"the campaigns {name} {levels[0]} and {levels[1]}: such rows are not of the same operation")
+            lines.append(f"the campaigns {verb} {levels[0]} and {levels[1]}: such rows are not of the same operation")
     return lines
 
 
-def _reduced(factors: Mapping[str, str]) -> str:
-    return factors.get("reductions", _REDUCED_BEFORE)
-
-
-def _root(factors: Mapping[str, str]) -> str:
-    return factors.get("root", _ROOT_BEFORE)
-
-
-def _overlap(factors: Mapping[str, str]) -> str:
-    return factors.get("overlap", "no work")
+def _level(factors: Mapping[str, str], name: str) -> str:
+    return factors.get(name, _BEFORE[name])
 
 
 def _joined(levels: Sequence[str]) -> str:

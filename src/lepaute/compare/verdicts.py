@@ -5,23 +5,35 @@ which mpiruns of both libraries came in random order. Test and interval: `stats.
 are corrected together, for the share of false ones among the decided (Benjamini & Hochberg) or for the chance of any
 (Holm). Source of the scheme: Hunold & Carpen-Amarie, "MPI Benchmarking Revisited", section 6, which takes the test
 without blocks or correction; validation/comparison_candidates.py compares both, and others.
+
+How many mpiruns a library would decide a row that is undecided: a difference is shown, or none above the margin is
+possible any more. With the standard error e of the shift after n mpiruns, both grow as 1 / sqrt(n): a true shift d is
+shown about when n' mpiruns have |d| = z e sqrt(n / n'), and is within the margin m about when
+m - |d| = 1.96 e sqrt(n / n'). Fewer mpiruns than the clearest arrangement takes show nothing
+(`aligned_ranks.values_to_decide`). The true shift is not known; it is taken as Student's t around the estimate, with
+the deviation e and the degrees of freedom of n mpiruns of each library, and the forecast is the median of what its
+values would need, with the range of the middle four fifths. From fewer than LEAST mpiruns nothing is said: their spread
+is hardly known.
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from math import exp, isfinite, log
+from math import ceil, exp, inf, isfinite, log
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from lepaute.compare.forecast import Forecast, mpiruns_to_decide
 from lepaute.compare.summaries import ROW
 from lepaute.errors import InputError
 from lepaute.kit.options import word_of
+from lepaute.kit.text import counted, exact_size
+from lepaute.measure.comparison.cases import name_of
 from lepaute.measure.comparison.numbers import LEVEL
-from lepaute.stats.aligned_ranks import Shift, aligned_rank_test, aligned_shift
+from lepaute.stats.aligned_ranks import Shift, aligned_rank_test, aligned_shift, values_to_decide
 from lepaute.stats.multiple_tests import benjamini_hochberg, holm
+from lepaute.stats.student import student_quantile
 
 if TYPE_CHECKING:
     import pandas
@@ -36,6 +48,24 @@ CONFIDENCE = 0.95
 #: A difference below this is nobody's concern, where its interval excludes a larger one.
 MARGIN = 0.02
 _NORMAL_975 = 1.959964
+_NORMAL = NormalDist()
+#: Values of the true shift that a forecast looks at: quantiles of its distribution.
+_QUANTILES = 199
+#: A forecast above this many times the mpiruns made says only that it is far away.
+MOST_TIMES = 100
+#: Mpiruns of each library from which a forecast is made.
+LEAST = 5
+#: Rows that the sentence of a gate names.
+MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Mpiruns of each library in all, those made included; inf where more than MOST_TIMES as many would be needed."""
+
+    likely: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +221,7 @@ class _Row:
 
 def _with_forecast(verdict: Verdict, row: "_Row", shift: Shift, level: float) -> Verdict:
     mpiruns = min(verdict.left_mpiruns, verdict.right_mpiruns)
-    forecast = mpiruns_to_decide(shift.estimate, _standard_error(row, shift), mpiruns, level, log(1 + verdict.margin))
+    forecast = _mpiruns_to_decide(shift.estimate, _standard_error(row, shift), mpiruns, level, log(1 + verdict.margin))
     return replace(verdict, forecast=forecast)
 
 
@@ -202,3 +232,66 @@ def _standard_error(row: "_Row", shift: Shift) -> float:
     left, right = row.values[~row.second], row.values[row.second]
     spread = [np.median(np.abs(one - np.median(one))) * 1.4826 for one in (left, right)]
     return float(np.hypot(spread[0] / np.sqrt(len(left)), spread[1] / np.sqrt(len(right))))
+
+
+def _mpiruns_to_decide(
+    shift: float, standard_error: float, mpiruns: int, significance: float, margin: float
+) -> Forecast | None:
+    """None where nothing can be said: of too few mpiruns, or where the standard error is not known.
+
+    shift, margin  : logarithms of ratios; standard_error : of the shift, after `mpiruns` of each library
+    significance   : two-sided p-value at which a difference counts as shown
+    """
+    if not (mpiruns >= LEAST and isfinite(shift) and isfinite(standard_error) and standard_error > 0):
+        return None
+    quantiles = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
+    truths = np.abs(shift + standard_error * np.array([student_quantile(q, 2 * mpiruns - 2) for q in quantiles]))
+    unit = standard_error * standard_error * mpiruns  # variance of the shift after one mpirun
+    shown = unit * (_NORMAL.inv_cdf(1 - significance / 2) / np.maximum(truths, 1e-12)) ** 2
+    shown = np.maximum(shown, values_to_decide(significance))
+    left = margin - truths
+    none_left = np.where(left > 0, unit * (_NORMAL.inv_cdf(0.975) / np.maximum(left, 1e-12)) ** 2, inf)
+    needed = np.maximum(np.minimum(shown, none_left), mpiruns + 1)
+    low, likely, high = (
+        inf if value > MOST_TIMES * mpiruns else float(ceil(value)) for value in np.quantile(needed, [0.1, 0.5, 0.9])
+    )
+    return Forecast(likely, low, high)
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Whether a library became slower by more than what is allowed, for a pipeline that has to stop then.
+
+    slower   : rows of which the right library is shown to take longer by more than the share
+    undecided: rows of which it may: the interval holds both more and less
+    """
+
+    right: str
+    share: float
+    slower: tuple[Verdict, ...]
+    undecided: tuple[Verdict, ...]
+    rows: int
+
+    @property
+    def sentence(self) -> str:
+        """The answer, in one line."""
+        limit = f"{100 * self.share:g} %"
+        if self.slower:
+            return f"{self.right} is slower by more than {limit} in {_named(self.slower)}"
+        if self.undecided:
+            rows = _named(self.undecided)
+            return f"{self.right} is shown to be slower by more than {limit} in no row; undecided: {rows}"
+        return f"{self.right} is slower by more than {limit} in none of {counted(self.rows, 'row')}"
+
+
+def gate(verdicts: tuple[Verdict, ...], right: str, share: float) -> Gate:
+    """share: of the left library's time, 0.05 for 5 %"""
+    slower = tuple(one for one in verdicts if one.p_corrected <= SIGNIFICANT and one.low > 1 + share)
+    undecided = tuple(one for one in verdicts if one not in slower and one.high > 1 + share)
+    return Gate(right, share, slower, undecided, len(verdicts))
+
+
+def _named(rows: tuple[Verdict, ...]) -> str:
+    names = [f"{name_of(one.operation, one.form)} of {exact_size(one.size_bytes)}" for one in rows[:MOST_NAMED]]
+    more = [f"{len(rows) - MOST_NAMED} more"] if len(rows) > MOST_NAMED else []
+    return f"{counted(len(rows), 'row')}: {', '.join([*names, *more])}"

@@ -6,7 +6,7 @@ from math import inf, isfinite
 from lepaute.compare.guidelines import Violation
 from lepaute.compare.summaries import SLOW
 from lepaute.compare.verdicts import Correction, Verdict
-from lepaute.kit.text import counted, seconds, three_digits
+from lepaute.kit.text import counted, exact_size, seconds, three_digits
 from lepaute.measure.comparison.cases import name_of
 
 
@@ -76,19 +76,11 @@ def change(verdict: Verdict) -> str:
 
 def violation_sentence(violation: Violation) -> str:
     """What a violated guideline costs."""
-    size = "" if "(" in violation.guideline else f" at {size_text(violation.size_bytes)}"
+    size = "" if "(" in violation.guideline else f" at {exact_size(violation.size_bytes)}"
     return (
         f"{violation.guideline}{size} is violated: {violation.operation} takes {violation.ratio:.3g} times as long "
         f"[{violation.low:.3g}, {violation.high:.3g}], {seconds(violation.excess_s)} a call"
     )
-
-
-def size_text(size_bytes: int) -> str:
-    """0 B, 512 B, 64 KiB, 1 MiB; sizes that are no multiples stay bytes."""
-    for unit, factor in (("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if size_bytes >= factor and size_bytes % factor == 0:
-            return f"{size_bytes // factor} {unit}"
-    return f"{size_bytes} B"
 
 
 def _saved(ratio: float, low_ratio: float, high_ratio: float) -> str:

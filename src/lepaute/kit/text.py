@@ -90,9 +90,23 @@ def size_text(size_bytes: float) -> str:
     return f"{size_bytes:.0f} B"
 
 
+def exact_size(size_bytes: int) -> str:
+    """A number of bytes as `size_text` has it where that is exact, otherwise in bytes: 1.5 KiB, 100000 B."""
+    number, unit = size_text(size_bytes).split()
+    factor = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "B": 1}[unit]
+    return f"{number} {unit}" if float(number) * factor == size_bytes else f"{size_bytes} B"
+
+
 def percent(share: float) -> str:
     """A share as per cent, one decimal; "-" where it is not known."""
     return "-" if math.isnan(share) else f"{100 * share:.1f} %"
+
+
+def signed_percent(share: float, digits: int = 3) -> str:
+    """A change as per cent with its sign: +1.8 %, -12 %, 0 %."""
+    value = 100.0 * share
+    text = f"{value:+.{digits}g}" if abs(value) < 99.5 else f"{value:+,.0f}"
+    return f"{text if value else '0'} %"
 
 
 def two_digits(value: float) -> str:
@@ -111,6 +125,11 @@ def four_digits(value: float) -> str:
         return f"{value:.0f}"
     text = f"{value:.4g}"
     return f"{value:.{3 - math.floor(math.log10(abs(value)))}f}" if "e" in text else text
+
+
+def number(value: float, digits: int = 3) -> str:
+    """So many digits, and from 1000 on all before the point, in groups of three: 0.0123, 12.3, 3,027."""
+    return f"{value:.{digits}g}" if abs(value) < 999.5 else f"{value:,.0f}"
 
 
 def level_order(levels: Iterable[str]) -> list[str]:

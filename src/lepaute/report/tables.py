@@ -4,6 +4,7 @@ import dataclasses
 import math
 from typing import Any
 
+from lepaute.kit.text import number
 from lepaute.report.page import anchor
 
 
@@ -25,11 +26,6 @@ def records_table(title: str, rows: Any) -> dict[str, Any] | None:
         "columns": [name.replace("_", " ") for name in columns],
         "rows": [[_text(record.get(name)) for name in columns] for record in records],
     }
-
-
-def number(value: float, digits: int = 3) -> str:
-    """So many digits, and from 1000 on all before the point, in groups of three: 0.0123, 12.3, 3,027."""
-    return f"{value:.{digits}g}" if abs(value) < 999.5 else f"{value:,.0f}"
 
 
 def _record(row: Any) -> dict[str, Any]:

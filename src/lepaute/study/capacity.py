@@ -1,28 +1,55 @@
-"""The question capacity of a study file: which machine, of the parts of a catalogue."""
+"""The question capacity: which machine, of the parts of a catalogue, on the Pareto front of time, cost and energy.
+
+A point is on the front where none is better in all responses. Equal seeds are one machine at all points, so a front is
+drawn whole, with all points together: normal draws with the mean and the covariance of what was simulated, since seeds
+are few.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
-from math import ceil, log
+from math import ceil, exp, inf, log, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from lepaute.errors import InputError
-from lepaute.study.evaluation import SCENARIO, Evaluate, Outcome, by_point, trials_of
-from lepaute.study.pareto import Front, front
+from lepaute.simulate.prediction.trust import Trust
+from lepaute.stats.intervals import prediction_interval
+from lepaute.study.evaluation import (
+    LESS_IS_BETTER,
+    RESPONSES,
+    SCENARIO,
+    Evaluate,
+    Outcome,
+    Point,
+    amount,
+    by_point,
+    called,
+    listed,
+    noun,
+    trials_of,
+)
+from lepaute.study.ready import grid_text
 from lepaute.study.schema import FieldPath, Name, Real, Value
 from lepaute.study.trust import Judge
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from lepaute.study.configuration import Configurations
-    from lepaute.study.pareto import Front
     from lepaute.study.schema import Study
 
-RESPONSES = ("time_s", "cost", "energy_j")
+    Floats = npt.NDArray[np.float64]
+
+#: Responses of the front of machines.
+JUDGED = ("time_s", "cost", "energy_j")
 NODE = "node"
 MOST_MACHINES = 10_000
+#: Of the front, at most.
+DRAWS, MOST_POINTS = 2000, 5000
 
 NotNegative = Annotated[Real, Field(ge=0)]
 
@@ -58,7 +85,7 @@ class Catalogue(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class PricedMachine:
     """Parts put together; fields: what it sets."""
 
     name: str
@@ -69,12 +96,145 @@ class Machine:
     fields: Mapping[str, Any]
 
 
-def load_catalogue(path: str | Path) -> Catalogue:
-    """The catalogue of a file; raises InputError with one line: file, line, field, what is wrong."""
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Geometric mean and 95 % prediction interval; all three equal for what does not vary, such as a price."""
+
+    middle: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A point: its responses, and the probability that it is on the front."""
+
+    point: Point
+    spreads: dict[str, Bounds]
+    probability: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """An entry of the JSON."""
+        return {
+            "point": dict(self.point),
+            "probability_on_front": self.probability,
+            "responses": {
+                name: {"mean": one.middle, "low": one.low, "high": one.high} for name, one in self.spreads.items()
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """All points, those on the front with the largest probability first; refused: points that cannot be.
+
+    trusts : of the points that were judged
+    """
+
+    responses: tuple[str, ...]
+    members: tuple[Member, ...]
+    refused: dict[Point, str]
+    trusts: Mapping[Point, Trust] = field(default_factory=dict)
+
+    @property
+    def likely(self) -> tuple[Member, ...]:
+        """On the front with a probability of a half or more, in the order of the first response."""
+        found = [one for one in self.members if one.probability >= 0.5]
+        return tuple(sorted(found, key=lambda one: one.spreads[self.responses[0]].middle))
+
+    def comparable(self, member: Member) -> bool:
+        """Whether it may be called better or worse than others."""
+        return member.point not in self.trusts or self.trusts[member.point].comparable
+
+    @property
+    def text(self) -> str:
+        """The answer in one sentence."""
+        parts = [
+            f"{called(one.point)} ({', '.join(_said(name, one.spreads[name].middle) for name in self.responses)}"
+            f"{'' if self.comparable(one) else '; not comparable'})"
+            for one in self.likely[:6]
+        ]
+        rest = len(self.likely) - len(parts)
+        more = f" and {rest} more" if rest > 0 else ""
+        verb = "is" if len(self.likely) == 1 else "are"
+        nouns = listed([noun(name).removeprefix("the ") for name in self.responses])
+        count = f"{len(self.likely)} of {len(self.members)}"
+        return f"{count} {verb} likely on the front of {nouns}: {'; '.join(parts)}{more}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object."""
+        return {
+            "responses": list(self.responses),
+            "points": [one.to_dict() | {"comparable": self.comparable(one)} for one in self.members],
+            "refused": [{"point": dict(point), "reason": reason} for point, reason in self.refused.items()],
+        }
+
+
+def _said(response: str, value: float) -> str:
+    text = amount(response, value)
+    return text if response in RESPONSES else f"{response} {text}"
+
+
+def capacity(study: "Study", configurations: "Configurations", evaluate: Evaluate) -> Front:
+    """The machines on the Pareto front of time, cost and energy; `study` has them as its scenarios."""
+    outcomes = evaluate(trials_of(configurations.points(), study.runs, study.seed))
+    answer = front_of_machines(outcomes, machines_of(study, configurations.folder), seed=study.seed)
+    groups, judge = by_point(outcomes), Judge(evaluate)
+    chosen = {one.point: groups[one.point] for one in answer.members}
+    return replace(answer, trusts=judge(chosen) if study.runs > 1 else {})
+
+
+def study_of_machines(study: "Study", folder: Path | None = None) -> "Study":
+    """The study whose scenarios are the machines, beside its own factors; folder : of the study file.
+
+    Raises InputError where it has scenarios, for a catalogue that cannot be, or a budget that allows no machine.
+    """
+    if study.scenarios:
+        raise InputError("a study of capacity has no scenarios: the machines of the catalogue are its scenarios")
+    scenarios = {one.name: dict(one.fields) for one in machines_of(study, folder)}
+    return study.model_copy(update={"scenarios": scenarios})
+
+
+def machines_of(study: "Study", folder: Path | None = None) -> list[PricedMachine]:
+    """All machines of the study's numbers of nodes within its price and power, the cheapest first.
+
+    Raises InputError for a catalogue that cannot be, where there are no nodes among its parts, where two parts set one
+    field to different values, or where the budget allows no machine.
+    """
+    section = study.capacity
+    if section is None:
+        raise InputError("the study has no section capacity; give a catalogue of parts, and numbers of nodes")
+    catalogue = _catalogue((folder or Path()) / section.catalogue)
+    kinds: dict[str, list[str]] = {}
+    for name, part in catalogue.parts.items():
+        kinds.setdefault(part.kind, []).append(name)
+    if NODE not in kinds:
+        raise InputError(f"no part is of the kind {NODE}; kinds are {', '.join(kinds)}")
+    total = len(section.nodes) * prod(len(names) for names in kinds.values())
+    if total > MOST_MACHINES:
+        raise InputError(f"the parts make {total} machines; leave some out, at most {MOST_MACHINES} are looked at")
+    machines = [
+        _machine(catalogue, chosen, count)
+        for count in dict.fromkeys(section.nodes)
+        for chosen in product(*kinds.values())
+    ]
+    price, watts = (inf if most is None else most for most in (section.price, section.watts))
+    affordable = [one for one in machines if one.price <= price and one.watts <= watts]
+    if not affordable:
+        cheapest = min(machines, key=lambda one: one.price)
+        raise InputError(
+            f"no machine is within the budget; the cheapest, {cheapest.name}, costs {cheapest.price:g} and draws "
+            f"{cheapest.watts:g} W"
+        )
+    return sorted(affordable, key=lambda one: (one.price, one.name))
+
+
+def _catalogue(path: Path) -> Catalogue:
+    """Of a file; raises InputError with one line: file, line, field, what is wrong."""
     from pydantic import ValidationError
 
     from lepaute.kit.documents import read_text, read_yaml
-    from lepaute.study.faults import described
+    from lepaute.study.schema import described
 
     text = read_text(path, "a catalogue of parts")
     content = read_yaml(text, str(path))
@@ -86,53 +246,32 @@ def load_catalogue(path: str | Path) -> Catalogue:
         raise described(error, content, text, str(path)) from None
 
 
-def machines(
-    catalogue: Catalogue, nodes: Sequence[int], *, price: float | None = None, watts: float | None = None
-) -> list[Machine]:
-    """All machines of these numbers of nodes within a price and a power, the cheapest first.
-
-    Raises InputError where there are no nodes among the parts, where two parts set one field to different values, or
-    where the budget allows no machine.
-    """
-    kinds: dict[str, list[str]] = {}
-    for name, part in catalogue.parts.items():
-        kinds.setdefault(part.kind, []).append(name)
-    if NODE not in kinds:
-        raise InputError(f"no part is of the kind {NODE}; kinds are {', '.join(kinds)}")
-    if not nodes or min(nodes) < 1:
-        raise InputError(f"nodes is {list(nodes)}; give numbers of nodes of 1 or more")
-    total = len(nodes)
-    for names in kinds.values():
-        total *= len(names)
-    if total > MOST_MACHINES:
-        raise InputError(f"the parts make {total} machines; leave some out, at most {MOST_MACHINES} are looked at")
-    found = [
-        _machine(catalogue, chosen, count) for count in dict.fromkeys(nodes) for chosen in product(*kinds.values())
-    ]
-    usual = [one for one in found if (price is None or one.price <= price) and (watts is None or one.watts <= watts)]
-    if not usual:
-        cheapest = min(found, key=lambda one: one.price)
-        raise InputError(
-            f"no machine is within the budget; the cheapest, {cheapest.name}, costs {cheapest.price:g} and draws "
-            f"{cheapest.watts:g} W"
-        )
-    return sorted(usual, key=lambda one: (one.price, one.name))
+def _machine(catalogue: Catalogue, names: Sequence[str], nodes: int) -> PricedMachine:
+    parts = {name: catalogue.parts[name] for name in names}
+    values: dict[str, Any] = {}
+    for name, part in parts.items():
+        for path, value in part.set.items():
+            if values.get(path, value) != value:
+                raise InputError(f"part {name} sets {path} to {value!r:.40}, and another part to {values[path]!r:.40}")
+            values[path] = value
+    values["platform.nodes.count"] = nodes
+    ranks = next(part.ranks for part in parts.values() if part.kind == NODE)
+    if ranks is not None:
+        values.setdefault("application.grid", grid_text(nodes * ranks))
+    price = sum(part.count(nodes) * part.price for part in parts.values())
+    watts = sum(part.count(nodes) * part.watts for part in parts.values())
+    others = [name for name, part in parts.items() if part.kind != NODE]
+    node = next(name for name, part in parts.items() if part.kind == NODE)
+    return PricedMachine(", ".join([f"{nodes} x {node}", *others]), tuple(names), nodes, price, watts, values)
 
 
-def with_machines(study: "Study", found: Sequence[Machine]) -> "Study":
-    """The study whose scenarios are the machines, beside its own factors; raises InputError where it has scenarios."""
-    if study.scenarios:
-        raise InputError("a study of capacity has no scenarios: the machines of the catalogue are its scenarios")
-    return study.model_copy(update={"scenarios": {one.name: dict(one.fields) for one in found}})
-
-
-def answered(outcomes: Iterable[Outcome], found: Sequence[Machine], *, seed: int = 1) -> Front:
+def front_of_machines(outcomes: Iterable[Outcome], machines: Sequence[PricedMachine], *, seed: int = 1) -> Front:
     """The front of time, cost and energy; of the points of each machine (its grids, its block sizes) the fastest.
 
     Energy is what the platform says, and what the parts draw beside it; that of parts alone where it says nothing.
     Raises InputError where no machine could be simulated.
     """
-    of_name = {one.name: one for one in found}
+    of_name = {one.name: one for one in machines}
     chosen: dict[str, tuple[float, list[Outcome]]] = {}
     refused: list[Outcome] = []
     for point, each in by_point(outcomes).items():
@@ -149,37 +288,10 @@ def answered(outcomes: Iterable[Outcome], found: Sequence[Machine], *, seed: int
         raise InputError(f"no machine could be simulated: {why}")
     best = [one for _, each in chosen.values() for one in each]
     left = [one for one in refused if str(one.trial.point[SCENARIO]) not in chosen]
-    return front([*best, *left], RESPONSES, seed=seed)
+    return front([*best, *left], JUDGED, seed=seed)
 
 
-def _machine(catalogue: Catalogue, names: Sequence[str], nodes: int) -> Machine:
-    parts = {name: catalogue.parts[name] for name in names}
-    fields: dict[str, Any] = {}
-    for name, part in parts.items():
-        for field, value in part.set.items():
-            if fields.get(field, value) != value:
-                raise InputError(
-                    f"part {name} sets {field} to {value!r:.40}, and another part to {fields[field]!r:.40}"
-                )
-            fields[field] = value
-    fields["platform.nodes.count"] = nodes
-    ranks = next(part.ranks for part in parts.values() if part.kind == NODE)
-    if ranks is not None:
-        fields.setdefault("application.grid", _grid(nodes * ranks))
-    price = sum(part.count(nodes) * part.price for part in parts.values())
-    watts = sum(part.count(nodes) * part.watts for part in parts.values())
-    others = [name for name, part in parts.items() if part.kind != NODE]
-    node = next(name for name, part in parts.items() if part.kind == NODE)
-    return Machine(", ".join([f"{nodes} x {node}", *others]), tuple(names), nodes, price, watts, fields)
-
-
-def _grid(ranks: int) -> str:
-    """The grid nearest to square of all these processes, no higher than wide."""
-    height = next(p for p in range(int(ranks**0.5), 0, -1) if ranks % p == 0)
-    return f"{height}x{ranks // height}"
-
-
-def _with_costs(outcome: Outcome, machine: Machine) -> Outcome:
+def _with_costs(outcome: Outcome, machine: PricedMachine) -> Outcome:
     time_s = outcome["time_s"]
     energy = outcome.responses.get("energy_j", 0.0) + machine.watts * time_s
     costs = {"cost": machine.price, "energy_j": energy}
@@ -188,27 +300,74 @@ def _with_costs(outcome: Outcome, machine: Machine) -> Outcome:
     return replace(outcome, responses={**outcome.responses, **costs})
 
 
-def machines_of(study: "Study", folder: Path | None = None) -> list[Machine]:
-    """The machines within the budget, the cheapest first; folder : of the study file.
+def front(outcomes: Iterable[Outcome], responses: Sequence[str], *, seed: int = 1) -> Front:
+    """The front of points that have the same seeds; seed : of the draws.
 
-    Raises InputError for a catalogue that cannot be, or a budget that allows no machine.
+    Raises InputError for fewer than two responses, no point, a response that is not above 0, or no common seed.
     """
-    asked = study.capacity
-    if asked is None:
-        raise InputError("the study has no section capacity; give a catalogue of parts, and numbers of nodes")
-    catalogue = load_catalogue((folder or Path()) / asked.catalogue)
-    return machines(catalogue, asked.nodes, price=asked.price, watts=asked.watts)
+    import numpy as np
+
+    groups = by_point(outcomes)
+    refused = {
+        point: reason for point, each in groups.items() for reason in [next((o.refusal for o in each if o.refusal), "")]
+        if reason
+    }  # fmt: skip
+    usual = {point: each for point, each in groups.items() if point not in refused}
+    if len(responses) < 2 or not usual or len(usual) > MOST_POINTS:
+        raise InputError(
+            f"{len(responses)} responses of {len(usual)} points; a front is of two responses or more and of 1 to "
+            f"{MOST_POINTS} points"
+        )
+    seeds = sorted(set.intersection(*({one.trial.seed for one in each} for each in usual.values())))
+    if not seeds:
+        raise InputError("the points have no seed in common; simulate all with the same seeds")
+    by_seed = {point: {one.trial.seed: one for one in each} for point, each in usual.items()}
+    values = np.array([[[by_seed[point][at][name] for at in seeds] for name in responses] for point in usual])
+    if values.min() <= 0.0:
+        raise InputError("a response is not above 0, and a front is of logarithms")
+    signs = np.array([1.0 if name in LESS_IS_BETTER else -1.0 for name in responses])
+    chances = _on_front(np.log(values) * signs[None, :, None], seed)
+    members = []
+    for at, point in enumerate(usual):
+        spreads = {name: _bounds(values[at, place].tolist()) for place, name in enumerate(responses)}
+        members.append(Member(point, spreads, float(chances[at])))
+    members.sort(key=lambda one: -one.probability)
+    return Front(tuple(responses), tuple(members), refused)
 
 
-def study_of_machines(study: "Study", folder: Path | None = None) -> "Study":
-    """The study whose scenarios are the machines."""
-    return with_machines(study, machines_of(study, folder))
+def is_on_front(values: "Floats") -> "npt.NDArray[np.bool_]":
+    """Which rows of (points, responses), less being better, no other row beats: as good in all and better in one."""
+    import numpy as np
+
+    found = np.ones(len(values), dtype=bool)
+    for at, one in enumerate(values):
+        found[at] = not ((values <= one).all(axis=1) & (values < one).any(axis=1)).any()
+    return found
 
 
-def capacity(study: "Study", configurations: "Configurations", evaluate: Evaluate) -> "Front":
-    """The machines on the Pareto front of time, cost and energy; `study` has them as its scenarios."""
-    outcomes = evaluate(trials_of(configurations.points(), study.runs, study.seed))
-    found = answered(outcomes, machines_of(study, configurations.folder), seed=study.seed)
-    groups, judge = by_point(outcomes), Judge(evaluate)
-    chosen = {one.point: groups[one.point] for one in found.members}
-    return replace(found, trusts=judge(chosen) if study.runs > 1 else {})
+def _on_front(logs: "Floats", seed: int) -> "Floats":
+    """Probability of each point; logs of shape (points, responses, seeds)."""
+    import numpy as np
+
+    count = logs.shape[2]
+    if count == 1:
+        alone: Floats = is_on_front(logs[:, :, 0]).astype(np.float64)
+        return alone
+    middle = logs.mean(axis=2)
+    apart = logs - middle[:, :, None]
+    generator = np.random.default_rng(seed)
+    draws = max(200, min(DRAWS, 4_000_000 // len(logs) ** 2 + 1))
+    scale = np.sqrt((count - 1) / generator.chisquare(count - 1, draws) * (1.0 + 1.0 / count) / (count - 1))
+    hits = np.zeros(len(logs))
+    for each in range(draws):
+        hits += is_on_front(middle + scale[each] * (apart @ generator.standard_normal(count)))
+    found: Floats = hits / draws
+    return found
+
+
+def _bounds(values: Sequence[float]) -> Bounds:
+    middle = exp(sum(map(log, values)) / len(values))
+    low, high = prediction_interval(values)
+    if low is None or high is None or high - low < 1e-12 * middle:
+        return Bounds(middle, middle, middle)
+    return Bounds(middle, low, high)

@@ -1,22 +1,138 @@
-"""What the knobs of a study make of a platform's population, and which nodes are the slowest.
+"""What the values of a point make: the application, fields of the platform, its population, and the slowest nodes.
 
+application.FIELD    as on the command line of `lepaute predict`; a grid is one value, such as 8x4
+platform.FIELD       [*] and * stand for all elements of a list or a mapping
 population.spatial   standard deviations between CPUs, times a number;  population.temporal: between days
 population.weight[I] share of the nodes that are of group I; the others share the rest as before
 population.draw      what each run draws anew: none, days or nodes-and-days
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.kit.options import option_of, word_of
+from lepaute.kit.quantities import product_of, whole_of
 from lepaute.platform.components import number_of
 
 if TYPE_CHECKING:
     from lepaute.platform.population import Population
     from lepaute.platform.schema import Platform
+    from lepaute.simulate.application import Application
 
 POPULATION = ("spatial", "temporal", "draw", "weight[I]")
+
+
+def application_of(values: Mapping[str, Any]) -> "Application":
+    """The application of `values`: its name, and its fields.
+
+    Raises InputError for a field that it does not have, and for a value that cannot be.
+    """
+    from lepaute.simulate.apps import application_class
+
+    cls: Any = application_class(str(values["name"]))
+    names = _members(cls)
+    arguments: dict[str, Any] = {}
+    for name, value in values.items():
+        if name == "name":
+            continue
+        if name not in names:
+            from lepaute.kit.documents import guess
+
+            raise InputError(
+                f"application.{name[:60]} is no field of {values['name']}{guess(name, list(names))}; "
+                f"it has {', '.join(names)}"
+            )
+        arguments |= _arguments(cls, name, names[name], value)
+    try:
+        application: Application = cls(**arguments)
+    except TypeError:
+        needed = {one.name for one in fields(cls) if one.default is MISSING and one.default_factory is MISSING}
+        missing = [name for name, members in names.items() if needed & set(members) - set(arguments)]
+        raise InputError(f"application.{missing[0] if missing else 'name'} is missing; give it") from None
+    return application
+
+
+def _members(cls: Any) -> dict[str, tuple[str, ...]]:
+    """The name of each field in a study file -> the fields of the class; p and q of HPL are `grid`."""
+    options = {field.name: option for field in fields(cls) if (option := option_of(field)) is not None}
+    counts = Counter(option.name for option in options.values() if option.name)
+    together: dict[str, tuple[str, ...]] = {}
+    for field in fields(cls):
+        shared = options[field.name].name if field.name in options else None
+        name = shared if shared and counts[shared] > 1 else field.name
+        together[name] = (*together.get(name, ()), field.name)
+    return together
+
+
+def _arguments(cls: Any, name: str, members: tuple[str, ...], value: Any) -> dict[str, Any]:
+    if len(members) > 1:
+        form = f"{' x '.join(member.upper() for member in members)} such as {'x'.join('8' for _ in members)}"
+        return dict(zip(members, product_of(str(value), f"application.{name}", form), strict=True))
+    field = next(field for field in fields(cls) if field.name == members[0])
+    option = option_of(field)
+    if isinstance(value, str) and option is not None and option.choices:
+        value = word_of(value, option.choices, name, option.aliases)
+    elif isinstance(value, str) and option is not None and option.parse is not None:
+        value = option.parse(value)
+    elif isinstance(value, str) and field.type in (int, int | None):
+        value = whole_of(value, f"application.{name}")
+    elif isinstance(value, int) and not isinstance(value, bool) and field.type in (float, float | None):
+        value = float(value)
+    return {members[0]: value}
+
+
+def platform_fields(values: Mapping[str, Any], multiples: frozenset[str], platform: "Platform") -> dict[str, Any]:
+    """The fields of the platform that values set, with each [*] written out; multiples : paths of factors that multiply
+    what is there. Raises InputError where a path leads nowhere, or to no number that could be multiplied.
+    """
+    result: dict[str, Any] = {}
+    content: Any = None
+    for path, value in values.items():
+        if not path.startswith("platform."):
+            continue
+        field = path.removeprefix("platform.")
+        if "*" not in field and path not in multiples:
+            result[field] = value
+            continue
+        content = platform.model_dump() if content is None else content
+        for place, before in _matching(field, content):
+            result[place] = multiple(path, before, value) if path in multiples else value
+    return result
+
+
+def multiple(path: str, before: Any, factor: Any) -> Any:
+    """A value of the base times a factor; raises InputError where it is no number."""
+    if isinstance(before, str):
+        before = whole_of(before, path)
+    if isinstance(before, bool) or not isinstance(before, int | float):
+        raise InputError(f"{path} is {before!r:.60} in the base, and no number to be multiplied")
+    product_ = before * factor
+    return round(product_) if isinstance(before, int) else float(product_)
+
+
+def _matching(field: str, content: Any) -> list[tuple[str, Any]]:
+    """Each place that a path with [*] stands for, and the value there."""
+    words = re.findall(r"\[(?:\d+|\*)\]|[^.\[\]]+", field)
+    places: list[tuple[str, Any]] = [("", content)]
+    for word in words:
+        further: list[tuple[str, Any]] = []
+        for place, value in places:
+            if word == "[*]" and isinstance(value, list | tuple):
+                further += [(f"{place}[{at}]", each) for at, each in enumerate(value)]
+            elif word == "*" and isinstance(value, dict):
+                further += [(f"{place}.{key}", each) for key, each in value.items()]
+            elif isinstance(value, dict) and word in value:
+                further.append((f"{place}.{word}", value[word]))
+            elif word.startswith("[") and isinstance(value, list | tuple) and int(word[1:-1]) < len(value):
+                further.append((f"{place}{word}", value[int(word[1:-1])]))
+        places = further
+    if not places:
+        raise InputError(f"the platform has no field {field[:100]}")
+    return [(place.removeprefix("."), value) for place, value in places]
 
 
 def with_population_knobs(platform: "Platform", knobs: Mapping[str, Any]) -> "Platform":

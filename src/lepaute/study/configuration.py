@@ -2,9 +2,8 @@
 
 import hashlib
 import json
-import re
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -18,8 +17,7 @@ from lepaute.platform.components import KNOBS, with_components
 from lepaute.simulate.conditions import Conditions, Layers, at_lag, read_transfer
 from lepaute.simulate.machine.mapping import Mapping as RankMapping
 from lepaute.simulate.machine.mapping import platform_slots
-from lepaute.study.applications import application_of
-from lepaute.study.components import slowest_nodes, with_population_knobs
+from lepaute.study.components import application_of, multiple, platform_fields, slowest_nodes, with_population_knobs
 from lepaute.study.evaluation import SCENARIO, Point, Trial
 from lepaute.study.schema import PlacedRandomly, Study
 from lepaute.version import __version__
@@ -107,6 +105,9 @@ class Configurations:
         self._platforms = {name: load_platform(_located(name, folder)) for name in _platform_names(study)}
         transfer = study.base.transfer
         self._transfer = None if transfer is None else read_transfer((folder or Path()) / transfer)
+        self._keep_nothing()
+
+    def _keep_nothing(self) -> None:
         self._kept: OrderedDict[Point, Configuration] = OrderedDict()
         self._bases: dict[str, Platform] = {}
         self._made_platforms: OrderedDict[str, tuple[Platform, Platform]] = OrderedDict()
@@ -117,8 +118,7 @@ class Configurations:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._kept, self._bases, self._made_platforms = OrderedDict(), {}, OrderedDict()
-        self._lock = RLock()
+        self._keep_nothing()
 
     def at(self, point: Point) -> Configuration:
         """The configuration of a point; raises InputError or PlatformError where there can be none."""
@@ -167,10 +167,9 @@ class Configurations:
         if not self.study.formulas:
             return {}
         known = self.names(point) | {"nodes": self.at(point).nodes} | dict(responses)
-        found: dict[str, float] = {}
         for name, formula in self.study.formulas.items():
-            found[name] = formula.number(known | found)
-        return found
+            known[name] = formula.number(known)
+        return {name: known[name] for name in self.study.formulas}
 
     def _values(self, point: Point) -> dict[str, Any]:
         """Value by path: of the factors, then of the scenario."""
@@ -196,16 +195,12 @@ class Configurations:
 
     def _application_values(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of the application at a point, as a study file has them."""
-        found = dict(self.study.base.application)
+        fields = dict(self.study.base.application)
         for path, value in values.items():
             root, _, name = path.partition(".")
-            if root != "application":
-                continue
-            if path in self._times:
-                found[name] = _multiple(path, found.get(name), value)
-            else:
-                found[name] = value
-        return found
+            if root == "application":
+                fields[name] = multiple(path, fields.get(name), value) if path in self._times else value
+        return fields
 
     def _made(self, values: Mapping[str, Any]) -> Configuration:
         application = application_of(self._application_values(values))
@@ -230,46 +225,18 @@ class Configurations:
 
     def _made_platform(self, values: Mapping[str, Any]) -> "tuple[Platform, Platform]":
         name = str(values.get("platform", self.study.base.platform))
-        platform = self._base(name)
-        fields = self._fields(values, platform)
+        if name not in self._platforms:
+            raise InputError(f"platform {name[:80]!r} is none of this study's: {', '.join(self._platforms)}")
+        if name not in self._bases:
+            self._bases[name] = _with_fields(self._platforms[name], self.study.base.set)
+        platform = _with_fields(self._bases[name], platform_fields(values, self._times, self._bases[name]))
         population = {path: value for path, value in values.items() if path.startswith("population.")}
-        platform = self._with_fields(platform, fields)
         if self.study.base.nodes is not None:
             platform = self._synthesized(platform, population)
         elif population:
             platform = with_population_knobs(platform, population)
         knobs = {path: value for path, value in values.items() if path.startswith(KNOBS)}
         return platform, with_components(platform, knobs)
-
-    def _base(self, name: str) -> "Platform":
-        """A platform of the study with the settings of the base."""
-        if name not in self._platforms:
-            raise InputError(f"platform {name[:80]!r} is none of this study's: {', '.join(self._platforms)}")
-        if name not in self._bases:
-            self._bases[name] = self._with_fields(self._platforms[name], self.study.base.set)
-        return self._bases[name]
-
-    @staticmethod
-    def _with_fields(platform: "Platform", fields: Mapping[str, Any]) -> "Platform":
-        from lepaute.platform.io import with_values
-
-        return with_values(platform, fields) if fields else platform
-
-    def _fields(self, values: Mapping[str, Any], platform: "Platform") -> dict[str, Any]:
-        """The fields of the platform that a point sets, with each [*] written out."""
-        fields: dict[str, Any] = {}
-        content: Any = None
-        for path, value in values.items():
-            if not path.startswith("platform."):
-                continue
-            field = path.removeprefix("platform.")
-            if "*" not in field and path not in self._times:
-                fields[field] = value
-                continue
-            content = platform.model_dump() if content is None else content
-            for place, before in _matching(field, content):
-                fields[place] = _multiple(path, before, value) if path in self._times else value
-        return fields
 
     def _synthesized(self, like: "Platform", population: Mapping[str, Any]) -> "Platform":
         from lepaute.platform.population import known_population
@@ -305,6 +272,12 @@ class Configurations:
         return RankMapping(kind, seed if kind == "random" else 1, slots, source)
 
 
+def _with_fields(platform: "Platform", fields: Mapping[str, Any]) -> "Platform":
+    from lepaute.platform.io import with_values
+
+    return with_values(platform, fields) if fields else platform
+
+
 def _platform_names(study: Study) -> list[str]:
     named = [study.base.platform]
     named += [
@@ -322,35 +295,3 @@ def _located(name: str, folder: Path | None) -> str | Path:
     if folder is None or ("/" not in name and not name.endswith((".yaml", ".yml"))):
         return name
     return folder / name
-
-
-def _multiple(path: str, before: Any, factor: Any) -> Any:
-    from lepaute.kit.quantities import whole_of
-
-    if isinstance(before, str):
-        before = whole_of(before, path)
-    if isinstance(before, bool) or not isinstance(before, int | float):
-        raise InputError(f"{path} is {before!r:.60} in the base, and no number to be multiplied")
-    product_ = before * factor
-    return round(product_) if isinstance(before, int) else float(product_)
-
-
-def _matching(field: str, content: Any) -> Iterator[tuple[str, Any]]:
-    """Each place that a path with [*] stands for, and the value there; raises InputError where there is none."""
-    words = re.findall(r"\[(?:\d+|\*)\]|[^.\[\]]+", field)
-    places: list[tuple[str, Any]] = [("", content)]
-    for word in words:
-        further: list[tuple[str, Any]] = []
-        for place, value in places:
-            if word == "[*]" and isinstance(value, list | tuple):
-                further += [(f"{place}[{at}]", each) for at, each in enumerate(value)]
-            elif word == "*" and isinstance(value, dict):
-                further += [(f"{place}.{key}", each) for key, each in value.items()]
-            elif isinstance(value, dict) and word in value:
-                further.append((f"{place}.{word}", value[word]))
-            elif word.startswith("[") and isinstance(value, list | tuple) and int(word[1:-1]) < len(value):
-                further.append((f"{place}{word}", value[int(word[1:-1])]))
-        places = further
-    if not places:
-        raise InputError(f"the platform has no field {field[:100]}")
-    return iter([(place.removeprefix("."), value) for place, value in places])

@@ -10,6 +10,7 @@ from math import isfinite
 from typing import Any
 
 from lepaute.errors import InputError
+from lepaute.kit.text import number, quantity
 
 Value = str | int | float | bool | None
 
@@ -19,6 +20,15 @@ SCENARIO = "scenario"
 _EXACT = 2**53
 #: Responses of which less is better; of any other (rates, rates per watt), more is.
 LESS_IS_BETTER = frozenset({"time_s", "energy_j", "cost"})
+#: Noun and unit of each response; derived ones go by their names.
+RESPONSES: Mapping[str, tuple[str, str]] = {
+    "time_s": ("the time", "s"),
+    "rate_gflops": ("the rate", "Gflop/s"),
+    "energy_j": ("the energy", "J"),
+    "gflops_per_watt": ("the rate per watt", "Gflop/s/W"),
+}
+#: Levels that are named one by one.
+MOST_NAMED = 6
 
 
 class Point(Mapping[str, Value]):
@@ -67,7 +77,7 @@ class Point(Mapping[str, Value]):
 
     def __str__(self) -> str:
         """For people: nb=128, p=16."""
-        return ", ".join(f"{name}={_shown(value)}" for name, value in self._values.items())
+        return ", ".join(f"{name}={shown(value)}" for name, value in self._values.items())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Point, (self._values,)
@@ -141,28 +151,29 @@ def by_point(outcomes: Iterable[Outcome]) -> dict[Point, list[Outcome]]:
 
 
 class Once:
-    """An `Evaluate` that evaluates each trial once, however often it is asked.
+    """An `Evaluate` that evaluates each trial once, however often it is asked; known : outcomes that cost nothing.
 
     asked : trials that were evaluated so far
     """
 
-    def __init__(self, evaluate: Evaluate) -> None:
+    def __init__(self, evaluate: Evaluate, known: Iterable[Outcome] = ()) -> None:
         self._evaluate = evaluate
-        self._known: dict[Trial, Outcome] = {}
-
-    @property
-    def asked(self) -> int:
-        return len(self._known)
+        self._known = {outcome.trial: outcome for outcome in known}
+        self.asked = 0
 
     @property
     def outcomes(self) -> list[Outcome]:
         """Of all trials so far."""
         return list(self._known.values())
 
+    def missing(self, trials: Iterable[Trial]) -> list[Trial]:
+        """Those that are not known, each once."""
+        return [trial for trial in dict.fromkeys(trials) if trial not in self._known]
+
     def __call__(self, trials: Sequence[Trial]) -> list[Outcome]:
-        new = [trial for trial in dict.fromkeys(trials) if trial not in self._known]
-        if new:
+        if new := self.missing(trials):
             self._known |= dict(zip(new, self._evaluate(new), strict=True))
+            self.asked += len(new)
         return [self._known[trial] for trial in trials]
 
 
@@ -178,7 +189,50 @@ def _plain(name: str, value: object) -> Value:
     raise InputError(f"factor {name[:80]} is {value!r:.80}; a value is a number, a text, true, false or null")
 
 
-def _shown(value: Value) -> str:
+def same(one: Value, other: Value) -> bool:
+    """Whether two levels are one, as 1 and 1.0 are, and 1 and true are not."""
+    return Point({"level": one}) == Point({"level": other})
+
+
+def shown(value: Value) -> str:
+    """As people read it, and a study file has it."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def noun(response: str) -> str:
+    """Of a response: the time, the rate, cost."""
+    return RESPONSES.get(response, (response, ""))[0]
+
+
+def label(response: str) -> str:
+    """Of an axis or a column: time, s."""
+    name, unit = RESPONSES.get(response, (response, ""))
+    return f"{name.removeprefix('the ')}, {unit}" if unit else name
+
+
+def amount(response: str, value: float) -> str:
+    """A value of a response: 15.74 s, 3.027 Tflop/s, 166,400."""
+    unit = RESPONSES.get(response, ("", ""))[1]
+    return quantity(value, unit) if unit else number(value, 4)
+
+
+def called(point: Point) -> str:
+    """A configuration by its factors; a scenario by its name alone."""
+    others = Point({name: value for name, value in point.items() if name != SCENARIO})
+    return ", ".join(text for text in (str(point.get(SCENARIO, "")), str(others)) if text)
+
+
+def begun(text: str) -> str:
+    """With a capital letter."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def listed(names: Sequence[Any]) -> str:
+    """a, b and c; of many the first ones and the last one."""
+    words = [name if isinstance(name, str) else shown(name) for name in names]
+    if len(words) > MOST_NAMED:
+        words = [*words[: MOST_NAMED - 2], "...", words[-1]]
+        return ", ".join(words)
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -60,6 +60,17 @@ class Standing:
         """Whether it is not comparable."""
         return not self.trust.comparable
 
+    @property
+    def ratio_text(self) -> str:
+        return f"{100.0 * (self.ratio - 1.0):+.2f} %"
+
+    @property
+    def interval_text(self) -> str:
+        """Of the ratio; empty where there is none."""
+        if self.low is None or self.high is None:
+            return ""
+        return f"{100.0 * (self.low - 1.0):+.1f} to {100.0 * (self.high - 1.0):+.1f} %"
+
     def to_dict(self) -> dict[str, Any]:
         """An entry of the JSON."""
         return {

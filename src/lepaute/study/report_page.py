@@ -1,28 +1,40 @@
 """The page of a study: the question, the answer in one sentence, how sure, what was extrapolated, how to repeat it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lepaute.kit.text import counted
+from lepaute.kit.text import counted, number, quantity, signed_percent
 from lepaute.report.page import render
-from lepaute.report.tables import number, records_table
+from lepaute.report.tables import records_table
 from lepaute.study import plot
+from lepaute.study.capacity import Bounds, Front
 from lepaute.study.difference import PairDifference
-from lepaute.study.drawing import Drawing
-from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point, by_point
-from lepaute.study.pareto import Bounds, Front
-from lepaute.study.ranking import Ranking, Standing
+from lepaute.study.evaluation import (
+    LESS_IS_BETTER,
+    SCENARIO,
+    Outcome,
+    Point,
+    by_point,
+    called,
+    label,
+    listed,
+    noun,
+    same,
+)
+from lepaute.study.ranking import Ranking
 from lepaute.study.sensitivity import Effects
-from lepaute.study.sensitivity_sobol import SobolIndices
+from lepaute.study.sobol import SobolIndices
 from lepaute.study.tune import Tuned
-from lepaute.study.tune_real import Corrected
 from lepaute.study.whatif import WhatIfAnswer
-from lepaute.study.wording import called, label, noun
+from lepaute.version import __version__
 
 if TYPE_CHECKING:
     from markupsafe import Markup
+
+    from lepaute.study.running import Answer
+    from lepaute.study.schema import Study
 
 #: An option of a command.
 _OPTION = re.compile(r"--[a-z-]+")
@@ -32,7 +44,7 @@ MOST_TABLE_ROWS = 200
 
 
 @dataclass(frozen=True)
-class Asked:
+class PageFacts:
     """What a page says of the study itself.
 
     title, question : in words;  facts : application, platform, seeds, version
@@ -47,68 +59,160 @@ class Asked:
     caveats: tuple[str, ...] = ()
 
 
-def whatif_page(asked: Asked, found: WhatIfAnswer, outcomes: Sequence[Outcome] = ()) -> str:
-    """Of levels or scenarios, each against the base."""
+class _Content(NamedTuple):
+    """What the page of a question has of its own; doubtful : whether the answer leaves much open."""
+
+    answer: str
+    doubtful: bool
+    sure: Sequence[str]
+    pictures: Sequence[tuple[str, plot.Picture | None]]
+    tables: Sequence[dict[str, Any] | None]
+
+
+def page_of(
+    study: "Study",
+    answer: "Answer",
+    outcomes: Sequence[Outcome],
+    caveats: Sequence[str] = (),
+    command: str | None = None,
+) -> str:
+    """The page of an answer; caveats : of it;  command : that was given, if any."""
+    varied = {"application.name", *(factor.path for factor in study.factors.values())}
+    varied |= {path for fields in study.scenarios.values() for path in fields}
+    name = str(study.base.application["name"])
+    known = study.base.application.items()
+    fields = ", ".join(f"{field} {value}" for field, value in known if f"application.{field}" not in varied)
+    base = f"{name} ({fields})" if fields else name
+    facts = PageFacts(
+        study.title or f"A study of {name} on {study.base.platform}",
+        question_in_words(study),
+        (*([command] if command else []), f"lepaute study {study.question} study.yaml"),
+        f"{base} on {study.base.platform}; seeds from {study.seed}; lepaute {__version__}",
+        tuple(caveats),
+    )
+    return page(facts, answer, outcomes)
+
+
+def page(facts: PageFacts, answer: "Answer", outcomes: Sequence[Outcome] = ()) -> str:
+    """The page of the answer to any question."""
+    from markupsafe import Markup
+
+    contents: dict[type, Callable[[Any], _Content]] = {
+        WhatIfAnswer: _whatif,
+        Tuned: _tuned,
+        Effects: _effects,
+        SobolIndices: _sobol,
+        Front: _front,
+    }
+    content = contents[type(answer)](answer)
+    return render(
+        "lepaute.study",
+        "study.html.j2",
+        title=facts.title,
+        question=facts.question,
+        facts=facts.facts,
+        commands=facts.commands,
+        answer=_unbroken(content.answer),
+        doubtful=content.doubtful or any(line.startswith("not comparable") for line in facts.caveats),
+        caveats=facts.caveats,
+        sure=content.sure,
+        outside=_outside(outcomes),
+        pictures=[
+            {"title": title, "svg": Markup(one.svg), "caption": one.caption} for title, one in content.pictures if one
+        ],
+        tables=[table for table in content.tables if table],
+    )
+
+
+def question_in_words(study: "Study") -> str:
+    """What the study asks, as a sentence."""
+    response = study.responses[0]
+    names = [*([SCENARIO] if study.scenarios else []), *study.factors]
+    if study.question == "tune":
+        best = "lowest" if response in LESS_IS_BETTER else "highest"
+        return f"With which {listed(names)} is {noun(response)} {best}?"
+    if study.question == "sensitivity":
+        return f"Which of {listed(names)} matter to {noun(response)}, and how much?"
+    if study.question == "capacity":
+        limits = []
+        if study.capacity is not None and study.capacity.price is not None:
+            limits.append(f"for a price of at most {number(study.capacity.price)}")
+        if study.capacity is not None and study.capacity.watts is not None:
+            limits.append(f"with at most {quantity(study.capacity.watts, 'W')}")
+        within = "".join(f" {each}" for each in limits)
+        return f"Which machines of the catalogue{within} does no other one beat in time, cost and energy at once?"
+    asked = study.compared
+    others = [level for level in study.levels[asked.factor] if not same(level, asked.base)]
+    of = "" if asked.factor == SCENARIO else f"{asked.factor} = "
+    best_of = f", each with its best {listed(asked.best_of)}" if asked.best_of else ""
+    if asked.factor == SCENARIO:
+        others, base = [f"“{level}”" for level in others], f"“{asked.base}”"
+    else:
+        base = f"{of}{asked.base}"
+    return f"How does {noun(response)} change with {of}{listed(others)}, against {base}{best_of}?"
+
+
+def _whatif(found: WhatIfAnswer) -> _Content:
     sure = [found.pairing]
     if apart := sum(not each.shared for each in found.comparisons):
         sure.append(
             f"in {apart} of them the models have no errors in common: machines drawn independently are compared, and "
             "the intervals are wider"
         )
-    response = found.responses[0]
-    if moved := sum(
-        response in d and not d[response].same_geometry for d in (c.differences for c in found.comparisons)
-    ):
+    first = [each.differences.get(found.responses[0]) for each in found.comparisons]
+    if moved := sum(each is not None and not each.same_geometry for each in first):
         sure.append(f"in {moved} of them ranks are on other CPUs, so that errors of single CPUs do not cancel")
-    drawn = [(f"Change of {noun(name)}", plot.changes(found, name)) for name in found.responses]
-    pictures = [(title, picture) for title, picture in drawn if picture is not None]
-    tables = [records_table("Comparisons", _comparisons(found))]
-    doubtful = found.told_apart < len(found.comparisons) / 2 or found.runs < 2
-    return page(asked, found.sentence.removesuffix("."), doubtful, sure, outside(outcomes), pictures, tables)
+    return _Content(
+        found.sentence.removesuffix("."),
+        found.told_apart < len(found.comparisons) / 2 or found.runs < 2,
+        sure,
+        [(f"Change of {noun(name)}", plot.changes(found, name)) for name in found.responses],
+        [records_table("Comparisons", _comparisons(found))],
+    )
 
 
-def tuned_page(asked: Asked, found: Tuned, real: Corrected | None = None) -> str:
-    """Of tuning, with real runs where there were some."""
-    ranking = found.ranking
+def _tuned(found: Tuned) -> _Content:
+    ranking, real = found.ranking, found.real
+    others, near = len(ranking.standings) - 1, len(ranking.near) - 1
     sure = [
         f"{found.simulations} simulations of {found.budget}; ended: {found.ended}",
         f"the first has a probability of {100.0 * ranking.best.probability:.0f} % to be the best one on the machine",
-        _near_words(ranking),
+        f"{near} of {others} others cannot be told from it" if near else f"all {others} others can be told from it",
     ]
+    tables = [records_table("Points", _standings(ranking)), _refusals(ranking.refused)]
     if real is not None:
         sure.append(
             f"{len(real.runs)} real runs, after which the choice is expected to be worse than the best by "
             f"{100.0 * real.expected_loss:.2g} %; {real.ended}"
         )
-    pictures = [("Ranking", plot.ranking(ranking))]
-    pictures += _heat_maps(ranking)
-    tables = [_standings("Points", ranking.standings)]
-    if real is not None:
         rows = [{"point": str(point), "real time, s": seconds} for point, seconds in real.runs]
         tables.insert(0, records_table("Real runs", rows))
-    tables += _refusals(ranking.refused)
-    answer = found.sentence if real is None else real.text
-    doubtful = len(found.near) > max(1, len(ranking.standings) // 4)
-    return page(asked, answer, doubtful, sure, outside(found.outcomes), pictures, tables)
+    return _Content(
+        found.sentence,
+        near + 1 > max(1, (others + 1) // 4),
+        sure,
+        [("Ranking", plot.ranking(ranking)), *_heat_maps(ranking)],
+        tables,
+    )
 
 
-def effects_page(asked: Asked, found: Effects, outcomes: Sequence[Outcome] = ()) -> str:
-    """Of main effects and interactions."""
+def _effects(found: Effects) -> _Content:
     sure = [
         f"{found.points} points, each with {counted(found.seeds, 'seed')}",
         f"{100.0 * found.unexplained:.1f} % of the variance between the points is of interactions of three and more",
     ]
     if found.is_known:
+        between, noise = (
+            f"{100.0 * sd:.2g} %" if found.logarithm else f"{sd:.3g}" for sd in (found.between_seeds, found.noise)
+        )
         sure.insert(
             1,
-            f"machines and days differ by a standard deviation of {_sd(found.between_seeds, found.logarithm)}, which "
-            f"all points share; a point differs from that by {_sd(found.noise, found.logarithm)}",
+            f"machines and days differ by a standard deviation of {between}, which all points share; a point differs "
+            f"from that by {noise}",
         )
     if found.left_out:
         sure.append(f"left out, since refused: {counted(len(found.left_out), 'point')}")
-    picture = plot.tornado(found)
-    pictures = [("Effects", picture)] if picture is not None else []
-    pictures.append(("Shares of the variance", plot.shares(found)))
+    levels = [{"factor": term.name, "levels": found.direction_of(term)} for term in found.single_terms]
     rows = [
         {
             "term": term.name,
@@ -119,18 +223,16 @@ def effects_page(asked: Asked, found: Effects, outcomes: Sequence[Outcome] = ())
         }
         for term in found.terms
     ]
-    levels = [
-        {"factor": term.name, "levels": found.direction_of(term)}
-        for term in found.terms
-        if len(term.factors) == 1 and len(term.levels) > 1
-    ]
-    tables = [records_table("Levels", levels), records_table("Analysis of variance", rows)]
-    doubtful = not any(term.is_significant for term in found.terms)
-    return page(asked, found.sentence, doubtful, sure, outside(outcomes), pictures, tables)
+    return _Content(
+        found.sentence,
+        not any(term.is_significant for term in found.terms),
+        sure,
+        [("Effects", plot.tornado(found)), ("Shares of the variance", plot.shares(found))],
+        [records_table("Levels", levels), records_table("Analysis of variance", rows)],
+    )
 
 
-def sobol_page(asked: Asked, found: SobolIndices, outcomes: Sequence[Outcome] = ()) -> str:
-    """Of Sobol indices."""
+def _sobol(found: SobolIndices) -> _Content:
     null = [name for name in found.total if found.is_null(name)]
     sure = [
         f"{found.simulations} simulations, {found.rows} rows of the base sample",
@@ -143,14 +245,11 @@ def sobol_page(asked: Asked, found: SobolIndices, outcomes: Sequence[Outcome] = 
         {"factor": name, "by itself": found.first[name].text, "with interactions": found.total[name].text}
         for name in found.total
     ]
-    tables = [records_table("Sobol indices", rows)]
-    return page(
-        asked, found.text, False, sure, outside(outcomes), [("Shares of the variance", plot.shares(found))], tables
-    )
+    pictures = [("Shares of the variance", plot.shares(found))]
+    return _Content(found.text, False, sure, pictures, [records_table("Sobol indices", rows)])
 
 
-def front_page(asked: Asked, found: Front, outcomes: Sequence[Outcome] = ()) -> str:
-    """Of a Pareto front."""
+def _front(found: Front) -> _Content:
     sure = [
         f"{len(found.members)} configurations; {len(found.likely)} are on the front with a probability of 50 % or more",
         f"{sum(0.05 < one.probability < 0.95 for one in found.members)} may or may not be (5 to 95 %)",
@@ -163,38 +262,8 @@ def front_page(asked: Asked, found: Front, outcomes: Sequence[Outcome] = ()) -> 
         }
         for one in found.members[:MOST_TABLE_ROWS]
     ]
-    tables = [records_table("Configurations", rows), *_refusals(found.refused)]
-    return page(asked, found.text, False, sure, outside(outcomes), [("Pareto front", plot.pareto(found))], tables)
-
-
-def page(
-    asked: Asked,
-    answer: str,
-    doubtful: bool,
-    sure: Sequence[str],
-    outside: Sequence[str],
-    pictures: Sequence[tuple[str, Drawing]],
-    tables: Sequence[dict[str, Any] | None],
-) -> str:
-    """The page of any question; doubtful : whether the answer leaves much open."""
-    from markupsafe import Markup
-
-    shown = [{"title": title, "svg": Markup(one.svg()), "caption": one.caption} for title, one in pictures]
-    return render(
-        "lepaute.study",
-        "study.html.j2",
-        title=asked.title,
-        question=asked.question,
-        facts=asked.facts,
-        commands=asked.commands,
-        answer=_unbroken(answer),
-        doubtful=doubtful or any(line.startswith("not comparable") for line in asked.caveats),
-        caveats=asked.caveats,
-        sure=sure,
-        outside=outside,
-        pictures=shown,
-        tables=[table for table in tables if table],
-    )
+    tables = [records_table("Configurations", rows), _refusals(found.refused)]
+    return _Content(found.text, False, sure, [("Pareto front", plot.pareto(found))], tables)
 
 
 def _unbroken(sentence: str) -> "Markup":
@@ -208,22 +277,20 @@ def _unbroken(sentence: str) -> "Markup":
 def _comparisons(found: WhatIfAnswer) -> list[dict[str, Any]]:
     """A row for the base of each setting, and one for every level that is compared with it."""
     rows: list[dict[str, Any]] = []
-    bases: set[Point] = set()
-    for each in found.comparisons:
-        for side in [each.reference] * (each.setting not in bases) + [each.other]:
-            is_base = side is each.reference
-            chosen = {name: value for name, value in side.point.items() if name not in {*each.setting, found.factor}}
+    for each, is_first in found.by_setting():
+        for side in [each.reference] * is_first + [each.other]:
+            chosen = {name: side.point[name] for name in found.best_of(each)}
             row: dict[str, Any] = {**each.setting, found.factor: side.level, **chosen}
             for name in found.responses:
-                row[label(name)] = number(side.means[name], 4) if name in side.means else ""
-                change = f"change of {noun(name)} (95 %)"
                 difference = each.differences.get(name)
-                row[change] = "the base" if is_base else "" if difference is None else _change(difference)
+                row[label(name)] = number(side.means[name], 4) if name in side.means else ""
+                row[f"change of {noun(name)} (95 %)"] = (
+                    "the base" if side is each.reference else "" if difference is None else _change(difference)
+                )
             row["comparable"] = "yes" if side.trust.comparable else "no"
             if side.refusal:
                 row["refused"] = side.refusal
             rows.append(row)
-        bases.add(each.setting)
     return rows[:MOST_TABLE_ROWS]
 
 
@@ -231,7 +298,7 @@ def _change(found: PairDifference) -> str:
     """In per cent, or from a doubling on as a factor: +1.8 % (+0.75 % to +2.9 %), × 7.89 (× 6.98 to × 8.92)."""
     ends = [found.ratio, *(end for end in (found.low, found.high) if end is not None)]
     is_large = not 0.5 < found.ratio < 2.0
-    words = [f"× {number(end)}" if is_large else plot.percent_text(100.0 * (end - 1.0), 2) for end in ends]
+    words = [f"× {number(end)}" if is_large else signed_percent(end - 1.0, 2) for end in ends]
     words = [word.replace(" ", "\u00a0") for word in words]
     if len(words) == 1:
         return words[0]
@@ -246,14 +313,7 @@ def _bounds(spread: Bounds) -> str:
     return f"{middle} ({number(spread.low, 4)} to {number(spread.high, 4)})"
 
 
-def _near_words(ranking: Ranking) -> str:
-    near = len(ranking.near) - 1
-    if near == 0:
-        return f"all {len(ranking.standings) - 1} others can be told from it"
-    return f"{near} of {len(ranking.standings) - 1} others cannot be told from it"
-
-
-def _heat_maps(ranking: Ranking) -> list[tuple[str, Drawing]]:
+def _heat_maps(ranking: Ranking) -> list[tuple[str, plot.Picture]]:
     """Of the grid and the block size where both vary, else of the two factors with the most levels."""
     if ranking.response not in LESS_IS_BETTER:
         return []
@@ -268,31 +328,28 @@ def _heat_maps(ranking: Ranking) -> list[tuple[str, Drawing]]:
     return [(f"{rows} × {columns}", drawn)]
 
 
-def _standings(title: str, standings: Sequence[Standing]) -> dict[str, Any] | None:
-    rows = [
+def _standings(ranking: Ranking) -> list[dict[str, Any]]:
+    return [
         {
-            **dict(one.point),
+            **one.point,
             "runs": one.runs,
             "value": number(one.value, 4),
-            "against the best": f"{100.0 * (one.ratio - 1.0):+.2f} %",
-            "95 %": "–"
-            if one.low is None or one.high is None
-            else f"{100.0 * (one.low - 1.0):+.1f} to {100.0 * (one.high - 1.0):+.1f} %",
+            "against the best": one.ratio_text,
+            "95 %": one.interval_text or "–",
             "best, %": 100.0 * one.probability,
             "extrapolated, %": 100.0 * one.trust.computing,
             "comparable": "no" if one.flagged else "yes",
         }
-        for one in standings[:MOST_TABLE_ROWS]
+        for one in ranking.standings[:MOST_TABLE_ROWS]
     ]
-    return records_table(title, rows)
 
 
-def _refusals(refused: Mapping[Point, str]) -> list[dict[str, Any] | None]:
+def _refusals(refused: Mapping[Point, str]) -> dict[str, Any] | None:
     rows = [{"point": str(point), "why": reason} for point, reason in list(refused.items())[:MOST_TABLE_ROWS]]
-    return [records_table("Refused", rows)] if rows else []
+    return records_table("Refused", rows)
 
 
-def outside(outcomes: Sequence[Outcome]) -> list[str]:
+def _outside(outcomes: Sequence[Outcome]) -> list[str]:
     """What was extrapolated, in words; what that does to the answer is among its caveats."""
     worst = {
         point: max((one.extrapolated for one in each if one.refusal is None), default=0.0)
@@ -306,7 +363,3 @@ def outside(outcomes: Sequence[Outcome]) -> list[str]:
         f"{len(some)} of {counted(len(worst), 'configuration')} do 1 % of their computing or more outside of the "
         f"ranges that models were fitted in; the most is {100.0 * some[most]:.0f} %, at {called(most)}"
     ]
-
-
-def _sd(value: float, logarithm: bool) -> str:
-    return f"{100.0 * value:.2g} %" if logarithm else f"{value:.3g}"

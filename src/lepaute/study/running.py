@@ -4,6 +4,9 @@ store/          every simulation, written as it finishes
 study.yaml      what was asked, as it was run
 results.csv     a row for each trial: factors, seed, repeat, responses
 answer.json     the answer
+report.html     the answer as a page
+HPL.dat         of tuned HPL, the best run; HPL_not_comparable.dat: one that is certainly faster but not comparable
+real_runs.csv   real runs that have corrected the answer
 """
 
 import csv
@@ -11,30 +14,45 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lepaute.errors import InputError, LepauteError
-from lepaute.kit.documents import guess
-from lepaute.study.answer_files import write_answer_files
+from lepaute.kit.files import write_whole
+from lepaute.study.checking import opened_study, planned_trials
 from lepaute.study.configuration import Configurations
-from lepaute.study.evaluation import SCENARIO, Evaluate, Outcome, Point, Trial
-from lepaute.study.faults import located
-from lepaute.study.questions import Answer, question_of
+from lepaute.study.evaluation import Outcome, Point, Trial
+from lepaute.study.pools import DaskPool, Threads, worker_schedulers
 from lepaute.study.results import Results
-from lepaute.study.schema import Study, load_study, parse_study, study_of, study_text
-from lepaute.study.session import Session
+from lepaute.study.schema import Study, study_text
+from lepaute.study.session import Session, estimate
 from lepaute.study.trust import caveats
 
 if TYPE_CHECKING:
+    from lepaute.simulate.application import Application
+    from lepaute.simulate.prediction.trust import Trust
     from lepaute.store import Store
-    from lepaute.study.pools import Pool
 
 #: Simulations that take longer are spread over processes, which take some seconds to start.
 WORTH_PROCESSES_S = 30.0
 MOST_WORKERS = 4096
+#: The module of each question, loaded when it is asked.
+_MODULES = {"whatif": "whatif", "tune": "tune_question", "sensitivity": "sensitivity", "capacity": "capacity"}
+
+
+class Answer(Protocol):
+    """What a question gives: for a person, and as a JSON object; trusts : of the points that it judged."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def trusts(self) -> "Mapping[Point, Trust]": ...
+
+    def to_dict(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -103,22 +121,29 @@ def run_study(
     """
     from lepaute.store import open_store
 
-    asked, configurations = opened_study(study, runs=runs, seed=seed)
+    original, configurations = opened_study(study, runs=runs, seed=seed)
     place = None if folder is None else Path(folder)
     is_new = place is not None and not place.exists()
     if place is not None:
         _check_folder(place, resume=resume)
     opened = store if store is not None or place is None else open_store(place / "store")
     results = Results(opened)
+    seen: dict[Trial, Outcome] = {}
     try:
-        seen = _Seen()
         with results, _session(configurations, results, scheduler, workers, place, progress, announce) as session:
+
+            def evaluate(trials: Sequence[Trial]) -> list[Outcome]:
+                outcomes = session(trials)
+                seen.update((trial, one) for trial, one in zip(trials, outcomes, strict=True) if not trial.drawn)
+                return outcomes
+
             if place is not None:
-                _write(place / "study.yaml", study_text(_seen_from(place, asked, configurations.folder)))
-            answer = question_of(asked)(configurations.study, configurations, seen.seeing(session))
-        outcomes = tuple(seen.outcomes.values())
-        said = caveats(outcomes, configurations, answer.trusts)
-        run = StudyRun(asked, answer, outcomes, session.simulated, session.reused, place, said)
+                write_whole(place / "study.yaml", study_text(_seen_from(place, original, configurations.folder)))
+            module = import_module(f"lepaute.study.{_MODULES[original.question]}")
+            answer: Answer = getattr(module, original.question)(configurations.study, configurations, evaluate)
+        outcomes = tuple(seen.values())
+        notes = caveats(outcomes, configurations, answer.trusts)
+        run = StudyRun(original, answer, outcomes, session.simulated, session.reused, place, notes)
     except LepauteError:
         if place is not None and is_new and not results.any:
             shutil.rmtree(place, ignore_errors=True)
@@ -127,82 +152,9 @@ def run_study(
         if opened is not None and opened is not store:
             opened.close()
     if place is not None:
-        _write(place / "results.csv", csv_text(run.outcomes))
-        _write(place / "answer.json", json.dumps(run.to_dict(), indent=2) + "\n")
-        write_answer_files(place, asked, configurations, answer, run.outcomes, run.caveats, command)
+        write_whole(place / "results.csv", _csv_text(run.outcomes))
+        _write_answer(run, configurations, command)
     return run
-
-
-def opened_study(
-    study: "Study | dict[str, Any] | str | Path", *, runs: int | None = None, seed: int | None = None
-) -> tuple[Study, Configurations]:
-    """The study, checked, with its configurations; raises InputError for what cannot be."""
-    from lepaute.kit.documents import read_text
-
-    text, origin, folder = None, "study", None
-    if isinstance(study, Study):
-        asked = study
-    elif isinstance(study, dict):
-        asked = study_of(study)
-    else:
-        text, origin, folder = read_text(study, "a study file"), str(study), Path(study).parent
-        asked = parse_study(text, origin)
-    changed = {name: value for name, value in (("runs", runs), ("seed", seed)) if value is not None}
-    if changed:
-        asked = study_of(asked.model_dump(exclude_unset=True) | changed)
-    simulated = asked
-    if asked.question == "capacity":
-        from lepaute.study.capacity import study_of_machines
-
-        simulated = study_of_machines(asked, folder)
-    configurations = Configurations(simulated, folder)
-    check_study(configurations, text, origin)
-    return asked, configurations
-
-
-def checked_text(file: "str | Path") -> str:
-    """What a study varies, and what it takes, for a person; raises InputError for what cannot be."""
-    from lepaute.study.estimate import estimate
-
-    study, configurations = opened_study(file)
-    lines = [f"{file}: question {study.question}, {study.runs} run(s) of each configuration, seed {study.seed}"]
-    for name, levels in study.levels.items():
-        lines.append(f"  {name}: {', '.join(map(str, levels))[:100]}")
-    for name, factor in study.factors.items():
-        if factor.levels is None:
-            lines.append(f"  {name}: {factor.bounds or factor.distribution} at {factor.path}")
-    with Session(configurations) as session:
-        if planned := _planned(study, configurations):
-            lines.append(f"{estimate(session, planned).text}")
-    return "\n".join(lines)
-
-
-def csv_text(outcomes: Sequence[Outcome]) -> str:
-    """A line a trial."""
-    rows = _rows(outcomes)
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(
-        {name: repr(value) if isinstance(value, float) else value for name, value in row.items()} for row in rows
-    )
-    return text.getvalue()
-
-
-class _Seen:
-    """Outcomes of all trials that a question has asked for."""
-
-    def __init__(self) -> None:
-        self.outcomes: dict[Trial, Outcome] = {}
-
-    def seeing(self, evaluate: Evaluate) -> Evaluate:
-        def seen(trials: Sequence[Trial]) -> list[Outcome]:
-            outcomes = evaluate(trials)
-            self.outcomes |= {trial: one for trial, one in zip(trials, outcomes, strict=True) if not trial.drawn}
-            return outcomes
-
-        return seen
 
 
 def _session(
@@ -215,10 +167,6 @@ def _session(
     announce: Callable[[str], None] | None,
 ) -> Session:
     """A session with the workers that are asked for, or that the study is worth; says how long it will take."""
-    from lepaute.study.dask_pool import DaskPool, worker_schedulers
-    from lepaute.study.estimate import estimate
-    from lepaute.study.pools import Threads
-
     study = configurations.study
     known = ("threads", *worker_schedulers())
     if scheduler is not None and scheduler not in known:
@@ -227,7 +175,7 @@ def _session(
         raise InputError(f"workers is {workers}; 1 to {MOST_WORKERS} simulate side by side")
     threads = Threads(configurations, workers)
     session = Session(configurations, results, threads, progress=progress, most=study.budget.simulations)
-    expected = estimate(session, _planned(study, configurations))
+    expected = estimate(session, planned_trials(study, configurations))
     if expected.missing and announce is not None and expected.wall_s > 1.0:
         announce(expected.text)
     seconds = study.budget.seconds
@@ -240,41 +188,8 @@ def _session(
         scheduler = "local" if workers is not None or expected.wall_s > WORTH_PROCESSES_S else "threads"
     if scheduler != "threads":
         threads.close()
-        pool: Pool = DaskPool(configurations, scheduler=scheduler, workers=workers, folder=folder)
-        session.pool = pool
+        session.pool = DaskPool(configurations, scheduler=scheduler, workers=workers, folder=folder)
     return session
-
-
-def _planned(study: Study, configurations: Configurations) -> list[Trial]:
-    """The trials that are known beforehand: of questions that choose as they go, as many as their budget allows."""
-    from lepaute.study.evaluation import trials_of
-    from lepaute.study.whatif import whatif_trials
-
-    if study.question == "whatif":
-        return whatif_trials(study, configurations, study.runs)
-    if any(factor.levels is None for factor in study.factors.values()):
-        return []
-    trials = trials_of(configurations.points(), study.runs, study.seed)
-    most = study.budget.simulations
-    return trials if most is None or len(trials) <= most else trials[:: -(-len(trials) // most)]
-
-
-def _seen_from(place: Path, study: Study, folder: Path | None) -> Study:
-    """The study as a file in `place`: its files are named from there."""
-
-    def there(name: str) -> str:
-        if "/" not in name and not name.endswith((".yaml", ".yml")):
-            return name
-        return os.path.relpath((folder or Path()) / name, place)
-
-    base: dict[str, Any] = {"platform": there(study.base.platform)}
-    if study.base.transfer is not None:
-        base["transfer"] = os.path.relpath((folder or Path()) / study.base.transfer, place)
-    update: dict[str, Any] = {"base": study.base.model_copy(update=base)}
-    if study.capacity is not None:
-        catalogue = os.path.relpath((folder or Path()) / study.capacity.catalogue, place)
-        update["capacity"] = study.capacity.model_copy(update={"catalogue": catalogue})
-    return study.model_copy(update=update)
 
 
 def _check_folder(folder: Path, *, resume: bool) -> None:
@@ -290,6 +205,84 @@ def _check_folder(folder: Path, *, resume: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
 
 
+def _seen_from(place: Path, study: Study, folder: Path | None) -> Study:
+    """The study as a file in `place`: its files are named from there."""
+
+    def there(name: str) -> str:
+        return os.path.relpath((folder or Path()) / name, place)
+
+    base: dict[str, Any] = {}
+    if "/" in study.base.platform or study.base.platform.endswith((".yaml", ".yml")):
+        base["platform"] = there(study.base.platform)
+    if study.base.transfer is not None:
+        base["transfer"] = there(study.base.transfer)
+    update: dict[str, Any] = {"base": study.base.model_copy(update=base)}
+    if study.capacity is not None:
+        update["capacity"] = study.capacity.model_copy(update={"catalogue": there(study.capacity.catalogue)})
+    return study.model_copy(update=update)
+
+
+def _write_answer(run: StudyRun, configurations: Configurations, command: str | None) -> None:
+    """Writes answer.json, report.html, and where HPL was tuned HPL.dat and perhaps HPL_not_comparable.dat."""
+    from lepaute.study.report_page import page_of
+    from lepaute.study.tune import Tuned
+
+    folder, answer = run.folder, run.answer
+    assert folder is not None
+    write_whole(folder / "answer.json", json.dumps(run.to_dict(), indent=2) + "\n")
+    write_whole(folder / "report.html", page_of(run.study, answer, run.outcomes, run.caveats, command))
+    if isinstance(answer, Tuned):
+        application = configurations.at(answer.best).application
+        if application.name == "hpl":
+            write_hpl_dat(folder / "HPL.dat", application)
+            ahead, ahead_dat = answer.ranking.ahead, folder / "HPL_not_comparable.dat"
+            ahead_dat.unlink(missing_ok=True)  # of the simulation, where real runs have decided meanwhile
+            if answer.real is None and ahead:
+                write_hpl_dat(ahead_dat, configurations.at(ahead[0].point).application)
+
+
+def write_hpl_dat(path: Path, application: "Application") -> None:
+    """An HPL.dat of the chosen run; raises InputError for an application that is not HPL."""
+    from lepaute.simulate import Hpl
+    from lepaute.simulate.apps.hpl.hpl_dat import HplDat
+
+    if not isinstance(application, Hpl):
+        raise InputError(f"{path}: an HPL.dat is of HPL, and the application is {application.name}")
+    write_whole(path, HplDat.of(application).text())
+
+
+def corrected(
+    run: StudyRun, simulated: Sequence[Outcome], real: Callable[[Point], float], runs: int, seed: int
+) -> StudyRun:
+    """The study with the answer that at most so many real runs give; simulated, real : as `tune_real.correct` takes
+    them."""
+    from lepaute.study.tune import Tuned
+    from lepaute.study.tune_real import correct
+
+    assert isinstance(run.answer, Tuned)
+    choice = correct(simulated, real, runs, seed=seed, trusts=run.answer.trusts)
+    return replace(run, answer=replace(run.answer, real=choice))
+
+
+def write_corrected(run: StudyRun, configurations: Configurations, real_runs: str, command: str) -> None:
+    """Writes the answer and real_runs.csv, whose text is given, into the folder of the study."""
+    assert run.folder is not None
+    write_whole(run.folder / "real_runs.csv", real_runs)
+    _write_answer(run, configurations, command)
+
+
+def _csv_text(outcomes: Sequence[Outcome]) -> str:
+    """A line a trial."""
+    rows = _rows(outcomes)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(
+        {name: repr(value) if isinstance(value, float) else value for name, value in row.items()} for row in rows
+    )
+    return text.getvalue()
+
+
 def _rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     return [
         {
@@ -302,64 +295,3 @@ def _rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
         }
         for each in outcomes
     ]
-
-
-def _write(path: Path, text: str) -> None:
-    from lepaute.kit.files import write_whole
-
-    write_whole(path, text)
-
-
-__all__ = ["StudyRun", "checked_text", "load_study", "opened_study", "run_study"]
-
-
-def check_study(configurations: Configurations, text: str | None = None, origin: str = "study") -> None:
-    """Raises InputError, with the line in `text`, where the base or a single level of a factor cannot be.
-
-    What cannot be only together with other levels is a refused trial, and not an error.
-    """
-    study = configurations.study
-
-    def tried(point: Point, *at: str | int) -> None:
-        try:
-            configurations.check(point)
-        except LepauteError as error:
-            raise located(at, f"cannot be: {error}", text, origin) from None
-
-    for name in study.scenarios:
-        tried(Point({SCENARIO: name}), "scenarios", name)
-    if not study.scenarios:
-        tried(_first_levels(study), "base")
-    for name, factor in study.factors.items():
-        start = _first_levels(study)
-        for place, level in enumerate(factor.levels or ()):
-            tried(start.with_(**{name: level}), "factors", name, "levels", place)
-        for bound in factor.bounds or ():
-            tried(start.with_(**{name: round(bound) if factor.integer else bound}), "factors", name)
-    names = configurations.names(_first_levels(study))
-    for place, expression in enumerate(study.expressions):
-        _check_names(expression.names, names, ("constraints", place), text, origin)
-    known = set(names) | {"nodes", "ranks", "time_s", "rate_gflops", "energy_j", "gflops_per_watt"}
-    for name, formula in study.formulas.items():
-        _check_names(formula.names, known, ("derived", name), text, origin)
-        known.add(name)
-    if all(factor.levels is not None for factor in study.factors.values()) and not configurations.points():
-        raise located(("constraints",), "hold at no point; loosen one", text, origin)
-
-
-def _check_names(used: Any, known: Any, at: tuple[str | int, ...], text: str | None, origin: str) -> None:
-    for name in sorted(used):
-        if name not in known:
-            message = f"has the unknown name {name}{guess(name, sorted(known))}; known are {', '.join(sorted(known))}"
-            raise located(at, message, text, origin)
-
-
-def _first_levels(study: Study) -> Point:
-    """A point in the midst of things: the first level of each factor, the beginning of each range."""
-    values: dict[str, Any] = {name: levels[0] for name, levels in study.levels.items()}
-    for name, factor in study.factors.items():
-        if factor.levels is None:
-            spread = factor.distribution
-            value = factor.bounds[0] if factor.bounds else (spread.mean if spread else None)
-            values[name] = round(value) if factor.integer and value is not None else value
-    return Point(values)

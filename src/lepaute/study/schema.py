@@ -2,18 +2,33 @@
 
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from lepaute.errors import InputError
+from lepaute.kit.documents import Steps as FaultPath
+from lepaute.kit.documents import composed, fields_at, guess, line_in, spoken
+from lepaute.kit.documents import shown as shown_value
 from lepaute.kit.quantities import lag_of
-from lepaute.study.evaluation import SCENARIO, Point
+from lepaute.study.evaluation import SCENARIO, Point, same
 from lepaute.study.expressions import Expression
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
 
 FORMAT: Final = "lepaute-study/1"
 QUESTIONS = ("whatif", "tune", "sensitivity", "capacity")
+_LONGEST_FAULT = 500
+#: Where a mapping is wanted.
+_EXAMPLES = {
+    "application": "{name: hpl, n: 20k, grid: 8x16}",
+    "factor": "{path: application.nb, levels: [64, 128]}",
+    "factors": "{nb: {path: application.nb, levels: [64, 128]}}",
+    "scenarios": "{as it is: {}, half the bandwidth: {scale.bandwidth: 0.5}}",
+}
 #: Of all factors together, where they are crossed.
 MOST_POINTS = 1_000_000
 #: What a factor's path may begin with.
@@ -336,7 +351,7 @@ class Study(Value):
         if len(known) < 2:
             at = ("scenarios",) if asked.factor == SCENARIO else ("factors", asked.factor, "levels")
             raise fault("has one alone, and nothing to compare it with; give another", *at)
-        if Point({"x": asked.base}) not in [Point({"x": level}) for level in known]:
+        if not any(same(asked.base, level) for level in known):
             raise fault(f"is {asked.base!r:.60}; levels are {', '.join(map(str, known))[:200]}", "whatif", "base")
         for place, name in enumerate(asked.best_of):
             if name not in self.levels or name == asked.factor:
@@ -371,8 +386,6 @@ def study_of(content: object, text: str | None = None, origin: str = "study") ->
     try:
         return Study.model_validate(content)
     except ValidationError as error:
-        from lepaute.study.faults import described
-
         raise described(error, content, text, origin) from None
 
 
@@ -390,3 +403,58 @@ def study_text(study: Study) -> str:
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of the file format."""
     return Study.model_json_schema() | {"$id": FORMAT, "title": "A study of Lepaute"}
+
+
+def described(error: "ValidationError", content: object, text: str | None, origin: str) -> InputError:
+    """The error of a refused study: one line on its first fault, and how many more there are."""
+    if not isinstance(content, dict):
+        actual = "empty" if content is None else f"a {type(content).__name__}"
+        return InputError(
+            f"{origin}: is {actual}; a study is a mapping, as 'lepaute study ready nb-and-grid --print' shows"
+        )
+    faults = sorted(error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden")
+    first = faults[0]
+    path = _fault_path(first)
+    more = f" ({len(faults) - 1} more fault{'s' * (len(faults) > 2)})" if len(faults) > 1 else ""
+    return located(path, f"{_problem(first, path)}{more}", text, origin)
+
+
+def located(path: FaultPath, problem: str, text: str | None, origin: str) -> InputError:
+    """The error that the value at `path` has a problem."""
+    root = None if text is None else composed(text)
+    where = origin if root is None else f"{origin}:{line_in(path, root)}"
+    if len(problem) > _LONGEST_FAULT:
+        problem = f"{problem[: _LONGEST_FAULT // 2]} ... {problem[-_LONGEST_FAULT // 2 :]}"
+    return InputError(f"{where}: {spoken(path)} {problem}")
+
+
+def _fault_path(detail: "ErrorDetails") -> FaultPath:
+    steps = [step for step in detail["loc"] if step != "[key]"]
+    # A member of a union has its name as a step, which no file has.
+    steps = [step for step in steps if not (isinstance(step, str) and step.startswith(("literal[", "PlacedRandomly")))]
+    return (*steps, *detail.get("ctx", {}).get("at", ()))
+
+
+def _place(path: FaultPath) -> str:
+    """What a mapping is of."""
+    return "factor" if len(path) == 2 and path[0] == "factors" else str(path[-1])
+
+
+def _problem(detail: "ErrorDetails", path: FaultPath) -> str:
+    kind, given = detail["type"], shown_value(detail["input"])
+    if kind == "fault":
+        return detail["msg"]
+    if kind == "missing":
+        return "is missing; add it"
+    if kind == "extra_forbidden":
+        if len(path) == 1 and path[0] in Base.model_fields:
+            return "is not a field of a study: it belongs under base"
+        known = fields_at(Study, path[:-1])
+        return f"is not a field of a study{guess(str(path[-1]), known)}; remove or rename it"
+    if kind in ("dict_type", "model_type"):
+        return f"is {given}; write a mapping, such as {_EXAMPLES.get(_place(path), '{name: value}')}"
+    if kind == "literal_error":
+        return f"is {given}; it must be {detail['ctx']['expected']}"
+    if kind == "string_pattern_mismatch":
+        return f"is {given}; a name has letters, digits and _, and begins with no digit"
+    return f"is {given}; {detail['msg'][:1].lower()}{detail['msg'][1:]}"

@@ -1,4 +1,6 @@
-"""Main effects and interactions by analysis of variance: factors crossed, runs with common random numbers as blocks.
+"""The question sensitivity: analysis of variance where all factors have levels, Sobol indices otherwise (`sobol`).
+
+Main effects and interactions by analysis of variance: factors crossed, runs with common random numbers as blocks.
 
 A seed is a machine on a day, and a factor may matter otherwise on each: the effect of a block size depends on how far
 off the kernel model of that size is. So an effect is judged against its own variation between seeds, as in an analysis
@@ -8,7 +10,7 @@ levels into account. Sums of squares are of type II: those of a term after all o
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import exp, log, sqrt
 from typing import TYPE_CHECKING, Any
@@ -17,12 +19,16 @@ from lepaute.errors import InputError
 from lepaute.kit.text import two_digits
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.student import student_quantile
-from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point, Value, by_point
-from lepaute.study.wording import noun
+from lepaute.study.evaluation import LESS_IS_BETTER, Evaluate, Outcome, Point, Value, by_point, noun, trials_of
+from lepaute.study.sobol import FEWEST, SobolIndices, of_levels, quantile_of, simulations_of, sobol
+from lepaute.study.trust import Judge
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from lepaute.study.configuration import Configurations
+    from lepaute.study.schema import Study
 
     Floats = npt.NDArray[np.float64]
 
@@ -32,6 +38,8 @@ LEVEL = 0.05
 USUAL_SEEDS, MOST_SEEDS = 5, 100
 #: Trials of all points and seeds that an analysis takes.
 MOST_TRIALS = 200_000
+#: Rows of the base sample of Sobol indices where the study names no budget.
+USUAL_ROWS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +121,12 @@ class Effects:
     @property
     def text(self) -> str:
         """The sentence, and a line for each factor: its best and its worst level, and whether it goes up or down."""
-        known = [term for term in self.terms if len(term.factors) == 1 and len(term.levels) > 1]
-        return "\n".join([self.sentence, *(f"  {term.name}: {self.direction_of(term)}" for term in known)])
+        return "\n".join([self.sentence, *(f"  {term.name}: {self.direction_of(term)}" for term in self.single_terms)])
+
+    @property
+    def single_terms(self) -> list[Term]:
+        """Of one factor with several levels."""
+        return [term for term in self.terms if len(term.factors) == 1 and len(term.levels) > 1]
 
     def best_of(self, term: Term) -> tuple[LevelEffect, LevelEffect]:
         """The best and the worst level of a factor."""
@@ -190,11 +202,7 @@ class Effects:
             "points": self.points,
             "seeds": self.seeds,
             "left_out": [dict(point) for point in self.left_out],
-            "best_levels": {
-                term.name: self.best_of(term)[0].level
-                for term in self.terms
-                if len(term.factors) == 1 and len(term.levels) > 1
-            },
+            "best_levels": {term.name: self.best_of(term)[0].level for term in self.single_terms},
         }
 
 
@@ -356,3 +364,36 @@ def _levels(name: str, points: Sequence[Point], values: "Floats", logarithm: boo
 
 def _scaled(value: float | None, logarithm: bool) -> float | None:
     return exp(min(value, log(1e300))) if logarithm and value is not None else value
+
+
+def sensitivity(study: "Study", configurations: "Configurations", evaluate: Evaluate) -> Effects | SobolIndices:
+    """What the factors do to the study's first response: of levels alone by analysis of variance of all combinations
+    with the study's runs, otherwise by Sobol indices within its budget of simulations.
+
+    Raises InputError where the budget is too small, or constraints stand beside ranges.
+    """
+    response = study.responses[0]
+    if all(factor.levels is not None for factor in study.factors.values()):
+        outcomes = evaluate(trials_of(configurations.points(), study.runs, study.seed))
+        found = effects(outcomes, response)
+        return replace(found, trusts=Judge(evaluate)(by_point(outcomes))) if study.runs > 1 else found
+    if study.constraints:
+        raise InputError("Sobol indices need factors that vary independently: constraints do not go with ranges")
+    quantiles = {name: quantile_of(factor) for name, factor in study.factors.items()}
+    if study.scenarios:
+        quantiles["scenario"] = of_levels(tuple(study.scenarios))
+    return sobol(quantiles, evaluate, rows_of(study), response=response, seed=study.seed)
+
+
+def rows_of(study: "Study") -> int:
+    """The largest power of two that the budget suffices for."""
+    if study.budget.simulations is None:
+        return USUAL_ROWS
+    factors = len(study.factors) + bool(study.scenarios)
+    rows = study.budget.simulations // simulations_of(factors, 1)
+    if rows < FEWEST:
+        raise InputError(
+            f"budget.simulations is {study.budget.simulations}; Sobol indices of {factors} factors take "
+            f"{simulations_of(factors, FEWEST)} at least"
+        )
+    return 1 << (rows.bit_length() - 1)

@@ -1,14 +1,17 @@
-"""A session evaluates trials: each simulation once, results kept as they come, in the order of the trials."""
+"""A session evaluates trials: each simulation once, results kept as they come, in the order of the trials; how long
+that will take is estimated before it starts.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from lepaute.errors import InputError, LepauteError
-from lepaute.study.evaluation import Outcome, Trial
+from lepaute.kit.text import counted, duration
+from lepaute.study.evaluation import Outcome, Point, Trial
 from lepaute.study.pools import Group, Pool, Threads
-from lepaute.study.results import Results
-from lepaute.study.simulated import Simulated
+from lepaute.study.results import Results, Simulated
 
 if TYPE_CHECKING:
     from lepaute.simulate.application import Application
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 MOST_OF_GROUP = 500
 #: Of an event, before any simulation of the session has told.
 ROUGH_EVENT_S = 1e-7
+#: Overhead of a simulation, about: making its configuration, sending it, writing its result.
+OVERHEAD_S = 0.005
 
 
 class Session:
@@ -151,3 +156,64 @@ def events_of(configuration: "Configuration") -> float:
     """What a run costs, in events."""
     application: Application = configuration.application
     return max(1.0, application.events * application.simulated_share(configuration.conditions.fidelity))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Of the trials that are not known yet.
+
+    cpu_s  : of all simulations, None where all together are quick;  wall_s : on the workers
+    longest: the point that takes most of the time, and its share
+    """
+
+    missing: int
+    known: int
+    workers: int
+    cpu_s: float | None
+    wall_s: float
+    longest: tuple[Point, float] | None
+
+    @property
+    def text(self) -> str:
+        """One sentence."""
+        count = counted(self.missing, "simulation")
+        known = f" ({self.known} known already)" if self.known else ""
+        where = ""
+        if self.longest is not None and self.longest[1] > 0.0:
+            where = f"; {100.0 * self.longest[1]:.0f} % of it at {self.longest[0]}"
+        return f"{count}{known}, about {duration(self.wall_s)} on {counted(self.workers, 'worker')}{where}"
+
+
+def estimate(session: Session, trials: Sequence[Trial]) -> Estimate:
+    """What evaluating the trials will take; a few steps of the largest are simulated for it where that is long."""
+    from lepaute.simulate.prediction.predicting import MOST_RUNS, expected_run_s
+
+    missing, known = session.missing(trials)
+    workers = session.pool.workers
+    overhead_s = OVERHEAD_S * len(missing)
+    if not missing:
+        return Estimate(0, known, workers, None, 0.0, None)
+    # Runs of a configuration cost the same; so do points whose applications are the same.
+    counts: dict[tuple[str, Point], int] = {}
+    configurations = {}
+    for trial, configuration in missing:
+        place = (configuration.digest, trial.point)
+        counts[place] = counts.get(place, 0) + 1
+        configurations[place] = configuration
+    applications = [each.application for each in configurations.values()]
+    heaviest = max(configurations.values(), key=lambda each: each.application.events)
+    run_s = None
+    if len(missing) <= MOST_RUNS:
+        conditions = heaviest.conditions
+        runs = max(1, round(len(missing) / len(applications)))
+        run_s = expected_run_s(
+            applications, conditions.platform, runs=runs, mapping=conditions.mapping, fidelity=conditions.fidelity
+        )
+    if run_s is None:
+        return Estimate(len(missing), known, workers, None, overhead_s, None)
+    costs = {place: counts[place] * each_s for place, each_s in zip(counts, run_s, strict=True)}
+    cpu_s = sum(costs.values())
+    longest = max(costs, key=lambda place: costs[place])
+    wall_s = max((cpu_s + overhead_s) / workers, *run_s, 0.0)
+    share = (longest[1], costs[longest] / cpu_s) if len(costs) > 1 else None
+    return Estimate(len(missing), known, workers, cpu_s, wall_s, share)

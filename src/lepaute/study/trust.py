@@ -89,7 +89,7 @@ def caveats(
     """What a reader of a study's answer must know: the warnings of its points, those that are alike as one; trusts : of
     the points that were judged."""
     from lepaute.simulate.prediction.warnings import BLOCK_SIZES_GUESSED, joined
-    from lepaute.study.wording import called
+    from lepaute.study.evaluation import called
 
     first: dict[Point, Outcome] = {}
     for outcome in outcomes:

@@ -9,17 +9,28 @@ seeds at all points are common random numbers: what the points share of a machin
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from lepaute.errors import InputError
 from lepaute.kit.tables import text_table
-from lepaute.report.tables import number
+from lepaute.kit.text import number
 from lepaute.simulate.prediction.trust import Trust
-from lepaute.study.evaluation import Evaluate, Once, Outcome, Point, by_point, trials_of
+from lepaute.study.evaluation import (
+    LESS_IS_BETTER,
+    Evaluate,
+    Once,
+    Outcome,
+    Point,
+    amount,
+    by_point,
+    label,
+    noun,
+    trials_of,
+)
 from lepaute.study.ranking import Ranking, Standing, rank
 from lepaute.study.trust import Judge
 from lepaute.study.tune_real import Corrected
-from lepaute.study.wording import amount, label, noun
 
 #: Enough: the chosen point is expected to be worse by at most this share than the best, as far as simulations can tell.
 TOLERANCE = 0.001
@@ -66,11 +77,6 @@ class Tuned:
         return self.ranking.best.point if self.real is None else self.real.best
 
     @property
-    def near(self) -> tuple[Standing, ...]:
-        """The best and all that cannot be told from it."""
-        return self.ranking.near
-
-    @property
     def text(self) -> str:
         """The sentence, and a table of the first points."""
         return f"{self.sentence}\n\n{self._table()}"
@@ -105,13 +111,13 @@ class Tuned:
 
     def _near_words(self) -> str:
         """How sure the choice is: what cannot be told from the best, and how many runs would."""
-        near = len(self.near)
+        near = len(self.ranking.near)
         chance = f"the best one with a probability of {100.0 * self.ranking.best.probability:.0f} %"
         if near == 1:
             return f"{chance}, and no other comes near" if len(self.ranking.standings) > 1 else "there is no other"
         if self.ranking.best.runs < 2:
             return f"one run of each tells these {near} not apart; raise budget.simulations"
-        enough = [one.enough for one in self.near[1:]]
+        enough = [one.enough for one in self.ranking.near[1:]]
         more = max((each for each in enough if each is not None), default=None)
         never = sum(each is None for each in enough)
         if never == 0:
@@ -130,10 +136,8 @@ class Tuned:
                 *(str(value) for value in one.point.values()),
                 one.runs,
                 number(one.value, 4),
-                "" if one is self.ranking.best else f"{100.0 * (one.ratio - 1.0):+.2f} %",
-                ""
-                if one.low is None or one.high is None
-                else f"{100.0 * (one.low - 1.0):+.1f} to {100.0 * (one.high - 1.0):+.1f} %",
+                "" if one is self.ranking.best else one.ratio_text,
+                one.interval_text,
                 self._note(one),
             )
             for one in self.ranking.standings[:MOST_ROWS]
@@ -199,48 +203,38 @@ def halve(
     distinct = list(dict.fromkeys(points))
     if not distinct or budget < 1:
         raise InputError(f"{len(distinct)} points and {budget} simulations; tuning needs one of each at least")
-    once, judge = Once(evaluate), judge or Judge(evaluate)
-    spent_before = len(known)
-    if spent_before:
-        once = Once(_with_known(evaluate, known))
-        once([outcome.trial for outcome in known])
-    alive = _some(distinct, budget, seed) if not known else distinct
+    once, judge = Once(evaluate, known), judge or Judge(evaluate)
+    alive = distinct if known else _some(distinct, budget, seed)
     runs, ended = 1, "budget spent"
     while True:
-        missing = _missing(once, alive, runs, seed)
-        left = budget - (once.asked - spent_before)
+        missing, left = len(once.missing(trials_of(alive, runs, seed))), budget - once.asked
         if missing > left:
             alive, runs = _affordable(once, alive, runs, left, seed)
         once(trials_of(alive, runs, seed))
         count = max(FEWEST, -(-len(alive) // 2))
         ranking = _judged(once, response, judge, set(alive), count)
         # What may not be named gets no further runs, but for one that is better than all that may be.
-        leading = ranking.standings[1:2] if not ranking.best.flagged and ranking.standings[1:2] else ()
-        leader = {one.point for one in leading if one.flagged and one.ratio < 1.0 and one.point in set(alive)}
-        alive = [
-            one.point
-            for one in ranking.standings
-            if one.point in set(alive) and (not one.flagged or ranking.best.flagged or one.point in leader)
-        ]
+        standings = [one for one in ranking.standings if one.point in set(alive)]
+        second = () if ranking.best.flagged else ranking.standings[1:2]
+        leader = {one.point for one in second if one.flagged and one.ratio < 1.0 and one in standings}
+        alive = [one.point for one in standings if not one.flagged or ranking.best.flagged or one.point in leader]
         if not alive or len(distinct) == 1:
             ended = "all points simulated"
             break
         if runs >= LEAST_RUNS and ranking.expected_loss <= tolerance:
             ended = "known well enough"
             break
-        if once.asked - spent_before >= budget or missing > left:
+        if once.asked >= budget or missing > left:
             break
         if runs >= MOST_RUNS:
             ended = "all points simulated"
             break
         alive = alive[: max(count, FEWEST + len(leader))]
         runs = 2 * runs
-    spent = once.asked - spent_before
     judge({one.point: by_point(once.outcomes)[one.point] for one in ranking.near})
     ranking = rank(once.outcomes, response, seed=seed, trusts=judge.known)
-    return Tuned(
-        ranking, spent, budget, ended, len(distinct), "halving", tuple(once.outcomes), trusts=dict(judge.known)
-    )
+    outcomes = tuple(once.outcomes)
+    return Tuned(ranking, once.asked, budget, ended, len(distinct), "halving", outcomes, trusts=dict(judge.known))
 
 
 def _judged(once: Once, response: str, judge: Judge, alive: set[Point], count: int) -> Ranking:
@@ -290,7 +284,8 @@ def explore(
         if point is None:
             break
         (outcome,) = once(trials_of([point], EXPLORING_RUNS, seed))
-        seen.append((point, _score(outcome, response)))
+        sign = 1.0 if response in LESS_IS_BETTER else -1.0
+        seen.append((point, inf if outcome.refusal is not None else sign * outcome[response]))
     if not seen:
         raise InputError("the space has no point; loosen a constraint")
     chosen = [point for point, _ in sorted(seen, key=lambda each: each[1])]
@@ -310,27 +305,6 @@ def explore(
     return Tuned(ranking, spent, budget, found.ended, len(seen), "exploring", outcomes, trusts=judge.known)
 
 
-def write_hpl_dat(path: Any, application: Any) -> None:
-    """An HPL.dat of the chosen run; raises InputError for an application that is not HPL."""
-    from lepaute.kit.files import write_whole
-    from lepaute.simulate import Hpl
-    from lepaute.simulate.apps.hpl.hpl_dat import HplDat
-
-    if not isinstance(application, Hpl):
-        raise InputError(f"{path}: an HPL.dat is of HPL, and the application is {application.name}")
-    write_whole(path, HplDat.of(application).text())
-
-
-def _score(outcome: Outcome, response: str) -> float:
-    from math import inf
-
-    from lepaute.study.evaluation import LESS_IS_BETTER
-
-    if outcome.refusal is not None:
-        return inf
-    return outcome[response] if response in LESS_IS_BETTER else -outcome[response]
-
-
 def _some(points: list[Point], budget: int, seed: int) -> list[Point]:
     """All points, or a random part that leaves a third of the budget for the better ones among them.
 
@@ -344,28 +318,11 @@ def _some(points: list[Point], budget: int, seed: int) -> list[Point]:
     return [points[at] for at in sorted(np.random.default_rng(seed).permutation(len(points))[:count])]
 
 
-def _with_known(evaluate: Evaluate, known: Sequence[Outcome]) -> Evaluate:
-    found = {outcome.trial: outcome for outcome in known}
-
-    def look_up(trials: Sequence[Any]) -> list[Outcome]:
-        new = [trial for trial in trials if trial not in found]
-        fresh = dict(zip(new, evaluate(new), strict=True)) if new else {}
-        return [found.get(trial) or fresh[trial] for trial in trials]
-
-    return look_up
-
-
-def _missing(once: Once, points: Sequence[Point], runs: int, seed: int) -> int:
-    """Trials that have not been evaluated."""
-    known = {outcome.trial for outcome in once.outcomes}
-    return sum(trial not in known for trial in trials_of(points, runs, seed))
-
-
 def _affordable(once: Once, alive: list[Point], runs: int, left: int, seed: int) -> tuple[list[Point], int]:
     """As many of the best points as the rest of the budget suffices for, two at least with as many runs as possible."""
     while runs > 1:
         for count in range(len(alive), FEWEST - 1, -1):
-            if _missing(once, alive[:count], runs, seed) <= left:
+            if len(once.missing(trials_of(alive[:count], runs, seed))) <= left:
                 return alive[:count], runs
         runs -= 1
     return alive[: max(left, 1)], 1

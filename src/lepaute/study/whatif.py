@@ -3,18 +3,30 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import fsum
+from math import fsum, log
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
-from lepaute.kit.text import counted
-from lepaute.report.tables import number
+from lepaute.kit.tables import text_table
+from lepaute.kit.text import counted, number
 from lepaute.simulate.prediction.comparing import what_narrows
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.study.difference import NO_DIFFERENCE, PairDifference, difference
-from lepaute.study.evaluation import LESS_IS_BETTER, SCENARIO, Evaluate, Outcome, Point, Trial, trials_of
+from lepaute.study.evaluation import (
+    LESS_IS_BETTER,
+    SCENARIO,
+    Evaluate,
+    Outcome,
+    Point,
+    Trial,
+    begun,
+    by_point,
+    called,
+    noun,
+    same,
+    trials_of,
+)
 from lepaute.study.trust import Judge, by_share
-from lepaute.study.wording import begun, called, noun
 
 if TYPE_CHECKING:
     from lepaute.study.configuration import Configurations
@@ -50,7 +62,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class LevelComparison:
     """A level against the base, the other factors being as `setting` has them.
 
     differences : of each response that both have;  shared : whether errors of the models cancel
@@ -82,21 +94,20 @@ class Comparison:
 
 @dataclass(frozen=True)
 class WhatIfAnswer:
-    """All comparisons; text : for a person;  outcomes : of all trials, in their order."""
+    """All comparisons, one at least; text : for a person."""
 
     factor: str
     base: Any
     runs: int
     responses: tuple[str, ...]
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[LevelComparison, ...]
     same_noise: bool
-    outcomes: tuple[Outcome, ...] = ()
 
     @property
     def told_apart(self) -> int:
         """Comparable ones of which the first response differs by more than their interval."""
-        found = [self._of(each) for each in self.comparisons if not each.reasons]
-        return sum(each is not None and each.is_told_apart for each in found)
+        differences = [self._difference(each) for each in self.comparisons if not each.reasons]
+        return sum(each is not None and each.is_told_apart for each in differences)
 
     @property
     def trusts(self) -> dict[Point, Trust]:
@@ -106,63 +117,67 @@ class WhatIfAnswer:
     @property
     def sentence(self) -> str:
         """The answer in one sentence."""
-        known = [(each, found) for each in self.comparisons if (found := self._of(each)) is not None]
+        known = [(each, one) for each in self.comparisons if (one := self._difference(each)) is not None]
         if not known:
             return "Nothing could be compared: every configuration was refused."
         if len(self.comparisons) == 1:
-            each, found = known[0]
-            return f"{begun(noun(found.response))} with {self.name_of(each)}: {self.change_of(each)}."
-        if all(found.text == NO_DIFFERENCE for _, found in known):
+            return f"{begun(noun(self.responses[0]))} with {self._named_change(known[0][0])}."
+        if all(one.text == NO_DIFFERENCE for _, one in known):
             return f"None of {len(self.comparisons)} makes any difference to {noun(self.responses[0])}."
-        far = max(known, key=lambda pair: (not pair[0].reasons, abs(_log(pair[1].ratio))))
-        certain = ""
-        if self.runs > 1:
-            certain = f"{self.told_apart or 'None'} of {len(self.comparisons)} can be told from the base; "
-        largest = f"{self.name_of(far[0])}: {self.change_of(far[0])}"
-        changed = f"the largest change of {noun(far[1].response)} is that of {largest}."
-        return f"{certain}{changed if certain else begun(changed)}"
+        farthest, _ = max(known, key=lambda pair: (not pair[0].reasons, abs(log(pair[1].ratio))))
+        changed = f"the largest change of {noun(self.responses[0])} is that of {self._named_change(farthest)}."
+        if self.runs == 1:
+            return begun(changed)
+        return f"{self.told_apart or 'None'} of {len(self.comparisons)} can be told from the base; {changed}"
 
     @property
     def text(self) -> str:
         """The sentence, and a table of the comparisons."""
+        first = self.comparisons[0]
+        titles = (*first.setting, self.factor, *self.best_of(first), self.responses[0], f"against {self.base}")
         rows: list[tuple[str, ...]] = []
-        base_of: dict[Point, Side] = {}
-        for each in self.comparisons:
-            if each.setting not in base_of:
-                base_of[each.setting] = each.reference
-                rows.append(self._row(each.setting, each.reference, each.reference.refusal or "the base"))
-            said = each.other.refusal or each.reference.refusal or self.change_of(each)
-            notes = [] if each.shared else ["no errors in common"]
-            rows.append(self._row(each.setting, each.other, "; ".join([said, *notes])))
-        heads = (*self._heads(), self.responses[0], f"against {self.base}")
-        return f"{self.sentence}\n\n{_table([heads, *rows])}\n({self.pairing})"
+        for each, is_first in self.by_setting():
+            if is_first:
+                rows.append(self._row(each, each.reference, each.reference.refusal or "the base"))
+            change = each.other.refusal or each.reference.refusal or self.change_of(each)
+            rows.append(self._row(each, each.other, change if each.shared else f"{change}; no errors in common"))
+        return f"{self.sentence}\n\n{text_table(titles, rows, left=None)}\n({self.pairing})"
 
     @property
     def pairing(self) -> str:
         """Which runs were compared, in words."""
-        pairs = counted(self.runs, "pair")
-        if self.same_noise:
-            return (
-                f"{pairs} of runs; both of a pair have the same machine, day and noise: the effect of the change alone"
-            )
-        return f"{pairs} of runs; both of a pair are on the same machine on the same day, each with its own noise"
+        both = (
+            "both of a pair have the same machine, day and noise: the effect of the change alone"
+            if self.same_noise
+            else "both of a pair are on the same machine on the same day, each with its own noise"
+        )
+        return f"{counted(self.runs, 'pair')} of runs; {both}"
 
     @property
     def base_name(self) -> str:
         """The level that the others are compared with."""
         return str(self.base) if self.factor == SCENARIO else f"{self.factor} {self.base}"
 
-    def name_of(self, comparison: Comparison) -> str:
+    def by_setting(self) -> list[tuple[LevelComparison, bool]]:
+        """All comparisons, and whether each is the first one of its setting."""
+        first = {each.setting: each for each in reversed(self.comparisons)}
+        return [(each, each is first[each.setting]) for each in self.comparisons]
+
+    def name_of(self, comparison: LevelComparison) -> str:
         """The level that is compared, and where."""
         where = f" at {called(comparison.setting)}" if comparison.setting else ""
         what = "" if self.factor == SCENARIO else f"{self.factor} "
         return f"{what}{comparison.other.level}{where}"
 
-    def change_of(self, comparison: Comparison) -> str:
+    def change_of(self, comparison: LevelComparison) -> str:
         """The change of the first response in words, and why it is not to be relied on."""
-        found = self._of(comparison)
-        words = [] if found is None else [found.text]
+        difference = self._difference(comparison)
+        words = [] if difference is None else [difference.text]
         return "; ".join([*words, *(f"not comparable, {each}" for each in comparison.reasons)])
+
+    def best_of(self, comparison: LevelComparison) -> list[str]:
+        """Factors of which the best level was taken."""
+        return [name for name in comparison.reference.point if name not in (self.factor, *comparison.setting)]
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
@@ -177,35 +192,32 @@ class WhatIfAnswer:
             "comparisons": [each.to_dict() for each in self.comparisons],
         }
 
-    def _of(self, comparison: Comparison) -> PairDifference | None:
+    def _difference(self, comparison: LevelComparison) -> PairDifference | None:
         return comparison.differences.get(self.responses[0])
 
-    def _heads(self) -> tuple[str, ...]:
-        settings = self.comparisons[0].setting if self.comparisons else Point({})
-        chosen = [] if not self.comparisons else self._chosen(self.comparisons[0].reference.point)
-        return (*settings, self.factor, *chosen)
+    def _named_change(self, comparison: LevelComparison) -> str:
+        return f"{self.name_of(comparison)}: {self.change_of(comparison)}"
 
-    def _row(self, setting: Point, side: Side, said: str) -> tuple[str, ...]:
+    def _row(self, comparison: LevelComparison, side: Side, change: str) -> tuple[str, ...]:
         value = side.means.get(self.responses[0])
-        chosen = [str(side.point[name]) for name in self._chosen(side.point)]
+        chosen = [str(side.point[name]) for name in self.best_of(comparison)]
         shown = "" if value is None else number(value, 4)
-        return (*(str(setting[name]) for name in setting), str(side.level), *chosen, shown, said)
-
-    def _chosen(self, point: Point) -> list[str]:
-        """Factors of which the best level was taken."""
-        setting = self.comparisons[0].setting if self.comparisons else Point({})
-        return [name for name in point if name != self.factor and name not in setting]
+        return (*map(str, comparison.setting.values()), str(side.level), *chosen, shown, change)
 
 
 def whatif_trials(study: "Study", configurations: "Configurations", runs: int) -> list[Trial]:
     """All trials, the base's first at each setting; other levels have another repeat, unless the noise is the same."""
-    asked = study.compared
-    found = []
-    for point in configurations.points():
-        is_base = Point({"x": point[asked.factor]}) == Point({"x": asked.base})
-        repeat = 0 if is_base or asked.same_noise else 1
-        found += trials_of([point], runs, study.seed, repeat=repeat)
-    return found
+    section = study.compared
+    return [
+        trial
+        for point in configurations.points()
+        for trial in trials_of(
+            [point],
+            runs,
+            study.seed,
+            repeat=int(not section.same_noise and not same(point[section.factor], section.base)),
+        )
+    ]
 
 
 def whatif(study: "Study", configurations: "Configurations", evaluate: Evaluate) -> WhatIfAnswer:
@@ -232,44 +244,34 @@ def whatif(study: "Study", configurations: "Configurations", evaluate: Evaluate)
 def _answer(
     study: "Study", configurations: "Configurations", outcomes: Sequence[Outcome], runs: int, judge: Judge
 ) -> WhatIfAnswer:
-    asked, levels = study.compared, study.levels
-    of_point: dict[Point, list[Outcome]] = {}
-    for outcome in outcomes:
-        of_point.setdefault(outcome.trial.point, []).append(outcome)
-    others = [name for name in levels if name != asked.factor and name not in asked.best_of]
+    section, levels = study.compared, study.levels
+    of_point = by_point(outcomes)
+    others = [name for name in levels if name != section.factor and name not in section.best_of]
     compared: list[tuple[Point, Side, Side]] = []
     for values in product(*(levels[name] for name in others)):
         setting = Point(dict(zip(others, values, strict=True)))
-        sides = {}
-        for level in levels[asked.factor]:
-            fixed = Point({**setting, asked.factor: level})
+        sides = []
+        for level in levels[section.factor]:
+            fixed = Point({**setting, section.factor: level})
             candidates = [point for point in of_point if all(point[name] == fixed[name] for name in fixed)]
             if candidates:  # none where no constraint holds
-                sides[fixed[asked.factor]] = _side(level, candidates, of_point, study.responses)
-        base = Point({"x": asked.base})["x"]
-        if base not in sides:
-            continue
-        for level, side in sides.items():
-            if level != base:
-                compared.append((setting, sides[base], side))
+                sides.append(_side(level, candidates, of_point, study.responses))
+        base = next((side for side in sides if same(side.level, section.base)), None)
+        if base is not None:
+            compared += [(setting, base, side) for side in sides if side is not base]
     if not compared:
         raise InputError("nothing can be compared: the constraints leave no level beside the base")
-    chosen = {side.point: of_point[side.point] for _, *sides_of in compared for side in sides_of}
+    chosen = {side.point: of_point[side.point] for _, *sides in compared for side in sides}
     trusts = judge(chosen) if runs > 1 else {point: by_share(each) for point, each in chosen.items()}
+
+    def trusted(side: Side) -> Side:
+        return replace(side, trust=trusts[side.point])
+
     comparisons = [
-        _compared(
-            setting,
-            replace(reference, trust=trusts[reference.point]),
-            replace(other, trust=trusts[other.point]),
-            of_point,
-            configurations,
-            study,
-        )
+        _compared(setting, trusted(reference), trusted(other), of_point, configurations, study)
         for setting, reference, other in compared
     ]
-    return WhatIfAnswer(
-        asked.factor, asked.base, runs, study.responses, tuple(comparisons), asked.same_noise, tuple(outcomes)
-    )
+    return WhatIfAnswer(section.factor, section.base, runs, study.responses, tuple(comparisons), section.same_noise)
 
 
 def _side(
@@ -294,9 +296,9 @@ def _compared(
     of_point: dict[Point, list[Outcome]],
     configurations: "Configurations",
     study: "Study",
-) -> Comparison:
+) -> LevelComparison:
     if reference.refusal or other.refusal:
-        return Comparison(setting, reference, other, {}, shared=True)
+        return LevelComparison(setting, reference, other, {}, shared=True)
     before, changed = configurations.at(reference.point), configurations.at(other.point)
     shared = before.shares_errors(changed)
     own_sd = before.own_relative_sd(changed) if shared else 0.0
@@ -312,7 +314,7 @@ def _compared(
         for name in study.responses
         if name in reference.means and name in other.means and min(reference.means[name], other.means[name]) > 0.0
     }
-    return Comparison(setting, reference, other, differences, shared)
+    return LevelComparison(setting, reference, other, differences, shared)
 
 
 def _mean(outcomes: Sequence[Outcome], response: str) -> float:
@@ -321,22 +323,6 @@ def _mean(outcomes: Sequence[Outcome], response: str) -> float:
 
 def _width_percent(answer: WhatIfAnswer) -> float:
     """Half the widest interval of a ratio of the first response; 100 where there is none."""
-    widths = [100.0]
-    found = [each.differences.get(answer.responses[0]) for each in answer.comparisons]
-    known = [each for each in found if each is not None]
-    if known and all(each.low is not None and each.high is not None for each in known):
-        widths = [50.0 * ((each.high or 0.0) - (each.low or 0.0)) / each.ratio for each in known]
-    return max(widths)
-
-
-def _log(ratio: float) -> float:
-    from lepaute import _core
-
-    return _core.natural_log(ratio)
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+    known = [one for each in answer.comparisons if (one := each.differences.get(answer.responses[0])) is not None]
+    widths = [50.0 * (one.high - one.low) / one.ratio for one in known if one.low is not None and one.high is not None]
+    return max(widths) if widths and len(widths) == len(known) else 100.0

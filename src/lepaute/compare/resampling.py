@@ -1,8 +1,10 @@
-"""Are means of so many calls normal? Means of 30 calls against means of 500, drawn from the calls of a row.
+"""What means and repetitions of a measurement would be, drawn from the calls and mpiruns that were made.
 
-Figure 13 and section 5.1 of Hunold & Carpen-Amarie, "MPI Benchmarking Revisited": textbooks take 30 observations as
-enough for a normal mean; run-times have heavy tails and several peaks, and took 500. No verdict rests on a mean that is
-normal; this shows what would happen to one that did.
+Are means of so many calls normal? Means of 30 calls against means of 500 (figure 13 and section 5.1 of Hunold &
+Carpen-Amarie, "MPI Benchmarking Revisited"): textbooks take 30 observations as enough for a normal mean; run-times have
+heavy tails and several peaks, and took 500. No verdict rests on a mean that is normal; this shows what would happen to
+one that did. How far repetitions of a whole measurement differ: run-times of trials over the least of them (figure 29
+and section 6.3).
 """
 
 from dataclasses import dataclass
@@ -12,9 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lepaute.compare.summaries import ROW
+from lepaute.errors import InputError
 
 if TYPE_CHECKING:
     import pandas
+
+Floats = npt.NDArray[np.float64]
 
 #: Observations in a mean; means that are drawn of each.
 OBSERVATIONS = (30, 500)
@@ -22,6 +27,8 @@ MEANS = 500
 #: A row with fewer calls tells little of the tails that matter here.
 LEAST_CALLS = 100
 SIGNIFICANT = 0.05
+#: Repetitions of a measurement.
+TRIALS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +48,7 @@ class SampleMeans:
     size_bytes: int
     calls: int
     observations: int
-    means_s: npt.NDArray[np.float64]
+    means_s: Floats
     p_value: float
     skewness: float
 
@@ -66,15 +73,8 @@ def sample_means(calls: "pandas.DataFrame", duration: str, seed: int = 13) -> tu
             continue
         for observations in OBSERVATIONS:
             means = np.sort(generator.choice(values, (MEANS, observations)).mean(axis=1))
-            result.append(
-                SampleMeans(
-                    *(str(library), str(operation), str(form), int(size_bytes)),
-                    len(values),
-                    observations,
-                    means,
-                    *_shape(means),
-                )
-            )
+            row = str(library), str(operation), str(form), int(size_bytes)
+            result.append(SampleMeans(*row, len(values), observations, means, *_shape(means)))
     return tuple(result)
 
 
@@ -90,7 +90,7 @@ def normality_sentence(found: tuple[SampleMeans, ...]) -> str:
     return f"of {len(counts[OBSERVATIONS[0]])} rows and libraries, {', '.join(parts)} (Shapiro and Wilk, 5 %)"
 
 
-def _shape(means: npt.NDArray[np.float64]) -> tuple[float, float]:
+def _shape(means: Floats) -> tuple[float, float]:
     from scipy.stats import shapiro
 
     spread = float(np.std(means))
@@ -98,3 +98,22 @@ def _shape(means: npt.NDArray[np.float64]) -> tuple[float, float]:
         return 1.0, 0.0
     scaled = (means - means.mean()) / spread
     return float(shapiro(scaled).pvalue), float(np.mean(scaled**3))
+
+
+def normalised(values: npt.ArrayLike) -> Floats:
+    """Values of trials over the least of them. Raises InputError where one is not above 0 and finite, or none is."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.size == 0 or not (np.isfinite(array) & (array > 0)).all():
+        raise InputError("the run-times of trials must be above 0, and at least one")
+    result: Floats = array / array.min()
+    return result
+
+
+def resampled_trials(values: npt.ArrayLike, mpiruns: int, generator: np.random.Generator) -> Floats:
+    """Normalised run-times of TRIALS repetitions of a measurement, each the mean of so many mpiruns.
+
+    values : one for each mpirun that was made, shape (n,), of which mpiruns are drawn with replacement: repetitions at
+             another hour, on a machine in another state, differ by more
+    """
+    drawn = generator.choice(np.asarray(values, dtype=np.float64), (TRIALS, mpiruns))
+    return normalised(drawn.mean(axis=1))

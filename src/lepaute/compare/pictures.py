@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from lepaute.compare.repeatability import TRIALS, resampled_trials
-from lepaute.compare.sample_means import MEANS, OBSERVATIONS, SampleMeans
+from lepaute.compare.resampling import MEANS, OBSERVATIONS, TRIALS, SampleMeans, resampled_trials
 from lepaute.compare.verdicts import SIGNIFICANT, Verdict
-from lepaute.compare.wording import operation_name, size_text
-from lepaute.kit.text import axis_unit, seconds
+from lepaute.compare.wording import operation_name
+from lepaute.kit.text import axis_unit, exact_size, seconds
 from lepaute.measure.comparison.cases import name_of
 from lepaute.report.svg import Axis, Layer, Picture, axis
 
@@ -66,7 +65,7 @@ def run_times(rows: Sequence[Verdict], summaries: "pandas.DataFrame", left: str,
     first, last = rows[0], rows[-1]
     return Picture(
         f"Run-times of {operation_name(first)} by size: {left} from {seconds(first.left_s)} at "
-        f"{size_text(first.size_bytes)} to {seconds(last.left_s)} at {size_text(last.size_bytes)}, {right} from "
+        f"{exact_size(first.size_bytes)} to {seconds(last.left_s)} at {exact_size(last.size_bytes)}, {right} from "
         f"{seconds(first.right_s)} to {seconds(last.right_s)}.",
         f"Run-times. Blue: {left}; orange: {right}. Dots: single mpiruns; lines: their median.",
         _size_axis(sizes),
@@ -87,7 +86,7 @@ def ratios(rows: Sequence[Verdict], left: str, right: str) -> Picture:
     return Picture(
         f"Difference of {operation_name(rows[0])} by size, {right} against {left}: "
         + ", ".join(
-            f"{value:+.0f} % at {size_text(one.size_bytes)}" for one, value in list(zip(rows, change, strict=True))[:8]
+            f"{value:+.0f} % at {exact_size(one.size_bytes)}" for one, value in list(zip(rows, change, strict=True))[:8]
         )
         + ".",
         f"Difference of {right} against {left} with 95 % intervals. Above 0: {left} is faster. Dark points: shown "
@@ -144,7 +143,7 @@ def normality(found: Sequence[SampleMeans], label: str) -> list[Picture]:
         next(one for one in of_it if one.observations == n and _row(one) == _row(worst)) for n in OBSERVATIONS
     ]  # fmt: skip
     name = name_of(worst.operation, worst.form)
-    subject = f"{name} of {size_text(worst.size_bytes)} with {label}"
+    subject = f"{name} of {exact_size(worst.size_bytes)} with {label}"
     scaled = [_scaled(one.means_s) for one in pair]
     return [_distribution(pair, scaled, subject), _quantiles(pair, scaled, subject)]
 
@@ -214,4 +213,4 @@ def _size_axis(sizes: Floats) -> Axis:
     held = axis("size, bytes", np.concatenate([sizes / APART**2, sizes * APART**2]), log=True)
     if len(np.unique(sizes)) > 1:
         return held
-    return replace(held, label=size_text(int(sizes[0])), numbered=False)
+    return replace(held, label=exact_size(int(sizes[0])), numbered=False)

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lepaute.archive.mpi_campaign import KIND, settings_text
+from lepaute.compare import pictures
 from lepaute.compare.derived import derived_lines
 from lepaute.compare.flags import flagged
-from lepaute.compare.report import pictures
-from lepaute.compare.report.ways import changed_rows, other_ways, ways_rows
-from lepaute.compare.sample_means import normality_sentence
-from lepaute.compare.setting import algorithms, setting_lines
-from lepaute.compare.sources import Source
-from lepaute.compare.verdicts import MARGIN, Verdict
-from lepaute.compare.wording import change, correction_sentence, operation_name, sentence, size_text, violation_sentence
-from lepaute.kit.text import seconds
+from lepaute.compare.resampling import normality_sentence
+from lepaute.compare.setting import Source, algorithms, setting_lines
+from lepaute.compare.verdicts import MARGIN, Verdict, verdicts
+from lepaute.compare.wording import change, correction_sentence, operation_name, sentence, violation_sentence
+from lepaute.kit.text import exact_size, seconds
 from lepaute.measure.comparison.cases import NOTHING, name_of
 from lepaute.report.page import anchor, picture_values, render
 from lepaute.report.tables import records_table
@@ -25,6 +23,13 @@ from lepaute.version import __version__
 if TYPE_CHECKING:
     from lepaute.compare.comparison import Comparison
 
+#: Columns of `mpirun_summaries`, with their names.
+WAYS = {
+    "median_s": "median, filtered",
+    "median_all_s": "median of all calls",
+    "mean_s": "mean, filtered",
+    "mean_all_s": "mean of all calls",
+}
 _RUN_TIMES = {"local": "the slowest rank's own", "global": "first start to last end"}
 _STATES = {"left faster": "left", "right faster": "right", "undecided": "open"}
 
@@ -36,7 +41,7 @@ def page(found: "Comparison") -> str:
     doubts = flagged(found.flags)
     undecided = sum(one.outcome == "undecided" for one in found.verdicts)
     return render(
-        "lepaute.compare.report",
+        "lepaute.compare",
         "comparison.html.j2",
         title=f"{found.left} and {found.right}",
         answer=found.answer,
@@ -84,7 +89,7 @@ def _row(one: Verdict, found: "Comparison") -> dict[str, str]:
     return {
         "operation": operation_name(one),
         "anchor": anchor(operation_name(one)),
-        "size": size_text(one.size_bytes),
+        "size": exact_size(one.size_bytes),
         "left": seconds(one.left_s),
         "right": seconds(one.right_s),
         "sentence": sentence(one, found.left, found.right),
@@ -115,7 +120,7 @@ def _guidelines(found: "Comparison") -> list[dict[str, Any]]:
         {
             "library": one.library,
             "guideline": one.guideline,
-            "size": size_text(one.size_bytes),
+            "size": exact_size(one.size_bytes),
             "violated": one.is_violated,
             "times as long": f"{one.ratio:.3g} [{one.low:.3g}, {one.high:.3g}]",
             "excess a call": seconds(one.excess_s) if isfinite(one.excess_s) else "–",
@@ -134,7 +139,7 @@ def _ranks(found: "Comparison") -> list[dict[str, Any]]:
     return [
         {
             "operation": name_of(row["operation"], row["form"]),
-            "size": size_text(int(row["size_bytes"])),
+            "size": exact_size(int(row["size_bytes"])),
             "rank": int(row["rank"]),
             **{label: seconds(row[label]) for label in (found.left, found.right) if isfinite(row.get(label, nan))},
         }
@@ -146,7 +151,7 @@ def _ways_table(found: "Comparison", ways: dict[str, tuple[Verdict, ...]]) -> di
     rows = [
         {
             "operation": operation_name(one),
-            "size": size_text(one.size_bytes),
+            "size": exact_size(one.size_bytes),
             **dict(zip(ways, texts, strict=True)),
         }
         for one, texts in zip(found.verdicts, ways_rows(ways), strict=True)
@@ -155,7 +160,7 @@ def _ways_table(found: "Comparison", ways: dict[str, tuple[Verdict, ...]]) -> di
 
 
 def _with_size_text(row: dict[str, Any]) -> dict[str, Any]:
-    return {("size" if name == "size_bytes" else name): (size_text(value) if name == "size_bytes" else value)
+    return {("size" if name == "size_bytes" else name): (exact_size(value) if name == "size_bytes" else value)
             for name, value in row.items()}  # fmt: skip
 
 
@@ -164,7 +169,7 @@ def _flags(found: "Comparison") -> list[dict[str, Any]]:
         {
             "library": one.library,
             "operation": name_of(one.operation, one.form),
-            "size": size_text(one.size_bytes),
+            "size": exact_size(one.size_bytes),
             "mpiruns": one.mpiruns,
             "correlation of calls": one.correlation,
             "p of a change of level": one.shift_p,
@@ -216,3 +221,41 @@ def _command(found: "Comparison") -> str:
         words += ["--left", found.left, "--right", found.right]
     words += [] if found.margin == MARGIN else ["--margin", f"{100 * found.margin:g}%"]
     return shlex.join([*words, "--report", "report.html"])
+
+
+def other_ways(found: "Comparison") -> dict[str, tuple[Verdict, ...]]:
+    """The verdicts by each summary that there is, by the names of WAYS, that of the comparison first."""
+    others = {
+        name: verdicts(
+            *(found.summaries, found.left, found.right),
+            margin=found.margin,
+            value=value,
+            correction=found.correction,
+            primary=found.primary,
+        )
+        for value, name in WAYS.items()
+        if value != found.value and value in found.summaries
+    }
+    return {WAYS[found.value]: found.verdicts, **others}
+
+
+def changed_rows(found: "Comparison", ways: dict[str, tuple[Verdict, ...]]) -> list[dict[str, Any]]:
+    """Rows whose outcome is not the same by every summary, each with its outcomes."""
+    rows = []
+    for each in zip(*ways.values(), strict=True):
+        outcomes = [_side(one, found) for one in each]
+        if len(set(outcomes)) > 1:
+            first = each[0]
+            name = {"operation": operation_name(first), "size_bytes": first.size_bytes}
+            rows.append({**name, **dict(zip(ways, outcomes, strict=True))})
+    return rows
+
+
+def ways_rows(ways: dict[str, tuple[Verdict, ...]]) -> list[list[str]]:
+    """The change by each summary, with its stars, a list a row."""
+    return [[f"{change(one)} {one.stars}".rstrip() for one in each] for each in zip(*ways.values(), strict=True)]
+
+
+def _side(verdict: Verdict, found: "Comparison") -> str:
+    words = {"left faster": f"{found.left} faster", "right faster": f"{found.right} faster"}
+    return words.get(verdict.outcome, verdict.outcome)

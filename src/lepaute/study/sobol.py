@@ -9,16 +9,19 @@ taken off. Every run of a row is another repeat on its machine and day.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import exp, floor, log, log1p, sqrt
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.simulate.prediction.trust import Trust
-from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial, Value
-from lepaute.study.wording import noun
+from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial, Value, noun
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from lepaute.study.schema import Distribution, Factor
 
     Floats = npt.NDArray[np.float64]
 
@@ -193,3 +196,38 @@ def _indices(table: "Floats", second: "Floats", seed: int) -> tuple[list[Index],
     half = 1.959964 * drawn.std(axis=0, ddof=1)
     indices = [Index(float(v), float(v - h), float(v + h)) for v, h in zip(middle, half, strict=True)]
     return indices[:inputs], indices[inputs : 2 * inputs], float(middle[-1])
+
+
+def quantile_of(factor: "Factor") -> Quantile:
+    """From a probability to a value of the factor."""
+    if factor.levels is not None:
+        return of_levels(tuple(factor.levels))
+    spread = factor.distribution
+    of_values = _of_distribution(spread) if spread is not None else _of_range(*(factor.range or (0.0, 1.0)), factor.log)
+    return (lambda u: round(float(of_values(u)))) if factor.integer else of_values  # type: ignore[arg-type]
+
+
+def of_levels(levels: tuple[Value, ...]) -> Quantile:
+    return lambda u: levels[min(floor(u * len(levels)), len(levels) - 1)]
+
+
+def _of_range(low: float, high: float, logarithm: bool) -> Quantile:
+    if logarithm:
+        return lambda u: exp(log(low) + u * (log(high) - log(low)))
+    return lambda u: low + u * (high - low)
+
+
+def _of_distribution(spread: "Distribution") -> Quantile:
+    if spread.low is not None and spread.high is not None:
+        return _of_range(spread.low, spread.high, spread.kind == "log-uniform")
+    assert spread.mean is not None
+    assert spread.sd is not None
+    if spread.kind == "normal":
+        return _of_normal(NormalDist(spread.mean, spread.sd))
+    variance = log1p((spread.sd / spread.mean) ** 2)
+    of_logarithm = _of_normal(NormalDist(log(spread.mean) - variance / 2.0, sqrt(variance)))
+    return lambda u: exp(float(of_logarithm(u)))  # type: ignore[arg-type]
+
+
+def _of_normal(distribution: NormalDist) -> Quantile:
+    return lambda u: distribution.inv_cdf(min(max(u, 1e-9), 1.0 - 1e-9))

@@ -1,4 +1,4 @@
-"""A comparison for papers and for scripts: a figure, a LaTeX table, and the rows as CSV."""
+"""A comparison on disk: the page, all data, and for papers and scripts a figure, a LaTeX table and the rows as CSV."""
 
 from collections.abc import Sequence
 from math import isfinite
@@ -8,23 +8,68 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lepaute.compare.verdicts import SIGNIFICANT, Verdict
-from lepaute.compare.wording import operation_name, size_text
-from lepaute.kit.files import whole_file
-from lepaute.kit.text import seconds, three_digits
+from lepaute.compare.wording import operation_name
+from lepaute.errors import InputError
+from lepaute.kit.files import check_output, whole_file, write_whole
+from lepaute.kit.text import exact_size, seconds, three_digits
+from lepaute.report import files
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from lepaute.compare.comparison import Comparison
 
-PICTURES = (".png", ".svg", ".pdf")
+#: What a report can be, by the end of its name.
+KINDS = {
+    ".html": "a page",
+    ".json": "all data",
+    ".csv": "the rows",
+    ".tex": "a table",
+    ".png": "a figure",
+    ".svg": "a figure",
+    ".pdf": "a figure",
+}
 _SHOWN, _FAINT = "#1b4f8a", "#b9c4d0"
 #: Changes beyond are drawn at the edge, in per cent.
 _FARTHEST = 400.0
 _SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 
 
-def write_picture(found: "Comparison", path: Path) -> None:
+def check_name(path: Path) -> None:
+    """Raises InputError where the name of a report does not say which kind it is."""
+    if path.suffix.lower() not in KINDS:
+        kinds = ", ".join(f"{suffix} ({what})" for suffix, what in KINDS.items())
+        raise InputError(f"{path}: the name of a report must end in one of {kinds}")
+
+
+def write_report(found: "Comparison", path: str | Path) -> None:
+    """Writes a comparison as what the end of the name says, see KINDS.
+
+    Raises InputError for another suffix or a folder that is not there.
+    """
+    path = Path(path)
+    check_name(path)
+    suffix = path.suffix.lower()
+    if suffix in files.SUFFIXES:
+        from lepaute.compare.page import changed_rows, other_ways, page
+
+        files.write_report(
+            path,
+            lambda: page(found),
+            lambda: {
+                **found.to_dict(),
+                "rows_that_depend_on_the_summary": changed_rows(found, other_ways(found)),
+            },
+        )
+        return
+    check_output(path)
+    if KINDS[suffix] == "a figure":
+        _write_figure(found, path)
+    else:
+        write_whole(path, found.to_frame().to_csv(index=False) if suffix == ".csv" else latex_table(found))
+
+
+def _write_figure(found: "Comparison", path: Path) -> None:
     """The change from the left library to the right one over the size, a panel an operation; .png, .svg or .pdf."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -50,7 +95,7 @@ def _draw(panel: "Axes", name: str, rows: Sequence[Verdict]) -> None:
     for chosen, colour, label in ((shown, _SHOWN, "shown"), (~shown, _FAINT, "not shown")):
         panel.vlines(places[chosen], low[chosen], high[chosen], color=colour, lw=1.6)
         panel.plot(places[chosen], change[chosen], "o", color=colour, ms=4, label=label)
-    panel.set_xticks(places, [size_text(one.size_bytes) for one in rows], rotation=60, ha="right", fontsize=7)
+    panel.set_xticks(places, [exact_size(one.size_bytes) for one in rows], rotation=60, ha="right", fontsize=7)
     panel.tick_params(axis="y", labelsize=8)
     panel.set_ylabel(f"{name}, %", fontsize=9)
     panel.spines[["top", "right"]].set_visible(False)
@@ -78,7 +123,7 @@ def latex_table(found: "Comparison") -> str:
         ends = [three_digits(100 * (end - 1)) if isfinite(end) else r"$\infty$" for end in (one.low, one.high)]
         times = " & ".join(_latex(seconds(time_s)) for time_s in (one.left_s, one.right_s))
         lines.append(
-            rf"{_latex(operation_name(one))} & {_latex(size_text(one.size_bytes))} & {times} & "
+            rf"{_latex(operation_name(one))} & {_latex(exact_size(one.size_bytes))} & {times} & "
             rf"{three_digits(100 * (one.ratio - 1))}{stars} & [{ends[0]}, {ends[1]}] \\"
         )
     return "\n".join([*lines, r"\hline", r"\end{tabular}", ""])
@@ -87,8 +132,3 @@ def latex_table(found: "Comparison") -> str:
 def _latex(text: str) -> str:
     escaped = "".join(_SPECIAL.get(letter, rf"\{letter}" if letter in "&%$#_{}" else letter) for letter in text)
     return escaped.replace("µ", r"$\mu$")
-
-
-def csv_text(found: "Comparison") -> str:
-    """The rows as `Comparison.to_frame` has them."""
-    return found.to_frame().to_csv(index=False)

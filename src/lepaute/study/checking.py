@@ -1,0 +1,158 @@
+"""A study opened and checked before anything is simulated: what cannot be is refused with its line in the file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lepaute.errors import InputError, LepauteError
+from lepaute.kit.documents import guess
+from lepaute.study.configuration import Configurations
+from lepaute.study.evaluation import SCENARIO, Point, Trial, trials_of
+from lepaute.study.schema import RESPONSES, Study, located, parse_study, study_of
+from lepaute.study.session import Session, estimate
+from lepaute.study.whatif import whatif_trials
+
+if TYPE_CHECKING:
+    from lepaute.platform import Platform
+    from lepaute.simulate import Hpl
+
+MOST_REAL_RUNS = 1000
+
+
+def opened_study(
+    study: "Study | dict[str, Any] | str | Path", *, runs: int | None = None, seed: int | None = None
+) -> tuple[Study, Configurations]:
+    """The study, checked, with its configurations; raises InputError for what cannot be."""
+    from lepaute.kit.documents import read_text
+
+    text, origin, folder = None, "study", None
+    if isinstance(study, Study):
+        asked = study
+    elif isinstance(study, dict):
+        asked = study_of(study)
+    else:
+        text, origin, folder = read_text(study, "a study file"), str(study), Path(study).parent
+        asked = parse_study(text, origin)
+    changed = {name: value for name, value in (("runs", runs), ("seed", seed)) if value is not None}
+    if changed:
+        asked = study_of(asked.model_dump(exclude_unset=True) | changed)
+    simulated = asked
+    if asked.question == "capacity":
+        from lepaute.study.capacity import study_of_machines
+
+        simulated = study_of_machines(asked, folder)
+    configurations = Configurations(simulated, folder)
+    check_study(configurations, text, origin)
+    return asked, configurations
+
+
+def checked_text(file: "str | Path") -> str:
+    """What a study varies, and what it takes, for a person; raises InputError for what cannot be."""
+    study, configurations = opened_study(file)
+    lines = [f"{file}: question {study.question}, {study.runs} run(s) of each configuration, seed {study.seed}"]
+    for name, levels in study.levels.items():
+        lines.append(f"  {name}: {', '.join(map(str, levels))[:100]}")
+    for name, factor in study.factors.items():
+        if factor.levels is None:
+            lines.append(f"  {name}: {factor.bounds or factor.distribution} at {factor.path}")
+    with Session(configurations) as session:
+        if planned := planned_trials(study, configurations):
+            lines.append(estimate(session, planned).text)
+    return "\n".join(lines)
+
+
+def planned_trials(study: Study, configurations: Configurations) -> list[Trial]:
+    """The trials that are known beforehand: of questions that choose as they go, as many as their budget allows."""
+    if study.question == "whatif":
+        return whatif_trials(study, configurations, study.runs)
+    if any(factor.levels is None for factor in study.factors.values()):
+        return []
+    trials = trials_of(configurations.points(), study.runs, study.seed)
+    most = study.budget.simulations
+    return trials if most is None or len(trials) <= most else trials[:: -(-len(trials) // most)]
+
+
+def check_study(configurations: Configurations, text: str | None = None, origin: str = "study") -> None:
+    """Raises InputError, with the line in `text`, where the base or a single level of a factor cannot be.
+
+    What cannot be only together with other levels is a refused trial, and not an error.
+    """
+    study = configurations.study
+
+    def tried(point: Point, *at: str | int) -> None:
+        try:
+            configurations.check(point)
+        except LepauteError as error:
+            raise located(at, f"cannot be: {error}", text, origin) from None
+
+    for name in study.scenarios:
+        tried(Point({SCENARIO: name}), "scenarios", name)
+    if not study.scenarios:
+        tried(_first_levels(study), "base")
+    for name, factor in study.factors.items():
+        start = _first_levels(study)
+        for place, level in enumerate(factor.levels or ()):
+            tried(start.with_(**{name: level}), "factors", name, "levels", place)
+        for bound in factor.bounds or ():
+            tried(start.with_(**{name: round(bound) if factor.integer else bound}), "factors", name)
+    names = configurations.names(_first_levels(study))
+    for place, expression in enumerate(study.expressions):
+        _check_names(expression.names, names, ("constraints", place), text, origin)
+    known = set(names) | {"nodes", "ranks", *RESPONSES}
+    for name, formula in study.formulas.items():
+        _check_names(formula.names, known, ("derived", name), text, origin)
+        known.add(name)
+    if all(factor.levels is not None for factor in study.factors.values()) and not configurations.points():
+        raise located(("constraints",), "hold at no point; loosen one", text, origin)
+
+
+def _check_names(used: Any, known: Any, at: tuple[str | int, ...], text: str | None, origin: str) -> None:
+    for name in sorted(used):
+        if name not in known:
+            message = f"has the unknown name {name}{guess(name, sorted(known))}; known are {', '.join(sorted(known))}"
+            raise located(at, message, text, origin)
+
+
+def _first_levels(study: Study) -> Point:
+    """A point in the midst of things: the first level of each factor, the beginning of each range."""
+    values: dict[str, Any] = {name: levels[0] for name, levels in study.levels.items()}
+    for name, factor in study.factors.items():
+        if factor.levels is None:
+            spread = factor.distribution
+            value = factor.bounds[0] if factor.bounds else (spread.mean if spread else None)
+            values[name] = round(value) if factor.integer and value is not None else value
+    return Point(values)
+
+
+def check_for_real(file: "str | Path", runs: int) -> "tuple[Configurations, Platform, list[Hpl]]":
+    """The configurations of a study whose points can be run for real on one machine, its platform, all its cases.
+
+    Raises InputError where the application is not HPL, or where points differ in more than its parameters.
+    """
+    from lepaute.simulate import Hpl
+
+    if not 1 <= runs <= MOST_REAL_RUNS:
+        raise InputError(f"--real-runs is {runs}; it is a number from 1 to {MOST_REAL_RUNS}")
+    study, configurations = opened_study(file)
+    paths = [factor.path for factor in study.factors.values()]
+    hypothetical = [path for path in paths if not path.startswith("application.")]
+    hypothetical += [path for each in study.scenarios.values() for path in each if not path.startswith("application.")]
+    hypothetical += sorted({"set", "nodes", "mapping"} & study.base.model_fields_set)
+    if hypothetical:
+        raise InputError(f"{file}: --real-runs run on the machine as it is, and the study changes {hypothetical[0]}")
+    if any(factor.levels is None for factor in study.factors.values()):
+        raise InputError(f"{file}: --real-runs choose among levels; give each factor levels in the place of a range")
+    if study.responses[0] not in ("time_s", "rate_gflops"):
+        raise InputError(f"{file}: --real-runs measure time_s, and the study tunes {study.responses[0]}")
+    cases: list[Hpl] = []
+    platform = None
+    for point in configurations.points():
+        configuration = configurations.at(point)
+        if not isinstance(configuration.application, Hpl):
+            raise InputError(f"{file}: --real-runs are of HPL, and the application is {configuration.application.name}")
+        if cases and configuration.application.n != cases[0].n:
+            raise InputError(f"{file}: --real-runs compare times of one N, and the study has several")
+        cases.append(configuration.application)
+        platform = configuration.conditions.platform
+    if platform is None:
+        raise InputError(f"{file}: no combination of levels is allowed by the constraints")
+    return configurations, platform, cases
