@@ -1,11 +1,11 @@
 """One emulated run: its times, and what its routines were charged, and what the program computes itself.
 
-What is outside of modelled routines is timed here, and slower where ranks share memory. A place is where MPI
-returned to the program; what is computed from there to the next call of MPI is timed. In a first run, other cores of this machine
-stream through memory during half of the intervals of each place, chosen by chance. With s the factor by which a stream
-of our own becomes slower meanwhile, and l the factor of the place (ratio of geometric means), its *memory share* is
-(l - 1) / (s - 1): the part of its time that waits for memory when it runs alone. Where s is about 1 the share cannot be
-seen, and is what the user says, or taken as none.
+What is outside of modelled routines is timed here, and slower where ranks share memory. A place is where MPI returned
+to the program; what is computed from there to the next call of MPI is timed. In a first run, other cores of this
+machine stream through memory during half of the intervals of each place, chosen by chance. With s the factor by which a
+stream of our own becomes slower meanwhile, and l the factor of the place (ratio of geometric means), its *memory share*
+is (l - 1) / (s - 1): the part of its time that waits for memory when it runs alone. Where s is about 1 the share cannot
+be seen, and is what the user says, or taken as none.
 
 On a node with n ranks that all run such code, each is in its memory part with some probability q, independently: with
 k of them there, memory takes max(1, k B1 / Bn) times as long, B1 the bandwidth that one core uses alone and Bn that of
