@@ -99,7 +99,7 @@ __all__ = [
     "study",
     "watch",
 ]
-__all__ += sorted(class_modules())  # Hpl, Stencil, ...
+__all__ += sorted(class_modules())  # noqa: PLE0605 - Hpl, Stencil, ...
 
 
 def __dir__() -> list[str]:
