@@ -22,6 +22,7 @@ first used: `import lepaute` stays light.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from lepaute.simulate.apps import class_modules
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
@@ -74,14 +75,12 @@ _HOME_OF = {  # the public names, and the package each is loaded from
 
 __all__ = [
     "Archive",
-    "Hpl",
     "Job",
     "Layers",
     "LepauteError",
     "Platform",
     "Prediction",
     "Program",
-    "Stencil",
     "Target",
     "Trace",
     "Until",
@@ -100,6 +99,7 @@ __all__ = [
     "study",
     "watch",
 ]
+__all__ += sorted(class_modules())  # noqa: PLE0605 - Hpl, Stencil, ...
 
 
 def __dir__() -> list[str]:
@@ -112,9 +112,6 @@ def __getattr__(name: str) -> Any:
         return import_module(f"lepaute.{name}")
     if name in _HOME_OF:
         return getattr(import_module(_HOME_OF[name]), name)
-    if name[:1].isupper():
-        from lepaute.simulate.apps import class_modules
-
-        if module := class_modules().get(name):
-            return getattr(import_module(module), name)
+    if module := class_modules().get(name):
+        return getattr(import_module(module), name)
     raise AttributeError(f"module 'lepaute' has no attribute {name!r}")

@@ -53,6 +53,11 @@ class KernelUse(NamedTuple):
                 ranges.append(f"{met[-1]}, fitted in {low:.0f}..{high:.0f}")
         return "; ".join(ranges) or f"{', '.join(met)}, not fitted together"
 
+    def extrapolated(self, name: str, platform: "Platform") -> str:
+        """What a reader must know of a kernel of which some time is outside the fitted ranges."""
+        share = 100.0 * self.extrapolated_time_s / self.time_s
+        return f"{share:.0f} % of {name} time is outside the fitted ranges: {self.outside(name, platform)}"
+
 
 #: Classes of links in words.
 MESSAGES = {

@@ -12,6 +12,7 @@ from lepaute.trace.compare import PERCENTILES, ClassComparison, Comparison, Diff
 
 MOST_DIFFERENCES = 8
 LEFT, RIGHT = "#0072B2", "#E69F00"
+TITLES = ("call", "calls", "", "same sizes", "time", "", "bytes", "", "ratio", "5 %", "median", "95 %")
 
 
 def comparison_text(comparison: Comparison, left: str, right: str) -> str:
@@ -38,7 +39,11 @@ def comparison_text(comparison: Comparison, left: str, right: str) -> str:
         only.setdefault(("left" if on_left else "right", why), []).append(f"{name} ({on_left + on_right})")
     for (side, why), names in only.items():
         lines.append(f"only in the {side} trace, not in the comparison of order: {', '.join(names)}: {why}")
-    lines += ["", "Durations: right / left of calls of the same sizes", _table(comparison.classes)]
+    lines += [
+        "",
+        "Durations: right / left of calls of the same sizes",
+        text_table(TITLES, map(_row, comparison.classes)),
+    ]
     return "\n".join(lines)
 
 
@@ -59,11 +64,6 @@ def _differences(differences: tuple[Difference, ...]) -> list[str]:
     return [*lines, *([f"  and {more} more"] if more > 0 else [])]
 
 
-def _table(classes: tuple[ClassComparison, ...]) -> str:
-    titles = ("call", "calls", "", "same sizes", "time", "", "bytes", "", "ratio", "5 %", "median", "95 %")
-    return text_table(titles, [_row(one) for one in classes])
-
-
 def _row(one: ClassComparison) -> tuple[object, ...]:
     low, _, middle, _, high = one.ratio_percentiles or (math.nan,) * len(PERCENTILES)
     is_message = one.stream == "messages" and one.left_bytes + one.right_bytes > 0
@@ -76,12 +76,8 @@ def _row(one: ClassComparison) -> tuple[object, ...]:
         seconds(one.right_s),
         size_text(one.left_bytes) if is_message else "",
         size_text(one.right_bytes) if is_message else "",
-        *(_ratio(value) for value in (one.total_ratio, low, middle, high)),
+        *("–" if math.isnan(value) else f"{value:.3g}" for value in (one.total_ratio, low, middle, high)),
     )
-
-
-def _ratio(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.3g}"
 
 
 def comparison_dict(comparison: Comparison) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def plot_gantt(
     Raises InputError for ranks, steps or times of which the trace holds nothing.
     """
     chosen = _chosen_ranks(trace, ranks)
-    calls = trace.where(_is_in(trace.rank, chosen))
+    calls = trace.where(numpy.isin(trace.rank, chosen))
     drawn = with_own_code(calls)
     whole = Window(tuple(chosen), *_extent(drawn))
     window = _window(calls, whole, steps, low_s, high_s)
@@ -164,10 +164,6 @@ def _step_starts(trace: Trace) -> dict[int, float]:
 def _extent(trace: Trace) -> tuple[float, float]:
     low, high = float(trace.start_s.min()), float(trace.end_s.max())
     return low, high if high > low else low + 1e-9
-
-
-def _is_in(values: NDArray[Any], chosen: Sequence[int]) -> NDArray[Any]:
-    return numpy.isin(values, numpy.asarray(chosen))
 
 
 # ---- drawing ---------------------------------------------------------------------------------------------------------
@@ -318,13 +314,9 @@ def _label_ranks(axis: Any, trace: Trace, window: Window) -> None:
 
 def _set_time_axis(axis: Any, window: Window, unit: str, factor: float, start: str) -> None:
     axis.xaxis.set_major_locator(MaxNLocator(10, steps=[1, 2, 2.5, 5, 10]))
-    digits = max(0, 2 - _exponent((window.high_s - window.low_s) * factor))
+    digits = max(0, 2 - math.floor(math.log10((window.high_s - window.low_s) * factor)))
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value * factor:.{digits}f}"))
     axis.set_xlabel(f"time since the start of the {start}, {unit}", fontsize=9)
-
-
-def _exponent(value: float) -> int:
-    return math.floor(math.log10(value)) if value > 0 else 0
 
 
 def _title(trace: Trace, chosen: Sequence[int], window: Window, unit: str, factor: float) -> str:

@@ -1,5 +1,6 @@
 """A trace in words; its breakdown as tables of text and as a picture of stacked bars."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,63 +124,40 @@ def breakdown_text(breakdown: Breakdown) -> str:
     """Tables: all ranks together, each rank, each kernel and routine, each step; long ones without their middle."""
     total = breakdown.by_rank_s.sum(axis=0)
     whole = float(total.sum())
-    parts = [
-        "All ranks together"
-        + (
-            " (late and transfer from matching sends with receives; transfer includes overhead and contention"
-            + (f", and the waiting in {', '.join(breakdown.unknown)})" if breakdown.unknown else ")")
-            if breakdown.estimated
-            else ""
-        ),
-        text_table(
-            ("where", "time", "share"),
-            [
-                (_words(name), seconds(float(value)), percent(_share(value, whole)))
-                for name, value in zip(CATEGORIES, total, strict=True)
-                if value > 1e-9 * whole
-            ],
-        ),
-        "",
-        "Each rank, per cent of its time",
-        text_table(("rank", "time", *map(_words, CATEGORIES)), shortened(_rank_rows(breakdown), MOST_ROWS)),
-        "",
-        "Kernels and MPI routines",
-        text_table(
-            ("call", "calls", "time", "share", "median"),
-            shortened(
-                [
-                    (one.name, one.calls, seconds(one.time_s), percent(one.share), seconds(one.median_s))
-                    for one in breakdown.by_name
-                ],
-                2 * MOST_ROWS,
-            ),
-        ),
+    categories = [category.replace("_", " ") for category in CATEGORIES]
+    waiting = f", and the waiting in {', '.join(breakdown.unknown)}" if breakdown.unknown else ""
+    estimate = (
+        f" (late and transfer from matching sends with receives; transfer includes overhead and contention{waiting})"
+    )
+    of_all = [
+        (name, seconds(float(value)), percent(_share(value, whole)))
+        for name, value in zip(categories, total, strict=True)
+        if value > 1e-9 * whole
     ]
-    if breakdown.steps:
-        parts += [
-            "",
-            "Each step, all ranks together",
-            text_table(("step", "time", *map(_words, CATEGORIES[:-1])), shortened(_step_rows(breakdown), MOST_ROWS)),
-        ]
-    return "\n".join(parts)
-
-
-def _words(category: str) -> str:
-    return category.replace("_", " ")
-
-
-def _rank_rows(breakdown: Breakdown) -> list[tuple[object, ...]]:
-    return [
+    of_ranks = [
         (rank, seconds(float(row.sum())), *(percent(_share(value, row.sum())) for value in row))
         for rank, row in zip(breakdown.ranks, breakdown.by_rank_s, strict=True)
     ]
-
-
-def _step_rows(breakdown: Breakdown) -> list[tuple[object, ...]]:
-    return [
+    of_calls = [
+        (each.name, each.calls, seconds(each.time_s), percent(each.share), seconds(each.median_s))
+        for each in breakdown.by_name
+    ]
+    of_steps = [
         (step, seconds(float(row.sum())), *(seconds(float(value)) for value in row[:-1]))
         for step, row in zip(breakdown.steps, breakdown.by_step_s, strict=True)
     ]
+    tables: list[tuple[str, tuple[str, ...], Sequence[Sequence[object]]]] = [
+        ("All ranks together" + (estimate if breakdown.estimated else ""), ("where", "time", "share"), of_all),
+        ("Each rank, per cent of its time", ("rank", "time", *categories), shortened(of_ranks, MOST_ROWS)),
+        (
+            "Kernels and MPI routines",
+            ("call", "calls", "time", "share", "median"),
+            shortened(of_calls, 2 * MOST_ROWS),
+        ),
+        ("Each step, all ranks together", ("step", "time", *categories[:-1]), shortened(of_steps, MOST_ROWS)),
+    ]
+    shown = tables if breakdown.steps else tables[:-1]
+    return "\n\n".join(f"{title}\n{text_table(head, rows)}" for title, head, rows in shown)
 
 
 def _share(value: float, whole: float) -> float:

@@ -200,49 +200,47 @@ def hostfile_slots(
     files of batch systems, and one with max_slots alone has as many.
     Raises InputError, naming the line, for hosts that the platform does not have and for more slots than cores.
     """
-    nodes = Hosts(platform, name, hosts)
+    file = _File(text, name, platform, hosts)
     per_node = platform.nodes.cores // threads
     used: dict[int, int] = {}
     slots: list[Slot] = []
-    for number, line in content(text):
+    for line in file.lines():
         match = HOST_LINE.fullmatch(line)
         if match is None:
-            refuse(name, number, f"{line[:80]!r} is no host; write a host, host slots=N or host:N")
-        count = _slots(match, f"{name}:{number}")
+            file.refuse(f"{line[:80]!r} is no host; write a host, host slots=N or host:N")
+        count = _slots(match, file)
         if count < 1:
-            refuse(name, number, f"host {match['host']} has {count} slots; leave it out or give it at least one")
-        node = nodes.node(match["host"], number)
+            file.refuse(f"host {match['host']} has {count} slots; leave it out or give it at least one")
+        node = file.node(match["host"])
         first = used.get(node, 0)
         used[node] = first + count
         if used[node] > per_node:
-            refuse(
-                name,
-                number,
+            file.refuse(
                 f"host {match['host']} has now {used[node]} slots, and a node of platform {platform.name} takes "
-                f"{per_node} ranks of {threads} threads; ranks that share a core are not simulated",
+                f"{per_node} ranks of {threads} threads; ranks that share a core are not simulated"
             )
         if len(slots) + count > MOST_RANKS:
-            refuse(name, number, f"there are more than {MOST_RANKS} slots up to here; so many ranks are not simulated")
+            file.refuse(f"there are more than {MOST_RANKS} slots up to here; so many ranks are not simulated")
         slots += [Slot(node, slot * threads) for slot in range(first, used[node])]
     if not slots:
         raise InputError(f"{name}: names no host; write one a line, as host slots=N")
     return tuple(slots)
 
 
-def _slots(match: re.Match[str], where: str) -> int:
+def _slots(match: re.Match[str], file: "_File") -> int:
     """The number of slots that a line of a hostfile gives its host."""
-    count = None if match["count"] is None else count_of(match["count"], f"{where}: the number of slots")
+    count = None if match["count"] is None else file.count(match["count"], "the number of slots")
     most: int | None = None
     for key, value in HOST_KEY.findall(match["keys"]):
         name = key.lower().replace("-", "_")
         if name in _SLOTS:
-            count = count_of(value, f"{where}: {key}")
+            count = file.count(value, key)
         elif name in _MOST_SLOTS:
-            most = count_of(value, f"{where}: {key}")
+            most = file.count(value, key)
         elif name not in _LOGIN:
-            raise InputError(f"{where}: {key[:80]} is no key of a hostfile; write host slots=N")
+            file.refuse(f"{key[:80]} is no key of a hostfile; write host slots=N")
     if count is not None and most is not None and count > most:
-        raise InputError(f"{where}: has {count} slots, and at most {most}; correct one of the numbers")
+        file.refuse(f"has {count} slots, and at most {most}; correct one of the numbers")
     return next((each for each in (count, most) if each is not None), 1)
 
 
@@ -255,32 +253,29 @@ def rankfile_slots(
     threads; given one core only, it takes that and those behind it.
     Raises InputError, naming the line, for what the platform does not have, and for ranks or cores given twice.
     """
-    nodes = Hosts(platform, name, hosts)
+    file = _File(text, name, platform, hosts)
     taken: dict[tuple[int, int], int] = {}
     slots: dict[int, Slot] = {}
-    for number, line in content(text):
+    for line in file.lines():
         match = RANK_LINE.fullmatch(line)
         if match is None:
-            refuse(name, number, f"{line[:80]!r} is no line of a rankfile; write such as rank 0=host slot=0:1")
-        rank = count_of(match["rank"], f"{name}:{number}: the rank", high=MOST_RANKS)
+            file.refuse(f"{line[:80]!r} is no line of a rankfile; write such as rank 0=host slot=0:1")
+        rank = file.count(match["rank"], "the rank", high=MOST_RANKS)
         if rank in slots:
-            refuse(name, number, f"rank {rank} is given a second place; remove one of its lines")
-        node = nodes.node(match["host"], number)
-        cores = cores_of(match["cores"], name, number, platform)
+            file.refuse(f"rank {rank} is given a second place; remove one of its lines")
+        node = file.node(match["host"])
+        cores = _cores(match["cores"], file)
         if len(cores) == 1 and threads > 1:
             cores = list(range(cores[0], min(cores[0] + threads, platform.nodes.cores)))
         free = [core for core in cores if (node, core) not in taken][:threads]
         if len(free) < threads:
             holders = sorted({taken[node, core] for core in cores if (node, core) in taken})
             held = f", rank {holders[0]} has it" if holders else ""
-            refuse(
-                name,
-                number,
+            file.refuse(
                 f"rank {rank} needs {threads} core(s) and finds {len(free)} free{held}; "
-                "ranks that share a core are not simulated",
+                "ranks that share a core are not simulated"
             )
-        for core in free:
-            taken[node, core] = rank
+        taken |= {(node, core): rank for core in free}
         slots[rank] = Slot(node, free[0])
     if not slots:
         raise InputError(f"{name}: places no rank; write lines such as rank 0=host slot=0:1")
@@ -292,92 +287,79 @@ def rankfile_slots(
     return tuple(slots[rank] for rank in range(len(slots)))
 
 
-def cores_of(text: str, name: str, number: int, platform: "Platform") -> list[int]:
+def _cores(text: str, file: "_File") -> list[int]:
     """Cores of a node that a slot list names: `3`, `0-3`, `0:1`, `0:1,2`, `1:*`; a cpu holds until the next one."""
-    nodes = platform.nodes
+    platform, nodes = file.platform, file.platform.nodes
     cpu: int | None = None
     cores: list[int] = []
     for item in text.split(","):
         match = CORES.fullmatch(item)
         if match is None:
-            refuse(name, number, f"slot={text[:80]} is no list of cores; write such as 3, 0-3, 0:1 or 0:1,2")
+            file.refuse(f"slot={text[:80]} is no list of cores; write such as 3, 0-3, 0:1 or 0:1,2")
         if match["cpu"] is not None:
-            cpu = count_of(match["cpu"], f"{name}:{number}: the cpu")
-        cores_of_cpu = (
-            range(nodes.cores) if cpu is None else [c for c in range(nodes.cores) if nodes.cpu_of_core(c) == cpu]
-        )
-        if not cores_of_cpu:
-            refuse(name, number, f"slot={text}: there is no cpu {cpu}; a node of {platform.name} has {nodes.cpus}")
-        first, last = 0, len(cores_of_cpu) - 1
+            cpu = file.count(match["cpu"], "the cpu")
+        known = [core for core in range(nodes.cores) if cpu is None or nodes.cpu_of_core(core) == cpu]
+        if not known:
+            file.refuse(f"slot={text}: there is no cpu {cpu}; a node of {platform.name} has {nodes.cpus}")
+        first, last = 0, len(known) - 1
         if not match["all"]:
-            first, last = (
-                count_of(each, f"{name}:{number}: the core")
-                for each in (match["first"], match["last"] or match["first"])
-            )
-        if last >= len(cores_of_cpu) or last < first:
+            first, last = (file.count(each, "the core") for each in (match["first"], match["last"] or match["first"]))
+        if last >= len(known) or last < first:
             where = f"a node of {platform.name}" if cpu is None else f"its cpu {cpu}"
-            refuse(name, number, f"slot={text}: {where} has cores 0 to {len(cores_of_cpu) - 1}")
-        cores += list(cores_of_cpu)[first : last + 1]
+            file.refuse(f"slot={text}: {where} has cores 0 to {len(known) - 1}")
+        cores += known[first : last + 1]
     return cores
 
 
-class Hosts:
-    """Host names as nodes of a platform: by the number at the end of the name, or in the order of the file."""
+class _File:
+    """A file of hosts that is read line by line, and its hosts as nodes of a platform: by the number at the end of the
+    name, or in the order of the file."""
 
-    def __init__(self, platform: "Platform", source: str, kind: str) -> None:
-        self._platform = platform
-        self._source = source
-        self._kind = kind
+    def __init__(self, text: str, name: str, platform: "Platform", hosts: str) -> None:
+        self.platform = platform
+        self._text, self._name, self._hosts = text, name, hosts
+        self._line = 0
         self._name_of: dict[int, str] = {}
         self._in_order: dict[str, int] = {}
 
-    def node(self, host: str, line: int) -> int:
+    def lines(self) -> Iterator[str]:
+        """The lines that say something, without comments."""
+        for line in self._text.splitlines():
+            self._line += 1
+            bare = line.partition("#")[0].strip()
+            if bare:
+                yield bare
+
+    def refuse(self, problem: str) -> NoReturn:
+        """Raises InputError, naming the line."""
+        raise InputError(f"{self._name}:{self._line}: {problem}")
+
+    def count(self, text: str, what: str, **bounds: int) -> int:
+        return count_of(text, f"{self._name}:{self._line}: {what}", **bounds)
+
+    def node(self, host: str) -> int:
         """The index of the node; raises InputError for a host the platform does not have, and for two that are one."""
         host = host.rpartition("@")[2]
         is_address = ADDRESS.fullmatch(host) is not None
         short = host if is_address else host.partition(".")[0]
-        if self._kind == IN_ORDER:
-            return self._next(short, line)
-        if is_address:
-            self._refuse(line, f"{host} is an address, and a name that ends in the number of its node is needed")
-        nodes = self._platform.nodes
+        name, nodes = self.platform.name, self.platform.nodes
+        if self._hosts == IN_ORDER:
+            index = self._in_order.setdefault(short, len(self._in_order))
+            if index >= nodes.count:
+                self.refuse(f"{short} is host {index + 1}, and platform {name} has {nodes.count} node(s)")
+            return index
         match = TRAILING_NUMBER.search(short)
-        if match is None and nodes.count > 1:
-            self._refuse(line, f"host {host} has no number at its end, so it is no node of {self._platform.name}")
         index = int(match[1]) - nodes.first_number if match else 0
-        if not 0 <= index < nodes.count:
-            self._refuse(
-                line,
-                f"host {host} is no node of platform {self._platform.name}, whose nodes have the numbers "
-                f"{nodes.first_number} to {nodes.first_number + nodes.count - 1}",
-            )
-        if self._name_of.setdefault(index, short) != short:
-            self._refuse(line, f"hosts {self._name_of[index]} and {host} are both node {match and match[1]}")
+        problem = ""
+        if is_address:
+            problem = f"{host} is an address, and a name that ends in the number of its node is needed"
+        elif match is None and nodes.count > 1:
+            problem = f"host {host} has no number at its end, so it is no node of {name}"
+        elif not 0 <= index < nodes.count:
+            numbers = f"{nodes.first_number} to {nodes.first_number + nodes.count - 1}"
+            problem = f"host {host} is no node of platform {name}, whose nodes have the numbers {numbers}"
+        elif self._name_of.setdefault(index, short) != short:
+            problem = f"hosts {self._name_of[index]} and {host} are both node {match and match[1]}"
+        if problem:
+            self.refuse(f"{problem}; --map-hosts in-order takes hosts as nodes in the order of the file")
         return index
-
-    def _next(self, host: str, line: int) -> int:
-        """The node of a host, the first one that no host has where it is new."""
-        index = self._in_order.setdefault(host, len(self._in_order))
-        if index >= self._platform.nodes.count:
-            count = self._platform.nodes.count
-            refuse(
-                self._source,
-                line,
-                f"{host} is host {index + 1}, and platform {self._platform.name} has {count} node(s)",
-            )
-        return index
-
-    def _refuse(self, line: int, problem: str) -> NoReturn:
-        refuse(self._source, line, f"{problem}; --map-hosts in-order takes hosts as nodes in the order of the file")
-
-
-def content(text: str) -> Iterator[tuple[int, str]]:
-    """(number, text) of the lines that say something, without comments."""
-    for number, line in enumerate(text.splitlines(), 1):
-        bare = line.partition("#")[0].strip()
-        if bare:
-            yield number, bare
-
-
-def refuse(source: str, line: int, problem: str) -> NoReturn:
-    raise InputError(f"{source}:{line}: {problem}")

@@ -65,7 +65,8 @@ def drawn_nodes(population: "Population", nodes: int, cpus: int, seed: int) -> t
     centres = []
     for place, normal in enumerate(normals):
         number = groups[place // cpus]
-        centres.append(_sum(population.groups[number].mean, times(factors[number], normal)))
+        deviation = times(factors[number], normal)
+        centres.append([mean + by for mean, by in zip(population.groups[number].mean, deviation, strict=True)])
     return groups, centres
 
 
@@ -74,7 +75,7 @@ def drawn_scales(
 ) -> list[Vector]:
     """The factors of the days of each cpu, node by node; `groups`: of the nodes, None where not known."""
     size = len(population.terms)
-    shared = lower_factor(population.covariance_log_scale or _nothing(size))
+    shared = lower_factor(population.covariance_log_scale or [[0.0] * size for _ in range(size)])
     factors = [
         shared if group.covariance_log_scale is None else lower_factor(group.covariance_log_scale)
         for group in population.groups
@@ -244,14 +245,6 @@ def _group_at(population: "Population", u: float) -> int:
 
 def _rows(values: Sequence[float], size: int) -> list[Vector]:
     return [list(values[at : at + size]) for at in range(0, len(values), size)]
-
-
-def _sum(one: Sequence[float], other: Sequence[float]) -> Vector:
-    return [a + b for a, b in zip(one, other, strict=True)]
-
-
-def _nothing(size: int) -> Matrix:
-    return [[0.0] * size for _ in range(size)]
 
 
 def _multiplied(covariance: Matrix, sd_factor: float) -> tuple[tuple[float, ...], ...]:

@@ -1,7 +1,8 @@
-"""A hypothetical cluster: nodes drawn from a population, all else as on the platform that they are like."""
+"""A hypothetical cluster: CPUs drawn from a population, or by a factor each; all else as on the platform that it is
+like."""
 
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lepaute import _core
 from lepaute.errors import InputError
@@ -11,12 +12,18 @@ from lepaute.simulate.machine.population import SPATIAL, drawn_nodes, drawn_scal
 
 if TYPE_CHECKING:
     from lepaute.platform.population import Population
-    from lepaute.platform.schema import Days, KernelModel, Piece, Platform
+    from lepaute.platform.schema import KernelModel, Piece, Platform
 
 #: The file of more would be larger than what is read.
 MOST_NODES = 40_000
 #: Of standard deviations; of larger ones the squares end up as no numbers.
 LARGEST_FACTOR = 1e6
+#: Relative standard deviation between CPUs where nobody measured it: Dahu's CPUs differ by 3.4 % (January 2020).
+ASSUMED_SD = 0.03
+#: A spread of fewer nodes is not that of a cluster.
+LEAST_NODES = 4
+#: No cpu is faster than that: an unlucky draw with a large --spatial must not cost nothing.
+LEAST_FACTOR = 0.1
 
 
 def synthesize(
@@ -29,11 +36,11 @@ def synthesize(
     seed: int = 1,
 ) -> "Platform":
     """A cluster of `nodes` nodes drawn from `population`, deterministic for a seed: a smaller cluster is the beginning
-    of a larger one. Without a population, the CPUs of `like` differ by a factor on dgemm (`unlike_cpus`).
+    of a larger one. Without a population, the CPUs of `like` differ by a factor on dgemm.
 
     like : gives the shape of a node, the network, and the other kernels, with the mean of their CPUs
     spatial, temporal : factors of the standard deviations between CPUs and between days
-    The layer `days` of `like` is left out: the population draws the days of dgemm.
+    The layer `days` of `like` is left out where the population draws the days of dgemm.
     Raises InputError for a number that cannot be, or a topology that has no form with so many nodes.
     """
     from lepaute.platform.components import topology_for
@@ -47,81 +54,48 @@ def synthesize(
     if not 0 <= seed < 2**63:
         raise InputError(f"seed is {seed}; it is a whole number from 0 to 2^63 - 1")
     if population is None:
-        return synthesize_by_factor(like, nodes=nodes, spatial=spatial, temporal=temporal, seed=seed)
+        content = _by_factor(like, nodes, spatial, temporal, seed)
+    else:
+        content = _of_population(like, scaled(population, spatial, temporal), nodes, spatial, temporal, seed)
+    return Platform.model_validate(
+        like.model_dump()
+        | {
+            "name": f"{like.name}-synthetic-{nodes}",
+            "source": f"lepaute platform synthesize, like {like.name} (sha256 {like.sha256})",
+            "archive_id": None,
+            "nodes": like.nodes.model_dump() | {"count": nodes},
+            "topology": topology_for(like.topology, nodes, like.name).model_dump(),
+        }
+        | content
+    )
+
+
+def _of_population(
+    like: "Platform", population: "Population", nodes: int, spatial: float, temporal: float, seed: int
+) -> dict[str, Any]:
     model = like.kernel(population.kernel, population.threads)
     if model is None:
         raise InputError(
             f"platform {like.name} has no kernel {population.kernel} for {population.threads} threads, of which the "
             "population is; choose another --like"
         )
-    chosen = scaled(population, spatial, temporal)
     first, cpus = like.nodes.first_number, like.nodes.cpus
-    groups, centres = drawn_nodes(chosen, nodes, cpus, seed)
-    places = [(first + node, cpu) for node in range(nodes) for cpu in range(cpus)]
-    drawn = with_coefficients(model, chosen, places, centres)
-    kernels = tuple(drawn if other is model else _of_the_mean_cpu(other) for other in like.kernels)
-    content = like.model_dump() | {
-        "name": f"{like.name}-synthetic-{nodes}",
-        "description": _description(like, chosen, nodes, spatial, temporal, seed, groups),
-        "source": f"lepaute platform synthesize, like {like.name} (sha256 {like.sha256})",
-        "archive_id": None,
-        "nodes": like.nodes.model_dump() | {"count": nodes},
-        "kernels": [kernel.model_dump() for kernel in kernels],
-        "topology": topology_for(like.topology, nodes, like.name).model_dump(),
-        "days": None,
-        "population": chosen.model_dump()
-        | {
-            "group_of_node": groups if len(chosen.groups) > 1 else None,
-            "scale_of_cpu": None
-            if chosen.covariance_log_scale is None
-            else drawn_scales(chosen, groups, nodes, cpus, seed),
-        },
-    }
-    return Platform.model_validate(content)
-
-
-def odd_cpus(cluster: "Platform") -> list[str]:
-    """Sentences about CPUs whose drawn coefficient of the largest term is 0 or less: their calls would cost nothing."""
-    population = cluster.population
-    model = None if population is None else cluster.kernel(population.kernel, population.threads)
-    warnings = []
-    for piece in model.pieces if model is not None else ():
-        if piece.per_cpu is None:
-            continue
-        term = piece.per_cpu.columns[2]
-        count = sum(row[2] <= 0.0 for row in piece.per_cpu.rows)
-        if count:
-            warnings.append(
-                f"{count} of {len(piece.per_cpu.rows)} CPUs drew a coefficient of {term} of 0 or less: their calls "
-                "cost nothing; choose a smaller --spatial"
-            )
-    return warnings
-
-
-def _of_the_mean_cpu(model: "KernelModel") -> "KernelModel":
-    """`model` without coefficients of single CPUs, which are those of nodes that the hypothetical cluster lacks."""
-    return model.model_copy(
-        update={"pieces": tuple(piece.model_copy(update={"per_cpu": None}) for piece in model.pieces)}
+    groups, centres = drawn_nodes(population, nodes, cpus, seed)
+    drawn = with_coefficients(
+        model, population, [(first + node, cpu) for node in range(nodes) for cpu in range(cpus)], centres
     )
-
-
-def _description(
-    like: "Platform",
-    population: "Population",
-    nodes: int,
-    spatial: float,
-    temporal: float,
-    seed: int,
-    groups: list[int],
-) -> str:
-    cpus = nodes * like.nodes.cpus
-    terms = ", ".join(population.terms)
+    kernels = [drawn if other is model else _of_the_mean_cpu(other) for other in like.kernels]
+    scales = None
+    if population.covariance_log_scale is not None:
+        scales = drawn_scales(population, groups, nodes, cpus, seed)
     lines = [
         f"A hypothetical cluster of {nodes} nodes like {like.name}: no such machine was measured.",
-        f"{population.kernel} of each of its {cpus} CPUs is drawn (seed {seed}) from a population with the terms "
-        f"{terms}; standard deviations between CPUs times {spatial:g}, between days times {temporal:g}.",
+        f"{population.kernel} of each of its {nodes * cpus} CPUs is drawn (seed {seed}) from a population with the "
+        f"terms {', '.join(population.terms)}; standard deviations between CPUs times {spatial:g}, between days times "
+        f"{temporal:g}.",
     ]
-    if len(population.groups) > 1:
+    several = len(population.groups) > 1
+    if several:
         counts = [groups.count(number) for number in range(len(population.groups))]
         lines.append(f"Nodes of the {len(counts)} groups of the population: {', '.join(map(str, counts))}.")
     lines.append(
@@ -131,57 +105,61 @@ def _description(
     )
     if population.source:
         lines.append(f"Population: {population.source}.")
-    return "\n".join(lines) + "\n"
+    return {
+        "description": "\n".join(lines) + "\n",
+        "kernels": [kernel.model_dump() for kernel in kernels],
+        "days": None,
+        "population": population.model_dump() | {"group_of_node": groups if several else None, "scale_of_cpu": scales},
+    }
 
 
-#: Relative standard deviation between CPUs where nobody measured it: Dahu's CPUs differ by 3.4 % (January 2020).
-ASSUMED_SD = 0.03
-#: A spread of fewer nodes is not that of a cluster.
-LEAST_NODES = 4
-#: No cpu is faster than that: an unlucky draw with a large --spatial must not cost nothing.
-LEAST_FACTOR = 0.1
+def _of_the_mean_cpu(model: "KernelModel") -> "KernelModel":
+    """`model` without coefficients of single CPUs, which are those of nodes that the hypothetical cluster lacks."""
+    return model.model_copy(
+        update={"pieces": tuple(piece.model_copy(update={"per_cpu": None}) for piece in model.pieces)}
+    )
 
 
-def synthesize_by_factor(like: "Platform", *, nodes: int, spatial: float, temporal: float, seed: int) -> "Platform":
-    """A cluster of `nodes` nodes whose CPUs take the time of the typical cpu of `like` times a factor, normal around 1.
+def _by_factor(like: "Platform", nodes: int, spatial: float, temporal: float, seed: int) -> dict[str, Any]:
+    """CPUs that take the time of the typical cpu of `like` times a factor, normal around 1.
 
     The spread of the factors is that of the CPUs of `like`, if it has coefficients for those of LEAST_NODES nodes, and
     ASSUMED_SD else. The layer `days` of `like` stays, its standard deviations times `temporal`.
-    Raises InputError where `like` has no dgemm, or its topology no form with so many nodes.
     """
-    from lepaute.platform.schema import Assumption, Platform
+    from lepaute.platform.schema import Assumption
 
     if not any(model.kernel in COMPUTING for model in like.kernels):
         raise InputError(f"platform {like.name} has no dgemm, whose speed would differ between CPUs; choose another")
     measured_sd = _spread(like)
     relative_sd = spatial * (ASSUMED_SD if measured_sd is None else measured_sd)
     first, cpus = like.nodes.first_number, like.nodes.cpus
-    normals = _core.normals(seed, SPATIAL, nodes * cpus, 1)
     factors = {
         (first + place // cpus, place % cpus): max(LEAST_FACTOR, 1.0 + relative_sd * normal)
-        for place, normal in enumerate(normals)
+        for place, normal in enumerate(_core.normals(seed, SPATIAL, nodes * cpus, 1))
     }
-    origin = f"sd {100 * relative_sd:.2g} % between CPUs, " + (
-        f"{spatial:g} times an assumed one (Dahu's: 3.4 %)"
-        if measured_sd is None
-        else f"{spatial:g} times that of the CPUs of {like.name}"
-    )
+    known = "an assumed one (Dahu's: 3.4 %)" if measured_sd is None else f"that of the CPUs of {like.name}"
+    origin = f"sd {100 * relative_sd:.2g} % between CPUs, {spatial:g} times {known}"
     assumed = Assumption(what=f"differences between the CPUs of {nodes} nodes", source=origin)
-    content = like.model_dump() | {
-        "name": f"{like.name}-synthetic-{nodes}",
+    kernels = [
+        model.model_copy(update={"pieces": tuple(_of_cpus(piece, factors) for piece in model.pieces)})
+        if model.kernel in COMPUTING
+        else _of_the_mean_cpu(model)
+        for model in like.kernels
+    ]
+    days = like.days
+    if days is not None:
+        sds = {name: getattr(days, name) for name in ("common_relative_sd", "cpu_relative_sd", "run_relative_sd")}
+        changed = {name: None if sd is None else sd * temporal for name, sd in sds.items()}
+        days = days.model_copy(update={**changed, "drift": None})
+    return {
         "description": f"A hypothetical cluster of {nodes} nodes like {like.name}: no such machine was measured.\n"
         f"dgemm of each of its {nodes * cpus} CPUs takes a factor times that of the typical cpu (seed {seed}), "
         f"{origin}.\nAssumed: all else is as on {like.name} whatever the number of nodes.\n",
-        "source": f"lepaute platform synthesize, like {like.name} (sha256 {like.sha256})",
-        "archive_id": None,
         "sentinel": None,
         "assumed": [each.model_dump() for each in (*(like.assumed or ()), assumed)],
-        "nodes": like.nodes.model_dump() | {"count": nodes},
-        "kernels": [_of_factors(model, factors).model_dump() for model in like.kernels],
-        "topology": topology_for(like.topology, nodes, like.name).model_dump(),
-        "days": None if like.days is None else _scaled_days(like.days, temporal).model_dump(),
+        "kernels": [kernel.model_dump() for kernel in kernels],
+        "days": None if days is None else days.model_dump(),
     }
-    return Platform.model_validate(content)
 
 
 def _spread(like: "Platform") -> float | None:
@@ -193,15 +171,6 @@ def _spread(like: "Platform") -> float | None:
     table = tables[-1]
     durations_s = [value_of(dict(zip(table.mean_terms, row[2:], strict=False)), *UPDATE) for row in table.rows]
     return stdev(durations_s) / fmean(durations_s)
-
-
-def _of_factors(model: "KernelModel", factors: dict[tuple[int, int], float]) -> "KernelModel":
-    """`model` with its mean times a factor for each cpu, if it is of COMPUTING; without coefficients of CPUs else."""
-    pieces = tuple(
-        _of_cpus(piece, factors) if model.kernel in COMPUTING else piece.model_copy(update={"per_cpu": None})
-        for piece in model.pieces
-    )
-    return model.model_copy(update={"pieces": pieces})
 
 
 def _of_cpus(piece: "Piece", factors: dict[tuple[int, int], float]) -> "Piece":
@@ -216,13 +185,14 @@ def _of_cpus(piece: "Piece", factors: dict[tuple[int, int], float]) -> "Piece":
     return piece.model_copy(update={"per_cpu": PerCpu(columns=columns, rows=rows)})
 
 
-def _scaled_days(days: "Days", factor: float) -> "Days":
-    run = days.run_relative_sd
-    return days.model_copy(
-        update={
-            "common_relative_sd": days.common_relative_sd * factor,
-            "cpu_relative_sd": days.cpu_relative_sd * factor,
-            "run_relative_sd": None if run is None else run * factor,
-            "drift": None,
-        }
-    )
+def odd_cpus(cluster: "Platform") -> list[str]:
+    """Sentences about CPUs whose drawn coefficient of the largest term is 0 or less: their calls would cost nothing."""
+    population = cluster.population
+    model = None if population is None else cluster.kernel(population.kernel, population.threads)
+    tables = [piece.per_cpu for piece in model.pieces if piece.per_cpu is not None] if model is not None else []
+    return [
+        f"{count} of {len(table.rows)} CPUs drew a coefficient of {table.columns[2]} of 0 or less: their calls cost "
+        "nothing; choose a smaller --spatial"
+        for table in tables
+        if (count := sum(row[2] <= 0.0 for row in table.rows))
+    ]

@@ -66,38 +66,33 @@ def model_warnings(
     application: "Application", platform: "Platform", run: "SimulatedRun", most_ranks_on_a_node: int
 ) -> list[str]:
     """Sentences about the layers, kernels, links and memory of the platform, as one of the runs used them."""
-    kernels = {name: use for name, use in run.kernels.items() if name not in GLUE}
-    across_nodes = application.ranks > most_ranks_on_a_node
-    return [
-        *layer_warnings(application, platform),
-        *assumption_warnings(platform),
-        *plausibility_warnings(platform),
-        *kernel_warnings(kernels, platform),
-        *(link_warnings(platform) if across_nodes else []),
-        *busy_warnings(application, platform, most_ranks_on_a_node),
-        *memory_warnings(application, platform, most_ranks_on_a_node),
-    ]
-
-
-def layer_warnings(application: "Application", platform: "Platform") -> list[str]:
-    """A platform whose runs differ by the noise of calls alone."""
-    if set(layers_of(platform, application)) & {"days", "discrepancy"}:
-        return []
-    return ["the interval covers call noise only: the platform has neither a day nor a discrepancy layer"]
-
-
-def assumption_warnings(platform: "Platform") -> list[str]:
-    """What of the platform was assumed: where the width of the interval comes from."""
-    if not platform.assumed:
-        return []
-    return [f"assumed, not measured: {', '.join(each.text for each in platform.assumed)}; a calibration replaces these"]
-
-
-def plausibility_warnings(platform: "Platform") -> list[str]:
-    """Values of the platform that no machine has."""
     from lepaute.platform.plausibility import implausible
 
-    return [f"implausible: {sentence}" for sentence in implausible(platform)]
+    warnings = []
+    if not set(layers_of(platform, application)) & {"days", "discrepancy"}:
+        warnings.append("the interval covers call noise only: the platform has neither a day nor a discrepancy layer")
+    if platform.assumed:  # where the width of the interval comes from
+        assumed = ", ".join(each.text for each in platform.assumed)
+        warnings.append(f"assumed, not measured: {assumed}; a calibration replaces these")
+    warnings += [f"implausible: {sentence}" for sentence in implausible(platform)]
+    warnings += kernel_warnings({name: use for name, use in run.kernels.items() if name not in GLUE}, platform)
+    if application.ranks > most_ranks_on_a_node:
+        warnings += _link_warnings(platform)
+    network, nodes = platform.network, platform.nodes
+    full = most_ranks_on_a_node * application.threads_per_rank >= nodes.cores and most_ranks_on_a_node > 1
+    if full and application.computes_between_probes and not (network.loopback_busy or network.remote.busy):
+        warnings.append(
+            f"{most_ranks_on_a_node} ranks fill a node and compute between probes for messages, which may slow these: "
+            f"{platform.name} has no network.*.busy; `lepaute fit` adds it from a calibration's ring"
+        )
+    if nodes.memory_bytes is not None and application.memory_bytes is not None:
+        node_bytes = application.memory_bytes / application.ranks * most_ranks_on_a_node
+        if node_bytes > nodes.memory_bytes:
+            warnings.append(
+                f"the data need {node_bytes / 1e9:.1f} GB on the node with most ranks ({most_ranks_on_a_node}), a node "
+                f"of {platform.name} has {nodes.memory_bytes / 1e9:.1f} GB: the real run would not fit"
+            )
+    return warnings
 
 
 def kernel_warnings(kernels: "Mapping[str, KernelUse]", platform: "Platform") -> list[str]:
@@ -109,29 +104,22 @@ def kernel_warnings(kernels: "Mapping[str, KernelUse]", platform: "Platform") ->
     total_s = sum(use.time_s for use in kernels.values())
     for name, use in kernels.items():
         if use.extrapolated_time_s > max(SMALL_SHARE * use.time_s, SMALL_SHARE * 0.1 * total_s):
-            share = 100.0 * use.extrapolated_time_s / use.time_s
-            ranges = use.outside(name, platform)
-            warnings.append(f"{share:.0f} % of {name} time is outside the fitted ranges: {ranges}")
+            warnings.append(use.extrapolated(name, platform))
+        share = use.clipped_means / use.calls if use.calls else 0.0
         if use.clipped_means > 0.01 * use.calls:
-            warnings.append(clipped_warning(name, use))
+            counts = f"{use.clipped_means} of {use.calls} durations of {name} were below zero and taken as zero"
+            if share > CLIPPED_SHARE:
+                costs = "next to nothing" if share > 0.5 else "too little"
+                counts = (
+                    f"{name} costs {costs} in this prediction, which is that much too short: {counts}, "
+                    f"{100.0 * share:.3g} % of its calls; the model does not fit them. "
+                    "Calibrate again, without --quick, or with these sizes"
+                )
+            warnings.append(counts)
     return warnings
 
 
-def clipped_warning(name: str, use: "KernelUse") -> str:
-    """That the model of a kernel gives durations below zero; what to do, where these are more than a few."""
-    counts = f"{use.clipped_means} of {use.calls} durations of {name} were below zero and taken as zero"
-    share = use.clipped_means / use.calls
-    if share <= CLIPPED_SHARE:
-        return counts
-    costs = "next to nothing" if share > 0.5 else "too little"
-    return (
-        f"{name} costs {costs} in this prediction, which is that much too short: {counts}, "
-        f"{100.0 * share:.3g} % of its calls; the model does not fit them. "
-        "Calibrate again, without --quick, or with these sizes"
-    )
-
-
-def link_warnings(platform: "Platform") -> list[str]:
+def _link_warnings(platform: "Platform") -> list[str]:
     """A link of the nodes that is slower than the messages that were fitted: alone, they keep their fitted time."""
     link_Bps = platform.network.node_link.bandwidth_Bps
     fitted_Bps = platform.network.remote.segments[-1].bandwidth_Bps
@@ -141,30 +129,4 @@ def link_warnings(platform: "Platform") -> list[str]:
         f"node_link has {quantity(link_Bps / 1e9, 'GB/s')}, long messages were fitted at "
         f"{quantity(fitted_Bps / 1e9, 'GB/s')} and keep that: the link "
         "limits nothing; for a slower network change network.remote.segments as well"
-    ]
-
-
-def busy_warnings(application: "Application", platform: "Platform", most_ranks_on_a_node: int) -> list[str]:
-    """Full nodes whose ranks compute between probes, on a network that was measured without that."""
-    network = platform.network
-    full = most_ranks_on_a_node * application.threads_per_rank >= platform.nodes.cores and most_ranks_on_a_node > 1
-    if not (full and application.computes_between_probes) or network.loopback_busy or network.remote.busy:
-        return []
-    return [
-        f"{most_ranks_on_a_node} ranks fill a node and compute between probes for messages, which may slow these: "
-        f"{platform.name} has no network.*.busy; `lepaute fit` adds it from a calibration's ring"
-    ]
-
-
-def memory_warnings(application: "Application", platform: "Platform", most_ranks_on_a_node: int) -> list[str]:
-    """A sentence when the part of the data that the ranks of the fullest node hold does not fit into it."""
-    available_bytes, needed_bytes = platform.nodes.memory_bytes, application.memory_bytes
-    if available_bytes is None or needed_bytes is None:
-        return []
-    node_bytes = needed_bytes / application.ranks * most_ranks_on_a_node
-    if node_bytes <= available_bytes:
-        return []
-    return [
-        f"the data need {node_bytes / 1e9:.1f} GB on the node with most ranks ({most_ranks_on_a_node}), "
-        f"a node of {platform.name} has {available_bytes / 1e9:.1f} GB: the real run would not fit"
     ]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
 from lepaute.errors import InputError, SimulationError
 from lepaute.kit.temporary import plain_name, temporary_folder
@@ -292,41 +292,6 @@ class Smpi:
         return SmpiSimulator(self, conditions)
 
 
-class Printed:
-    """Passes on what a program prints; after hold(), only when the block ends, unless forget() came before."""
-
-    def __init__(self, on_line: Callable[[str], None] | None, on_complaint: Callable[[str], None] | None) -> None:
-        self._to = {"line": on_line, "complaint": on_complaint}
-        self._held: list[tuple[str, str]] | None = None
-
-    def hold(self) -> None:
-        self._held = []
-
-    def forget(self) -> None:
-        self._held = None
-
-    def line(self, text: str) -> None:
-        self._pass("line", text)
-
-    def complaint(self, text: str) -> None:
-        self._pass("complaint", text)
-
-    def _pass(self, kind: str, text: str) -> None:
-        to = self._to[kind]
-        if self._held is not None:
-            self._held.append((kind, text))
-        elif to is not None:
-            to(text)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        held, self._held = self._held or [], None
-        for kind, text in held:
-            self._pass(kind, text)
-
-
 class SmpiSimulator:
     """SMPI under fixed conditions; one process a run, one after the other: each may fill the memory of this machine."""
 
@@ -363,9 +328,14 @@ class SmpiSimulator:
         options = options if engine.limits is None else replace(options, limits=engine.limits)
         ranks_on_node = self._ranks_on_node(application)
         cpus = load_cpus(ranks_on_node) if options.computing == "measured" and options.contention else ()
-        printed = Printed(engine.on_line, engine.on_complaint) if first else Printed(None, None)
+        held: list[tuple[Callable[[str], None], str]] = []  # what a run that may be repeated has printed
 
-        def emulated(cpus: Sequence[int], slowdowns: Slowdowns | None) -> "EmulatedRun":
+        def printing(on_text: Callable[[str], None] | None, hold: bool) -> Callable[[str], None] | None:
+            if on_text is None or not first:
+                return None
+            return (lambda text: held.append((on_text, text))) if hold else on_text
+
+        def emulated(cpus: Sequence[int], slowdowns: Slowdowns | None, hold: bool = False) -> EmulatedRun:
             return emulate_run(
                 program,
                 arguments,
@@ -378,8 +348,8 @@ class SmpiSimulator:
                 options=options,
                 threads=application.threads_per_rank,
                 folder=engine.folder,
-                on_line=printed.line,
-                on_complaint=printed.complaint,
+                on_line=printing(engine.on_line, hold),
+                on_complaint=printing(engine.on_complaint, hold),
                 on_progress=engine.on_progress,
                 keep=engine.keep if first else None,
                 load_cpus=cpus,
@@ -387,17 +357,19 @@ class SmpiSimulator:
             )
 
         slowdowns = self._slowdowns.get(application)
-        with printed:
+        try:
             if slowdowns is None and len(cpus) > 1:
-                printed.hold()
-                run = emulated(cpus, None)
+                run = emulated(cpus, None, hold=True)
                 slowdowns = slowdowns_of(run.own, len(cpus), ranks_on_node, conditions.platform, options.memory_share)
                 self._slowdowns[application] = slowdowns
                 if run.own_share > LEAST_SHARE:
-                    printed.forget()
+                    held.clear()
                     run = emulated((), slowdowns)
             else:
                 run = emulated((), slowdowns)
+        finally:
+            for on_text, text in held:
+                on_text(text)
         run = replace(run, slowdowns=slowdowns, cores_timed=max(1, len(cpus)), ranks_on_node=ranks_on_node)
         return SimulatedRun(
             seed=seed,

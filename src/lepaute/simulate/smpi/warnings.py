@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from lepaute.kit.text import size_text
+from lepaute.kit.text import counted, size_text
 from lepaute.measure.node_agent.facts import cpu_model
 from lepaute.simulate.smpi.emulated_run import LEAST_SHARE as LEAST_OWN_SHARE
 from lepaute.simulate.smpi.emulated_run import EmulatedRun, Slowdowns
@@ -18,15 +18,30 @@ LEAST_SHARE = 0.001  # of it; below, an extrapolation is not worth a sentence
 
 def program_warnings(run: EmulatedRun, platform: "Platform", options: "Options") -> list[str]:
     """Sentences about the run of a program."""
-    return [
-        *run.warnings,
-        *routine_warnings(run, platform),
-        *_of_threads(run),
-        *_of_progress(run, platform),
-        *_of_packing(run),
-        *_of_clock(run),
-        *_of_computing(run, platform, options),
-    ]
+    warnings = [*run.warnings, *routine_warnings(run, platform)]
+    if run.threads:
+        warnings.append(
+            f"the ranks started {counted(run.threads, 'thread')} of their own, whose computing takes no simulated "
+            "time, and waiting for which may count as computing: the time means little; give each rank one thread "
+            "(OMP_NUM_THREADS=1)"
+        )
+    receives, low, high = run.put_off
+    if receives and platform.network.progress is None:
+        sizes = size_text(low) if low == high else f"{size_text(low)} to {size_text(high)}"
+        warnings.append(
+            f"{receives} receives of {sizes}, posted before their rank computed, were taken to wait for its next MPI "
+            "call, as MPI libraries do; the platform does not say (network.progress: calls or background)"
+        )
+    messages, size_bytes, packing_s = run.gapped
+    if run.computing_s > 0.0 and packing_s > PACKING_SHARE * run.computing_s:
+        warnings.append(
+            f"{messages} messages, {size_text(size_bytes)} in all, have datatypes with gaps, which SMPI packs and "
+            f"unpacks in no time: packing alone takes some {packing_s:.2g} s of CPU time here, over all ranks, "
+            f"{100.0 * packing_s / run.computing_s:.2g} % of the computing"
+        )
+    if run.computing_s > 0.0 and run.wtime_s > WTIME_SHARE * run.computing_s:
+        warnings.append(f"{100.0 * run.wtime_s / run.computing_s:.2g} % of the computing is calls of MPI_Wtime")
+    return [*warnings, *_of_computing(run, platform, options)]
 
 
 def network_warnings(platform: "Platform") -> list[str]:
@@ -58,11 +73,11 @@ def network_warnings(platform: "Platform") -> list[str]:
 
 def routine_warnings(run: EmulatedRun, platform: "Platform") -> list[str]:
     """What was charged without a model, outside of the range of one, or not at all."""
-    warnings = []
-    for name, use in run.kernels.items():
-        if use.extrapolated_time_s > LEAST_SHARE * run.computing_s:
-            calls = f"{100.0 * use.extrapolated_time_s / use.time_s:.0f} % of {name} time"
-            warnings.append(f"{calls} is outside the fitted ranges: {use.outside(name, platform)}")
+    warnings = [
+        use.extrapolated(name, platform)
+        for name, use in run.kernels.items()
+        if use.extrapolated_time_s > LEAST_SHARE * run.computing_s
+    ]
     rated = {name: use for name, use in run.fallback.items() if use.time_s > 0.0}
     if rated:
         share = 100.0 * sum(use.time_s for use in rated.values()) / max(run.computing_s, 1e-300)
@@ -73,46 +88,6 @@ def routine_warnings(run: EmulatedRun, platform: "Platform") -> list[str]:
         names = ", ".join(f"{name} ({calls} calls)" for name, calls in sorted(free.items()))
         warnings.append(f"neither a model nor operations to count: {names}; taken to cost nothing")
     return warnings
-
-
-def _of_progress(run: EmulatedRun, platform: "Platform") -> list[str]:
-    """What was assumed of messages whose receiver computes."""
-    receives, low, high = run.put_off
-    if receives == 0 or platform.network.progress is not None:
-        return []
-    sizes = size_text(low) if low == high else f"{size_text(low)} to {size_text(high)}"
-    return [
-        f"{receives} receives of {sizes}, posted before their rank computed, were taken "
-        "to wait for its next MPI call, as MPI libraries do; the platform does not say (network.progress: calls or "
-        "background)"
-    ]
-
-
-def _of_threads(run: EmulatedRun) -> list[str]:
-    if run.threads == 0:
-        return []
-    return [
-        f"the ranks started {run.threads} thread{'s' if run.threads > 1 else ''} of their own, whose computing takes "
-        "no simulated time, and waiting for which may count as computing: the time means little; give each rank one "
-        "thread (OMP_NUM_THREADS=1)"
-    ]
-
-
-def _of_packing(run: EmulatedRun) -> list[str]:
-    messages, size_bytes, packing_s = run.gapped
-    if packing_s <= PACKING_SHARE * run.computing_s or run.computing_s == 0.0:
-        return []
-    return [
-        f"{messages} messages, {size_text(size_bytes)} in all, have datatypes with gaps, which SMPI packs and unpacks "
-        f"in no time: packing alone takes some {packing_s:.2g} s of CPU time here, over all ranks, "
-        f"{100.0 * packing_s / run.computing_s:.2g} % of the computing"
-    ]
-
-
-def _of_clock(run: EmulatedRun) -> list[str]:
-    if run.wtime_s <= WTIME_SHARE * run.computing_s or run.wtime_s == 0.0:
-        return []
-    return [f"{100.0 * run.wtime_s / run.computing_s:.2g} % of the computing is calls of MPI_Wtime"]
 
 
 def _of_computing(run: EmulatedRun, platform: "Platform", options: "Options") -> list[str]:
@@ -127,9 +102,11 @@ def _of_computing(run: EmulatedRun, platform: "Platform", options: "Options") ->
         ]
     if run.own_share <= LEAST_OWN_SHARE:
         return []
+    here, there = cpu_model(), platform.nodes.cpu_model
+    machines = f" ({here}; there {there})" if here and there and here != there else ""
     speed = (
-        f"{100.0 * run.own_share:.0f} % of the computing is the program's own, timed on this machine"
-        f"{_machines(platform)}, and taken to be as fast on the platform"
+        f"{100.0 * run.own_share:.0f} % of the computing is the program's own, timed on this machine{machines}, and "
+        "taken to be as fast on the platform"
     )
     warnings = [speed, *_of_memory(run, platform)]
     if options.folding.from_bytes is not None:
@@ -137,12 +114,6 @@ def _of_computing(run: EmulatedRun, platform: "Platform", options: "Options") ->
             "the program's own computing was timed on folded memory, which caches hold better than real one"
         )
     return warnings
-
-
-def _machines(platform: "Platform") -> str:
-    """Both processors, where they differ."""
-    here, there = cpu_model(), platform.nodes.cpu_model
-    return f" ({here}; there {there})" if here and there and here != there else ""
 
 
 def _of_memory(run: EmulatedRun, platform: "Platform") -> list[str]:
