@@ -161,7 +161,7 @@ def _is_archive(path: Path) -> bool:
 
 
 def _factors_of(archive: Any, cluster: str) -> "pandas.DataFrame":
-    from lepaute.store.archive_rows import run_dates
+    from lepaute.store.rows import run_dates
     from lepaute.watch.job_dates import refuse_future
 
     values: pandas.DataFrame = import_module("lepaute.watch.factors").factors_of(archive, cluster)

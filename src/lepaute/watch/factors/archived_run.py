@@ -12,7 +12,7 @@ from lepaute.archive.setups import software
 from lepaute.archive.setups.topology import packages_of_threads
 from lepaute.errors import ArchiveError, InputError
 from lepaute.kit.printable import printable
-from lepaute.store.archive_rows import node_states
+from lepaute.store.rows import node_states
 from lepaute.watch.factors.stratum import fingerprint
 from lepaute.watch.values import WHOLE_NODE
 
