@@ -13,7 +13,7 @@ from lepaute.cli.watch_store import AsJson, Place, opened
 from lepaute.kit.files import not_written
 
 if TYPE_CHECKING:
-    from lepaute.watch.alerts.announce import Announced
+    from lepaute.watch.alerts import Announced
 
 #: Of the environment: URLs with passwords, which a command line would show to everybody on the machine.
 VARIABLE = "LEPAUTE_NOTIFY"
@@ -47,9 +47,7 @@ def alert(
     from lepaute.errors import EnvironmentProblem, InputError
     from lepaute.kit.outputs import check_outputs
     from lepaute.kit.text import counted
-    from lepaute.watch.alerts.announce import announce
-    from lepaute.watch.alerts.channels import channels_of
-    from lepaute.watch.alerts.prometheus import is_state, write_prometheus
+    from lepaute.watch.alerts import announce, channels_of, is_state, write_prometheus
     from lepaute.watch.open_regressions import open_regressions
 
     urls = list(notify) if notify is not None else os.environ.get(VARIABLE, "").split()

@@ -113,7 +113,7 @@ def cost(
 def cost_text(state: "NodeState", found: "NodeCost") -> str:
     """What a person reads."""
     from lepaute.cli.predict_text import interval
-    from lepaute.watch.node_state import day
+    from lepaute.watch.values import day_of
 
     first, hpl = found.as_calibrated, cast(Any, found.as_calibrated.application)
     shown = [
@@ -124,8 +124,8 @@ def cost_text(state: "NodeState", found: "NodeCost") -> str:
     lines = [
         f"HPL  {hpl.label} ranks on {first.platform_name}: {counted(found.nodes, 'node')}, {state.node} among them",
         f"  {'node ' * state.node.isdigit()}{state.node}: dgemm takes {', '.join(shown)}",
-        f"    {state.factor} of {counted(state.r, 'job')}, {day(state.now_s[0])} to {day(state.now_s[1])}, against "
-        f"{state.n}, {day(state.before_s[0])} to {day(state.before_s[1])}",
+        f"    {state.factor} of {counted(state.r, 'job')}, {day_of(state.now_s[0])} to {day_of(state.now_s[1])}, "
+        f"against {state.n}, {day_of(state.before_s[0])} to {day_of(state.before_s[1])}",
         f"  as calibrated  {interval(first.time_s, 's')}",
         f"  as it is now   {interval(found.as_now.time_s, 's')}",
     ]

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.text import counted
-from lepaute.watch.report.texts import machines_text
+from lepaute.watch.report.summary import machines_text
 
 if TYPE_CHECKING:
     import pandas as pd

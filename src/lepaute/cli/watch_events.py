@@ -260,8 +260,8 @@ def proposals(
     from hashlib import sha256
 
     from lepaute.watch.open_regressions import open_regressions
-    from lepaute.watch.proposals.inventory import read_inventory
     from lepaute.watch.proposals.platform_events import propose as propose_events
+    from lepaute.watch.proposals.proposed_event import read_inventory
 
     shared = None if inventory is None else read_inventory(inventory)
     known = open_regressions(watch.store)

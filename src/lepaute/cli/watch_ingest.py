@@ -12,7 +12,7 @@ from lepaute.kit.scratch import scratch_folder
 from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
-    from lepaute.watch.watcher import Ingested
+    from lepaute.store import Ingested
 
 
 def ingest(
@@ -99,7 +99,7 @@ def _ingested_first(folder: Path, files: list[Path], given: dict[str, Any]) -> "
 def _seconds_of(date: str) -> float:
     """Since the epoch; raises InputError where it is no date."""
     from lepaute.errors import InputError
-    from lepaute.watch.foreign.dates import ISO, date_reader
+    from lepaute.watch.foreign.units import ISO, date_reader
 
     try:
         return date_reader(ISO)(date)

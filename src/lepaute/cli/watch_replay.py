@@ -82,12 +82,6 @@ def replay(
 
 
 def _json(found: "tuple[Day, ...]", left: "tuple[Regression, ...]", verdicts: int) -> dict[str, Any]:
-    from dataclasses import asdict
+    from lepaute.watch.values import plain
 
-    from lepaute.watch.report.summary import plain
-
-    return {
-        "verdicts": verdicts,
-        "days": [day.to_dict() for day in found],
-        "regressions": [plain(asdict(each)) for each in left],
-    }
+    return {"verdicts": verdicts, "days": plain(found), "regressions": plain(left)}

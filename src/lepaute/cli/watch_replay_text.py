@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lepaute.kit.text import counted
-from lepaute.watch.report.texts import change_text, machines_text
+from lepaute.watch.report.summary import change_text, machines_text
 
 if TYPE_CHECKING:
     from lepaute.watch.report.history import Day

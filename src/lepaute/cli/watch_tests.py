@@ -68,10 +68,9 @@ def run_tests(
     """
     from lepaute.cli.watch_tests_text import summary_text
     from lepaute.kit.outputs import check_outputs
-    from lepaute.watch.notices.few_machines import few_machines
-    from lepaute.watch.notices.notice import notices
-    from lepaute.watch.notices.unconfirmed import unconfirmed_changes
+    from lepaute.watch.notices.notice import few_machines, notices, unconfirmed_changes
     from lepaute.watch.report.summary import OF_VERDICTS, summarise
+    from lepaute.watch.values import plain
 
     check_outputs({"--csv": csv}, force=force)
     since_s, until_s = start_of(since, "--since"), end_of(until, "--until")
@@ -99,7 +98,7 @@ def run_tests(
     if csv is not None:
         write_csv(csv, verdicts)
     if as_json:
-        print(json.dumps({**found.to_dict(), "new_alarms": new}, indent=2))
+        print(json.dumps({**plain(found), "new_alarms": new}, indent=2))
     else:
         print(summary_text(found, everything=everything))
     strong = any(each.p_value < STRONG for each in found.suspicions)

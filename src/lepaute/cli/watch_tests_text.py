@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lepaute.kit.text import counted
-from lepaute.watch.report.texts import absence_text, change_text, machines_text, suspicion_text
+from lepaute.watch.report.summary import absence_text, change_text, machines_text, suspicion_text
 
 if TYPE_CHECKING:
     from lepaute.watch.report.summary import Regression, Summary, Suspicion, Waiting
