@@ -11,9 +11,8 @@ from support_run import run_lepaute
 
 from lepaute.archive import Archive
 from lepaute.store import open_store
-from lepaute.watch.factors.memory import BANDWIDTH
-from lepaute.watch.factors.performance import RATE
-from lepaute.watch.factors.regression import MODEL_FACTORS
+from lepaute.watch.factors.dgemm import MODEL_FACTORS, RATE
+from lepaute.watch.factors.hardware import BANDWIDTH
 
 CORES = len(os.sched_getaffinity(0))
 QUICK = ("--set", "quick=true")

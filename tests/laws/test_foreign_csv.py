@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from lepaute.errors import InputError
 from lepaute.watch.foreign.csv_table import read_csv_table
-from lepaute.watch.foreign.dates import EPOCHS, date_reader
 from lepaute.watch.foreign.mapping import parse_mapping
-from lepaute.watch.foreign.source import Source
-from lepaute.watch.foreign.units import si_unit
+from lepaute.watch.foreign.rows import Source
+from lepaute.watch.foreign.units import EPOCHS, date_reader, si_unit
 from lepaute.watch.values import COLUMNS, KEY, check_values
 
 MAPPING = """

@@ -18,7 +18,7 @@ from lepaute.watch import open as open_watch
 from lepaute.watch.changelog import ALL
 from lepaute.watch.node_state import node_state
 from lepaute.watch.open_regressions import open_regressions
-from lepaute.watch.report.texts import change_text
+from lepaute.watch.report.summary import change_text
 from lepaute.watch.values import DAY_S
 
 DAYS, BEGUN = 80, 55

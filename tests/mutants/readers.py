@@ -395,7 +395,7 @@ def _read_csv(path: Path) -> None:
 def _read_mapping(path: Path) -> None:
     from lepaute.watch.foreign.csv_table import read_csv_table
     from lepaute.watch.foreign.mapping import read_mapping
-    from lepaute.watch.foreign.source import Source
+    from lepaute.watch.foreign.rows import Source
 
     mapping = read_mapping(path)
     assert mapping.columns()

@@ -7,7 +7,7 @@ import pandas
 import pytest
 from scipy import stats
 
-from lepaute.watch.factors.regression import MODEL_FACTORS, PRODUCT_FACTORS, TERMS, coefficient_name, regression
+from lepaute.watch.factors.dgemm import MODEL_FACTORS, PRODUCT_FACTORS, TERMS, coefficient_name, regression
 from lepaute.watch.judging.judge import judge
 
 #: Of a call: s per unit of the term; noise in proportion to the duration, as of a real dgemm.

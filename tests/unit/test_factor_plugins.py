@@ -88,7 +88,7 @@ def test_a_node_that_failed_has_a_row_of_a_factor_of_ones_own_where_another_node
         (lambda _archive: 1 / 0, r"a\.zip: the factors 'mine' \(registered\) failed: ZeroDivisionError: division by"),
         (lambda _archive: [("n1", 3.0)], r"the factors 'mine' \(registered\) gave a tuple; they give FactorValues"),
         (lambda _archive: 3, r"failed: TypeError"),
-        (lambda _archive: [FactorValue("n1", "my factor", 3.0)], "'my factor' is no name of a factor"),
+        (lambda _archive: [FactorValue("n1", "my factor", 3.0)], "'my factor' is not a name of a factor"),
         (lambda _archive: [FactorValue("n1", "x_s", float("inf"))], "x_s of node n1 is infinite"),
         (lambda _archive: [FactorValue("n1", "x_s", "fast")], "x_s of node n1: 'fast' is not a number"),
         (lambda _archive: [FactorValue("n1", "x_s", 1.0, cpu=-2)], "the cpu is -2"),

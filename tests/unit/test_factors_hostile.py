@@ -97,7 +97,7 @@ def test_other_tables_of_a_calibration_are_checked_too(tmp_path: Path, name: str
 )
 def test_a_table_of_an_experiment_that_cannot_be_is_refused(tmp_path: Path, name: str, table: pandas.DataFrame) -> None:
     if name == "disk" and len(table["operation"][0]) > 100:
-        with pytest.raises(LepauteError, match="is no name of a factor"):
+        with pytest.raises(LepauteError, match="is not a name of a factor"):
             factors_of(Archive.open(experiment(tmp_path / "a.zip", {name: table})))
         return
     refused(experiment(tmp_path / "a.zip", {name: table}))

@@ -22,8 +22,7 @@ from lepaute.measure.node_test import (
     numa_threads,
 )
 from lepaute.measure.raw_files import rows_of
-from lepaute.watch.factors.performance import FIXED_SIZE
-from lepaute.watch.factors.regression import TERMS
+from lepaute.watch.factors.dgemm import FIXED_SIZE, TERMS
 
 
 def blocks_of(order_seed: int, seed: int = 1) -> list[list[tuple[object, ...]]]:

@@ -7,7 +7,7 @@ from support_archive import Node, experiment_archive
 
 from lepaute.archive import Archive
 from lepaute.store import open_store
-from lepaute.watch.proposals.other_changes import setup_differences, with_other_changes
+from lepaute.watch.proposals.other_changes import with_other_changes
 from lepaute.watch.proposals.proposed_event import MACHINE, STEP, FactorChange, ProposedEvent
 
 MACHINES = (("", "node1", 0),)
@@ -38,16 +38,24 @@ def event(before: Archive, after: Archive) -> ProposedEvent:
     return replace(EVENT, archives_before=(before.id,), archives_after=(after.id,))
 
 
+def differences(before: Archive, after: Archive, cluster: str, node: str) -> str:
+    """What is said of an event on this node between two archives."""
+    opened = {archive.id: archive for archive in (before, after)}
+    on_node = replace(event(before, after), machines=((cluster, node, 0),))
+    (explained,) = with_other_changes([on_node], opened.__getitem__)
+    return "\n".join(explained.other_changes)
+
+
 def test_microcode_and_packages_of_the_node_that_changed_are_named_and_not_those_of_others(tmp_path: Path) -> None:
     before, after = archives(tmp_path)
-    text = "\n".join(setup_differences(before, after, [("", "node1")]))
+    text = differences(before, after, "", "node1")
     assert "0x5003604" in text
     assert "libopenblas0" in text
     assert "6.1.0-9" not in text
     assert before.id[:12] in text
     assert after.id[:12] in text
-    assert "6.1.0-9" in "\n".join(setup_differences(before, after))
-    assert "0x5003604" in "\n".join(setup_differences(before, after, [("", "otherwise-named")]))
+    assert "6.1.0-9" in differences(before, after, "", "node2")
+    assert "0x5003604" in differences(before, after, "", "otherwise-named")
 
 
 def test_nodes_are_found_by_the_name_of_their_cluster_too(tmp_path: Path) -> None:
@@ -55,7 +63,7 @@ def test_nodes_are_found_by_the_name_of_their_cluster_too(tmp_path: Path) -> Non
     after = Archive.open(
         experiment_archive(tmp_path / "b.zip", [Node("dahu-1", bios="2.9"), Node("dahu-2", bios="3.1")])
     )
-    text = "\n".join(setup_differences(before, after, [("dahu", "2")]))
+    text = differences(before, after, "dahu", "2")
     assert "3.1" in text
     assert "2.9" not in text
 
@@ -90,6 +98,6 @@ def test_many_differences_are_cut(tmp_path: Path) -> None:
     before = Archive.open(experiment_archive(tmp_path / "a.zip"))
     variables = {f"VARIABLE_{i}": "1" for i in range(40)}
     after = Archive.open(experiment_archive(tmp_path / "b.zip", [Node("node1", variables=variables)]))
-    lines = setup_differences(before, after, [("", "node1")], most_lines=5)
-    assert len(lines) == 7
+    lines = differences(before, after, "", "node1").splitlines()
+    assert len(lines) == 14  # a head, twelve lines, and how many more
     assert "lines more" in lines[-1]

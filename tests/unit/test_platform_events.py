@@ -11,8 +11,8 @@ from support.fleets import BEGIN_S, DAY_S, fleet_values
 from lepaute.errors import InputError
 from lepaute.watch.changelog import Changelog, Event, NodeSet
 from lepaute.watch.judging.judge import judge
-from lepaute.watch.proposals.inventory import read_inventory, shared_groups
 from lepaute.watch.proposals.platform_events import propose
+from lepaute.watch.proposals.proposed_event import read_inventory, shared_groups
 
 MACHINES, DAYS, CHANGED = 32, 80, 50
 

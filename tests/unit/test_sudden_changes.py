@@ -6,7 +6,7 @@ from support.fleets import BEGIN_S, DAY_S, fleet_values
 from support.null_streams import autoregressive
 
 from lepaute.watch.proposals.platform_events import propose
-from lepaute.watch.proposals.sudden_changes import sudden_changes, sudden_p_value
+from lepaute.watch.proposals.watched_series import sudden_changes, sudden_p_value
 
 
 @pytest.mark.parametrize("sign", [-1, 1])

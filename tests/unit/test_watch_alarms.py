@@ -13,8 +13,8 @@ from support_store import values as stored_values
 from lepaute.errors import InputError
 from lepaute.store import Store, open_store
 from lepaute.store.tables import ALARMS
-from lepaute.watch.alarms.polarity import is_worse, worse_direction
 from lepaute.watch.alarms.procedure import AlarmSettings, judge_days, record_alarms, settings_of
+from lepaute.watch.alarms.sizes import is_worse, worse_direction
 from lepaute.watch.alarms.standing import standing
 from lepaute.watch.changelog import Changelog, Event, NodeSet, Outlier
 from lepaute.watch.changelog_edits import add_changelog

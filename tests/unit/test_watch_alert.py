@@ -18,9 +18,7 @@ from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.store import open_store
 from lepaute.watch.alarms.procedure import Judged
-from lepaute.watch.alerts.announce import STALE_S, announce
-from lepaute.watch.alerts.channels import channels_of
-from lepaute.watch.alerts.prometheus import registry_of
+from lepaute.watch.alerts import STALE_S, announce, channels_of, registry_of
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.open_regressions import OpenRegressions
 from lepaute.watch.report.summary import Change, Regression

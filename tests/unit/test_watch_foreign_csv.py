@@ -12,9 +12,8 @@ import pytest
 
 from lepaute.errors import InputError
 from lepaute.watch.foreign import read_foreign
-from lepaute.watch.foreign.dates import date_reader
 from lepaute.watch.foreign.mapping import parse_mapping, read_mapping
-from lepaute.watch.foreign.units import si_unit, unit_of
+from lepaute.watch.foreign.units import date_reader, si_unit, unit_of
 from lepaute.watch.values import check_values
 
 DATA = Path(__file__).parents[1] / "data" / "watch"

@@ -15,8 +15,7 @@ from lepaute.errors import InputError
 from lepaute.store import open_store
 from lepaute.watch import open as open_watch
 from lepaute.watch.open_regressions import open_regressions
-from lepaute.watch.site.overview import codes_of, natural
-from lepaute.watch.site.read import factor_rows
+from lepaute.watch.site.read import codes_of, factor_rows, natural
 from lepaute.watch.site.write import MARKER, write_site
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pandas as pd
 from lepaute.watch.notices.absences import absences_of
 from lepaute.watch.notices.notice import ABSENT, UNLIKE_PEERS, Notice
 from lepaute.watch.report.summary import regressions_of, summarise, suspicions_of, waiting_of
-from lepaute.watch.values import day_of
+from lepaute.watch.values import day_of, plain
 
 DAY_S = 86400.0
 START_S = dt.datetime(2026, 3, 1, tzinfo=dt.UTC).timestamp()
@@ -146,8 +146,8 @@ def test_the_summary_is_plain_json() -> None:
     import json
 
     verdicts = pd.DataFrame([verdict("7", 5, 1e-9)])
-    found = summarise(verdicts, pd.DataFrame([value("7", 5)]), pd.DataFrame([alarm("7")]), level=1e-4).to_dict()
-    text = json.loads(json.dumps(found, allow_nan=False))
+    found = summarise(verdicts, pd.DataFrame([value("7", 5)]), pd.DataFrame([alarm("7")]), level=1e-4)
+    text = json.loads(json.dumps(plain(found), allow_nan=False))
     assert text["regressions"][0]["since"] == "2026-03-11"
     assert text["suspicions"][0]["changes"][0]["size"] is None
 

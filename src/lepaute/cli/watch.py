@@ -66,9 +66,7 @@ def alert(
     The regressions are those of `lepaute watch test`, and nothing but messages is recorded. One is announced once on
     each channel, however many nodes it has, and again when it has spread to twice as many.
     """
-    from lepaute.watch.alerts.announce import announce
-    from lepaute.watch.alerts.channels import channels_of
-    from lepaute.watch.alerts.prometheus import is_state, write_prometheus
+    from lepaute.watch.alerts import announce, channels_of, is_state, write_prometheus
     from lepaute.watch.open_regressions import open_regressions
 
     urls = list(notify) if notify is not None else os.environ.get(VARIABLE, "").split()

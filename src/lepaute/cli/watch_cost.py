@@ -111,7 +111,7 @@ def cost(
 
 def _cost_lines(state: "NodeState", result: "NodeCost") -> list[str]:
     from lepaute.cli.prediction_text import interval
-    from lepaute.watch.node_state import day
+    from lepaute.watch.values import day_of
 
     first, hpl = result.as_calibrated, cast(Any, result.as_calibrated.application)
     shown = [
@@ -122,8 +122,8 @@ def _cost_lines(state: "NodeState", result: "NodeCost") -> list[str]:
     lines = [
         f"HPL  {hpl.label} ranks on {first.platform_name}: {counted(result.nodes, 'node')}, {state.node} among them",
         f"  {'node ' * state.node.isdigit()}{state.node}: dgemm takes {', '.join(shown)}",
-        f"    {state.factor} of {counted(state.r, 'job')}, {day(state.now_s[0])} to {day(state.now_s[1])}, against "
-        f"{state.n}, {day(state.before_s[0])} to {day(state.before_s[1])}",
+        f"    {state.factor} of {counted(state.r, 'job')}, {day_of(state.now_s[0])} to {day_of(state.now_s[1])}, "
+        f"against {state.n}, {day_of(state.before_s[0])} to {day_of(state.before_s[1])}",
         f"  as calibrated  {interval(first.time_s, 's')}",
         f"  as it is now   {interval(result.as_now.time_s, 's')}",
     ]

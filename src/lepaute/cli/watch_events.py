@@ -167,8 +167,8 @@ class ProposalOptions:
         An id is a digest of what a person calls the event by: its shape, date, nodes and factors.
         """
         from lepaute.watch.open_regressions import open_regressions
-        from lepaute.watch.proposals.inventory import read_inventory
         from lepaute.watch.proposals.platform_events import propose as propose_events
+        from lepaute.watch.proposals.proposed_event import read_inventory
 
         shared = None if self.inventory is None else read_inventory(self.inventory)
         known = open_regressions(watch.store)
@@ -283,7 +283,7 @@ def effect(
 
 
 def _effect_lines(changes: "pd.DataFrame", *, everything: bool) -> list[str]:
-    from lepaute.watch.report.texts import machines_text
+    from lepaute.watch.report.summary import machines_text
 
     lines = []
     for (cluster, factor), rows in changes.groupby(["cluster", "factor"], sort=True):

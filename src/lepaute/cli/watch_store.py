@@ -14,8 +14,8 @@ from lepaute.kit.files import scratch_folder, sync
 from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
+    from lepaute.store.store import Ingested
     from lepaute.watch import Watch
-    from lepaute.watch.watcher import Ingested
 
 #: Of the environment: the store of all commands of a session, such as those of cron.
 VARIABLE = "LEPAUTE_STORE"
@@ -135,7 +135,7 @@ def ingest(
 
 
 def _seconds_of(date: str) -> float:
-    from lepaute.watch.foreign.dates import ISO, date_reader
+    from lepaute.watch.foreign.units import ISO, date_reader
 
     try:
         return date_reader(ISO)(date)

@@ -3,7 +3,7 @@
 import datetime as dt
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -101,10 +101,9 @@ def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) 
     It is open until the machine is back or an event explains it. A suspicious test is a single one: among thousands,
     some always are.
     """
-    from lepaute.watch.notices.few_machines import few_machines
-    from lepaute.watch.notices.notice import notices
-    from lepaute.watch.notices.unconfirmed import unconfirmed_changes
+    from lepaute.watch.notices.notice import few_machines, notices, unconfirmed_changes
     from lepaute.watch.report.summary import OF_VERDICTS, summarise
+    from lepaute.watch.values import plain
 
     with opened(store) as watch:
         values = chosen_values(watch, tested.node, tested.cluster, options.until_s)
@@ -128,7 +127,7 @@ def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) 
     summary = summarise(verdicts, values, open_here.rows, sentences, level=level, since_s=options.since_s)
     tested.write(verdicts)
     if tested.as_json:
-        print(json_text({**summary.to_dict(), "new_alarms": new}))
+        print(json_text({**plain(summary), "new_alarms": new}))
     else:
         print("\n".join(_summary_lines(summary, everything=options.everything)))
     strong = any(suspicion.p_value < STRONG for suspicion in summary.suspicions)
@@ -186,7 +185,7 @@ def _of_machines(rows: "pd.DataFrame", values: "pd.DataFrame") -> "pd.DataFrame"
 
 def _summary_lines(summary: "Summary", *, everything: bool) -> list[str]:
     """What stands first, then what may be, then what is not known, and a last line that sums up."""
-    from lepaute.watch.report.texts import absence_text, machines_text, suspicion_text
+    from lepaute.watch.report.summary import absence_text, machines_text, suspicion_text
 
     older = f" ({summary.older_suspicions} older: --since DATE)" if summary.older_suspicions else ""
     most = None if everything else MOST_FACTORS
@@ -232,7 +231,7 @@ def _limited(texts: Sequence[str], most: int | None) -> str:
 
 
 def _regression(regression: "Regression", everything: bool) -> str:
-    from lepaute.watch.report.texts import change_text, machines_text
+    from lepaute.watch.report.summary import change_text, machines_text
 
     changes = _limited(list(map(change_text, regression.changes)), None if everything else MOST_FACTORS)
     origin = f"alarm of {regression.alarm}"
@@ -260,7 +259,7 @@ def replay(
     from lepaute.watch.judging.replay import replay as replay_days
     from lepaute.watch.open_regressions import open_regressions
     from lepaute.watch.report.history import days_of, evenings_of
-    from lepaute.watch.report.summary import plain
+    from lepaute.watch.values import plain
 
     first = None if since is None else date_of(since, "--since")
     last = None if until is None else date_of(until, "--until")
@@ -273,10 +272,7 @@ def replay(
     days = days_of(verdicts, news, level=1.0 - tested.confidence)
     tested.write(verdicts)
     if tested.as_json:
-        regressions = [plain(asdict(regression)) for regression in still_open]
-        print(
-            json_text({"verdicts": len(verdicts), "days": [day.to_dict() for day in days], "regressions": regressions})
-        )
+        print(json_text({"verdicts": len(verdicts), "days": plain(days), "regressions": plain(still_open)}))
     else:
         tests = int((verdicts["missing"] == 0).sum())
         print("\n".join(_replay_lines(days, still_open, tests=tests, everything=everything)))
@@ -286,7 +282,7 @@ def _replay_lines(
     days: "Sequence[Day]", still_open: "Sequence[Regression]", *, tests: int, everything: bool
 ) -> list[str]:
     """The days with an alarm; with `everything` those with a suspicious test, too; and what is open at the end."""
-    from lepaute.watch.report.texts import change_text, machines_text
+    from lepaute.watch.report.summary import change_text, machines_text
 
     eventful = [day for day in days if day.alarms or (everything and day.suspicions)]
     shown = eventful if everything else eventful[:MOST_DAYS]
@@ -305,7 +301,7 @@ def _replay_lines(
 
 
 def _day_lines(day: "Day", *, everything: bool) -> list[str]:
-    from lepaute.watch.report.texts import change_text, machines_text
+    from lepaute.watch.report.summary import change_text, machines_text
 
     lines = [
         f"{day.date}  ALARM {machines_text(each.machines)}, since {each.since}: "

@@ -225,7 +225,7 @@ def _run(words: Sequence[str | Path], environment: Mapping[str, str]) -> "subpro
         "check": False,
     }
     try:
-        return subprocess.run(words, env={**os.environ, **environment}, **how)
+        return subprocess.run(words, env={**os.environ, **environment}, **how)  # noqa: PLW1510 - `how` says so
     except (OSError, subprocess.TimeoutExpired):
         return None
 

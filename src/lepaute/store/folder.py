@@ -15,18 +15,17 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
-from lepaute.kit.files import hold_lock, not_written, sync
+from lepaute.kit.files import hold_lock, not_written, sync, write_whole
 from lepaute.kit.parquet import open_parquet, reading_table
 from lepaute.store.backend import Backend, NoStoreError, Parameters, Writer, parquet_rows
-from lepaute.store.folder_index import DataFile, Index, read_index, write_index
-from lepaute.store.migrations import changed, migrated
-from lepaute.store.tables import TABLES, VERSION, Table
+from lepaute.store.tables import TABLES, VERSION, Table, changed, check_version, migrated
 
 if TYPE_CHECKING:
     import duckdb
@@ -44,6 +43,64 @@ _READ_TRIES = 20
 _MOST_TABLE_BYTES = 4 << 30
 _DAMAGED = "the store is damaged: restore the file, or make the store again from the archives"
 _SQL_TYPES = {"text": "varchar", "integer": "bigint", "real": "double", "flag": "boolean"}
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """place: path within the store's folder."""
+
+    place: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """number: how many changes there were; change: name of the last; garbage: files that it replaced, to be removed."""
+
+    version: int = VERSION
+    number: int = 0
+    change: str = ""
+    files: Mapping[str, tuple[DataFile, ...]] = field(default_factory=dict)
+    garbage: tuple[str, ...] = ()
+
+
+def read_index(folder: Path) -> Index:
+    """The index as it is now; raises InputError where there is none that this version can read."""
+    path = folder / "store.json"
+    try:
+        document = json.loads(path.read_bytes())
+    except OSError as problem:
+        raise InputError(f"{path}: cannot be read ({problem.strerror}); name the folder of a store") from None
+    except ValueError:
+        raise InputError(f"{path}: is not JSON; the store is damaged, or the folder is something else's") from None
+    if not isinstance(document, dict):
+        raise InputError(f"{path}: is not the index of a store")
+    version = check_version(document.get("version"), str(folder))
+    try:
+        return Index(
+            version,
+            int(document["number"]),
+            str(document["change"]),
+            {
+                str(name): tuple(DataFile(_place(file["place"]), int(file["rows"])) for file in files)
+                for name, files in document["files"].items()
+            },
+            tuple(map(_place, document["garbage"])),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        raise InputError(f"{path}: is not the index of a store ({problem}); it is damaged") from None
+
+
+def write_index(folder: Path, index: Index) -> None:
+    write_whole(folder / "store.json", json.dumps(asdict(index), indent=1) + "\n")
+
+
+def _place(name: Any) -> str:
+    """A path that stays within the folder."""
+    parts = str(name).split("/")
+    if len(parts) != 3 or parts[0] != "data" or ".." in parts or "" in parts:
+        raise ValueError(f"{str(name)[:80]!r} is no place of its files")
+    return str(name)
 
 
 class FolderBackend(Backend):
@@ -88,7 +145,7 @@ class FolderBackend(Backend):
                     raise
                 except (duckdb.Error, ValueError, MemoryError) as problem:  # ValueError: texts that are no UTF-8
                     raise _unreadable(self.folder, index, problem) from None
-        raise InputError(f"{self.name}: a file of the store cannot be read ({_told(lost)})")
+        raise InputError(f"{self.name}: a file of the store cannot be read ({_one_line(lost)})")
 
     def raw(
         self, place: str, node_column: str, nodes: Collection[str] | None, columns: Collection[str] | None
@@ -100,7 +157,7 @@ class FolderBackend(Backend):
         except LepauteError:
             raise
         except (OSError, ValueError, pyarrow.ArrowException) as problem:
-            raise InputError(f"{self.folder / place}: cannot be read ({_told(problem)}); {_DAMAGED}") from None
+            raise InputError(f"{self.folder / place}: cannot be read ({_one_line(problem)}); {_DAMAGED}") from None
 
     @contextmanager
     def writing(self) -> Iterator["_FolderWriter"]:
@@ -279,7 +336,7 @@ class _FolderWriter(Writer):
                 f"(format parquet, compression zstd, row_group_size {_ROWS_OF_GROUP})"
             )
         except duckdb.IOException as problem:
-            raise EnvironmentProblem(f"{self._folder}: cannot be written ({_told(problem)})") from None
+            raise EnvironmentProblem(f"{self._folder}: cannot be written ({_one_line(problem)})") from None
         with _disk(self._folder):
             sync(self._folder / place)
         self._files.setdefault(table.name, []).append(DataFile(place, rows))
@@ -346,10 +403,10 @@ def _unreadable(folder: Path, index: Index, problem: Exception) -> Exception:
                 return InputError(f"{damage}; {_DAMAGED}")
     if isinstance(problem, duckdb.BinderException | duckdb.CatalogException | duckdb.ParserException):
         return problem
-    return InputError(f"{folder}: a file of it cannot be read ({_told(problem)}); {_DAMAGED}")
+    return InputError(f"{folder}: a file of it cannot be read ({_one_line(problem)}); {_DAMAGED}")
 
 
-def _told(problem: Exception) -> str:
+def _one_line(problem: Exception) -> str:
     """What DuckDB says, in one line; some of its messages are JSON."""
     text = str(problem).strip()
     with contextlib.suppress(ValueError, KeyError, TypeError):

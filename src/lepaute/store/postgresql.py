@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.store.backend import Backend, NoStoreError, Parameters, Writer, parquet_rows
-from lepaute.store.migrations import changed, check_version, migrated
-from lepaute.store.tables import TABLES, VERSION, Table
+from lepaute.store.tables import TABLES, VERSION, Table, changed, check_version, migrated
 
 if TYPE_CHECKING:
     import psycopg

@@ -11,13 +11,10 @@ from typing import TYPE_CHECKING, Self
 from lepaute.archive import Archive
 from lepaute.errors import InputError
 from lepaute.kit.printable import printable
-from lepaute.store.alarm_days import add_judged_days
-from lepaute.store.archive_rows import ArchiveRows, archive_rows
-from lepaute.store.backend import Backend, Writer, fresh, same_key
-from lepaute.store.changelog import add_entries, current_entries, withdraw_entries
-from lepaute.store.decided_rows import Decide, add_decided, all_rows
-from lepaute.store.rows import rows_of
-from lepaute.store.simulations import add_simulations, simulations_of
+from lepaute.store import additions
+from lepaute.store.additions import Decide
+from lepaute.store.backend import Backend, Parameters, Writer, fresh, same_key
+from lepaute.store.rows import ArchiveRows, archive_rows, rows_of
 from lepaute.store.tables import (
     ALARM_DAYS,
     ALARMS,
@@ -93,7 +90,7 @@ class Store:
         Raises ArchiveError or InputError where one of the archives cannot be read.
         """
         ingested_s = time.time()
-        opened = [each if isinstance(each, Archive) else Archive.open(each) for each in archives]
+        opened = [one if isinstance(one, Archive) else Archive.open(one) for one in archives]
         first = {archive.id: archive for archive in reversed(opened)}
         known = self._known(self._backend.read, list(first))
         new = [
@@ -102,7 +99,7 @@ class Store:
             if archive.id not in known
         ]
         further = rows_of(FACTOR_VALUES, values) if values is not None else FACTOR_VALUES.schema.empty_table()
-        if named := [each for each in further["archive"].unique().to_pylist() if each]:
+        if named := list(filter(None, further["archive"].unique().to_pylist())):
             raise InputError(f"values of archive {printable(named[0][:80])} cannot be given beside archives")
         count = 0
         if new or len(further):
@@ -112,9 +109,7 @@ class Store:
                 count = self._add_archives(writer, new, further)
             known |= late
         ids = list(dict.fromkeys(archive.id for archive in opened))
-        return Ingested(
-            tuple(each for each in ids if each not in known), tuple(each for each in ids if each in known), count
-        )
+        return Ingested(tuple(id_ for id_ in ids if id_ not in known), tuple(id_ for id_ in ids if id_ in known), count)
 
     def add_values(self, values: "pandas.DataFrame") -> int:
         """Adds factor values, of foreign data or of archives that are there; returns how many were new.
@@ -151,27 +146,27 @@ class Store:
         One that is recorded stays as it is; one that was withdrawn is recorded again.
         once: also one that somebody else has recorded, or for another reason, stays as it is
         """
-        return add_entries(self._backend, EVENTS, events, once=once)
+        return additions.add_entries(self._backend, EVENTS, events, once=once)
 
     def add_outliers(self, outliers: "pandas.DataFrame", *, once: bool = False) -> tuple[str, ...]:
         """Records outliers (columns date_s, cluster, nodes, job, author, reason), as `add_events`."""
-        return add_entries(self._backend, OUTLIERS, outliers, once=once)
+        return additions.add_entries(self._backend, OUTLIERS, outliers, once=once)
 
     def withdraw_events(self, ids: Collection[str], author: str, reason: str = "") -> int:
         """Withdraws events; they stay in the history with who withdrew them and why. Returns how many were in force."""
-        return withdraw_entries(self._backend, EVENTS, ids, author, reason)
+        return additions.withdraw_entries(self._backend, EVENTS, ids, author, reason)
 
     def withdraw_outliers(self, ids: Collection[str], author: str, reason: str = "") -> int:
         """Withdraws outliers, as `withdraw_events`."""
-        return withdraw_entries(self._backend, OUTLIERS, ids, author, reason)
+        return additions.withdraw_entries(self._backend, OUTLIERS, ids, author, reason)
 
     def events(self, *, history: bool = False) -> "pandas.DataFrame":
         """The events in force; history: all revisions of all of them instead."""
-        return current_entries(self._backend, EVENTS, history=history)
+        return additions.current_entries(self._backend, EVENTS, history=history)
 
     def outliers(self, *, history: bool = False) -> "pandas.DataFrame":
         """The outliers in force, as `events`."""
-        return current_entries(self._backend, OUTLIERS, history=history)
+        return additions.current_entries(self._backend, OUTLIERS, history=history)
 
     def archives(
         self,
@@ -221,28 +216,23 @@ class Store:
         columns = [name for name in FACTOR_VALUES.columns if name not in ("cluster", "state")]
         if len(factors) == 1:
             columns.remove("factor")
-        query, parameters = where.query(FACTOR_VALUES, columns, ordered=False)
-        frame: pandas.DataFrame = self._backend.read(query, parameters).to_pandas()
+        frame = self._frame(*where.query(FACTOR_VALUES, columns, ordered=False))
         same = {"cluster": cluster} | ({"factor": next(iter(factors))} if len(factors) == 1 else {})
         return frame.assign(**same)
 
     def factors(self) -> "pandas.DataFrame":
         """The factors that have values, by cluster: columns cluster and factor."""
-        query = "select distinct cluster, factor from factor_values order by cluster, factor"
-        frame: pandas.DataFrame = self._backend.read(query).to_pandas()
-        return frame
+        return self._frame("select distinct cluster, factor from factor_values order by cluster, factor")
 
     def nodes(self, cluster: str) -> list[str]:
         """The nodes of a cluster that have factor values."""
         query = "select distinct node from factor_values where cluster = ? order by node"
-        names: list[str] = self._backend.read(query, [cluster])["node"].to_pylist()
-        return names
+        return list(self._frame(query, [cluster])["node"])
 
     def vectors(self, cluster: str) -> list[str]:
         """The names of the vectors of several factors that were tested together, such as "a & b"."""
         query = "select distinct factor from verdicts where cluster = ? and p > 1 order by factor"
-        names: list[str] = self._backend.read(query, [cluster])["factor"].to_pylist()
-        return names
+        return list(self._frame(query, [cluster])["factor"])
 
     def job_states(self, cluster: str | None = None) -> "pandas.DataFrame":
         """A row for each job of each node: columns cluster, node, job, started_s, state.
@@ -262,10 +252,7 @@ class Store:
             "(select 1 from factor_values f where f.archive = n.archive and f.node = n.node)) as jobs"
         )
         query, parameters = (query, []) if cluster is None else (f"{query} where cluster = ?", [cluster])
-        frame: pandas.DataFrame = self._backend.read(
-            f"{query} order by cluster, node, started_s, job", parameters
-        ).to_pandas()
-        return frame
+        return self._frame(f"{query} order by cluster, node, started_s, job", parameters)
 
     def verdicts(
         self,
@@ -284,14 +271,13 @@ class Store:
         where.equal("r", r).equal("pooled", pooled).within("started_s", since_s, until_s)
         if columns is None:
             return self._select(VERDICTS, where)
-        frame: pandas.DataFrame = self._backend.read(*where.query(VERDICTS, list(columns), ordered=False)).to_pandas()
-        return frame
+        return self._frame(*where.query(VERDICTS, list(columns), ordered=False))
 
     def windows(self, cluster: str, factor: str) -> list[int]:
         """The windows of the unpooled tests of a factor."""
         query = "select distinct r from verdicts where cluster = ? and factor = ? and not pooled order by r"
-        found: list[int] = self._backend.read(query, [cluster, factor])["r"].to_pylist()
-        return found
+        windows: list[int] = self._frame(query, [cluster, factor])["r"].tolist()
+        return windows
 
     def add_alarms(self, days: "pandas.DataFrame", alarms: "pandas.DataFrame", *, after: str) -> bool:
         """Records days that were judged (columns of ALARM_DAYS) and their alarms (columns of ALARMS), in one change.
@@ -299,7 +285,7 @@ class Store:
         after: the last day that was judged before, as the caller knows it, "" for none
         Returns whether they were recorded: not where another process has judged a day since then; then judge again.
         """
-        return add_judged_days(self._backend, days, alarms, after)
+        return additions.add_judged_days(self._backend, days, alarms, after)
 
     def alarms(
         self,
@@ -317,32 +303,31 @@ class Store:
 
     def add_notifications(self, decide: Decide) -> "pandas.DataFrame":
         """Adds the rows (of NOTIFICATIONS) that `decide` makes of those that are there, in one change; returns them."""
-        return add_decided(self._backend, NOTIFICATIONS, decide)
+        return additions.add_decided(self._backend, NOTIFICATIONS, decide)
 
     def notifications(self) -> "pandas.DataFrame":
         """What messages were about, with the columns of NOTIFICATIONS: every state that it was in."""
-        return all_rows(self._backend, NOTIFICATIONS)
+        return additions.all_rows(self._backend, NOTIFICATIONS)
 
     def add_node_actions(self, decide: Decide) -> "pandas.DataFrame":
         """As `add_notifications`, of what is done about nodes (NODE_ACTIONS)."""
-        return add_decided(self._backend, NODE_ACTIONS, decide)
+        return additions.add_decided(self._backend, NODE_ACTIONS, decide)
 
     def node_actions(self) -> "pandas.DataFrame":
         """What was done about nodes that regressed, every step, with the columns of NODE_ACTIONS."""
-        return all_rows(self._backend, NODE_ACTIONS)
+        return additions.all_rows(self._backend, NODE_ACTIONS)
 
     def add_simulations(self, simulations: "pandas.DataFrame") -> int:
         """Adds simulated runs (columns of SIMULATIONS); returns how many were new. One that is there stays as it is."""
-        return add_simulations(self._backend, simulations)
+        return additions.add_simulations(self._backend, simulations)
 
     def simulations(self, keys: Collection[str] | None = None) -> "pandas.DataFrame":
         """Simulated runs, with the columns of SIMULATIONS: those of the keys that are there; without keys, all."""
-        return simulations_of(self._backend, keys)
+        return additions.simulations_of(self._backend, keys)
 
     def raw_tables(self, *, archives: Collection[str] | None = None) -> "pandas.DataFrame":
         """Names and numbers of rows of the raw tables of archives."""
-        found = self._select(RAW_TABLES, _Where().among("archive", archives))
-        return found[["archive", "name", "rows"]]
+        return self._select(RAW_TABLES, _Where().among("archive", archives))[["archive", "name", "rows"]]
 
     def observations(
         self,
@@ -372,37 +357,30 @@ class Store:
             where.that(f"archive in ({chosen} < ?)", until_s)
         if nodes is not None:
             where.that("archive in (select archive from archive_nodes where node = any(?))", list(nodes))
-        query, parameters = where.query(RAW_TABLES)
         pieces = []
-        for found in self._backend.read(query, parameters).to_pylist():
-            if nodes is not None and not found["node_column"]:
+        for table in self._backend.read(*where.query(RAW_TABLES)).to_pylist():
+            if nodes is not None and not table["node_column"]:
                 continue
-            piece = self._raw(found["place"], found["node_column"], nodes, columns)
-            pieces.append(piece.append_column("archive", pyarrow.array([found["archive"]] * len(piece), "string")))
+            piece = self._backend.raw(table["place"], table["node_column"], nodes, columns)
+            pieces.append(piece.append_column("archive", pyarrow.array([table["archive"]] * len(piece), "string")))
         if not pieces:
-            self._refuse_unknown(name)
-            pieces = [pyarrow.table({each: pyarrow.array([], "string") for each in [*(columns or ()), "archive"]})]
+            names = list(self._frame("select distinct name from raw_tables order by name")["name"])
+            if name not in names:
+                others = f"; there are {', '.join(names[:20])}" if names else ""
+                raise InputError(f"no archive of the store has a raw table {printable(name[:80])}{others}")
+            pieces = [pyarrow.table({column: pyarrow.array([], "string") for column in [*(columns or ()), "archive"]})]
         rows = pyarrow.concat_tables(pieces, promote_options="permissive")
-        if missing := [each for each in columns or () if each not in rows.column_names]:
+        if missing := [column for column in columns or () if column not in rows.column_names]:
             raise InputError(f"the raw table {printable(name[:80])} has no column {printable(missing[0][:80])}")
         frame: pandas.DataFrame = rows.to_pandas()
         return frame
 
-    def _raw(
-        self, place: str, node_column: str, nodes: Collection[str] | None, columns: Collection[str] | None
-    ) -> "pyarrow.Table":
-        return self._backend.raw(place, node_column, nodes, columns)
-
-    def _refuse_unknown(self, name: str) -> None:
-        """Raises InputError where no archive has a raw table of this name."""
-        names = self._backend.read("select distinct name from raw_tables order by name")["name"].to_pylist()
-        if name not in names:
-            has = f"; there are {', '.join(names[:20])}" if names else ""
-            raise InputError(f"no archive of the store has a raw table {printable(name[:80])}{has}")
+    def _frame(self, query: str, parameters: Parameters = ()) -> "pandas.DataFrame":
+        frame: pandas.DataFrame = self._backend.read(query, parameters).to_pandas()
+        return frame
 
     def _select(self, table: Table, where: "_Where") -> "pandas.DataFrame":
-        found = self._backend.read(*where.query(table))
-        frame: pandas.DataFrame = found.cast(table.schema).to_pandas()
+        frame: pandas.DataFrame = self._backend.read(*where.query(table)).cast(table.schema).to_pandas()
         return frame
 
     @staticmethod
@@ -422,7 +400,7 @@ class Store:
     def _add_values(self, writer: Writer, rows: "pyarrow.Table") -> int:
         if not len(rows):
             return 0
-        named = [each for each in rows["archive"].unique().to_pylist() if each]
+        named = list(filter(None, rows["archive"].unique().to_pylist()))
         if missing := sorted(set(named) - self._known(writer.read, named)):
             raise InputError(f"archive {printable(missing[0][:80])} is not in the store; ingest it first")
         new = fresh(writer, FACTOR_VALUES, rows)
@@ -443,15 +421,8 @@ class Store:
         for rows, _ in new:
             for raw in rows.raw:
                 place = writer.add_raw(f"{rows.id}/{raw.name}", raw.rows, raw.node_column)
-                places.append(
-                    {
-                        "archive": rows.id,
-                        "name": raw.name,
-                        "rows": len(raw.rows),
-                        "node_column": raw.node_column,
-                        "place": place,
-                    }
-                )
+                cells = (rows.id, raw.name, len(raw.rows), raw.node_column, place)
+                places.append(dict(zip(RAW_TABLES.columns, cells, strict=True)))
         writer.append(ARCHIVES, pyarrow.concat_tables([rows.archive for rows, _ in new]))
         writer.append(ARCHIVE_NODES, pyarrow.concat_tables([rows.nodes for rows, _ in new]))
         writer.append(RAW_TABLES, pyarrow.Table.from_pylist(places, RAW_TABLES.schema))
@@ -495,7 +466,7 @@ class _Where:
 
     def query(
         self, table: Table, columns: Collection[str] | None = None, ordered: bool = True
-    ) -> tuple[str, list[str | int | float | bool | list[str]]]:
+    ) -> tuple[str, Parameters]:
         where = f" where {' and '.join(self._conditions)}" if self._conditions else ""
         order = f" order by {', '.join(table.key)}" if ordered else ""
         return f"select {', '.join(columns or table.columns)} from {table.name}{where}{order}", self._parameters
@@ -506,24 +477,20 @@ def _refuse_other_values(writer: Writer) -> None:
     columns = ("value", "state", "started_s", "stratum", "archive")
     both = ", ".join(f"o.{name} as {name}_before, n.{name} as {name}_now" for name in columns)
     other = " or ".join(f"n.{name} is distinct from o.{name}" for name in columns)
-    found = writer.read(
+    for row in writer.read(
         f"select n.factor, n.node, n.cpu, n.job, {both} from staged n "
         f"join factor_values o on {same_key(FACTOR_VALUES)} where {other} limit 1"
-    ).to_pylist()
-    if found:
-        one = found[0]
+    ).to_pylist():
         differ = [
-            f"{_CALLED.get(name, name)} {_shown(name, before)} in the store and {_shown(name, now)} in what is added"
+            f"{'date' if name == 'started_s' else name} {_shown(name, before)} in the store and {_shown(name, now)} in "
+            "what is added"
             for name in columns
-            if (before := one[f"{name}_before"]) != (now := one[f"{name}_now"])
+            if (before := row[f"{name}_before"]) != (now := row[f"{name}_now"])
         ]
         raise InputError(
-            f"{printable(one['factor'])} of node {printable(one['node'])}, cpu {one['cpu']}, "
-            f"job {printable(one['job'])} has {'; '.join(differ)}; a value is never replaced"
+            f"{printable(row['factor'])} of node {printable(row['node'])}, cpu {row['cpu']}, "
+            f"job {printable(row['job'])} has {'; '.join(differ)}; a value is never replaced"
         )
-
-
-_CALLED = {"started_s": "date"}
 
 
 def _shown(column: str, cell: str | float | None) -> str:

@@ -1,17 +1,42 @@
-"""The tables of a store: names, columns, types and keys, declared here for all back ends."""
+"""The tables of a store: names, columns, types and keys, declared here for all back ends; and those of older versions.
+
+How a store of an older version becomes one of this version: a step says, for each table that it changes, what selects
+the new rows from the old ones. Tables that the older version lacks are made empty.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from lepaute.errors import InputError
+
 if TYPE_CHECKING:
     import pyarrow
 
-#: Of what a store holds and how; see `migrations`.
+#: Of what a store holds and how; see `STEPS`.
 VERSION = 5
+#: Version that a step leads to -> table -> query, {source} being the table as it was.
+STEPS: Mapping[int, Mapping[str, str]] = {
+    # version 1 did not tell failed jobs from others: they had no value
+    2: {"factor_values": "select *, case when value is null then 'failed' else 'done' end as state from {source}"},
+    3: {},  # alarms, and the days that were judged
+    4: {},  # simulations of studies
+    5: {},  # notifications, and what was done about nodes
+}
 
 #: Only a real may be absent.
 Kind = Literal["text", "integer", "real", "flag"]
+#: The columns that are not text, which have the same type in all tables.
+_KINDS: Mapping[Kind, tuple[str, ...]] = {
+    "integer": ("cpu", "rows", "r", "p", "n", "direction", "missing", "revision", "seed", "repeat"),
+    "real": (
+        *("started_s", "ended_s", "ingested_s", "judged_s", "date_s", "recorded_s", "since_s", "changed_s"),
+        *("value", "degrees_of_freedom", "statistic", "p_value", "low", "high", "evidence", "enough", "before"),
+        *("size", "size_low", "size_high", "time_s", "rate_gflops", "energy_j", "extrapolated", "sampling_sd", "cpu_s"),
+    ),
+    "flag": ("pooled", "outlier", "withdrawn", "worse"),
+}
+_KIND_OF = {column: kind for kind, columns in _KINDS.items() for column in columns}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,210 +60,86 @@ class Table:
         return pyarrow.schema([pyarrow.field(name, types[kind]) for name, kind in self.columns.items()])
 
 
-ARCHIVES = Table(
-    "archives",
-    {
-        "id": "text",
-        "cluster": "text",
-        "kind": "text",
-        "name": "text",
-        "state": "text",
-        "cause": "text",
-        "nodes": "text",
-        "started_s": "real",
-        "ended_s": "real",
-        "ingested_s": "real",
-        "source": "text",
-    },
-    ("id",),
-)
-ARCHIVE_NODES = Table(
-    "archive_nodes",
-    {"node": "text", "archive": "text", "state": "text", "cause": "text"},
-    ("node", "archive"),
-)
+def _table(name: str, columns: str, key: str) -> Table:
+    return Table(name, {column: _KIND_OF.get(column, "text") for column in columns.split()}, tuple(key.split()))
+
+
+ARCHIVES = _table("archives", "id cluster kind name state cause nodes started_s ended_s ingested_s source", key="id")
+ARCHIVE_NODES = _table("archive_nodes", "node archive state cause", key="node archive")
 #: Raw tables of archives; place: where the back end keeps the rows; node_column: empty where rows have no node.
-RAW_TABLES = Table(
-    "raw_tables",
-    {"archive": "text", "name": "text", "rows": "integer", "node_column": "text", "place": "text"},
-    ("archive", "name"),
-)
-FACTOR_VALUES = Table(
+RAW_TABLES = _table("raw_tables", "archive name rows node_column place", key="archive name")
+FACTOR_VALUES = _table(
     "factor_values",
-    {
-        "cluster": "text",
-        "node": "text",
-        "cpu": "integer",
-        "job": "text",
-        "started_s": "real",
-        "stratum": "text",
-        "factor": "text",
-        "value": "real",
-        "state": "text",
-        "archive": "text",
-    },
-    ("cluster", "node", "factor", "cpu", "job"),
+    "cluster node cpu job started_s stratum factor value state archive",
+    key="cluster node factor cpu job",
 )
 #: basis: what a verdict rests on besides the values, such as settings and the events that touch its node.
-VERDICTS = Table(
+VERDICTS = _table(
     "verdicts",
-    {
-        "cluster": "text",
-        "node": "text",
-        "cpu": "integer",
-        "job": "text",
-        "started_s": "real",
-        "stratum": "text",
-        "archive": "text",
-        "factor": "text",
-        "r": "integer",
-        "p": "integer",
-        "pooled": "flag",
-        "outlier": "flag",
-        "n": "integer",
-        "degrees_of_freedom": "real",
-        "statistic": "real",
-        "p_value": "real",
-        "direction": "integer",
-        "low": "real",
-        "high": "real",
-        "missing": "integer",
-        "basis": "text",
-        "judged_s": "real",
-    },
-    ("cluster", "node", "factor", "r", "pooled", "basis", "cpu", "job"),
+    "cluster node cpu job started_s stratum archive factor r p pooled outlier n degrees_of_freedom statistic p_value "
+    "direction low high missing basis judged_s",
+    key="cluster node factor r pooled basis cpu job",
 )
 #: Each change is a row of its own: revision 1 records the entry, 2 withdraws it, 3 records it again.
-EVENTS = Table(
-    "events",
-    {
-        "id": "text",
-        "revision": "integer",
-        "withdrawn": "flag",
-        "date_s": "real",
-        "cluster": "text",
-        "nodes": "text",
-        "kind": "text",
-        "author": "text",
-        "reason": "text",
-        "recorded_s": "real",
-    },
-    ("id", "revision"),
+EVENTS = _table("events", "id revision withdrawn date_s cluster nodes kind author reason recorded_s", key="id revision")
+OUTLIERS = _table(
+    "outliers", "id revision withdrawn date_s cluster nodes job author reason recorded_s", key="id revision"
 )
-OUTLIERS = Table(
-    "outliers",
-    {
-        "id": "text",
-        "revision": "integer",
-        "withdrawn": "flag",
-        "date_s": "real",
-        "cluster": "text",
-        "nodes": "text",
-        "job": "text",
-        "author": "text",
-        "reason": "text",
-        "recorded_s": "real",
-    },
-    ("id", "revision"),
-)
-
 #: Changes that the alarm procedure confirmed, on the day when it did: never changed afterwards. node "all": of what all
 #: machines of the cluster have in common.
-ALARMS = Table(
+ALARMS = _table(
     "alarms",
-    {
-        "cluster": "text",
-        "node": "text",
-        "cpu": "integer",
-        "factor": "text",
-        "stratum": "text",
-        "day": "text",
-        "stream": "text",
-        "since_s": "real",
-        "changed_s": "real",
-        "evidence": "real",
-        "enough": "real",
-        "direction": "integer",
-        "before": "real",
-        "size": "real",
-        "size_low": "real",
-        "size_high": "real",
-        "worse": "flag",
-        "archive": "text",
-        "judged_s": "real",
-    },
-    ("cluster", "node", "factor", "cpu", "stratum", "day"),
+    "cluster node cpu factor stratum day stream since_s changed_s evidence enough direction before size size_low "
+    "size_high worse archive judged_s",
+    key="cluster node factor cpu stratum day",
 )
 #: The days that were judged, each with what it added to the state of the alarm procedure, as JSON.
-ALARM_DAYS = Table("alarm_days", {"day": "text", "added": "text", "judged_s": "real"}, ("day",))
-
+ALARM_DAYS = _table("alarm_days", "day added judged_s", key="day")
 #: Simulated runs of studies, by the digest of all that decides their results; refusal: "" where there is a result.
 #: about: application, parameters, mapping and fidelity, as JSON.
-SIMULATIONS = Table(
+SIMULATIONS = _table(
     "simulations",
-    {
-        "key": "text",
-        "about": "text",
-        "platform_sha256": "text",
-        "seed": "integer",
-        "repeat": "integer",
-        "time_s": "real",
-        "rate_gflops": "real",
-        "energy_j": "real",
-        "extrapolated": "real",
-        "sampling_sd": "real",
-        "refusal": "text",
-        "cpu_s": "real",
-        "version": "text",
-    },
-    ("key",),
+    "key about platform_sha256 seed repeat time_s rate_gflops energy_j extrapolated sampling_sd refusal cpu_s version",
+    key="key",
 )
-
 #: What messages were about, by channel (which names no password). Rows of one event are of one message; each change of
 #: state is a row of its own: sending, sent or failed, joined (found later, no message of its own), closed.
-NOTIFICATIONS = Table(
+NOTIFICATIONS = _table(
     "notifications",
-    {
-        "channel": "text",
-        "cluster": "text",
-        "node": "text",
-        "factor": "text",
-        "revision": "integer",
-        "state": "text",
-        "event": "text",
-        "recorded_s": "real",
-    },
-    ("channel", "cluster", "node", "factor", "revision"),
+    "channel cluster node factor revision state event recorded_s",
+    key="channel cluster node factor revision",
 )
 #: What was done about a node that regressed, each step a row: requested (a confirmation run), drained, failed, resumed
 #: (by somebody else), closed (the regression is over).
-NODE_ACTIONS = Table(
-    "node_actions",
-    {
-        "cluster": "text",
-        "node": "text",
-        "revision": "integer",
-        "action": "text",
-        "reason": "text",
-        "recorded_s": "real",
-    },
-    ("cluster", "node", "revision"),
-)
+NODE_ACTIONS = _table("node_actions", "cluster node revision action reason recorded_s", key="cluster node revision")
 
 TABLES = (
-    ARCHIVES,
-    ARCHIVE_NODES,
-    RAW_TABLES,
-    FACTOR_VALUES,
-    VERDICTS,
-    EVENTS,
-    OUTLIERS,
-    ALARMS,
-    ALARM_DAYS,
-    SIMULATIONS,
-    NOTIFICATIONS,
-    NODE_ACTIONS,
+    *(ARCHIVES, ARCHIVE_NODES, RAW_TABLES, FACTOR_VALUES, VERDICTS, EVENTS, OUTLIERS, ALARMS, ALARM_DAYS),
+    *(SIMULATIONS, NOTIFICATIONS, NODE_ACTIONS),
 )
 
 #: What became of a job on a node: it ended, it failed, something else ended it, or it never reported.
 STATES = ("done", "failed", "aborted", "missing")
+
+
+def migrated(table: Table, source: str, version: int) -> str:
+    """The query of a table's rows as of this version, from `source`, what stands for them in a store of `version`."""
+    for step in range(version + 1, VERSION + 1):
+        query = STEPS[step].get(table.name)
+        if query is not None:
+            source = f"({query.format(source=source)}) as of_version_{step}"
+    return f"select {', '.join(table.columns)} from {source}"
+
+
+def changed(table: Table, version: int) -> bool:
+    """Whether a step since `version` changes the table."""
+    return any(table.name in STEPS[step] for step in range(version + 1, VERSION + 1))
+
+
+def check_version(version: object, where: str) -> int:
+    """The version of a store, if it can be read; raises InputError otherwise."""
+    if not isinstance(version, int) or version < 1:
+        raise InputError(f"{where}: does not say which version of a store it is; give a store that Lepaute made")
+    if version > VERSION:
+        raise InputError(f"{where}: is a store of version {version}, this Lepaute knows {VERSION} at most; upgrade it")
+    return version

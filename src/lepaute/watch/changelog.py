@@ -16,12 +16,18 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_text
 from lepaute.kit.files import write_whole
 from lepaute.kit.node_sets import fold_node_set, parse_node_set
+from lepaute.watch.values import Node, nodes_of, start_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pandas as pd
 
 Entry = TypeVar("Entry")
 
@@ -62,7 +68,7 @@ class NodeSet:
             return self
         return NodeSet(self.cluster, fold_node_set(self.names() or ()))
 
-    def among(self, nodes: Iterable[tuple[str, str]]) -> frozenset[tuple[str, str]]:
+    def among(self, nodes: Iterable[Node]) -> frozenset[Node]:
         """Those of the (cluster, node) that are in the set."""
         names = self.names()
         return frozenset(
@@ -94,7 +100,7 @@ class Event:
     @property
     def start_s(self) -> float:
         """The first moment, in seconds since the epoch."""
-        return dt.datetime.combine(self.date, dt.time(), dt.UTC).timestamp()
+        return start_of(self.date)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,25 +132,35 @@ class Changelog:
             tuple(outlier for outlier in self.outliers if outlier.date <= date),
         )
 
-    def resets_s(self, nodes: Iterable[tuple[str, str]]) -> dict[tuple[str, str], tuple[float, ...]]:
+    def resets_s(self, nodes: Iterable[Node]) -> dict[Node, tuple[float, ...]]:
         """(cluster, node) -> the moments at which its reference begins anew, ascending, each once."""
-        found: dict[tuple[str, str], set[float]] = {node: set() for node in nodes}
+        starts: dict[Node, set[float]] = {node: set() for node in nodes}
         for event in self.events:
-            for node in event.nodes.among(found):
-                found[node].add(event.start_s)
-        return {node: tuple(sorted(dates)) for node, dates in found.items()}
+            for node in event.nodes.among(starts):
+                starts[node].add(event.start_s)
+        return {node: tuple(sorted(dates)) for node, dates in starts.items()}
 
-    def outlying_jobs(self, nodes: Iterable[tuple[str, str]]) -> frozenset[tuple[str, str, str]]:
+    def outlying_jobs(self, nodes: Iterable[Node]) -> frozenset[tuple[str, str, str]]:
         """The (cluster, node, job) of its outliers."""
         every = frozenset(nodes)
         return frozenset((*node, outlier.job) for outlier in self.outliers for node in outlier.nodes.among(every))
 
-    def differs_for(self, other: "Changelog", nodes: Iterable[tuple[str, str]]) -> frozenset[tuple[str, str]]:
+    def is_outlier(self, table: "pd.DataFrame") -> "npt.NDArray[np.bool_]":
+        """Which rows of a table of factor values are of a job that is an outlier of their node."""
+        import numpy as np
+
+        jobs = self.outlying_jobs(nodes_of(table))
+        if not jobs:
+            return np.zeros(len(table), np.bool_)
+        keys = zip(table["cluster"], table["node"], table["job"], strict=True)
+        return np.array([key in jobs for key in keys], np.bool_)
+
+    def differs_for(self, other: "Changelog", nodes: Iterable[Node]) -> frozenset[Node]:
         """The nodes whose reference sets are not the same with the other: those that are to be tested again."""
         every = frozenset(nodes)
-        mine, others = self.resets_s(every), other.resets_s(every)
+        resets, others = self.resets_s(every), other.resets_s(every)
         jobs = self.outlying_jobs(every) ^ other.outlying_jobs(every)
-        return frozenset(node for node in every if mine[node] != others[node]) | {job[:2] for job in jobs}
+        return frozenset(node for node in every if resets[node] != others[node]) | {job[:2] for job in jobs}
 
 
 def read_changelog(events: Path | None = None, outliers: Path | None = None) -> Changelog:
@@ -153,63 +169,56 @@ def read_changelog(events: Path | None = None, outliers: Path | None = None) -> 
     Raises InputError, with file and line, for what is no entry.
     """
     return Changelog(
-        tuple(_entries(events, "type", _event)) if events else (),
-        tuple(_entries(outliers, "jobid", _outlier)) if outliers else (),
+        _entries(events, "type", Event) if events else (),
+        _entries(outliers, "jobid", Outlier) if outliers else (),
     )
 
 
 def write_events(path: Path, entries: Iterable[Event]) -> None:
     """Writes the file of events whole."""
-    rows = ((e.date.isoformat(), e.nodes.cluster, e.nodes.text, e.kind, e.reason, e.author) for e in entries)
-    _write(path, "type", rows)
+    _write(path, "type", ((entry, entry.kind) for entry in entries))
 
 
 def write_outliers(path: Path, entries: Iterable[Outlier]) -> None:
     """Writes the file of outliers whole."""
-    rows = ((e.date.isoformat(), e.nodes.cluster, e.nodes.text, e.job, e.reason, e.author) for e in entries)
-    _write(path, "jobid", rows)
+    _write(path, "jobid", ((entry, entry.job) for entry in entries))
 
 
-def _write(path: Path, own: str, rows: Iterable[tuple[str, ...]]) -> None:
+def _write(path: Path, own: str, entries: Iterable[tuple[Event | Outlier, str]]) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("date", "cluster", "node", own, "description", "author"))
-    writer.writerows(rows)
+    for entry, cell in entries:
+        nodes = entry.nodes
+        writer.writerow((entry.date.isoformat(), nodes.cluster, nodes.text, cell, entry.reason, entry.author))
     write_whole(path, text.getvalue().encode())
 
 
-def _event(row: dict[str, str], date: dt.date, nodes: NodeSet) -> Event:
-    word = row["type"]
-    return Event(date, nodes, KINDS.get(word.lower(), word), row["description"], row.get("author", ""))
-
-
-def _outlier(row: dict[str, str], date: dt.date, nodes: NodeSet) -> Outlier:
-    return Outlier(date, nodes, row["jobid"], row["description"], row.get("author", ""))
-
-
-def _entries(path: Path, own: str, entry: Callable[[dict[str, str], dt.date, NodeSet], Entry]) -> tuple[Entry, ...]:
+def _entries(path: Path, own: str, type_: Callable[[dt.date, NodeSet, str, str, str], Entry]) -> tuple[Entry, ...]:
+    """own : the column that tells entries of this type apart from others"""
     needed = ("date", "cluster", "node", own, "description")
+    entries = []
     try:
         text = read_text(path, "a CSV file of events or outliers", MOST_BYTES).removeprefix("\ufeff")
         reader = csv.DictReader(io.StringIO(text, newline=""), strict=True, restval="", restkey="")
         missing = [name for name in needed if name not in (reader.fieldnames or ())]
         if missing:
             raise InputError(f"{path}:1: there is no column {missing[0]}; the first line is {','.join(needed)},author")
-        return tuple(_entry(path, reader.line_num, row, entry) for row in reader)
+        for row in reader:
+            try:
+                if "" in row:
+                    raise InputError(
+                        "there are more cells than columns; put a description with commas in double quotes"
+                    )
+                cells = {name: cell.strip() for name, cell in row.items()}
+                date, nodes = _date(cells["date"]), NodeSet(cells["cluster"], cells["node"])
+                cell = KINDS.get(cells[own].lower(), cells[own]) if own == "type" else cells[own]
+                entries.append(type_(date, nodes, cell, cells["description"], cells.get("author", "")))
+            except InputError as problem:
+                raise InputError(f"{path}:{reader.line_num}: {problem}") from None
     except csv.Error as problem:
         raise InputError(f"{path} is not a CSV file: {problem}") from None
-
-
-def _entry(
-    path: Path, line: int, row: dict[str, str], entry: Callable[[dict[str, str], dt.date, NodeSet], Entry]
-) -> Entry:
-    try:
-        if "" in row:
-            raise InputError("there are more cells than columns; put a description with commas in double quotes")
-        cells = {name: text.strip() for name, text in row.items()}
-        return entry(cells, _date(cells["date"]), NodeSet(cells["cluster"], cells["node"]))
-    except InputError as problem:
-        raise InputError(f"{path}:{line}: {problem}") from None
+    return tuple(entries)
 
 
 def _date(text: str) -> dt.date:

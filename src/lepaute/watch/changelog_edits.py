@@ -3,19 +3,17 @@
 Nothing is overwritten: what is withdrawn stays in the history, with who withdrew it, when and why.
 """
 
-import datetime as dt
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
 from lepaute.watch.changelog import Changelog, Event, NodeSet, Outlier, read_changelog, write_events, write_outliers
 from lepaute.watch.proposals.proposed_event import DAYS, ProposedEvent
+from lepaute.watch.values import day_of, start_of
 
 if TYPE_CHECKING:
-    import pandas
-
     from lepaute.store import Store
 
 
@@ -35,10 +33,14 @@ class LoggedEntry:
 
 def logged_entries(store: "Store", *, history: bool = False) -> tuple[LoggedEntry, ...]:
     """The events and outliers in force, by date; history: every revision of every one."""
-    events, outliers = store.events(history=history), store.outliers(history=history)
-    found = [_logged(row, _event(row)) for row in _rows(events)]
-    found += [_logged(row, _outlier(row)) for row in _rows(outliers)]
-    return tuple(sorted(found, key=lambda each: (each.entry.date, each.id, each.revision)))
+    entries = []
+    for read, type_, own in ((store.events, Event, "kind"), (store.outliers, Outlier, "job")):
+        for row in read(history=history).to_dict("records"):
+            nodes = NodeSet(row["cluster"], row["nodes"])
+            entry = type_(day_of(row["date_s"]), nodes, row[own], row["reason"], row["author"])
+            revision, withdrawn = int(row["revision"]), bool(row["withdrawn"])
+            entries.append(LoggedEntry(row["id"], entry, float(row["recorded_s"]), revision, withdrawn))
+    return tuple(sorted(entries, key=lambda each: (each.entry.date, each.id, each.revision)))
 
 
 def logged_changelog(store: "Store") -> Changelog:
@@ -59,10 +61,13 @@ def record(store: "Store", entries: Iterable[Event | Outlier], *, once: bool = F
     """
     every = tuple(entries)
     for entry in every:
-        if not entry.author.strip() or not entry.reason.strip():
-            lacks = "reason" if entry.author.strip() else "author"
-            raise InputError(f"the entry of {entry.date} on {entry.nodes.text} has no {lacks}; give author and reason")
+        _check_reasons(f"the entry of {entry.date} on {entry.nodes.text}", entry.author, entry.reason)
     return _add(store, every, once=once)
+
+
+def _check_reasons(what: str, author: str, reason: str) -> None:
+    if not author.strip() or not reason.strip():
+        raise InputError(f"{what} has no {'reason' if author.strip() else 'author'}; give author and reason")
 
 
 def accept(store: "Store", proposal: ProposedEvent, author: str, reason: str = "") -> tuple[str, ...]:
@@ -74,7 +79,7 @@ def accept(store: "Store", proposal: ProposedEvent, author: str, reason: str = "
         proposal.to_outliers(author) if proposal.shape == DAYS else (proposal.to_event(author),)
     )
     if reason.strip():
-        entries = tuple(_with_reason(entry, f"{reason.strip()} ({entry.reason})") for entry in entries)
+        entries = tuple(replace(entry, reason=f"{reason.strip()} ({entry.reason})") for entry in entries)
     return record(store, entries, once=True)  # whoever accepts it first
 
 
@@ -83,17 +88,15 @@ def withdraw(store: "Store", ids: Iterable[str], author: str, reason: str) -> in
 
     Raises InputError where an id is unknown or not unique, or author or reason is empty.
     """
-    if not author.strip() or not reason.strip():
-        raise InputError(f"a withdrawal has no {'reason' if author.strip() else 'author'}; give author and reason")
+    _check_reasons("a withdrawal", author, reason)
     every = logged_entries(store, history=True)
     events = {each.id for each in every if isinstance(each.entry, Event)}
     outliers = {each.id for each in every if isinstance(each.entry, Outlier)}
     chosen = [_full(each, events | outliers) for each in ids]
     done = 0
-    if mine := [each for each in chosen if each in events]:
-        done += store.withdraw_events(mine, author, reason)
-    if mine := [each for each in chosen if each in outliers]:
-        done += store.withdraw_outliers(mine, author, reason)
+    for known, withdraw_all in ((events, store.withdraw_events), (outliers, store.withdraw_outliers)):
+        if some := [each for each in chosen if each in known]:
+            done += withdraw_all(some, author, reason)
     return done
 
 
@@ -120,61 +123,32 @@ def export_changelog(store: "Store", events: Path | None = None, outliers: Path 
         write_outliers(outliers, log.outliers)
 
 
-def _add(store: "Store", entries: tuple[Event | Outlier, ...], *, once: bool = False) -> tuple[str, ...]:
+def _add(store: "Store", entries: Sequence[Event | Outlier], *, once: bool = False) -> tuple[str, ...]:
     import pandas
 
-    events = [entry for entry in entries if isinstance(entry, Event)]
-    outliers = [entry for entry in entries if isinstance(entry, Outlier)]
     ids: dict[int, str] = {}
-    if events:
-        rows = [{**_content(entry), "kind": entry.kind} for entry in events]
-        ids |= zip(map(id, events), store.add_events(pandas.DataFrame(rows), once=once), strict=True)
-    if outliers:
-        rows = [{**_content(entry), "job": entry.job} for entry in outliers]
-        ids |= zip(map(id, outliers), store.add_outliers(pandas.DataFrame(rows), once=once), strict=True)
+    for type_, own, add in ((Event, "kind", store.add_events), (Outlier, "job", store.add_outliers)):
+        some = [entry for entry in entries if isinstance(entry, type_)]
+        rows = [
+            {
+                "date_s": start_of(entry.date),
+                "cluster": entry.nodes.cluster,
+                "nodes": entry.nodes.expanded().text,
+                "author": entry.author,
+                "reason": entry.reason,
+                own: getattr(entry, own),
+            }
+            for entry in some
+        ]
+        if rows:
+            ids |= zip(map(id, some), add(pandas.DataFrame(rows), once=once), strict=True)
     return tuple(ids[id(entry)] for entry in entries)
 
 
-def _content(entry: Event | Outlier) -> dict[str, Any]:
-    return {
-        "date_s": dt.datetime.combine(entry.date, dt.time(), dt.UTC).timestamp(),
-        "cluster": entry.nodes.cluster,
-        "nodes": entry.nodes.expanded().text,
-        "author": entry.author,
-        "reason": entry.reason,
-    }
-
-
-def _rows(frame: "pandas.DataFrame") -> list[dict[Any, Any]]:
-    rows: list[dict[Any, Any]] = frame.to_dict("records")
-    return rows
-
-
-def _event(row: dict[Any, Any]) -> Event:
-    return Event(_date(row), NodeSet(row["cluster"], row["nodes"]), row["kind"], row["reason"], row["author"])
-
-
-def _outlier(row: dict[Any, Any]) -> Outlier:
-    return Outlier(_date(row), NodeSet(row["cluster"], row["nodes"]), row["job"], row["reason"], row["author"])
-
-
-def _logged(row: dict[Any, Any], entry: Event | Outlier) -> LoggedEntry:
-    return LoggedEntry(row["id"], entry, float(row["recorded_s"]), int(row["revision"]), bool(row["withdrawn"]))
-
-
-def _date(row: dict[Any, Any]) -> dt.date:
-    return dt.datetime.fromtimestamp(row["date_s"], dt.UTC).date()
-
-
-def _with_reason(entry: Event | Outlier, reason: str) -> Event | Outlier:
-    from dataclasses import replace
-
-    return replace(entry, reason=reason)
-
-
 def _full(text: str, known: set[str]) -> str:
-    found = [each for each in known if each.startswith(text)] if text else []
-    if len(found) != 1:
-        many = "is the beginning of several ids" if found else "is not the id of an event or outlier"
+    """The only id that begins so."""
+    ids = [each for each in known if each.startswith(text)] if text else []
+    if len(ids) != 1:
+        many = "is the beginning of several ids" if ids else "is not the id of an event or outlier"
         raise InputError(f"{text!r} {many}; list them to see their ids")
-    return found[0]
+    return ids[0]

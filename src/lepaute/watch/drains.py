@@ -9,6 +9,7 @@ are counted, in one change.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,12 +17,12 @@ import numpy as np
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.text import counted
 from lepaute.measure.schedulers.types import NodeState
+from lepaute.store.tables import NODE_ACTIONS
 from lepaute.watch.changelog import ALL, names_of_node
-from lepaute.watch.named_nodes import Node
 from lepaute.watch.notices.absences import LATE_DAYS, absences_of
 from lepaute.watch.open_regressions import open_regressions
-from lepaute.watch.report.summary import regressions_of
-from lepaute.watch.report.texts import change_text
+from lepaute.watch.report.summary import change_text, regressions_of
+from lepaute.watch.values import Node
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,16 +83,13 @@ def verdict_of(
         return Verdict.TAKEN if scheduler.out_of_service else Verdict.RESUMED
     if scheduler is not None and scheduler.out_of_service:
         return Verdict.DRAINED if is_ours(scheduler) else Verdict.TAKEN
-    requested_s = [at_s for name, at_s in _since_closed(actions) if name == REQUESTED]
-    if not requested_s:
+    requested_s = None
+    for name, at_s in actions:  # since the last regression was closed
+        requested_s = None if name == CLOSED else at_s if name == REQUESTED else requested_s
+    if requested_s is None:
         return Verdict.REQUEST
-    confirmed = _confirmed(own, values, requested_s[-1])
+    confirmed = _confirmed(own, values, requested_s)
     return Verdict.WAITING if confirmed is None else Verdict.DRAIN if confirmed else Verdict.REQUEST
-
-
-def _since_closed(actions: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
-    closed = [place for place, (action, _) in enumerate(actions) if action == CLOSED]
-    return list(actions[closed[-1] + 1 if closed else 0 :])
 
 
 def _confirmed(regressions: "pd.DataFrame", values: "pd.DataFrame", since_s: float) -> bool | None:
@@ -141,13 +139,14 @@ def requested_runs(actions: "pd.DataFrame", cluster: str) -> dict[str, float]:
 
     actions : rows of a store's node actions
     """
-    mine = actions[actions["cluster"] == cluster].sort_values("revision")
-    last = mine.drop_duplicates("node", keep="last")
+    last = _last_actions(actions, cluster)
     rows = last[last["action"] == REQUESTED]
     return dict(zip(rows["node"], rows["recorded_s"].astype(float), strict=True))
 
 
-_COLUMNS = ["cluster", "node", "revision", "action", "reason", "recorded_s"]
+def _last_actions(actions: "pd.DataFrame", cluster: str) -> "pd.DataFrame":
+    """The last row of each node."""
+    return actions[actions["cluster"] == cluster].sort_values("revision").drop_duplicates("node", keep="last")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,46 +195,43 @@ def node_health(
             )
     every = open_regressions(store)
     found = every.of_nodes([node for node in nodes.values() if node is not None])
-    values, rows, silent = found.values, found.rows, _silent(every.values)
+    silent = {
+        (cluster, node): f"no value since {each.last}; others reported on {counted(each.days, 'day')} since"
+        for each in absences_of(every.values)
+        if each.last is not None and each.days >= LATE_DAYS
+        for cluster, node, _ in each.machines
+    }
     health = []
     for name, known in nodes.items():
         if known is None:
             health.append(NodeHealth(name, "", name, Verdict.UNKNOWN, "the store has no such node"))
             continue
         cluster, node = known
-        own = values[(values["cluster"] == cluster) & (values["node"] == node)]
-        regressed = rows[(rows["cluster"] == cluster) & rows["node"].isin([node, ALL])]
-        unknown = "" if (own["state"] == "done").any() else "no job has left a value"
-        unknown = unknown or silent.get(known, "")
-        reason = _reason(regressed) or unknown
+        own = found.values[(found.values["cluster"] == cluster) & (found.values["node"] == node)]
+        regressed = found.rows[(found.rows["cluster"] == cluster) & found.rows["node"].isin([node, ALL])]
+        unknown = silent.get(known, "") if (own["state"] == "done").any() else "no job has left a value"
         state = None if drains is None else drains.states.get(name)
-
-        def judged(
-            actions: "pd.DataFrame",
-            own: "pd.DataFrame" = own,
-            regressed: "pd.DataFrame" = regressed,
-            known: Node = known,
-            state: NodeState | None = state,
-            unknown: str = unknown,
-        ) -> Verdict:
-            verdict = verdict_of(regressed, own, _history(actions, *known), state, now_s)
-            return Verdict.UNKNOWN if unknown and verdict is Verdict.HEALTHY else verdict
-
+        test = partial(_tested, regressed, own, known, state, unknown, now_s)
+        reason = _reason(regressed) or unknown
         if drains is None:
-            health.append(NodeHealth(name, cluster, node, judged(store.node_actions()), reason))
+            health.append(NodeHealth(name, cluster, node, test(store.node_actions()), reason))
         else:
-            health.append(_act(store, name, known, reason, judged, drains, now_s))
+            health.append(_act(store, name, known, reason, test, drains, now_s))
     return health
 
 
-def _silent(values: "pd.DataFrame") -> dict[Node, str]:
-    """The nodes that have been away while others reported, each with a text that says so."""
-    return {
-        (cluster, node): f"no value since {each.last}; others reported on {counted(each.days, 'day')} since"
-        for each in absences_of(values)
-        if each.last is not None and each.days >= LATE_DAYS
-        for cluster, node, _ in each.machines
-    }
+def _tested(
+    regressed: "pd.DataFrame",
+    own: "pd.DataFrame",
+    known: Node,
+    scheduler: NodeState | None,
+    unknown: str,
+    now_s: float,
+    actions: "pd.DataFrame",
+) -> Verdict:
+    """unknown : why nothing is known of a node without an open regression, "" where something is"""
+    verdict = verdict_of(regressed, own, _history(actions, *known), scheduler, now_s)
+    return Verdict.UNKNOWN if unknown and verdict is Verdict.HEALTHY else verdict
 
 
 def _act(
@@ -243,25 +239,23 @@ def _act(
     name: str,
     known: Node,
     reason: str,
-    judged: Callable[["pd.DataFrame"], Verdict],
+    test: Callable[["pd.DataFrame"], Verdict],
     drains: Drains,
     now_s: float,
 ) -> NodeHealth:
-    cluster, node = known
     verdicts: list[Verdict] = []
     full: list[int] = []
 
     def decide(actions: "pd.DataFrame") -> "pd.DataFrame":
-        verdict = judged(actions)
-        verdicts.append(verdict)
-        last = (_history(actions, cluster, node) or [(CLOSED, 0.0)])[-1][0]
-        action = _next_action(verdict, last)
+        verdicts.append(test(actions))
+        last = (_history(actions, *known) or [(CLOSED, 0.0)])[-1][0]
+        action = _next_action(verdicts[-1], last)
         if action == DRAINED:
-            drained = len(_ours(actions, cluster, drains, now_s) - {name})
+            drained = len(_ours(actions, known[0], drains, now_s) - {name})
             if drained >= drains.most:
                 full.append(drained)
                 action = None
-        return _rows(actions, cluster, node, action, reason, now_s)
+        return _rows(actions, *known, action, reason, now_s)
 
     store.add_node_actions(decide)
     verdict, problem = verdicts[-1], ""
@@ -272,8 +266,8 @@ def _act(
             drains.drain(name, f"{MARK}{reason}")
         except EnvironmentProblem as error:
             problem = f"not drained: {error}"
-            store.add_node_actions(lambda rows: _rows(rows, cluster, node, FAILED, problem[:300], now_s))
-    return NodeHealth(name, cluster, node, verdict, reason, problem)
+            store.add_node_actions(lambda rows: _rows(rows, *known, FAILED, problem[:300], now_s))
+    return NodeHealth(name, *known, verdict, reason, problem)
 
 
 def _next_action(verdict: Verdict, last: str) -> str | None:
@@ -287,15 +281,14 @@ def _next_action(verdict: Verdict, last: str) -> str | None:
 def _ours(actions: "pd.DataFrame", cluster: str, drains: Drains, now_s: float) -> set[str]:
     """Nodes that count against the limit, as the scheduler names them: drained by us, or about to be."""
     ours = {name for name, state in drains.states.items() if is_ours(state)}
-    mine = actions[actions["cluster"] == cluster]
-    last = mine.sort_values("revision").drop_duplicates("node", keep="last")
+    last = _last_actions(actions, cluster)
     fresh = last[(last["action"] == DRAINED) & (last["recorded_s"] > now_s - SETTLED_S)]
     return ours.union(*(names_of_node(cluster, node) & drains.states.keys() for node in fresh["node"]))
 
 
 def _history(actions: "pd.DataFrame", cluster: str, node: str) -> list[tuple[str, float]]:
-    mine = actions[(actions["cluster"] == cluster) & (actions["node"] == node)].sort_values("revision")
-    return list(zip(mine["action"], mine["recorded_s"].astype(float), strict=True))
+    rows = actions[(actions["cluster"] == cluster) & (actions["node"] == node)].sort_values("revision")
+    return list(zip(rows["action"], rows["recorded_s"].astype(float), strict=True))
 
 
 def _rows(
@@ -305,7 +298,7 @@ def _rows(
 
     count = len(_history(actions, cluster, node))
     rows = [] if action is None else [(cluster, node, count + 1, action, reason, now_s)]
-    return pd.DataFrame(rows, columns=_COLUMNS)
+    return pd.DataFrame(rows, columns=list(NODE_ACTIONS.columns))
 
 
 def _reason(rows: "pd.DataFrame") -> str:

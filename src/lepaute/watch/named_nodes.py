@@ -1,13 +1,26 @@
 """Nodes of a store by the names that people and schedulers have for them; all commands find their nodes here."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from lepaute.errors import InputError
+from lepaute.kit.node_sets import fold_node_set
 from lepaute.watch.changelog import ALL, NodeSet, names_of_node
-from lepaute.watch.nodes_text import nodes_text
+from lepaute.watch.values import Node
 
-#: (cluster, node)
-Node = tuple[str, str]
+#: A name that a node set can be folded of; files from elsewhere have others.
+_NODE = re.compile(r"[A-Za-z0-9._-]+")
+
+
+def nodes_text(cluster: str, nodes: Iterable[str]) -> str:
+    """Nodes of one cluster: dahu-[13-16], demo node7, or "all of dahu"."""
+    names = sorted(set(nodes))
+    if names == [ALL]:
+        return f"all of {cluster}" if cluster else "all machines"
+    if cluster and all(name.isdigit() for name in names):
+        names = [f"{cluster}-{name}" for name in names]
+    text = fold_node_set(tuple(names)) if all(map(_NODE.fullmatch, names)) else ", ".join(names)
+    return text if not cluster or names[0].startswith(cluster) else f"{cluster} {text}"
 
 
 def nodes_named(known: Iterable[Node], text: str, cluster: str | None = None) -> dict[str, tuple[Node, ...]]:
@@ -19,11 +32,11 @@ def nodes_named(known: Iterable[Node], text: str, cluster: str | None = None) ->
     """
     nodes = sorted(set(known))
     check_cluster(nodes, cluster)
-    mine = [node for node in nodes if cluster in (None, node[0])]
+    candidates = [node for node in nodes if cluster in (None, node[0])]
     names = NodeSet(ALL, text).names()
     if names is None:
-        return {name: _of_name(mine, name) for _, name in mine}
-    return {name: _of_name(mine, name) for name in names}
+        names = tuple(name for _, name in candidates)
+    return {name: _of_name(candidates, name) for name in names}
 
 
 def the_node(name: str, found: Sequence[Node], known: Iterable[Node]) -> Node:

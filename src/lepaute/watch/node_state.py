@@ -1,6 +1,5 @@
 """How much slower a node is now than it was: the ratio of two states of it, with its error."""
 
-import datetime as dt
 from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
@@ -9,8 +8,9 @@ import numpy as np
 
 from lepaute.errors import InputError
 from lepaute.kit.text import counted
+from lepaute.watch.alarms.sizes import worse_direction
 from lepaute.watch.changelog import Changelog
-from lepaute.watch.values import WHOLE_NODE, check_values, vectors
+from lepaute.watch.values import check_values, day_of, vectors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 LATEST = 5
 #: A variance needs two; three is the least that judge() takes for one factor.
 LEAST_BEFORE = 3
-#: Of a unit: whether more of it is faster. Others say nothing about how long a computation takes.
-_FASTER = {"_flops": True, "_B_per_s": True, "_Hz": True, "_s": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +77,8 @@ def node_state(
     Jobs that are outliers, or lack one of the CPUs, are left out.
     Raises InputError where the factor has no direction, or there are too few jobs.
     """
-    faster = next((up for unit, up in _FASTER.items() if factor.endswith(unit)), None)
-    if faster is None:
+    worse = 0 if factor.endswith("_degC") else worse_direction(factor)
+    if not worse:
         raise InputError(f"{factor} does not say how long a computation takes; give a rate (_flops) or a duration (_s)")
     log = changelog or Changelog()
     of_node = (values["cluster"] == cluster) & (values["node"] == node)
@@ -88,10 +86,8 @@ def node_state(
     if rows is None or rows.empty:
         raise InputError(f"there is no value of {factor} of node {node}{f' of {cluster}' if cluster else ''}")
     stratum = str(rows["stratum"].iloc[int(rows["started_s"].to_numpy().argmax())])
-    outlying = log.outlying_jobs([(cluster, node)])
-    known = np.array([(cluster, node, job) not in outlying for job in rows["job"]], np.bool_)
     wide = (
-        rows[(rows["stratum"] == stratum) & known]
+        rows[(rows["stratum"] == stratum) & ~log.is_outlier(rows)]
         .pivot_table(index=["started_s", "job"], columns="cpu", values=factor)
         .dropna()
         .sort_index()
@@ -105,7 +101,7 @@ def node_state(
     ends_s = next(each for each in (before_s, since_s, now_s) if each is not None)
     before, now = (started_s >= begin_s) & (started_s < ends_s), started_s >= now_s
     _check_enough(int(before.sum()), int(now.sum()), node, begin_s, since_s)
-    logs = np.log(x) * (-1.0 if faster else 1.0)
+    logs = np.log(x) * worse
     n, r = int(before.sum()), int(now.sum())
     centred = [logs[rows_of] - logs[rows_of].mean(axis=0) for rows_of in (before, now)]
     scatter = sum(each.T @ each for each in centred) / (n + r - 2)
@@ -147,19 +143,9 @@ def _check_enough(before: int, now: int, node: str, begin_s: float, since_s: flo
     if not now:
         raise InputError(f"node {node} has no job since then; give an earlier date")
     if before < LEAST_BEFORE:
-        since = "" if begin_s == -inf else f", whose last event is of {day(begin_s)},"
+        since = "" if begin_s == -inf else f", whose last event is of {day_of(begin_s)},"
         remedy = " give a later date" if since_s is not None else " give the date since when it is as it is now"
         raise InputError(
             f"node {node}{since} has {counted(before, 'job')} before its present state, and {LEAST_BEFORE} are "
             f"needed;{remedy}"
         )
-
-
-def day(time_s: float) -> str:
-    """The date, UTC."""
-    return dt.datetime.fromtimestamp(time_s, dt.UTC).date().isoformat()
-
-
-def is_of_whole_node(state: NodeState) -> bool:
-    """Whether its factor is of the node, not of its processors."""
-    return state.cpus == (WHOLE_NODE,)

@@ -7,15 +7,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from lepaute.errors import InputError
 from lepaute.watch.alarms.procedure import AlarmSettings, Judged, judge_days, known_days, settings_of
 from lepaute.watch.alarms.standing import standing
 from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.changelog_edits import logged_changelog
-from lepaute.watch.named_nodes import Node
 from lepaute.watch.report.summary import Regression, regressions_of
+from lepaute.watch.values import Node, is_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,17 +36,13 @@ class OpenRegressions:
 
     def of_nodes(self, nodes: Collection[Node]) -> "OpenRegressions":
         """What concerns these (cluster, node): their own, and those of all nodes of their clusters."""
-        kept, clusters = set(nodes), {cluster for cluster, _ in nodes}
+        concerned = {*nodes, *((cluster, ALL) for cluster, _ in nodes)}
 
-        def mine(table: "pd.DataFrame") -> "pd.DataFrame":
-            pairs = zip(table["cluster"], table["node"], strict=True)
-            chosen = [pair in kept or (pair[1] == ALL and pair[0] in clusters) for pair in pairs]
-            found: pd.DataFrame = table[np.array(chosen, np.bool_)].reset_index(drop=True)
-            return found
+        def part(table: "pd.DataFrame") -> "pd.DataFrame":
+            return table[is_of(table, concerned)].reset_index(drop=True)
 
-        rows = mine(self.rows)
-        judged = Judged(self.judged.days, mine(self.judged.alarms))
-        return OpenRegressions(rows, regressions_of(rows), mine(self.values), judged, self.changelog)
+        rows, judged = part(self.rows), Judged(self.judged.days, part(self.judged.alarms))
+        return OpenRegressions(rows, regressions_of(rows), part(self.values), judged, self.changelog)
 
     @property
     def last_day(self) -> str:

@@ -5,32 +5,31 @@ in another way (design, content, protocol, software) has another one.
 """
 
 import datetime as dt
-from typing import TYPE_CHECKING
+import math
+import time
+from bisect import bisect_right
+from collections.abc import Collection
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.store.tables import FACTOR_VALUES, STATES
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pandas as pd
 
-#: Column -> its kind: text, integer or number.
-COLUMNS = {
-    "cluster": "text",
-    "node": "text",  # "13" or its host name; with the cluster it is one node
-    "cpu": "integer",  # processor of the node; WHOLE_NODE for what is of all of it
-    "job": "text",  # of the scheduler, or the id of the archive
-    "started_s": "number",  # since the epoch, UTC
-    "stratum": "text",  # hash of design, content, protocol and software
-    "factor": "text",  # with its unit, such as mean_frequency_Hz
-    "value": "number",  # SI; NaN unless the state is "done"
-    "state": "text",
-    "archive": "text",  # its id; empty for data from elsewhere
-}
+#: Column -> its kind: text, integer or real. node: "13" or its host name, one node with the cluster; cpu: processor of
+#: the node, or WHOLE_NODE; job: of the scheduler, or the id of the archive; started_s: since the epoch, UTC; stratum:
+#: hash of design, content, protocol and software; factor: with its unit, such as mean_frequency_Hz; value: SI, NaN
+#: unless the state is "done"; state: one of STATES; archive: its id, empty for data from elsewhere.
+COLUMNS = FACTOR_VALUES.columns
 WHOLE_NODE = -1
 #: Days are those of UTC.
 DAY_S = 86_400.0
-#: Absence is an observation: a job that failed, was aborted or left no value has its rows too.
-STATES = ("done", "failed", "aborted", "missing")
-MACHINE = ["cluster", "node", "cpu"]
+NODE, MACHINE = ["cluster", "node"], ["cluster", "node", "cpu"]
+Node = tuple[str, str]
 Machine = tuple[str, str, int]
 #: One row each.
 KEY = [*MACHINE, "job", "factor"]
@@ -90,7 +89,7 @@ def vectors(table: "pd.DataFrame", factors: "tuple[str, ...]") -> "pd.DataFrame"
     """
     import numpy as np
 
-    found = table[table["factor"].isin(factors) & (table["state"] == "done")]
+    rows = table[table["factor"].isin(factors) & (table["state"] == "done")]
     unknown = [factor for factor in factors if not (table["factor"] == factor).any()]
     if unknown:
         raise InputError(
@@ -98,21 +97,145 @@ def vectors(table: "pd.DataFrame", factors: "tuple[str, ...]") -> "pd.DataFrame"
         )
     index = [*MACHINE, "started_s", "job", "stratum", "archive"]
     if len(factors) == 1:
-        wide = found[[*index, "value"]].rename(columns={"value": factors[0]})
+        wide = rows[[*index, "value"]].rename(columns={"value": factors[0]})
     else:
-        number = found.groupby(index, sort=False).ngroup().to_numpy()
+        number = rows.groupby(index, sort=False).ngroup().to_numpy()
         first = np.unique(number, return_index=True)[1]
         x = np.full((len(first), len(factors)), np.nan)
         for column, factor in enumerate(factors):
-            rows = (found["factor"] == factor).to_numpy()
-            x[number[rows], column] = found["value"].to_numpy()[rows]
+            mask = (rows["factor"] == factor).to_numpy()
+            x[number[mask], column] = rows["value"].to_numpy()[mask]
         whole = ~np.isnan(x).any(axis=1)
-        wide = found[index].iloc[first[whole]].reset_index(drop=True)
+        wide = rows[index].iloc[first[whole]].reset_index(drop=True)
         for column, factor in enumerate(factors):
             wide[factor] = x[whole, column]
     return wide[[*index, *factors]].sort_values([*MACHINE, "started_s", "job"], kind="stable", ignore_index=True)
 
 
+def nodes_of(table: "pd.DataFrame") -> list[Node]:
+    """The (cluster, node) of its rows, each once."""
+    return list(table[NODE].drop_duplicates().itertuples(index=False, name=None))
+
+
+def is_of(table: "pd.DataFrame", nodes: Collection[Node]) -> "npt.NDArray[np.bool_]":
+    """Which rows are of these (cluster, node)."""
+    import numpy as np
+
+    return np.array([node in nodes for node in zip(table["cluster"], table["node"], strict=True)], np.bool_)
+
+
 def day_of(time_s: float) -> dt.date:
     """The date of a moment, UTC."""
     return dt.datetime.fromtimestamp(float(time_s), dt.UTC).date()
+
+
+def start_of(date: dt.date) -> float:
+    """Its first moment, UTC, in seconds since the epoch."""
+    return dt.datetime.combine(date, dt.time(), dt.UTC).timestamp()
+
+
+def day_numbers(times_s: "npt.ArrayLike") -> "npt.NDArray[np.int64]":
+    """Days since 1970, UTC, of moments in seconds since the epoch."""
+    import numpy as np
+
+    return np.floor(np.asarray(times_s, np.float64) / DAY_S).astype(np.int64)
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON has it: objects, lists, dates as text, None for what is not finite."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if hasattr(value, "dtype"):  # a scalar of NumPy
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# ---- dates that cannot be right --------------------------------------------------------------------------------------
+
+
+def refuse_future(started_s: float, job: str, name: str, remedy: str) -> None:
+    """Raises InputError where a job of the file `name` starts more than a day after now.
+
+    A day, because clocks differ and a date without a time zone may be of one that is ahead of UTC. Alarms judge a day
+    once and in order, so a single date far ahead would leave all days before it unjudged.
+    """
+    now_s = time.time()
+    if started_s > now_s + DAY_S:
+        last_s = 253_402_300_799  # of the year 9999
+        date, now = (
+            f"{dt.datetime.fromtimestamp(min(int(moment_s), last_s), dt.UTC):%Y-%m-%d %H:%M}"
+            for moment_s in (started_s, now_s)
+        )
+        raise InputError(
+            f"{name}: job {job[:40]} starts in the future, at {date} UTC, and by this machine's clock it is {now} UTC; "
+            f"{remedy}, or set the clock of this machine"
+        )
+
+
+def backward_jobs(table: "pd.DataFrame") -> "npt.NDArray[np.bool_]":
+    """Which rows of a table of factor values (`check_values`) have a date that their number contradicts; shape (rows,).
+
+    Schedulers number jobs in the order of their submission, and on one node they run in about that order. As many jobs
+    of a node as possible are taken for right: the longest series in which dates rise with numbers. The others are at
+    fault, if they are out of order by more than a day, and so are those that they contradict where these are not more
+    than twice as many: a clock that was set back by a month leaves two months of which nobody knows which is right.
+    Jobs without a number, such as archives, have no order.
+    """
+    import numpy as np
+
+    numbered = table["job"].str.fullmatch(r"[0-9]{1,18}").to_numpy(np.bool_)
+    jobs = table[numbered].drop_duplicates(["cluster", "node", "job"])
+    wrong: set[tuple[str, str, str]] = set()
+    for (cluster, node), part in jobs.groupby(["cluster", "node"], sort=False):
+        number = part["job"].astype(np.int64).to_numpy()
+        order = np.argsort(number, kind="stable")
+        started = part["started_s"].to_numpy(np.float64)[order]
+        if (started[1:] >= np.maximum.accumulate(started)[:-1] - DAY_S).all():
+            continue
+        names = part["job"].to_numpy()[order]
+        wrong |= {(str(cluster), str(node), str(names[at])) for at in _out_of_order(started)}
+    if not wrong:
+        return np.zeros(len(table), np.bool_)
+    keys = zip(table["cluster"], table["node"], table["job"], strict=True)
+    return np.array([key in wrong for key in keys], np.bool_)
+
+
+def _out_of_order(started: "npt.NDArray[np.float64]") -> list[int]:
+    """Positions off the longest non-decreasing subsequence by more than a day, and those in doubt for them."""
+    import numpy as np
+
+    tails: list[float] = []
+    ends: list[int] = []
+    previous = np.full(len(started), -1, np.int64)
+    for position, value in enumerate(started):
+        place = bisect_right(tails, float(value))
+        previous[position] = ends[place - 1] if place else -1
+        if place == len(tails):
+            tails.append(float(value))
+            ends.append(position)
+        else:
+            tails[place], ends[place] = float(value), position
+    kept = np.zeros(len(started), np.bool_)
+    position = ends[-1]
+    while position >= 0:
+        kept[position] = True
+        position = int(previous[position])
+    wrong = []
+    doubtful = np.zeros(len(started), np.bool_)
+    places = np.arange(len(started))
+    for position in np.flatnonzero(~kept).tolist():
+        late = (places < position) & (started > started[position] + DAY_S)
+        early = (places > position) & (started < started[position] - DAY_S)
+        contradicted = kept & (late | early)
+        if contradicted.any():
+            wrong.append(position)
+            doubtful |= contradicted
+    if int(doubtful.sum()) <= 2 * len(wrong):
+        wrong += np.flatnonzero(doubtful).tolist()
+    return wrong

@@ -2,14 +2,12 @@
 
 import zipfile
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from lepaute.errors import InputError
-from lepaute.store import Store, open_store
+from lepaute.store import Ingested, Store, open_store
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.changelog_edits import add_changelog, logged_changelog
 from lepaute.watch.judging.judge import CONFIDENCE, WINDOWS, check_windows, joined, vectors_asked, with_log10
@@ -17,15 +15,6 @@ from lepaute.watch.values import KEY, WHOLE_NODE
 
 if TYPE_CHECKING:
     import pandas
-
-
-@dataclass(frozen=True, slots=True)
-class Ingested:
-    """Ids of the archives that were added and of those that were there already, and how many factor values are new."""
-
-    added: tuple[str, ...]
-    known: tuple[str, ...]
-    values: int
 
 
 def open_watch(place: str | Path, *, create: bool = True) -> "Watch":
@@ -76,15 +65,16 @@ class Watch:
         archives: list[Path] = []
         others: list[Path] = []
         for path in map(Path, paths):
-            (archives if format is None and _is_archive(path) else others).append(path)
+            # a damaged archive, too, so that it is refused as such
+            is_archive = format is None and (path.suffix == ".zip" or zipfile.is_zipfile(path))
+            (archives if is_archive else others).append(path)
         if archives and (date_s is not None or file_date):
             raise InputError(f"{archives[0]}: a date is given for results of HPL without one; an archive has its own")
-        given = {"cluster": cluster, "node": node, "mapping": mapping, "date_s": date_s, "file_date": file_date}
-        foreign = _foreign_values(others, format, given) if others else None
-        done = self.store.ingest(
+        options = {"cluster": cluster, "node": node, "mapping": mapping, "date_s": date_s, "file_date": file_date}
+        foreign = _foreign_values(others, format, options) if others else None
+        return self.store.ingest(
             archives, cluster=cluster, values_of=lambda archive: _factors_of(archive, cluster), values=foreign
         )
-        return Ingested(done.added, done.known, done.values)
 
     def changelog(self) -> Changelog:
         """The events and outliers in force."""
@@ -120,20 +110,20 @@ class Watch:
         Columns: those of VERDICTS, and log10_p as in `judge`; or, to spare memory, only those of `columns`.
         Raises InputError as `judge` does.
         """
-        from lepaute.watch.judging.recorded_tests import Asked, factors_to_test, recorded_tests
+        from lepaute.watch.judging.recorded_tests import Selection, factors_to_test, recorded_tests
         from lepaute.watch.open_regressions import open_regressions
 
         check_windows(windows)
-        wanted = None if factors is None else vectors_asked(factors)
-        log, testable = self.changelog(), factors_to_test(self.store, wanted)
+        log = self.changelog()
+        testable = factors_to_test(self.store, None if factors is None else vectors_asked(factors))
         if standing is None:
             standing = open_regressions(self.store).rows
-        asked = Asked(nodes, windows, confidence, pooled, since_s, until_s, record, standing)
+        selection = Selection(nodes, windows, confidence, pooled, since_s, until_s, record, standing)
         parts = [
             part if columns is None else part[list(columns)]
             for cluster, vectors in testable
             for names in vectors
-            for part in recorded_tests(self.store, log, cluster, names, asked)
+            for part in recorded_tests(self.store, log, cluster, names, selection)
         ]
         if not parts:
             raise InputError("no job has all of the factors of a vector; there is nothing to test")
@@ -143,10 +133,10 @@ class Watch:
         """The (cluster, node) of which the store has factor values or archives."""
         clusters = self.store.archives().set_index("id")["cluster"]
         of_archives = self.store.archive_nodes()
-        found = set(zip(clusters.reindex(of_archives["archive"]), of_archives["node"], strict=True))
+        nodes = set(zip(clusters.reindex(of_archives["archive"]), of_archives["node"], strict=True))
         for cluster in self.store.factors()["cluster"].unique():
-            found |= {(str(cluster), node) for node in self.store.nodes(str(cluster))}
-        return frozenset(found)
+            nodes |= {(str(cluster), node) for node in self.store.nodes(str(cluster))}
+        return frozenset(nodes)
 
     def absences(self, *, cluster: str | None = None) -> "pandas.DataFrame":
         """Nodes by how long they have been away and how often their jobs fail; see `absences.absences`."""
@@ -155,49 +145,37 @@ class Watch:
         return absences(self.store.job_states(cluster))
 
 
-def _is_archive(path: Path) -> bool:
-    """A damaged one, too, so that it is refused as such."""
-    return path.suffix == ".zip" or zipfile.is_zipfile(path)
-
-
 def _factors_of(archive: Any, cluster: str) -> "pandas.DataFrame":
-    from lepaute.store.archive_rows import run_dates
-    from lepaute.watch.job_dates import refuse_future
+    from lepaute.store.rows import run_dates
+    from lepaute.watch.factors import factors_of
+    from lepaute.watch.values import refuse_future
 
-    values: pandas.DataFrame = import_module("lepaute.watch.factors").factors_of(archive, cluster)
+    values = factors_of(archive, cluster)
     latest_s = max([run_dates(archive.about)[0] or 0.0, *values["started_s"]])
     refuse_future(latest_s, archive.id, str(archive.path), "measure again with the right date")
     return values
 
 
-def _foreign_values(paths: Sequence[Path], kind: str | None, given: dict[str, Any]) -> "pandas.DataFrame":
+def _foreign_values(paths: Sequence[Path], kind: str | None, options: dict[str, Any]) -> "pandas.DataFrame":
     import pandas
 
     from lepaute.watch.foreign import read_foreign
-    from lepaute.watch.job_dates import refuse_future
+    from lepaute.watch.values import refuse_future
 
     parts = []
     for path in paths:
-        part = read_foreign(path, kind, **given)
+        part = read_foreign(path, kind, **options)
         latest = part.iloc[int(part["started_s"].to_numpy().argmax())]
         refuse_future(float(latest["started_s"]), str(latest["job"]), str(path), "correct the date")
         parts.append(part)
-    every = pandas.concat(parts, keys=map(str, paths), names=["file"])
-    values = every.drop_duplicates()  # of a file and its copy
+    values = pandas.concat(parts, keys=map(str, paths), names=["file"]).drop_duplicates()  # of a file and its copy
     twice = values[values.duplicated(KEY, keep=False)]
     if len(twice):
-        _refuse_two_values(twice)
-    whole: pandas.DataFrame = values.reset_index(drop=True)
-    return whole
-
-
-def _refuse_two_values(rows: "pandas.DataFrame") -> None:
-    """Raises InputError for the first of rows that have the same KEY, by the files of their index."""
-    first = rows.iloc[0]
-    same = rows[(rows[KEY] == first[KEY]).all(axis=1)]
-    one, other = same.index.get_level_values("file")[:2]
-    cpu = "" if first["cpu"] == WHOLE_NODE else f", cpu {first['cpu']}"
-    raise InputError(
-        f"{one} and {other}: {first['factor'][:80]} of node {first['node'][:40]!r}{cpu}, job {first['job'][:40]} is in "
-        "both, and not the same; leave one of the files out, or tell the jobs apart"
-    )
+        first = twice.iloc[0]
+        one, other = twice[(twice[KEY] == first[KEY]).all(axis=1)].index.get_level_values("file")[:2]
+        cpu = "" if first["cpu"] == WHOLE_NODE else f", cpu {first['cpu']}"
+        raise InputError(
+            f"{one} and {other}: {first['factor'][:80]} of node {first['node'][:40]!r}{cpu}, job {first['job'][:40]} "
+            "is in both, and not the same; leave one of the files out, or tell the jobs apart"
+        )
+    return values.reset_index(drop=True)

@@ -43,7 +43,6 @@ def synthesize(
     The layer `days` of `like` is left out where the population draws the days of dgemm.
     Raises InputError for a number that cannot be, or a topology that has no form with so many nodes.
     """
-    from lepaute.platform.components import topology_for
     from lepaute.platform.schema import Platform
 
     if not 1 <= nodes <= MOST_NODES:

@@ -22,10 +22,9 @@ from lepaute.errors import InputError, LepauteError
 from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence, CommonEffect
 from lepaute.stats.expanding import Floats, Integers
 from lepaute.stats.multiple_tests import LEVEL, OnlineFdr
-from lepaute.watch.alarms.polarity import is_worse
 from lepaute.watch.alarms.sizes import size_of_change
 from lepaute.watch.changelog import ALL, Changelog
-from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, check_values
+from lepaute.watch.values import DAY_S, MACHINE, NODE, WHOLE_NODE, check_values, day_numbers, nodes_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,16 +59,13 @@ def streams_of(table: "pd.DataFrame", changelog: Changelog) -> Streams:
     """The streams of a table as `check_values` returns it."""
     import pandas as pd
 
-    nodes = list(table[["cluster", "node"]].drop_duplicates().itertuples(index=False, name=None))
     done = table[table["state"] == "done"]
-    if jobs := changelog.outlying_jobs(nodes):
-        outlying = pd.MultiIndex.from_frame(done[["cluster", "node", "job"]]).isin(list(jobs))
-        done = done[~outlying]
+    done = done[~changelog.is_outlier(done)]
     # in order of machine, factor, time and job; of strata, one machine may have several
     number = done.groupby(STREAM, sort=False).ngroup().to_numpy().astype(np.int64)
     order = np.argsort(number, kind="stable")
     done, number = done.iloc[order], number[order]
-    days = np.floor(done["started_s"].to_numpy(np.float64) / DAY_S).astype(np.int64)
+    days = day_numbers(done["started_s"])
     first = np.flatnonzero(np.diff(number, prepend=-1) | np.diff(days, prepend=0))
     place_of_first = np.zeros(len(done), np.int64)
     place_of_first[first] = first
@@ -84,10 +80,10 @@ def streams_of(table: "pd.DataFrame", changelog: Changelog) -> Streams:
     values[at, number], times[at, number] = done["value"], done["started_s"]
     archive[at, number] = codes
     group = keys.groupby(["cluster", "factor", "stratum"], sort=False).ngroup().to_numpy().astype(np.int64)
-    of_node = {
-        node: tuple(int(reset // DAY_S) for reset in resets) for node, resets in changelog.resets_s(nodes).items()
-    }
-    resets = tuple(of_node[node] for node in keys[["cluster", "node"]].itertuples(index=False, name=None))
+    of_node = changelog.resets_s(nodes_of(keys))
+    resets = tuple(
+        tuple(int(reset // DAY_S) for reset in of_node[node]) for node in keys[NODE].itertuples(index=False, name=None)
+    )
     return Streams(keys, group, values, rounds // turns, times, archive, tuple(archives), resets)
 
 
@@ -129,13 +125,16 @@ def judge_days(
     would have been; direction, 1 or -1; before, the level before; size, the relative change, with its interval of 95 %
     size_low, size_high; worse; archive of the latest value; judged_s.
     """
-    chosen = settings or AlarmSettings()
+    import pandas as pd
+
+    from lepaute.store.tables import ALARM_DAYS, ALARMS
+
     streams = streams_of(check_values(values), changelog or Changelog())
-    days: list[dict[str, object]] = []
-    alarms: list[dict[str, object]] = []
-    if streams.values.size:
-        _run(streams, chosen, days, alarms)
-    return _judged(days, alarms)
+    days, alarms = _run(streams, settings or AlarmSettings()) if streams.values.size else ([], [])
+    frame = pd.DataFrame(alarms, columns=list(ALARMS.columns))
+    types: dict[str, Any] = {"text": "str", "integer": np.int64, "real": np.float64, "flag": np.bool_}
+    frame = frame.astype({name: types[kind] for name, kind in ALARMS.columns.items()})
+    return Judged(pd.DataFrame(days, columns=list(ALARM_DAYS.columns)), frame)
 
 
 def settings_of(store: "Store") -> AlarmSettings:
@@ -178,10 +177,10 @@ def check_settings(store: "Store", asked: AlarmSettings) -> None:
         )
 
 
-def _run(
-    streams: Streams, settings: AlarmSettings, days: list[dict[str, object]], alarms: list[dict[str, object]]
-) -> None:
-    """Takes the values round by round, and judges at the end of each day."""
+def _run(streams: Streams, settings: AlarmSettings) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+    """Takes the values round by round, and judges at the end of each day; the rows of days and of alarms."""
+    days: list[dict[str, object]] = []
+    alarms: list[dict[str, object]] = []
     stretches, fdr = _Stretches(streams, settings.least_change), OnlineFdr(settings.level)
     for at, day in enumerate(streams.day):
         date = str(np.datetime64(int(day), "D"))
@@ -189,16 +188,17 @@ def _run(
         stretches.take(at)
         if at + 1 < len(streams.day) and streams.day[at + 1] == day:
             continue
-        found = fdr.judge(date, stretches.evidence())
+        new_alarms = fdr.judge(date, stretches.evidence())
         added: dict[str, object] = {} if days else {"settings": asdict(settings)}
         judged_s = time.time()
         days.append({"day": date, "added": json.dumps(added), "judged_s": judged_s})
-        for alarm in found:
+        for alarm in new_alarms:
             row = stretches.describe(alarm.stream, at)
             alarms.append(
                 {"day": date, "evidence": alarm.evidence, "enough": alarm.enough, "judged_s": judged_s, **row}
             )
-        stretches.restart([alarm.stream for alarm in found], int(day) + 1)
+        stretches.restart([stretches.number[alarm.stream] for alarm in new_alarms], int(day) + 1)
+    return days, alarms
 
 
 class _Stretches:
@@ -235,7 +235,7 @@ class _Stretches:
         """Stretches that begin by this day."""
         while self._waiting and self._waiting[0] <= day:
             due = self._waiting.pop(0)
-            self._restart(self._due[due], due)
+            self.restart(self._due[due], due)
 
     def take(self, at: int) -> None:
         """The values of a round."""
@@ -255,10 +255,6 @@ class _Stretches:
         chosen = np.flatnonzero(tested & (self._new | (evidence >= 1)))
         self._new &= ~tested
         return {self.names[number]: float(evidence[number]) for number in chosen}
-
-    def restart(self, names: list[str], day: int) -> None:
-        """New stretches from this day on, after the alarms of the day before."""
-        self._restart([self.number[name] for name in names], day)
 
     def describe(self, name: str, at: int) -> dict[str, object]:
         """What an alarm says of its stream: columns of the table of alarms."""
@@ -286,16 +282,12 @@ class _Stretches:
             "stream": name,
             "since_s": since,
             "changed_s": float(times[seen[change.first]]),
-            "direction": direction,
-            "before": change.before,
-            "size": change.size,
-            "size_low": change.low,
-            "size_high": change.high,
-            "worse": is_worse(str(self.keys[number][3]), direction),
+            **change.columns(str(self.keys[number][3]), direction),
             "archive": self.streams.archives[latest] if latest >= 0 else "",
         }
 
-    def _restart(self, numbers: list[int], day: int) -> None:
+    def restart(self, numbers: list[int], day: int) -> None:
+        """New stretches of these streams from this day on."""
         for number in numbers:
             del self.number[self.names[number]]
             self.since[number] = day
@@ -310,14 +302,3 @@ class _Stretches:
     def _name(self, number: int) -> str:
         since = self.since[number]
         return json.dumps([*self.keys[number], "" if since < 0 else str(np.datetime64(int(since), "D"))])
-
-
-def _judged(days: list[dict[str, object]], alarms: list[dict[str, object]]) -> Judged:
-    import pandas as pd
-
-    from lepaute.store.tables import ALARM_DAYS, ALARMS
-
-    frame = pd.DataFrame(alarms, columns=list(ALARMS.columns))
-    kinds: dict[str, Any] = {"text": "str", "integer": np.int64, "real": np.float64, "flag": np.bool_}
-    frame = frame.astype({name: kinds[kind] for name, kind in ALARMS.columns.items()})
-    return Judged(pd.DataFrame(days, columns=list(ALARM_DAYS.columns)), frame)

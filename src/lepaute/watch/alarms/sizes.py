@@ -1,4 +1,4 @@
-"""How large a change is for which there is an alarm, and when it began."""
+"""How large a change is for which there is an alarm, and when it began; which direction of a factor is worse."""
 
 from dataclasses import dataclass
 
@@ -6,11 +6,29 @@ import numpy as np
 
 from lepaute.stats.expanding import Floats
 
+#: Larger is better: rates. Looked at first, since `_B_per_s` ends in `_s`.
+_RATES = ("_flops", "_per_s", "_Hz")
+#: Smaller is better: durations, whole or for a piece of work, and temperatures.
+_COSTS = ("_s", "_degC")
 CONFIDENCE = 0.95
 
 
+def worse_direction(factor: str) -> int:
+    """By the unit: -1 where a smaller value is worse, 1 where a larger one is, 0 where neither is, as of a power."""
+    if factor.endswith(_RATES):
+        return -1
+    if factor.endswith(_COSTS) or "_s_per_" in factor:
+        return 1
+    return 0
+
+
+def is_worse(factor: str, direction: int) -> bool:
+    """Whether a change in this direction (-1, 1) is for the worse; of a factor for which neither is, any is."""
+    return worse_direction(factor) in (0, direction)
+
+
 @dataclass(frozen=True, slots=True)
-class Change:
+class LevelChange:
     """first : the first value of the new level, by its position; before : the old level, in the unit of the values.
 
     size, low, high : the new level over the old one, less 1, and its interval of 95 %
@@ -24,8 +42,19 @@ class Change:
     high: float
     p_value: float
 
+    def columns(self, factor: str, direction: int) -> dict[str, object]:
+        """As rows of alarms have them."""
+        return {
+            "direction": direction,
+            "before": self.before,
+            "size": self.size,
+            "size_low": self.low,
+            "size_high": self.high,
+            "worse": is_worse(factor, direction),
+        }
 
-def size_of_change(values: Floats, direction: int) -> Change:
+
+def size_of_change(values: Floats, direction: int) -> LevelChange:
     """The change in this direction (1, -1) that separates the values best, shape (n,), n >= 2, in order of time.
 
     It begins where the sum of squares within both levels is smallest. The interval is widened for the date, which is
@@ -40,7 +69,7 @@ def size_of_change(values: Floats, direction: int) -> Change:
     return size_at(values, first, correlation_within(values, first) + 1 / np.sqrt(n))
 
 
-def size_at(values: Floats, first: int, correlation: float) -> Change:
+def size_at(values: Floats, first: int, correlation: float) -> LevelChange:
     """The change at a known position, 0 < first < n, n >= 3; neighbours are correlated so much.
 
     Student's interval for a common variance, of as many independent values as the correlation leaves.
@@ -58,9 +87,8 @@ def size_at(values: Floats, first: int, correlation: float) -> Change:
     difference, base = float(new.mean() - old.mean()), float(old.mean())
     p = 2 * float(stdtr(free, -abs(difference) / error)) if error > 0 else float(difference == 0)
     scale = base or np.nan
-    ends = sorted(((difference - half) / scale, (difference + half) / scale))
-    low, high = ends
-    return Change(first, base, difference / scale, low, high, p)
+    low, high = sorted(((difference - half) / scale, (difference + half) / scale))
+    return LevelChange(first, base, difference / scale, low, high, p)
 
 
 def correlation_within(values: Floats, first: int) -> float:

@@ -9,14 +9,14 @@ are a regression while the level now is on the worse side, or, of a factor witho
 for the worse is then a row.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lepaute.watch.alarms.polarity import is_worse
+from lepaute.watch.alarms.sizes import is_worse
 from lepaute.watch.alarms.steps import GROUP, Row, steps_of
 from lepaute.watch.changelog import ALL, Changelog
-from lepaute.watch.values import DAY_S, Machine, check_values
+from lepaute.watch.values import DAY_S, Machine, check_values, nodes_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,30 +49,26 @@ def standing(alarms: "pd.DataFrame", changelog: Changelog, values: "pd.DataFrame
 
 
 def _of_group(steps: list[Row], changelog: Changelog, values: "pd.DataFrame") -> list[Row]:
-    nodes = list(values[["cluster", "node"]].drop_duplicates().itertuples(index=False, name=None))
-    resets, outlying = changelog.resets_s(nodes), changelog.outlying_jobs(nodes)
+    resets, kept = changelog.resets_s(nodes_of(values)), values[~changelog.is_outlier(values)]
     of_all = [row for row in steps if row["node"] == ALL]
-    found: list[Row] = []
+    rows: list[Row] = []
     machines: dict[Machine, list[Row]] = {}
     for row in steps:
         machines.setdefault((row["cluster"], row["node"], row["cpu"]), []).append(row)
-    for (cluster, node, cpu), mine in machines.items():
+    for (cluster, node, cpu), own in machines.items():
         if node == ALL:
-            known = set.intersection(*(set(resets[each]) for each in nodes))
+            known = set.intersection(*map(set, resets.values()))
             days = values.groupby(np.floor(values["started_s"] / DAY_S))["value"].median()
             latest, others = days.to_numpy(np.float64)[-RETURNED:], list[Row]()
         else:
             known = set(resets[cluster, node])
-            own = values[(values["node"] == node) & (values["cpu"] == cpu)].sort_values(["started_s", "job"])
-            kept = own[[(cluster, node, job) not in outlying for job in own["job"]]]
-            latest, others = kept["value"].to_numpy(np.float64)[-RETURNED:], of_all
+            series = kept[(kept["node"] == node) & (kept["cpu"] == cpu)].sort_values(["started_s", "job"])
+            latest, others = series["value"].to_numpy(np.float64)[-RETURNED:], of_all
         after_s = max(known, default=-np.inf) + EXPLAINS_S
-        dates = {row["changed_s"] for row in mine}
-        shared = [row for row in others if row["changed_s"] not in dates]
-        found += _open(
-            [row for row in mine if row["changed_s"] > after_s], [r for r in shared if r["changed_s"] > after_s], latest
-        )
-    return found
+        dates = {row["changed_s"] for row in own}
+        shared = [row for row in others if row["changed_s"] not in dates and row["changed_s"] > after_s]
+        rows += _open([row for row in own if row["changed_s"] > after_s], shared, latest)
+    return rows
 
 
 def _open(steps: list[Row], shared: list[Row], latest: "Floats") -> list[Row]:
@@ -105,3 +101,11 @@ def _least(levels: list[float]) -> float:
     """How far off the nearest level is that was off; a step back reports the old level."""
     off = np.abs(np.array(levels) - 1)
     return float(off[off > 0.5 * off.max()].min(initial=off.max()))
+
+
+def concerned(table: "pd.DataFrame", row: dict[Any, Any]) -> "pd.Series[bool]":
+    """Which rows of a table are of the stratum and machine of a row of alarms; of all machines where it is of all."""
+    rows: pd.Series[bool] = (table["cluster"] == row["cluster"]) & (table["stratum"] == row["stratum"])
+    if row["node"] != ALL:
+        rows &= (table["node"] == row["node"]) & (table["cpu"] == row["cpu"])
+    return rows

@@ -6,8 +6,11 @@ changed with it are named, though their own alarms are days away, and the others
 with. If no machine is left that did not change, the change is one of all.
 
 The size of a step is that of its date: from the step before, or the event, to the step after.
+
+Rows of steps, or of tests, of the same machines on the same dates in several factors are one report.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -16,11 +19,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from lepaute.stats.expanding import Floats
-from lepaute.watch.alarms.polarity import is_worse
-from lepaute.watch.alarms.sizes import Change, correlation_within, size_at
-from lepaute.watch.alike_changes import SAME_S
+from lepaute.watch.alarms.sizes import LevelChange, correlation_within, size_at
 from lepaute.watch.changelog import ALL, Changelog
-from lepaute.watch.values import DAY_S, WHOLE_NODE, Machine
+from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Machine, day_numbers, nodes_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,9 +42,10 @@ DATE_REACH_S = 10 * DAY_S
 #: Twice the logarithm of how much likelier another date is for a machine that did not change with the others.
 LIKELIER = 14.0
 _PASSES = 5
-
 GROUP = ["cluster", "factor", "stratum"]
 Row = dict[str, Any]
+#: Changes in several factors are one report if their dates, which are estimates, are no further apart.
+SAME_S = 3 * DAY_S
 
 
 @dataclass(slots=True)
@@ -71,9 +73,6 @@ class _Series:
         begin, first, end = self.around(date_s)
         return first - begin >= FEWEST_BEFORE and end - first >= FEWEST_AFTER and bool(np.ptp(self.values[begin:end]))
 
-    def days(self) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-        return np.floor(self.times_s / DAY_S).astype(np.int64)
-
 
 def steps_of(alarms: "pd.DataFrame", changelog: Changelog, values: "pd.DataFrame") -> "list[Row]":
     """The steps that alarms have found: a row a machine and date, or node "all" for all machines of a group together.
@@ -83,41 +82,40 @@ def steps_of(alarms: "pd.DataFrame", changelog: Changelog, values: "pd.DataFrame
     In order of date.
     """
     done = values[values["state"] == "done"]
-    found: list[Row] = []
+    every_step: list[Row] = []
     for group, rows in alarms.groupby(GROUP, sort=True):
         whole: Machine = (str(group[0]), ALL, WHOLE_NODE)
         every = _series_of(done[(done[GROUP] == list(group)).all(axis=1)], changelog)
         episodes = _episodes([{str(k): v for k, v in row.items()} for row in rows.to_dict("records")])
-        for one in every:
-            one.steps_s = {
+        for series in every:
+            series.steps_s = {
                 n: _date(row)
-                for n, mine in enumerate(episodes)
-                for row in mine
-                if _machine(row) in (one.machine, whole)
+                for n, episode in enumerate(episodes)
+                for row in episode
+                if _machine(row) in (series.machine, whole)
             }
         # a second time with the steps that were found as limits, instead of the alarms
         for _ in range(2):
             steps = []
-            for n, mine in enumerate(episodes):  # which grows
-                rows_of, others = _episode_steps(n, mine, every)
+            for n, episode in enumerate(episodes):  # which grows
+                rows_of, others = _episode_steps(n, episode, every)
                 steps += rows_of
                 if others:
-                    episodes[n] = [row for row in mine if row not in others]
+                    episodes[n] = [row for row in episode if row not in others]
                     episodes.append(others)
-        found += steps
-    return sorted(found, key=lambda row: (row["changed_s"], row["factor"], row["node"], row["cpu"]))
+        every_step += steps
+    return sorted(every_step, key=lambda row: (row["changed_s"], row["factor"], row["node"], row["cpu"]))
 
 
 def _series_of(values: "pd.DataFrame", changelog: Changelog) -> list[_Series]:
-    nodes = list(values[["cluster", "node"]].drop_duplicates().itertuples(index=False, name=None))
-    resets, outlying = changelog.resets_s(nodes), changelog.outlying_jobs(nodes)
-    found = []
-    for key, rows in values.groupby(["cluster", "node", "cpu"], sort=True):
+    resets = changelog.resets_s(nodes_of(values))
+    series = []
+    for key, rows in values[~changelog.is_outlier(values)].groupby(MACHINE, sort=True):
         cluster, node, cpu = cast("Machine", key)
-        kept = rows[[(cluster, node, job) not in outlying for job in rows["job"]]].sort_values(["started_s", "job"])
-        times, x = kept["started_s"].to_numpy(np.float64), kept["value"].to_numpy(np.float64)
-        found.append(_Series((cluster, node, int(cpu)), times, x, resets[cluster, node]))
-    return found
+        ordered = rows.sort_values(["started_s", "job"])
+        times, x = ordered["started_s"].to_numpy(np.float64), ordered["value"].to_numpy(np.float64)
+        series.append(_Series((cluster, node, int(cpu)), times, x, resets[cluster, node]))
+    return series
 
 
 def _episodes(alarms: list[Row]) -> list[list[Row]]:
@@ -136,32 +134,22 @@ def _episode_steps(number: int, alarms: list[Row], every: Sequence[_Series]) -> 
 
     Its date becomes a limit of the levels of its machines.
     """
-    for one in every:  # a step is no limit of itself
-        one.steps_s.pop(number, None)
+    for series in every:  # a step is no limit of itself
+        series.steps_s.pop(number, None)
     own = {_machine(row): row for row in sorted(alarms, key=lambda row: row["day"], reverse=True)}
     hit = _hit(own, max(alarms, key=lambda row: row["evidence"]), every)
     first = min(alarms, key=lambda row: (row["day"], -row["evidence"]))
-    for one in hit.series:
-        one.steps_s[number] = hit.date_s
+    for series in hit.series:
+        series.steps_s[number] = hit.date_s
     rows = [
         _row(machine, change, hit.date_s, own.get(machine, first)) for machine, change in sorted(hit.changes.items())
     ]
     return rows, [row for row in alarms if _machine(row) in hit.others]
 
 
-def _row(machine: Machine, change: Change, changed_s: float, alarm: Row) -> Row:
-    direction = 1 if change.size > 0 else -1
-    return {
-        **alarm,
-        **dict(zip(("cluster", "node", "cpu"), machine, strict=True)),
-        "changed_s": changed_s,
-        "direction": direction,
-        "before": change.before,
-        "size": change.size,
-        "size_low": change.low,
-        "size_high": change.high,
-        "worse": is_worse(str(alarm["factor"]), direction),
-    }
+def _row(machine: Machine, change: LevelChange, changed_s: float, alarm: Row) -> Row:
+    columns = change.columns(str(alarm["factor"]), 1 if change.size > 0 else -1)
+    return {**alarm, **dict(zip(MACHINE, machine, strict=True)), "changed_s": changed_s, **columns}
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +161,7 @@ class _Hit:
 
     date_s: float
     series: tuple[_Series, ...]
-    changes: Mapping[Machine, Change]
+    changes: Mapping[Machine, LevelChange]
     others: frozenset[Machine] = frozenset()
 
 
@@ -197,7 +185,9 @@ def _hit(own: Mapping[Machine, Row], strongest: Row, every: Sequence[_Series]) -
     for _ in range(_PASSES):
         date_s = _best_date([one for one in asked if one.machine in named] or asked, date_s)
         asked = [one for one in every if one.can_tell(date_s)]
-        changes = _changes(asked, date_s, _controls(asked, named))
+        # the machines that tell what a day did to all, if they are enough
+        controls = [one for one in asked if one.machine not in named]
+        changes = _changes(asked, date_s, controls if len(controls) >= FEWEST_CONTROLS else ())
         usual = median([abs(changes[each].size) for each in named & changes.keys()] or [0.0])
         now = {
             machine
@@ -227,12 +217,6 @@ def _hit(own: Mapping[Machine, Row], strongest: Row, every: Sequence[_Series]) -
     return _Hit(date_s, tuple(asked), said)
 
 
-def _controls(asked: Sequence[_Series], named: Iterable[Machine]) -> Sequence[_Series]:
-    """The machines that tell what a day did to all, if they are enough."""
-    left = [one for one in asked if one.machine not in set(named)]
-    return left if len(left) >= FEWEST_CONTROLS else ()
-
-
 def _moved(left: Sequence[_Series], date_s: float, direction: int, usual: float) -> bool:
     """Whether those that are not named changed as well, together, though it is not clear of each."""
     if not left:
@@ -241,20 +225,20 @@ def _moved(left: Sequence[_Series], date_s: float, direction: int, usual: float)
     return change.p_value < NAMED and change.size * direction > 0 and abs(change.size) >= LEAST_SHARE * usual
 
 
-def _changes(asked: Sequence[_Series], date_s: float, controls: Sequence[_Series]) -> dict[Machine, Change]:
+def _changes(asked: Sequence[_Series], date_s: float, controls: Sequence[_Series]) -> dict[Machine, LevelChange]:
     """The change of each at the date, apart from what the controls have in common; neighbours are alike in all."""
     day, effect = _common(controls, date_s) if controls else (np.zeros(1, np.int64), np.zeros(1))
     parts: dict[Machine, tuple[Floats, int]] = {}
     for one in asked:
         begin, first, end = one.around(date_s)
         level = float(one.values[begin:first].mean())
-        shared = level * np.interp(one.days()[begin:end], day, effect)
+        shared = level * np.interp(day_numbers(one.times_s[begin:end]), day, effect)
         parts[one.machine] = one.values[begin:end] - shared, first - begin
     correlation = _correlation(parts.values())
     return {machine: size_at(x, first, correlation) for machine, (x, first) in parts.items()}
 
 
-def _together(series: Sequence[_Series], date_s: float) -> Change:
+def _together(series: Sequence[_Series], date_s: float) -> LevelChange:
     """The change of what they have in common."""
     day, effect = _common(series, date_s)
     level = median(float(one.values[slice(*one.around(date_s)[:2])].mean()) for one in series)
@@ -270,10 +254,9 @@ def _common(series: Sequence[_Series], date_s: float) -> "tuple[np.ndarray[Any, 
     for one in series:
         begin, first, end = one.around(date_s)
         level = float(one.values[begin:first].mean())
-        days.append(one.days()[begin:end])
+        days.append(day_numbers(one.times_s[begin:end]))
         deviations.append(one.values[begin:end] / (level or np.nan) - 1)
-    number = np.concatenate(days)
-    every, at = np.unique(number, return_inverse=True)
+    every, at = np.unique(np.concatenate(days), return_inverse=True)
     order = np.argsort(at, kind="stable")
     parts = np.split(np.concatenate(deviations)[order], np.cumsum(np.bincount(at))[:-1])
     return every, np.array([np.median(part) for part in parts])
@@ -281,9 +264,9 @@ def _common(series: Sequence[_Series], date_s: float) -> "tuple[np.ndarray[Any, 
 
 def _correlation(parts: "Iterable[tuple[Floats, int]]") -> float:
     """Of neighbours within levels, over all series, without the bias of means that were taken off (Kendall's)."""
-    found = [(correlation_within(x, first) + 2 / len(x), len(x)) for x, first in parts]
-    count = sum(n for _, n in found)
-    estimate = sum(each * n for each, n in found) / count
+    estimates = [(correlation_within(x, first) + 2 / len(x), len(x)) for x, first in parts]
+    count = sum(n for _, n in estimates)
+    estimate = sum(each * n for each, n in estimates) / count
     return estimate if estimate > 2 / np.sqrt(count) else 0.0
 
 
@@ -329,3 +312,40 @@ def _machine(row: Row) -> Machine:
 
 def _date(row: Row) -> float:
     return float(row["changed_s"])
+
+
+# ---- reports ---------------------------------------------------------------------------------------------------------
+
+
+def alike_changes(standing: Iterable[dict[Any, Any]]) -> list[list[list[dict[Any, Any]]]]:
+    """The rows of each report, of which each list is of one factor and direction."""
+    alike: dict[tuple[Any, ...], list[dict[Any, Any]]] = defaultdict(list)
+    for row in standing:
+        # what all machines have in common is a report of its own, and so is each step: those of one have one date
+        day = row["changed_s"] // DAY_S
+        alike[row["cluster"], row["factor"], np.sign(row["size"]), row["node"] == ALL, day].append(row)
+    return same_machines(list(alike.values()), "changed_s")
+
+
+def same_machines(
+    groups: Sequence[list[dict[Any, Any]]], date: str, within_s: float = SAME_S
+) -> list[list[list[dict[Any, Any]]]]:
+    """Groups of several factors, of mostly the same nodes on the same dates, together; the largest first."""
+    joined: list[list[list[dict[Any, Any]]]] = []
+    for rows in sorted(groups, key=lambda rows: (-len({row["node"] for row in rows}), rows[0]["factor"])):
+        home = next((group for group in joined if _belongs(rows, group[0], date, within_s)), None)
+        if home is None:
+            joined.append([rows])
+        else:
+            home.append(rows)
+    return joined
+
+
+def _belongs(rows: list[dict[Any, Any]], first: list[dict[Any, Any]], date: str, within_s: float) -> bool:
+    if within_s:
+        apart = abs(median(row[date] for row in rows) - median(row[date] for row in first)) > within_s
+    else:
+        apart = rows[0][date] // DAY_S != first[0][date] // DAY_S
+    nodes, others = {row["node"] for row in rows}, {row["node"] for row in first}
+    same_cluster = rows[0]["cluster"] == first[0]["cluster"]
+    return same_cluster and not apart and 2 * len(nodes & others) > len(others) and nodes <= others

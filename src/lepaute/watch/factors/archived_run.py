@@ -3,17 +3,16 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lepaute.archive.documents import mapping, number, sequence, text
 from lepaute.archive.setups import facts as setup_facts
 from lepaute.archive.setups.topology import packages_of_threads
-from lepaute.errors import ArchiveError, InputError
+from lepaute.errors import ArchiveError, FitError, InputError
 from lepaute.kit.printable import printable
-from lepaute.store.archive_rows import node_states
-from lepaute.watch.factors.stratum import fingerprint
+from lepaute.store.rows import archived_date, node_states
+from lepaute.watch.factors.value import cells_text, fingerprint
 from lepaute.watch.values import WHOLE_NODE
 
 if TYPE_CHECKING:
@@ -65,22 +64,22 @@ class ArchivedRun:
 
         Raises InputError where the archive has no date.
         """
-        starts = {phase.name: when for phase in reversed(self.about.phases) if (when := _seconds(phase.start))}
-        when = starts.get("run") or min(starts.values(), default=None) or _seconds(self.about.created)
+        starts = {phase.name: when for phase in reversed(self.about.phases) if (when := archived_date(phase.start))}
+        when = starts.get("run") or min(starts.values(), default=None) or archived_date(self.about.created)
         if when is None:
             raise InputError(f"{self.archive.path}: says nowhere when it was measured, so it has no place among others")
-        return when
+        return when.timestamp()
 
     @cached_property
     def measuring(self) -> tuple[float, float] | None:
         """Beginning (s since the epoch) and duration (s) of the phase `run`, of a resumed run the longest; None: it has
         not ended."""
         ended = [
-            (start_s, phase.duration_s)
+            (start.timestamp(), phase.duration_s)
             for phase in self.about.phases
-            if phase.name == "run" and phase.duration_s and (start_s := _seconds(phase.start)) is not None
+            if phase.name == "run" and phase.duration_s and (start := archived_date(phase.start))
         ]
-        return max(ended, key=lambda one: one[1], default=None)
+        return max(ended, key=lambda phase: phase[1], default=None)
 
     def clock_offset_s(self, node: str) -> float:
         """The node's clock minus the controller's, at the beginning; 0 where it was not measured."""
@@ -99,8 +98,7 @@ class ArchivedRun:
         """What several kinds of factors take, made when it is first asked for."""
         if name not in self._made:
             self._made[name] = make()
-        made: Made = self._made[name]
-        return made
+        return self._made[name]  # type: ignore[no-any-return]
 
     def nodes_of(self, frame: "pd.DataFrame") -> "pd.Series[str] | None":
         """The node of each row; None where rows do not name theirs and there are several."""
@@ -112,6 +110,14 @@ class ArchivedRun:
         if len(self.states) != 1:
             return None
         return pd.Series([next(iter(self.states))] * len(frame), index=frame.index)
+
+    def named_nodes(self, frame: "pd.DataFrame", member: str) -> "pd.Series[str]":
+        """As `nodes_of`, of the rows of a table; raises FitError where they do not name their nodes."""
+        nodes = self.nodes_of(frame)
+        if nodes is None:
+            remedy = "measure again" if self.is_calibration else "record a column `node`"
+            raise FitError(f"{self.archive.path}: {member} does not name the nodes of its rows; {remedy}")
+        return nodes
 
     # ---- processors --------------------------------------------------------------------------------------------------
 
@@ -153,8 +159,7 @@ class ArchivedRun:
         about = self.about
         settings = mapping(self.archive.metadata.get("settings"))
         known = {"Lepaute": about.lepaute_version, "kind of run": about.kind}
-        for control, wanted in mapping(settings.get("control")).items():
-            known[f"control {control}"] = _json(wanted)
+        known |= {f"control {name}": _json(value) for name, value in mapping(settings.get("control")).items()}
         if warm_up_s := number(settings.get("warm_up_s")):
             known["warm-up"] = f"{warm_up_s:g} s"
         if self.is_calibration:
@@ -177,8 +182,6 @@ class ArchivedRun:
             return {name: _json(self.archive.metadata.get(name)) for name in keys}
         if self.design is None:
             return {}
-        from lepaute.watch.factors.sizes import cells_text
-
         columns = [name for name in self.design_columns if name not in PLACES]
         return {"design": cells_text(self.design, columns)}
 
@@ -192,7 +195,7 @@ class ArchivedRun:
         known = {f"variable {name}": value for name, value in variables.items() if _BLAS_VARIABLES.fullmatch(name)}
         if facts.library and facts.config:
             words = [word for word in facts.config.split() if word.lower() != (facts.core or "").lower()]
-            return {"BLAS": " ".join([*words]), **known}
+            return {"BLAS": " ".join(words), **known}
         return {"BLAS": self._packages(node, _BLAS), **known}
 
     def mpi(self, node: str) -> dict[str, str]:
@@ -214,7 +217,7 @@ class ArchivedRun:
         if "repositories.json" not in self.archive.members():
             return {}
         cloned = map(mapping, sequence(self.archive.json("repositories.json")))
-        commits = {(text(one.get("url")) or text(one.get("folder")), text(one.get("commit"))) for one in cloned}
+        commits = {(text(git.get("url")) or text(git.get("folder")), text(git.get("commit"))) for git in cloned}
         return {f"git {url}": commit for url, commit in sorted(commits) if commit}
 
     def _environment(self, node: str, file: str) -> str:
@@ -224,13 +227,12 @@ class ArchivedRun:
         return self.archive.read_bytes(f"environment/{node}/{file}").decode(errors="replace")
 
 
-def _seconds(when: str) -> float | None:
-    try:
-        date = datetime.fromisoformat(when)
-    except ValueError:
-        return None
-    date = date if date.tzinfo else date.replace(tzinfo=UTC)
-    return date.timestamp() if 1900 < date.year < 9000 else None
+def last_attempts(table: "pd.DataFrame", *keys: str) -> "pd.DataFrame":
+    """Of what was made again since other load disturbed it, by those of the keys that the table has, the last."""
+    if "attempt" not in table or len(table) == 0:
+        return table
+    keys = tuple(name for name in keys if name in table)
+    return table[table["attempt"] == table.groupby(list(keys), dropna=False)["attempt"].transform("max")]
 
 
 def _json(value: object) -> str:

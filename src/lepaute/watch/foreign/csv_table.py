@@ -8,11 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from lepaute.errors import InputError
-from lepaute.watch.foreign.dates import date_reader
 from lepaute.watch.foreign.mapping import NO_VALUE, Cell, Mapping
-from lepaute.watch.foreign.rows import check_names, checked_table, digest, machine_of
-from lepaute.watch.foreign.source import Source
-from lepaute.watch.foreign.units import Unit, unit_of
+from lepaute.watch.foreign.rows import Source, check_names, checked_table, digest, node_of, number_of_text
+from lepaute.watch.foreign.units import Unit, date_reader, unit_of
 from lepaute.watch.values import WHOLE_NODE
 
 if TYPE_CHECKING:
@@ -30,13 +28,13 @@ def read_csv_table(source: Source, mapping: Mapping, cluster: str, node: str) ->
     without a value.
     Raises InputError, with file and line, for columns that are missing and cells that are not what the mapping says.
     """
-    for name, given, cell in (("cluster", cluster, mapping.cluster), ("node", node, mapping.node)):
-        if given and cell is not None:
+    for name, text, cell in (("cluster", cluster, mapping.cluster), ("node", node, mapping.node)):
+        if text and cell is not None:
             raise InputError(
-                f"{source.name}: the {name} is given, {given[:40]!r}, and the mapping says it, too; leave one"
+                f"{source.name}: the {name} is given, {text[:40]!r}, and the mapping says it, too; leave one"
             )
     if mapping.node is None:
-        machine_of(cluster, node, "", source.name)
+        node_of(node, "", source.name)
     columns = _Columns()
     for machine_and_job, values in _Reader(source, mapping, cluster, node).rows():
         columns.add(machine_and_job, values)
@@ -73,11 +71,8 @@ class _Columns:
 
     def names(self) -> set[tuple[str, str]]:
         """(column, text) of what people have named."""
-        return {("factor", each) for each in self._factors} | {
-            (column, text)
-            for column in ("cluster", "node", "job")
-            for text in {getattr(one, column) for one in self._jobs}
-        }
+        names = {(column, getattr(job, column)) for job in self._jobs for column in ("cluster", "node", "job")}
+        return names | {("factor", factor) for factor in self._factors}
 
     def frame(self) -> "pd.DataFrame":
         import numpy as np
@@ -91,8 +86,6 @@ class _Columns:
 
 
 class _Reader:
-    """One file with its mapping."""
-
     def __init__(self, source: Source, mapping: Mapping, cluster: str, node: str) -> None:
         self._name, self._mapping = source.name, mapping
         self._lines = io.StringIO(source.text, newline="")
@@ -112,7 +105,6 @@ class _Reader:
         self._factors = [(name, unit_of(each.unit), at[each.column]) for name, each in (mapping.factors or {}).items()]
         self._factor, self._unit = _cell(mapping.factor, at), _cell(mapping.unit, at)
         self._value_at = -1 if mapping.value is None else at[mapping.value]
-        self._units: dict[str, Unit] = {}
 
     def rows(self) -> Iterator[tuple[_Job, list[tuple[str, float]]]]:
         """The job of each row, with its values by factor."""
@@ -136,8 +128,7 @@ class _Reader:
 
     def _heading(self) -> list[str]:
         first = next(self._uncommented(), "")
-        counts = {each: first.count(each) for each in _DELIMITERS}
-        self._delimiter: str = self._mapping.delimiter or max(counts, key=lambda each: counts[each])
+        self._delimiter: str = self._mapping.delimiter or max(_DELIMITERS, key=first.count)
         try:
             names = next(csv.reader([first], delimiter=self._delimiter, strict=True), [])
         except csv.Error as problem:
@@ -171,8 +162,7 @@ class _Reader:
         if self._mapping.factors is not None:
             texts = [(name, unit, cells[place]) for name, unit, place in self._factors]
         else:
-            text = self._unit(cells)
-            unit = self._units.get(text) or self._units.setdefault(text, unit_of(text))
+            unit = unit_of(self._unit(cells))
             if not (name := self._factor(cells)):
                 raise InputError("the factor is empty")
             texts = [(unit.named(name), unit, cells[self._value_at])]
@@ -197,11 +187,9 @@ class _Reader:
 
     def _number_of(self, text: str, unit: Unit, factor: str) -> float:
         plain = text.replace(",", ".") if self._mapping.decimal == "," else text
-        try:
-            value = unit.to_si(float(plain))
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value) or "_" in plain:
+        number = number_of_text(plain)
+        value = math.nan if number is None else unit.to_si(number)
+        if not math.isfinite(value):
             point = "; decimal: ',' in the mapping reads decimal commas" if "," in plain else ""
             raise InputError(f"{factor[:60]} is {text[:40]!r}; it must be a finite number, or empty{point}")
         return value

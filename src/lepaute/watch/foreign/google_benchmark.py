@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_json
-from lepaute.watch.foreign.dates import ISO, date_reader
-from lepaute.watch.foreign.rows import Row, digest, done, failed, machine_of, table_of
-from lepaute.watch.foreign.source import MOST_BYTES, Source
+from lepaute.watch.foreign.rows import MOST_BYTES, Row, Source, digest, finite_number, node_of, table_of
+from lepaute.watch.foreign.units import ISO, date_at
+from lepaute.watch.values import WHOLE_NODE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +44,7 @@ class _Benchmark:
     values: dict[str, list[float]] = field(default_factory=dict)
     means: dict[str, float] = field(default_factory=dict)
     repetitions: set[int] = field(default_factory=set)  # by their numbers
-    asked: object = None  # how many repetitions
+    repeated: object = None  # how often it was to be
     failed: bool = False
 
 
@@ -63,37 +63,29 @@ def read_google_benchmark(source: Source, cluster: str, node: str) -> "pd.DataFr
     context = _field(document, "context", dict, source.name)
     entries = _field(document, "benchmarks", list, source.name)
     where = f"{source.name}: context"
-    date = _field(context, "date", str, where)
-    try:
-        started_s = date_reader(ISO)(date)
-    except InputError as problem:
-        raise InputError(f"{where}: {problem}") from None
-    host = context.get("host_name", "")
-    cluster, node = machine_of(cluster, node, host if isinstance(host, str) else "", source.name)
-    job, program = digest(document), _program(context)
+    started_s = date_at(ISO, _field(context, "date", str, where), where)
+    host, path = context.get("host_name", ""), context.get("executable")
+    node = node_of(node, host if isinstance(host, str) else "", source.name)
+    program = PurePath(path).name if isinstance(path, str) else ""
+    built = {key: value for key, value in context.items() if key not in _OF_THE_MACHINE}
+    job = digest(document)
     rows: list[Row] = []
     for name, benchmark in _benchmarks(entries, source.name).items():
-        stratum = digest("google-benchmark", *program, benchmark.asked)
+        stratum = digest("google-benchmark", program, built, benchmark.repeated)
+        head = (cluster, node, WHOLE_NODE, job, started_s, stratum)
         if benchmark.failed:
-            rows += [failed(cluster, node, job, started_s, stratum, f"{name}_{each}_s") for each in _TIMES]
+            rows += [Row(*head, f"{name}_{time}_s", math.nan, "failed") for time in _TIMES]
             continue
         measures = benchmark.means | {
-            key: math.fsum(each / len(v) for each in v) for key, v in benchmark.values.items()
+            key: math.fsum(value / len(values) for value in values) for key, values in benchmark.values.items()
         }
-        rows += [done(cluster, node, job, started_s, stratum, f"{name}_{key}", v) for key, v in measures.items()]
+        rows += [Row(*head, f"{name}_{key}", value, "done") for key, value in measures.items()]
     return table_of(rows, source.name)
-
-
-def _program(context: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """What was measured: the name of the program, and how it and the library were built."""
-    path = context.get("executable")
-    said = {key: value for key, value in context.items() if key not in _OF_THE_MACHINE}
-    return PurePath(path).name if isinstance(path, str) else "", said
 
 
 def _benchmarks(entries: list[Any], name: str) -> dict[str, _Benchmark]:
     """By the name of the run, in the order of the file."""
-    found: dict[str, _Benchmark] = {}
+    benchmarks: dict[str, _Benchmark] = {}
     for number, entry in enumerate(entries):
         where = f"{name}: benchmarks[{number}]"
         if not isinstance(entry, dict):
@@ -107,12 +99,12 @@ def _benchmarks(entries: list[Any], name: str) -> dict[str, _Benchmark]:
             continue
         run = run if aggregate is None or "run_name" in entry else run.removesuffix("_mean")
         where = f"{where} ({run[:60]})"
-        benchmark = found.setdefault(run, _Benchmark(asked=entry.get("repetitions")))
+        benchmark = benchmarks.setdefault(run, _Benchmark(repeated=entry.get("repetitions")))
         if aggregate is None:
             _add_repetition(benchmark, entry, where)
         else:
             benchmark.means |= _measures(entry, where)
-    return found
+    return benchmarks
 
 
 def _aggregate(entry: dict[str, Any], name: str) -> str | None:
@@ -143,34 +135,23 @@ def _measures(entry: dict[str, Any], where: str) -> dict[str, float]:
         raise InputError(f"{where}: time_unit is {_quoted(unit)}; it must be {', '.join(_SECONDS)}")
     measures = {}
     for key in _TIMES:
-        value = _number(entry.get(key))
+        value = finite_number(entry.get(key))
         if value is None or value < 0.0:
             raise InputError(f"{where}: {key} is {_quoted(entry.get(key))}; a time is a number of 0 or more")
         measures[f"{key}_s"] = value * _SECONDS[unit]
     for key, content in entry.items():
-        value = None if key in _NO_COUNTERS else _number(content)
+        value = None if key in _NO_COUNTERS else finite_number(content)
         if value is not None:  # a rate of nothing in no time is NaN
             measures[_RATES.get(key, key)] = value
     return measures
 
 
-def _number(value: object) -> float | None:
-    """None for what is no finite number."""
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _field(content: object, key: str, kind: type[Any], where: str) -> Any:
+def _field(content: object, key: str, type_: type[Any], where: str) -> Any:
     if not isinstance(content, dict) or key not in content:
         raise InputError(f"{where}: has no {key!r}; give the file that --benchmark_out wrote")
-    if not isinstance(content[key], kind):
-        wanted = {"dict": "an object", "list": "a list", "str": "a text"}[kind.__name__]
-        raise InputError(f"{where}: {key} is {_quoted(content[key])}; {wanted} is expected")
+    if not isinstance(content[key], type_):
+        expected = {"dict": "an object", "list": "a list", "str": "a text"}[type_.__name__]
+        raise InputError(f"{where}: {key} is {_quoted(content[key])}; {expected} is expected")
     return content[key]
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
 from lepaute.kit.hpl_output import FAILED, HPCC_TIME, PARAMETER_LINE, START_LINE, ResultLines, flop_count, is_hpl_output
-from lepaute.watch.foreign.rows import Row, digest, done, table_of
-from lepaute.watch.foreign.source import Source
+from lepaute.watch.foreign.rows import Row, Source, digest, table_of
+from lepaute.watch.values import WHOLE_NODE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,20 +34,20 @@ def read_hpl(source: Source, cluster: str, node: str) -> "pd.DataFrame":
         raise InputError(f"{source.name}: HPL does not say on which node it ran; give the node (--node)")
     lines = source.data.decode(errors="replace").splitlines()
     rows: list[Row] = []
-    said: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     current_s = source.date_s
     results = ResultLines(source.name)
     for at, line in enumerate(lines):
         if (time := HPCC_TIME.match(line)) is not None:
             current_s = float(time["epoch_s"])
         elif (parameter := PARAMETER_LINE.search(line)) is not None:
-            said[parameter["name"]] = parameter["text"]
+            parameters[parameter["name"]] = parameter["text"]
         elif (result := results.result(line, at + 1)) is not None:
             started_s = _start_s(lines[at + 1 : at + 1 + _NEAR], current_s, f"{source.name}:{at + 1}")
-            stratum = digest("hpl", result.code, result.n, result.nb, result.p, result.q, said)
+            stratum = digest("hpl", result.code, result.n, result.nb, result.p, result.q, parameters)
             job = digest(cluster, node, started_s, stratum, result.time, result.rate)
             rate_flops = flop_count(result.n) / result.time_s
-            rows.append(done(cluster, node, job, started_s, stratum, FACTOR, rate_flops))
+            rows.append(Row(cluster, node, WHOLE_NODE, job, started_s, stratum, FACTOR, rate_flops, "done"))
         elif rows and FAILED.search(line):
             rows[-1] = rows[-1]._replace(value=math.nan, state="failed")
     return table_of(rows, source.name)

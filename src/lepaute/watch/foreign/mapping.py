@@ -15,8 +15,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import composed, fields_at, guess, line_in, read_text, read_yaml, shown, spoken
-from lepaute.watch.foreign.dates import ISO, date_reader
-from lepaute.watch.foreign.units import unit_of
+from lepaute.watch.foreign.units import ISO, date_reader, unit_of
 
 #: Cells that hold no value, whatever their case.
 NO_VALUE = ("", "-", "na", "n/a", "nan", "none", "null")

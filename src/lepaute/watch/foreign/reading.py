@@ -9,7 +9,7 @@ from lepaute.errors import InputError
 from lepaute.watch.foreign.google_benchmark import is_google_benchmark, read_google_benchmark
 from lepaute.watch.foreign.hpl import is_hpl, read_hpl
 from lepaute.watch.foreign.reframe import is_reframe, read_reframe
-from lepaute.watch.foreign.source import Source, read_source
+from lepaute.watch.foreign.rows import Source, read_source
 
 if TYPE_CHECKING:
     import pandas as pd

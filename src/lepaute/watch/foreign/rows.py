@@ -1,20 +1,92 @@
-"""Rows of the table of factor values, as readers make them."""
+"""What the readers of other programs' files share: the file, its numbers, and rows of the table of factor values."""
 
 import hashlib
 import json
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lepaute.errors import InputError
-from lepaute.watch.values import KEY, WHOLE_NODE, check_values
+from lepaute.kit.documents import read_bytes
+from lepaute.watch.values import KEY, check_values
 
 if TYPE_CHECKING:
     import pandas as pd
 
+#: Of a file, also after unpacking; a table of a million rows.
+MOST_BYTES = 64 << 20
+_SQLITE = b"SQLite format 3\0"
 
-#: Columns that people name things in.
-NAMES = ("cluster", "node", "job", "factor")
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file of another program. data: its content, unpacked; of a database only its first bytes.
+
+    date_s: of what has no date in the file, where somebody has given one
+    """
+
+    path: Path
+    data: bytes
+    date_s: float | None = None
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return str(self.path)
+
+    @property
+    def is_database(self) -> bool:
+        """Whether it is one of SQLite, which reads it itself, from `path`."""
+        return self.data[: len(_SQLITE)] == _SQLITE
+
+    @property
+    def text(self) -> str:
+        """The content as UTF-8, without a byte order mark; raises InputError, naming the line, for anything else."""
+        try:
+            return self.data.decode("utf-8-sig")
+        except UnicodeDecodeError as problem:
+            line = self.data.count(b"\n", 0, problem.start) + 1
+            raise InputError(
+                f"{self.name}:{line}: is not UTF-8 text; convert the file, with iconv for example"
+            ) from None
+
+
+def read_source(path: str | Path) -> Source:
+    """The file, unpacked where it is gzip by its content; raises InputError where it cannot be read or is too large."""
+    path = Path(path)
+    if path.is_file():  # not a pipe, which can be read only once
+        try:
+            with path.open("rb") as stream:
+                head = stream.read(len(_SQLITE))
+        except OSError:
+            head = b""  # which read_bytes will refuse
+        if head == _SQLITE:
+            return Source(path, head)
+    data = read_bytes(path, "a file of measurements", MOST_BYTES)
+    if data[: len(_SQLITE)] == _SQLITE:
+        raise InputError(f"{path}: is a compressed database; unpack it, with gunzip for example")
+    return Source(path, data)
+
+
+def finite_number(value: object) -> float | None:
+    """A number of JSON as a float; None for what is not a finite number."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def number_of_text(text: str) -> float | None:
+    """A number as programs print it; None for what is not a finite number."""
+    try:
+        return finite_number(float(text)) if "_" not in text else None
+    except ValueError:
+        return None
 
 
 class Row(NamedTuple):
@@ -37,20 +109,11 @@ def digest(*parts: object) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def done(cluster: str, node: str, job: str, started_s: float, stratum: str, factor: str, value: float) -> Row:
-    """A value of the whole node."""
-    return Row(cluster, node, WHOLE_NODE, job, started_s, stratum, factor, value, "done")
-
-
-def failed(cluster: str, node: str, job: str, started_s: float, stratum: str, factor: str) -> Row:
-    """A job that failed on the node, and left no value."""
-    return Row(cluster, node, WHOLE_NODE, job, started_s, stratum, factor, math.nan, "failed")
-
-
 def table_of(rows: Iterable[Row], name: str) -> "pd.DataFrame":
     """The table of the rows of a file; arguments and errors as `checked_table`."""
     rows = list(rows)
-    check_names({(column, getattr(row, column)) for row in rows for column in NAMES}, name)
+    names = ("cluster", "node", "job", "factor")
+    check_names({(column, getattr(row, column)) for row in rows for column in names}, name)
     import pandas as pd
 
     return checked_table(pd.DataFrame(rows, columns=Row._fields), name)
@@ -85,8 +148,8 @@ def check_names(names: Iterable[tuple[str, str]], name: str) -> None:
             raise InputError(f"{name}: the {column} {text[:60]!r} cannot be printed; give it another name")
 
 
-def machine_of(cluster: str, node: str, said: str, name: str) -> tuple[str, str]:
-    """(cluster, node): the node given, else the one that the file says; raises InputError where neither is."""
-    if not (node or said):
+def node_of(node: str, reported: str, name: str) -> str:
+    """The node that was given, else the one that the file reports; raises InputError where neither is."""
+    if not (node or reported):
         raise InputError(f"{name}: does not say on which node it ran; give the node (--node)")
-    return cluster, node or said
+    return node or reported

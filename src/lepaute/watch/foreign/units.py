@@ -1,9 +1,89 @@
-"""Units as benchmarks print them, to SI: how the name of a factor ends, and what its values are to be multiplied by."""
+"""Dates as files write them, to seconds since the epoch; units as benchmarks print them, to SI."""
 
+import datetime as dt
+import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache, partial
 
 from lepaute.errors import InputError
+
+#: Forms of a date that are numbers, and how many of them a second has.
+EPOCHS = {"epoch_s": 1, "epoch_ms": 10**3, "epoch_us": 10**6, "epoch_ns": 10**9}
+ISO = "iso"
+#: What is measured was measured after 1970 and before 2200: anything else is in another unit.
+LATEST_S = dt.datetime(2200, 1, 1, tzinfo=dt.UTC).timestamp()
+
+
+def date_reader(form: str, timezone: str = "UTC") -> Callable[[str], float]:
+    """What turns a text into seconds since the epoch.
+
+    form     : iso (2026-11-23T07:24:05+01:00, 2026-11-23 07:24, 2026-11-23), one of EPOCHS, or a format of strptime
+    timezone : of dates that do not say theirs, such as Europe/Paris; of an hour that occurs twice the first is taken
+    The reader raises InputError for what is no such date, or is not of the years 1970 to 2199. Raises InputError for a
+    form or time zone that is not known.
+    """
+    zone = _zone(timezone)
+    if form in EPOCHS:
+        seconds: Callable[[str], float] = partial(_epoch_s, form)
+    elif form == ISO:
+        seconds = partial(_seconds, dt.datetime.fromisoformat, zone, "2026-11-23T07:24:05")
+    elif "%" in form:
+        try:
+            dt.datetime.strptime(dt.datetime.now(dt.UTC).strftime(form), form)
+        except ValueError as problem:
+            raise InputError(f"the form of the date is {form[:40]!r}: {' '.join(str(problem).split())[:100]}") from None
+        seconds = partial(_seconds, lambda text: dt.datetime.strptime(text, form), zone, form)
+    else:
+        raise InputError(
+            f"the form of the date is {form[:40]!r}; give {ISO}, {', '.join(EPOCHS)} or one such as %d/%m/%Y"
+        )
+
+    def read(text: str) -> float:
+        date_s = seconds(text)
+        if not 0.0 <= date_s < LATEST_S:
+            finer = " (milliseconds are epoch_ms)" if form == "epoch_s" and date_s >= LATEST_S else ""
+            raise InputError(f"the date is {text[:40]!r}, which is not of the years 1970 to 2199{finer}")
+        return date_s
+
+    return read
+
+
+def date_at(form: str, text: str, where: str) -> float:
+    """The date of a text of this form; raises InputError, with the place, for what is no such date."""
+    try:
+        return date_reader(form)(text)
+    except InputError as problem:
+        raise InputError(f"{where}: {problem}") from None
+
+
+def _zone(name: str) -> dt.tzinfo:
+    if name in ("UTC", "Z"):
+        return dt.UTC
+    import zoneinfo
+
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise InputError(f"the time zone {name[:40]!r} is not known; give one such as UTC or Europe/Paris") from None
+
+
+def _seconds(parse: Callable[[str], dt.datetime], zone: dt.tzinfo, example: str, text: str) -> float:
+    try:
+        date = parse(text)
+        return (date if date.tzinfo is not None else date.replace(tzinfo=zone)).timestamp()
+    except (ValueError, OverflowError):
+        raise InputError(f"the date is {text[:40]!r}; it must be written as {example}") from None
+
+
+def _epoch_s(form: str, text: str) -> float:
+    try:
+        if re.fullmatch(r"[0-9]{1,30}", text):
+            return int(text) / EPOCHS[form]  # nanoseconds have more digits than a double
+        return float(text) / EPOCHS[form] if "_" not in text else math.nan
+    except ValueError:
+        raise InputError(f"the date is {text[:40]!r}; it must be a number ({form})") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +103,13 @@ class Unit:
 
 
 _DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+
+
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50, "Ei": 2.0**60}
+
+
 _SMALL = {"m": 1e-3, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "n": 1e-9, "p": 1e-12}
+
 
 #: Word -> suffix, what one is in it, and the prefixes that it takes.
 _WORDS: dict[str, tuple[str, float, dict[str, float]]] = {
@@ -39,6 +124,8 @@ _WORDS: dict[str, tuple[str, float, dict[str, float]]] = {
     "V": ("V", 1.0, _DECIMAL | _SMALL),
     "A": ("A", 1.0, _DECIMAL | _SMALL),
 }
+
+
 #: Those that take no prefix, in lower case.
 _WHOLE = {
     "": Unit(""),
@@ -61,9 +148,17 @@ _WHOLE = {
     "degf": Unit("degC", 5.0 / 9.0, -160.0 / 9.0),
     "rpm": Unit("rpm"),
 }
+
+
 _PER_SECOND = re.compile(r"(.*?)\s*(?:/\s*(?:s|sec|second)|[_ ]?per[_ ]s(?:ec|econd)?)")
+
+
 _LONGEST = 40
+
+
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+
+
 EXAMPLES = "s, ms, Hz, GHz, W, J, degC, K, B/s, MB/s, GiB/s, Gbit/s, flop/s, Gflop/s, items/s, %, or 1 for none"
 
 
@@ -87,6 +182,7 @@ def si_unit(text: str) -> Unit | None:
     return _quantity(text)
 
 
+@lru_cache(maxsize=1000)
 def unit_of(text: str) -> Unit:
     """As `si_unit`; raises InputError where there is none."""
     unit = si_unit(text)
@@ -97,8 +193,8 @@ def unit_of(text: str) -> Unit:
 
 def _quantity(text: str) -> Unit | None:
     for word, (suffix, size, prefixes) in _WORDS.items():
-        if text.endswith(word) and text[: len(text) - len(word)] in prefixes:
-            return Unit(suffix, size * prefixes[text[: len(text) - len(word)]])
+        if text.endswith(word) and (prefix := text[: len(text) - len(word)]) in prefixes:
+            return Unit(suffix, size * prefixes[prefix])
     return None
 
 

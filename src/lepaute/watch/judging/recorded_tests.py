@@ -12,8 +12,8 @@ from lepaute.errors import InputError
 from lepaute.store import Store
 from lepaute.store.tables import VERDICTS
 from lepaute.watch.changelog import Changelog
-from lepaute.watch.judging.digests import digest_texts
 from lepaute.watch.judging.judge import AND, compared
+from lepaute.watch.judging.reference import digest_texts
 from lepaute.watch.values import DAY_S, MACHINE, vectors
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ _NUMBERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is asked for; None: all. record : whether new verdicts are. The rest as in `judge`."""
+class Selection:
+    """Which tests; None: all. record : whether new verdicts are recorded. The rest as in `judge`."""
 
     nodes: Collection[str] | None
     windows: Sequence[int]
@@ -43,48 +43,51 @@ class Asked:
 
 
 def recorded_tests(
-    store: Store, changelog: Changelog, cluster: str, names: tuple[str, ...], asked: Asked
+    store: Store, changelog: Changelog, cluster: str, names: tuple[str, ...], selection: Selection
 ) -> "list[pd.DataFrame]":
     """The verdicts of a vector of factors in a cluster, a table with the columns of VERDICTS for each window.
 
     A verdict that is recorded with today's basis is read, any other is made and recorded. Only the values that the
     verdicts rest on are read.
     """
+    ends_s = selection.until_s
+    if selection.pooled and ends_s is not None:  # the whole day
+        ends_s = float(np.ceil(ends_s / DAY_S) * DAY_S)
     values = store.done_values(
         cluster,
         names,
         # what a day did to all is told by all
-        nodes=None if asked.pooled else asked.nodes,
-        since_s=_first_needed_s(store, changelog, cluster, asked),
-        until_s=_end_of_day(asked.until_s) if asked.pooled else asked.until_s,
+        nodes=None if selection.pooled else selection.nodes,
+        since_s=_first_needed_s(store, changelog, cluster, selection),
+        until_s=ends_s,
     )
     if not len(values) or not set(names) <= set(values["factor"].unique()):
         return []
-    case = compared(vectors(values.assign(state="done"), names), changelog, names, asked.pooled, asked.standing)
+    case = compared(vectors(values.assign(state="done"), names), changelog, names, selection.pooled, selection.standing)
     del values
-    chosen = np.flatnonzero(_chosen(case.keys, asked))
+    chosen = np.flatnonzero(_chosen(case.keys, selection))
     if not len(chosen):
         return []
     keys = case.keys[[*MACHINE, "job"]].iloc[chosen]
     parts = []
-    for r in dict.fromkeys(asked.windows):
-        basis = digest_texts(case.digest[chosen], f"{RULES[asked.pooled]}, {asked.confidence!r}")
+    for r in dict.fromkeys(selection.windows):
+        basis = digest_texts(case.digest[chosen], f"{RULES[selection.pooled]}, {selection.confidence!r}")
         there = store.verdicts(
             cluster=cluster,
-            nodes=asked.nodes,
+            nodes=selection.nodes,
             factors=[AND.join(names)],
-            since_s=asked.since_s,
-            until_s=asked.until_s,
+            since_s=selection.since_s,
+            until_s=selection.until_s,
             r=r,
-            pooled=asked.pooled,
+            pooled=selection.pooled,
         )
         recorded = _positions(keys, basis, there)
         new = recorded < 0
         which = np.zeros(len(case.keys), np.bool_)
         which[chosen[new]] = True
-        made = case.tests(r, asked.confidence, which).assign(basis=basis[new], judged_s=time.time())
+        made = case.tests(r, selection.confidence, which).assign(basis=basis[new], judged_s=time.time())
         made = made[list(VERDICTS.columns)].astype(_NUMBERS)
-        if len(made) and asked.record:
+        if len(made) and selection.record:
             store.add_verdicts(made)
         parts.append(_together(made, there, recorded))
         del made, there
@@ -114,37 +117,29 @@ def _positions(
         return np.full(len(keys), -1)
     columns = [*keys.columns, "basis"]
     rows = there[columns].assign(_row=np.arange(len(there)))
-    found = keys.assign(basis=basis).merge(rows, on=columns, how="left")["_row"]
-    return found.fillna(-1).to_numpy(np.int64)
+    merged = keys.assign(basis=basis).merge(rows, on=columns, how="left")
+    return merged["_row"].fillna(-1).to_numpy(np.int64)
 
 
-def _chosen(keys: "pd.DataFrame", asked: Asked) -> "npt.NDArray[np.bool_]":
+def _chosen(keys: "pd.DataFrame", selection: Selection) -> "npt.NDArray[np.bool_]":
     chosen = np.ones(len(keys), np.bool_)
-    if asked.nodes is not None:
-        chosen &= keys["node"].isin(list(asked.nodes)).to_numpy()
+    if selection.nodes is not None:
+        chosen &= keys["node"].isin(list(selection.nodes)).to_numpy()
     started_s = keys["started_s"].to_numpy()
-    if asked.since_s is not None:
-        chosen &= started_s >= asked.since_s
-    if asked.until_s is not None:
-        chosen &= started_s < asked.until_s
+    if selection.since_s is not None:
+        chosen &= started_s >= selection.since_s
+    if selection.until_s is not None:
+        chosen &= started_s < selection.until_s
     return chosen
 
 
-def _first_needed_s(store: Store, changelog: Changelog, cluster: str, asked: Asked) -> float | None:
+def _first_needed_s(store: Store, changelog: Changelog, cluster: str, selection: Selection) -> float | None:
     """The earliest event after which a reference of what is asked for begins."""
-    if asked.since_s is None or asked.pooled or not changelog.events:
+    if selection.since_s is None or selection.pooled or not changelog.events:
         return None
-    nodes = [(cluster, node) for node in asked.nodes or store.nodes(cluster)]
-    begins = [max((s for s in resets if s <= asked.since_s), default=None) for resets in _resets(changelog, nodes)]
-    return None if None in begins else min((each for each in begins if each is not None), default=None)
-
-
-def _resets(changelog: Changelog, nodes: list[tuple[str, str]]) -> list[tuple[float, ...]]:
-    return list(changelog.resets_s(nodes).values())
-
-
-def _end_of_day(until_s: float | None) -> float | None:
-    return None if until_s is None else float(np.ceil(until_s / DAY_S) * DAY_S)
+    resets = changelog.resets_s((cluster, node) for node in selection.nodes or store.nodes(cluster))
+    begins = [max((s for s in each if s <= selection.since_s), default=None) for each in resets.values()]
+    return None if None in begins else min((s for s in begins if s is not None), default=None)
 
 
 def factors_to_test(
@@ -161,9 +156,9 @@ def factors_to_test(
     for name in (name for names in factors or () for name in names):
         if name not in every:
             raise InputError(f"no row has the factor {name!r}; there are {', '.join(sorted(every))}")
-    found: list[tuple[str, list[tuple[str, ...]]]] = []
+    testable: list[tuple[str, list[tuple[str, ...]]]] = []
     for cluster, part in there.groupby("cluster", sort=True):
         names = set(part["factor"])
-        wanted: list[tuple[str, ...]] = [(name,) for name in sorted(names)]
-        found.append((str(cluster), wanted if factors is None else [f for f in factors if set(f) <= names]))
-    return found
+        single: list[tuple[str, ...]] = [(name,) for name in sorted(names)]
+        testable.append((str(cluster), single if factors is None else [f for f in factors if set(f) <= names]))
+    return testable

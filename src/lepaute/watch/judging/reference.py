@@ -1,21 +1,26 @@
 """What an observation is compared with: those of its machine and stratum since the last event that touches the node.
 
-Outliers are tested, but are never part of a reference.
+Outliers are tested, but are never part of a reference. What a verdict rests on, the observations, events and outliers
+that made it so, is also told as a number, its digest.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from lepaute.stats.expanding import Booleans, Floats, Integers
-from lepaute.watch.changelog import ALL, Changelog
-from lepaute.watch.values import MACHINE
+from lepaute.watch.alarms.standing import concerned
+from lepaute.watch.changelog import Changelog
+from lepaute.watch.values import MACHINE, NODE, nodes_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Digests = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +50,21 @@ class Frozen:
 
 
 def frozen(
-    observations: "pd.DataFrame", found: References, factors: Sequence[str], standing: "pd.DataFrame | None"
+    observations: "pd.DataFrame", refs: References, factors: Sequence[str], standing: "pd.DataFrame | None"
 ) -> Frozen:
     """standing : rows of `open_regressions`, of which those of the factors count."""
     rows = len(observations)
     begun_s = np.full(rows, np.inf)
     if standing is not None and len(standing):
         for row in standing[standing["factor"].isin(factors)].to_dict("records"):
-            mine = (observations["cluster"] == row["cluster"]) & (observations["stratum"] == row["stratum"])
-            if row["node"] != ALL:
-                mine &= (observations["node"] == row["node"]) & (observations["cpu"] == row["cpu"])
+            mine = concerned(observations, row)
             # one that an event ended is not open
-            mine &= found.end_s[found.series] > row["changed_s"]
-            mine &= found.begin_s[found.series] <= row["changed_s"]
+            mine &= refs.end_s[refs.series] > row["changed_s"]
+            mine &= refs.begin_s[refs.series] <= row["changed_s"]
             begun_s[mine.to_numpy()] = np.minimum(begun_s[mine.to_numpy()], row["changed_s"])
-    before = ~found.outlier & (observations["started_s"].to_numpy(np.float64) < begun_s)
-    count = np.bincount(found.series, before, minlength=len(found.begin_s)).astype(np.int64)
-    return Frozen(count[found.series], begun_s)
+    before = ~refs.outlier & (observations["started_s"].to_numpy(np.float64) < begun_s)
+    count = np.bincount(refs.series, before, minlength=len(refs.begin_s)).astype(np.int64)
+    return Frozen(count[refs.series], begun_s)
 
 
 def references(observations: "pd.DataFrame", changelog: Changelog) -> References:
@@ -69,8 +72,8 @@ def references(observations: "pd.DataFrame", changelog: Changelog) -> References
 
     An event counts from 00:00 UTC of its date, itself included.
     """
-    node = observations.groupby(["cluster", "node"], sort=False).ngroup().to_numpy()
-    nodes = list(observations[["cluster", "node"]].drop_duplicates().itertuples(index=False, name=None))
+    node = observations.groupby(NODE, sort=False).ngroup().to_numpy()
+    nodes = nodes_of(observations)
     resets_s = changelog.resets_s(nodes)
     started_s = observations["started_s"].to_numpy(np.float64)
     stretch: Integers = np.zeros(len(observations), np.int64)
@@ -85,24 +88,73 @@ def references(observations: "pd.DataFrame", changelog: Changelog) -> References
     keys = observations[[*MACHINE, "stratum"]].assign(stretch=stretch)
     series: Integers = keys.groupby([*MACHINE, "stratum", "stretch"], sort=False).ngroup().to_numpy().astype(np.int64)
     first = np.unique(series, return_index=True)[1]
-    outlier = _outliers(observations["job"], node, nodes, changelog)
-    return References(series, outlier, begin_s[first], end_s[first])
+    return References(series, changelog.is_outlier(observations), begin_s[first], end_s[first])
 
 
-def _outliers(
-    job: "pd.Series[str]", node: "npt.NDArray[np.integer[Any]]", nodes: list[tuple[str, str]], changelog: Changelog
-) -> Booleans:
-    """Of each observation, whether its job is an outlier of its node; node : number among `nodes`."""
-    logged = changelog.outlying_jobs(nodes)
-    if not logged:
-        return np.zeros(len(job), np.bool_)
-    codes, names = job.factorize()
-    job_number = {str(name): number for number, name in enumerate(names)}
-    node_number = {name: number for number, name in enumerate(nodes)}
-    pairs = [
-        node_number[cluster, name] * len(names) + job_number[its_job]
-        for cluster, name, its_job in logged
-        if its_job in job_number
-    ]
-    outlier: Booleans = np.isin(node * len(names) + codes, pairs)
-    return outlier
+def machine_digests(observations: "pd.DataFrame", refs: References) -> Digests:
+    """Of each observation, with what it is compared with: the kept ones before it in its series, shape (rows,).
+
+    Two observations have the same digest if job, date, beginning of the stretch and being an outlier are the same for
+    all of them. Values need not be told: in a store they never change.
+    """
+    job = _mixed(_text_hashes(observations["job"]) ^ _bits(observations["started_s"].to_numpy(np.float64)))
+    order = np.argsort(refs.series, kind="stable")
+    kept = np.where(refs.outlier, np.uint64(0), job)[order]
+    before = np.cumsum(kept, dtype=np.uint64) - kept
+    begin = np.unique(refs.series[order], return_index=True)[1]
+    digest: Digests = np.empty(len(observations), np.uint64)
+    digest[order] = before - before[begin][refs.series[order]]
+    return _mixed(digest + _own(job, refs)) ^ _mixed(_bits(refs.begin_s[refs.series]) + np.uint64(1))
+
+
+def group_digests(observations: "pd.DataFrame", refs: References, group: Integers, day: Integers) -> Digests:
+    """As machine_digests; what an observation is compared with is all of its group up to its day."""
+    machine = _text_hashes(observations["cluster"]) ^ _mixed(_text_hashes(observations["node"]))
+    machine = _mixed(machine + observations["cpu"].to_numpy(np.int64).astype(np.uint64))
+    job = _text_hashes(observations["job"]) ^ _bits(observations["started_s"].to_numpy(np.float64))
+    each = _mixed(_mixed(job) ^ machine ^ _mixed(_bits(refs.begin_s[refs.series]) + np.uint64(1)))
+    order = np.lexsort((day, group))
+    sums = np.cumsum(np.where(refs.outlier, np.uint64(0), each)[order], dtype=np.uint64)
+    new_group = np.flatnonzero(np.diff(group[order], prepend=-1))
+    before = np.concatenate([[np.uint64(0)], sums])[new_group]
+    # up to the last one of the same group and day
+    last = np.flatnonzero((np.diff(group[order], append=-1) != 0) | (np.diff(day[order], append=-1) != 0))
+    which = np.searchsorted(last, np.arange(len(order)))
+    digest: Digests = np.empty(len(observations), np.uint64)
+    digest[order] = sums[last[which]] - before[np.searchsorted(new_group, np.arange(len(order)), side="right") - 1]
+    return _mixed(digest + _own(each, refs))
+
+
+def with_beginnings(digest: Digests, observations: "pd.DataFrame", begun_s: Floats) -> Digests:
+    """The same with when the open regression began that an observation is part of, shape (rows,), inf without."""
+    inside = observations["started_s"].to_numpy(np.float64) >= begun_s
+    return np.where(inside, _mixed(digest + _mixed(_bits(begun_s) + np.uint64(3))), digest)
+
+
+def _own(each: Digests, refs: References) -> Digests:
+    return np.where(refs.outlier, _mixed(each + np.uint64(2)), each)
+
+
+def _text_hashes(texts: "pd.Series[str]") -> Digests:
+    codes, names = texts.factorize()
+    hashes = [int.from_bytes(hashlib.blake2b(str(name).encode(), digest_size=8).digest(), "big") for name in names]
+    digests: Digests = np.array(hashes, np.uint64)[codes]
+    return digests
+
+
+def _bits(numbers: Floats) -> Digests:
+    return _mixed((numbers + 0.0).view(np.uint64))
+
+
+def _mixed(x: Digests) -> Digests:
+    """A bijection after which sums collide by chance only (Steele, Lea & Flood, SplitMix, OOPSLA 2014)."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def digest_texts(digests: Digests, settings: str) -> npt.NDArray[np.object_]:
+    """16 hexadecimal digits each, of the digests and the settings."""
+    settings_hash = np.frombuffer(hashlib.blake2b(settings.encode(), digest_size=8).digest(), ">u8").astype(np.uint64)
+    return np.array([f"{each:016x}" for each in _mixed(digests ^ settings_hash).tolist()], dtype=object)

@@ -20,15 +20,12 @@ import numpy.typing as npt
 from lepaute.errors import InputError
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.judge import CONFIDENCE, WINDOWS, judge
-from lepaute.watch.values import DAY_S, MACHINE, check_values
+from lepaute.watch.values import DAY_S, MACHINE, NODE, Node, check_values, day_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Node = tuple[str, str]
-
 _EPOCH = dt.date(1970, 1, 1)
-_NODE = ["cluster", "node"]
 _JOB = [*MACHINE, "job"]
 
 
@@ -62,14 +59,16 @@ def replay(
     if table.empty:
         raise InputError("there is nothing to replay: the table of factor values is empty")
     log = changelog or Changelog()
-    asked = sorted(table["factor"].unique()) if factors is None else factors
-    wanted = [(each,) if isinstance(each, str) else tuple(each) for each in asked]
-    _refuse_unknown(table, wanted)
+    known = sorted(table["factor"].unique())
+    tested = [(each,) if isinstance(each, str) else tuple(each) for each in (known if factors is None else factors)]
+    for factor in (name for names in tested for name in names):
+        if factor not in known:
+            raise InputError(f"no row has the factor {factor!r}; there are {', '.join(known)}")
     first = -np.inf if since is None else (since - _EPOCH).days
     last = np.inf if until is None else (until - _EPOCH).days
     jobs = _jobs(table, _known_s(values, ingested_s))
     day_of = jobs.set_index(_JOB)["day"]
-    node_of_row = list(table[_NODE].itertuples(index=False, name=None))
+    node_of_row = list(table[NODE].itertuples(index=False, name=None))
     job_of_row = pd.MultiIndex.from_frame(table[_JOB])
     parts = []
     for stretch in _stretches(jobs, log, pooled):
@@ -77,17 +76,17 @@ def replay(
             continue
         seen = table[[node in stretch.end for node in node_of_row] & ~job_of_row.isin(stretch.hidden)]
         present = set(seen["factor"])
-        testable = [names for names in wanted if present.issuperset(names)]
+        testable = [names for names in tested if present.issuperset(names)]
         if not testable:
             continue
-        found = judge(seen, stretch.log, testable, windows, confidence, pooled)
-        day = day_of.reindex(pd.MultiIndex.from_frame(found[_JOB])).to_numpy()
-        end = np.array([stretch.end[node] for node in found[_NODE].itertuples(index=False, name=None)])
+        tests = judge(seen, stretch.log, testable, windows, confidence, pooled)
+        day = day_of.reindex(pd.MultiIndex.from_frame(tests[_JOB])).to_numpy()
+        end = np.array([stretch.end[node] for node in tests[NODE].itertuples(index=False, name=None)])
         now = (day >= max(first, stretch.begin)) & (day < end) & (day <= last)
-        parts.append(found[now].assign(judged_s=(day[now] + 1) * DAY_S))
+        parts.append(tests[now].assign(judged_s=(day[now] + 1) * DAY_S))
     if not parts:
-        found = judge(table, log, wanted, windows, confidence, pooled)
-        return found.iloc[:0].assign(judged_s=np.zeros(0))
+        tests = judge(table, log, tested, windows, confidence, pooled)
+        return tests.iloc[:0].assign(judged_s=np.zeros(0))
     return pd.concat(parts, ignore_index=True).sort_values("judged_s", kind="stable", ignore_index=True)
 
 
@@ -108,7 +107,6 @@ class _Stretch:
 
 def _known_s(values: "pd.DataFrame", ingested_s: Sequence[float] | None) -> "pd.Series[float]":
     """When each job of a machine (_JOB) became known; NaN: when it started."""
-
     known_s = np.full(len(values), np.nan) if ingested_s is None else np.asarray(ingested_s, dtype=np.float64)
     if known_s.shape != (len(values),):
         raise InputError(f"ingested_s has the shape {known_s.shape}; give one date for each of the {len(values)} rows")
@@ -123,14 +121,14 @@ def _jobs(table: "pd.DataFrame", known_s: "pd.Series[float]") -> "pd.DataFrame":
     """A row a job of a machine: _JOB, the first and the last start in its rows, and the day when it became known."""
     jobs = table.groupby(_JOB)["started_s"].agg(["min", "max"])
     known = np.fmax(jobs["max"], known_s.reindex(jobs.index))
-    return jobs.assign(day=np.floor(known / DAY_S).astype(np.int64)).reset_index()
+    return jobs.assign(day=day_numbers(known)).reset_index()
 
 
 def _stretches(jobs: "pd.DataFrame", log: Changelog, pooled: bool) -> list[_Stretch]:
     """All days of all nodes, each once: a first stretch for all nodes, then one for the nodes that are touched."""
     import pandas as pd
 
-    node = list(jobs[_NODE].itertuples(index=False, name=None))
+    node = list(jobs[NODE].itertuples(index=False, name=None))
     day = jobs["day"].to_numpy()
     late_job = _late_jobs(jobs, pooled)
     touched: dict[float, set[Node]] = {}
@@ -148,17 +146,17 @@ def _stretches(jobs: "pd.DataFrame", log: Changelog, pooled: bool) -> list[_Stre
             touched.setdefault(float(date), set()).update(pair for pair, when in named.items() if when is not None)
     if pooled:
         clusters = {date: {cluster for cluster, _ in some} for date, some in touched.items()}
-        touched = {date: {one for one in node if one[0] in clusters[date]} for date in touched}
+        touched = {date: {name for name in node if name[0] in clusters[date]} for date in touched}
     touched[-np.inf] = set(node)
     next_day = dict.fromkeys(node, np.inf)
-    found = []
+    stretches = []
     for begin in sorted(touched, reverse=True):
-        known = [one for one in log.outliers if one not in late_outliers or (one.date - _EPOCH).days <= begin]
+        known = [entry for entry in log.outliers if entry not in late_outliers or (entry.date - _EPOCH).days <= begin]
         hidden = pd.MultiIndex.from_frame(jobs.loc[late_job & (day > begin), _JOB])
-        end = {one: next_day[one] for one in touched[begin]}
-        found.append(_Stretch(begin, end, Changelog(log.events, tuple(known)), hidden))
+        end = {name: next_day[name] for name in touched[begin]}
+        stretches.append(_Stretch(begin, end, Changelog(log.events, tuple(known)), hidden))
         next_day.update(dict.fromkeys(end, begin))
-    return found[::-1]
+    return stretches[::-1]
 
 
 def _late_jobs(jobs: "pd.DataFrame", pooled: bool) -> npt.NDArray[np.bool_]:
@@ -166,7 +164,7 @@ def _late_jobs(jobs: "pd.DataFrame", pooled: bool) -> npt.NDArray[np.bool_]:
 
     Pooled: than one of the cluster that did not start on a day before theirs, since a day is estimated as a whole.
     """
-    group = jobs.groupby(["cluster"] if pooled else _NODE, sort=False).ngroup().to_numpy()
+    group = jobs.groupby(["cluster"] if pooled else NODE, sort=False).ngroup().to_numpy()
     day, first, last = jobs["day"].to_numpy(), jobs["min"].to_numpy(), jobs["max"].to_numpy()
     if pooled:
         first, last = np.floor(first / DAY_S), np.floor(last / DAY_S)
@@ -178,10 +176,3 @@ def _late_jobs(jobs: "pd.DataFrame", pooled: bool) -> npt.NDArray[np.bool_]:
         latest = np.concatenate([[-np.inf], np.maximum.accumulate(last[rows])])
         late[rows] = first[rows] <= latest[earlier]
     return late
-
-
-def _refuse_unknown(table: "pd.DataFrame", wanted: Sequence[tuple[str, ...]]) -> None:
-    known = sorted(table["factor"].unique())
-    for factor in (name for names in wanted for name in names):
-        if factor not in known:
-            raise InputError(f"no row has the factor {factor!r}; there are {', '.join(known)}")

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lepaute.watch.values import DAY_S, MACHINE, Machine, day_of
+from lepaute.store.tables import STATES
+from lepaute.watch.values import DAY_S, MACHINE, NODE, Machine, day_numbers, day_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-_NODE = ["cluster", "node"]
 #: A machine does not report if it is late by so many of its usual intervals, and others reported on so many days.
 LATE_INTERVALS, LATE_DAYS = 3.0, 3
 #: Jobs in a row that did not end well.
@@ -49,22 +49,18 @@ def absences(jobs: "pd.DataFrame") -> "pd.DataFrame":
     import pandas as pd
     from scipy.stats import hypergeom
 
-    day = np.floor(jobs["started_s"] / DAY_S).astype("int64")
-    table = jobs.assign(day=day)
-    for state in ("done", "failed", "aborted", "missing"):
+    table = jobs.assign(day=day_numbers(jobs["started_s"]))
+    for state in STATES:
         table[state] = (table["state"] == state).astype("int64")
     table["done_s"] = table["started_s"].where(table["done"] == 1)
-    table["last_done_s"] = table.groupby(_NODE)["done_s"].transform("max")
+    table["last_done_s"] = table.groupby(NODE)["done_s"].transform("max")
     late = table["last_done_s"].isna() | (table["started_s"] > table["last_done_s"])
     table["not_done_since"] = ((table["done"] == 0) & late).astype("int64")
-    found = (
-        table.groupby(_NODE, sort=True)
+    nodes = (
+        table.groupby(NODE, sort=True)
         .agg(
             jobs=("job", "size"),
-            done=("done", "sum"),
-            failed=("failed", "sum"),
-            aborted=("aborted", "sum"),
-            missing=("missing", "sum"),
+            **{state: (state, "sum") for state in STATES},
             last_done_s=("last_done_s", "max"),
             not_done_since=("not_done_since", "sum"),
             last_s=("started_s", "max"),
@@ -76,22 +72,22 @@ def absences(jobs: "pd.DataFrame") -> "pd.DataFrame":
     )
     cluster_days = {name: np.unique(part) for name, part in table.groupby("cluster")["day"]}
     away, span = [], []
-    for cluster, first_day, last_day in zip(found["cluster"], found["first_day"], found["last_day"], strict=True):
+    for cluster, first_day, last_day in zip(nodes["cluster"], nodes["first_day"], nodes["last_day"], strict=True):
         days = cluster_days[cluster]
         first, last = (int(each) for each in np.searchsorted(days, [first_day, last_day]))
         away.append(len(days) - 1 - last)
         span.append(last - first + 1)
-    share = found["days"].to_numpy() / np.array(span, np.float64)
+    share = nodes["days"].to_numpy() / np.array(span, np.float64)
     # failures of its own against those of all nodes, among the jobs that nothing else ended
-    bad, tried = found["failed"] + found["missing"], found["jobs"] - found["aborted"]
-    totals = pd.DataFrame({"cluster": found["cluster"], "bad": bad, "tried": tried}).groupby("cluster").transform("sum")
+    bad, tried = nodes["failed"] + nodes["missing"], nodes["jobs"] - nodes["aborted"]
+    totals = pd.DataFrame({"cluster": nodes["cluster"], "bad": bad, "tried": tried}).groupby("cluster").transform("sum")
     p_value = hypergeom.sf(bad - 1, totals["tried"], totals["bad"], tried)
-    alone = found.groupby("cluster")["node"].transform("size") == 1
+    alone = nodes.groupby("cluster")["node"].transform("size") == 1
     return (
-        found.drop(columns=["first_day", "last_day", "days"])
+        nodes.drop(columns=["first_day", "last_day", "days"])
         .assign(days_away=away, usual_share=share, p_value=np.where(alone, np.nan, p_value))
         .sort_values(
-            ["days_away", "p_value", *_NODE], ascending=[False, True, True, True], kind="stable", ignore_index=True
+            ["days_away", "p_value", *NODE], ascending=[False, True, True, True], kind="stable", ignore_index=True
         )
     )
 
@@ -103,11 +99,9 @@ def absences_of(values: "pd.DataFrame") -> tuple[Absence, ...]:
         jobs = own.assign(done=own["state"] == "done").groupby([*MACHINE[1:], "job"], sort=False)
         table = jobs.agg(started_s=("started_s", "min"), done=("done", "any"), state=("state", "first")).reset_index()
         days = np.unique(np.floor(table.loc[table["done"], "started_s"] / DAY_S))
-        for _, mine in table.sort_values("started_s").groupby(["node", "cpu"], sort=True):
-            found = _absence(mine, days)
-            if found is not None:
-                machine = (str(cluster), str(mine["node"].iloc[0]), int(mine["cpu"].iloc[0]))
-                alike[cluster, *found].append(machine)
+        for (node, cpu), of_machine in table.sort_values("started_s").groupby(["node", "cpu"], sort=True):
+            if (absence := _absence(of_machine, days)) is not None:
+                alike[cluster, *absence].append((str(cluster), str(node), int(str(cpu))))
     reports = [Absence(key[0], tuple(machines), *key[1:]) for key, machines in alike.items()]
     return tuple(sorted(reports, key=lambda each: (-len(each.machines), each.last or dt.date.min)))
 

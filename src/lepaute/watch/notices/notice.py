@@ -1,37 +1,62 @@
-"""What no change shows: a machine that was bad from the start, a node that vanished, dates that cannot be right."""
+"""What no change shows: a machine that was bad from the start, a node that vanished, dates that cannot be right.
 
-import datetime as dt
-from collections.abc import Iterable, Iterator
+And groups of so few machines that an alarm takes many jobs, and changes that the data show in the end, though no alarm
+has confirmed them.
+"""
+
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from math import inf, nan
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lepaute.kit.text import counted
+from lepaute.stats.change_evidence import FEWEST_PEERS
+from lepaute.watch.alarms.procedure import judge_days
+from lepaute.watch.alarms.sizes import worse_direction
+from lepaute.watch.alarms.steps import steps_of
 from lepaute.watch.changelog import Changelog
-from lepaute.watch.job_dates import backward_jobs
 from lepaute.watch.judging.reference import references
 from lepaute.watch.proposals.change_points import LEVEL, LeastChange, least_change_of
-from lepaute.watch.proposals.day_effect import day_effect
-from lepaute.watch.values import DAY_S, check_values, vectors
+from lepaute.watch.proposals.platform_events import propose, standing_events
+from lepaute.watch.proposals.proposed_event import DAYS
+from lepaute.watch.proposals.watched_series import day_effect
+from lepaute.watch.values import (
+    DAY_S,
+    MACHINE,
+    NODE,
+    Node,
+    backward_jobs,
+    check_values,
+    day_numbers,
+    day_of,
+    is_of,
+    nodes_of,
+    vectors,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
+    from lepaute.watch.open_regressions import OpenRegressions
+
     Floats = npt.NDArray[np.float64]
 
-#: Kinds.
-UNLIKE_PEERS, ABSENT, DATES = "unlike its peers", "absent", "dates"
-#: Of which nodes, the text says itself.
-UNCONFIRMED = "unconfirmed change"
+#: Kinds; of an unconfirmed change the text says itself of which nodes it is.
+UNLIKE_PEERS, ABSENT, DATES, FEW, UNCONFIRMED = (
+    *("unlike its peers", "absent", "dates", "few machines"),
+    "unconfirmed change",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
     """Something to look at; not an event, since nothing changed, or nobody can say when.
 
-    kind     : "unlike its peers", "absent" or "dates"
+    kind     : one of the kinds above
     cpu      : -1 where it is about the node; factor: empty where it is about none
     since_s  : the first job that it is about, or the last one before
     size     : relative to the median of its peers; NaN for other kinds
@@ -52,20 +77,6 @@ class Notice:
         name = " ".join(each for each in (self.cluster, self.node) if each)
         return self.text if self.kind == UNCONFIRMED or not name else f"{name}: {self.text}"
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "kind": self.kind,
-            "cluster": self.cluster,
-            "node": self.node,
-            "cpu": self.cpu,
-            "factor": self.factor,
-            "since_s": self.since_s,
-            "size": None if self.size != self.size else self.size,
-            "p_value": None if self.p_value != self.p_value else self.p_value,
-            "text": self.text,
-        }
-
 
 def notices(
     values: "pd.DataFrame",
@@ -81,53 +92,27 @@ def notices(
     """
     table = check_values(values)
     backward = table[backward_jobs(table)]
-    found = [
-        *_peers(table, changelog or Changelog(), least_change, level),
-        *_absent(table, backward, level),
-        *_dates(backward),
-    ]
-    return tuple(sorted(found, key=lambda each: (each.kind, each.cluster, each.node, each.cpu, each.factor)))
-
-
-def _peers(
-    table: "pd.DataFrame", changelog: Changelog, least_change: LeastChange | None, level: float
-) -> Iterable[Notice]:
-    for one in unlike_peers(table, changelog, least_change=least_change, level=level):
-        where = f"cpu {one.cpu}, " if one.cpu >= 0 else ""
-        text = (
-            f"{where}{one.factor} {100 * one.size:+.1f} % from the median of its {one.peers} peers over all {one.jobs} "
-            f"jobs since {_day(one.since_s)}"
-        )
-        yield Notice(UNLIKE_PEERS, one.cluster, one.node, one.cpu, one.factor, one.since_s, one.size, one.p_value, text)
-
-
-def _absent(table: "pd.DataFrame", backward: "pd.DataFrame", level: float) -> Iterable[Notice]:
-    nan = float("nan")
     # a node with wrong dates did report, nobody knows when
-    wrong = set(zip(backward["cluster"], backward["node"], strict=True))
-    table = table[[node not in wrong for node in zip(table["cluster"], table["node"], strict=True)]]
-    for one in vanished_nodes(table, level=level):
-        how = f", {one.failed} of them as a job that did not end" if one.failed else ""
-        text = f"no result since {_day(one.last_s)}; others were measured on {one.days} days since{how}"
-        yield Notice(ABSENT, one.cluster, one.node, -1, "", one.last_s, nan, one.p_value, text)
+    reporting = table[~is_of(table, set(nodes_of(backward)))]
+    every = [
+        *_unlike_peers(table, changelog or Changelog(), least_change, level),
+        *_vanished(reporting, level),
+        *_backward(backward),
+    ]
+    return tuple(sorted(every, key=lambda each: (each.kind, each.cluster, each.node, each.cpu, each.factor)))
 
 
-def _dates(backward: "pd.DataFrame") -> Iterable[Notice]:
-    rows = backward.drop_duplicates(["cluster", "node", "job"])
-    nan = float("nan")
-    for (cluster, node), part in rows.groupby(["cluster", "node"], sort=True):
-        first = part.sort_values("started_s").iloc[0]
-        some = f"{len(part)} job{'s' * (len(part) != 1)}"
+def _backward(backward: "pd.DataFrame") -> Iterator[Notice]:
+    for (cluster, node), jobs in backward.drop_duplicates([*NODE, "job"]).groupby(NODE, sort=True):
+        first = jobs.sort_values("started_s").iloc[0]
         text = (
-            f"the dates of {some} run backwards, such as {_day(first['started_s'])} of job {first['job']}: was a clock "
-            "set? No change is looked for in them"
+            f"the dates of {counted(len(jobs), 'job')} run backwards, such as {day_of(first['started_s'])} of job "
+            f"{first['job']}: was a clock set? No change is looked for in them"
         )
         yield Notice(DATES, str(cluster), str(node), -1, "", float(first["started_s"]), nan, nan, text)
 
 
-def _day(moment_s: float) -> str:
-    return dt.datetime.fromtimestamp(moment_s, dt.UTC).date().isoformat()
-
+# ---- nodes that vanished ---------------------------------------------------------------------------------------------
 
 #: Fewer days without a result are a busy node.
 FEWEST_DAYS = 3
@@ -135,33 +120,16 @@ FEWEST_DAYS = 3
 LEAST_SHARE = 0.25
 
 
-@dataclass(frozen=True, slots=True)
-class VanishedNode:
-    """A node without a result on the last `days` days of its cluster; failed: on how many of them it has a failed job.
-
-    last_s  : its last result
-    p_value : the chance of so many days in a row if it took part as usual, times the number of nodes
-    """
-
-    cluster: str
-    node: str
-    last_s: float
-    days: int
-    failed: int
-    p_value: float
-
-
-def vanished_nodes(table: "pd.DataFrame", *, level: float = LEVEL) -> tuple[VanishedNode, ...]:
-    """The nodes that stay away longer than ever before; `table` as `check_values` returns it.
+def _vanished(table: "pd.DataFrame", level: float) -> Iterator[Notice]:
+    """The nodes that stay away longer than ever before.
 
     A node took part in a share of the days of its cluster, from its first result to its last. That it misses the last k
     in a row by chance has a probability of (1 - share)^k if its days are independent; since they are not always, it has
     to be longer than its longest absence before, too, and FEWEST_DAYS at least. Failed, aborted and missing jobs are no
-    results.
+    results. The p-value is that times the number of nodes.
     """
-    rows = table.assign(day=np.floor(table["started_s"] / DAY_S).astype(np.int64), done=table["state"] == "done")
-    found: list[VanishedNode] = []
-    nodes = len(table[["cluster", "node"]].drop_duplicates())
+    rows = table.assign(day=day_numbers(table["started_s"]), done=table["state"] == "done")
+    nodes = len(nodes_of(table))
     for cluster, part in rows.groupby("cluster", sort=True):
         done = part[part["done"]]
         present = done[["node", "day"]].drop_duplicates()
@@ -170,60 +138,35 @@ def vanished_nodes(table: "pd.DataFrame", *, level: float = LEVEL) -> tuple[Vani
         days = count.index.to_numpy(np.int64)
         days = days[count.to_numpy() >= LEAST_SHARE * np.searchsorted(known, days, side="right")]
         for node, of_node in present.groupby("node", sort=True):
-            mine = np.isin(days, of_node["day"].to_numpy())
             last = int(of_node["day"].max())
             away = days[days > last]
-            seen = mine[(days >= of_node["day"].min()) & (days <= last)]
-            if len(away) < FEWEST_DAYS or len(away) <= _longest_gap(seen):
+            seen = np.isin(days, of_node["day"].to_numpy())[(days >= of_node["day"].min()) & (days <= last)]
+            longest_gap = int(np.diff(np.flatnonzero(seen)).max(initial=1)) - 1
+            if len(away) < FEWEST_DAYS or len(away) <= longest_gap:
                 continue
             share = (seen.sum() + 1) / (len(seen) + 2)
             p = min(1.0, float((1 - share) ** len(away)) * nodes)
             if p > level:
                 continue
             late = part[(part["node"] == node) & ~part["done"] & (part["day"] > last)]
-            result = done[done["node"] == node]["started_s"].max()
-            found.append(VanishedNode(str(cluster), str(node), float(result), len(away), int(late["day"].nunique()), p))
-    return tuple(found)
+            failed = int(late["day"].nunique())
+            last_s = float(done[done["node"] == node]["started_s"].max())
+            how = f", {failed} of them as a job that did not end" if failed else ""
+            text = f"no result since {day_of(last_s)}; others were measured on {len(away)} days since{how}"
+            yield Notice(ABSENT, str(cluster), str(node), -1, "", last_s, nan, p, text)
 
 
-def _longest_gap(seen: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> int:
-    positions = np.flatnonzero(seen)
-    return int(np.diff(positions).max(initial=1)) - 1
-
+# ---- machines that never were as their peers -------------------------------------------------------------------------
 
 #: Fewer machines have no usual spread; fewer jobs no level.
 FEWEST_MACHINES, FEWEST_JOBS = 8, 3
 _SIMULATED = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class UnlikePeers:
-    """A machine whose level since its last event is outside the spread of its peers.
-
-    size    : relative to their median; peers: how many others; jobs: of the machine, since since_s
-    p_value : the chance of any machine so far out among as many machines, times the number of groups compared
-    """
-
-    cluster: str
-    node: str
-    cpu: int
-    stratum: str
-    factor: str
-    size: float
-    peers: int
-    jobs: int
-    since_s: float
-    p_value: float
-
-
-def unlike_peers(
-    table: "pd.DataFrame",
-    changelog: Changelog,
-    *,
-    least_change: LeastChange | None = None,
-    level: float = LEVEL,
-) -> tuple[UnlikePeers, ...]:
-    """The machines that never were as their peers are; `table` as `check_values` returns it.
+def _unlike_peers(
+    table: "pd.DataFrame", changelog: Changelog, least_change: LeastChange | None, level: float
+) -> Iterator[Notice]:
+    """The machines whose level since their last event is outside the spread of their peers.
 
     Processors of the same number in their nodes are compared, in one cluster and stratum, each by its median since its
     last event and without the effects of the days. The distance from the median of all, in median absolute deviations,
@@ -232,7 +175,6 @@ def unlike_peers(
     name of a cluster are rightly unlike: give them clusters of their own.
     """
     groups = [group for factor in sorted(table["factor"].unique()) for group in _groups(table, factor, changelog)]
-    found = []
     for factor, rows in groups:
         size = rows["level"].to_numpy(np.float64)
         spread = 1.4826 * float(np.median(np.abs(size - np.median(size))))
@@ -247,21 +189,12 @@ def unlike_peers(
             if abs(relative) < least:
                 continue
             row = rows.iloc[at]
-            found.append(
-                UnlikePeers(
-                    row["cluster"],
-                    row["node"],
-                    int(row["cpu"]),
-                    row["stratum"],
-                    factor,
-                    relative,
-                    len(size) - 1,
-                    int(row["jobs"]),
-                    float(row["since_s"]),
-                    float(p[at]),
-                )
+            cpu, since_s = int(row["cpu"]), float(row["since_s"])
+            text = (
+                f"{f'cpu {cpu}, ' if cpu >= 0 else ''}{factor} {100 * relative:+.1f} % from the median of its "
+                f"{len(size) - 1} peers over all {int(row['jobs'])} jobs since {day_of(since_s)}"
             )
-    return tuple(sorted(found, key=lambda each: (each.cluster, each.node, each.cpu, each.factor)))
+            yield Notice(UNLIKE_PEERS, row["cluster"], row["node"], cpu, factor, since_s, relative, float(p[at]), text)
 
 
 def _groups(table: "pd.DataFrame", factor: str, changelog: Changelog) -> "Iterator[tuple[str, pd.DataFrame]]":
@@ -271,25 +204,24 @@ def _groups(table: "pd.DataFrame", factor: str, changelog: Changelog) -> "Iterat
         return
     known = references(rows, changelog)
     rows = rows.rename(columns={factor: "value"}).assign(series=known.series)[~known.outlier]
-    for (_, stratum, _), part in rows.groupby(["cluster", "stratum", "cpu"], sort=True):
+    for _, part in rows.groupby(["cluster", "stratum", "cpu"], sort=True):
         middle = float(part["value"].median())
         if middle == 0:
             continue
         relative = part["value"].to_numpy(np.float64) / middle - 1.0
-        series = part["series"].to_numpy(np.int64)
-        day = np.floor(part["started_s"].to_numpy(np.float64) / DAY_S).astype(np.int64)
+        series, day = part["series"].to_numpy(np.int64), day_numbers(part["started_s"])
         usual = part.assign(relative=relative).groupby("series")["relative"].transform("median").to_numpy(np.float64)
         effect = day_effect(day, series, relative - usual)
         own = relative - (effect.at(day) if effect is not None else 0.0)
         levels = (
             part.assign(own=own)
-            .groupby(["cluster", "node", "cpu", "series"], sort=True)
+            .groupby([*MACHINE, "series"], sort=True)
             .agg(level=("own", "median"), jobs=("own", "size"), since_s=("started_s", "min"))
             .reset_index()
         )
         # of each machine the latest stretch
         levels = levels.sort_values("since_s", kind="stable").drop_duplicates(["node", "cpu"], keep="last")
-        levels = levels[levels["jobs"] >= FEWEST_JOBS].assign(stratum=str(stratum))
+        levels = levels[levels["jobs"] >= FEWEST_JOBS]
         if len(levels) >= FEWEST_MACHINES:
             yield factor, levels.sort_values("node", kind="stable").reset_index(drop=True)
 
@@ -305,3 +237,81 @@ def _largest_distances(machines: int) -> "Floats":
         x = np.abs(x - np.median(x, axis=1, keepdims=True))
         largest.append(x.max(axis=1) / (1.4826 * np.median(x, axis=1)))
     return np.sort(np.concatenate(largest))
+
+
+# ---- few machines ----------------------------------------------------------------------------------------------------
+
+#: The relative change of which the jobs to an alarm are counted, and how many are tried.
+CHANGE, MOST_JOBS = 0.05, 60
+#: Of the latest values, whose median is the level.
+LATEST = 10
+
+
+def few_machines(values: "pd.DataFrame", changelog: Changelog) -> tuple[Notice, ...]:
+    """A notice for each cluster with a factor of fewer than FEWEST_PEERS machines: after how many jobs an alarm comes.
+
+    values : as check_values returns it. The number is that of the alarm procedure itself, for a machine of each factor
+    that is worse by CHANGE from now on and does not scatter: about as many.
+    """
+    found = []
+    for cluster, rows in values[values["state"] == "done"].groupby("cluster", sort=True):
+        machines = rows.groupby("factor")[["node", "cpu"]].apply(lambda part: len(part.drop_duplicates()))
+        few = machines[machines < FEWEST_PEERS]
+        if few.empty:
+            continue
+        jobs = max(_jobs_to_alarm(rows[rows["factor"] == factor], changelog) for factor in few.index)
+        more = f"more than {MOST_JOBS} jobs" if jobs > MOST_JOBS else f"about {counted(jobs, 'job')}"
+        text = (
+            f"{counted(int(few.max()), 'machine')}, fewer than {FEWEST_PEERS}: a change of {100 * CHANGE:.0f} % is "
+            f"confirmed after {more} of each; until then it is a suspicious test (--strict)"
+        )
+        found.append(Notice(FEW, str(cluster), "", -1, "", float(rows["started_s"].max()), nan, nan, text))
+    return tuple(found)
+
+
+def _jobs_to_alarm(rows: "pd.DataFrame", changelog: Changelog) -> int:
+    """Of one factor: days of one job each until the first alarm; MOST_JOBS + 1 without one."""
+    import pandas as pd
+
+    direction = worse_direction(str(rows["factor"].iloc[0])) or -1
+    ordered = rows.sort_values("started_s", kind="stable").groupby([*MACHINE, "stratum"], sort=False)
+    last = ordered.tail(1).set_index([*MACHINE, "stratum"])
+    level = ordered["value"].apply(lambda each: each.tail(LATEST).median())
+    day_s = float(rows["started_s"].max())
+    after = []
+    for job in range(1, MOST_JOBS + 1):
+        value = level * (1 + direction * CHANGE)
+        new = last.assign(value=value, started_s=day_s + DAY_S * job, archive="").reset_index()
+        after.append(new.assign(job=f"\0{job} " + new["stratum"]))  # a machine has a factor once in a job
+    alarms = judge_days(pd.concat([rows, *after]), changelog).alarms
+    last_day = np.datetime64(int(day_s // DAY_S), "D")
+    days = alarms.loc[alarms["day"] > str(last_day), "day"]
+    return MOST_JOBS + 1 if days.empty else int((np.datetime64(str(days.min())) - last_day).astype(int))
+
+
+# ---- unconfirmed changes ---------------------------------------------------------------------------------------------
+
+
+def unconfirmed_changes(found: "OpenRegressions", nodes: Collection[Node] | None = None) -> tuple[Notice, ...]:
+    """A notice for each proposal of a lasting change, better or worse, that no alarm has and no event is later than.
+
+    found : of all nodes, who are asked together; nodes : (cluster, node) that are of interest, all by default
+    """
+    import pandas as pd
+
+    steps = steps_of(found.judged.alarms, found.changelog, check_values(found.values))
+    confirmed = pd.DataFrame(steps, columns=found.judged.alarms.columns)
+    reported = standing_events(confirmed, found.values)
+    unconfirmed = []
+    for event in propose(found.values, found.changelog, standing=confirmed):
+        resets = found.changelog.resets_s(event.nodes).values()
+        over = all(max(each, default=-inf) > event.before_s for each in resets)
+        of_interest = nodes is None or not set(nodes).isdisjoint(event.nodes)
+        if event.shape == DAYS or event in reported or over or not of_interest:
+            continue
+        text = f"{event.nodes_text}, since {event.date}: {event.reason}; not confirmed (lepaute watch events propose)"
+        cluster, node = event.nodes[0]
+        node = node if len(event.nodes) == 1 else ""
+        factor, size = event.factors[0].factor, event.factors[0].size
+        unconfirmed.append(Notice(UNCONFIRMED, cluster, node, -1, factor, event.before_s, size, event.p_value, text))
+    return tuple(unconfirmed)

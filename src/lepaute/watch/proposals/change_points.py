@@ -17,10 +17,14 @@ from lepaute.stats.multiple_tests import benjamini_yekutieli, selected_level
 from lepaute.stats.steps import change_p_value, find_steps
 from lepaute.stats.student import student_quantile
 from lepaute.watch.changelog import Changelog
-from lepaute.watch.job_dates import backward_jobs
-from lepaute.watch.proposals.sudden_changes import sudden_changes, sudden_p_value
-from lepaute.watch.proposals.watched_series import SeriesGroup, WatchedSeries, watched_series
-from lepaute.watch.values import check_values
+from lepaute.watch.proposals.watched_series import (
+    SeriesGroup,
+    WatchedSeries,
+    sudden_changes,
+    sudden_p_value,
+    watched_series,
+)
+from lepaute.watch.values import DAY_S, Machine, backward_jobs, check_values
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -86,6 +90,10 @@ class ChangePoint:
     archive_before: str
     archive_after: str
     gradual: bool = False
+
+    @property
+    def machine(self) -> Machine:
+        return self.cluster, self.node, self.cpu
 
     @property
     def direction(self) -> int:
@@ -158,9 +166,7 @@ def find_change_points(
             drifts[number] = found
     points = list(drifts.values())
     for group in groups:
-        own = {one.machine: [] for one in group.machines}  # type: dict[tuple[str, str, int], list[_Cut]]
-        for one in group.machines:
-            own[one.machine] += cuts.get(numbers[id(one)], [])
+        own = [cut for one in group.machines for cut in cuts.get(numbers[id(one)], [])]
         common = [cut for one in group.common for cut in cuts.get(numbers[id(one)], [])]
         points += _points(group, own, common)
     kept = [
@@ -196,13 +202,9 @@ def _stretches(series: WatchedSeries) -> list[tuple[int, int]]:
 
 
 def _p_value(series: WatchedSeries) -> float:
-    """Of having any change: a step somewhere or, with DRIFT_SHARE of the level, a drift."""
-    return min(1.0, _step_p_value(series) / (1 - DRIFT_SHARE), _drift_p_value(series) / DRIFT_SHARE)
-
-
-def _drift_p_value(series: WatchedSeries) -> float:
-    """Where a season is left in the series, that of none."""
-    return _line(series).p_value if series.node and not series.local else 1.0
+    """Of having any change: a step somewhere or, unless a season is left in it, a drift with DRIFT_SHARE of it all."""
+    drift = _line(series).p_value if series.node and not series.local else 1.0
+    return min(1.0, _step_p_value(series) / (1 - DRIFT_SHARE), drift / DRIFT_SHARE)
 
 
 def _step_p_value(series: WatchedSeries) -> float:
@@ -263,14 +265,14 @@ class _Line:
 
 
 def _line(series: WatchedSeries) -> _Line:
-    """By least squares on values of which spikes are drawn in, beside what is proportional to the season.
+    """By least squares on winsorized values, beside what is proportional to the season.
 
     The season is the mean of SEASON_VALUES effects of the days: a machine that responds more to it than others drifts
     while it lasts, and while it is itself a line, nothing can be told about a drift.
     """
     from scipy.stats import t as student
 
-    x, t = _drawn_in(series.relative), series.started_s
+    x, t = _winsorized(series.relative), series.started_s
     time, season = t - t.mean(), _smoothed(series.common)
     power = float((season**2).sum())
     # what of time and values the season does not explain
@@ -295,8 +297,8 @@ def _smoothed(common: "Floats") -> "Floats":
     """Means of SEASON_VALUES neighbours, fewer at both ends, around 0."""
     ones = np.ones(min(SEASON_VALUES, len(common)))
     means = np.convolve(common, ones, "same") / np.convolve(np.ones(len(common)), ones, "same")
-    found: Floats = means - means.mean()
-    return found
+    smoothed: Floats = means - means.mean()
+    return smoothed
 
 
 def _drift(series: WatchedSeries, p_value: float, confidence: float) -> ChangePoint | None:
@@ -336,7 +338,7 @@ def _without_response(series: WatchedSeries, dates: "Floats") -> WatchedSeries:
     left = series.relative
     # first to the season, which the effects of the days have together with other noise, then to warm days
     for common in (season, series.common - (np.bincount(side, series.common) / count)[side]):
-        own = _drawn_in(left)
+        own = _winsorized(left)
         own = own - (np.bincount(side, own) / count)[side]
         # the response is normal with a standard deviation of RESPONSE_SPREAD: where days differ little, it is not known
         square = float((common**2).sum()) + float((own**2).mean()) / RESPONSE_SPREAD**2
@@ -346,12 +348,12 @@ def _without_response(series: WatchedSeries, dates: "Floats") -> WatchedSeries:
     return replace(series, relative=left)
 
 
-def _drawn_in(x: "Floats") -> "Floats":
+def _winsorized(x: "Floats") -> "Floats":
     """Spikes say nothing about a response."""
     middle = float(np.median(x))
     reach = 3 * 1.4826 * float(np.median(np.abs(x - middle)))
-    moved: Floats = np.clip(x, middle - reach, middle + reach)
-    return moved
+    winsorized: Floats = np.clip(x, middle - reach, middle + reach)
+    return winsorized
 
 
 def _point(
@@ -382,9 +384,7 @@ def _point(
     )
 
 
-def _points(
-    group: SeriesGroup, own: "Mapping[tuple[str, str, int], list[_Cut]]", common: list[_Cut]
-) -> Iterator[ChangePoint]:
+def _points(group: SeriesGroup, own: list[_Cut], common: list[_Cut]) -> Iterator[ChangePoint]:
     """Changes of the machines, each with what all had in common on the same days.
 
     The effect of a day is a median: where half of the machines change, it is half of their change, and the others seem
@@ -392,15 +392,15 @@ def _points(
     """
     shared = [*common, *_implied(group, own, common)]
     for one in group.machines:
-        left = list(own[one.machine])
+        left = [cut for cut in own if cut.series is one]
         for cut in shared:
-            mine = next((each for each in left if each.series is one and _same_days(each, cut)), None)
+            mine = next((each for each in left if _same_days(each, cut)), None)
             point = _with_common(one, mine, cut)
             if mine is not None:
                 left.remove(mine)
             if point is not None:
                 yield point
-        yield from (_alone(cut) for cut in left if cut.series is one)
+        yield from map(_alone, left)
 
 
 def _alone(cut: _Cut) -> ChangePoint:
@@ -435,12 +435,10 @@ def _with_common(one: WatchedSeries, mine: _Cut | None, cut: _Cut) -> ChangePoin
     return replace(found, earliest_s=min(bounds[0], found.after_s), latest_s=max(bounds[1], found.before_s))
 
 
-def _implied(
-    group: SeriesGroup, own: "Mapping[tuple[str, str, int], list[_Cut]]", common: list[_Cut]
-) -> Iterator[_Cut]:
+def _implied(group: SeriesGroup, own: list[_Cut], common: list[_Cut]) -> Iterator[_Cut]:
     """Changes of the effect of the days at dates on which many machines changed, though it is not significant there."""
-    cuts = sorted((cut for each in own.values() for cut in each), key=lambda cut: cut.dates[1])
-    needed = max(2, COMMON_SHARE * len({one.machine for one in group.machines}))
+    cuts = sorted(own, key=lambda cut: cut.dates[1])
+    needed = max(2, COMMON_SHARE * len({(one.node, one.cpu) for one in group.machines}))
     used: set[int] = set()
     for cut in cuts:
         if id(cut) in used:
@@ -451,7 +449,7 @@ def _implied(
         used |= {id(other) for other in together}
         date = float(np.median([other.dates[1] for other in together]))
         for series in group.common:
-            place = int(np.searchsorted(series.started_s, np.floor(date / 86_400.0) * 86_400.0))
+            place = int(np.searchsorted(series.started_s, np.floor(date / DAY_S) * DAY_S))
             begin, end = max(0, place - COMMON_REACH), min(len(series.relative), place + COMMON_REACH)
             if place - begin >= 2 and end - place >= 2:
                 best = min(together, key=lambda other: other.p_value)

@@ -6,7 +6,6 @@ many alarms of a factor and direction are usual among as many nodes, and two nod
 alarms on the same days if they had nothing in common. Days with mostly the same nodes are one event.
 """
 
-import datetime as dt
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -16,8 +15,8 @@ import numpy as np
 
 from lepaute.errors import InputError
 from lepaute.watch.proposals.change_points import LEVEL, LeastChange, least_change_of
-from lepaute.watch.proposals.proposed_event import DAYS, PLATFORM, ProposedEvent, factor_change
-from lepaute.watch.values import DAY_S, Machine
+from lepaute.watch.proposals.proposed_event import DAYS, PLATFORM, ProposedEvent, factor_changes
+from lepaute.watch.values import DAY_S, Machine, Node, day_numbers, day_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -41,7 +40,7 @@ _RECENT = 3
 #: A node belongs to an event if it is in this share of its days.
 _LEAST_SHARE = 0.25
 
-Node = tuple[str, str]
+_OF_ALARM = ["node", "cpu", "job", "archive", "started_s", "size"]
 _COLUMNS = ("cluster", "node", "cpu", "job", "started_s", "factor", "r", "p", "p_value", "direction")
 
 
@@ -67,6 +66,10 @@ class _Day:
     @property
     def nodes(self) -> frozenset[Node]:
         return frozenset(alarm.machine[:2] for alarm in self.alarms)
+
+    @property
+    def moves(self) -> frozenset[tuple[str, int]]:
+        return frozenset((alarm.factor, alarm.direction) for alarm in self.alarms)
 
     def part(self, nodes: Iterable[Node]) -> "_Day":
         wanted = set(nodes)
@@ -129,7 +132,7 @@ def _tested(verdicts: "pd.DataFrame", values: "pd.DataFrame") -> "pd.DataFrame":
     rows = rows.merge(values[[*keys, "value"]], on=keys, how="left", validate="many_to_one")
     usual = (rows["low"] + rows["high"]) / 2 if "low" in rows and "high" in rows else np.nan
     return rows.assign(
-        day=np.floor(rows["started_s"] / DAY_S).astype(np.int64),
+        day=day_numbers(rows["started_s"]),
         size=(rows["value"] - usual) / np.abs(usual),
         archive=rows.get("archive", ""),
     )
@@ -150,14 +153,13 @@ def _days(tested: "pd.DataFrame", least_change: LeastChange | None, level: float
     count_pairs = sum(was_tested.shape[1] * (was_tested.shape[1] - 1) // 2 for *_, was_tested in kinds)
     found: list[_Day] = []
     for cluster, factor, direction, some, was_tested in kinds:
-        hit = was_tested & False
+        alarmed = was_tested & False
         for day, node in some[["day", "node"]].drop_duplicates().itertuples(index=False, name=None):
-            hit.loc[day, node] = True
-        nodes = list(was_tested.columns)
-        of_day = _day_p_values(hit.to_numpy(), was_tested.to_numpy()) * count_days
-        pairs = _pair_p_values(hit.to_numpy(), was_tested.to_numpy()) * count_pairs
+            alarmed.loc[day, node] = True
+        nodes, hit, tests = list(was_tested.columns), alarmed.to_numpy(), was_tested.to_numpy()
+        of_day, pairs = _day_p_values(hit, tests) * count_days, _pair_p_values(hit, tests) * count_pairs
         for position, day in enumerate(was_tested.index):
-            members = np.flatnonzero(hit.to_numpy()[position])
+            members = np.flatnonzero(hit[position])
             if len(members) < FEWEST_NODES:
                 continue
             sets = [(members, float(of_day[position]))]
@@ -165,7 +167,11 @@ def _days(tested: "pd.DataFrame", least_change: LeastChange | None, level: float
                 sets = _recurring(members, pairs, level / 2)
             for chosen, p in sets:
                 rows = some[(some["day"] == day) & some["node"].isin([nodes[each] for each in chosen])]
-                found.append(_Day(int(day), _alarms(cluster, factor, direction, rows), min(1.0, p)))
+                alarms = [
+                    _Alarm((cluster, node, int(cpu)), job, archive, float(started_s), factor, direction, float(size))
+                    for node, cpu, job, archive, started_s, size in rows[_OF_ALARM].itertuples(index=False, name=None)
+                ]
+                found.append(_Day(int(day), alarms, min(1.0, p)))
     return found
 
 
@@ -210,14 +216,6 @@ def _recurring(members: "Integers", pairs: "Floats", level: float) -> "list[tupl
     return sets
 
 
-def _alarms(cluster: str, factor: str, direction: int, rows: "pd.DataFrame") -> list[_Alarm]:
-    columns = zip(rows["node"], rows["cpu"], rows["job"], rows["archive"], rows["started_s"], rows["size"], strict=True)
-    return [
-        _Alarm((cluster, node, int(cpu)), job, archive, float(started_s), factor, direction, float(size))
-        for node, cpu, job, archive, started_s, size in columns
-    ]
-
-
 def _over_factors(days: list[_Day]) -> list[_Day]:
     """Factors and directions of one day whose nodes are half the same, as one; in order of date."""
     joined: list[_Day] = []
@@ -242,7 +240,9 @@ def _episodes(days: list[_Day]) -> list[_Episode]:
         for episode in sorted(candidates, key=lambda one: -len(one.core() & day.nodes)):
             core = episode.core()
             same = core & left.nodes
-            if len(same) < FEWEST_NODES or 2 * len(same) < len(core) or not _alike(episode, left):
+            # a factor moved the same way on its latest day
+            alike = not episode.days[-1].moves.isdisjoint(left.moves)
+            if len(same) < FEWEST_NODES or 2 * len(same) < len(core) or not alike:
                 continue
             rest = left.nodes - core
             alone = len(rest) < FEWEST_NODES
@@ -253,34 +253,28 @@ def _episodes(days: list[_Day]) -> list[_Episode]:
     return episodes
 
 
-def _alike(episode: _Episode, day: _Day) -> bool:
-    """A factor moved the same way on its latest day."""
-    one, other = ({(alarm.factor, alarm.direction) for alarm in each.alarms} for each in (episode.days[-1], day))
-    return not one.isdisjoint(other)
-
-
 def _lasts(episode: _Episode, values: "pd.DataFrame") -> bool:
     """Whether most machines stayed at half of the deviation or more, as far as there are values to tell."""
     alarms = [alarm for day in episode.days for alarm in day.alarms]
     jobs = {(*alarm.machine, alarm.job) for alarm in alarms}
     series = {(alarm.machine, alarm.factor) for alarm in alarms}
-    wanted = values[values["factor"].isin({factor for _, factor in series}) & (values["state"] == "done")]
-    wanted = wanted[wanted["started_s"] > min(alarm.started_s for alarm in alarms) - DAY_S]
+    done = values[values["factor"].isin({factor for _, factor in series}) & (values["state"] == "done")]
+    done = done[done["started_s"] > min(alarm.started_s for alarm in alarms) - DAY_S]
     own: dict[tuple[Machine, str], list[tuple[float, float, bool]]] = defaultdict(list)
-    columns = [wanted[name] for name in ("cluster", "node", "cpu", "job", "factor", "started_s", "value")]
+    columns = [done[name] for name in ("cluster", "node", "cpu", "job", "factor", "started_s", "value")]
     for cluster, node, cpu, job, factor, started_s, value in zip(*columns, strict=True):
         machine = (cluster, node, int(cpu))
         if (machine, factor) in series:
             own[machine, factor].append((float(started_s), float(value), (*machine, job) in jobs))
-    told: list[bool] = []
+    lasts: list[bool] = []
     for alarm in alarms:
-        mine = sorted(own[alarm.machine, alarm.factor])
-        at = [value for started_s, value, alarmed in mine if alarmed and started_s == alarm.started_s]
-        after = [value for started_s, value, alarmed in mine if not alarmed and started_s > alarm.started_s][:_AFTER]
+        rows = sorted(own[alarm.machine, alarm.factor])
+        at = [value for started_s, value, alarmed in rows if alarmed and started_s == alarm.started_s]
+        after = [value for started_s, value, alarmed in rows if not alarmed and started_s > alarm.started_s][:_AFTER]
         if at and len(after) >= _FEWEST_AFTER and np.isfinite(alarm.size):
             usual = at[0] / (1 + np.sign(at[0]) * alarm.size)
-            told.append((float(np.median(after)) - usual) * (at[0] - usual) >= (at[0] - usual) ** 2 / 2)
-    return 2 * sum(told) > len(told)
+            lasts.append((float(np.median(after)) - usual) * (at[0] - usual) >= (at[0] - usual) ** 2 / 2)
+    return 2 * sum(lasts) > len(lasts)
 
 
 def _event(episode: _Episode, least_change: LeastChange | None) -> ProposedEvent:
@@ -288,20 +282,18 @@ def _event(episode: _Episode, least_change: LeastChange | None) -> ProposedEvent
     nodes = {node for node, days in count.items() if days >= _LEAST_SHARE * len(episode.days)}
     every = [alarm for day in episode.days for alarm in day.alarms]
     alarms = [alarm for alarm in every if alarm.machine[:2] in nodes]
+    in_order = sorted(every, key=lambda alarm: (alarm.started_s, alarm.machine))
     sizes: dict[tuple[str, int], dict[Machine, list[float]]] = defaultdict(lambda: defaultdict(list))
     for alarm in alarms:
         sizes[alarm.factor, alarm.direction][alarm.machine].append(alarm.size)
-    factors = [
-        factor_change(
-            factor, [(machine, float(np.median(each)), np.nan, np.nan) for machine, each in by_machine.items()]
-        )
-        for (factor, _), by_machine in sizes.items()
-    ]
+    rows: dict[tuple[str, int], list[tuple[Machine, float, float, float]]] = defaultdict(list)
     weights: dict[Machine, float] = {}
-    for (factor, _), by_machine in sizes.items():
+    for (factor, direction), by_machine in sizes.items():
         least = least_change_of(factor, least_change) or 0.01
         for machine, each in by_machine.items():
-            weight = abs(float(np.median(each))) / least
+            size = float(np.median(each))
+            rows[factor, direction].append((machine, size, np.nan, np.nan))
+            weight = abs(size) / least
             weights[machine] = max(weights.get(machine, 0.0), weight if np.isfinite(weight) else 1.0)
     return ProposedEvent(
         kind=PLATFORM,
@@ -309,22 +301,10 @@ def _event(episode: _Episode, least_change: LeastChange | None) -> ProposedEvent
         after_s=min(alarm.started_s for alarm in alarms),
         before_s=max(alarm.started_s for alarm in alarms),
         machines=tuple(sorted(weights)),
-        factors=tuple(sorted(factors, key=lambda each: (-len(each.machines), -abs(each.size), each.factor))),
+        factors=factor_changes(rows),
         p_value=min(day.p_value for day in episode.days),
         weight=sum(weights.values()),
         archives_after=tuple(dict.fromkeys(alarm.archive for alarm in alarms if alarm.archive)),
-        days=tuple(_date(day.day * DAY_S) for day in episode.days),
-        jobs=tuple(
-            dict.fromkeys(
-                (*alarm.machine[:2], alarm.job, _date(alarm.started_s)) for alarm in sorted(every, key=_moment)
-            )
-        ),
+        days=tuple(day_of(day.day * DAY_S) for day in episode.days),
+        jobs=tuple(dict.fromkeys((*alarm.machine[:2], alarm.job, day_of(alarm.started_s)) for alarm in in_order)),
     )
-
-
-def _date(moment_s: float) -> dt.date:
-    return dt.datetime.fromtimestamp(moment_s, dt.UTC).date()
-
-
-def _moment(alarm: _Alarm) -> tuple[float, Machine]:
-    return alarm.started_s, alarm.machine

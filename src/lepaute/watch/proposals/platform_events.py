@@ -5,30 +5,37 @@ one direction, of machines of one cluster are joined where their intervals have 
 explained by as few dates as possible. What was found so for several factors is joined where those intervals still
 overlap and half of the nodes of the smaller one are the same. So two faults in the same week on two nodes are two
 events if they have different signs or factors, and one if they look alike: nothing in the data tells those apart.
+
+Open regressions are proposals, too, so that a person can accept them, with the machines, dates and sizes as reported.
+Alarms are faster than change points, and all machines were asked about their date. So where there is one, change points
+of its date say nothing further; nor do the days since on which its machines were unlike before.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import median_low
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lepaute.watch.changelog import Changelog
-from lepaute.watch.job_dates import backward_jobs
+from lepaute.watch.alarms.standing import EXPLAINS_S
+from lepaute.watch.alarms.steps import alike_changes
+from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.proposals.change_points import LEVEL, ChangePoint, LeastChange, find_change_points, least_change_of
-from lepaute.watch.proposals.inventory import Inventory, shared_groups
+from lepaute.watch.proposals.day_events import day_events
 from lepaute.watch.proposals.proposed_event import (
     DAYS,
     DRIFT,
     MACHINE,
     PLATFORM,
     STEP,
-    FactorChange,
+    Inventory,
     ProposedEvent,
-    factor_change,
+    factor_changes,
+    shared_groups,
 )
-from lepaute.watch.values import Machine, check_values
+from lepaute.watch.values import DAY_S, Machine, Node, backward_jobs, check_values, is_of, nodes_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,33 +73,26 @@ def propose(
         if abs(point.size) >= least_change_of(point.factor, least_change)
         and (since_s is None or point.before_s >= since_s)
     ]
-    log = changelog or Changelog()
     raised: list[dict[str, Any]] = []
     events: list[ProposedEvent] = []
     if standing is not None and len(standing):
-        from lepaute.watch.proposals.standing_events import standing_events, unexplained_points, with_machines
-
         events += standing_events(standing, values, least_change=least_change, since_s=since_s)
         raised = with_machines(standing, values)
-        points = unexplained_points(points, raised)
+        points = [point for point in points if not any(_explains(row, point) for row in raised)]
     events += joined(points, least_change)
     if verdicts is not None:
-        from lepaute.watch.proposals.day_events import day_events
-
-        unexplained = _unexplained(verdicts, values, every, raised, log)
+        unexplained = _unexplained(verdicts, values, every, raised, changelog or Changelog())
         events += day_events(unexplained, values, least_change=least_change, level=level, since_s=since_s)
     if inventory is not None:
-        measured = list(values[["cluster", "node"]].drop_duplicates().itertuples(index=False, name=None))
-        events = [grouped(event, inventory, measured) for event in events]
+        events = [_grouped(event, inventory, nodes_of(values)) for event in events]
     return tuple(sorted(events, key=lambda event: (event.shape == DAYS, -event.weight, event.before_s, event.machines)))
 
 
-def grouped(event: ProposedEvent, inventory: Inventory, measured: Iterable[tuple[str, str]]) -> ProposedEvent:
+def _grouped(event: ProposedEvent, inventory: Inventory, measured: Sequence[Node]) -> ProposedEvent:
     """The event with the groups of the inventory that explain it, among the nodes measured of its clusters."""
     clusters = {cluster for cluster, _ in event.nodes}
-    return replace(
-        event, groups=shared_groups(inventory, event.nodes, [node for node in measured if node[0] in clusters])
-    )
+    groups = shared_groups(inventory, event.nodes, [node for node in measured if node[0] in clusters])
+    return replace(event, groups=groups)
 
 
 def _unexplained(
@@ -210,19 +210,22 @@ def _same_event(one: _Bundle, other: _Bundle) -> bool:
 def _event(points: list[ChangePoint], least_change: LeastChange | None) -> ProposedEvent:
     largest: dict[Machine, ChangePoint] = {}
     for point in points:
-        machine = (point.cluster, point.node, point.cpu)
-        if machine not in largest or _weight(point, least_change) > _weight(largest[machine], least_change):
-            largest[machine] = point
+        known = largest.get(point.machine)
+        if known is None or _weight(point, least_change) > _weight(known, least_change):
+            largest[point.machine] = point
     after_s, before_s = _window(list(largest.values()))
     by_size = sorted(largest.values(), key=lambda point: -_weight(point, least_change))
     machines = tuple(sorted(largest))
+    sizes = defaultdict(list)
+    for point in points:
+        sizes[point.factor, point.direction].append((point.machine, point.size, point.low, point.high))
     return ProposedEvent(
         kind=MACHINE if len({machine[:2] for machine in machines}) == 1 else PLATFORM,
         shape=DRIFT if points[0].gradual else STEP,
         after_s=after_s,
         before_s=before_s,
         machines=machines,
-        factors=_factors(points),
+        factors=factor_changes(sizes),
         p_value=min(point.p_value for point in points),
         weight=sum(_weight(point, least_change) for point in largest.values()),
         archives_before=tuple(dict.fromkeys(point.archive_before for point in by_size if point.archive_before)),
@@ -244,10 +247,85 @@ def _window(points: list[ChangePoint]) -> tuple[float, float]:
     return max(point.after_s for point in inside), min(point.before_s for point in inside)
 
 
-def _factors(points: list[ChangePoint]) -> tuple[FactorChange, ...]:
-    rows: dict[tuple[str, int], list[tuple[Machine, float, float, float]]] = defaultdict(list)
-    for point in points:
-        machine = (point.cluster, point.node, point.cpu)
-        rows[point.factor, point.direction].append((machine, point.size, point.low, point.high))
-    found = [factor_change(factor, members) for (factor, _), members in rows.items()]
-    return tuple(sorted(found, key=lambda each: (-len(each.machines), -abs(each.size), each.factor)))
+# ---- open regressions ------------------------------------------------------------------------------------------------
+
+
+def standing_events(
+    standing: "pd.DataFrame",
+    values: "pd.DataFrame",
+    *,
+    least_change: LeastChange | None = None,
+    since_s: float | None = None,
+) -> tuple[ProposedEvent, ...]:
+    """A step for the machines and factors that changed together, as `summary.regressions_of` joins them.
+
+    standing     : as watch.alarms.standing gives it; values: the table of factor values
+    least_change : smaller ones are left out, for all factors or by factor; all count unless given
+    since_s      : only changes then or later
+    p_value: one over the largest evidence of an alarm, of its stream alone.
+    """
+    table = check_values(values)
+    table = table[table["state"] == "done"]
+    rows = with_machines(standing, values)
+    if least_change is not None:
+        rows = [row for row in rows if abs(row["size"]) >= least_change_of(row["factor"], least_change)]
+    if since_s is not None:
+        rows = [row for row in rows if row["changed_s"] >= since_s]
+    groups = [[row for part in group for row in part] for group in alike_changes(rows)]
+    return tuple(_standing_event(group, table, least_change) for group in groups)
+
+
+def with_machines(alarms: "pd.DataFrame", values: "pd.DataFrame") -> list[dict[str, Any]]:
+    """Rows with the machines that they are about: all of the stratum, of what these have in common."""
+    rows = [{str(name): value for name, value in row.items()} for row in alarms.to_dict("records")]
+    of_stratum: dict[tuple[str, str, str], list[Machine]] = {}
+    if any(row["node"] == ALL for row in rows):
+        names = ["cluster", "factor", "stratum", "node", "cpu"]
+        for cluster, factor, stratum, node, cpu in values[names].drop_duplicates().itertuples(index=False, name=None):
+            of_stratum.setdefault((cluster, factor, stratum), []).append((cluster, node, int(cpu)))
+    for row in rows:
+        shared = of_stratum.get((row["cluster"], row["factor"], row["stratum"]), [])
+        row["machines"] = shared if row["node"] == ALL else [(row["cluster"], row["node"], int(row["cpu"]))]
+    return rows
+
+
+def _explains(row: dict[str, Any], point: ChangePoint) -> bool:
+    """Whether the row's machine has the step of the point, or all machines were asked about that date."""
+    if [point.cluster, point.factor, point.stratum] != [row["cluster"], row["factor"], row["stratum"]]:
+        return False
+    changed_s = float(row["changed_s"])
+    if abs(point.before_s - changed_s) <= EXPLAINS_S and not point.gradual:
+        return True
+    return (
+        point.machine in row["machines"] and point.earliest_s - EXPLAINS_S <= changed_s <= point.latest_s + EXPLAINS_S
+    )
+
+
+def _standing_event(
+    rows: list[dict[str, Any]], table: "pd.DataFrame", least_change: LeastChange | None
+) -> ProposedEvent:
+    of_factor: dict[tuple[str, int], dict[Machine, tuple[Machine, float, float, float]]] = defaultdict(dict)
+    weights: dict[Machine, float] = {}
+    for row in rows:
+        least = least_change_of(row["factor"], least_change) or 0.01
+        for machine in row["machines"]:
+            sizes = (machine, row["size"], row["size_low"], row["size_high"])
+            of_factor[row["factor"], int(row["direction"])].setdefault(machine, sizes)
+            weights[machine] = max(weights.get(machine, 0.0), abs(row["size"]) / least)
+    begin_s = median_low([float(row["changed_s"]) for row in rows])
+    nodes = {machine[:2] for machine in weights}
+    rows_of_nodes = table[is_of(table, nodes)]
+    earlier = rows_of_nodes[rows_of_nodes["started_s"] < np.floor(begin_s / DAY_S) * DAY_S]
+    latest = earlier.sort_values(["started_s", "job"], kind="stable").tail(1)
+    return ProposedEvent(
+        kind=MACHINE if len(nodes) == 1 else PLATFORM,
+        shape=STEP,
+        after_s=float(earlier["started_s"].max()) if len(earlier) else begin_s,
+        before_s=begin_s,
+        machines=tuple(sorted(weights)),
+        factors=factor_changes({key: list(sizes.values()) for key, sizes in of_factor.items()}),
+        p_value=min(1.0, 1.0 / max(row["evidence"] for row in rows)),
+        weight=sum(weights.values()),
+        archives_before=tuple(archive for archive in latest["archive"] if archive),
+        archives_after=tuple(dict.fromkeys(row["archive"] for row in rows if row["archive"])),
+    )

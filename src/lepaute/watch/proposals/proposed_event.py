@@ -1,21 +1,139 @@
-"""A change that the data show and the changelog does not have: a person accepts it, or does not."""
+"""A change that the data show and the changelog does not have: a person accepts it, or does not.
 
+And what its nodes share, chassis, rack, switch and the like, from a CSV file:
+
+node,chassis,rack,switch
+dahu-[29-32],c8,r2,s1
+"""
+
+import csv
 import datetime as dt
-from dataclasses import dataclass, replace
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 from lepaute.errors import InputError
+from lepaute.kit.documents import read_text
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.kit.text import counted
-from lepaute.watch.changelog import ALL, Event, NodeSet, Outlier
-from lepaute.watch.nodes_text import nodes_text
-from lepaute.watch.proposals.inventory import SharedGroup
-from lepaute.watch.values import Machine
+from lepaute.watch.changelog import ALL, MOST_BYTES, Event, NodeSet, Outlier
+from lepaute.watch.named_nodes import nodes_text
+from lepaute.watch.values import MACHINE as MACHINE_COLUMNS
+from lepaute.watch.values import NODE, Machine, Node, day_of, plain
 
 #: Shapes: a new level, a drift, or days after which all was as before.
 STEP, DRIFT, DAYS = "step", "drift", "days"
 MACHINE, PLATFORM = "machine", "platform"
+#: The chance of saying that a group explains an event where it does not.
+LEVEL = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """For each kind of group, such as "chassis", the names of groups by node, as the file has both."""
+
+    groups: Mapping[str, Mapping[str, str]]
+
+    def group_of(self, kind: str, cluster: str, node: str) -> str | None:
+        """None where the inventory does not know the node, or says nothing of this kind about it."""
+        names = (node, f"{cluster}-{node}", node.removeprefix(f"{cluster}-"))
+        return next((self.groups[kind][name] for name in names if name in self.groups[kind]), None) or None
+
+
+@dataclass(frozen=True, slots=True)
+class SharedGroup:
+    """A group in which more nodes changed than a random choice of as many nodes would have.
+
+    changed, members : nodes of the group that changed, and all of it that were measured
+    p_value          : of Fisher's hypergeometric test, times the number of groups tested
+    """
+
+    kind: str
+    name: str
+    changed: int
+    members: int
+    p_value: float
+
+    def __str__(self) -> str:
+        return f"{self.changed} of {self.members} nodes of {self.kind} {self.name} (p = {self.p_value:.2g})"
+
+
+def read_inventory(path: Path) -> Inventory:
+    """Reads the file: a column `node`, a node or a set such as node[1-4] or 13/14, and a column for each kind of group.
+
+    Raises InputError, with file and line, where it cannot be read, has no such columns, or names a node twice.
+    """
+    groups: dict[str, dict[str, str]] = {}
+    lines: dict[str, int] = {}
+    try:
+        text = read_text(path, "a CSV file of groups of nodes", MOST_BYTES).removeprefix("\ufeff")
+        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True, restval=None, restkey="")
+        columns = [name.strip() for name in reader.fieldnames or ()]
+        kinds = [name for name in columns if name and name != "node"]
+        if "node" not in columns or not kinds or len(set(columns)) < len(columns):
+            raise InputError(f"{path}:1: the first line has to be like node,chassis,rack,switch, each column once")
+        reader.fieldnames = columns
+        groups |= {kind: {} for kind in kinds}
+        for row in reader:
+            try:
+                names = _nodes_of_row(row, lines)
+            except InputError as problem:
+                raise InputError(f"{path}:{reader.line_num}: {problem}") from None
+            for node in names:
+                lines[node] = reader.line_num
+                for kind in kinds:
+                    groups[kind][node] = (row[kind] or "").strip()
+    except csv.Error as problem:
+        raise InputError(f"{path} is not a CSV file: {problem}") from None
+    if not lines:
+        raise InputError(f"{path} names no node; give a line for each, such as node1,c1,r1,s1")
+    return Inventory(groups)
+
+
+def _nodes_of_row(row: Mapping[str, str | None], lines: Mapping[str, int]) -> list[str]:
+    """lines : of the nodes before it"""
+    if None in row.values() or "" in row:
+        raise InputError("the line has not as many cells as the first one")
+    names = NodeSet(ALL, (row["node"] or "").strip()).names()
+    if names is None:
+        raise InputError("the node is 'all'; name the nodes of each group")
+    if twice := sorted(set(names) & lines.keys()):
+        raise InputError(f"node {twice[0]} is already on line {lines[twice[0]]}; name each node once")
+    return sorted(names)
+
+
+def shared_groups(inventory: Inventory, changed: Iterable[Node], measured: Iterable[Node]) -> tuple[SharedGroup, ...]:
+    """The groups that explain which (cluster, node) of all that were measured have changed, the clearest first.
+
+    Every group with a changed node is tested, each kind among the nodes that it is known of; the p-values are
+    multiplied by the number of groups tested (Bonferroni). Fewer than two changed nodes share nothing.
+    """
+    from scipy.stats import hypergeom
+
+    hit = set(changed)
+    every = {*measured, *hit}
+    if len(hit) < 2:
+        return ()
+    tested: list[SharedGroup] = []
+    for kind in inventory.groups:
+        of_node = {node: name for node in every if (name := inventory.group_of(kind, *node)) is not None}
+        for name in sorted({of_node[node] for node in of_node.keys() & hit}):
+            members = {node for node, its in of_node.items() if its == name}
+            inside = len(members & hit)
+            p = float(hypergeom.sf(inside - 1, len(of_node), len(members), len(of_node.keys() & hit)))
+            tested.append(SharedGroup(kind, name, inside, len(members), p))
+    found = [
+        SharedGroup(each.kind, each.name, each.changed, each.members, min(1.0, each.p_value * len(tested)))
+        for each in tested
+        if each.p_value * len(tested) <= LEVEL
+    ]
+    return tuple(sorted(found, key=lambda group: (group.p_value, group.kind, group.name)))
+
+
+# ---- proposals -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +151,7 @@ class FactorChange:
     machines: tuple[Machine, ...]
 
     def __str__(self) -> str:
-        count = len(self.machines)
-        return f"{self.factor} {100 * self.size:+.1f} % on {count} processor{'s' * (count != 1)}"
+        return f"{self.factor} {100 * self.size:+.1f} % on {counted(len(self.machines), 'processor')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,23 +187,29 @@ class ProposedEvent:
     other_changes: tuple[str, ...] = ()
 
     @property
-    def nodes(self) -> tuple[tuple[str, str], ...]:
+    def nodes(self) -> tuple[Node, ...]:
         """Its (cluster, node), each once."""
         return tuple(sorted({(cluster, node) for cluster, node, _ in self.machines}))
 
     @property
     def date(self) -> dt.date:
         """The day on which the new level was first seen; of days, the first one."""
-        return _day(self.after_s if self.shape == DAYS else self.before_s)
+        return day_of(self.after_s if self.shape == DAYS else self.before_s)
+
+    @property
+    def nodes_text(self) -> str:
+        """Its nodes, each cluster with its name."""
+        clusters = sorted({cluster for cluster, _ in self.nodes})
+        return ", ".join(nodes_text(each, [node for of, node in self.nodes if of == each]) for each in clusters)
 
     @property
     def reason(self) -> str:
         """In one line: what changed, on what, and what they share."""
-        text = "; ".join(str(each) for each in self.factors)
+        text = "; ".join(map(str, self.factors))
         if self.shape == DRIFT:
-            text = f"drift since {_day(self.after_s)}: {text}"
+            text = f"drift since {day_of(self.after_s)}: {text}"
         if self.shape == DAYS:
-            text = f"on {len(self.days)} day{'s' * (len(self.days) != 1)}: {text}"
+            text = f"on {counted(len(self.days), 'day')}: {text}"
         return f"{text}; {self.groups[0]}" if self.groups else text
 
     def to_event(self, author: str) -> Event:
@@ -96,112 +219,72 @@ class ProposedEvent:
         """
         if self.shape == DAYS:
             raise InputError(
-                f"{self.nodes_text} differed on {counted(len(self.days), 'day')} from {self.date} on, "
-                "and not in between: "
-                "that is no new level; record its jobs as outliers"
+                f"{self.nodes_text} differed on {counted(len(self.days), 'day')} from {self.date} on, and not in "
+                "between: that is no new level; record its jobs as outliers"
             )
-        return Event(self.date, self._node_set(), "platform", self.reason, author)
+        clusters = {cluster for cluster, _ in self.nodes}
+        if len(clusters) > 1:
+            raise InputError(f"the event is of several clusters, {', '.join(sorted(clusters))}; record one for each")
+        nodes = NodeSet(next(iter(clusters)) or ALL, _set_text([node for _, node in self.nodes]))
+        return Event(self.date, nodes, "platform", self.reason, author)
 
     def to_outliers(self, author: str) -> tuple[Outlier, ...]:
         """One entry a job of its days; raises InputError for other shapes."""
         if self.shape != DAYS:
             raise InputError(f"the change of {self.date} on {self.nodes_text} lasts: record it as an event")
-        by_job: dict[tuple[str, str, dt.date], list[str]] = {}
+        of_job: dict[tuple[str, str, dt.date], list[str]] = {}
         for cluster, node, job, day in self.jobs:
-            by_job.setdefault((cluster, job, day), []).append(node)
+            of_job.setdefault((cluster, job, day), []).append(node)
         return tuple(
-            Outlier(day, NodeSet(cluster, _set(nodes)), job, self.reason, author)
-            for (cluster, job, day), nodes in by_job.items()
+            Outlier(day, NodeSet(cluster, _set_text(nodes)), job, self.reason, author)
+            for (cluster, job, day), nodes in of_job.items()
         )
-
-    def with_other_changes(self, lines: tuple[str, ...]) -> "ProposedEvent":
-        return replace(self, other_changes=lines)
 
     def as_json(self) -> dict[str, Any]:
         """Plain values for JSON; dates in seconds since the epoch, sizes relative."""
-        return {
+        values = {
             "kind": self.kind,
             "shape": self.shape,
-            "date": self.date.isoformat(),
+            "date": self.date,
             "after_s": self.after_s,
             "before_s": self.before_s,
-            "nodes": [{"cluster": cluster, "node": node} for cluster, node in self.nodes],
-            "machines": [{"cluster": c, "node": n, "cpu": cpu} for c, n, cpu in self.machines],
-            "factors": [
-                {
-                    "factor": each.factor,
-                    "direction": each.direction,
-                    "size": each.size,
-                    "low": None if each.low != each.low else each.low,
-                    "high": None if each.high != each.high else each.high,
-                    "machines": len(each.machines),
-                }
-                for each in self.factors
-            ],
+            "nodes": [dict(zip(NODE, node, strict=True)) for node in self.nodes],
+            "machines": [dict(zip(MACHINE_COLUMNS, machine, strict=True)) for machine in self.machines],
+            "factors": [{**asdict(change), "machines": len(change.machines)} for change in self.factors],
             "p_value": self.p_value,
             "weight": self.weight,
-            "groups": [
-                {
-                    "kind": group.kind,
-                    "name": group.name,
-                    "changed": group.changed,
-                    "members": group.members,
-                    "p_value": group.p_value,
-                }
-                for group in self.groups
-            ],
-            "archives_before": list(self.archives_before),
-            "archives_after": list(self.archives_after),
-            "days": [day.isoformat() for day in self.days],
-            "jobs": [
-                {"cluster": cluster, "node": node, "job": job, "day": day.isoformat()}
-                for cluster, node, job, day in self.jobs
-            ],
-            "other_changes": list(self.other_changes),
+            "groups": self.groups,
+            "archives_before": self.archives_before,
+            "archives_after": self.archives_after,
+            "days": self.days,
+            "jobs": [dict(zip((*NODE, "job", "day"), job, strict=True)) for job in self.jobs],
+            "other_changes": self.other_changes,
             "reason": self.reason,
         }
+        return dict(plain(values))
 
     def __str__(self) -> str:
-        when = f"{_day(self.after_s)} to {_day(self.before_s)}"
-        return f"{self.kind} event, {when}, {self.nodes_text}: {self.reason} (records {self._entries_text()})"
-
-    def _entries_text(self) -> str:
-        """What accepting it records."""
-        count = len({(cluster, job, day) for cluster, _, job, day in self.jobs})
-        return f"outliers for {counted(count, 'job')}" if self.shape == DAYS else "an event"
-
-    @property
-    def nodes_text(self) -> str:
-        """Its nodes, each cluster with its name."""
-        clusters = sorted({cluster for cluster, _ in self.nodes})
-        return ", ".join(nodes_text(each, [n for c, n in self.nodes if c == each]) for each in clusters)
-
-    def _node_set(self) -> NodeSet:
-        clusters = {cluster for cluster, _ in self.nodes}
-        if len(clusters) > 1:
-            raise InputError(f"the event is of several clusters, {', '.join(sorted(clusters))}; record one for each")
-        return NodeSet(next(iter(clusters)) or ALL, _set([node for _, node in self.nodes]))
+        when = f"{day_of(self.after_s)} to {day_of(self.before_s)}"
+        outliers = len({(cluster, job, day) for cluster, _, job, day in self.jobs})
+        entries = f"outliers for {counted(outliers, 'job')}" if self.shape == DAYS else "an event"
+        return f"{self.kind} event, {when}, {self.nodes_text}: {self.reason} (records {entries})"
 
 
-def factor_change(factor: str, rows: "list[tuple[Machine, float, float, float]]") -> FactorChange:
-    """Of (machine, size, low, high) of one direction."""
-    size = median(row[1] for row in rows)
-    return FactorChange(
-        factor,
-        1 if size > 0 else -1,
-        size,
-        min(row[2] for row in rows),
-        max(row[3] for row in rows),
-        tuple(sorted({row[0] for row in rows})),
-    )
+def factor_changes(
+    rows: Mapping[tuple[str, int], Sequence[tuple[Machine, float, float, float]]],
+) -> tuple[FactorChange, ...]:
+    """Of the machine, size, low and high of each factor and direction, the one on most machines first."""
+    changes = []
+    for (factor, _), sizes in rows.items():
+        size = median(row[1] for row in sizes)
+        low, high = min(row[2] for row in sizes), max(row[3] for row in sizes)
+        machines = tuple(sorted({row[0] for row in sizes}))
+        changes.append(FactorChange(factor, 1 if size > 0 else -1, size, low, high, machines))
+    return tuple(sorted(changes, key=lambda each: (-len(each.machines), -abs(each.size), each.factor)))
 
 
-def _set(nodes: list[str]) -> str:
+def _set_text(nodes: list[str]) -> str:
     """As people write it: 13/14 for numbers, node[13-14] for names."""
     if all(node.isdigit() for node in nodes):
         return "/".join(sorted(set(nodes), key=int))
     return fold_node_set(tuple(sorted(set(nodes))))
-
-
-def _day(moment_s: float) -> dt.date:
-    return dt.datetime.fromtimestamp(moment_s, dt.UTC).date()

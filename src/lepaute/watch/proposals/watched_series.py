@@ -1,28 +1,114 @@
-"""The series in which changes are looked for: what a machine showed of a factor between two events, relatively."""
+"""The series in which changes are looked for: what a machine showed of a factor between two events, relatively.
+
+And what all machines of a cluster have in common on a day: a season, a warm afternoon, an upgrade of all of them. The
+effect of a day is the median over machines of their relative deviation, as in `change_evidence`. Taken off, it leaves
+what a machine does by itself; by itself, it shows what happened to all.
+"""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence
 from lepaute.stats.rank_cusum import FEWEST, cautious_correlation, differences_correlation, levels_correlation
+from lepaute.stats.steps import SHORTEST
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.reference import references
-from lepaute.watch.proposals.day_effect import DayEffect, day_effect
-from lepaute.watch.values import DAY_S, MACHINE, vectors
+from lepaute.watch.values import DAY_S, MACHINE, day_numbers, vectors
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import pandas as pd
 
     Floats = npt.NDArray[np.float64]
+    Integers = npt.NDArray[np.int64]
+    import pandas as pd
 
+#: Machines without which a day has no effect of its own.
+FEWEST_MACHINES = 8
+#: A day on which fewer were measured takes in so many days before and after it, as few as are enough.
+REACHES = (0, 1, 3, 7)
+_POLISHES = 2
 #: Of fewer series the correlations of neighbours say too little about each other: see `_least_correlation`.
 FEWEST_SERIES = 8
 #: Standard errors added to the correlation of a series that has no others beside it.
 CAUTION_ALONE = 3.0
 #: Never above this, or nothing could be told from a wandering level.
 MOST_CORRELATION = 0.9
+#: The change is at most so many values before there is evidence of it; levels of so many values tell where.
+REACH = 20
+
+
+@dataclass(frozen=True, slots=True)
+class DayEffect:
+    """day (days since the epoch, ascending), effect (relative), of shape (days,); reach: days taken in on each side."""
+
+    day: "Integers"
+    effect: "Floats"
+    reach: "Integers"
+
+    def at(self, day: "Integers") -> "Floats":
+        """The effects of these days, which are all among those given to `day_effect`."""
+        effects: Floats = self.effect[np.searchsorted(self.day, day)]
+        return effects
+
+    def apart(self) -> "Integers":
+        """Positions of days whose effects share no measurement."""
+        kept: list[int] = []
+        for position in range(len(self.day)):
+            near = self.reach[position] + (self.reach[kept[-1]] if kept else 0)
+            if not kept or self.day[position] - self.day[kept[-1]] > near:
+                kept.append(position)
+        return np.array(kept, np.int64)
+
+
+def day_effect(day: "Integers", series: "Integers", relative: "Floats") -> DayEffect | None:
+    """The common part of deviations; all arrays of shape (rows,).
+
+    day      : days since the epoch; series: a number for each machine; relative: its deviation from its own level
+    None where no day has FEWEST_MACHINES machines: then nothing can be told apart. Days without enough of them within
+    the widest reach take the effect of the days next to them, on a straight line between both.
+    """
+    days, at = np.unique(day, return_inverse=True)
+    members = np.unique(series, return_inverse=True)[1]
+    count = int(members.max(initial=-1)) + 1
+    if count < FEWEST_MACHINES:
+        return None
+    left = relative.copy()
+    total = np.zeros(len(days))
+    reach = np.full(len(days), -1, np.int64)
+    order = np.argsort(at, kind="stable")
+    starts = np.searchsorted(at[order], np.arange(len(days) + 1))
+    for polish in range(_POLISHES):
+        effect = np.full(len(days), np.nan)
+        for position in range(len(days)):
+            for wide in REACHES if polish == 0 else (int(reach[position]),):
+                if wide < 0:
+                    continue
+                first = int(np.searchsorted(days, days[position] - wide))
+                last = int(np.searchsorted(days, days[position] + wide, side="right"))
+                rows = order[starts[first] : starts[last]]
+                means = _means(members[rows], left[rows])
+                if len(means) >= FEWEST_MACHINES:
+                    effect[position], reach[position] = float(np.median(means)), wide
+                    break
+        known = np.isfinite(effect)
+        if not known.any():
+            return None
+        total += np.interp(days, days[known], effect[known])
+        deviations = relative - total[at]
+        by_member = np.argsort(members, kind="stable")
+        edges = np.searchsorted(members[by_member], np.arange(count + 1))
+        own = np.array([np.median(deviations[by_member[a:b]]) for a, b in zip(edges[:-1], edges[1:], strict=True)])
+        left = deviations - own[members]
+    return DayEffect(days, total, np.maximum(reach, 0))
+
+
+def _means(members: "Integers", values: "Floats") -> "Floats":
+    """Of each machine among them."""
+    unique, at = np.unique(members, return_inverse=True)
+    means: Floats = np.bincount(at, values, len(unique)) / np.bincount(at, minlength=len(unique))
+    return means
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +139,11 @@ class WatchedSeries:
     least_correlation: float
     local: bool
 
-    @property
-    def machine(self) -> tuple[str, str, int]:
-        return self.cluster, self.node, self.cpu
-
 
 @dataclass(frozen=True, slots=True)
 class SeriesGroup:
     """All series of a cluster, stratum and factor: of the machines, and of what they share (in stretches)."""
 
-    cluster: str
-    stratum: str
-    factor: str
     machines: tuple[WatchedSeries, ...]
     common: tuple[WatchedSeries, ...]
 
@@ -95,8 +174,9 @@ def _group(cluster: str, stratum: str, factor: str, part: "pd.DataFrame") -> Ser
     )
     scale = part.groupby("series")["value"].transform("median").abs().to_numpy(np.float64)
     part, scale = part[scale > 0], scale[scale > 0]
-    relative = (part["value"].to_numpy(np.float64) - _median_by_series(part)) / scale
-    day = np.floor(part["started_s"].to_numpy(np.float64) / DAY_S).astype(np.int64)
+    middle = part.groupby("series")["value"].transform("median").to_numpy(np.float64)
+    relative = (part["value"].to_numpy(np.float64) - middle) / scale
+    day = day_numbers(part["started_s"])
     series = part["series"].to_numpy(np.int64)
     effect = day_effect(day, series, relative) if len(part) else None
     common = effect.at(day) if effect is not None else np.zeros(len(part))
@@ -104,37 +184,26 @@ def _group(cluster: str, stratum: str, factor: str, part: "pd.DataFrame") -> Ser
     machines = [rows for _, rows in part.groupby("series", sort=True) if len(rows) >= FEWEST]
     machines = [rows for rows in machines if float(np.ptp(rows["relative"])) > 0]
     least = _least_correlation([rows["relative"].to_numpy(np.float64) for rows in machines])
-    return SeriesGroup(
-        cluster,
-        stratum,
-        factor,
-        tuple(_of_machine(stratum, factor, rows, least, effect is None) for rows in machines),
-        tuple(_common(cluster, stratum, factor, part.assign(day=day), effect)) if effect is not None else (),
+    series_of_machines = tuple(
+        WatchedSeries(
+            cluster=cluster,
+            stratum=stratum,
+            factor=factor,
+            node=str(rows["node"].iloc[0]),
+            cpu=int(rows["cpu"].iloc[0]),
+            started_s=rows["started_s"].to_numpy(np.float64),
+            relative=rows["relative"].to_numpy(np.float64),
+            common=rows["common"].to_numpy(np.float64),
+            scale=float(rows["scale"].iloc[0]),
+            jobs=tuple(rows["job"]),
+            archives=tuple(rows["archive"]),
+            least_correlation=least,
+            local=effect is None,
+        )
+        for rows in machines
     )
-
-
-def _median_by_series(part: "pd.DataFrame") -> "Floats":
-    found: Floats = part.groupby("series")["value"].transform("median").to_numpy(np.float64)
-    return found
-
-
-def _of_machine(stratum: str, factor: str, rows: "pd.DataFrame", least: float, local: bool) -> WatchedSeries:
-    first = rows.iloc[0]
-    return WatchedSeries(
-        str(first["cluster"]),
-        stratum,
-        factor,
-        str(first["node"]),
-        int(first["cpu"]),
-        rows["started_s"].to_numpy(np.float64),
-        rows["relative"].to_numpy(np.float64),
-        rows["common"].to_numpy(np.float64),
-        float(first["scale"]),
-        tuple(rows["job"]),
-        tuple(rows["archive"]),
-        least,
-        local,
-    )
+    shared = _common(cluster, stratum, factor, part.assign(day=day), effect) if effect is not None else ()
+    return SeriesGroup(series_of_machines, tuple(shared))
 
 
 def _common(cluster: str, stratum: str, factor: str, part: "pd.DataFrame", effect: DayEffect) -> "list[WatchedSeries]":
@@ -164,8 +233,10 @@ def _least_correlation(series: "list[Floats]") -> float:
     """
     if not series:
         return 0.0
-    estimates = np.array([min(differences_correlation(x), _unbiased(levels_correlation(x), len(x))) for x in series])
     counts = np.array([len(x) for x in series], np.float64)
+    # levels taken off lower a correlation by about (2 + 4 rho) / n (Kendall's bias; see `correlation`)
+    levels = [(rho := levels_correlation(x)) + (2 + 4 * rho) / len(x) for x in series]
+    estimates = np.array([min(differences_correlation(x), level) for x, level in zip(series, levels, strict=True)])
     if len(series) >= FEWEST_SERIES:
         weights = counts / counts.sum()
         mean = float(weights @ estimates)
@@ -177,6 +248,54 @@ def _least_correlation(series: "list[Floats]") -> float:
     return min(MOST_CORRELATION, round(least * 20) / 20)
 
 
-def _unbiased(rho: float, count: int) -> float:
-    """Levels taken off lower a correlation by about (2 + 4 rho) / n (Kendall's bias; see `correlation`)."""
-    return rho + (2 + 4 * rho) / count
+# ---- sudden changes --------------------------------------------------------------------------------------------------
+
+# Of a series in which a season is left: by how far they are, where ranks would need many values after. The evidence is
+# that of the alarms (`stats.change_evidence`), with a memory that follows a season; one over its largest value is a
+# p-value (Ville's inequality), however often it is looked at. It has no date, so that is looked for among the values
+# before.
+
+
+def sudden_p_value(values: "Floats") -> float:
+    """Of the series, in order of time, having no sudden change; shape (n,)."""
+    return min(1.0, 1.0 / float(_evidence(values).max(initial=1.0)))
+
+
+def sudden_changes(values: "Floats", level: float) -> list[int]:
+    """The numbers of the first values of new levels, each with SHORTEST values on both sides at least.
+
+    After a change the series begins anew, at half of the level.
+    """
+    found: list[int] = []
+    start = 0
+    while len(values) - start >= 2 * SHORTEST:
+        evident = np.flatnonzero(_evidence(values[start:]) >= 1.0 / level)
+        if not len(evident):
+            break
+        place = _best_cut(values, start, start + int(evident[0]))
+        if place is None:
+            break
+        found.append(place)
+        start, level = place, level / 2
+    return found
+
+
+def _evidence(values: "Floats") -> "Floats":
+    state = ChangeEvidence.start(1, COMMON_MEMORY)
+    # in units of its own noise, so that nothing underflows
+    differences = np.abs(np.diff(values))
+    unit = float(np.median(differences[differences > 0])) if (differences > 0).any() else 1.0
+    scaled = (values - values[0]) / unit
+    return np.array([float(state.update(scaled[at : at + 1])[0]) for at in range(len(scaled))])
+
+
+def _best_cut(values: "Floats", start: int, evident: int) -> int | None:
+    """The cut with the least absolute deviations from the medians of both sides."""
+    first, last = max(start, evident - REACH), min(len(values), evident + REACH)
+    possible = range(first + SHORTEST, min(evident, last - SHORTEST) + 1)
+
+    def error(cut: int) -> float:
+        sides = values[first:cut], values[cut:last]
+        return sum(float(np.abs(side - np.median(side)).sum()) for side in sides)
+
+    return min(possible, key=error, default=None)

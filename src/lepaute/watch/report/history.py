@@ -2,15 +2,14 @@
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lepaute.watch.alarms.steps import Row, steps_of
-from lepaute.watch.alike_changes import SAME_S
-from lepaute.watch.report.summary import Change, Suspicion, plain, regressions_of, suspicions_of
-from lepaute.watch.values import DAY_S, Machine, check_values, day_of
+from lepaute.watch.alarms.steps import SAME_S, Row, steps_of
+from lepaute.watch.report.summary import Change, Suspicion, regressions_of, suspicions_of
+from lepaute.watch.values import DAY_S, Machine, check_values, day_of, start_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,11 +38,6 @@ class Day:
     alarms: tuple[ChangeAlarm, ...]
     suspicions: tuple[Suspicion, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON, as Summary.to_dict."""
-        found: dict[str, Any] = plain(asdict(self))
-        return found
-
 
 def evenings_of(
     found: "OpenRegressions", since: dt.date | None = None, until: dt.date | None = None
@@ -59,8 +53,8 @@ def evenings_of(
     before: list[Row] = []
     for day in sorted(alarms["day"].unique()):
         date = dt.date.fromisoformat(str(day))
-        end_s = dt.datetime.combine(date, dt.time(), dt.UTC).timestamp() + DAY_S
-        now = steps_of(alarms[alarms["day"] <= day], found.changelog, table[table["started_s"] < end_s])
+        known = table[table["started_s"] < start_of(date) + DAY_S]
+        now = steps_of(alarms[alarms["day"] <= day], found.changelog, known)
         new = [row for row in now if not any(_is_same(row, other) for other in before)]
         if new and (since is None or date >= since) and (until is None or date <= until):
             news[date] = pd.DataFrame(new)
@@ -78,8 +72,12 @@ def days_of(verdicts: "pd.DataFrame", evenings: "Mapping[dt.date, pd.DataFrame]"
     tested = verdicts[verdicts["missing"] == 0]
     suspects = tested[(tested["p_value"] < level) & ~tested["outlier"]]
     days, suspicious = _by_day(tested), _by_day(suspects)
-    found = {
-        date: [alarm for _, part in rows.groupby("worse", sort=True) for alarm in _alarms(part)]
+    alarms = {
+        date: tuple(
+            ChangeAlarm(each.cluster, each.machines, each.since, each.changes, bool(worse))
+            for worse, part in rows.groupby("worse", sort=True)
+            for each in regressions_of(part)
+        )
         for date, rows in evenings.items()
         if len(rows)
     }
@@ -88,20 +86,13 @@ def days_of(verdicts: "pd.DataFrame", evenings: "Mapping[dt.date, pd.DataFrame]"
             date,
             len(days.get(date, ())),
             len(suspicious.get(date, ())),
-            tuple(found.get(date, ())),
+            alarms.get(date, ()),
             suspicions_of(suspicious[date]) if date in suspicious else (),
         )
-        for date in sorted({*days, *found})
+        for date in sorted({*days, *alarms})
     )
 
 
 def _by_day(rows: "pd.DataFrame") -> "dict[dt.date, pd.DataFrame]":
     ends_s = rows["judged_s"].to_numpy(np.float64)
     return {day_of(end_s - DAY_S): rows[ends_s == end_s] for end_s in np.unique(ends_s)}
-
-
-def _alarms(rows: "pd.DataFrame") -> list[ChangeAlarm]:
-    """Of one day, for the worse or for the better."""
-    reports = regressions_of(rows)
-    worse = bool(rows["worse"].iloc[0])
-    return [ChangeAlarm(each.cluster, each.machines, each.since, each.changes, worse) for each in reports]

@@ -5,22 +5,26 @@ not yet enough to say anything. Machines of which the same can be said on the sa
 """
 
 import datetime as dt
+import math
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lepaute.watch.alike_changes import alike_changes, same_machines
+from lepaute.kit.text import counted
+from lepaute.watch.alarms.steps import alike_changes, same_machines
 from lepaute.watch.changelog import ALL
+from lepaute.watch.named_nodes import nodes_text
 from lepaute.watch.notices.absences import Absence, absences_of
 from lepaute.watch.notices.notice import ABSENT, Notice
-from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Machine, day_of
+from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Machine, day_of, nodes_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 #: Suspicious tests are those of the latest days, unless asked otherwise.
 RECENT_DAYS = 7
@@ -29,6 +33,8 @@ OF_VERDICTS = (
     *("cluster", "node", "cpu", "job", "started_s", "stratum", "factor", "r", "outlier", "p_value", "direction"),
     "missing",
 )
+#: From so many nodes on, one cause is likelier than many.
+MANY_NODES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +109,6 @@ class Summary:
     first: dt.date | None
     last: dt.date | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON: dates as 2020-11-06, sizes relative, None for what is not known."""
-        found: dict[str, Any] = plain(asdict(self))
-        return found
-
 
 def summarise(
     verdicts: "pd.DataFrame",
@@ -128,9 +129,7 @@ def summarise(
     last_s = float(values["started_s"].max()) if len(values) else None
     regressions = regressions_of(standing)
     suspects = suspects_of(verdicts, standing, level)
-    begin_s = since_s
-    if begin_s is None:
-        begin_s = -np.inf if last_s is None else recent_s(last_s)
+    begin_s = since_s if since_s is not None else -np.inf if last_s is None else recent_s(last_s)
     recent = suspects[suspects["started_s"] >= begin_s]
     return Summary(
         regressions=regressions,
@@ -140,7 +139,7 @@ def summarise(
         notices=uncovered(noticed, standing),
         waiting=waiting_of(verdicts),
         clusters=tuple(sorted(values["cluster"].unique())),
-        nodes=len(values[["cluster", "node"]].drop_duplicates()),
+        nodes=len(nodes_of(values)),
         machines=len(values[MACHINE].drop_duplicates()),
         factors=tuple(sorted(values["factor"].unique())),
         tests=int((verdicts["missing"] == 0).sum()),
@@ -156,7 +155,7 @@ def suspects_of(verdicts: "pd.DataFrame", standing: "pd.DataFrame", level: float
     """
     tested = verdicts[verdicts["missing"] == 0]
     suspects = tested[(tested["p_value"] < level) & ~tested["outlier"]]
-    suspects = suspects[~_told(suspects, standing)]
+    suspects = suspects[~_explained(suspects, standing)]
     return suspects[~_echoes(suspects, tested)]
 
 
@@ -167,19 +166,18 @@ def recent_s(last_s: float) -> float:
 
 def regressions_of(standing: "pd.DataFrame") -> tuple[Regression, ...]:
     """One report for the machines and factors of a cluster that changed at the same time, the largest first."""
-    reports = []
-    for group in alike_changes(standing.to_dict("records")):
-        rows = [row for part in group for row in part]
-        reports.append(
-            Regression(
-                cluster=rows[0]["cluster"],
-                machines=_machines(rows),
-                since=day_of(min(row["changed_s"] for row in rows)),
-                alarm=dt.date.fromisoformat(min(row["day"] for row in rows)),
-                changes=tuple(_change(part) for part in group),
-                archives=tuple(dict.fromkeys(row["archive"] for row in rows if row["archive"])),
-            )
+    groups = [(group, [row for part in group for row in part]) for group in alike_changes(standing.to_dict("records"))]
+    reports = [
+        Regression(
+            cluster=rows[0]["cluster"],
+            machines=_machines(rows),
+            since=day_of(min(row["changed_s"] for row in rows)),
+            alarm=dt.date.fromisoformat(min(row["day"] for row in rows)),
+            changes=tuple(map(_change, group)),
+            archives=tuple(dict.fromkeys(row["archive"] for row in rows if row["archive"])),
         )
+        for group, rows in groups
+    ]
     return tuple(sorted(reports, key=lambda each: (-len(each.machines), -max(abs(c.size) for c in each.changes))))
 
 
@@ -207,7 +205,10 @@ def _suspicion(days: list[list[list[dict[Any, Any]]]]) -> Suspicion:
         cluster=rows[0]["cluster"],
         machines=_machines(rows),
         dates=tuple(sorted({day_of(row["started_s"]) for row in rows})),
-        changes=tuple(_shift(part) for part in of_factor.values()),
+        changes=tuple(
+            Change(factor, direction, math.nan, math.nan, math.nan, len(_machines(part)))
+            for (factor, direction), part in of_factor.items()
+        ),
         jobs=tuple(sorted({row["job"] for row in rows})),
         p_value=min(row["p_value"] for row in rows),
     )
@@ -231,15 +232,15 @@ def waiting_of(verdicts: "pd.DataFrame") -> tuple[Waiting, ...]:
 
 def uncovered(noticed: Iterable[Notice], standing: "pd.DataFrame") -> tuple[Notice, ...]:
     """Without absences, which are left to `absences_of`, and what a regression covers."""
-    return tuple(each for each in noticed if each.kind != ABSENT and not _covered(each, standing))
+    covered = set(zip(*(standing[name] for name in (*MACHINE, "factor")), strict=True))
+    return tuple(
+        each
+        for each in noticed
+        if each.kind != ABSENT and (each.cluster, each.node, each.cpu, each.factor) not in covered
+    )
 
 
-def _covered(notice: Notice, standing: "pd.DataFrame") -> bool:
-    same = standing[["cluster", "node", "cpu", "factor"]] == [notice.cluster, notice.node, notice.cpu, notice.factor]
-    return bool(same.all(axis=1).any())
-
-
-def _told(suspects: "pd.DataFrame", standing: "pd.DataFrame") -> "np.ndarray":
+def _explained(suspects: "pd.DataFrame", standing: "pd.DataFrame") -> "np.ndarray":
     """Which of the tests are of a machine and one of its factors that a regression is of, from its change on."""
     from lepaute.watch.judging.judge import AND
 
@@ -248,7 +249,7 @@ def _told(suspects: "pd.DataFrame", standing: "pd.DataFrame") -> "np.ndarray":
         key = (row["cluster"], row["node"], int(row["cpu"]), row["factor"])
         since[key] = min(row["changed_s"], since.get(key, np.inf))
     rows = suspects[[*MACHINE, "factor", "started_s"]].itertuples(index=False, name=None)
-    told = [
+    explained = [
         any(
             since.get(machine, np.inf) <= started_s
             for name in factor.split(AND)
@@ -256,7 +257,7 @@ def _told(suspects: "pd.DataFrame", standing: "pd.DataFrame") -> "np.ndarray":
         )
         for cluster, node, cpu, factor, started_s in rows
     ]
-    return np.array(told, dtype=np.bool_)
+    return np.array(explained, dtype=np.bool_)
 
 
 def _echoes(suspects: "pd.DataFrame", tested: "pd.DataFrame") -> "np.ndarray":
@@ -285,24 +286,44 @@ def _machines(rows: Iterable[dict[Any, Any]]) -> tuple[Machine, ...]:
 
 
 def _change(rows: list[dict[Any, Any]]) -> Change:
-    size = median(row["size"] for row in rows)
-    low, high = (median(row[name] for row in rows) for name in ("size_low", "size_high"))
+    size, low, high = (median(row[name] for row in rows) for name in ("size", "size_low", "size_high"))
     return Change(rows[0]["factor"], int(np.sign(size)), size, low, high, len(_machines(rows)))
 
 
-def _shift(rows: list[dict[Any, Any]]) -> Change:
-    nothing = float("nan")
-    return Change(rows[0]["factor"], int(rows[0]["direction"]), nothing, nothing, nothing, len(_machines(rows)))
+def machines_text(machines: Sequence[Machine]) -> str:
+    """Nodes, and which CPUs of them where these are not all of a kind."""
+    cluster = machines[0][0]
+    nodes = {node for _, node, _ in machines}
+    text = nodes_text(cluster, nodes)
+    cpus = sorted({cpu for *_, cpu in machines})
+    if cpus == [WHOLE_NODE]:
+        return text
+    if len(nodes) == 1:
+        return f"{text} cpu {', '.join(map(str, cpus))}"
+    return f"{text} ({len(machines)} CPUs)"
 
 
-def plain(value: Any) -> Any:
-    """The value as JSON has it: lists, dates as text, None for what is not finite."""
-    if isinstance(value, dict):
-        return {name: plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
-    if isinstance(value, dt.date):
-        return value.isoformat()
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+def change_text(change: Change) -> str:
+    """A factor and what became of it: dgemm_rate_flops -5.2 % (-5.4 to -5.0)."""
+    if change.size != change.size:
+        return f"{change.factor} {('is unlike the others', 'higher', 'lower')[change.direction]}"
+    return f"{change.factor} {100.0 * change.size:+.1f} %"
+
+
+def suspicion_text(each: Suspicion, changes: Sequence[Change], more: int = 0) -> str:
+    """When, where, what of these changes (and so many more), and the least p-value."""
+    days = len(each.dates)
+    when = f"{days} days, {each.dates[0]} to {each.dates[-1]}" if days > 1 else f"{each.dates[0]}"
+    cause = ": many nodes at once, possibly one cause" if len(set(each.nodes)) >= MANY_NODES else ""
+    what = "; ".join(map(change_text, changes)) + (f"; and {more} more" if more else "")
+    return f"{when}  {machines_text(each.machines)}: {what}, p = {each.p_value:.1g}{cause}"
+
+
+def absence_text(each: Absence) -> str:
+    """Since when there is no value, though others reported, and how the latest jobs ended."""
+    name = machines_text(each.machines)
+    state = "never reported" if each.state == "missing" else each.state
+    since = "never had a value" if each.last is None else f"no value since {each.last}"
+    failed = f"; its last {counted(each.jobs, 'job')} {state}" if each.jobs else ""
+    others = f"; others reported on {counted(each.days, 'day')} since" if each.days else ""
+    return f"{name}: {since}{others}{failed}"

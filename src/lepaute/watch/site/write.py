@@ -1,11 +1,13 @@
-"""The site as a folder: whole, or as it was before."""
+"""The pages of a watch, as a folder: whole, or as it was before."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.files import not_written, scratch_folder
@@ -13,29 +15,38 @@ from lepaute.kit.text import counted
 from lepaute.report.page import anchor, render
 from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.notices.absences import absences, absences_of
-from lepaute.watch.notices.few_machines import few_machines
-from lepaute.watch.notices.notice import notices
-from lepaute.watch.notices.unconfirmed import unconfirmed_changes
+from lepaute.watch.notices.notice import few_machines, notices, unconfirmed_changes
 from lepaute.watch.open_regressions import OpenRegressions, open_regressions
-from lepaute.watch.report.summary import recent_s, suspicions_of, uncovered
-from lepaute.watch.report.texts import absence_text, change_text, machines_text, suspicion_text
-from lepaute.watch.site.events import effect_of, event_values
-from lepaute.watch.site.numbers import script_of
-from lepaute.watch.site.overview import P_LEVELS, last_values, natural, overview_data
-from lepaute.watch.site.read import FactorRows, factor_rows
-from lepaute.watch.site.series import NodeSeries
-from lepaute.watch.site.summary import FactorSummary, summary_of
-from lepaute.watch.values import day_of
+from lepaute.watch.report.summary import (
+    absence_text,
+    change_text,
+    machines_text,
+    recent_s,
+    suspicion_text,
+    suspicions_of,
+    uncovered,
+)
+from lepaute.watch.site.read import (
+    P_LEVELS,
+    FactorRows,
+    NodeSeries,
+    factor_rows,
+    last_values,
+    natural,
+    overview_data,
+    script_of,
+)
+from lepaute.watch.values import DAY_S, day_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from lepaute.store import Store
     from lepaute.watch.report.summary import Regression
 
 #: Says that a folder is a site of ours, which may be replaced.
 MARKER = "lepaute-watch-site.txt"
 _PACKAGE = "lepaute.watch.site"
+#: Jobs on either side that are compared.
+JOBS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +140,12 @@ def _write_static(folder: Path) -> None:
 # ---- the pages -------------------------------------------------------------------------------------------------------
 
 
-def node_page(cluster: str, node: str) -> str:
-    return f"node-{anchor(f'{cluster}/{node}')}.html"
+def _page(kind: str, *names: object) -> str:
+    return f"{kind}-{anchor('/'.join(map(str, names)))}.html"
 
 
-def factor_page(cluster: str, factor: str) -> str:
-    return f"factor-{anchor(f'{cluster}/{factor}')}.html"
-
-
-def event_page(event: Event) -> str:
-    return f"event-{anchor(f'{event.date}/{event.nodes.cluster}/{event.nodes.text}/{event.reason}')}.html"
+def _event_page(event: Event) -> str:
+    return _page("event", event.date, event.nodes.cluster, event.nodes.text, event.reason)
 
 
 def _write_pages(store: "Store", writer: _Writer) -> None:
@@ -148,40 +155,53 @@ def _write_pages(store: "Store", writer: _Writer) -> None:
     log = regressed.changelog
     known = store.factors()
     clusters = sorted(known["cluster"].unique())
-    summaries: list[FactorSummary] = []
+    summaries: list[dict[str, Any]] = []
     effects: dict[Event, list[dict[str, Any]]] = {event: [] for event in log.events}
     nodes: list[dict[str, Any]] = []
     suspects: list[pd.DataFrame] = []
     for cluster in clusters:
         mine = [event for event in log.events if event.nodes.cluster in (ALL, cluster)]
-        marks = [event_values(event, cluster) | {"page": event_page(event)} for event in mine]
+        marks: list[dict[str, Any]] = [
+            {
+                "day": int(event.start_s // DAY_S),
+                "text": event.reason,
+                "kind": event.kind,
+                "cluster": cluster,
+                "page": _event_page(event),
+            }
+            for event in mine
+        ]
         series = NodeSeries()
-        pages = {node: node_page(cluster, node) for node in store.nodes(cluster)}
+        pages = {node: _page("node", cluster, node) for node in store.nodes(cluster)}
         names = [*known.loc[known["cluster"] == cluster, "factor"], *store.vectors(cluster)]
         for name in names:
             factor = factor_rows(store, regressed, cluster, name)
             series.add(factor)
             suspects.append(factor.suspects)
-            summary = summary_of(factor, regressed.reports)
+            summary = _summary(factor, regressed.reports)
             summaries.append(summary)
             _write_factor(writer, factor, summary, pages, marks)
             for event in mine:
-                if (effect := effect_of(event, factor)) is not None:
-                    effects[event].append({"cluster": cluster, "effect": effect, "page": factor_page(cluster, name)})
+                if (effect := _effect(event, factor)) is not None:
+                    effects[event].append(
+                        {"cluster": cluster, "effect": effect, "page": _page("factor", cluster, name)}
+                    )
         nodes += _write_nodes(store, writer, cluster, series, regressed, mine, marks)
     for event, found in effects.items():
         among = event.nodes.among({(each["cluster"], each["node"]) for each in nodes})
         on = [each for each in nodes if (each["cluster"], each["node"]) in among]
         writer.page(
-            event_page(event), "event.html.j2", event=event, effects=found, nodes=on, title=f"Event of {event.date}"
+            _event_page(event), "event.html.j2", event=event, effects=found, nodes=on, title=f"Event of {event.date}"
         )
+    latest = pd.concat(suspects)
+    latest = latest[latest["started_s"] >= recent_s(float(regressed.values["started_s"].max()))]
     writer.page("nodes.html", "nodes.html.j2", nodes=nodes, title="Nodes")
     writer.page(
         "index.html",
         "index.html.j2",
         title="Watch",
         judged=regressed.last_day,
-        suspicions=_suspicions(pd.concat(suspects), regressed),
+        suspicions=[suspicion_text(each, each.changes) for each in suspicions_of(latest)],
         absences=[absence_text(each) for each in absences_of(regressed.values)],
         notices=[
             *(str(each) for each in uncovered(notices(regressed.values, log), regressed.rows)),
@@ -189,40 +209,25 @@ def _write_pages(store: "Store", writer: _Writer) -> None:
             *(str(each) for each in few_machines(regressed.values, log)),
         ],
         summaries=summaries,
-        pages={(each.cluster, each.factor): factor_page(each.cluster, each.factor) for each in summaries},
+        pages={
+            (each["cluster"], each["factor"]): _page("factor", each["cluster"], each["factor"]) for each in summaries
+        },
         regressions=[_regression(each) for each in regressed.reports],
         events=[
-            {"event": event, "page": event_page(event)} for event in sorted(log.events, key=lambda one: one.date)[::-1]
+            {"event": event, "page": _event_page(event)} for event in sorted(log.events, key=lambda one: one.date)[::-1]
         ],
         nodes=len(nodes),
         clusters=clusters,
     )
 
 
-def _suspicions(suspects: "pd.DataFrame", found: OpenRegressions) -> list[str]:
-    recent = suspects[suspects["started_s"] >= recent_s(float(found.values["started_s"].max()))]
-    return [suspicion_text(each, each.changes) for each in suspicions_of(recent)]
-
-
-def _regression(report: "Regression") -> dict[str, Any]:
-    first = report.machines[0]
-    return {
-        "text": f"{machines_text(report.machines)}: {', '.join(map(change_text, report.changes))}",
-        "since": report.since,
-        "alarm": report.alarm,
-        "page": factor_page(report.cluster, report.changes[0].factor)
-        if first[1] == ALL or len(report.nodes) > 1
-        else node_page(report.cluster, first[1]),
-    }
-
-
 def _write_factor(
-    writer: _Writer, factor: FactorRows, summary: FactorSummary, pages: Mapping[str, str], marks: list[dict[str, Any]]
+    writer: _Writer, factor: FactorRows, summary: dict[str, Any], pages: Mapping[str, str], marks: list[dict[str, Any]]
 ) -> None:
     data = overview_data(factor, dict(pages), marks)
     data["last"] = [] if factor.is_vector else last_values(factor)
     writer.page(
-        factor_page(factor.cluster, factor.name),
+        _page("factor", factor.cluster, factor.name),
         "factor.html.j2",
         data,
         title=f"{factor.cluster + ': ' if factor.cluster else ''}{factor.name}",
@@ -257,8 +262,8 @@ def _write_nodes(
         mine = [each for each in found.reports if each.cluster == cluster and (node in each.nodes or ALL in each.nodes)]
         touching = [event for event in events if event.nodes.among({(cluster, node)})]
         facts = away.get(node, {})
-        page = node_page(cluster, node)
-        days = {int(event.start_s // 86_400) for event in touching}
+        page = _page("node", cluster, node)
+        days = {int(event.start_s // DAY_S) for event in touching}
         writer.page(
             page,
             "node.html.j2",
@@ -273,11 +278,89 @@ def _write_nodes(
             cluster=cluster,
             regressions=[_regression(each) for each in mine],
             silent=silent.get(node, []),
-            events=[{"event": event, "page": event_page(event)} for event in touching],
+            events=[{"event": event, "page": _event_page(event)} for event in touching],
             actions=actions[actions["node"] == node].to_dict("records"),
             facts=facts,
-            before=node_page(cluster, names[at - 1]) if at else None,
-            after=node_page(cluster, names[at + 1]) if at + 1 < len(names) else None,
+            before=_page("node", cluster, names[at - 1]) if at else None,
+            after=_page("node", cluster, names[at + 1]) if at + 1 < len(names) else None,
         )
         listed.append({**facts, "cluster": cluster, "node": node, "page": page, "regressions": len(mine)})
     return listed
+
+
+# ---- what the pages say ----------------------------------------------------------------------------------------------
+
+
+def _effect(event: Event, factor: FactorRows) -> dict[str, Any] | None:
+    """What became of a factor from the date of an event on, by the ten jobs on either side, machine by machine.
+
+    Median and quartiles over the machines of the relative change of their medians. A description, no test: `lepaute
+    watch events effect` tests. None where no machine has jobs on both sides.
+    """
+    rows = factor.rows
+    if factor.is_vector:
+        return None
+    nodes = event.nodes.among({(factor.cluster, node) for node in rows["node"].unique()})
+    own = rows[rows["node"].isin([node for _, node in nodes]) & rows["value"].notna()]
+    changes = []
+    for _, part in own.groupby(["node", "cpu"], sort=False, observed=True):
+        times, values = part["started_s"].to_numpy(float), part["value"].to_numpy(float)
+        before, after = values[times < event.start_s][-JOBS:], values[times >= event.start_s][:JOBS]
+        if len(before) and len(after) and (level := float(np.median(before))) != 0.0:
+            changes.append(float(np.median(after)) / level - 1.0)
+    if not changes:
+        return None
+    low, middle, high = (float(value) for value in np.percentile(changes, [25, 50, 75]))
+    effect = {"factor": factor.name, "machines": len(changes), "change": middle, "low": low, "high": high}
+    return {**effect, "page": _page("factor", factor.cluster, factor.name)}
+
+
+def _summary(factor: FactorRows, reports: "Iterable[Regression]") -> dict[str, Any]:
+    """A factor of a cluster in one line: how many CPUs stand out, how badly, and since when.
+
+    regressed : machines of open regressions; suspicious : with a suspicious test, of any window, in the latest days;
+    tested, machines : of all; least_p : of these days, None: none was tested; change : since when the latest
+    regression; state : the class of the colour of the verdict
+    """
+    rows = factor.rows
+    reports = [each for each in reports if each.cluster == factor.cluster]
+    own = [each for each in reports if factor.name in {change.factor for change in each.changes}]
+    last_s = float(rows["started_s"].max())
+    recent = rows[(rows["started_s"] >= recent_s(last_s)) & rows["p_value"].notna() & ~rows["outlier"]]
+    suspects = factor.suspects[factor.suspects["started_s"] >= recent_s(last_s)]
+    suspicious, tested, machines = (len(each[["node", "cpu"]].drop_duplicates()) for each in (suspects, recent, rows))
+    changed = {machine[1:] for each in own for machine in each.machines}
+    regressed = machines if any(node == ALL for node, _ in changed) else len(changed)
+    if regressed:
+        verdict, state = "regressed", "serious"
+    elif suspicious:
+        verdict, state = "suspicious", "notable"
+    else:
+        verdict, state = ("fine", "fine") if tested else ("too few", "unable")
+    return {
+        "cluster": factor.cluster,
+        "factor": factor.name,
+        "verdict": verdict,
+        "state": state,
+        "regressed": regressed,
+        "suspicious": suspicious,
+        "tested": tested,
+        "machines": machines,
+        "least_p": float(recent["p_value"].min()) if len(recent) else None,
+        "change": max((each.since for each in own), default=None),
+        "last": day_of(last_s),
+        "page": _page("factor", factor.cluster, factor.name),
+    }
+
+
+def _regression(report: "Regression") -> dict[str, Any]:
+    node = report.machines[0][1]
+    of_factor = node == ALL or len(report.nodes) > 1
+    return {
+        "text": f"{machines_text(report.machines)}: {', '.join(map(change_text, report.changes))}",
+        "since": report.since,
+        "alarm": report.alarm,
+        "page": _page("factor", report.cluster, report.changes[0].factor)
+        if of_factor
+        else _page("node", report.cluster, node),
+    }

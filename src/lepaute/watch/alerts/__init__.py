@@ -1,1 +1,0 @@
-"""Open regressions, brought to where administrators look: messages, and a file for Prometheus."""
