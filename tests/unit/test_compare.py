@@ -15,7 +15,7 @@ from lepaute.compare.comparison import archives
 from lepaute.compare.guidelines import check_guidelines
 from lepaute.compare.summaries import mpirun_summaries
 from lepaute.compare.verdicts import verdicts
-from lepaute.compare.wording import sentence, size_text
+from lepaute.compare.wording import sentence
 from lepaute.errors import ArchiveError, InputError
 
 
@@ -134,12 +134,6 @@ def test_a_violated_guideline_comes_first_with_what_it_costs() -> None:
     assert worst.excess_s == pytest.approx(2e-6, rel=0.5)
     assert not any(one.is_violated for one in others)
     assert {one.guideline for one in others} == {"Reduce <= Allreduce", "Bcast(64) <= Bcast(128)"}
-
-
-def test_sizes_are_written_as_people_write_them() -> None:
-    assert [size_text(size) for size in (0, 512, 1024, 1500, 65536, 1 << 20)] == [
-        *("0 B", "512 B", "1 KiB", "1500 B", "64 KiB", "1 MiB")
-    ]
 
 
 def test_the_command_compares_archives_and_refuses_what_is_mixed(tmp_path, capsys):

@@ -223,16 +223,14 @@ def test_factors_that_cannot_be_are_refused_with_what_to_do(factors: Any, messag
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("seed", [-1, True, 1.5, "1", None, 2**64])
-def test_a_seed_is_a_whole_number_of_64_bits(seed: Any) -> None:
-    with pytest.raises(DesignError, match="the seed is"):
-        lp.design.full_factorial({"a": [1, 2]}, seed=seed)
-
-
-@pytest.mark.parametrize("arguments", [{"replications": 0}, {"blocks": 0}, {"replications": 1.5}, {"blocks": True}])
-def test_replications_and_blocks_are_whole_numbers_from_one(arguments: dict[str, Any]) -> None:
-    with pytest.raises(DesignError, match="give a whole number >= 1"):
-        lp.design.full_factorial({"a": [1, 2]}, seed=1, **arguments)
+@pytest.mark.parametrize(
+    ("argument", "values"),
+    [("seed", (-1, True, 1.5, "1", None, 2**64)), ("replications", (0, 1.5)), ("blocks", (0, True))],
+)
+def test_seed_replications_and_blocks_are_whole_numbers(argument: str, values: Any) -> None:
+    for value in values:
+        with pytest.raises(DesignError, match="the seed is" if argument == "seed" else "give a whole number >= 1"):
+            lp.design.full_factorial({"a": [1, 2]}, **{"seed": 1, argument: value})
 
 
 def test_the_package_is_reached_from_lepaute_and_loads_nothing_heavy_for_a_factorial(tmp_path: Path) -> None:

@@ -82,15 +82,6 @@ def test_a_short_run_is_measured_whole():
     assert run_s == pytest.approx(truth.costs.run_s(hpl), rel=0.05)
 
 
-def test_several_combinations_are_measured_once_and_told_apart():
-    truth = Truth(EventCosts(pivot_s=4e-8, other_s=5e-7))
-    hpls = [Hpl(n=n, p=16, q=16) for n in (10_000, 50_000, 200_000)]
-    assert estimated_run_s(hpls, runs=10, cores=2, measure=truth.measure) == pytest.approx(
-        [truth.costs.run_s(hpl) for hpl in hpls], rel=0.02
-    )
-    assert len(truth.measured_s) <= 9
-
-
 def test_what_is_quick_is_not_measured():
     assert estimated_run_s([Hpl(n=1000, p=2, q=2)], runs=10, cores=2, measure=None) is None
 
