@@ -97,12 +97,6 @@ def test_the_stencil_takes_what_hpl_takes(tmp_path: Path, capsys: pytest.Capture
     assert "fidelity is 'sampled'; it is one of auto, full" in capsys.readouterr().err
 
 
-def test_a_stencil_traces_its_sweeps() -> None:
-    prediction = lp.predict(STENCIL, "dahu", runs=1, trace=TraceRequest())
-    assert prediction.trace is not None
-    assert prediction.trace.named(["sweep"]).sum() == STENCIL.ranks * STENCIL.iterations
-
-
 def test_an_engine_says_what_it_cannot_simulate(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="solver has no native form; emulate it by SMPI"):
         lp.predict(lp.Program(tmp_path / "solver"), "dahu", engine=Native())
