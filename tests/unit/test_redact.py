@@ -386,6 +386,6 @@ def test_a_long_text_made_to_be_hard_takes_time_in_proportion_to_its_length(unit
 
 
 @pytest.mark.slow
-def test_three_megabytes_of_all_that_is_hard_are_redacted() -> None:
+def test_a_megabyte_of_all_that_is_hard_is_redacted() -> None:
     block = "\n".join(unit * 100 for unit in HARD)
-    assert len(plain.text(block * (3_000_000 // len(block)))) > 30_000
+    assert len(plain.text(block * (1_000_000 // len(block)))) > 10_000
