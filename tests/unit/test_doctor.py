@@ -144,17 +144,10 @@ def test_governor_and_boost_are_read_from_the_kernel(tmp_path: Path, monkeypatch
 def test_what_is_not_ok_says_what_to_do() -> None:
     """On the machine that runs the tests, whatever it is; the timed dgemm is left out for speed."""
     checks = [
-        *doctor.check_compiler(),
-        *doctor.check_mpi(),
-        *doctor.check_hpl(),
-        *doctor.check_simgrid(),
-        *doctor.check_experiment_tools(),
-        *doctor.check_cores(),
-        *doctor.check_frequency(),
-        *doctor.check_virtual(),
-        *doctor.check_load(),
-        *doctor.check_limits(),
-    ]
+        *doctor.check_compiler(), *doctor.check_mpi(), *doctor.check_hpl(), *doctor.check_simgrid(),
+        *doctor.check_experiment_tools(), *doctor.check_cores(), *doctor.check_frequency(), *doctor.check_virtual(),
+        *doctor.check_load(), *doctor.check_limits(),
+    ]  # fmt: skip
     assert len(checks) >= 9
     assert all(check.found for check in checks)
     assert all(check.remedy for check in checks if check.status != "ok")

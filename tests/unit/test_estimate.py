@@ -28,17 +28,12 @@ def test_an_exchange_has_the_messages_that_the_real_hpl_was_counted_to_send():
 @pytest.mark.parametrize(
     "hpl",
     [
-        Hpl(n=4000, p=4, q=4),
-        Hpl(n=4000, p=4, q=4, depth=0),
-        Hpl(n=4000, p=8, q=1),
-        Hpl(n=4000, p=7, q=3, nb=100),
-        Hpl(n=4000, p=3, q=8, bcast="1ring-modified"),
-        Hpl(n=4000, p=2, q=24, nb=64, depth=2),
-        Hpl(n=4000, p=8, q=8, bcast="long"),
-        Hpl(n=4000, p=7, q=3, swap="spread-roll"),
+        Hpl(n=4000, p=4, q=4), Hpl(n=4000, p=4, q=4, depth=0), Hpl(n=4000, p=8, q=1), Hpl(n=4000, p=7, q=3, nb=100),
+        Hpl(n=4000, p=3, q=8, bcast="1ring-modified"), Hpl(n=4000, p=2, q=24, nb=64, depth=2),
+        Hpl(n=4000, p=8, q=8, bcast="long"), Hpl(n=4000, p=7, q=3, swap="spread-roll"),
         Hpl(n=4000, p=8, q=8, swap="mix", bcast="long-modified"),
     ],
-)
+)  # fmt: skip
 def test_the_formula_counts_the_messages_of_the_engine(hpl):
     counted = predict(hpl, load_platform("dahu"), runs=1).simulation.messages
     messages = work_of(hpl).events - hpl.steps * hpl.ranks  # what is left are point-to-point messages

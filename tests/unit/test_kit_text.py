@@ -38,46 +38,21 @@ def test_long_tables_keep_both_ends() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (seconds(0), "0"),
-        (seconds(1.2e-5), "12 µs"),
-        (seconds(3.2e-9), "3.2 ns"),
-        (seconds(-0.5), "-500 ms"),
-        (seconds(0.9999), "1 s"),
-        (seconds(9.996e-4), "1 ms"),
-        (seconds(9.996e-7), "1 µs"),
-        (seconds(9.994e-7), "999 ns"),
-        (quantity(5200.4, "Gflop/s"), "5200 Gflop/s"),
-        (quantity(2.604e6, "Gflop/s"), "2.604 Pflop/s"),
-        (quantity(101378763939.0, "cells/s"), "101.4 Gcells/s"),
-        (quantity(9999.6, "Gflop/s"), "10 Tflop/s"),
-        (quantity(1.2e9, "Gflop/s"), "1.2 Eflop/s"),
-        (quantity(3.2e7, "J"), "32 MJ"),
-        (quantity(0.5, "W"), "0.5 W"),
-        (quantity(43578.6, "s"), "43579 s"),
-        (four_digits(0.0000512345), "0.00005123"),
-        (four_digits(0.0), "0"),
-        (four_digits(-123456.0), "-123456"),
-        (seconds(12345.6), "12346 s"),
-        (size_text(0), "0 B"),
-        (size_text(1023), "1023 B"),
-        (size_text(1536), "1.5 KiB"),
-        (size_text(1023 * 1024), "1023 KiB"),
-        (size_text(64 << 20), "64 MiB"),
-        (size_text(5000 << 30), "5000 GiB"),
-        (percent(0.1234), "12.3 %"),
-        (percent(math.nan), "-"),
-        (duration(8.2), "8.2 s"),
-        (duration(270), "4.5 min"),
-        (duration(7560), "2.1 h"),
-        (moment(3.251), "3.25 s"),
-        (moment(102), "1 min 42 s"),
-        (moment(7205), "2 h 0 min 5 s"),
-        (axis_unit(2.0)[0], "s"),
-        (axis_unit(0.5)[0], "ms"),
-        (axis_unit(2.0, seconds_from=10.0)[0], "ms"),
-        (axis_unit(1e-3)[0], "µs"),
+        (seconds(0), "0"), (seconds(1.2e-5), "12 µs"), (seconds(3.2e-9), "3.2 ns"), (seconds(-0.5), "-500 ms"),
+        (seconds(0.9999), "1 s"), (seconds(9.996e-4), "1 ms"), (seconds(9.996e-7), "1 µs"),
+        (seconds(9.994e-7), "999 ns"), (quantity(5200.4, "Gflop/s"), "5200 Gflop/s"),
+        (quantity(2.604e6, "Gflop/s"), "2.604 Pflop/s"), (quantity(101378763939.0, "cells/s"), "101.4 Gcells/s"),
+        (quantity(9999.6, "Gflop/s"), "10 Tflop/s"), (quantity(1.2e9, "Gflop/s"), "1.2 Eflop/s"),
+        (quantity(3.2e7, "J"), "32 MJ"), (quantity(0.5, "W"), "0.5 W"), (quantity(43578.6, "s"), "43579 s"),
+        (four_digits(0.0000512345), "0.00005123"), (four_digits(0.0), "0"), (four_digits(-123456.0), "-123456"),
+        (seconds(12345.6), "12346 s"), (size_text(0), "0 B"), (size_text(1023), "1023 B"),
+        (size_text(1536), "1.5 KiB"), (size_text(1023 * 1024), "1023 KiB"), (size_text(64 << 20), "64 MiB"),
+        (size_text(5000 << 30), "5000 GiB"), (percent(0.1234), "12.3 %"), (percent(math.nan), "-"),
+        (duration(8.2), "8.2 s"), (duration(270), "4.5 min"), (duration(7560), "2.1 h"), (moment(3.251), "3.25 s"),
+        (moment(102), "1 min 42 s"), (moment(7205), "2 h 0 min 5 s"), (axis_unit(2.0)[0], "s"),
+        (axis_unit(0.5)[0], "ms"), (axis_unit(2.0, seconds_from=10.0)[0], "ms"), (axis_unit(1e-3)[0], "µs"),
     ],
-)
+)  # fmt: skip
 def test_numbers_are_short_and_in_the_unit_that_suits(text: str, expected: str) -> None:
     assert text == expected
 
@@ -85,17 +60,10 @@ def test_numbers_are_short_and_in_the_unit_that_suits(text: str, expected: str) 
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("20000", 20000),
-        ("20k", 20000),
-        ("1.5K", 1500),
-        ("2M", 2 * 10**6),
-        ("1g", 10**9),
-        ("4Ki", 4096),
-        ("1e3", 1000),
-        ("-5", -5),
-        ("9007199254740993", 9007199254740993),
+        ("20000", 20000), ("20k", 20000), ("1.5K", 1500), ("2M", 2 * 10**6), ("1g", 10**9), ("4Ki", 4096),
+        ("1e3", 1000), ("-5", -5), ("9007199254740993", 9007199254740993),
     ],
-)
+)  # fmt: skip
 def test_whole_numbers_take_suffixes(text: str, value: int) -> None:
     assert whole_of(text, "n") == value
 

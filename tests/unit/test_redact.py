@@ -351,13 +351,7 @@ def test_tables_of_numbers_get_through_unchanged(rows: list[tuple[int, float]]) 
 
 HARD = [
     *(
-        "curl ",
-        "curl -",
-        "docker login ",
-        "mysql",
-        "sshpass -p ",
-        '"curl",\n',
-        "machine a login ",
+        "curl ", "curl -", "docker login ", "mysql", "sshpass -p ", '"curl",\n', "machine a login ",
         "a@hooks.slack.com/",
     ),
     *("://a:b/", "://a:", "slack://aaaaaaa", "/bot123456", "$6$a", "$y$a$b", "$argon2id$v=1$m$", "</", "<password>a"),
@@ -375,7 +369,7 @@ HARD = [
     *('token=\\"', "glpat-", "a" * 99, "secret\\", "bearer ", "Authorization: Basic "),
     "-----BEGIN RSA PRIVATE KEY-----\n",
     "-----BEGIN RSA PRIVATE KEY-----\n" + "A" * 70 + "\n",
-]
+]  # fmt: skip
 
 
 @pytest.mark.slow
