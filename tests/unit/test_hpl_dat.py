@@ -8,7 +8,7 @@ import pytest
 from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.simulate import Hpl
-from lepaute.simulate.apps.hpl.hpl_dat import HplDat, parse_hpl_dat, read_hpl_dat, words_as_hpl_counts
+from lepaute.simulate.apps.hpl.hpl_dat import HplDat, parse_hpl_dat, read_hpl_dat
 
 FILE = Path(__file__).parents[1] / "data" / "hpl_dat" / "HPL.dat"
 LINES = FILE.read_text().splitlines()
@@ -222,18 +222,3 @@ def test_more_combinations_than_anyone_can_predict_are_refused():
     many = HplDat(dat.values | {"n": tuple(range(1, 10**5))})
     with pytest.raises(InputError, match="asks for 1599984 combinations"):
         many.combinations()
-
-
-@pytest.mark.parametrize(
-    ("line", "seen"),
-    [  # what a C program with HPL's own loop printed for these lines
-        ("29 30 34", ["29", "30", "34"]),
-        ("29  30 34", ["29", "30", "34"]),
-        ("29     30 34", ["29", "30", "30"]),
-        ("  29 30 34", ["29", "9", "30"]),
-        ("29\t30\t34", ["29", "30", "34"]),
-        ("2    100    3", ["2", "100", "00"]),
-    ],
-)
-def test_values_are_counted_off_as_hpl_does(line, seen):
-    assert words_as_hpl_counts(line, 3) == seen

@@ -11,7 +11,7 @@ import pytest
 from lepaute.measure.node_agent.control import Controls
 from lepaute.measure.node_agent.control_journal import undo_journal
 from lepaute.measure.node_agent.control_settings import problems
-from lepaute.measure.node_agent.system_files import Ran, SystemFiles, format_cpus, parse_cpus
+from lepaute.measure.node_agent.system_files import Ran, SystemFiles
 
 CPU = machines.CPU
 EVERYTHING = {
@@ -338,9 +338,3 @@ def test_a_journal_from_before_the_last_boot_is_of_no_effect(tmp_path: Path) -> 
     files.write("proc/sys/kernel/random/boot_id", "another")
     assert undo_journal(tmp_path / "journal", files) == []
     assert files.setting(f"{CPU}/intel_pstate/no_turbo") == "1"
-
-
-def test_lists_of_cpus_survive_the_kernels_form() -> None:
-    assert parse_cpus("0-2,8,10-11\n") == [0, 1, 2, 8, 10, 11]
-    assert format_cpus([11, 10, 8, 2, 1, 0]) == "0-2,8,10-11"
-    assert parse_cpus("") == parse_cpus("(null)") == []
