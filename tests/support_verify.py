@@ -4,7 +4,7 @@ from pathlib import Path
 
 from lepaute.measure.machine_load import Load
 from lepaute.simulate import Hpl, Prediction, Run
-from lepaute.simulate.prediction import SimulationFigures
+from lepaute.simulate.prediction.prediction import SimulationFigures
 from lepaute.verify.disturbance import RankLoad
 from lepaute.verify.real_run import HplProgram, RealRun
 
