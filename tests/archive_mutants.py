@@ -18,32 +18,10 @@ from lepaute.archive.documents import MANIFEST, Member, manifest_bytes
 
 #: What parsers stumble over.
 _TOKENS = [
-    b"",
-    b"\0",
-    b"\x1b[2J\x1b]0;owned\x07",
-    b"null",
-    b"[]",
-    b"{}",
-    b"-1",
-    b"1e999",
-    b"9" * 5000,
-    b"NaN",
-    b"true",
-    b'"' + b"a" * 4000 + b'"',
-    b"[" * 3000,
-    b'{"a":' * 3000,
-    b"\xff\xfe\x80",
-    b"../../etc/passwd",
-    b"\xe2\x80\xae",
-    b"<!ENTITY a 'b'>",
-    b"\n" * 50,
-    b"Handle 0x",
-    b"x" * 3000,
-    b"18446744073709551616",
-    b"'",
-    b"=>",
-    b",,,,",
-]
+    b"", b"\0", b"\x1b[2J\x1b]0;owned\x07", b"null", b"[]", b"{}", b"-1", b"1e999", b"9" * 5000, b"NaN", b"true",
+    b'"' + b"a" * 4000 + b'"', b"[" * 3000, b'{"a":' * 3000, b"\xff\xfe\x80", b"../../etc/passwd", b"\xe2\x80\xae",
+    b"<!ENTITY a 'b'>", b"\n" * 50, b"Handle 0x", b"x" * 3000, b"18446744073709551616", b"'", b"=>", b",,,,",
+]  # fmt: skip
 
 
 def mutate_archives(originals: list[Path], target: Path, count: int, seed: int) -> Iterator[str]:

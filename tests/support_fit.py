@@ -94,9 +94,10 @@ def write_calibration(
     kernels: pandas.DataFrame | None = None,
     messages: pandas.DataFrame | None = None,
     sentinels: pandas.DataFrame | None = None,
+    ring: pandas.DataFrame | None = None,
     **metadata: Any,
 ) -> Path:
-    """An archive of these tables, or of those above; without sentinels unless given."""
+    """An archive of these tables, or of those above; without sentinels and a ring unless given."""
     about = {
         "kind": "calibration", "created": "2026-11-21T00:00:00+00:00", "lepaute_version": "0", "host": "here",
         "cores": [0, 1], "node_cores": 2, "cpu_model": "made up", "memory_bytes": 8 << 30,
@@ -105,6 +106,7 @@ def write_calibration(
     with ArchiveWriter(path, about | metadata) as archive:
         archive.add_table("observations/kernels.parquet", kernel_rows() if kernels is None else kernels)
         archive.add_table("observations/p2p.parquet", message_rows() if messages is None else messages)
-        if sentinels is not None:
-            archive.add_table("observations/sentinels.parquet", sentinels)
+        for name, table in {"sentinels": sentinels, "ring": ring}.items():
+            if table is not None:
+                archive.add_table(f"observations/{name}.parquet", table)
     return path

@@ -1,5 +1,7 @@
 """`lepaute run` as a user starts it: a process of its own."""
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from support_limits import HANG_S, wait_until
 
 import lepaute
 from lepaute.archive import Archive
+from lepaute.cli.main import main
 
 
 def lepaute_argv(*arguments: object) -> list[str]:
@@ -34,6 +37,14 @@ def run_lepaute(
         timeout=limit_s,
         check=False,
     )
+
+
+def run_here(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The same in this process: for what is refused before it begins, where a start of Python would take most time."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main([str(each) for each in arguments])
+    return subprocess.CompletedProcess(list(arguments), status, out.getvalue(), err.getvalue())
 
 
 def start_lepaute(*arguments: object, folder: Path, **more: str) -> "subprocess.Popen[str]":

@@ -147,6 +147,7 @@ def test_an_mpirun_of_another_library_is_refused_before_anything_is_measured(tmp
     assert not list(tmp_path.glob("*.zip"))
 
 
+@pytest.mark.long
 def test_an_operation_that_a_library_lacks_is_measured_with_the_others(tmp_path: Path) -> None:
     """Its name is missing from the library: the probe is linked all the same, and only calls of it fail."""
     prefix = prefix_of(tmp_path / "lacking", "mpicc.openmpi -DMPI_Scan=MPI_Scan_that_is_missing")

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support_run import run_lepaute
+from support_run import run_here, run_lepaute
 
 from lepaute.archive import Archive
 from lepaute.cli.main import main
@@ -96,7 +96,7 @@ def test_the_readme_names_commands_that_exist() -> None:
     ],
 )
 def test_a_parameter_of_memory_that_makes_no_sense_is_refused_in_one_line(tmp_path, setting, complaint):
-    done = run_lepaute("run", "memory", "--set", setting, "-q", "-o", "m.zip", folder=tmp_path)
+    done = run_here("run", "memory", "--set", setting, "-q", "-o", "m.zip", folder=tmp_path)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert complaint in done.stderr

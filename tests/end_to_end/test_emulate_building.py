@@ -160,20 +160,11 @@ def test_a_program_in_fortran_is_built_charged_folded_and_skipped(tmp_path: Path
     (tmp_path / "p.yaml").write_text(tiny_text(wtime_s="wtime_s: 0"))
     said = command(
         *(
-            "emulate",
-            "-p",
-            tmp_path / "p.yaml",
-            "-np",
-            1,
-            "--computing",
-            "none",
-            "--source",
-            tmp_path,
-            "--skip",
+            "emulate", "-p", tmp_path / "p.yaml", "-np", 1, "--computing", "none", "--source", tmp_path, "--skip",
             "initialise",
         ),
         *("--fold", "1M", "--make", "mpif90 -O1 solver.f90 -o solver -lblas", "--", "solver"),
-    )
+    )  # fmt: skip
     assert said.status == 0, said.err
     took, dot = (float(word) for word in said.out.split()[1:])
     assert took == pytest.approx(dgemm_s(3, 3, 3), rel=1e-9)

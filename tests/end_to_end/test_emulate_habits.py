@@ -98,15 +98,8 @@ def test_collectives_by_the_algorithms_of_a_library_are_faster_than_by_those_of_
     )
     (folder / "reduce.c").write_text(source)
     options = (
-        "-p",
-        folder / "p.yaml",
-        "-np",
-        16,
-        "--source",
-        folder,
-        "--make",
-        "mpicc -O2 -fopenmp reduce.c -o reduce",
-    )
+        "-p", folder / "p.yaml", "-np", 16, "--source", folder, "--make", "mpicc -O2 -fopenmp reduce.c -o reduce",
+    )  # fmt: skip
     times = {}
     for words in ((), ("--collectives", "openmpi"), ("--collectives", "mpich")):
         said = command("emulate", *options, *words, "--computing", "none", "--json", "--", "reduce")

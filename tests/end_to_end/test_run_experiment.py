@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from support_run import environment, run_lepaute
+from support_run import environment, run_here, run_lepaute
 
 from lepaute.archive import Archive
 
@@ -195,7 +195,8 @@ def test_resume_without_a_name_takes_the_last_interrupted_run(tmp_path: Path) ->
     ],
 )
 def test_bad_input_gets_one_line_and_leaves_nothing(tmp_path, text, arguments, told):
-    line = one_line(run(tmp_path, text, "-q", *arguments))
+    (tmp_path / "experiment.py").write_text(text)
+    line = one_line(run_here("run", tmp_path / "experiment.py", "-q", *arguments, folder=tmp_path))
     assert told in line
     assert sorted(path.name for path in tmp_path.iterdir() if path.name != "__pycache__") == ["experiment.py"]
 
@@ -204,9 +205,6 @@ def test_bad_input_gets_one_line_and_leaves_nothing(tmp_path, text, arguments, t
     ("value", "told"),
     [
         ("[1, 2]", "x is a list"),
-        ("b'x'", "x is a bytes"),
-        ("float('nan')", "x is nan"),
-        ("1j", "x is a complex"),
         ("0, size=99", "size is a factor"),
     ],
 )

@@ -11,7 +11,7 @@ import fake_machines
 import pandas
 import pytest
 from support_limits import HANG_S, wait_until
-from support_run import run_lepaute, start_lepaute
+from support_run import run_here, run_lepaute, start_lepaute
 
 from lepaute.archive import Archive
 
@@ -98,7 +98,7 @@ def test_what_this_machine_cannot_do_is_a_warning_in_the_archive(tmp_path: Path)
 )
 def test_an_installation_file_that_makes_no_sense_is_refused_in_one_line(tmp_path, machine, text, told):
     (tmp_path / "install.yaml").write_text(text)
-    done = run_lepaute("run", "controlled.py", "--install", "install.yaml", folder=tmp_path)
+    done = run_here("run", "controlled.py", "--install", "install.yaml", folder=tmp_path)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert told in line

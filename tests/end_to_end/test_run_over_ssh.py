@@ -222,6 +222,8 @@ class Large(lp.Job):
     assert len(table) >= rows - 4  # a head of two lines, the names, and the row that no longer fitted
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_a_clock_that_is_set_on_one_host_is_noticed_named_and_marked(farm, slow, tmp_path):
     library = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
     if library is None:

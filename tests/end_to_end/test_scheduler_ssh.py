@@ -60,17 +60,9 @@ def test_words_arrive_as_they_were_given_and_no_shell_reads_them(ssh_nodes: Sshd
     (node,) = _nodes(ssh_nodes, "node1")
     mark = tmp_path / "mark"
     words = [
-        "a b",
-        "",
-        "'",
-        '"',
-        f"$(touch {mark})",
-        f"; touch {mark}",
-        f"`touch {mark}`",
-        "line\nbreak",
-        "é~*?[x]",
+        "a b", "", "'", '"', f"$(touch {mark})", f"; touch {mark}", f"`touch {mark}`", "line\nbreak", "é~*?[x]",
         "-o",
-    ]
+    ]  # fmt: skip
     done = _run(node, "printf", "%s\\0", *words)
     assert done.stdout.decode().split("\0")[:-1] == words
     assert not mark.exists()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support_limits import HANG_S, wait_until
+from support_run import run_here
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
@@ -112,7 +113,7 @@ def test_an_interrupt_among_the_real_runs_keeps_them_and_resume_goes_on(study: P
 )  # fmt: skip
 def test_what_cannot_be_run_here_is_refused_in_one_line_and_leaves_nothing(study, change, options, words):
     study.write_text(study.read_text().replace(*change) if change[0] else study.read_text())
-    done = tune(study, *options)
+    done = run_here("study", "tune", study.name, *options, folder=study.parent)
     assert done.returncode == 2, done.stderr
     assert words in done.stderr
     assert "Traceback" not in done.stderr

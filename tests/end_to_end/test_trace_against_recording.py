@@ -7,6 +7,7 @@ is left to differ is how often a rank looks for a panel, and durations.
 from pathlib import Path
 
 import pytest
+from long_tests import long_but
 from oracles.recorded_hpl import recorded_hpl
 
 from lepaute import _core
@@ -49,8 +50,9 @@ def simulated(hpl: Hpl) -> Trace:
     return trace_of_run(result, {"application": "hpl", "parameters": hpl.parameters(), "ranks": hpl.ranks})
 
 
-@pytest.mark.parametrize("hpl", RUNS.values(), ids=RUNS.keys())
-def test_every_call_of_the_real_hpl_is_simulated_in_its_order_and_size(hpl: Hpl, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", long_but(list(RUNS), "grid", "two panels ahead", "long broadcast and rolls"))
+def test_every_call_of_the_real_hpl_is_simulated_in_its_order_and_size(name: str, tmp_path: Path) -> None:
+    hpl = RUNS[name]
     recorded, _ = recorded_hpl(hpl, tmp_path)
     found = compare_traces(recorded, simulated(hpl))
     assert found.ranks == tuple(range(hpl.ranks))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from farms.slurm import SlurmFarm
 from support_limits import HANG_S, wait_until
-from support_run import run_lepaute, start_lepaute
+from support_run import run_here, run_lepaute, start_lepaute
 
 from lepaute.measure.idle_nodes import submitted_tests
 from lepaute.measure.schedulers.types import JOB_NAME
@@ -136,7 +136,7 @@ def test_a_test_that_fails_is_reported_with_its_reason(slurm: SlurmFarm, folder:
     ],
 )
 def test_bad_input_gets_one_line(slurm: SlurmFarm, folder: Path, options: list[str], expected: str) -> None:
-    done = run_lepaute("watch", "run", *options, "--store", "store", "--for", "1s", folder=folder)
+    done = run_here("watch", "run", *options, "--store", "store", "--for", "1s", folder=folder)
     assert done.returncode == 2, done.stdout
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert expected in done.stderr

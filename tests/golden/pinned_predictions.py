@@ -29,18 +29,9 @@ def hpl(*options: str, platform: str = "dahu", n: int = 2500, grid: str = "4x5")
 
 def stencil(*options: str, platform: str = "dahu") -> list[str]:
     box = (
-        "--cells",
-        "120x96x64",
-        "--grid",
-        "4x4x4",
-        "--iterations",
-        "4",
-        "--cell-time",
-        "2e-9",
-        "--runs",
-        "2",
+        "--cells", "120x96x64", "--grid", "4x4x4", "--iterations", "4", "--cell-time", "2e-9", "--runs", "2",
         "--no-parts",
-    )
+    )  # fmt: skip
     return ["predict", "stencil", "-p", platform, *box, *options, "--json"]
 
 

@@ -26,23 +26,13 @@ def listed(words):
 
 VALUES = st.fixed_dictionaries(
     {
-        "n": lists_of(SIZES),
-        "nb": lists_of(st.integers(1, 4096)),
-        "pmap": one_of(ORDERS),
-        "pfact": listed(FACTORISATIONS),
-        "nbmin": lists_of(st.integers(1, 64)),
-        "ndiv": lists_of(st.integers(2, 8)),
-        "rfact": listed(FACTORISATIONS),
-        "bcast": listed(BROADCASTS),
-        "depth": lists_of(st.integers(0, 5)),
-        "swap": one_of(SWAPS),
-        "swap_threshold": st.tuples(st.integers(0, 10**6)),
-        "l1": one_of(FORMS),
-        "u": one_of(FORMS),
-        "equil": st.tuples(st.booleans()),
-        "align": st.tuples(st.integers(1, 64)),
+        "n": lists_of(SIZES), "nb": lists_of(st.integers(1, 4096)), "pmap": one_of(ORDERS),
+        "pfact": listed(FACTORISATIONS), "nbmin": lists_of(st.integers(1, 64)), "ndiv": lists_of(st.integers(2, 8)),
+        "rfact": listed(FACTORISATIONS), "bcast": listed(BROADCASTS), "depth": lists_of(st.integers(0, 5)),
+        "swap": one_of(SWAPS), "swap_threshold": st.tuples(st.integers(0, 10**6)), "l1": one_of(FORMS),
+        "u": one_of(FORMS), "equil": st.tuples(st.booleans()), "align": st.tuples(st.integers(1, 64)),
     }
-)
+)  # fmt: skip
 
 
 @st.composite

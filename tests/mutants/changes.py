@@ -7,58 +7,22 @@ import re
 _VALUES = [
     *(b"0", b"-1", b"1", b"2147483647", b"2147483648", b"9223372036854775807", b"99999999999999999999", b"9" * 5000),
     *(
-        b"1e308",
-        b"-1e308",
-        b"1e999",
-        b"1e-320",
-        b"inf",
-        b"nan",
-        b".inf",
-        b".nan",
-        b"0b_",
-        b"0x",
-        b"1_0",
-        b"1:30",
+        b"1e308", b"-1e308", b"1e999", b"1e-320", b"inf", b"nan", b".inf", b".nan", b"0b_", b"0x", b"1_0", b"1:30",
         b"0.0",
     ),
     *(
-        b"\xc2\xb2",
-        b"\xd9\xa3",
-        b"1-999999999",
-        b"0-9999999999",
-        b"2023-02-30",
-        b"true",
-        b"~",
-        b'""',
-        b"''",
-        b"*",
+        b"\xc2\xb2", b"\xd9\xa3", b"1-999999999", b"0-9999999999", b"2023-02-30", b"true", b"~", b'""', b"''", b"*",
         b"a" * 300,
     ),
-]
+]  # fmt: skip
 #: Anywhere.
 _PIECES = [
     *(
-        b"\0",
-        b"\x1b[2J",
-        b"\x7f",
-        b"\xff\xfe",
-        b"\xef\xbb\xbf",
-        b"\xe2\x80\xa8",
-        b"\xed\xa0\x80",
-        b"\r",
-        b"\n\n",
-        b"\t",
-        b" ",
+        b"\0", b"\x1b[2J", b"\x7f", b"\xff\xfe", b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"\xed\xa0\x80", b"\r", b"\n\n",
+        b"\t", b" ",
     ),
     *(
-        b"- " * 400,
-        b"[" * 400,
-        b"{" * 400,
-        b"? [a, b]\n",
-        b"&a [*a]",
-        b"*a",
-        b"<<: *a\n",
-        b"<<: {name: x}\n",
+        b"- " * 400, b"[" * 400, b"{" * 400, b"? [a, b]\n", b"&a [*a]", b"*a", b"<<: *a\n", b"<<: {name: x}\n",
         b"!!python/name:os.system x",
     ),
     *(
@@ -78,16 +42,10 @@ _PIECES = [
         b"=",
     ),
     *(
-        b"<",
-        b">",
-        b"&amp;",
-        b"&a;",
-        b"]]>",
-        b"<!DOCTYPE a [<!ENTITY b 'c'>]>",
-        b'<?xml version="1.0" encoding="shift_jis"?>',
-        b"<a>" * 100,
+        b"<", b">", b"&amp;", b"&a;", b"]]>", b"<!DOCTYPE a [<!ENTITY b 'c'>]>",
+        b'<?xml version="1.0" encoding="shift_jis"?>', b"<a>" * 100,
     ),
-]
+]  # fmt: skip
 _NUMBER = re.compile(rb"[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?")
 _WORD = re.compile(rb"[A-Za-z0-9_.+-]+")
 
@@ -163,15 +121,7 @@ def _span(rng: random.Random, data: bytes) -> tuple[int, int]:
 
 
 _CHANGES = [
-    ("bits flipped", _flipped),
-    ("cut", _cut),
-    ("repeated", _repeated),
-    ("spliced", _spliced),
-    ("number replaced", _number),
-    ("number replaced", _number),
-    ("word replaced", _word),
-    ("word replaced", _word),
-    ("piece put in", _piece),
-    ("piece put in", _piece),
-    ("lines", _lines),
-]
+    ("bits flipped", _flipped), ("cut", _cut), ("repeated", _repeated), ("spliced", _spliced),
+    ("number replaced", _number), ("number replaced", _number), ("word replaced", _word), ("word replaced", _word),
+    ("piece put in", _piece), ("piece put in", _piece), ("lines", _lines),
+]  # fmt: skip

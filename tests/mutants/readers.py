@@ -186,32 +186,17 @@ def _traces() -> list[bytes]:
     import pyarrow.parquet as pq
 
     columns = {
-        "rank": pa.array([0, 0, 1, 1], pa.int32()),
-        "step": pa.array([0, 1, 0, -1], pa.int32()),
-        "start_s": [0.0, 1.0, 0.0, 2.0],
-        "duration_s": [1.0, 0.5, 2.0, 0.25],
-        "kind": ["kernel", "mpi", "kernel", "phase"],
-        "name": ["dgemm", "MPI_Send", "dtrsm", "solve"],
-        "m": [8.0, 0.0, 8.0, 0.0],
-        "peer": pa.array([-1, 1, -1, -1], pa.int32()),
-    }
+        "rank": pa.array([0, 0, 1, 1], pa.int32()), "step": pa.array([0, 1, 0, -1], pa.int32()),
+        "start_s": [0.0, 1.0, 0.0, 2.0], "duration_s": [1.0, 0.5, 2.0, 0.25],
+        "kind": ["kernel", "mpi", "kernel", "phase"], "name": ["dgemm", "MPI_Send", "dtrsm", "solve"],
+        "m": [8.0, 0.0, 8.0, 0.0], "peer": pa.array([-1, 1, -1, -1], pa.int32()),
+    }  # fmt: skip
     metadata = {
-        "format": "lepaute-trace/1",
-        "source": "recording",
-        "application": "hpl",
-        "ranks": 2,
-        "seed": 1,
-        "whole": True,
-        "parameters": {"n": 1000, "nb": 64, "p": 2, "q": 1},
-        "hosts": ["a", "b"],
-        "nodes": [0, 1],
-        "warnings": ["w"],
-        "unsized": ["MPI_Bcast"],
-        "version": "1",
-        "created": "today",
-        "mpi": "Open MPI",
+        "format": "lepaute-trace/1", "source": "recording", "application": "hpl", "ranks": 2, "seed": 1,
+        "whole": True, "parameters": {"n": 1000, "nb": 64, "p": 2, "q": 1}, "hosts": ["a", "b"], "nodes": [0, 1],
+        "warnings": ["w"], "unsized": ["MPI_Bcast"], "version": "1", "created": "today", "mpi": "Open MPI",
         "resolution_s": 1e-9,
-    }
+    }  # fmt: skip
     table = pa.table(columns).replace_schema_metadata({"lepaute-trace": json.dumps(metadata)})
     files = []
     with tempfile.TemporaryDirectory() as folder:
@@ -237,17 +222,10 @@ def _changed_trace(rng: random.Random, data: bytes, others: list[bytes]) -> tupl
         name = rng.choice(table.column_names)
         values = rng.choice(
             (
-                [None] * 4,
-                [-1] * 4,
-                [1e300] * 4,
-                [float("nan")] * 4,
-                ["\x1b[2J"] * 4,
-                [b"\xff"] * 4,
-                [True] * 4,
-                [[1]] * 4,
-                [2**40] * 4,
+                [None] * 4, [-1] * 4, [1e300] * 4, [float("nan")] * 4, ["\x1b[2J"] * 4, [b"\xff"] * 4, [True] * 4,
+                [[1]] * 4, [2**40] * 4,
             )
-        )
+        )  # fmt: skip
         table = table.set_column(table.column_names.index(name), name, pa.array(values))
         way = "column replaced"
     else:
@@ -345,21 +323,10 @@ def _changed_database(rng: random.Random, data: bytes, others: list[bytes]) -> t
             )
             inside[rng.choice(list(inside))] = rng.choice(
                 (
-                    None,
-                    3,
-                    -1,
-                    1e300,
-                    "x",
-                    "\x1b[2J",
-                    "\ud800",
-                    [],
-                    {},
-                    {"a:b": [1]},
-                    {"a:b": [1, 0, 0, 0, "s"]},
-                    True,
-                    2**80,
+                    None, 3, -1, 1e300, "x", "\x1b[2J", "\ud800", [], {}, {"a:b": [1]}, {"a:b": [1, 0, 0, 0, "s"]},
+                    True, 2**80,
                 )
-            )
+            )  # fmt: skip
             way, text = "value replaced", json.dumps(report).encode()
         base.execute("update sessions set json_blob = ? where uuid = ?", (text, uuid))
         base.commit()

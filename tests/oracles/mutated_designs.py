@@ -30,18 +30,12 @@ PIECES = (
     *(b",", b'"', b'""', b"\n", b"\r", b"\r\n", b"\0", b"#", b"#@", b"=", b":", b";", b"\\", b"'", b" ", b"\t"),
     *(b"-", b"+1", b"-0", b"00", b"1_0", b"1e999", b"nan", b"inf", b"-inf", b"1e-400", b"0x10", b"9" * 30, b"9" * 5000),
     *(
-        b"\xff",
-        b"\xc3",
-        b"\xed\xa0\x80",
-        b"\xef\xbb\xbf",
-        b"\xe2\x80\xa8",
-        b"\xc2\x85",
-        b"\xd9\xa1",
+        b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"\xc2\x85", b"\xd9\xa1",
         b"\xf0\x9f\x98\x80",
     ),
     *(b"design_row", b"#@columns=a:int", b"#@columns=", b"#@seed=1\n", b":int", b":real", b":text", b":", b"block"),
     *(b"=cmd|' /C calc'!A0", b"{0.__class__}", b"%s%n", b"__import__('os')", b"9223372036854775808"),
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,20 +48,12 @@ def sources() -> list[Path]:
 
 #: What came after Python 3.9, as far as an agent could want it.
 NEWER = (
-    "match 1:\n    case 1:\n        pass",
-    "from datetime import UTC",
-    "from enum import StrEnum",
-    "from itertools import pairwise",
-    "from contextlib import chdir",
-    "from contextlib import aclosing",
-    "from dataclasses import KW_ONLY",
-    "from typing import ParamSpec",
-    "from typing import Self",
-    "from typing import TypeAlias",
-    "raise ExceptionGroup('', [])",
-    "import tomllib",
+    "match 1:\n    case 1:\n        pass", "from datetime import UTC", "from enum import StrEnum",
+    "from itertools import pairwise", "from contextlib import chdir", "from contextlib import aclosing",
+    "from dataclasses import KW_ONLY", "from typing import ParamSpec", "from typing import Self",
+    "from typing import TypeAlias", "raise ExceptionGroup('', [])", "import tomllib",
     "import pathlib\npathlib.Path('a').walk()",
-)
+)  # fmt: skip
 
 
 def asking_for_newer_python(files: Sequence[Path]) -> str:

@@ -75,18 +75,6 @@ def test_an_option_that_the_core_does_not_have_is_refused_and_not_ignored() -> N
         core_parameters(Hpl())  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", APPLICATIONS)
-def test_every_application_has_a_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["predict", name, "--help"]) == 0
-    text = capsys.readouterr().out
-    for word in ("--platform", "--mapping", "--fidelity", "--plot", "--trace", "--json"):
-        assert word in text
-
-
-def test_a_platform_goes_by_its_name() -> None:
-    assert lp.predict(HPL, "dahu", runs=1).run_list == lp.predict(HPL, lp.load_platform("dahu"), runs=1).run_list
-
-
 def test_rates_are_those_of_the_application() -> None:
     hpl, stencil = lp.predict(HPL, "dahu", runs=2), lp.predict(STENCIL, "dahu", runs=2)
     assert hpl.rate == hpl.rate_gflops
@@ -107,12 +95,6 @@ def test_the_stencil_takes_what_hpl_takes(tmp_path: Path, capsys: pytest.Capture
     assert trace.is_file()
     assert main([*command, "--fidelity", "sampled"]) == 2
     assert "fidelity is 'sampled'; it is one of auto, full" in capsys.readouterr().err
-
-
-def test_a_stencil_traces_its_sweeps() -> None:
-    prediction = lp.predict(STENCIL, "dahu", runs=1, trace=TraceRequest())
-    assert prediction.trace is not None
-    assert prediction.trace.named(["sweep"]).sum() == STENCIL.ranks * STENCIL.iterations
 
 
 def test_an_engine_says_what_it_cannot_simulate(tmp_path: Path) -> None:

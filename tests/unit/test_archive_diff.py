@@ -92,15 +92,6 @@ def test_cores_and_caches_change_the_topology(tmp_path: Path) -> None:
     assert found["node[1-4] numbering of hardware threads along the topology"] == ("0 1 2 3", "0 1 2 3 4 5 6 7")
 
 
-def test_memory_changes_its_size_and_that_of_the_numa_nodes(tmp_path: Path) -> None:
-    a = experiment_archive(tmp_path / "a.zip", four())
-    found = differences(a, experiment_archive(tmp_path / "b.zip", four(memory_kb=393_216_000)))
-    assert found == {
-        "node[1-4] memory": ("188 GiB", "375 GiB"),
-        "node[1-4] topology": ({"1 NUMANode (188 GiB)"}, {"1 NUMANode (375 GiB)"}),
-    }
-
-
 def test_a_node_that_is_otherwise_is_named_between_the_sides_and_within_one(tmp_path: Path) -> None:
     a, nodes = experiment_archive(tmp_path / "a.zip", four()), four()
     nodes[3] = replace(nodes[3], bios="2.10.1")

@@ -11,7 +11,7 @@ from support_archive import experiment_archive, failed_archive
 from lepaute.archive import Archive
 from lepaute.archive.setups import setup_of
 
-COUNT = 500
+COUNT = 200
 
 
 @pytest.mark.slow
@@ -31,5 +31,5 @@ def test_every_mutant_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
         if way == "raw bytes" and ends[way, OPENED] > opened:  # some changes change nothing
             assert mutant.read_bytes() in unharmed
             opened += 1
-    assert ends["headers, sealed again", REFUSED] > 15
-    assert ends["document, in order again", OPENED] > 50
+    assert ends["headers, sealed again", REFUSED] > 5
+    assert ends["document, in order again", OPENED] > 20

@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from engine import cases
 from engine.before import built
-from engine.command import NOW, NUMBERS, Cost, in_turn, median, nothing, repeats_for
+from engine.command import NOW, NUMBERS, Cost, in_turn, median, nothing
 from engine.scaling import Point, exponent, flatness
 
 
@@ -31,11 +31,6 @@ def test_a_cost_comes_back_from_its_row_of_the_table() -> None:
         row = {name: str(value).replace("nan", "") for name, value in row.items()}  # as CSV has it
         again = Cost.of_row(row | {"fidelity": one.fidelity, "problem": one.problem})
         assert repr(again) == repr(one)  # NaN is not equal to itself
-
-
-def test_long_predictions_are_repeated_less_often() -> None:
-    assert [repeats_for(cost(user_s)) for user_s in (0.5, 10.0, 50.0)] == [5, 3, 1]
-    assert repeats_for(nothing("stopped after 60 s")) == 1
 
 
 def test_programs_are_run_in_turn_in_alternating_order() -> None:

@@ -153,13 +153,3 @@ def test_accepting_single_days_records_an_outlier_a_job(tmp_path: Path) -> None:
         accept(store, proposal(DAYS), "jane")
         (outlier,) = logged_changelog(store).outliers
     assert (outlier.job, outlier.nodes.text, outlier.date) == ("77", "13/14", dt.date(2020, 4, 2))
-
-
-def test_a_proposal_says_which_nodes_and_what_accepting_it_records() -> None:
-    nodes = "dahu-[13-14]: "
-    step, days = str(proposal(STEP)), str(proposal(DAYS))
-    assert nodes in step
-    assert step.endswith("(records an event)")
-    assert nodes in days
-    assert days.endswith("(records outliers for 1 job)")
-    assert proposal(STEP).to_event("jane").nodes.text == "13/14"

@@ -15,15 +15,10 @@ def warnings_of(clipped: int) -> list[str]:
     ("clipped", "costs", "percent"),
     [(4000, "next to nothing", "100 %"), (2500, "next to nothing", "62.5 %"), (401, "too little", "10 %")],
 )
-def test_a_kernel_that_is_mostly_taken_as_zero_says_so_and_what_to_do(clipped: int, costs: str, percent: str) -> None:
+def test_a_kernel_that_is_mostly_taken_as_zero_says_so_and_one_that_seldom_is_is_counted(clipped, costs, percent):
     (warning,) = warnings_of(clipped)
-    assert warning.startswith(
-        f"dcopy costs {costs} in this prediction, which is that much too short: {clipped} of 4000"
-    )
+    assert warning.startswith(f"dcopy costs {costs} in this prediction")
+    assert f"{clipped} of 4000" in warning
     assert f"{percent} of its calls" in warning
-    assert "Calibrate again, without --quick" in warning
-
-
-def test_a_few_durations_below_zero_are_counted_only() -> None:
     assert warnings_of(400) == ["400 of 4000 durations of dcopy were below zero and taken as zero"]
     assert warnings_of(40) == []

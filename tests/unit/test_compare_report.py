@@ -4,7 +4,6 @@ import json
 import re
 from html import unescape
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -18,9 +17,6 @@ from lepaute.compare.report import write_report
 from lepaute.compare.resampling import SampleMeans, sample_means
 from lepaute.compare.wording import sentence
 from lepaute.report.svg import Axis
-
-if TYPE_CHECKING:
-    pass
 
 HOSTILE = '<img src=x onerror="alert(1)">&'
 SIZES = (0, 8, 100_000)

@@ -176,14 +176,6 @@ def test_the_order_of_batches_is_that_of_the_seed() -> None:
     assert len({mpirun_seed(1, *place) for place in places}) == 24
 
 
-def test_the_probe_gets_a_row_a_batch() -> None:
-    text = design_text(shuffled_batches({_CASES[3]: 4}, dict.fromkeys(_WINDOWS, 500), 1), "window", 1)
-    rows = [line for line in text.splitlines() if not line.startswith("#")]
-    assert rows[0] == "design_row,operation,form,size_bytes,calls,synchronisation,compute_ns,window_ns"
-    assert [row.split(",", 1)[0] for row in rows[1:]] == [str(number) for number in range(len(rows) - 1)]
-    assert any(row.endswith("Bcast,blocking,8,4,window,0,500") for row in rows)
-
-
 _ASKED: dict[str, Any] = {
     "libraries": (("a", "openmpi"), ("b", "mpich")),
     "operations": operations_of("bcast"),

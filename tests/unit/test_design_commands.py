@@ -34,12 +34,6 @@ def test_the_factors_in_the_header_make_the_same_table_again(tmp_path: Path) -> 
     assert again.read_bytes() == first.read_bytes()
 
 
-def test_the_kinds_of_the_contract_write_tables(tmp_path: Path) -> None:
-    for kind in ("p2p", "dgemm", "memory", "collective"):
-        assert main(["design", kind, "--seed", "3", "--out", str(tmp_path / kind)]) == 0
-        assert len(read_design(tmp_path / kind)) > 100
-
-
 def test_show_tells_levels_ranges_blocks_and_first_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "d.csv"
     command = "design factorial -f size_bytes=1,1Ki -f op=send,recv --replications 5 --blocks 2".split()

@@ -26,14 +26,6 @@ def test_sizes_come_by_their_shares_of_time_and_of_calls() -> None:
     assert sum(counted.values()) == 400
 
 
-def test_the_order_is_shuffled_and_the_seed_repeats_it() -> None:
-    used = [(m, m, 128, 1.0, float(m) ** 2) for m in range(1, 400)]
-    one, again, other = (dgemm_calls_design(seed, used) for seed in (1, 1, 2))
-    assert one == again != other
-    products = np.array([m * n * k for m, n, k in sizes(one)], dtype=float)
-    assert abs(np.corrcoef(products[1:], products[:-1])[0, 1]) < 5 / len(products) ** 0.5
-
-
 def test_an_application_without_calls_and_too_few_rows_are_refused() -> None:
     with pytest.raises(DesignError, match="no size"):
         dgemm_calls_design(1, [(0, 5, 5, 1.0, 1.0)])

@@ -4,22 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from lepaute.design import Design, dgemm_design, p2p_design, read_design, write_design
+from lepaute.design import Design, read_design
 from lepaute.errors import DesignError
 
 GOOD = "#@generator=test\n#@seed=3\ndesign_row,operation,size_bytes\n0,recv,1\n1,pingpong,64\n"
-
-
-def test_the_file_begins_with_generator_version_and_seed() -> None:
-    lines = dgemm_design(7, products=2).to_csv().splitlines()
-    assert lines[0] == "#@generator=lepaute design dgemm"
-    assert lines[1].startswith("#@version=")
-    assert lines[2] == "#@seed=7"
-
-
-def test_writing_leaves_no_temporary_file_behind(tmp_path: Path) -> None:
-    write_design(p2p_design(1), tmp_path / "d.csv")
-    assert [path.name for path in tmp_path.iterdir()] == ["d.csv"]
 
 
 @pytest.mark.parametrize(

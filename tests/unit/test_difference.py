@@ -117,17 +117,12 @@ def test_the_json_of_the_command_is_that_of_python(capsys: pytest.CaptureFixture
     changed = lp.predict(lp.Hpl(n=600, nb=64, p=2, q=2, depth=0), SMALL, runs=3, repeat=1)
     expected = lp.difference(reference, changed)
     assert found == {
-        "field": "depth",
-        "value": "0",
-        "against": "1",
-        "ratio": {"mean": expected.ratio, "low": expected.low, "high": expected.high},
-        "shared_errors": True,
-        "comparable": True,
-        "trust": changed.trust.to_dict(),
-        "caveats": [each for each in changed.warnings if each not in reference.warnings],
-        "run_noise": True,
+        "field": "depth", "value": "0", "against": "1",
+        "ratio": {"mean": expected.ratio, "low": expected.low, "high": expected.high}, "shared_errors": True,
+        "comparable": True, "trust": changed.trust.to_dict(),
+        "caveats": [each for each in changed.warnings if each not in reference.warnings], "run_noise": True,
         "time_s": changed.time_s.to_dict(),
-    }
+    }  # fmt: skip
     assert main([*BASE, "--json"]) == 0
     assert "differences" not in json.loads(capsys.readouterr().out)
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.measure.experiment.distrust import Verdict, mark, monitored, verdicts, when
+from lepaute.measure.experiment.distrust import Verdict, mark, monitored, verdicts
 
 NOON = 1_700_049_600.0  # 2023-11-15 12:00:00 UTC
 
@@ -34,11 +34,8 @@ def changed(value: object, usual: object, places: range, count: int = 480) -> li
     return [value if i in places else usual for i in range(count)]
 
 
-def test_a_quiet_node_gets_no_verdict() -> None:
+def test_a_quiet_node_and_one_of_which_nothing_was_seen_get_no_verdict() -> None:
     assert verdicts({"node1": reference()}, {"node1": samples()}) == []
-
-
-def test_nothing_is_said_where_nothing_was_seen() -> None:
     assert verdicts({}, {}) == []
     assert verdicts({"node1": ([], [])}, {"node1": {}}) == []
     assert list(monitored("node1", {"time_s": []})) == []
@@ -179,8 +176,3 @@ def test_rows_get_the_troubles_of_their_node_at_their_date() -> None:
 def test_marks_need_a_node_for_each_row() -> None:
     with pytest.raises(InputError, match="2 dates and 1 nodes"):
         mark([1.0, 2.0], ["a"], [])
-
-
-def test_dates_are_told_to_the_second() -> None:
-    assert when(NOON, NOON + 0.4) == "at 12:00:00 UTC"
-    assert when(NOON, NOON + 61) == "from 12:00:00 to 12:01:01 UTC"

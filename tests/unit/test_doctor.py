@@ -21,11 +21,8 @@ def empty_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_a_missing_compiler_is_missing_with_the_package_that_brings_it(empty_path: Path) -> None:
+def test_a_compiler_that_is_missing_or_does_not_run_is_named_with_its_package(empty_path: Path) -> None:
     assert list(doctor.check_compiler()) == [Check("C compiler", "missing", "none", "apt-get install gcc libc6-dev")]
-
-
-def test_a_compiler_that_does_not_run_is_missing_too(empty_path: Path) -> None:
     (empty_path / "cc").write_text("#!/nonexistent/interpreter\n")
     (empty_path / "cc").chmod(0o755)
     (check,) = doctor.check_compiler()
@@ -69,22 +66,27 @@ def test_slow_kernels_are_a_warning_with_the_speed_that_was_measured(monkeypatch
     assert check.remedy == "Prescott kernels are slow"
 
 
-def test_hpl_without_source_and_without_apt_is_missing(empty_path, tmp_path, monkeypatch):
+def test_hpl_is_missing_without_a_source_or_a_folder_for_builds(empty_path, tmp_path, monkeypatch):
     monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path))
     monkeypatch.delenv("LEPAUTE_HPCC_TARBALL", raising=False)
     (check,) = doctor.check_hpl()
     assert check.status == "missing"
     assert "set LEPAUTE_HPCC_TARBALL" in check.remedy
-    (tmp_path / "hpl-1").mkdir()
-    (tmp_path / "hpl-1" / "xhpl-lepaute").touch()
-    assert list(doctor.check_hpl()) == [Check("HPL", "ok", "built")]
-
-
-def test_a_tarball_of_hpl_that_is_not_there_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path / "file" / "cache"))
+    (check,) = doctor.check_hpl()
+    assert check.status == "missing"
+    assert "cannot be written" in check.found
+    assert "LEPAUTE_HOME" in check.remedy
+    monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path))
     monkeypatch.setenv("LEPAUTE_HPCC_TARBALL", str(tmp_path / "none.tar.gz"))
     (check,) = doctor.check_hpl()
     assert check.status == "missing"
     assert "no such file" in check.found
+    (tmp_path / "hpl-1").mkdir()
+    (tmp_path / "hpl-1" / "xhpl-lepaute").touch()
+    monkeypatch.delenv("LEPAUTE_HPCC_TARBALL")
+    assert list(doctor.check_hpl()) == [Check("HPL", "ok", "built")]
 
 
 def test_without_simgrid_a_calibration_can_be_made_and_an_emulation_cannot(empty_path: Path) -> None:
@@ -142,17 +144,10 @@ def test_governor_and_boost_are_read_from_the_kernel(tmp_path: Path, monkeypatch
 def test_what_is_not_ok_says_what_to_do() -> None:
     """On the machine that runs the tests, whatever it is; the timed dgemm is left out for speed."""
     checks = [
-        *doctor.check_compiler(),
-        *doctor.check_mpi(),
-        *doctor.check_hpl(),
-        *doctor.check_simgrid(),
-        *doctor.check_experiment_tools(),
-        *doctor.check_cores(),
-        *doctor.check_frequency(),
-        *doctor.check_virtual(),
-        *doctor.check_load(),
-        *doctor.check_limits(),
-    ]
+        *doctor.check_compiler(), *doctor.check_mpi(), *doctor.check_hpl(), *doctor.check_simgrid(),
+        *doctor.check_experiment_tools(), *doctor.check_cores(), *doctor.check_frequency(), *doctor.check_virtual(),
+        *doctor.check_load(), *doctor.check_limits(),
+    ]  # fmt: skip
     assert len(checks) >= 9
     assert all(check.found for check in checks)
     assert all(check.remedy for check in checks if check.status != "ok")
@@ -179,13 +174,3 @@ def test_into_a_pipe_a_finding_is_one_line_that_nothing_breaks(monkeypatch, caps
     assert line.split("  ", 1)[0] == "warning"
     assert found in line
     assert remedy in line
-
-
-def test_hpl_is_missing_where_no_folder_for_builds_can_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path / "file" / "cache"))
-    monkeypatch.delenv("LEPAUTE_HPCC_TARBALL", raising=False)
-    (check,) = doctor.check_hpl()
-    assert check.status == "missing"
-    assert "cannot be written" in check.found
-    assert "LEPAUTE_HOME" in check.remedy

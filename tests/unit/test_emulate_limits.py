@@ -20,21 +20,18 @@ def system(root: Path, *, maps: int = 65530, overcommit: int = 0, available_kib:
     return root
 
 
-def test_too_few_mappings_are_told_with_the_command_that_allows_more(tmp_path: Path) -> None:
-    with pytest.raises(EnvironmentProblem, match=r"10000 ranks need about 82000 .* sysctl vm.max_map_count=164000"):
-        check_limits(10_000, 64, None, system(tmp_path))
-
-
-def test_a_system_that_promises_no_more_memory_than_it_has_cannot_fold(tmp_path: Path) -> None:
-    strict = system(tmp_path, overcommit=2)
-    check_limits(4, 1024, None, strict)
-    with pytest.raises(EnvironmentProblem, match=r"vm.overcommit_memory is 2.*sysctl vm.overcommit_memory=1"):
-        check_limits(4, 1024, 1 << 20, strict)
-
-
-def test_stacks_that_fit_into_no_memory_are_told(tmp_path: Path) -> None:
-    with pytest.raises(EnvironmentProblem, match=r"stacks of 1024 ranks take 68.7 GB, 1.07 GB are free"):
-        check_limits(1024, 65536, None, system(tmp_path, available_kib=1 << 20))
+@pytest.mark.parametrize(
+    ("ranks", "stack_kib", "fold_bytes", "of_system", "message"),
+    [
+        (10_000, 64, None, {}, r"10000 ranks need about 82000 .* sysctl vm.max_map_count=164000"),
+        (4, 1024, 1 << 20, {"overcommit": 2}, r"vm.overcommit_memory is 2.*sysctl vm.overcommit_memory=1"),
+        (1024, 65536, None, {"available_kib": 1 << 20}, r"stacks of 1024 ranks take 68.7 GB, 1.07 GB are free"),
+    ],
+)
+def test_a_limit_of_the_system_is_told_with_what_lifts_it(tmp_path, ranks, stack_kib, fold_bytes, of_system, message):
+    with pytest.raises(EnvironmentProblem, match=message):
+        check_limits(ranks, stack_kib, fold_bytes, system(tmp_path, **of_system))
+    check_limits(4, 1024, None, system(tmp_path, **of_system))
 
 
 def test_a_shell_that_allows_less_address_space_than_the_stacks_take_is_told(tmp_path, monkeypatch):
@@ -43,16 +40,13 @@ def test_a_shell_that_allows_less_address_space_than_the_stacks_take_is_told(tmp
         check_limits(2048, 1024, None, system(tmp_path))
 
 
-def test_a_system_without_control_files_is_not_complained_about(tmp_path: Path) -> None:
+def test_free_huge_pages_are_counted_and_a_system_without_control_files_is_not_complained_about(tmp_path) -> None:
     check_limits(100_000, 1024, 1 << 20, tmp_path)
     assert free_huge_bytes(tmp_path) == 0
+    assert free_huge_bytes(system(tmp_path)) == 5 * (2 << 20)
 
 
 def test_copies_of_the_program_that_find_no_room_are_told(tmp_path: Path) -> None:
     check_copies(1024, 100_000, tmp_path)
     with pytest.raises(EnvironmentProblem, match=r"1024 copies of the program take 1.02e\+09 GB, .* TMPDIR"):
         check_copies(1024, 10**15, tmp_path)
-
-
-def test_free_huge_pages_are_counted_in_bytes(tmp_path: Path) -> None:
-    assert free_huge_bytes(system(tmp_path)) == 5 * (2 << 20)

@@ -88,21 +88,11 @@ def request(**options: object) -> dict[str, str]:
 
 def test_the_request_has_a_line_for_all_that_simblas_asks_for() -> None:
     assert request() == {
-        "seed": "7 7",
-        "without": "days",
-        "cores": "0 1 4",
-        "reference": "89 89 89",
-        "wtime": "1e-07",
-        "fold": f"0 {64 << 20} 0",
-        "report": "/r",
-        "progress": "/p",
-        "measures": "0 0",
-        "host_flops": "19999813737.219784",
-        "slowdown": "1.0",
-        "sleeping_probes": "1",
-        "puts_off": "1",
+        "seed": "7 7", "without": "days", "cores": "0 1 4", "reference": "89 89 89", "wtime": "1e-07",
+        "fold": f"0 {64 << 20} 0", "report": "/r", "progress": "/p", "measures": "0 0",
+        "host_flops": "19999813737.219784", "slowdown": "1.0", "sleeping_probes": "1", "puts_off": "1",
         "own_factors": "0",
-    }
+    }  # fmt: skip
 
 
 def test_the_request_tells_what_is_folded_and_what_stays_private() -> None:

@@ -49,14 +49,6 @@ def test_a_folder_with_a_plain_name_is_found_elsewhere(tmp_path: Path, monkeypat
     assert not other.exists()
 
 
-def test_no_folder_with_a_plain_name_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / ODD).mkdir()
-    monkeypatch.setenv("TMPDIR", str(tmp_path / ODD))
-    monkeypatch.setattr("lepaute.kit.temporary._PLACES", ())
-    with pytest.raises(EnvironmentProblem, match="set TMPDIR"), temporary_folder("x-", plain=True):
-        pass
-
-
 def test_a_relative_folder_is_the_same_for_programs_in_other_folders(tmp_path, monkeypatch):
     (tmp_path / "t").mkdir()
     monkeypatch.chdir(tmp_path)
@@ -67,11 +59,28 @@ def test_a_relative_folder_is_the_same_for_programs_in_other_folders(tmp_path, m
     assert cache_folder() == tmp_path / "home"
 
 
-@pytest.mark.parametrize("name", ["missing", "file", "file/below", "x" * 300])
-def test_a_temporary_folder_that_is_none_is_told(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        *(("TMPDIR", f"{{here}}/{name}") for name in ("missing", "file", "file/below", "x" * 300)),
+        *(
+            ("LEPAUTE_HOME", value)
+            for value in ("~nobody-of-this-name/x", "/tmp/a\udcff", "/tmp/a\x1b[2J", "/tmp/a\nb")
+        ),
+    ],
+)
+def test_a_folder_that_cannot_be_used_is_told_with_its_variable(variable, value, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
-    monkeypatch.setenv("TMPDIR", str(tmp_path / name))
-    with pytest.raises(EnvironmentProblem, match="TMPDIR is"), temporary_folder("x-"):
+    monkeypatch.setenv(variable, value.replace("{here}", str(tmp_path)))
+    with pytest.raises(EnvironmentProblem, match=variable):
+        temporary_folder("x-").__enter__() if variable == "TMPDIR" else cache_folder()
+
+
+def test_no_folder_with_a_plain_name_is_one_line(tmp_path, monkeypatch) -> None:
+    (tmp_path / ODD).mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / ODD))
+    monkeypatch.setattr("lepaute.kit.temporary._PLACES", ())
+    with pytest.raises(EnvironmentProblem, match="set TMPDIR"), temporary_folder("x-", plain=True):
         pass
 
 
@@ -98,19 +107,6 @@ def test_file_systems_that_count_neither_blocks_nor_files_are_not_full(monkeypat
     nothing = dict.fromkeys(("f_bavail", "f_frsize", "f_blocks", "f_files", "f_favail"), 0)
     monkeypatch.setattr(os, "statvfs", lambda _folder: SimpleNamespace(**nothing))
     check_room(Path("/"))
-
-
-@pytest.mark.parametrize("name", ["a\udcff", "a\x1b[2J", "a\nb"])
-def test_a_cache_that_records_cannot_name_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LEPAUTE_HOME", f"/tmp/{name}")
-    with pytest.raises(EnvironmentProblem, match="LEPAUTE_HOME is"):
-        cache_folder()
-
-
-def test_no_home_at_all_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LEPAUTE_HOME", "~nobody-of-this-name/x")
-    with pytest.raises(EnvironmentProblem, match="set LEPAUTE_HOME"):
-        cache_folder()
 
 
 def test_compilers_that_cut_names_are_told_apart() -> None:

@@ -28,17 +28,12 @@ def test_an_exchange_has_the_messages_that_the_real_hpl_was_counted_to_send():
 @pytest.mark.parametrize(
     "hpl",
     [
-        Hpl(n=4000, p=4, q=4),
-        Hpl(n=4000, p=4, q=4, depth=0),
-        Hpl(n=4000, p=8, q=1),
-        Hpl(n=4000, p=7, q=3, nb=100),
-        Hpl(n=4000, p=3, q=8, bcast="1ring-modified"),
-        Hpl(n=4000, p=2, q=24, nb=64, depth=2),
-        Hpl(n=4000, p=8, q=8, bcast="long"),
-        Hpl(n=4000, p=7, q=3, swap="spread-roll"),
+        Hpl(n=4000, p=4, q=4), Hpl(n=4000, p=4, q=4, depth=0), Hpl(n=4000, p=8, q=1), Hpl(n=4000, p=7, q=3, nb=100),
+        Hpl(n=4000, p=3, q=8, bcast="1ring-modified"), Hpl(n=4000, p=2, q=24, nb=64, depth=2),
+        Hpl(n=4000, p=8, q=8, bcast="long"), Hpl(n=4000, p=7, q=3, swap="spread-roll"),
         Hpl(n=4000, p=8, q=8, swap="mix", bcast="long-modified"),
     ],
-)
+)  # fmt: skip
 def test_the_formula_counts_the_messages_of_the_engine(hpl):
     counted = predict(hpl, load_platform("dahu"), runs=1).simulation.messages
     messages = work_of(hpl).events - hpl.steps * hpl.ranks  # what is left are point-to-point messages
@@ -80,15 +75,6 @@ def test_a_short_run_is_measured_whole():
     hpl = Hpl(n=1000, p=32, q=32)
     (run_s,) = estimated_run_s([hpl], runs=1000, cores=1, measure=truth.measure)
     assert run_s == pytest.approx(truth.costs.run_s(hpl), rel=0.05)
-
-
-def test_several_combinations_are_measured_once_and_told_apart():
-    truth = Truth(EventCosts(pivot_s=4e-8, other_s=5e-7))
-    hpls = [Hpl(n=n, p=16, q=16) for n in (10_000, 50_000, 200_000)]
-    assert estimated_run_s(hpls, runs=10, cores=2, measure=truth.measure) == pytest.approx(
-        [truth.costs.run_s(hpl) for hpl in hpls], rel=0.02
-    )
-    assert len(truth.measured_s) <= 9
 
 
 def test_what_is_quick_is_not_measured():

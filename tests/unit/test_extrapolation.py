@@ -89,17 +89,6 @@ def test_calls_between_two_pieces_are_inside_and_calls_beyond_one_of_them_outsid
     assert model.distance(_core.Size(16000, 96, 96)).log == pytest.approx([math.log(2), 0.0, 0.0])
 
 
-def test_a_piece_that_does_not_say_where_it_was_fitted_surrounds_nothing() -> None:
-    model = model_of(({"k": (0, 16)}, None), (None, {"m": (1, 8000), "k": (64, 512)}))
-    assert model.distance(_core.Size(100, 100, 32)).log == pytest.approx([0.0, 0.0, -math.log(2)])
-    assert not any(model.distance(_core.Size(100, 100, 8)).log)
-
-
-def test_an_empty_call_is_not_outside() -> None:
-    model = model_of((None, {"m": (1, 8000), "n": (1, 8000), "k": (2, 256)}))
-    assert not any(model.distance(_core.Size(0, 100, 128)).log)
-
-
 def test_updates_are_outside_though_the_recursion_of_panels_has_calls_as_shallow() -> None:
     # One piece for all calls, as after a quick calibration: its box holds everything up to k = 256.
     calls = calls_of(PANEL, 64, 128, 256)
@@ -126,7 +115,12 @@ def test_a_call_is_inside_or_outside_of_parts_and_not_of_the_box_around_them() -
     assert model.distance(_core.Size(100, 4000, 16)).varied[2]
 
 
-def test_a_parameter_that_a_call_does_not_have_is_never_outside() -> None:
+def test_empty_calls_absent_parameters_and_pieces_fitted_nowhere_are_not_outside() -> None:
+    model = model_of((None, {"m": (1, 8000), "n": (1, 8000), "k": (2, 256)}))
+    assert not any(model.distance(_core.Size(0, 100, 128)).log)
     model = model_of((None, {"n": (64, 256), "k": (64, 256)}))
     assert not any(model.distance(_core.Size(0, 100, 0)).log)
     assert model.distance(_core.Size(0, 32, 0)).log == pytest.approx([0.0, -math.log(2), 0.0])
+    model = model_of(({"k": (0, 16)}, None), (None, {"m": (1, 8000), "k": (64, 512)}))
+    assert model.distance(_core.Size(100, 100, 32)).log == pytest.approx([0.0, 0.0, -math.log(2)])
+    assert not any(model.distance(_core.Size(100, 100, 8)).log)

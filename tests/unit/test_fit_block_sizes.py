@@ -81,8 +81,7 @@ def error_at(fitted: FittedKernel, law: Law, nb: int) -> float:
     return float(fitted.predict(calls).sum() / mean.sum() - 1.0)
 
 
-@pytest.mark.parametrize("kernel", ["dgemm", "dgemm_nn"])
-@pytest.mark.parametrize("k0", [0.0, 4.0, 16.0, 64.0])
+@pytest.mark.parametrize(("kernel", "k0"), [("dgemm", 0.0), ("dgemm_nn", 4.0), ("dgemm", 16.0), ("dgemm_nn", 64.0)])
 def test_a_rate_that_saturates_with_the_depth_is_known_between_the_block_sizes(kernel: str, k0: float) -> None:
     law = saturating(k0)
     fitted, _ = select(measured(law, kernel=kernel), {})

@@ -3,59 +3,25 @@
 import numpy as np
 import pandas
 import pytest
+from support_fit import kernel_rows, write_calibration
 
-from lepaute.archive import Archive, ArchiveWriter
+from lepaute.archive import Archive
 from lepaute.cli.main import main
 from lepaute.fit import models, platform_from_archive
 from lepaute.platform import load_platform
 
 
-def kernel_table(rows: int = 4000, blocks: int = 5) -> pandas.DataFrame:
-    rng = np.random.default_rng(1)
-    m, n = np.floor(10 ** rng.uniform(1, 3.5, (2, rows)))
-    duration = (2.5e-11 * m * n * 128 + 1e-6) * (1 + 0.05 * np.abs(rng.normal(size=rows)))
-    return pandas.DataFrame(
-        {
-            "design_row": 0, "kind": "hpl_step", "position": rng.integers(0, 3, rows), "kernel": "dgemm",
-            "m": m.astype(int), "n": n.astype(int), "k": 128, "start_s": np.cumsum(duration), "duration_s": duration,
-            "rank": 0, "cpu": rng.integers(0, 2, rows), "block": rng.integers(0, blocks, rows), "host": "here",
-            "probe": "hpl_steps_1x1", "clock_cost_s": 2e-8,
-        }
-    )  # fmt: skip
-
-
-def message_table() -> pandas.DataFrame:
-    rng = np.random.default_rng(2)
-    frames = []
-    for operation, factor in (("pingpong", 2.0), ("recv", 0.5), ("isend", 0.3), ("exchange", 1.3)):
-        size = np.floor(10 ** rng.uniform(0, 7, 200))
-        seconds = factor * (1e-6 + size / 8e9) * (1 + 0.1 * np.abs(rng.normal(size=200)))
-        frames.append(pandas.DataFrame({"operation": operation, "size_bytes": size.astype(int), "duration_s": seconds}))
-    return pandas.concat(frames).assign(
-        design_row=0, start_s=0.0, rank=0, cpu=0, block=0, host="here", clock_cost_s=0.0
-    )
-
-
-def write_archive(path, *, host: str = "here", kind: str = "calibration", disturbed_blocks=None, day: int = 21):
-    metadata = {
-        "kind": kind, "created": f"2026-11-{day}T00:00:00+00:00", "lepaute_version": "0", "host": host, "cores": [0, 1],
-        "node_cores": 2, "cpu_model": "made up", "memory_bytes": 8 << 30,
-        "blas": {"core": "Haswell", "coretype_env": None}, "blocks": 5, "nb": 128, "warnings": [], "seed": 1, "mpi": {},
-    }  # fmt: skip
-    with ArchiveWriter(path, metadata) as archive:
-        kernels = kernel_table()
-        if disturbed_blocks is not None:
-            disturbed = kernels["block"].isin(disturbed_blocks)
-            kernels = kernels.assign(attempt=0, disturbed=disturbed)
-            kernels.loc[disturbed, "duration_s"] *= 3.0
-        archive.add_table("observations/kernels.parquet", kernels)
-        archive.add_table("observations/p2p.parquet", message_table())
-    return path
+def disturbed_archive(path, *blocks):
+    kernels = kernel_rows()
+    disturbed = kernels["block"].isin(blocks)
+    kernels["start_s"] *= 3.0  # room for what takes longer
+    kernels.loc[disturbed, "duration_s"] *= 3.0
+    return write_calibration(path, kernels.assign(disturbed=disturbed))
 
 
 @pytest.fixture
 def archive_path(tmp_path):
-    return write_archive(tmp_path / "calibration.zip")
+    return write_calibration(tmp_path / "calibration.zip")
 
 
 def test_a_platform_is_made_that_can_be_loaded_and_has_a_cpu_for_each_core(archive_path):
@@ -74,50 +40,17 @@ def test_a_platform_is_made_that_can_be_loaded_and_has_a_cpu_for_each_core(archi
     assert "not measured" in platform.description
 
 
-def test_the_command_writes_the_platform_and_prints_a_table(archive_path, tmp_path, capsys):
-    out = tmp_path / "machine.yaml"
-    assert main(["fit", str(archive_path), "-o", str(out)]) == 0
-    printed = capsys.readouterr().out.splitlines()
-    assert printed[0].split()[:2] == ["kernel", "calls"]
-    assert printed[1].startswith("dgemm")
-    assert load_platform(out).name == "machine"
-
-
-def test_archives_of_two_machines_are_refused_in_one_line(archive_path, tmp_path, capsys):
-    other = write_archive(tmp_path / "other.zip", host="there")
-    assert main(["fit", str(archive_path), str(other), "-o", str(tmp_path / "p.yaml")]) == 2
-    error = capsys.readouterr().err
-    assert "host is there" in error
-    assert len(error.splitlines()) == 1
-    assert not (tmp_path / "p.yaml").exists()
-
-
 @pytest.mark.slow
 def test_two_archives_of_one_machine_have_the_blocks_of_both(archive_path, tmp_path):
-    again = write_archive(tmp_path / "again.zip", day=22)
+    again = write_calibration(tmp_path / "again.zip", created="2026-11-22T00:00:00+00:00")
     fitted = models([Archive.open(archive_path), Archive.open(again)])
     assert fitted.days is not None
     assert fitted.days.degrees_of_freedom == 9
 
 
-def test_one_calibration_under_two_names_is_refused_since_its_calls_would_count_twice(archive_path, tmp_path, capsys):
-    copy = tmp_path / "copy.zip"
-    copy.write_bytes(archive_path.read_bytes())
-    assert main(["fit", str(archive_path), str(copy), "-o", str(tmp_path / "p.yaml")]) == 2
-    error = capsys.readouterr().err
-    assert "copy.zip: is the same calibration as" in error
-    assert len(error.splitlines()) == 1
-
-
-def test_an_archive_of_another_kind_is_refused(tmp_path, capsys):
-    path = write_archive(tmp_path / "run.zip", kind="verification")
-    assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml")]) == 2
-    assert "not a calibration" in capsys.readouterr().err
-
-
 @pytest.mark.slow
 def test_disturbed_runs_do_not_move_the_models(archive_path, tmp_path):
-    disturbed = write_archive(tmp_path / "disturbed.zip", disturbed_blocks=[1, 3])
+    disturbed = disturbed_archive(tmp_path / "disturbed.zip", 1, 3)
     fitted = models(Archive.open(disturbed))
     (dgemm,), (quiet,) = fitted.kernels, models(Archive.open(archive_path)).kernels
     assert dgemm.pieces[-1].mean["mnk"] == pytest.approx(quiet.pieces[-1].mean["mnk"], rel=0.02)
@@ -128,7 +61,7 @@ def test_disturbed_runs_do_not_move_the_models(archive_path, tmp_path):
 
 @pytest.mark.slow
 def test_where_too_many_runs_were_disturbed_all_are_used_and_the_platform_and_a_warning_say_so(tmp_path, capsys):
-    disturbed = write_archive(tmp_path / "disturbed.zip", disturbed_blocks=[0, 1, 3])
+    disturbed = disturbed_archive(tmp_path / "disturbed.zip", 0, 1, 3)
     assert main(["fit", str(disturbed), "-o", str(tmp_path / "p.yaml")]) == 0
     (warning,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning")]
     assert "hpl_steps_1x1 0, hpl_steps_1x1 1" in warning
@@ -139,11 +72,18 @@ def test_where_too_many_runs_were_disturbed_all_are_used_and_the_platform_and_a_
     assert platform.wandering is not None
 
 
-def test_the_platform_remembers_the_kernels_that_were_measured(archive_path, tmp_path):
-    assert main(["fit", str(archive_path), "-o", str(tmp_path / "p.yaml")]) == 0
-    blas = load_platform(tmp_path / "p.yaml").blas
-    assert blas is not None
-    assert (blas.core, blas.coretype_env) == ("Haswell", None)
+def test_the_command_prints_a_table_and_writes_the_platform_with_the_kernels_that_were_measured(
+    archive_path, tmp_path, capsys
+):
+    out = tmp_path / "machine.yaml"
+    assert main(["fit", str(archive_path), "-o", str(out)]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].split()[:2] == ["kernel", "calls"]
+    assert printed[1].startswith("dgemm")
+    platform = load_platform(out)
+    assert platform.name == "machine"
+    assert platform.blas is not None
+    assert (platform.blas.core, platform.blas.coretype_env) == ("Haswell", None)
 
 
 def ring_table() -> pandas.DataFrame:
@@ -170,12 +110,7 @@ def receives_of_busy_ranks() -> pandas.DataFrame:
 
 
 def archive_with_a_ring(path, ring=None):
-    metadata = {"kind": "calibration", "created": "2026-11-21T00:00:00+00:00", "host": "here", "cores": [0, 1]}
-    with ArchiveWriter(path, metadata) as archive:
-        archive.add_table("observations/kernels.parquet", kernel_table(2000))
-        archive.add_table("observations/p2p.parquet", message_table())
-        archive.add_table("observations/ring.parquet", ring_table() if ring is None else ring)
-    return path
+    return write_calibration(path, kernel_rows(10, 150), ring=ring_table() if ring is None else ring)
 
 
 @pytest.mark.slow
@@ -206,17 +141,24 @@ def test_the_platform_has_what_messages_to_busy_receivers_cost_in_the_ring(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("condition", "told"),
-    [("busy", "--network-condition is busy"), ("iprobe", "not measured under iprobe, only under idle, dgemm")],
+    ("second", "words", "told"),
+    [
+        (lambda path: write_calibration(path, host="there"), (), "host is there"),
+        (lambda path: write_calibration(path, kind="verification"), (), "not a calibration"),
+        (write_calibration, (), "other.zip: is the same calibration as"),
+        (None, ("--kernel-model", "M-9/N-1"), "is not a kernel model"),
+        (archive_with_a_ring, ("--network-condition", "busy"), "--network-condition is busy"),
+        (archive_with_a_ring, ("--network-condition", "iprobe"), "not measured under iprobe, only under idle, dgemm"),
+    ],
 )
-def test_a_condition_that_cannot_be_had_is_refused_in_one_line(tmp_path, capsys, condition, told):
-    archive = str(archive_with_a_ring(tmp_path / "ring.zip"))
-    out = tmp_path / "platform.yaml"
-    assert main(["fit", archive, "--network-condition", condition, "-o", str(out)]) == 2
+def test_what_cannot_be_fitted_is_refused_in_one_line(archive_path, tmp_path, capsys, second, words, told):
+    archives = [archive_path] if second is None else [archive_path, second(tmp_path / "other.zip")]
+    archives = archives[1:] if second is archive_with_a_ring else archives
+    assert main(["fit", *map(str, archives), *words, "-o", str(tmp_path / "p.yaml")]) == 2
     error = capsys.readouterr().err
     assert told in error
     assert len(error.splitlines()) == 1
-    assert not out.exists()
+    assert not (tmp_path / "p.yaml").exists()
 
 
 @pytest.mark.slow
@@ -231,9 +173,3 @@ def test_a_kernel_model_can_be_asked_for_and_what_was_tried_is_shown(archive_pat
     assert "M-0" in printed
     assert "BIC above the best" in printed
     assert "dgemm: " in printed  # the sentence on successive calls
-
-
-def test_a_form_that_is_none_is_refused_before_anything_is_fitted(archive_path, tmp_path, capsys):
-    assert main(["fit", str(archive_path), "-o", str(tmp_path / "m.yaml"), "--kernel-model", "M-9/N-1"]) == 2
-    assert "is not a kernel model" in capsys.readouterr().err
-    assert not (tmp_path / "m.yaml").exists()

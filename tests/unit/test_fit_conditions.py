@@ -1,6 +1,7 @@
 """Messages under load: which measurements stand for them, and how conditions compare."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pandas
@@ -8,7 +9,7 @@ import pytest
 
 from lepaute.errors import FitError
 from lepaute.fit.messages.conditions import condition_effects, loaded_series
-from lepaute.fit.messages.links import MessageTables, fitted_links, network_model, over_link
+from lepaute.fit.messages.links import FittedLinks, MessageTables, fitted_links, network_model, over_link
 from lepaute.fit.messages.network import one_way_s as one_way_of
 from lepaute.fit.messages.segment import series
 
@@ -61,33 +62,38 @@ def ring(conditions=tuple(SLOWER), seed: int = 2) -> pandas.DataFrame:
 
 
 def tables(conditions=tuple(SLOWER)) -> MessageTables:
-    return MessageTables([p2p()], [], [ring(conditions)])
+    return MessageTables([p2p()], [], [ring(conditions)] if conditions else [])
+
+
+@cache
+def links(conditions=tuple(SLOWER), condition: str = "") -> FittedLinks:
+    return fitted_links(tables(conditions), False, *([condition] if condition else []))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("condition", SLOWER)
 def test_the_network_under_a_condition_takes_the_time_that_was_measured_under_it(condition):
-    network = fitted_links(tables(), False, condition).inside
+    network = links(condition=condition).inside
     size = np.array([20_000.0, 1e5, 1e6, 8e6])
     # Half-normal noise of 0.03 adds 2.4 % to the mean.
     assert network.one_way_s(size) / (SLOWER[condition] * one_way_s(size)) == pytest.approx(np.full(4, 1.024), abs=0.02)
 
 
 def test_pieces_of_dgemm_between_two_polls_are_no_time_of_a_message():
-    network = fitted_links(tables(), False, "iprobe+dgemm").inside
+    network = links(condition="iprobe+dgemm").inside
     small = np.array([10.0, 1000.0])
     assert (network.one_way_s(small) < 0.1 * CHUNK_S).all()
 
 
 @pytest.mark.slow
 def test_without_a_condition_the_ring_adds_busy_receivers_and_changes_nothing_else():
-    with_ring, without = fitted_links(tables(), False).inside, fitted_links(MessageTables([p2p()]), False).inside
+    with_ring, without = links().inside, links(()).inside
     assert without.busy is None
     assert replace(with_ring, busy=None, busy_sizes=None) == without
 
 
 def test_a_busy_receiver_takes_a_message_as_long_as_mpi_recv_after_the_probe():
-    network = fitted_links(tables(("idle", "iprobe+dgemm")), False).inside
+    network = links(("idle", "iprobe+dgemm")).inside
     assert network.busy is not None
     size = np.array([20_000.0, 1e5, 1e6, 8e6])
     expected = SLOWER["iprobe+dgemm"] * one_way_s(size) * 1.024  # half-normal noise of 0.03; no piece of dgemm
@@ -96,7 +102,7 @@ def test_a_busy_receiver_takes_a_message_as_long_as_mpi_recv_after_the_probe():
 
 def test_an_eager_message_to_a_busy_receiver_costs_more_by_the_slower_copy():
     """It has come while the receiver computed: only MPI_Recv, which copies it, is slower (twice as slow here)."""
-    network = fitted_links(tables(("iprobe+dgemm",)), False).inside
+    network = links(("iprobe+dgemm",)).inside
     assert network.busy is not None
     size = np.array([10.0, 1000.0, 4000.0])
     more_s = one_way_of(network.busy, size) - network.one_way_s(size)
@@ -105,7 +111,7 @@ def test_an_eager_message_to_a_busy_receiver_costs_more_by_the_slower_copy():
 
 @pytest.mark.parametrize("names", [(), ("idle", "dgemm", "iprobe")])
 def test_a_ring_without_receivers_that_compute_tells_nothing_of_them(names):
-    assert fitted_links(tables(names) if names else MessageTables([p2p()]), False).inside.busy is None
+    assert links(names).inside.busy is None
 
 
 def test_too_few_messages_to_busy_receivers_are_not_fitted():
@@ -114,12 +120,11 @@ def test_too_few_messages_to_busy_receivers_are_not_fitted():
 
 
 def test_all_messages_under_a_condition_leave_none_for_busy_receivers():
-    assert fitted_links(tables(), False, "iprobe+dgemm").inside.busy is None
+    assert links(condition="iprobe+dgemm").inside.busy is None
 
 
 def test_the_platform_holds_busy_receivers_inside_nodes_and_between_them():
-    both = tables(("iprobe+dgemm",))
-    fitted = fitted_links(both, False).inside
+    fitted = links(("iprobe+dgemm",)).inside
     alone = network_model(fitted)
     assert alone.loopback.busy is None  # as between the nodes, which were not measured
     assert alone.loopback_busy == alone.remote.busy
@@ -143,7 +148,7 @@ def test_a_ring_without_a_column_is_no_calibration():
 
 
 def test_conditions_are_compared_with_idle_nodes_within_an_interval():
-    effects = fitted_links(tables(), False).effects
+    effects = links().effects
     assert {effect.condition for effect in effects} == {"dgemm", "iprobe", "iprobe+dgemm"}
     for effect in effects:
         if effect.sizes[0] > 0:  # above the eager limit, by the receives
@@ -185,7 +190,7 @@ def test_a_ring_of_no_message_of_a_size_is_refused():
 def test_a_ring_with_too_few_messages_is_told_and_stops_only_who_asks_for_it():
     few = MessageTables([p2p()], [], [pandas.concat([ring(("idle",)).head(6), ring(("dgemm",))])])
     fitted = fitted_links(few, False)
-    assert fitted.inside == fitted_links(MessageTables([p2p()]), False).inside
+    assert fitted.inside == links(()).inside
     assert fitted.effects == ()
     (note,) = fitted.notes
     assert note.startswith("What messages take under idle (local) is unknown: the ring has 6 messages")

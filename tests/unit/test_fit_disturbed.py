@@ -2,7 +2,7 @@
 
 import pandas
 
-from lepaute.fit.observations.columns import enough_blocks, without_disturbed
+from lepaute.fit.observations.columns import without_disturbed
 
 KERNELS = ("probe", "cpu")
 
@@ -20,10 +20,6 @@ def left(frames: list[pandas.DataFrame]) -> list[tuple[int, int, bool]]:
         for block, attempt, disturbed in zip(frame["block"], frame["attempt"], frame["disturbed"], strict=True)
     ]
     return sorted(set(pairs))
-
-
-def test_three_blocks_are_enough_and_half_of_them_where_there_are_fewer():
-    assert [enough_blocks(blocks) for blocks in (1, 2, 3, 5, 30)] == [1, 1, 3, 3, 3]
 
 
 def test_disturbed_runs_are_left_out_where_three_blocks_have_an_undisturbed_one():

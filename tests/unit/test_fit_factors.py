@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
+from support_fit import kernel_rows, write_calibration
 
 from lepaute.archive import Archive, ArchiveWriter
 from lepaute.archive.setups.topology import Cache, data_caches
@@ -145,9 +146,9 @@ def test_a_column_is_a_factor_where_it_is_declared_so_and_nowhere_else() -> None
 
 
 def test_a_further_column_of_a_calibration_becomes_no_factor(tmp_path: Path) -> None:
-    kernels = pandas.concat([steps_table(), content_calls(0.2)], ignore_index=True)
+    kernels = pandas.concat([kernel_rows(), content_calls(0.2)], ignore_index=True)
     kernels["fan_speed"] = kernels["block"] % 3
-    fitted = models(Archive.open(calibration(tmp_path / "c.zip", kernels)))
+    fitted = models(Archive.open(write_calibration(tmp_path / "c.zip", kernels)))
     assert {test.factor for test in fitted.factor_tests} == {"content"}
 
 
@@ -188,49 +189,11 @@ def test_only_random_content_at_a_random_place_enters_a_model() -> None:
     assert usual_conditions(without) is without
 
 
-def steps_table() -> pandas.DataFrame:
-    rng = np.random.default_rng(1)
-    m, n = np.floor(10 ** rng.uniform(1, 3.5, (2, 3000)))
-    duration = (2.5e-11 * m * n * 128 + 1e-6) * (1 + 0.05 * np.abs(rng.normal(size=3000)))
-    return pandas.DataFrame(
-        {
-            "design_row": 0, "kind": "hpl_step", "position": 1, "kernel": "dgemm", "m": m.astype(int),
-            "n": n.astype(int), "k": 128, "start_s": 0.0, "duration_s": duration, "rank": 0,
-            "cpu": rng.integers(0, 2, 3000), "block": rng.integers(0, 5, 3000), "attempt": 0, "disturbed": False,
-            "host": "here", "probe": "hpl_steps_1x1", "clock_cost_s": 2e-8,
-        }
-    )  # fmt: skip
-
-
-def messages() -> pandas.DataFrame:
-    rng = np.random.default_rng(2)
-    frames = []
-    for operation, factor in (("pingpong", 2.0), ("recv", 0.5), ("isend", 0.3), ("exchange", 1.3)):
-        size = np.floor(10 ** rng.uniform(0, 7, 200))
-        seconds = factor * (1e-6 + size / 8e9) * (1 + 0.1 * np.abs(rng.normal(size=200)))
-        frames.append(pandas.DataFrame({"operation": operation, "size_bytes": size.astype(int), "duration_s": seconds}))
-    return pandas.concat(frames).assign(
-        design_row=0, start_s=0.0, rank=0, cpu=0, block=0, host="here", clock_cost_s=0.0, disturbed=False, attempt=0
-    )
-
-
-def calibration(path: Path, kernels: pandas.DataFrame) -> Path:
-    metadata = {
-        "kind": "calibration", "created": "2026-11-21T00:00:00+00:00", "lepaute_version": "0", "host": "here",
-        "cores": [0, 1], "node_cores": 2, "cpu_model": "made up", "memory_bytes": 8 << 30, "blas": {"core": "Haswell"},
-        "blocks": 5, "nb": 128, "warnings": [], "seed": 1, "mpi": {},
-    }  # fmt: skip
-    with ArchiveWriter(path, metadata) as archive:
-        archive.add_table("observations/kernels.parquet", kernels)
-        archive.add_table("observations/p2p.parquet", messages())
-    return path
-
-
 @pytest.mark.slow
 def test_a_calibration_tells_of_content_and_its_models_stay_the_same(tmp_path, capsys):
-    plain = models(Archive.open(calibration(tmp_path / "plain.zip", steps_table())))
-    both = pandas.concat([steps_table(), content_calls(-0.1)], ignore_index=True)
-    path = calibration(tmp_path / "content.zip", both)
+    plain = models(Archive.open(write_calibration(tmp_path / "plain.zip", kernel_rows())))
+    both = pandas.concat([kernel_rows(), content_calls(-0.1)], ignore_index=True)
+    path = write_calibration(tmp_path / "content.zip", both)
     fitted = models(Archive.open(path))
     assert fitted.kernels == plain.kernels
     assert plain.factor_tests == ()
@@ -244,7 +207,7 @@ def test_a_calibration_tells_of_content_and_its_models_stay_the_same(tmp_path, c
 
 
 def test_a_calibration_has_no_picture_of_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = calibration(tmp_path / "c.zip", steps_table())
+    path = write_calibration(tmp_path / "c.zip", kernel_rows())
     assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--plot", str(tmp_path / "p.png")]) == 2
     told = capsys.readouterr()
     assert told.err.count("\n") == 1

@@ -38,15 +38,19 @@ def operations(exchange_ratio: float = 1.0, seed: int = 1, noise: float = 0.1):
     }
 
 
-def test_the_eager_limit_is_found():
-    segments = fit_network(operations()).segments
+@pytest.fixture(scope="module")
+def network():
+    return fit_network(operations())
+
+
+def test_the_eager_limit_is_found(network):
+    segments = network.segments
     assert next(part.above_bytes for part in segments if part.protocol == "rendezvous") == LIMIT
     assert segments[0].protocol == "eager"
     assert segments[0].above_bytes == 0
 
 
-def test_one_way_times_are_recovered_within_the_mean_of_the_noise():
-    network = fit_network(operations())
+def test_one_way_times_are_recovered_within_the_mean_of_the_noise(network):
     size = np.array([1.0, 100.0, 2080.0, 4000.0, 5000.0, 1e5, 1e6, 3e7])
     # Half-normal noise of 0.1 adds 8 % to the mean.
     assert network.one_way_s(size) / truth(size) == pytest.approx(np.full(len(size), 1.08), abs=0.05)
@@ -71,8 +75,8 @@ def test_no_segment_has_a_negative_cost():
             assert part.bandwidth_Bps > 0
 
 
-def test_exchanges_as_long_as_one_message_mean_no_sharing():
-    assert not fit_network(operations(1.0)).shared
+def test_exchanges_as_long_as_one_message_mean_no_sharing(network):
+    assert not network.shared
 
 
 def test_two_opposite_flows_take_the_measured_exchange_time():
@@ -90,8 +94,7 @@ def test_a_library_that_copies_all_sizes_has_no_rendezvous():
     assert {part.protocol for part in fit_network(everything).segments} == {"eager"}
 
 
-def test_calls_that_move_nothing_cost_their_mean_and_never_less_than_nothing():
-    network = fit_network(operations())
+def test_calls_that_move_nothing_cost_their_mean_and_never_less_than_nothing(network):
     assert network.iprobe_s == pytest.approx(2e-7)
     assert 0 <= network.wtime_s <= 1e-9
     assert network.test_s == 0.0  # not measured

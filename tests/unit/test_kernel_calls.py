@@ -1,10 +1,9 @@
 """Which calls a run of HPL makes: estimated from some ranks and steps, against all of them."""
 
-import numpy as np
 import pytest
 
 from lepaute.simulate import Hpl, Layers, predict
-from lepaute.simulate.apps.hpl.kernel_calls import kernel_calls, steps_meant
+from lepaute.simulate.apps.hpl.kernel_calls import kernel_calls
 from lepaute.simulate.tracing import TraceRequest
 
 
@@ -41,14 +40,6 @@ def test_a_part_of_the_ranks_and_steps_stands_for_all(n: int, nb: int, grid: tup
 def test_a_run_that_is_only_sampled_has_its_calls_as_well() -> None:
     hpl = Hpl(n=300_000, nb=128, p=32, q=32)  # 2344 steps of 1024 ranks
     assert flops(kernel_calls(hpl)) == pytest.approx(hpl.flop_count, rel=0.1)
-
-
-def test_steps_stand_for_those_nearest_to_them() -> None:
-    assert steps_meant(np.arange(7), 7).tolist() == [1.0] * 7
-    assert steps_meant(np.array([1, 4, 9]), 12).tolist() == [3.0, 4.0, 5.0]
-    window = steps_meant(np.array([0, 1, 2, 10, 11]), 12)
-    assert window[:3].tolist() == [window[0]] * 3
-    assert window.sum() == pytest.approx(12)
 
 
 def test_more_ranks_than_the_shipped_nodes_hold_are_placed_on_more_of_them() -> None:

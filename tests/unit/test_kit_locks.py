@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.errors import EnvironmentProblem
 from lepaute.kit.files import hold_lock
 from lepaute.measure.experiment.entries import RunState
 from lepaute.measure.experiment.workspace import Workspace
@@ -71,10 +71,3 @@ def test_a_lock_that_another_holds_is_not_taken(tmp_path: Path) -> None:
         assert not hold_lock(other, tmp_path, "")
     with (tmp_path / "lock").open("w") as third:
         assert hold_lock(third, tmp_path, "", wait=True)
-
-
-def test_a_run_that_is_going_on_is_told_as_that(tmp_path: Path) -> None:
-    running = Workspace.create(tmp_path / "a.zip", RunState())
-    with pytest.raises(InputError, match=f"being run by process {os.getpid()}"):
-        Workspace.reopen(tmp_path / "a.work")
-    running.close()

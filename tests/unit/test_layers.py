@@ -39,15 +39,6 @@ def test_only_the_layers_that_are_named_are_on() -> None:
     assert Layers.only() == Layers.without(["all"])
 
 
-def test_the_command_line_switches_layers_off_and_the_json_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    whole, without = (json_of(capsys, *options) for options in ((), ("--without", "days, noise")))
-    assert "without" not in whole["parameters"]
-    assert without["parameters"] == whole["parameters"] | {"without": ["days", "noise"]}
-    asked = predict(HPL, "dahu", layers=Layers(days=False, noise=False))
-    assert without["time_s"] == asked.time_s.to_dict()
-    assert asked.to_dict()["parameters"] == without["parameters"]
-
-
 def test_a_platform_has_the_layers_that_draw_something(dahu: Platform) -> None:
     content = dahu.model_dump() | {"days": None}
     for model in content["kernels"]:

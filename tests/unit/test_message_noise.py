@@ -1,10 +1,7 @@
 """Noise of several modes in a platform: what it changes in a prediction, and what it leaves alone."""
 
-import json
-
 import numpy as np
 
-from lepaute import _core
 from lepaute.platform import dump_platform, load_platform, override
 from lepaute.platform.schema import Platform
 from lepaute.simulate import Hpl, Layers, Mapping, predict
@@ -21,12 +18,6 @@ def with_modes(modes: str = MODES) -> Platform:
     return override(
         dahu, {f"network.remote.segments[{i}].noise": modes for i in range(len(dahu.network.remote.segments))}
     )
-
-
-def test_a_platform_without_modes_keeps_the_digest_it_had_before_there_were_any():
-    dahu = load_platform("dahu")
-    assert '"noise":' not in json.dumps(dahu.network.model_dump(exclude_none=True))
-    assert with_modes().sha256 != dahu.sha256
 
 
 def test_modes_are_drawn_the_same_for_a_seed_and_otherwise_for_another():
@@ -59,9 +50,3 @@ def test_a_common_shift_of_all_modes_means_nothing():
         for modes in (MODES, shifted)
     ]
     assert np.allclose(times[0], times[1], rtol=1e-12)
-
-
-def test_the_engine_takes_what_the_platform_says():
-    segment = with_modes().network.remote.segments[0]
-    assert isinstance(machine_of(with_modes()), _core.Machine)
-    assert [mode.weight for mode in segment.noise.modes] == [0.7, 0.3]

@@ -3,7 +3,7 @@
 import pytest
 
 from lepaute.platform import load_platform, override
-from lepaute.simulate import Hpl, Mapping, Stencil, predict
+from lepaute.simulate import Hpl, Mapping, predict
 from lepaute.simulate.machine.mapping import Slot
 
 HPL = Hpl(n=2000, nb=128, p=2, q=2)
@@ -76,12 +76,6 @@ def test_a_sampled_run_tells_nearly_what_the_whole_run_tells():
         part = uses[1][link]
         assert part.time_s == pytest.approx(whole.time_s, rel=0.05)
         assert part.outside_time_s == pytest.approx(whole.outside_time_s, rel=0.05)
-
-
-def test_a_stencil_tells_of_its_messages_too():
-    stencil = Stencil(cells=(256, 256, 256), grid=(2, 1, 1), iterations=2, cell_time_s=1e-9)
-    told = predict(stencil, dahu(network__loopback__range_bytes="[1, 4096]"), runs=1).warnings
-    assert any("of messages inside nodes" in text for text in told)
 
 
 def test_messages_without_sizes_of_their_own_have_those_of_the_class_they_are_taken_from():

@@ -17,16 +17,9 @@ _START_NS = 1_700_000_000_000_000_000  # more digits than a double has
 
 def _row(rank: int, call: int, start_ns: int, end_ns: int, **more: Any) -> dict[str, Any]:
     usual = {
-        "mpirun": 0,
-        "batch": 0,
-        "operation": "Bcast",
-        "form": "blocking",
-        "size_bytes": 8,
-        "synchronisation": "window",
-        "returned_ns": end_ns,
-        "marks": 0,
-        "window_ns": 50_000,
-    }
+        "mpirun": 0, "batch": 0, "operation": "Bcast", "form": "blocking", "size_bytes": 8,
+        "synchronisation": "window", "returned_ns": end_ns, "marks": 0, "window_ns": 50_000,
+    }  # fmt: skip
     return {**usual, "rank": rank, "call": call, "start_ns": start_ns, "end_ns": end_ns, **more}
 
 

@@ -11,7 +11,7 @@ import pytest
 from lepaute.measure.node_agent.control import Controls
 from lepaute.measure.node_agent.control_journal import undo_journal
 from lepaute.measure.node_agent.control_settings import problems
-from lepaute.measure.node_agent.system_files import Ran, SystemFiles, format_cpus, parse_cpus
+from lepaute.measure.node_agent.system_files import Ran, SystemFiles
 
 CPU = machines.CPU
 EVERYTHING = {
@@ -316,18 +316,6 @@ def test_a_second_demand_keeps_the_values_from_before_the_first(tmp_path: Path) 
     assert machines.tree(files.root) == before
 
 
-def test_a_journal_names_the_change_before_it_is_made(tmp_path: Path) -> None:
-    class DiesAtTheFirstWrite(SystemFiles):
-        def write(self, name: str, value: str) -> None:  # noqa: ARG002
-            raise KeyboardInterrupt
-
-    machines.intel(tmp_path / "root")
-    with pytest.raises(KeyboardInterrupt):
-        controls(DiesAtTheFirstWrite(tmp_path / "root"), tmp_path).apply({"turbo": False})
-    lines = [json.loads(line) for line in (tmp_path / "journal").read_text().splitlines()]
-    assert lines[1] == {"control": "turbo", "target": f"{CPU}/intel_pstate/no_turbo", "wanted": "1", "before": "0"}
-
-
 def test_a_journal_of_a_stranger_cannot_make_us_write_elsewhere(tmp_path: Path) -> None:
     files = machines.write(tmp_path / "root", {"etc/shadow": "kept", "sys/kernel/x": "kept"})
     lines = [
@@ -350,18 +338,3 @@ def test_a_journal_from_before_the_last_boot_is_of_no_effect(tmp_path: Path) -> 
     files.write("proc/sys/kernel/random/boot_id", "another")
     assert undo_journal(tmp_path / "journal", files) == []
     assert files.setting(f"{CPU}/intel_pstate/no_turbo") == "1"
-
-
-def test_half_a_line_at_the_end_of_a_journal_is_no_harm(tmp_path: Path) -> None:
-    files = machines.intel(tmp_path / "root")
-    controls(files, tmp_path).apply({"turbo": False})
-    with (tmp_path / "journal").open("a") as file:
-        file.write('{"control": "gov')
-    assert [one["status"] for one in undo_journal(tmp_path / "journal", files)] == ["done"]
-    assert files.setting(f"{CPU}/intel_pstate/no_turbo") == "0"
-
-
-def test_lists_of_cpus_survive_the_kernels_form() -> None:
-    assert parse_cpus("0-2,8,10-11\n") == [0, 1, 2, 8, 10, 11]
-    assert format_cpus([11, 10, 8, 2, 1, 0]) == "0-2,8,10-11"
-    assert parse_cpus("") == parse_cpus("(null)") == []

@@ -12,7 +12,7 @@ from support_limits import HANG_S, wait_until
 
 from lepaute.measure.node_agent import monitor as monitor_module
 from lepaute.measure.node_agent import sensors
-from lepaute.measure.node_agent.monitor import Monitor, OtherProcesses, ReferenceKernel, parse_stat
+from lepaute.measure.node_agent.monitor import Monitor, OtherProcesses, ReferenceKernel
 from lepaute.measure.node_agent.sensors import Found
 from lepaute.measure.node_agent.system_files import SystemFiles
 
@@ -184,10 +184,6 @@ def test_processes_of_the_experiment_its_user_and_other_users_are_told_apart(tmp
     put(tmp_path, 40, 1002, "new", 1, 40, 100)  # began in between: all that it used counts
     others.read(row, 20.0)
     assert (row["other_users_cpu_s"], row["other_users"]) == (4.0, "1002:new 0.10")
-
-
-def test_a_process_may_have_any_name() -> None:
-    assert parse_stat(stat(5, "a) S 1 (b", 7, 8, 9).encode())[:4] == ("a) S 1 (b", 7, 8, 0)
 
 
 def test_hidden_processes_of_other_users_are_told(tmp_path: Path) -> None:

@@ -19,15 +19,9 @@ def test_brackets_stand_one_inside_the_other_in_the_order_of_time() -> None:
     found = list(_brackets(made, range(len(made))))
     names = [(made.names[made.name[row]], begins, at / 1e9) for row, begins, at in found]
     assert names == [
-        ("pdupdate", True, 0.0),
-        ("dgemm", True, 0.0),
-        ("dgemm", False, 1.0),
-        ("dgemm", True, 1.0),
-        ("dgemm", False, 3.0),
-        ("pdupdate", False, 3.0),
-        ("MPI_Barrier", True, 4.0),
-        ("MPI_Barrier", False, 4.0),
-    ]
+        ("pdupdate", True, 0.0), ("dgemm", True, 0.0), ("dgemm", False, 1.0), ("dgemm", True, 1.0),
+        ("dgemm", False, 3.0), ("pdupdate", False, 3.0), ("MPI_Barrier", True, 4.0), ("MPI_Barrier", False, 4.0),
+    ]  # fmt: skip
 
 
 def test_brackets_of_any_trace_are_closed_and_never_go_back() -> None:

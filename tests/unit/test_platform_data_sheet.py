@@ -16,15 +16,9 @@ from lepaute.simulate.machine.core import KERNELS
 from lepaute.simulate.prediction.predicting import predict
 
 OPTIONS = {
-    "--nodes": "16",
-    "--cores": "2x24",
-    "--dgemm": "45G",
-    "--link": "100Gb",
-    "--latency": "1.5us",
-    "--fat-tree": "2:1",
-    "--memory": "192G",
-    "--memory-bandwidth": "200GB",
-}
+    "--nodes": "16", "--cores": "2x24", "--dgemm": "45G", "--link": "100Gb", "--latency": "1.5us",
+    "--fat-tree": "2:1", "--memory": "192G", "--memory-bandwidth": "200GB",
+}  # fmt: skip
 
 
 def sheet(**changed: object) -> Platform:

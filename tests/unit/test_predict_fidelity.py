@@ -71,10 +71,6 @@ def test_the_error_of_sampling_is_part_of_the_interval_and_of_its_parts(full, sa
     assert "sampling" not in predict(Hpl(n=2000), "dahu", runs=2, parts=True).parts.relative_sd
 
 
-def test_a_sampled_prediction_repeats_bit_for_bit(dahu, sampled):
-    assert predict(HPL, dahu, runs=1, seed=2, fidelity="sampled").run_list == sampled.run_list[1:]
-
-
 def test_few_steps_are_simulated_in_full_whatever_is_asked_for(dahu):
     few = Hpl(n=5000, nb=128, p=2, q=2)
     asked = predict(few, dahu, runs=2, fidelity="sampled")

@@ -204,12 +204,6 @@ def test_an_argument_of_another_type_is_told_with_where_the_right_one_is(wrong):
         lp.predict(lp.Hpl(n=2000, p=2, q=2), "dahu", runs=1, **wrong)
 
 
-def test_a_platform_is_written_and_read_back(tmp_path):
-    platform = lp.load_platform("dahu")
-    platform.to_yaml(tmp_path / "mine.yaml")
-    assert lp.load_platform(tmp_path / "mine.yaml").sha256 == platform.sha256
-
-
 def test_the_name_of_an_archive_and_of_a_table_that_is_not_there_are_told_with_what_to_give(tmp_path):
     path = experiment_archive(tmp_path / "a.zip")
     with pytest.raises(lp.LepauteError, match=r"is the name of an archive; give lepaute\.Archive\.open\("):

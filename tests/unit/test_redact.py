@@ -351,13 +351,7 @@ def test_tables_of_numbers_get_through_unchanged(rows: list[tuple[int, float]]) 
 
 HARD = [
     *(
-        "curl ",
-        "curl -",
-        "docker login ",
-        "mysql",
-        "sshpass -p ",
-        '"curl",\n',
-        "machine a login ",
+        "curl ", "curl -", "docker login ", "mysql", "sshpass -p ", '"curl",\n', "machine a login ",
         "a@hooks.slack.com/",
     ),
     *("://a:b/", "://a:", "slack://aaaaaaa", "/bot123456", "$6$a", "$y$a$b", "$argon2id$v=1$m$", "</", "<password>a"),
@@ -375,7 +369,7 @@ HARD = [
     *('token=\\"', "glpat-", "a" * 99, "secret\\", "bearer ", "Authorization: Basic "),
     "-----BEGIN RSA PRIVATE KEY-----\n",
     "-----BEGIN RSA PRIVATE KEY-----\n" + "A" * 70 + "\n",
-]
+]  # fmt: skip
 
 
 @pytest.mark.slow
@@ -386,6 +380,6 @@ def test_a_long_text_made_to_be_hard_takes_time_in_proportion_to_its_length(unit
 
 
 @pytest.mark.slow
-def test_three_megabytes_of_all_that_is_hard_are_redacted() -> None:
+def test_a_megabyte_of_all_that_is_hard_is_redacted() -> None:
     block = "\n".join(unit * 100 for unit in HARD)
-    assert len(plain.text(block * (3_000_000 // len(block)))) > 30_000
+    assert len(plain.text(block * (1_000_000 // len(block)))) > 10_000

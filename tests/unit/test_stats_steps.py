@@ -129,9 +129,3 @@ def test_the_p_value_of_a_drift_is_mann_and_kendalls() -> None:
     # rho is what caution adds to 0: 1.5 / root 10 + 2 / 10 = 0.674 is more than 2 / root 10 = 0.632, rounded to 0.65
     z = 44 / math.sqrt(125 * 1.65 / 0.35)
     assert drift(range(10), range(1, 11)).p_value == pytest.approx(math.erfc(z / math.sqrt(2)))
-
-
-def test_the_same_arguments_give_the_same_steps() -> None:
-    values = noise(50)
-    values[20:] *= 1.01
-    assert find_steps(range(50), values) == find_steps(range(50), values)

@@ -150,6 +150,7 @@ def test_the_command_checks_a_file_and_prints_the_schema(file: Path, capsys: pyt
 
 @pytest.mark.slow
 @pytest.mark.nodes
+@pytest.mark.long
 def test_a_study_on_workers_that_is_killed_and_continued_gives_the_files_of_one_in_this_process(tmp_path: Path) -> None:
     text = support_study.TEXT.replace("n: 1k", "n: 2k")
     (tmp_path / "net.yaml").write_text(text)

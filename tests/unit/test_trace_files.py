@@ -10,18 +10,6 @@ from oracles.traces_by_hand import call, exchange, trace
 
 from lepaute.errors import InputError
 from lepaute.trace import read_trace, trace_of_columns, write_trace
-from lepaute.trace.table import NUMBERS
-
-
-def test_a_trace_that_was_written_is_read_again_value_for_value(tmp_path: Path) -> None:
-    written = exchange()
-    write_trace(written, tmp_path / "t.parquet")
-    read = read_trace(tmp_path / "t.parquet")
-    assert [read.names[i] for i in read.name] == [written.names[i] for i in written.name]
-    for column in ("kind", *(name for name, _, _ in NUMBERS)):
-        numpy.testing.assert_array_equal(getattr(read, column), getattr(written, column), err_msg=column)
-    assert read.metadata == {**written.metadata, "format": "lepaute-trace/1"}
-    assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
 
 
 def test_a_column_that_means_nothing_may_be_left_out() -> None:

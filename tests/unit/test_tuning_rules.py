@@ -81,20 +81,9 @@ def numbers(text: str) -> list[list[int]]:
 def test_rules_begin_at_zero_and_hold_for_the_measured_ranks_and_sizes_alone() -> None:
     chosen = [choice("Bcast", 8, ""), choice("Bcast", 64, "6"), choice("Bcast", 512, "6"), choice("Bcast", 4096, "1")]
     assert numbers(rules_text(chosen, 4, ["who wrote it: 1 2 3"])) == [
-        [1],
-        [7],
-        [3],
-        [0, 1],
-        [0, 0, 0, 0],
-        [4, 5],
-        [0, 0, 0, 0],
-        [64, 6, 0, 0],
-        [513, 0, 0, 0],
-        [4096, 1, 0, 0],
-        [4097, 0, 0, 0],
-        [5, 1],
-        [0, 0, 0, 0],
-    ]
+        [1], [7], [3], [0, 1], [0, 0, 0, 0], [4, 5], [0, 0, 0, 0], [64, 6, 0, 0], [513, 0, 0, 0], [4096, 1, 0, 0],
+        [4097, 0, 0, 0], [5, 1], [0, 0, 0, 0],
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("operation", "factor"), [("Allgather", 4), ("Alltoall", 4), ("Allgatherv", 1), ("Reduce", 1)])

@@ -6,43 +6,27 @@ import json
 import math
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from support_verify import PROGRAM, measured, predicted, silent
 
 from lepaute.errors import InputError
-from lepaute.measure.machine_load import Load
-from lepaute.simulate import Hpl, Prediction, Run
+from lepaute.simulate import Hpl
 from lepaute.simulate.prediction.prediction import SimulationFigures
 from lepaute.verify.campaign import Case, Plan, run_cases
 from lepaute.verify.comparison import compare, one_sided, run_table, sentence
-from lepaute.verify.disturbance import RankLoad
 from lepaute.verify.plot import plot
-from lepaute.verify.real_run import HplProgram, RealRun
+from lepaute.verify.real_run import RealRun
 from lepaute.verify.report import run_lines, show, warning_lines
-from lepaute.verify.seal import RunJournal, first_difference, held, seal_predictions, sealed_before
+from lepaute.verify.seal import RunJournal, held, seal_predictions, sealed_before
 from lepaute.verify.verification import Verification, check_unused, exceeds
 
 
-def predicted(hpl: Hpl, times_s: list[float]) -> Case:
-    """A case whose simulated runs took these times."""
-    runs = tuple(Run(1 + i, time_s, hpl.rate_gflops(time_s)) for i, time_s in enumerate(times_s))
-    figures = SimulationFigures(wall_s=0.1, peak_rss_bytes=1, engine_bytes=1, messages=0)
-    return Case(hpl, Prediction(hpl, "test", "0" * 64, 1, runs, "full", (), figures, {}, "0"))
+def case_of(hpl: Hpl, times_s: list[float]) -> Case:
+    return Case(hpl, predicted(hpl, times_s))
 
 
-def measured(time_s: float, cpu_share: float = 1.0) -> RealRun:
-    rank = RankLoad(0, 0, time_s, cpu_share * time_s, 0, 0)
-    return RealRun(time_s, (rank,), Load(wall_s=time_s + 0.4, cores=2, own_cpu_s=time_s, others_cpu_s=0, steal_s=0))
-
-
-def silent(_what: str, _share: float) -> None:
-    pass
-
-
-#: Any file stands for the program: only its checksum is taken.
-PROGRAM = HplProgram(Path(__file__), is_driver=True)
-CASES = [predicted(Hpl(n=n, q=q), [0.99, 1.0, 1.01]) for n in (2000, 4000) for q in (1, 2)]
+CASES = [case_of(Hpl(n=n, q=q), [0.99, 1.0, 1.01]) for n in (2000, 4000) for q in (1, 2)]
 
 
 def order_of(seed: int) -> list[int]:
@@ -126,8 +110,8 @@ def test_runs_of_other_predictions_are_refused(tmp_path):
     [
         (CASES[:3], Plan(2, 1), "it has 4 predictions, this one 3"),
         (CASES, Plan(3, 1), "its plan.repeats is 2, this one has 3"),
-        ([*CASES[:3], predicted(Hpl(n=9, q=2), [0.99, 1.0, 1.01])], Plan(2, 1), "predictions[3].parameters.n is 4000"),
-        ([predicted(CASES[0].hpl, [1.0]), *CASES[1:]], Plan(2, 1), "predictions[0].time_s.low"),
+        ([*CASES[:3], case_of(Hpl(n=9, q=2), [0.99, 1.0, 1.01])], Plan(2, 1), "predictions[3].parameters.n is 4000"),
+        ([case_of(CASES[0].hpl, [1.0]), *CASES[1:]], Plan(2, 1), "predictions[0].time_s.low"),
     ],
 )
 def test_a_campaign_of_other_predictions_cannot_be_resumed(cases, plan, difference, tmp_path):
@@ -153,12 +137,6 @@ def test_predictions_that_were_changed_after_they_were_sealed_are_refused(tmp_pa
         sealed_before(CASES, Plan(2, 1), PROGRAM, tmp_path)
     with pytest.raises(InputError, match="the sealed file was changed"):
         seal.check()
-
-
-def test_a_difference_is_named_by_its_place():
-    assert first_difference({"a": [1, {"b": 2}]}, {"a": [1, {"b": 2}]}) == ""
-    assert first_difference({"a": [1, {"b": 2}]}, {"a": [1, {"b": 3}]}) == "its a[1].b is 2, this one has 3"
-    assert first_difference({"a": 1}, {}) == "its a is 1, this one has null"
 
 
 def test_a_folder_with_results_is_not_used_again_and_one_that_is_in_use_neither(tmp_path):
@@ -284,14 +262,14 @@ def test_cases_of_which_every_run_was_disturbed_are_told_apart_from_the_others()
 
 
 def test_an_interval_that_holds_nearly_any_run_is_said_to_say_little():
-    table, _, _ = whole({0: [1.0]}, {}, [predicted(Hpl(n=2000), [0.5, 1.0, 2.0])])
+    table, _, _ = whole({0: [1.0]}, {}, [case_of(Hpl(n=2000), [0.5, 1.0, 2.0])])
     assert "so inside says little" in sentence(table)
     table, _, _ = whole({0: [1.0]}, {}, CASES[:1])
     assert "says little" not in sentence(table)
 
 
 def test_one_simulated_run_gives_no_interval_and_no_verdict():
-    table, _, _ = whole({0: [1.0]}, {}, [predicted(Hpl(n=2000), [1.0])])
+    table, _, _ = whole({0: [1.0]}, {}, [case_of(Hpl(n=2000), [1.0])])
     assert table["inside_interval"].tolist() == [None]
     assert "use --runs 10" in sentence(table)
 
@@ -385,15 +363,9 @@ def test_the_record_of_a_case_has_the_keys_of_the_contract(tmp_path):
     assert not exceeds(table, 1.0)
 
 
-def test_a_single_case_is_one_object_without_a_list_around_it(tmp_path):
-    table, frame, runs = whole({0: [1.0]}, {}, CASES[:1])
-    single = Verification(CASES[:1], seal_predictions(CASES[:1], Plan(1, 1), PROGRAM, tmp_path), runs, table, frame)
-    assert single.to_dict()["inside_interval"] is True
-
-
 def test_the_picture_is_drawn_for_several_grids_for_one_and_without_interval(tmp_path):
     several = whole({0: [1.0], 1: [1.0], 2: [1.02], 3: [0.8]}, {1: [2.0]}, CASES)
-    no_interval = whole({0: [1.0]}, {}, [predicted(Hpl(n=2000), [1.0])])
+    no_interval = whole({0: [1.0]}, {}, [case_of(Hpl(n=2000), [1.0])])
     for name, (table, frame, _) in {"several": several, "no_interval": no_interval}.items():
         plot(table, frame, tmp_path / f"{name}.png", "title")
         data = (tmp_path / f"{name}.png").read_bytes()
@@ -416,7 +388,7 @@ def words_of(monkeypatch, table, frame, path, **more) -> list[str]:
 
 
 def test_the_picture_tells_cases_apart_that_have_one_size_and_grid(tmp_path, monkeypatch):
-    cases = [predicted(Hpl(n=2000, nb=nb, bcast=bcast), [0.99, 1.0]) for nb in (32, 64) for bcast in ("1ring", "long")]
+    cases = [case_of(Hpl(n=2000, nb=nb, bcast=bcast), [0.99, 1.0]) for nb in (32, 64) for bcast in ("1ring", "long")]
     table, frame, _ = whole({case: [1.0] for case in range(4)}, {}, cases)
     words = words_of(monkeypatch, table, frame, tmp_path / "a.png")
     assert [word for word in words if word.startswith("2,000")] == [
@@ -428,7 +400,7 @@ def test_the_picture_tells_cases_apart_that_have_one_size_and_grid(tmp_path, mon
 
 
 def test_many_cases_are_drawn_as_predicted_against_measured(tmp_path, monkeypatch):
-    cases = [predicted(Hpl(n=1000 + n, q=q), [0.99, 1.0]) for n in range(96) for q in (1, 2)]
+    cases = [case_of(Hpl(n=1000 + n, q=q), [0.99, 1.0]) for n in range(96) for q in (1, 2)]
     table, frame, _ = whole({case: [1.0] for case in range(191)}, {191: [2.0] * 4}, cases)
     words = words_of(monkeypatch, table, frame, tmp_path / "many.png")
     assert {"predicted = measured", "grid 1 × 1", "grid 1 × 2", "hollow: outside"} <= set(words)
@@ -444,7 +416,7 @@ class Terminal(io.StringIO):
 def test_the_table_fits_on_a_terminal_of_eighty_columns(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
-    cases = [predicted(Hpl(n=20000, p=8, q=16), [0.08512, 0.09112, 0.0987]) for _ in range(2)]
+    cases = [case_of(Hpl(n=20000, p=8, q=16), [0.08512, 0.09112, 0.0987]) for _ in range(2)]
     table, frame, _ = whole({0: [0.08888, 0.09234], 1: [0.11111, 0.12345]}, {}, cases)
     terminal = Terminal()
     show(table, frame, terminal)

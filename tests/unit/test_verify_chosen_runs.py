@@ -3,17 +3,14 @@
 from pathlib import Path
 
 import pytest
+from support_verify import PROGRAM, measured, predicted, silent
 
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.measure.machine_load import Load
-from lepaute.simulate import Hpl, Prediction, Run
-from lepaute.simulate.prediction.prediction import SimulationFigures
+from lepaute.simulate import Hpl
 from lepaute.verify.campaign import Plan
-from lepaute.verify.disturbance import RankLoad
-from lepaute.verify.real_run import HplProgram, RealRun
+from lepaute.verify.real_run import RealRun
 from lepaute.verify.verification import ChosenRuns, chosen_runs
 
-PROGRAM = HplProgram(Path(__file__), is_driver=True)
 HPLS = [Hpl(n=2000, nb=nb) for nb in (64, 128)]
 
 
@@ -32,21 +29,14 @@ class Table:
             raise EnvironmentProblem("the machine went away")
         time_s, share = self._runs.pop(0)
         self.made.append(hpl.nb)
-        rank = RankLoad(0, 0, time_s, share * time_s, 0, 0)
-        return RealRun(time_s, (rank,), Load(wall_s=time_s + 0.4, cores=2, own_cpu_s=time_s, others_cpu_s=0, steal_s=0))
+        return measured(time_s, share)
 
     def watch(self, _guard: object) -> float:
         raise AssertionError("there is no sentinel")
 
 
-def predict(hpl: Hpl) -> Prediction:
-    runs = tuple(Run(1 + i, time_s, hpl.rate_gflops(time_s)) for i, time_s in enumerate((0.99, 1.0, 1.01)))
-    figures = SimulationFigures(wall_s=0.1, peak_rss_bytes=1, engine_bytes=1, messages=0)
-    return Prediction(hpl, "test", "0" * 64, 1, runs, "full", (), figures, {}, "0")
-
-
 def campaign(folder: Path, site: Table, hpls: "list[Hpl]" = HPLS, **more: bool):  # type: ignore[no-untyped-def]
-    return chosen_runs(hpls, PROGRAM, Plan(3, 1), predict, folder, site, lambda _what, _share: None, **more)
+    return chosen_runs(hpls, PROGRAM, Plan(3, 1), predicted, folder, site, silent, **more)
 
 
 def test_predictions_are_sealed_before_the_first_run_and_each_run_is_kept_as_it_ends(tmp_path: Path) -> None:

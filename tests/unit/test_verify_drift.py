@@ -9,49 +9,32 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
+from support_verify import PROGRAM, measured, predicted, silent
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.measure.machine_load import Load
 from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.sentinel import Guard, call_seconds, calls_of, duration_of, gap_s
 from lepaute.platform import load_platform, override
 from lepaute.platform.schema import Sentinel
-from lepaute.simulate import Hpl, Prediction, Run
-from lepaute.simulate.prediction.prediction import SimulationFigures
+from lepaute.simulate import Hpl
 from lepaute.verify.campaign import Case, Plan, RecordedRun, run_cases
 from lepaute.verify.comparison import compare, run_table, sentence_without_drift
 from lepaute.verify.disturbance import sentinel_disturbances
 from lepaute.verify.machine import guard_of, lag_of_campaign, machine_drift, readings_of, time_without_drift
 from lepaute.verify.plot import plot
-from lepaute.verify.real_run import HplProgram, RealRun
 from lepaute.verify.report import show
 from lepaute.verify.seal import RunJournal, seal_predictions, sealed_coretype, sealed_lag_s
 from lepaute.verify.verification import Verification
 
 SENTINEL = Sentinel(m=1024, n=1024, k=128, duration_s=0.005, relative_error=0.001, ended="2026-11-22T20:00:00+00:00")
-PROGRAM = HplProgram(Path(__file__), is_driver=True)
-
-
-def predicted(n: int, mean_s: float = 1.0) -> Case:
-    hpl = Hpl(n=n)
-    runs = tuple(Run(1 + i, mean_s * f, hpl.rate_gflops(mean_s * f)) for i, f in enumerate((0.99, 1.0, 1.01)))
-    figures = SimulationFigures(wall_s=0.1, peak_rss_bytes=1, engine_bytes=1, messages=0)
-    return Case(hpl, Prediction(hpl, "test", "0" * 64, 1, runs, "full", (), figures, {}, "0"))
-
-
-CASES = [predicted(n) for n in (2000, 4000, 8000)]
+CASES = [Case(hpl, predicted(hpl)) for hpl in (Hpl(n=2000), Hpl(n=4000), Hpl(n=8000))]
 
 
 def campaign(levels: list[float], time_s: float = 1.0, cases: list[Case] | None = None) -> list[RecordedRun]:
     """Two runs of each case on a machine whose sentinels are slower by these shares, one after the other."""
     readings = iter([levels[0], *levels])  # the first one is run twice
-
-    def once(_hpl: Hpl, _limit: float) -> RealRun:
-        return RealRun(time_s, (), Load(wall_s=time_s, cores=2, own_cpu_s=time_s, others_cpu_s=0, steal_s=0))
-
-    chosen = CASES if cases is None else cases
-    plan = Plan(2, 1)
-    return run_cases(chosen, plan, once, lambda *_: None, watch=lambda: 0.005 * (1 + next(readings)))
+    watch = lambda: 0.005 * (1 + next(readings))  # noqa: E731
+    return run_cases(cases or CASES, Plan(2, 1), lambda *_: measured(time_s), silent, watch=watch)
 
 
 def verification(levels: list[float], time_s: float, folder: Path) -> Verification:
@@ -105,10 +88,7 @@ def test_a_machine_that_is_as_fast_as_before_is_not_told_of_a_drift(tmp_path: Pa
 
 
 def test_without_sentinels_nothing_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def once(_hpl: Hpl, _limit: float) -> RealRun:
-        return RealRun(1.0, (), Load(wall_s=1.0, cores=2, own_cpu_s=1.0, others_cpu_s=0, steal_s=0))
-
-    runs = run_cases(CASES, Plan(1, 1), once, lambda *_: None)
+    runs = run_cases(CASES, Plan(1, 1), lambda *_: measured(1.0), silent)
     frame = run_table(CASES, runs)
     table = compare(CASES, frame)
     assert table["error_without_drift_percent"].isna().all()
@@ -160,10 +140,9 @@ def test_a_resumed_campaign_knows_its_sentinels(tmp_path: Path) -> None:
     assert finished == runs[:4]
     levels = iter([0.5, 0.5, 0.5, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
 
-    def once(_hpl: Hpl, _limit: float) -> RealRun:
-        return RealRun(1.0, (), Load(wall_s=1.0, cores=2, own_cpu_s=1.0, others_cpu_s=0, steal_s=0))
-
-    again = run_cases(CASES, Plan(2, 1), once, lambda *_: None, finished, watch=lambda: 0.005 * (1 + next(levels)))
+    again = run_cases(
+        CASES, Plan(2, 1), lambda *_: measured(1.0), silent, finished, watch=lambda: 0.005 * (1 + next(levels))
+    )
     # The sentinels of the finished runs are the campaign's: these two are half as fast.
     assert [run.disturbed for run in again[4:6]] == [True, True]
     assert not any(run.disturbed for run in again[7:])
@@ -252,10 +231,6 @@ def test_a_sentinel_takes_a_third_of_a_second_and_a_seventh_of_the_time() -> Non
     assert not math.isnan(call_s)
 
 
-def once_a_second(_hpl: Hpl, _limit: float) -> RealRun:
-    return RealRun(1.0, (), Load(wall_s=1.0, cores=2, own_cpu_s=1.0, others_cpu_s=0, steal_s=0))
-
-
 def watched(readings: list[float | BaseException], kept: list[RecordedRun]) -> list[RecordedRun]:
     """Two runs of one case, with these sentinels, or with what they raise."""
     made = iter(readings)
@@ -265,7 +240,7 @@ def watched(readings: list[float | BaseException], kept: list[RecordedRun]) -> l
             raise reading
         return reading
 
-    return run_cases(CASES[:1], Plan(2, 1), once_a_second, lambda *_: None, keep=kept.append, watch=watch)
+    return run_cases(CASES[:1], Plan(2, 1), lambda *_: measured(1.0), silent, keep=kept.append, watch=watch)
 
 
 LATE = EnvironmentProblem("the sentinel did not finish within 60 s and was stopped")

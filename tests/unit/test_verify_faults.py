@@ -168,7 +168,7 @@ MOMENTS = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("fault", "moment"), long_but(MOMENTS, *MOMENTS[::3]))
+@pytest.mark.parametrize(("fault", "moment"), long_but(MOMENTS, *MOMENTS[::4]))
 def test_a_campaign_that_dies_loses_no_finished_run_and_can_be_resumed(fault, moment, machine, tmp_path):
     folder, output = tmp_path / "out", tmp_path / "output"
     where = ("--output-dir", str(folder))

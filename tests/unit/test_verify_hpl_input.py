@@ -30,21 +30,12 @@ def test_each_parameter_changes_its_own_line_and_no_other():
     # Line numbers count from the first value, in the order in which HPL_pdinfo reads them.
     base = Hpl(n=4000, p=1, q=2)
     changes = {
-        1: ({"n": 5000}, "5000"),
-        4: ({"pmap": "column"}, "1"),
-        10: ({"pfact": "left"}, "0"),
-        12: ({"nbmin": 4}, "4"),
-        14: ({"ndiv": 3}, "3"),
-        16: ({"rfact": "crout"}, "1"),
-        18: ({"bcast": "long-modified"}, "5"),
-        20: ({"depth": 0}, "0"),
-        21: ({"swap": "mix"}, "2"),
-        22: ({"swap_threshold": 64}, "64"),
-        23: ({"l1": "no-transposed"}, "1"),
-        24: ({"u": "no-transposed"}, "1"),
-        25: ({"equil": False}, "0"),
-        26: ({"align": 16}, "16"),
-    }
+        1: ({"n": 5000}, "5000"), 4: ({"pmap": "column"}, "1"), 10: ({"pfact": "left"}, "0"),
+        12: ({"nbmin": 4}, "4"), 14: ({"ndiv": 3}, "3"), 16: ({"rfact": "crout"}, "1"),
+        18: ({"bcast": "long-modified"}, "5"), 20: ({"depth": 0}, "0"), 21: ({"swap": "mix"}, "2"),
+        22: ({"swap_threshold": 64}, "64"), 23: ({"l1": "no-transposed"}, "1"), 24: ({"u": "no-transposed"}, "1"),
+        25: ({"equil": False}, "0"), 26: ({"align": 16}, "16"),
+    }  # fmt: skip
     for line, (change, expected) in changes.items():
         values = values_of(hpl_input_text(replace(base, **change)))
         different = [i for i, (old, new) in enumerate(zip(KNOWN_GOOD, values, strict=True)) if old != new]

@@ -23,35 +23,36 @@ def driver_line(**changes):
     return json.dumps({**record, **changes})
 
 
-def test_the_duration_comes_from_the_rate_where_the_printed_time_is_coarser():
-    # 0.09 s is known to 5.6 %, 6.098e+01 Gflop/s to 0.01 %: 2/3 2000^3 + 3/2 2000^2 = 5.33933e9 flop / 60.98e9.
-    assert parse_hpl_output(HPL_OUTPUT, Hpl(n=2000, q=2)) == pytest.approx(5.339333333e9 / 60.98e9, rel=1e-9)
+@pytest.mark.parametrize(
+    ("time", "rate", "duration_s"),
+    [
+        # 0.09 s is known to 5.6 %, 6.098e+01 Gflop/s to 0.01 %: 2/3 2000^3 + 3/2 2000^2 = 5.33933e9 flop / 60.98e9.
+        ("    0.09", "6.098e+01", pytest.approx(5.339333333e9 / 60.98e9, rel=1e-9)),
+        ("54321.98", "9.829e-05", 54321.98),
+    ],
+)
+def test_the_duration_comes_from_the_time_or_the_rate_whichever_has_more_digits(time, rate, duration_s):
+    output = HPL_OUTPUT.replace("    0.09", time).replace("6.098e+01", rate)
+    for line in (output, output.replace("WR12R2C2", "WC12R2C2")):  # row-major and column-major
+        assert parse_hpl_output(line, Hpl(n=2000, q=2)) == duration_s
 
 
-def test_the_duration_comes_from_the_time_where_that_has_more_digits():
-    output = HPL_OUTPUT.replace("   0.09", "54321.98").replace("6.098e+01", "9.829e-05")
-    assert parse_hpl_output(output, Hpl(n=2000, q=2)) == 54321.98
-
-
-def test_a_column_major_result_line_is_read_as_well():
-    output = HPL_OUTPUT.replace("WR12R2C2", "WC12R2C2")
-    assert parse_hpl_output(output, Hpl(n=2000, q=2)) == pytest.approx(0.08756, rel=1e-3)
-
-
-def test_a_time_and_a_rate_of_two_runs_are_an_error():
-    with pytest.raises(EnvironmentProblem, match=r"HPL:4: 5\.09 s and 6\.098e\+01 Gflop/s are not of one run"):
-        parse_hpl_output(HPL_OUTPUT.replace("0.09", "5.09"), Hpl(n=2000, q=2))
-
-
-def test_a_run_of_other_parameters_than_asked_is_refused():
-    with pytest.raises(EnvironmentProblem, match=r"\(2000, 128, 1, 2\) instead of \(2000, 128, 2, 1\)"):
-        parse_hpl_output(HPL_OUTPUT, Hpl(n=2000, p=2))
-
-
-def test_output_without_a_result_is_an_error_that_shows_its_end_on_one_line():
+@pytest.mark.parametrize(
+    ("output", "hpl", "complaint"),
+    [
+        (
+            HPL_OUTPUT.replace("0.09", "5.09"),
+            Hpl(n=2000, q=2),
+            "HPL:4: 5.09 s and 6.098e+01 Gflop/s are not of one",
+        ),
+        (HPL_OUTPUT, Hpl(n=2000, p=2), "(2000, 128, 1, 2) instead of (2000, 128, 2, 1)"),
+        ("HPL ERROR from process # 0:\n>>> Need at least 4 processes\n", Hpl(n=10), "Need at least 4 processes"),
+    ],
+)
+def test_output_without_the_result_that_was_asked_for_is_an_error_of_one_line(output, hpl, complaint):
     with pytest.raises(EnvironmentProblem) as error:
-        parse_hpl_output("HPL ERROR from process # 0:\n>>> Need at least 4 processes for these tests <<<\n", Hpl(n=10))
-    assert "Need at least 4 processes" in str(error.value)
+        parse_hpl_output(output, hpl)
+    assert complaint in str(error.value)
     assert "\n" not in str(error.value)
 
 

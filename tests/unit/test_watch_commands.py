@@ -67,13 +67,6 @@ def test_a_file_is_ingested_once(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert text == "nothing new from 1 file\n"
 
 
-def test_a_directory_is_refused_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "days").mkdir()
-    said = refusal(capsys, "ingest", tmp_path / "days", "--store", tmp_path / "store")
-    assert f"{tmp_path / 'days'} is a directory; give the files in it, such as {tmp_path / 'days' / '*.zip'}" in said
-    assert not (tmp_path / "store").exists()
-
-
 def test_a_file_that_cannot_be_read_makes_no_store_and_changes_none(ingested, tmp_path, capsys):
     (tmp_path / "wrong.csv").write_text("start,node\n2026-01-01,node1\n")
     words = ("ingest", FLEET, tmp_path / "wrong.csv", "--mapping", MAPPING, "--store")
@@ -95,16 +88,6 @@ def test_a_store_that_is_not_there_is_no_store_in_which_all_is_well(command, tmp
     monkeypatch.delenv("LEPAUTE_STORE", raising=False)
     assert "no store in" in refusal(capsys, *command, "--store", tmp_path / "slip")
     assert "LEPAUTE_STORE" in refusal(capsys, *command)
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("command", [*READING, ["ingest", FLEET, "--mapping", MAPPING], ["run", "--archives", "tests"]])
-@pytest.mark.parametrize("url", ["postgressql://bob:hunter2@db/lepaute", "postgresql:/bob:hunter2@db/lepaute"])
-def test_a_url_of_no_store_is_refused_without_its_password(command, url, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    said = refusal(capsys, *command, "--store", url)
-    assert "write postgresql://USER@HOST/DATABASE, or a folder" in said
-    assert "hunter2" not in said
     assert not list(tmp_path.iterdir())
 
 
@@ -391,15 +374,6 @@ def test_the_effect_of_a_planned_change_is_that_of_all_and_of_each(ingested, cap
     assert {"low", "high", "p_adjusted"} <= changes[0].keys()
     assert len(changes) == 25
     assert "write a date" in refusal(capsys, "events", "effect", "soon", "--store", ingested)
-
-
-@pytest.mark.slow
-def test_an_unknown_proposal_is_refused(ingested: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "not the id of a proposal" in refusal(capsys, "events", "accept", "zzzz", "--store", ingested)
-    assert "no proposal" in refusal(capsys, "events", "accept", "00000000", "--store", ingested)
-    assert "is not the id of an event" in refusal(
-        capsys, "events", "withdraw", "zzzz", "--reason", "why", "--store", ingested
-    )
 
 
 @pytest.mark.slow

@@ -53,21 +53,14 @@ def test_the_published_monitoring_is_read_with_the_mapping_of_the_examples() -> 
         [
             pd.DataFrame(
                 {
-                    "cluster": raw["cluster"],
-                    "node": raw["node"].astype(str),
-                    "cpu": raw["cpu"],
-                    "job": raw["jobid"].astype(str),
-                    "started_s": raw["start_time_unix_s"].astype(float),
-                    "stratum": "",
-                    "factor": factor,
-                    "value": values,
-                    "state": "done",
-                    "archive": "",
+                    "cluster": raw["cluster"], "node": raw["node"].astype(str), "cpu": raw["cpu"],
+                    "job": raw["jobid"].astype(str), "started_s": raw["start_time_unix_s"].astype(float),
+                    "stratum": "", "factor": factor, "value": values, "state": "done", "archive": "",
                 }
             )
             for factor, values in columns.items()
         ]
-    ).dropna(subset="value")
+    ).dropna(subset="value")  # fmt: skip
     values = read_foreign(DATA / "three_nodes.csv", mapping=GRID5000)
     pd.testing.assert_frame_equal(values, check_values(expected), check_exact=True)
     assert len(values) == 4 * len(raw)
