@@ -183,9 +183,7 @@ def _write_pages(store: "Store", writer: _Writer) -> None:
             _write_factor(writer, factor, summary, pages, marks)
             for event in mine:
                 if (effect := _effect(event, factor)) is not None:
-                    effects[event].append(
-                        {"cluster": cluster, "effect": effect, "page": _page("factor", cluster, name)}
-                    )
+                    effects[event].append(effect)
         nodes += _write_nodes(store, writer, cluster, series, regressed, mine, marks)
     for event, found in effects.items():
         among = event.nodes.among({(each["cluster"], each["node"]) for each in nodes})
@@ -209,9 +207,6 @@ def _write_pages(store: "Store", writer: _Writer) -> None:
             *(str(each) for each in few_machines(regressed.values, log)),
         ],
         summaries=summaries,
-        pages={
-            (each["cluster"], each["factor"]): _page("factor", each["cluster"], each["factor"]) for each in summaries
-        },
         regressions=[_regression(each) for each in regressed.reports],
         events=[
             {"event": event, "page": _event_page(event)} for event in sorted(log.events, key=lambda one: one.date)[::-1]
