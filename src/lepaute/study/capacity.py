@@ -27,6 +27,7 @@ from lepaute.study.evaluation import (
     amount,
     by_point,
     called,
+    common_table,
     listed,
     noun,
     trials_of,
@@ -307,28 +308,17 @@ def front(outcomes: Iterable[Outcome], responses: Sequence[str], *, seed: int = 
     """
     import numpy as np
 
-    groups = by_point(outcomes)
-    refused = {
-        point: reason for point, each in groups.items() for reason in [next((o.refusal for o in each if o.refusal), "")]
-        if reason
-    }  # fmt: skip
-    usual = {point: each for point, each in groups.items() if point not in refused}
-    if len(responses) < 2 or not usual or len(usual) > MOST_POINTS:
-        raise InputError(
-            f"{len(responses)} responses of {len(usual)} points; a front is of two responses or more and of 1 to "
-            f"{MOST_POINTS} points"
-        )
-    seeds = sorted(set.intersection(*({one.trial.seed for one in each} for each in usual.values())))
-    if not seeds:
-        raise InputError("the points have no seed in common; simulate all with the same seeds")
-    by_seed = {point: {one.trial.seed: one for one in each} for point, each in usual.items()}
-    values = np.array([[[by_seed[point][at][name] for at in seeds] for name in responses] for point in usual])
+    if len(responses) < 2:
+        raise InputError(f"a front of {', '.join(responses)}; a front is of two responses or more")
+    points, values, refused = common_table(outcomes, responses)
+    if len(points) > MOST_POINTS:
+        raise InputError(f"a front of {len(points)} points; it is of {MOST_POINTS} at most")
     if values.min() <= 0.0:
         raise InputError("a response is not above 0, and a front is of logarithms")
     signs = np.array([1.0 if name in LESS_IS_BETTER else -1.0 for name in responses])
     chances = _on_front(np.log(values) * signs[None, :, None], seed)
     members = []
-    for at, point in enumerate(usual):
+    for at, point in enumerate(points):
         spreads = {name: _bounds(values[at, place].tolist()) for place, name in enumerate(responses)}
         members.append(Member(point, spreads, float(chances[at])))
     members.sort(key=lambda one: -one.probability)

@@ -7,10 +7,14 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.text import number, quantity
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 Value = str | int | float | bool | None
 
@@ -148,6 +152,28 @@ def by_point(outcomes: Iterable[Outcome]) -> dict[Point, list[Outcome]]:
     for outcome in outcomes:
         groups.setdefault(outcome.trial.point, []).append(outcome)
     return groups
+
+
+def common_table(
+    outcomes: Iterable[Outcome], responses: Sequence[str]
+) -> "tuple[list[Point], npt.NDArray[np.float64], dict[Point, str]]":
+    """The points of which no trial was refused; their values, shape (points, responses, seeds that all have); the
+    other points, each with the reason. Raises InputError where no point or no seed is left.
+    """
+    import numpy as np
+
+    groups = by_point(outcomes)
+    refused = {
+        point: reason for point, each in groups.items() if (reason := next(filter(None, (o.refusal for o in each)), ""))
+    }
+    usual = {point: {one.trial.seed: one for one in each} for point, each in groups.items() if point not in refused}
+    if not usual:
+        raise InputError(f"no point could be simulated: {next(iter(refused.values()), 'there is none')}")
+    seeds = sorted(set.intersection(*map(set, usual.values())))
+    if not seeds:
+        raise InputError("the points have no seed in common; simulate all with the same seeds")
+    values = [[[of_seed[seed][name] for seed in seeds] for name in responses] for of_seed in usual.values()]
+    return list(usual), np.array(values, dtype=np.float64), refused
 
 
 class Once:

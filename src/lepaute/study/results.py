@@ -11,8 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan
 from threading import Lock
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import LepauteError
 from lepaute.study.evaluation import Outcome, Trial
@@ -155,21 +154,13 @@ _SIMULATORS = _Simulators()
 
 
 class Results:
-    """Results by key: of this process, and of a store where there is one. As a context it writes at the end, too."""
+    """Results by key: of this process, and of a store where there is one."""
 
     def __init__(self, store: "Store | None" = None) -> None:
         self._store = store
         self._known: dict[str, Simulated] = {}
         self._held: list[dict[str, object]] = []
         self._written_s = time.monotonic()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.write()
 
     @property
     def any(self) -> bool:

@@ -130,7 +130,7 @@ def run_study(
     results = Results(opened)
     seen: dict[Trial, Outcome] = {}
     try:
-        with results, _session(configurations, results, scheduler, workers, place, progress, announce) as session:
+        with _session(configurations, results, scheduler, workers, place, progress, announce) as session:
 
             def evaluate(trials: Sequence[Trial]) -> list[Outcome]:
                 outcomes = session(trials)

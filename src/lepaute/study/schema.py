@@ -8,8 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import PydanticCustomError
 
 from lepaute.errors import InputError
-from lepaute.kit.documents import Steps as FaultPath
-from lepaute.kit.documents import composed, fields_at, guess, line_in, spoken
+from lepaute.kit.documents import Steps, composed, fields_at, guess, line_in, spoken
 from lepaute.kit.documents import shown as shown_value
 from lepaute.kit.quantities import lag_of
 from lepaute.study.evaluation import SCENARIO, Point, same
@@ -419,7 +418,7 @@ def described(error: "ValidationError", content: object, text: str | None, origi
     return located(path, f"{_problem(first, path)}{more}", text, origin)
 
 
-def located(path: FaultPath, problem: str, text: str | None, origin: str) -> InputError:
+def located(path: Steps, problem: str, text: str | None, origin: str) -> InputError:
     """The error that the value at `path` has a problem."""
     root = None if text is None else composed(text)
     where = origin if root is None else f"{origin}:{line_in(path, root)}"
@@ -428,19 +427,19 @@ def located(path: FaultPath, problem: str, text: str | None, origin: str) -> Inp
     return InputError(f"{where}: {spoken(path)} {problem}")
 
 
-def _fault_path(detail: "ErrorDetails") -> FaultPath:
+def _fault_path(detail: "ErrorDetails") -> Steps:
     steps = [step for step in detail["loc"] if step != "[key]"]
     # A member of a union has its name as a step, which no file has.
     steps = [step for step in steps if not (isinstance(step, str) and step.startswith(("literal[", "PlacedRandomly")))]
     return (*steps, *detail.get("ctx", {}).get("at", ()))
 
 
-def _place(path: FaultPath) -> str:
+def _place(path: Steps) -> str:
     """What a mapping is of."""
     return "factor" if len(path) == 2 and path[0] == "factors" else str(path[-1])
 
 
-def _problem(detail: "ErrorDetails", path: FaultPath) -> str:
+def _problem(detail: "ErrorDetails", path: Steps) -> str:
     kind, given = detail["type"], shown_value(detail["input"])
     if kind == "fault":
         return detail["msg"]

@@ -19,7 +19,17 @@ from lepaute.errors import InputError
 from lepaute.kit.text import two_digits
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.student import student_quantile
-from lepaute.study.evaluation import LESS_IS_BETTER, Evaluate, Outcome, Point, Value, by_point, noun, trials_of
+from lepaute.study.evaluation import (
+    LESS_IS_BETTER,
+    Evaluate,
+    Outcome,
+    Point,
+    Value,
+    by_point,
+    common_table,
+    noun,
+    trials_of,
+)
 from lepaute.study.sobol import FEWEST, SobolIndices, of_levels, quantile_of, simulations_of, sobol
 from lepaute.study.trust import Judge
 
@@ -216,7 +226,15 @@ def effects(
     """
     import numpy as np
 
-    points, values, left_out = _table(outcomes, response, logarithm)
+    points, table, refused = common_table(outcomes, (response,))
+    values = table[:, 0]
+    if values.size > MOST_TRIALS:
+        raise InputError(
+            f"{len(points)} points with {values.shape[1]} seeds are more than {MOST_TRIALS} runs; take fewer levels"
+        )
+    if logarithm and values.min() <= 0.0:
+        raise InputError(f"{response} is not above 0 in a run, and has no logarithm; take differences")
+    values = np.log(values) if logarithm else values
     names = [name for name in points[0] if len({point[name] for point in points}) > 1]
     if not names:
         raise InputError("no factor has two levels among the points that can be compared; nothing varies")
@@ -248,31 +266,8 @@ def effects(
         sqrt(float((own**2).sum()) / degrees) if degrees > 0 else 0.0,
         len(points),
         seeds,
-        tuple(left_out),
+        tuple(refused),
     )
-
-
-def _table(outcomes: Iterable[Outcome], response: str, logarithm: bool) -> tuple[list[Point], "Floats", list[Point]]:
-    """Points, their values of shape (points, seeds), and the points that were refused."""
-    import numpy as np
-
-    groups = by_point(outcomes)
-    usual = {point: each for point, each in groups.items() if all(one.refusal is None for one in each)}
-    if not usual:
-        reasons = [one.refusal for each in groups.values() for one in each if one.refusal]
-        raise InputError(f"no point could be simulated: {reasons[0] if reasons else 'there is none'}")
-    seeds = sorted(set.intersection(*({one.trial.seed for one in each} for each in usual.values())))
-    if not seeds:
-        raise InputError("the points have no seed in common; simulate all with the same seeds")
-    if len(usual) * len(seeds) > MOST_TRIALS:
-        raise InputError(
-            f"{len(usual)} points with {len(seeds)} seeds are more than {MOST_TRIALS} runs; take fewer levels"
-        )
-    found = {point: {one.trial.seed: one[response] for one in each} for point, each in usual.items()}
-    values = np.array([[found[point][seed] for seed in seeds] for point in usual], dtype=np.float64)
-    if logarithm and values.min() <= 0.0:
-        raise InputError(f"{response} is not above 0 in a run, and has no logarithm; take differences")
-    return list(usual), np.log(values) if logarithm else values, [point for point in groups if point not in usual]
 
 
 def _dummies(points: Sequence[Point], term: tuple[str, ...]) -> "Floats":
