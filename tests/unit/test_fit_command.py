@@ -35,8 +35,7 @@ def test_a_platform_is_made_that_can_be_loaded_and_has_a_cpu_for_each_core(archi
     assert dgemm is not None
     assert dgemm.pieces[-1].mean["mnk"] == pytest.approx(2.5e-11 * 1.04, rel=0.02)  # noise of mean 4 %
     assert platform.days is not None
-    assert platform.days.source == "spread between 5 blocks of fresh processes"
-    assert platform.wandering is not None
+    assert platform.days.degrees_of_freedom == 4
     assert "not measured" in platform.description
 
 
@@ -68,8 +67,7 @@ def test_where_too_many_runs_were_disturbed_all_are_used_and_the_platform_and_a_
     platform = load_platform(tmp_path / "p.yaml")
     assert platform.description.count("Other load disturbed the calibration") == 1
     assert platform.days is not None
-    assert platform.days.source == "spread between 5 blocks of fresh processes"
-    assert platform.wandering is not None
+    assert platform.days.degrees_of_freedom == 4
 
 
 def test_the_command_prints_a_table_and_writes_the_platform_with_the_kernels_that_were_measured(
