@@ -1,8 +1,8 @@
 """What to trace of a simulated run, the trace of it, and where the time of all its ranks went."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
@@ -79,34 +79,12 @@ def middle_steps(application: "Application", ranks: "Sequence[int]") -> tuple[in
     return tuple(range(first, first + low))
 
 
-class ShareTables:
-    """Seconds by category of each rank and of each step; arrays are made when they are asked for, or sent elsewhere.
-
-    (NumPy takes a tenth of a second to import, and most predictions need no array.)
-    """
-
-    def __init__(self, by_rank_s: "Callable[[], NDArray[Any]]", by_step_s: "Callable[[], NDArray[Any]]") -> None:
-        self._make_by_rank_s, self._make_by_step_s = by_rank_s, by_step_s
-
-    @cached_property
-    def by_rank_s(self) -> "NDArray[Any]":
-        return self._make_by_rank_s()
-
-    @cached_property
-    def by_step_s(self) -> "NDArray[Any]":
-        return self._make_by_step_s()
-
-    def __reduce__(self) -> "tuple[Any, ...]":
-        return _tables_of, (self.by_rank_s, self.by_step_s)
-
-
-def _tables_of(by_rank_s: "NDArray[Any]", by_step_s: "NDArray[Any]") -> ShareTables:
-    return ShareTables(lambda: by_rank_s, lambda: by_step_s)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class RunBreakdown:
     """Where the time of all ranks of a run went, in seconds; computing is split by kernel in Prediction.kernel_time_s.
+
+    Arrays are made when they are asked for, or sent elsewhere: NumPy takes a tenth of a second to import, and most
+    predictions need no array.
 
     time_s  : of the run
     ranks   : its number of ranks; ranks * time_s is the sum of total_s
@@ -116,17 +94,22 @@ class RunBreakdown:
     time_s: float
     ranks: int
     total_s: dict[str, float]
-    tables: ShareTables
+    _by_rank_s: "Callable[[], NDArray[Any]]" = field(repr=False)
+    _by_step_s: "Callable[[], NDArray[Any]]" = field(repr=False)
 
-    @property
+    @cached_property
     def by_rank_s(self) -> "NDArray[Any]":
         """Shape (ranks, 6), columns as in CATEGORIES; a row adds up to when that rank had finished."""
-        return self.tables.by_rank_s
+        return self._by_rank_s()
 
-    @property
+    @cached_property
     def by_step_s(self) -> "NDArray[Any]":
         """The same over all ranks, shape (1 + steps, 6), what is outside of any step first; empty without a trace."""
-        return self.tables.by_step_s
+        return self._by_step_s()
+
+    def __reduce__(self) -> "tuple[Any, ...]":
+        arrays = (partial(_same, self.by_rank_s), partial(_same, self.by_step_s))
+        return RunBreakdown, (self.time_s, self.ranks, self.total_s, *arrays)
 
     @property
     def shares(self) -> dict[str, float]:
@@ -139,9 +122,11 @@ def breakdown_of_run(result: "_core.RunResult", ranks: int) -> RunBreakdown:
     """Where the time of a run went."""
     total = dict(zip(CATEGORIES, result.total_shares_s, strict=True))
     other = max(0.0, ranks * result.time_s - sum(total.values()))
-    return RunBreakdown(
-        result.time_s, ranks, {**total, "other": other}, ShareTables(result.rank_shares_s, result.step_shares_s)
-    )
+    return RunBreakdown(result.time_s, ranks, {**total, "other": other}, result.rank_shares_s, result.step_shares_s)
+
+
+def _same(array: "NDArray[Any]") -> "NDArray[Any]":
+    return array
 
 
 def nodes_of(platform: "Platform", cores: "Sequence[int]") -> dict[str, Any]:
