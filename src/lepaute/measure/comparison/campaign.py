@@ -15,7 +15,6 @@ from lepaute.kit.mpi_launcher import binding_works
 from lepaute.kit.text import counted, seconds
 from lepaute.measure.calibration.machines import layouts_of
 from lepaute.measure.comparison import numbers as counting
-from lepaute.measure.comparison.about import facts_of
 from lepaute.measure.comparison.cases import (
     DATATYPE,
     OPERATOR,
@@ -38,6 +37,7 @@ from lepaute.measure.comparison.entries import (
     MpirunBegun,
     MpirunEnded,
     MpirunsChosen,
+    facts_of,
     first_stage_calls,
     measurable,
     trial_calls,

@@ -51,7 +51,6 @@ _POLL_S = 10.0
 #: A node that fails once often comes up the second time; one that fails twice is for the site's staff.
 _DEPLOYMENTS = 2
 _PUBLIC_KEYS = ("id_ed25519.pub", "id_ecdsa.pub", "id_rsa.pub")
-_JOB_BEFORE = {"waiting", "hold", "tolaunch", "launching", "toackreservation", "resuming", "suspended"}
 _DEPLOYMENT_BEFORE = {"waiting", "processing"}
 
 
@@ -131,7 +130,7 @@ class Grid5000Scheduler(Scheduler):
             numbers.append(number)
             job = f"Grid'5000 job {number}"
             tell(f"{job} is waiting for nodes")
-            status = wait_until_running(job, lambda: api.job(number), _JOB_BEFORE, self._poll_s, tell)
+            status = wait_until_running(job, lambda: api.job(number), self._poll_s, tell)
             reserved = assigned_nodes(job, status.get("assigned_nodes"))
             tell(f"{job} has {fold_node_set(reserved)}")
             names, dropped = self._deploy(api, request, reserved, key, tell)

@@ -20,6 +20,7 @@ from lepaute.kit.documents import read_json
 from lepaute.kit.node_sets import check_node_name, fold_node_set
 from lepaute.measure.schedulers.types import (
     ANSWER_S,
+    BEFORE_RUNNING,
     JOB_NAME,
     Allocation,
     BatchSystem,
@@ -45,8 +46,6 @@ from lepaute.measure.schedulers.types import (
 #: OAR's documentation asks not to poll oarstat more often than needed.
 _POLL_S = 5.0
 _SUBMITTED = re.compile(r"^OAR_JOB_ID\s*=\s*([0-9]+)\s*$", re.MULTILINE)
-#: States that a job passes on its way to Running; `oarstat` writes some letters of them large.
-_BEFORE_RUNNING = {"waiting", "hold", "tolaunch", "launching", "toackreservation", "resuming", "suspended"}
 _ENDED = {"Terminated", "Error"}
 #: A job of thousands of cores has a line for each.
 _MOST_ANSWER_BYTES = 256 << 20
@@ -83,7 +82,7 @@ class OarTests(BatchSystem):
         for job in _jobs() if jobs else ():
             number, state = _number(job), str(job.get("state"))
             if number in jobs and state not in _ENDED:
-                states[number] = "pending" if state.lower() in _BEFORE_RUNNING else "running"
+                states[number] = "pending" if state.lower() in BEFORE_RUNNING else "running"
         return states
 
     def submit(self, node: str, words: Sequence[str], log: Path, walltime_s: int) -> str:
@@ -140,7 +139,7 @@ class OarScheduler(Scheduler):
         try:
             job = number = _submitted(argv, "oarsub")
             tell(f"OAR job {job} is waiting for nodes")
-            status = wait_until_running(f"OAR job {job}", lambda: _status(number), _BEFORE_RUNNING, self._poll_s, tell)
+            status = wait_until_running(f"OAR job {job}", lambda: _status(number), self._poll_s, tell)
             names = assigned_nodes(f"OAR job {job}", status.get("assigned_network_address"))
         except BaseException:
             _delete(job, name)

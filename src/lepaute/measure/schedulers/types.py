@@ -386,12 +386,16 @@ def warn_of_unused(request: Request, job: str, tell: Tell) -> None:
         tell(f"using the existing {job}; {', '.join(unused)} {'is' if len(unused) == 1 else 'are'} ignored")
 
 
-def wait_until_running(
-    job: str, status: Callable[[], Mapping[str, object]], before_running: Collection[str], poll_s: float, tell: Tell
-) -> Mapping[str, object]:
-    """The status of a job once it runs; tells each new message.
+#: States that a job of OAR, and of Grid'5000, passes on its way to Running.
+BEFORE_RUNNING = frozenset({"waiting", "hold", "tolaunch", "launching", "toackreservation", "resuming", "suspended"})
 
-    job: such as "OAR job 7"; status: its `state` and `message`; before_running: states that it waits in, in lower case
+
+def wait_until_running(
+    job: str, status: Callable[[], Mapping[str, object]], poll_s: float, tell: Tell
+) -> Mapping[str, object]:
+    """The status of a job of OAR or of Grid'5000 once it runs; tells each new message.
+
+    job: such as "OAR job 7"; status: its `state`, in any case, and `message`
     Raises EnvironmentProblem for a job that will not run.
     """
     latest = ""
@@ -400,7 +404,7 @@ def wait_until_running(
         state, message = str(seen.get("state")), str(seen.get("message") or "")
         if state.lower() == "running":
             return seen
-        if state.lower() not in before_running:
+        if state.lower() not in BEFORE_RUNNING:
             raise EnvironmentProblem(f"{job} is {state} and never ran: {message[:300]}")
         if message != latest:
             tell(f"{job} is {state}: {message[:200]}")
