@@ -82,8 +82,7 @@ def read_directory(file: BinaryIO) -> dict[str, Entry]:
     start, end, count = _directory_place(file)
     file.seek(start)
     headers = _headers(file.read(end - start), count)
-    _refuse_names(headers)
-    _refuse_sizes(headers, start)
+    _check(headers, start)
     entries = {}
     offset = 0
     for header in headers:
@@ -178,24 +177,24 @@ def _headers(directory: bytes, count: int) -> list[_Header]:
         at += name_bytes + extra_bytes + comment_bytes
         if signature != b"PK\x01\x02" or at > len(directory) or disk:
             raise ArchiveError(f"entry {len(headers) + 1} of its directory is damaged; {_DAMAGED}")
-        name = _name(raw_name, flags)
+        try:
+            name = raw_name.decode("utf-8" if flags & _UTF8_NAME else "ascii")
+        except UnicodeDecodeError:
+            raise ArchiveError(f"member name {raw_name[:80]!r} is not text; {_REFUSE}") from None
+        check_name(name)
         size, packed, offset = _wide(extra, (size, packed, offset), name)
         if comment_bytes:
             raise ArchiveError(f"member {name} has a comment, which no archive of Lepaute has; {_REFUSE}")
-        _refuse_kind(name, flags, method, system, attributes)
+        if flags & 1:
+            raise ArchiveError(f"member {name} is encrypted; {_REFUSE}")
+        if flags & ~_UTF8_NAME or method not in (_STORED, _DEFLATED):
+            raise ArchiveError(f"member {name} is packed in a way that Lepaute never writes; {_REFUSE}")
+        if attributes >> 16 & _FILE_TYPE not in (0, _REGULAR) or attributes & _DOS_FOLDER or system not in (0, 3):
+            raise ArchiveError(f"member {name} is a link, a folder or a device, not a file; {_REFUSE}")
         headers.append(_Header(name, raw_name, (flags, method, crc, packed, size), offset))
     if len(headers) != count:
         raise ArchiveError(f"its directory has {len(headers)} entries and declares {count}; {_DAMAGED}")
     return headers
-
-
-def _name(raw: bytes, flags: int) -> str:
-    try:
-        name = raw.decode("utf-8" if flags & _UTF8_NAME else "ascii")
-    except UnicodeDecodeError:
-        raise ArchiveError(f"member name {raw[:80]!r} is not text; {_REFUSE}") from None
-    check_name(name)
-    return name
 
 
 def _wide(extra: bytes, values: tuple[int, int, int], name: str) -> tuple[int, int, int]:
@@ -210,18 +209,8 @@ def _wide(extra: bytes, values: tuple[int, int, int], name: str) -> tuple[int, i
     return size, packed, offset
 
 
-def _refuse_kind(name: str, flags: int, method: int, system: int, attributes: int) -> None:
-    mode = attributes >> 16
-    if flags & 1:
-        raise ArchiveError(f"member {name} is encrypted; {_REFUSE}")
-    if flags & ~_UTF8_NAME or method not in (_STORED, _DEFLATED):
-        raise ArchiveError(f"member {name} is packed in a way that Lepaute never writes; {_REFUSE}")
-    if mode & _FILE_TYPE not in (0, _REGULAR) or attributes & _DOS_FOLDER or system not in (0, 3):
-        raise ArchiveError(f"member {name} is a link, a folder or a device, not a file; {_REFUSE}")
-
-
-def _refuse_names(headers: list[_Header]) -> None:
-    """No name twice, and none that is a file here and a folder there."""
+def _check(headers: list[_Header], room: int) -> None:
+    """No name twice, none that is a file here and a folder there, and no size that no measurement reaches."""
     names: set[str] = set()
     for header in headers:
         if header.name in names:
@@ -233,13 +222,8 @@ def _refuse_names(headers: list[_Header]) -> None:
             if parent in names:
                 raise ArchiveError(f"member {parent} is also the folder of {name}; {_REFUSE}")
             parent = parent.rpartition("/")[0]
-
-
-def _refuse_sizes(headers: list[_Header], room: int) -> None:
-    total = 0
     for header in headers:
         *_, packed, size = header.same
-        total += size
         if size > max(MOST_RATIO * packed, RATIO_MATTERS_BYTES):
             raise ArchiveError(
                 f"member {header.name} would unpack to {size} bytes from {packed}; "
@@ -247,7 +231,7 @@ def _refuse_sizes(headers: list[_Header], room: int) -> None:
             )
         if packed > room:
             raise ArchiveError(f"member {header.name} is declared larger than the file; {_DAMAGED}")
-    if total > MOST_BYTES:
+    if (total := sum(header.same[-1] for header in headers)) > MOST_BYTES:
         raise ArchiveError(f"would unpack to {total} bytes, more than the {MOST_BYTES} that are accepted")
 
 

@@ -201,7 +201,10 @@ def call_table(
 
     if not warm_up:
         raw = raw[raw["call"] >= 0]
-    raw = _whole_calls(raw).sort_values(["mpirun", "batch", "call", "rank"], kind="stable", ignore_index=True)
+    # Without calls that have fewer rows than others of their batch.
+    ranks = raw.groupby(["mpirun", "batch", "call"])["rank"].transform("size")
+    raw = raw[ranks == ranks.groupby([raw["mpirun"], raw["batch"]]).transform("max")]
+    raw = raw.sort_values(["mpirun", "batch", "call", "rank"], kind="stable", ignore_index=True)
     clocks = _models(raw, models)
     start_ns, end_ns = clocks.at(raw["start_ns"]), clocks.at(raw["end_ns"])
     keys = raw[["mpirun", "batch", "call"]].to_numpy()
@@ -210,13 +213,10 @@ def call_table(
     origin = np.repeat(start_ns[first], np.diff(np.r_[first, len(raw)]))
     starts, ends = (start_ns - origin).astype(float), (end_ns - origin).astype(float)
 
-    def most(values: Any) -> Any:
-        return np.maximum.reduceat(values, first) if len(first) else np.empty(0)
+    def reduced(function: Any, values: Any, dtype: type = float) -> Any:
+        return function.reduceat(values, first) if len(first) else np.empty(0, dtype)
 
-    def least(values: Any) -> Any:
-        return np.minimum.reduceat(values, first) if len(first) else np.empty(0)
-
-    begun, done = least(starts), most(ends)
+    begun, done = reduced(np.minimum, starts), reduced(np.maximum, ends)
     at_begin, at_end = _position(starts, begun, first), _position(ends, done, first)
     # One clock read twice has one error, of which only that of its rate remains.
     same = raw["rank"].to_numpy()[at_begin] == raw["rank"].to_numpy()[at_end]
@@ -224,18 +224,15 @@ def call_table(
     deviations = (clocks.deviation_ns(raw["start_ns"])[at_begin], clocks.deviation_ns(raw["end_ns"])[at_end])
     deviation = np.where(same, rate_error_ns, np.hypot(*deviations))
     bound = np.where(same, 0.0, clocks.bound_ns[at_begin] + clocks.bound_ns[at_end])
-    marks = np.bitwise_or.reduceat(raw["marks"].to_numpy(), first) if len(first) else np.empty(0, int)
-    local = (raw["end_ns"] - raw["start_ns"]).to_numpy(dtype=float)
-    returned = (raw["returned_ns"] - raw["start_ns"]).to_numpy(dtype=float)
+    marks = reduced(np.bitwise_or, raw["marks"].to_numpy(), int)
+    took_ns = {name: (raw[f"{name}_ns"] - raw["start_ns"]).to_numpy(dtype=float) for name in ("end", "returned")}
     one = raw.iloc[first]
+    of_call = ("mpirun", "batch", "operation", "form", "size_bytes", "synchronisation", "call")
     frame = pandas.DataFrame(
         {
-            **{
-                name: one[name].to_numpy()
-                for name in ("mpirun", "batch", "operation", "form", "size_bytes", "synchronisation", "call")
-            },
-            "local_s": most(local) * 1e-9,
-            "returned_s": most(returned) * 1e-9,
+            **{name: one[name].to_numpy() for name in of_call},
+            "local_s": reduced(np.maximum, took_ns["end"]) * 1e-9,
+            "returned_s": reduced(np.maximum, took_ns["returned"]) * 1e-9,
             "global_s": (done - begun) * 1e-9,
             "global_deviation_s": deviation * 1e-9,
             "global_bound_s": bound * 1e-9,
@@ -283,12 +280,6 @@ def _table(archive: Archive, name: str) -> "pandas.DataFrame":
     if name == MPIRUNS and (twice := frame["mpirun"][frame["mpirun"].duplicated()]).size:
         raise ArchiveError(f"{archive.path}: {name} has mpirun {twice.iloc[0]} twice; it is not that of a campaign")
     return frame
-
-
-def _whole_calls(raw: "pandas.DataFrame") -> "pandas.DataFrame":
-    """Without calls that have fewer rows than others of their batch."""
-    rows = raw.groupby(["mpirun", "batch", "call"])["rank"].transform("size")
-    return raw[rows == rows.groupby([raw["mpirun"], raw["batch"]]).transform("max")]
 
 
 def _models(raw: "pandas.DataFrame", models: "pandas.DataFrame") -> ClockModels:

@@ -85,8 +85,7 @@ class ArchiveWriter:
 
     def add_bytes(self, name: str, data: bytes) -> None:
         """Adds a member; raises ArchiveError for a name that is taken, reserved or not a plain relative path."""
-        if name in _RESERVED:
-            raise ArchiveError(f"the archive writes member {name} itself; choose another name")
+        _check_free(name)
         self._add(name, data)
 
     def add_file(self, name: str, source: str | Path) -> None:
@@ -94,8 +93,7 @@ class ArchiveWriter:
 
         Raises ArchiveError as `add_bytes`, and where the file cannot be read.
         """
-        if name in _RESERVED:
-            raise ArchiveError(f"the archive writes member {name} itself; choose another name")
+        _check_free(name)
         source = Path(source)
         try:
             with source.open("rb") as file:
@@ -139,17 +137,9 @@ class ArchiveWriter:
 
         more: where it ran and as what: node, phase, folder, environment (variables that were added)
         """
-        self._commands.append(
-            {
-                "argv": list(argv),
-                "returncode": returncode,
-                "stdout": stdout,
-                "stderr": stderr,
-                "start": start,
-                "duration_s": duration_s,
-                **more,
-            }
-        )
+        printed = {"stdout": stdout, "stderr": stderr}
+        when = {"start": start, "duration_s": duration_s}
+        self._commands.append({"argv": list(argv), "returncode": returncode, **printed, **when, **more})
 
     def _finish(self, packed: zipfile.ZipFile) -> None:
         self._add(COMMANDS, _json(self._commands))
@@ -179,6 +169,11 @@ class ArchiveWriter:
     def _add(self, name: str, data: bytes) -> None:
         self._ready_for(name, len(data)).writestr(_entry(name, data), data)
         self._members[name] = Member.of(data)
+
+
+def _check_free(name: str) -> None:
+    if name in _RESERVED:
+        raise ArchiveError(f"the archive writes member {name} itself; choose another name")
 
 
 def _entry(name: str, head: bytes) -> zipfile.ZipInfo:
