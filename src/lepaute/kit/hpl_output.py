@@ -14,7 +14,6 @@ PREDICTED = "HPL, predicted by Lepaute"
 #: What a line of results must have; HPL's own has no other column, and these in this order.
 _COLUMNS = ("N", "NB", "P", "Q", "Time", "Gflops")
 _LONGEST_ROW = 500
-_WHOLE = re.compile(r"\d{1,10}")
 _NUMBER = r"\d{1,15}(?:\.\d{1,15})?(?:[eE][+-]?\d{1,2})?"
 # "WR12R2C2        2000   128     1     2               0.09              5.998e+01", behind a launcher's prefix too;
 # also of programs with other algorithms: NVIDIA's "WC0 ...", AMD's "WRC07R8C48c 211 ..." with a column more.
@@ -84,9 +83,9 @@ class ResultLines:
         where = f"{self._name}:{number}"
         if PREDICTED in line:
             raise InputError(f"{where}: holds predictions of Lepaute, nothing that ran; give the real HPL's output")
-        if (names := _COLUMN_NAMES.search(line)) is not None and {"N", "Time"} <= set(
-            columns := names["others"].split()
-        ):
+        names = _COLUMN_NAMES.search(line)
+        columns = names["others"].split() if names else []
+        if {"N", "Time"} <= set(columns):
             self._columns, self._below_heading = columns, True
             return None
         if (match := _RESULT.search(line)) is not None:
@@ -123,7 +122,7 @@ class ResultLines:
                 raise InputError(f"{where}: the heading above the result has {name!r} not exactly once")
             at = self._columns.index(name)
             text[name] = cells[at] if at < len(cells) else ""
-            if not (re.compile(_NUMBER) if name in ("Time", "Gflops") else _WHOLE).fullmatch(text[name]):
+            if not re.fullmatch(_NUMBER if name in ("Time", "Gflops") else r"\d{1,10}", text[name]):
                 raise InputError(
                     f"{where}: {name} is {text[name][:40]!r}, no such number; the columns are T/V, "
                     f"{', '.join(self._columns)[:200]}"
@@ -141,10 +140,8 @@ def _time_s(n: int, time: str, rate: str, where: str) -> float:
     # A run of 5 ms is printed as 0.01 s: what was rounded lies anywhere within half a digit, for both.
     (shortest_s, longest_s), (lowest, highest) = rounded_from(time), rounded_from(rate)
     flop = flop_count(n)
-    least, most = (
-        lowest * 1e9 * shortest_s * (1 - _MOST_DISAGREEMENT),
-        highest * 1e9 * longest_s * (1 + _MOST_DISAGREEMENT),
-    )
+    least = lowest * 1e9 * shortest_s * (1 - _MOST_DISAGREEMENT)
+    most = highest * 1e9 * longest_s * (1 + _MOST_DISAGREEMENT)
     if not (flop > 0.0 and least <= flop <= most):
         raise InputError(f"{where}: {time} s and {rate} Gflop/s are not of one run with N = {n}")
     return flop / (float(rate) * 1e9) if half_digit(rate) < half_digit(time) else float(time)

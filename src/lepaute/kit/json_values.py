@@ -89,9 +89,10 @@ def _converter(hint: Any, lenient: bool) -> Callable[[Any], Any]:
         some = _converter(inner, lenient)
         return lambda value: None if value is None else some(value)
     if origin in (tuple, list):
-        return _list_converter(origin, arguments[0], lenient)
+        return functools.partial(_listed, origin, _converter(arguments[0], lenient), lenient=lenient)
     if origin is not None and issubclass(origin, Mapping):
-        return _mapping_converter(arguments[1], lenient)
+        convert = _converter(arguments[1], lenient)
+        return lambda value: {name: convert(each) for name, each in _expect(value, dict, "an object").items()}
     if isinstance(hint, type) and is_dataclass(hint):
         made: type = hint
         return lambda value: from_json(made, _expect(value, dict, "an object"), lenient=lenient)
@@ -100,41 +101,30 @@ def _converter(hint: Any, lenient: bool) -> Callable[[Any], Any]:
     return functools.partial(_scalar, hint, lenient=lenient)
 
 
-def _list_converter(made: type, item: Any, lenient: bool) -> Callable[[Any], Any]:
-    convert = _converter(item, lenient)
-
-    def converted(value: Any) -> Any:
-        items = []
-        for each in _expect(value, list, "a list"):
-            try:
-                items.append(convert(each))
-            except _Unfit:
-                if not lenient:
-                    raise
-        return made(items)
-
-    return converted
-
-
-def _mapping_converter(item: Any, lenient: bool) -> Callable[[Any], Any]:
-    convert = _converter(item, lenient)
-    return lambda value: {name: convert(each) for name, each in _expect(value, dict, "an object").items()}
+def _listed(made: type, convert: Callable[[Any], Any], value: Any, *, lenient: bool) -> Any:
+    items = []
+    for each in _expect(value, list, "a list"):
+        try:
+            items.append(convert(each))
+        except _Unfit:
+            if not lenient:
+                raise
+    return made(items)
 
 
 def _scalar(hint: type, value: Any, *, lenient: bool) -> Any:
-    allowed = (int, float) if hint is float else hint
-    if not isinstance(value, allowed) or (isinstance(value, bool) and hint is not bool):
-        raise _Unfit(_NAMES.get(hint, hint.__name__))
-    if (
-        lenient
-        and isinstance(value, int | float)
-        and not (math.isfinite(value) if isinstance(value, float) else abs(value) < _MOST_WHOLE)
-    ):
+    _expect(value, (int, float) if hint is float else hint, name := _NAMES.get(hint, hint.__name__))
+    if isinstance(value, bool) and hint is not bool:
+        raise _Unfit(name)
+    finite = (
+        math.isfinite(value) if isinstance(value, float) else not isinstance(value, int) or abs(value) < _MOST_WHOLE
+    )
+    if lenient and not finite:
         raise _Unfit("a finite number")
     return value
 
 
-def _expect(value: Any, kind: type, name: str) -> Any:
+def _expect(value: Any, kind: type | tuple[type, ...], name: str) -> Any:
     if not isinstance(value, kind):
         raise _Unfit(name)
     return value

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from lepaute.errors import EnvironmentProblem, InputError
 
@@ -106,19 +107,23 @@ class Launcher:
 
         Raises InputError where this launcher has no such thing.
         """
-        environment = dict(self.environment) | (_ROOT_CONSENT if self.family == OPEN_MPI else {})
-        words = ["--oversubscribe"] if oversubscribe and self.family == OPEN_MPI else []
         binding = self._binding(cores)
-        words += binding.argv
-        if hostfile is not None:
-            words += self._hosts(hostfile, remote_shell)
+        words = ["--oversubscribe"] if oversubscribe and self.family == OPEN_MPI else []
+        words += [*binding.argv, *(self._hosts(hostfile, remote_shell) if hostfile is not None else ())]
+        environment = dict(self.environment) | (_ROOT_CONSENT if self.family == OPEN_MPI else {})
         environment |= {**binding.environment, **({} if use_scheduler else _WITHOUT_SCHEDULER.get(self.family, {}))}
         return Start((str(self.path), *words, *options, "-np", str(ranks)), environment)
 
     def _binding(self, cores: Sequence[int] | None) -> Start:
-        if self.family == OPEN_MPI:
-            return Start(("--bind-to", "none") if cores is None else self._open_mpi_binding(list(cores)))
         chosen = ",".join(map(str, cores or ()))
+        if self.family == OPEN_MPI:
+            if cores is None:
+                return Start(("--bind-to", "none"))
+            if list(cores) == list(range(len(cores))):
+                return Start(("--bind-to", "core", "--map-by", "core"))
+            if int(self.version.partition(".")[0] or 0) >= 5:
+                return Start(("--bind-to", "core", "--map-by", f"pe-list={chosen}:ordered"))
+            return Start(("--bind-to", "cpu-list:ordered", "--cpu-list", chosen))
         if self.family == INTEL_MPI:
             return Start((), {"I_MPI_PIN": "0"} if cores is None else {"I_MPI_PIN_PROCESSOR_LIST": chosen})
         if cores is None:  # as Hydra leaves them unless it is asked
@@ -127,14 +132,6 @@ class Launcher:
             raise InputError(f"{self.path} belongs to an unknown MPI: its ranks cannot be bound to cores")
         return Start(("-bind-to", f"user:{chosen}"))
 
-    def _open_mpi_binding(self, cores: list[int]) -> tuple[str, ...]:
-        if cores == list(range(len(cores))):
-            return ("--bind-to", "core", "--map-by", "core")
-        chosen = ",".join(map(str, cores))
-        if int(self.version.partition(".")[0] or 0) >= 5:
-            return ("--bind-to", "core", "--map-by", f"pe-list={chosen}:ordered")
-        return ("--bind-to", "cpu-list:ordered", "--cpu-list", chosen)
-
     def _hosts(self, hostfile: str, remote_shell: str | None) -> list[str]:
         if self.family == OPEN_MPI:
             shell = () if remote_shell is None else ("--mca", "plm_rsh_agent", remote_shell)
@@ -142,9 +139,8 @@ class Launcher:
         if remote_shell is None:
             return ["-f", hostfile]
         if " " in remote_shell:
-            raise InputError(
-                f"{self.path} of {TITLES[self.family]} does not take options for its remote shell: {remote_shell}"
-            )
+            title = TITLES[self.family]
+            raise InputError(f"{self.path} of {title} does not take options for its remote shell: {remote_shell}")
         return ["-f", hostfile, "-launcher", "ssh", "-launcher-exec", remote_shell]
 
     def hostfile_text(self, nodes: Sequence[str], ranks_per_node: int) -> str:
@@ -174,16 +170,13 @@ class Launcher:
 
         words: the launcher, its options, the program and its arguments
         """
-        if not self.passes_variables:
-            return [str(self.path), *words[1:]]
-        if self.family != OPEN_MPI:
-            options = [word for name, value in variables.items() for word in ("-genv", name, value)]
-            return [str(self.path), *options, *words[1:]]
-        options = [word for name, value in variables.items() for word in ("-x", f"{name}={value}")]
-        # With Open MPI, what follows a colon is another program with options of its own, and needs them again.
+        options: list[str] = []
+        for name, value in variables.items() if self.passes_variables else ():
+            options += ["-x", f"{name}={value}"] if self.family == OPEN_MPI else ["-genv", name, value]
         argv = [str(self.path), *options]
         for word in words[1:]:
-            argv += [word, *options] if word == ":" else [word]
+            # With Open MPI, what follows a colon is another program with options of its own, and needs them again.
+            argv += [word, *options] if word == ":" and self.family == OPEN_MPI else [word]
         return argv
 
 
@@ -216,18 +209,25 @@ def launcher_at(path: Path, environment: tuple[tuple[str, str], ...] = ()) -> La
     """The launcher of that path, which is asked for its version once; `environment` is what it needs to run."""
     if not path.name.startswith(LAUNCHER_NAMES):
         return Launcher(path, "")
-    try:
-        done = subprocess.run(
-            [path, "--version"],
-            env={**os.environ, **dict(environment)},
-            capture_output=True,
-            text=True,
-            timeout=_LIMIT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+    done = _run([path, "--version"], dict(environment))
+    if done is None:
         return Launcher(path, "")
     return Launcher(path, *family_and_version(done.stdout + done.stderr), environment)
+
+
+def _run(words: Sequence[str | Path], environment: Mapping[str, str]) -> "subprocess.CompletedProcess[str] | None":
+    """None where it cannot be started or takes too long."""
+    how: dict[str, Any] = {
+        "capture_output": True,
+        "text": True,
+        "errors": "replace",
+        "timeout": _LIMIT_S,
+        "check": False,
+    }
+    try:
+        return subprocess.run(words, env={**os.environ, **environment}, **how)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
 
 
 def family_and_version(version_text: str) -> tuple[str, str]:
@@ -242,14 +242,5 @@ def family_and_version(version_text: str) -> tuple[str, str]:
 def binding_works(launcher: Launcher) -> bool:
     """Whether ranks may be bound to cores; some containers forbid it."""
     start = launcher.start(1, cores=[min(os.sched_getaffinity(0))])
-    try:
-        done = subprocess.run(
-            [*start.argv, "true"],
-            env={**os.environ, **start.environment},
-            capture_output=True,
-            timeout=_LIMIT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+    done = _run([*start.argv, "true"], start.environment)
+    return done is not None and done.returncode == 0

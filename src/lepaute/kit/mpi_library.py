@@ -120,8 +120,10 @@ def find_library(name: str | Path = "mpicc") -> MpiLibrary:
         return library_of_module(text.removeprefix("module:"))
     if text and text in TITLES:
         return _of_family(text)
-    if Path(text).is_dir():
-        return _of_prefix(Path(text).absolute())
+    if (prefix := Path(text).absolute()).is_dir():
+        if path := shutil.which("mpicc", path=f"{prefix / 'bin'}{os.pathsep}{prefix}"):
+            return _library_at(Path(path))
+        raise InputError(f"{prefix}: has no bin/mpicc; give the installation prefix of an MPI library")
     path = shutil.which(text)
     if path is None and text == "mpicc":
         raise EnvironmentProblem(
@@ -181,11 +183,10 @@ def library_of_module(module: str) -> MpiLibrary:
     Raises EnvironmentProblem where there is no module command, no such module, or no mpicc in what it loads.
     """
     environment = environment_of_module(module)
-    path = shutil.which("mpicc", path=environment.get("PATH", ""))
-    if path is None or "PATH" not in environment:
-        raise EnvironmentProblem(
-            f"module {module}: does not provide mpicc; name a module of an MPI library (module avail)"
-        )
+    path = shutil.which("mpicc", path=environment["PATH"]) if "PATH" in environment else None
+    if path is None:
+        remedy = "name a module of an MPI library (module avail)"
+        raise EnvironmentProblem(f"module {module}: does not provide mpicc; {remedy}")
     return _library_at(Path(path), tuple(sorted(environment.items())))
 
 
@@ -229,11 +230,8 @@ def _wrappers() -> Iterator[Path]:
     folders = [Path(folder) for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder]
     folders += [Path(os.environ[name], "bin") for name in _PREFIX_VARIABLES if os.environ.get(name)]
     folders += sorted(place / "bin" for pattern in _PLACES for place in Path("/").glob(pattern.lstrip("/")))
-    for folder in folders:
-        for name in CC_NAMES:
-            path = folder / name
-            if path.is_file() and os.access(path, os.X_OK):
-                yield path
+    paths = (folder / name for folder in folders for name in CC_NAMES)
+    yield from (path for path in paths if path.is_file() and os.access(path, os.X_OK))
 
 
 def _of_family(family: str) -> MpiLibrary:
@@ -245,14 +243,6 @@ def _of_family(family: str) -> MpiLibrary:
             return library
     package = f"; install it: apt-get install {_WRAPPER_PACKAGES[family]}" if family in _WRAPPER_PACKAGES else ""
     raise EnvironmentProblem(f"{TITLES[family]} was not found on PATH or in the usual places{package}")
-
-
-def _of_prefix(prefix: Path) -> MpiLibrary:
-    for folder in (prefix / "bin", prefix):
-        path = shutil.which("mpicc", path=str(folder))
-        if path is not None:
-            return _library_at(Path(path))
-    raise InputError(f"{prefix}: has no bin/mpicc; give the installation prefix of an MPI library")
 
 
 def _sibling_names(path: Path, family: str, stems: tuple[str, ...]) -> list[str]:
@@ -293,15 +283,8 @@ def _examined(mpicc: Path, environment: tuple[tuple[str, str], ...]) -> MpiLibra
         paths = (mpicc.parent / name for name in _sibling_names(mpicc, family, stems))
         return next((path for path in paths if os.access(path, os.X_OK)), None)
 
-    return MpiLibrary(
-        family,
-        version,
-        mpicc,
-        sibling(CXX_NAMES),
-        sibling(FORTRAN_NAMES),
-        _launcher_of(mpicc, family, environment),
-        environment,
-    )
+    launcher = _launcher_of(mpicc, family, environment)
+    return MpiLibrary(family, version, mpicc, sibling(CXX_NAMES), sibling(FORTRAN_NAMES), launcher, environment)
 
 
 def _launcher_of(mpicc: Path, family: str, environment: tuple[tuple[str, str], ...]) -> Launcher | None:

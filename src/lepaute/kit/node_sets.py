@@ -73,18 +73,14 @@ def fold_node_set(names: tuple[str, ...]) -> str:
 
 def _upper_bound(text: str) -> int:
     """At least the number of names in the set's brackets, found without expanding them."""
-    total = 0
-    for part in re.findall(r"(?:\[[^\]]*\]|[^\[,])+", text):
-        total += prod(_range_bound(ranges) for ranges in re.findall(r"\[([^\]]*)\]", part))
-    return total
 
-
-def _range_bound(ranges: str) -> int:
-    total = 0
-    for item in ranges.split(","):
+    def numbers(item: str) -> int:
         ends = re.fullmatch(r"(\d+)-(\d+)(?:/\d+)?", item)
-        total += max(int(ends[2][:12]) - int(ends[1][:12]) + 1, 1) if ends else 1
-    return total
+        return max(int(ends[2][:12]) - int(ends[1][:12]) + 1, 1) if ends else 1
+
+    parts = re.findall(r"(?:\[[^\]]*\]|[^\[,])+", text)
+    brackets = (re.findall(r"\[([^\]]*)\]", part) for part in parts)
+    return sum(prod(sum(map(numbers, ranges.split(","))) for ranges in part) for part in brackets)
 
 
 def folded(names: Iterable[str]) -> str:

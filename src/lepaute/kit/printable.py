@@ -17,7 +17,8 @@ def printable(text: str) -> str:
     writing) as its code, tabs as spaces."""
     if text.isprintable():
         return text
-    return "".join(_shown(char) for char in text)
+    codes = (" " if char == "\t" else char.encode("unicode_escape").decode() for char in text)
+    return "".join(char if char.isprintable() else code for char, code in zip(text, codes, strict=True))
 
 
 def printable_lines(text: str) -> str:
@@ -81,12 +82,6 @@ def shown_width(most: int) -> int:
     return most if sys.stdout.isatty() else UNLIMITED
 
 
-def _shown(char: str) -> str:
-    if char.isprintable():
-        return char
-    return " " if char == "\t" else char.encode("unicode_escape").decode()
-
-
 def fitted(text: str, width: int) -> str:
     """`printable(text)`, its end replaced by "..." where it takes more than `width` columns."""
     visible = printable(text[:_MOST_LOOKED_AT])
@@ -103,7 +98,10 @@ def fitted(text: str, width: int) -> str:
 
 def wrapped(text: str, width: int, most_lines: int) -> list[str]:
     """The text's words in at most `most_lines` lines of `width` columns; the last one ends in "..." if it must."""
-    words = [piece for word in printable(" ".join(text.split())).split(" ") for piece in _pieces(word, width)]
+    words = []
+    for word in printable(" ".join(text.split())).split(" "):
+        step = width if word.isascii() else max(1, width // 2)
+        words += [word[at : at + step] for at in range(0, max(1, len(word)), step)]  # pieces that fit on a line each
     lines: list[str] = []
     line = ""
     for number, word in enumerate(words):
@@ -116,12 +114,6 @@ def wrapped(text: str, width: int, most_lines: int) -> list[str]:
             lines.append(line)
             line = word
     return [*lines, line] if line else lines
-
-
-def _pieces(word: str, width: int) -> Iterator[str]:
-    """A word in pieces that fit on a line each."""
-    step = width if word.isascii() else max(1, width // 2)
-    return (word[at : at + step] for at in range(0, max(1, len(word)), step))
 
 
 def columns(text: str) -> int:

@@ -4,7 +4,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem
@@ -25,7 +25,13 @@ def temporary_folder(prefix: str, *, plain: bool = False) -> Iterator[Path]:
     """
     parent = temporary_parent()
     if plain and not is_plain(parent):
-        parent = _plain_parent(parent)
+        places = (Path(place) for place in _PLACES if os.access(place, os.W_OK | os.X_OK))
+        if (place := next((place for place in places if place.is_dir()), None)) is None:
+            raise EnvironmentProblem(
+                f"{parent}: SimGrid and the dynamic linker need a folder without blanks, colons and quotes; "
+                "set TMPDIR to such a folder"
+            )
+        parent = place
     check_room(parent)
     try:
         made = tempfile.TemporaryDirectory(prefix=prefix, dir=parent)
@@ -85,24 +91,9 @@ def plain_name(file: Path, within: Path | None = None) -> Iterator[Path]:
     """
     if is_plain(file):
         yield file
-    elif within is not None and is_plain(within):
-        yield _link(within, file)
-    else:
-        with temporary_folder("lepaute-", plain=True) as folder:
-            yield _link(folder, file)
-
-
-def _link(folder: Path, file: Path) -> Path:
-    link = folder / file.name
-    link.symlink_to(file)
-    return link
-
-
-def _plain_parent(refused: Path) -> Path:
-    for place in map(Path, _PLACES):
-        if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
-            return place
-    raise EnvironmentProblem(
-        f"{refused}: SimGrid and the dynamic linker need a folder without blanks, colons and quotes; "
-        "set TMPDIR to such a folder"
-    )
+        return
+    kept = within is not None and is_plain(within)
+    with nullcontext(within) if kept else temporary_folder("lepaute-", plain=True) as folder:
+        link = Path(folder or "", file.name)
+        link.symlink_to(file)
+        yield link
