@@ -12,6 +12,7 @@ from lepaute.design.columns import Value
 from lepaute.design.table import Design
 from lepaute.errors import DesignError
 from lepaute.kit.files import whole_file
+from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,19 +50,20 @@ def plot_design(design: Design, path: Path, title: str) -> None:
                 _counts(axes, horizontal)
             else:
                 _pair(axes, horizontal, vertical)
-            _label(
-                axes,
-                horizontal if row == count - 1 else None,
-                vertical if column == 0 and row else None,
-                diagonal=column == row,
-            )
+            # Names and numbers stand at the left and below; a plot inside the picture has none.
+            if row == count - 1:
+                axes.set_xlabel(_short(horizontal.name, 28), fontsize=8)
+            else:
+                axes.tick_params(axis="x", labelbottom=False)
+            if column == 0 and row:
+                axes.set_ylabel(_short(vertical.name, 28), fontsize=8)
+            elif column != row:
+                axes.tick_params(axis="y", labelleft=False)
     for column, horizontal in enumerate(drawn):
         _order(grid[count][column], horizontal, first=column == 0)
     discs = sum(axis.discrete for axis in drawn) > 1
     area = "; the area of a disc is its number of rows" if discs else ""
-    figure.suptitle(
-        f"{_short(title, 60)}: {len(design)} {'row' if len(design) == 1 else 'rows'}{note}{area}", fontsize=9
-    )
+    figure.suptitle(f"{_short(title, 60)}: {counted(len(design), 'row')}{note}{area}", fontsize=9)
     with whole_file(path) as temporary:
         figure.savefig(temporary, format="png", dpi=100)
 
@@ -189,10 +191,8 @@ def _counts(axes: "Axes", factor: _Axis) -> None:
         import numpy as np
 
         low, high = min(present), max(present)
-        edges = np.linspace(low, high, 21)
-        if factor.scale == "log":
-            edges = np.geomspace(low, high, 21)
-        elif factor.scale == "symlog":
+        edges = (np.geomspace if factor.scale == "log" else np.linspace)(low, high, 21)
+        if factor.scale == "symlog":
             edges = np.concatenate([[0.0], np.geomspace(0.5, high, 20)])
         axes.hist(present, bins=list(map(float, edges)), color=_BLUE, rwidth=0.9)
     axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
@@ -214,18 +214,6 @@ def _order(axes: "Axes", factor: _Axis, *, first: bool) -> None:
     if first:
         axes.set_ylabel("order of execution", fontsize=8)
     else:
-        axes.tick_params(axis="y", labelleft=False)
-
-
-def _label(axes: "Axes", horizontal: _Axis | None, vertical: _Axis | None, *, diagonal: bool) -> None:
-    """Names and numbers at the left and below; None leaves a plot inside the picture without them."""
-    if horizontal is not None:
-        axes.set_xlabel(_short(horizontal.name, 28), fontsize=8)
-    else:
-        axes.tick_params(axis="x", labelbottom=False)
-    if vertical is not None:
-        axes.set_ylabel(_short(vertical.name, 28), fontsize=8)
-    elif not diagonal:
         axes.tick_params(axis="y", labelleft=False)
 
 

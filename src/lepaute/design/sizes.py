@@ -17,6 +17,7 @@ from lepaute.errors import DesignError
 
 Row = TypeVar("Row")
 Triple = tuple[int, int, int]
+_BITS = 53
 
 #: Most draws for one triple before the bounds are taken to be impossible.
 _MOST_DRAWS = 20_000
@@ -111,13 +112,13 @@ def in_turn(rng: np.random.Generator, levels: Sequence[Row], count: int) -> list
     return result[:count]
 
 
-Item = TypeVar("Item")
-
-_BITS = 53
-
-
 class Draws:
-    """A stream of draws for one purpose; streams of other purposes, or other seeds, are independent of it."""
+    """A stream of draws for one purpose; streams of other purposes, or other seeds, are independent of it.
+
+    Of the general designs, whose files must come again byte for byte years later, on any machine: Python promises that
+    `random.Random(seed).random()` gives the same sequence for ever; NumPy promises no such thing for the distributions
+    and permutations of its generators (NEP 19).
+    """
 
     def __init__(self, seed: int, *purpose: str) -> None:
         """Raises DesignError when the seed is not a whole number >= 0."""
@@ -138,7 +139,7 @@ class Draws:
             if number < limit:
                 return number % bound
 
-    def shuffled(self, items: Sequence[Item]) -> list[Item]:
+    def shuffled(self, items: Sequence[Row]) -> list[Row]:
         """The items in an order of which every one is equally probable (Fisher and Yates)."""
         order = list(items)
         for last in range(len(order) - 1, 0, -1):

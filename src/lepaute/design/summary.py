@@ -72,7 +72,7 @@ def _factor(design: Design, name: str) -> FactorSummary:
     values = [value for value in given if value is not None]
     counted = Counter(values)
     texts = all(isinstance(value, str) for value in values)
-    levels = sorted(counted, key=_sort_key)
+    levels = sorted(counted, key=lambda v: (0.0, v) if isinstance(v, str) else (float(v or 0), ""))
     kind = "text" if texts and values else "real" if any(isinstance(v, float) for v in values) else "int"
     numbers: list[Value] = [] if texts else [*levels]
     counts = tuple((level, counted[level]) for level in levels) if len(levels) <= MOST_LEVELS_LISTED else ()
@@ -86,10 +86,6 @@ def _factor(design: Design, name: str) -> FactorSummary:
         high=numbers[-1] if numbers else None,
         with_order=_with_order(given) if len(numbers) > 1 else None,
     )
-
-
-def _sort_key(value: Value) -> tuple[float, str]:
-    return (0.0, value) if isinstance(value, str) else (float(value or 0), "")
 
 
 def _with_order(values: list[Value]) -> float:

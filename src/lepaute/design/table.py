@@ -235,8 +235,6 @@ def _rows(lines: Iterable[tuple[int, str]], schema: Schema, where: str) -> Itera
         for column, cell in zip(schema, cells[1:], strict=True):
             try:
                 value = column.parse(cell)
-            except LepauteError:
-                raise
             except ValueError as problem:
                 raise DesignError(
                     f"{place}: {column.name} is {shortened(cell)}; {problem}. "

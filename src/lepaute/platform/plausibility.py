@@ -6,14 +6,10 @@ network across continents. What is outside of them is a slip of the unit, most o
 
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
-from lepaute.platform.kernel_model import UPDATE, VARIANTS, mean_s, models_of, piece_of, value_of
-
-if TYPE_CHECKING:
-    from lepaute.platform.kernel_model import KernelModel
-    from lepaute.platform.network_model import Segment
-    from lepaute.platform.schema import Nodes, Platform
+from lepaute.platform.kernel_model import UPDATE, VARIANTS, KernelModel, mean_s, models_of, piece_of, value_of
+from lepaute.platform.network_model import Segment
+from lepaute.platform.schema import Nodes, Platform
 
 #: Operations of a call with m·n·k = 1, of kernels whose cost is one of computing.
 _FLOPS = {"dgemm": 2.0, "dgemm_nn": 2.0, "dtrsm": 1.0, "dtrsm_left": 1.0}
@@ -39,52 +35,45 @@ _MOST_ROWS = 2000
 POOR_FIT = "the calibration was disturbed or too short (--quick): calibrate again on an idle machine"
 
 
-def implausible(platform: "Platform") -> list[str]:
+def implausible(platform: Platform) -> list[str]:
     """Sentences on values that no machine has: field, what was found, what is usual, what was probably meant."""
-    return [
-        *_nodes(platform.nodes),
-        *(
-            sentence
-            for position, model in enumerate(platform.kernels)
-            for sentence in _kernel(model, f"kernels[{position}] ({model.kernel})", platform)
-        ),
-        *_network(platform),
-        *_spreads(platform),
-    ]
+    sentences = list(_nodes(platform.nodes))
+    for position, model in enumerate(platform.kernels):
+        sentences += _kernel(model, f"kernels[{position}] ({model.kernel})", platform)
+    return [*sentences, *_network(platform), *_spreads(platform)]
 
 
-def is_fitted(platform: "Platform") -> bool:
+def is_fitted(platform: Platform) -> bool:
     """Whether measurements, and nobody's hand, gave the platform its numbers."""
     return platform.archive_id is not None
 
 
-def unmodelled(platform: "Platform", kernels: Iterable[str]) -> list[str]:
+def unmodelled(platform: Platform, kernels: Iterable[str]) -> list[str]:
     """Sentences on those of `kernels` that the platform has no model for, and on those that cost nothing in it."""
     kernels, sentences = list(kernels), []
     for threads in sorted({model.threads for model in platform.kernels}) or [1]:
-        found = models_of(platform.kernels, kernels, threads)
+        modelled = models_of(platform.kernels, kernels, threads)
         several = f" with {threads} threads" if threads > 1 else ""
-        missing = [kernel for kernel in kernels if kernel not in found]
-        free = [kernel for kernel, model in found.items() if _is_free(model) and kernel not in VARIANTS]
+        missing = [kernel for kernel in kernels if kernel not in modelled]
+        free = [kernel for kernel, model in modelled.items() if _is_free(model) and kernel not in VARIANTS]
         if missing:
             others = sorted({model.kernel for model in platform.kernels} - set(kernels))
             names = [
                 f"{name} (is {near[0]} meant for it?)" if (near := get_close_matches(name, others, 1, 0.8)) else name
                 for name in missing
             ]
-            sentences.append(
-                f"kernels: HPL calls some{several} that have no model, and cost nothing: {', '.join(names)}"
-            )
+            problem = "that have no model, and cost nothing"
+            sentences.append(f"kernels: HPL calls some{several} {problem}: {', '.join(names)}")
         if free:
             sentences.append(f"kernels: HPL calls some{several} whose mean is 0: {', '.join(free)}")
     return sentences
 
 
-def _is_free(model: "KernelModel") -> bool:
+def _is_free(model: KernelModel) -> bool:
     return not any(value for piece in model.pieces for value in piece.mean.values())
 
 
-def _nodes(nodes: "Nodes") -> Iterator[str]:
+def _nodes(nodes: Nodes) -> Iterator[str]:
     peak = nodes.peak_flops_per_core
     low, high = _CORE_FLOPS
     if peak is not None and not low <= peak <= 10.0 * high:
@@ -99,7 +88,7 @@ def _nodes(nodes: "Nodes") -> Iterator[str]:
         yield f"nodes.memory_bytes is {memory}: {memory / 2**30:.3g} GiB a node; it is in bytes, such as 206158430208"
 
 
-def _kernel(model: "KernelModel", where: str, platform: "Platform") -> Iterator[str]:
+def _kernel(model: KernelModel, where: str, platform: Platform) -> Iterator[str]:
     if _is_free(model):
         return
     odd = list(_rates(model, where, platform) if model.kernel in _FLOPS else _durations(model, where))
@@ -111,7 +100,7 @@ def _kernel(model: "KernelModel", where: str, platform: "Platform") -> Iterator[
         yield f"{where}: its noise has {sd_s / duration_s:.3g} times its mean; {meant}"
 
 
-def _rates(model: "KernelModel", where: str, platform: "Platform") -> Iterator[str]:
+def _rates(model: KernelModel, where: str, platform: Platform) -> Iterator[str]:
     m, n, k = UPDATE
     call = f"{model.kernel}({m}, {n}, {k})"
     piece = piece_of(model, m, n, k)
@@ -133,13 +122,8 @@ def _rates(model: "KernelModel", where: str, platform: "Platform") -> Iterator[s
             "seconds per m·n·k, not rates"
         )
         return
-    peak = platform.nodes.peak_flops_per_core
-    if (
-        peak is None
-        and fastest > _CORE_OF_MANY_FLOPS
-        and platform.nodes.cores > _MANY_CORES
-        and model.kernel == "dgemm"
-    ):
+    peak, many = platform.nodes.peak_flops_per_core, platform.nodes.cores > _MANY_CORES
+    if peak is None and fastest > _CORE_OF_MANY_FLOPS and many and model.kernel == "dgemm":
         yield f"{where}: {call} at {fastest:.3g} flop/s a core; is that of a node, or of a processor?"
     if peak is None or not low <= peak:
         return
@@ -149,25 +133,21 @@ def _rates(model: "KernelModel", where: str, platform: "Platform") -> Iterator[s
         yield f"{where}: {call} at {slowest:.3g} flop/s a core is {slowest / peak:.1%} of nodes.peak_flops_per_core"
 
 
-def _durations(model: "KernelModel", where: str) -> Iterator[str]:
+def _durations(model: KernelModel, where: str) -> Iterator[str]:
     duration_s = mean_s(model, *_BLOCK)
     terms = [term for term, value in piece_of(model, *_BLOCK).mean.items() if value]
     size = _BLOCK[0] ** max((len(term) for term in terms if term != "1"), default=0)
     low, high = _CALL_S if size == 1 else _ELEMENT_S
     each_s = duration_s / size
-    if not low <= each_s <= high and not _is_negative_within_range(model, duration_s):
+    # A duration of 0 or less may be of a call that the model was not fitted to.
+    fitted = piece_of(model, *_BLOCK).range or {}
+    outside = any(not least <= _BLOCK[0] <= most for least, most in fitted.values())
+    if not low <= each_s <= high and not (duration_s <= 0.0 and outside):
         unit = "a call" if size == 1 else "an element"
         yield f"{where}: {each_s:.3g} s {unit}; {low:.0e} to {high:.0e} s are usual: coefficients are seconds per term"
 
 
-def _is_negative_within_range(model: "KernelModel", duration_s: float) -> bool:
-    """Whether a duration of 0 or less is of a call that the model was not fitted to."""
-    fitted = piece_of(model, *_BLOCK).range
-    sizes = dict(zip("mnk", _BLOCK, strict=True))
-    return duration_s <= 0.0 and any(not low <= sizes[name] <= high for name, (low, high) in (fitted or {}).items())
-
-
-def _network(platform: "Platform") -> Iterator[str]:
+def _network(platform: Platform) -> Iterator[str]:
     network = platform.network
     link_Bps = network.node_link.bandwidth_Bps
     if not _BANDWIDTH_BPS[0] <= link_Bps or (platform.nodes.count > 1 and link_Bps > _LINK_BPS):
@@ -189,7 +169,7 @@ def _network(platform: "Platform") -> Iterator[str]:
             yield f"network.costs.{name} is {cost_s:.3g} s; such a call takes less than {_OVERHEAD_S:.0e} s"
 
 
-def _segment(segment: "Segment", where: str) -> Iterator[str]:
+def _segment(segment: Segment, where: str) -> Iterator[str]:
     low, high = _MESSAGE_S
     small_s = segment.latency_s + segment.send[0] + segment.receive[0]
     if segment.latency_s > max(high, 10.0 * segment.above_bytes / segment.bandwidth_Bps):
@@ -208,7 +188,7 @@ def _segment(segment: "Segment", where: str) -> Iterator[str]:
             )
 
 
-def _spreads(platform: "Platform") -> Iterator[str]:
+def _spreads(platform: Platform) -> Iterator[str]:
     """Standard deviations in per cent, and powers in kilowatts."""
     spreads = {
         f"kernels[{position}] ({model.kernel}): discrepancy_relative_sd": model.discrepancy_relative_sd

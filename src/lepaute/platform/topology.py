@@ -120,9 +120,8 @@ class Topology(Value):
     def _fields_fit_kind(self) -> Self:
         for field, kinds in _OWN_FIELDS.items():
             if getattr(self, field) is not None and self.kind not in kinds:
-                raise fault(
-                    f"is not a field of a {self.kind}; it belongs to a {' or '.join(kinds)}", field, remedy="Remove it."
-                )
+                problem = f"is not a field of a {self.kind}; it belongs to a {' or '.join(kinds)}"
+                raise fault(problem, field, remedy="Remove it.")
         if self.kind in _NOTATIONS:
             _check_parameters(self.kind, self.parameters)
             _check_extent(self)
@@ -139,30 +138,21 @@ def _check_parameters(kind: Kind, parameters: str | None) -> None:
     if not re.fullmatch(r"[1-9]\d{0,8}([,;][1-9]\d{0,8})*", parameters):
         raise fault(f"is {parameters!r}; {expected}", "parameters")
     sizes = [[int(number) for number in part.split(",")] for part in parameters.split(";")]
-    if kind == "fat-tree" and (
-        len(sizes) != 4 or len(sizes[0]) != 1 or any(len(part) != sizes[0][0] for part in sizes[1:])
-    ):
+    lengths = [len(part) for part in sizes]
+    if kind == "fat-tree" and lengths != [1, *[sizes[0][0]] * 3]:
         raise fault(f"is {parameters!r}; {expected}, with as many numbers in each part as levels", "parameters")
-    if kind == "dragonfly":
-        if [len(part) for part in sizes] != [2, 2, 2, 1]:
-            raise fault(f"is {parameters!r}; {expected}", "parameters")
-        groups, routers = sizes[0][0], sizes[1][0] * sizes[2][0]
-        if groups > routers:
-            raise fault(
-                f"has {groups} groups of {routers} routers; a group needs at least one router per group", "parameters"
-            )
-    if kind == "torus" and len(sizes) != 1:
+    if (kind == "dragonfly" and lengths != [2, 2, 2, 1]) or (kind == "torus" and len(lengths) != 1):
         raise fault(f"is {parameters!r}; {expected}", "parameters")
+    if kind == "dragonfly" and (groups := sizes[0][0]) > (routers := sizes[1][0] * sizes[2][0]):
+        problem = f"has {groups} groups of {routers} routers; a group needs at least one router per group"
+        raise fault(problem, "parameters")
 
 
 def _check_extent(topology: Topology) -> None:
     nodes, switches, cables = topology.node_count or 0, sum(switch_counts(topology)), _cable_bound(topology)
     if nodes > MOST_NODES or switches > MOST_NODES or cables > MOST_CABLES:
-        raise fault(
-            f"is {topology.parameters!r}, a {topology.kind} of more than {MOST_NODES} nodes or switches, or of more "
-            f"than {MOST_CABLES} cables",
-            "parameters",
-        )
+        of = f"of more than {MOST_NODES} nodes or switches, or of more than {MOST_CABLES} cables"
+        raise fault(f"is {topology.parameters!r}, a {topology.kind} {of}", "parameters")
 
 
 def _cable_bound(topology: Topology) -> int:
@@ -207,13 +197,9 @@ def topology_lines(topology: Topology) -> Iterator[str]:
     for number, level in enumerate(topology.levels or ()):
         if details := _cable(level):
             yield f"level {number}: {details}"
-    if topology.limiters is not None:
-        for what, limit in (
-            ("node", topology.limiters.node_bandwidth_Bps),
-            ("switch", topology.limiters.switch_bandwidth_Bps),
-        ):
-            if limit is not None:
-                yield f"a {what} passes {limit / 1e9:.4g} GB/s in all"
+    for what in ("node", "switch"):
+        if (limit := getattr(topology.limiters, f"{what}_bandwidth_Bps", None)) is not None:
+            yield f"a {what} passes {limit / 1e9:.4g} GB/s in all"
     for changed in topology.changed or ():
         yield f"{changed.name}: {_cable(changed)}"
     if topology.removed:
