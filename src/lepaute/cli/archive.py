@@ -64,9 +64,6 @@ def verify(
     as_json: AsJson = False,
 ) -> int:
     """Checks every byte of archives against seal, manifest and RO-Crate; exit status 2 where one differs."""
-
-    from lepaute.archive import Archive
-    from lepaute.archive.metadata import COMPLETE
     from lepaute.archive.ro_crate import check_crate
 
     status, facts = 0, []
@@ -114,7 +111,6 @@ def close(
     force: Force = False,
 ) -> None:
     """Makes an archive of what a run had measured when its engine was killed; the run can still be resumed."""
-    from lepaute.archive import Archive
     from lepaute.measure.calibration.entries import CALIBRATION
     from lepaute.measure.comparison.entries import COMPARISON
     from lepaute.measure.experiment.closing import close_interrupted
@@ -132,11 +128,8 @@ def diff(
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit status 1 where the setups differ.")] = False,
 ) -> int:
     """What differs between the setups of two experiments; results are not compared."""
-
-    from lepaute.archive import Archive
     from lepaute.archive.comparison import WIDTH, compare, comparison_json, comparison_lines
     from lepaute.archive.setups import setup_of
-    from lepaute.kit.printable import shown_width
 
     archives = [Archive.open(file) for file in (first, second)]
     setups = [setup_of(archive) for archive in archives]

@@ -432,7 +432,6 @@ def collective(
     """MPI collective operations: operation, size, ranks, all combinations."""
     from lepaute.design import collective_design
     from lepaute.design.messages import SIZED, SIZES_BYTES, UNSIZED
-    from lepaute.kit.quantities import numbers_of, size_of
 
     most = size_of(max_bytes, "--max-bytes")
     design = collective_design(

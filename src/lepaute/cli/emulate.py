@@ -134,9 +134,7 @@ def program(
     Its time is the one that it prints (--time-pattern), else that between MPI_Pcontrol(1) and MPI_Pcontrol(0), else
     that of the whole program.
     """
-
     from lepaute.cli.prediction_text import readable_emulation, scaling_text
-    from lepaute.kit.outputs import check_outputs
     from lepaute.simulate import Program
     from lepaute.simulate.prediction.plot import plot_scaling
     from lepaute.simulate.prediction.sweep import scaling

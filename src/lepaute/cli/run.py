@@ -17,8 +17,6 @@ from lepaute.kit.quantities import settings_of
 from lepaute.measure.schedulers import SCHEDULERS, Request, default_scheduler
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from lepaute.measure.experiment.job import Job
     from lepaute.measure.experiment.life import Outcome
     from lepaute.measure.experiment.options import Options
@@ -67,7 +65,6 @@ def command(
 
     Exit status 1: the experiment failed; its archive says why. 130: it was interrupted.
     """
-
     from lepaute.measure.experiment.options import options_of
     from lepaute.measure.experiment.script import load_job_class, made_job
     from lepaute.measure.shipped import shipped_experiments

@@ -126,7 +126,6 @@ class Placement:
 
     def on(self, platform: "Platform", threads: int) -> "Mapping":
         """The mapping that is meant; raises InputError for options that contradict each other."""
-        from lepaute.errors import InputError
         from lepaute.simulate.machine.mapping import BY_NUMBER, IN_ORDER, Mapping, read_hostfile, read_rankfile
 
         if self.mapping.casefold() not in ("sequential", "random"):

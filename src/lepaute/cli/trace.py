@@ -69,8 +69,6 @@ def _write(trace: Trace, output: Path) -> None:
 @app.command()
 def show(file: File, as_json: AsJson = False) -> None:
     """Prints what a trace holds: where it comes from, and its calls by name."""
-
-    from lepaute.trace import read_trace
     from lepaute.trace.report import description, facts
 
     trace = read_trace(file)
@@ -126,8 +124,6 @@ def perfetto(
     force: Force = False,
 ) -> None:
     """Writes the trace for ui.perfetto.dev or Chrome's about:tracing."""
-
-    from lepaute.trace import read_trace
     from lepaute.trace.viewers import write_perfetto, written_text
 
     check_outputs({"--output": output}, inputs=[file], force=force)
@@ -139,8 +135,6 @@ def otf2(
     file: File, output: Annotated[Path, typer.Option("--output", "-o", help="The folder to make.", show_default=False)]
 ) -> None:
     """Writes the trace in OTF2, for Vampir and other tools of Score-P; needs the Python package otf2."""
-
-    from lepaute.trace import read_trace
     from lepaute.trace.viewers import write_otf2
 
     check_output_folder(output, "--output")

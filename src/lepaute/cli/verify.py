@@ -163,6 +163,7 @@ def _verified(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") -> A
     from lepaute.verify.verification import verify
 
     folder, resume = options.output_dir, options.resume
+    plan = Plan(repeats=options.repeats, order_seed=options.seed)
     given = None if options.platform is None else platform_of(options.platform, options.settings)
     program = built_program(note) if options.xhpl is None else user_program(options.xhpl, here=where.is_here)
     interrupt_on_sigterm()
@@ -193,7 +194,7 @@ def _verified(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") -> A
             verification = verify(
                 cases,
                 program,
-                Plan(repeats=options.repeats, order_seed=options.seed),
+                plan,
                 partial(predicted, runs=runs),
                 folder,
                 tell,
