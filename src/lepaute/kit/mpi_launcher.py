@@ -217,21 +217,9 @@ def launcher_at(path: Path, environment: tuple[tuple[str, str], ...] = ()) -> La
 
 def _run(words: Sequence[str | Path], environment: Mapping[str, str]) -> "subprocess.CompletedProcess[str] | None":
     """None where it cannot be started or takes too long."""
-<<<<<<< HEAD
-    how: dict[str, Any] = {
-        "capture_output": True,
-        "text": True,
-        "errors": "replace",
-        "timeout": _LIMIT_S,
-        "check": False,
-    }
-    try:
-        return subprocess.run(words, env={**os.environ, **environment}, **how)  # noqa: PLW1510 - `how` says so
-=======
     how: dict[str, Any] = {"capture_output": True, "text": True, "errors": "replace", "timeout": _LIMIT_S}
     try:
         return subprocess.run(words, env={**os.environ, **environment}, check=False, **how)
->>>>>>> wkit
     except (OSError, subprocess.TimeoutExpired):
         return None
 
