@@ -366,8 +366,8 @@ TEST(Hpl, EpisodesSpreadRunsByTheSquareRootOfTheirNumber) {
     EXPECT_NEAR(spread_of_runs(parameters, on, 60) / (0.05 / 2.0), 1.0, 0.37);
 }
 
-// The mean of an Ornstein-Uhlenbeck process over x correlation times has the variance 2/x (1 - (1 - exp(-x)) / x) of the
-// process: nearly all of it in a run that is short, and 2/x in a long one. 200 runs: four standard errors are 0.2.
+// The mean of an Ornstein-Uhlenbeck process over x correlation times has the variance 2/x (1 - (1 - exp(-x)) / x) of
+// the process: nearly all of it in a run that is short, and 2/x in a long one. 200 runs: four standard errors are 0.2.
 TEST(Hpl, AWanderingCoreSpreadsShortRunsAndIsAveragedByLongOnes) {
     models::Machine on = machine(1, 0.0, 1e9, models::Noise::none);
     const Parameters parameters{.n = 2000, .nb = 100};
@@ -378,8 +378,9 @@ TEST(Hpl, AWanderingCoreSpreadsShortRunsAndIsAveragedByLongOnes) {
         const double expected = 0.05 * std::sqrt(2.0 / x * (1.0 - (1.0 - std::exp(-x)) / x));
         EXPECT_NEAR(spread_of_runs(parameters, on, 200) / expected, 1.0, 0.2) << x;
     }
-    on.wandering_correlation_s = time_s * 1e3; // as good as constant: a factor whose standard deviation is drawn as well
-    on.wandering_relative_sd_error = 0.5;      // the mean square of exp(0.5 z) is exp(0.5)
+    on.wandering_correlation_s =
+        time_s * 1e3;                     // as good as constant: a factor whose standard deviation is drawn as well
+    on.wandering_relative_sd_error = 0.5; // the mean square of exp(0.5 z) is exp(0.5)
     EXPECT_NEAR(spread_of_runs(parameters, on, 400) / (0.05 * std::exp(0.25)), 1.0, 0.3);
 }
 
