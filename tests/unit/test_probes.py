@@ -372,8 +372,7 @@ def test_a_program_that_takes_too_long_is_ended_with_its_children(tmp_path: Path
 
 def test_a_failure_shows_the_program_s_own_line_and_not_mpirun_s() -> None:
     noise = "-----\nPrimary job terminated normally, but 1 process returned\na non-zero exit code.\n-----\n"
-    record = command.CommandRecord(("mpirun",), 2, "", f"{noise}probe-p2p: no such file\n{noise}", "", 0.0)
-    assert command.complaint(record) == "probe-p2p: no such file"
+    assert command.complaint_of("", f"{noise}probe-p2p: no such file\n{noise}") == "probe-p2p: no such file"
 
 
 def test_more_ranks_than_cores_are_refused() -> None:
