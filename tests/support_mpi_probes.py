@@ -2,7 +2,8 @@
 
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -34,14 +35,16 @@ class MpiProbe:
         files = [str(probe_source() / name) for name in (*sources, *COMMON)]
         self.library.compile([*C_FLAGS, "-Werror", *files, "-lm", "-o", str(self.path)], what="building the probe")
 
+    @contextmanager
     def start(
         self,
         ranks: int,
         *options: str,
         environment: Mapping[str, str] | None = None,
         hosts: tuple[str, str] | None = None,
-    ) -> subprocess.Popen[str]:
-        """The running program; hosts: a hostfile, and what reaches the hosts in it, by TCP and loopback."""
+    ) -> Iterator[subprocess.Popen[str]]:
+        """The program, which runs no longer than the test; hosts: a hostfile, and what reaches the hosts in it, by TCP
+        and loopback."""
         if hosts is None:
             start = self.launcher.start(ranks, use_scheduler=False)
         else:
@@ -51,7 +54,13 @@ class MpiProbe:
             )
         variables = {**os.environ, **start.environment, **(environment or {})}
         words = [*start.argv, str(self.path), *options]
-        return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.terminate()  # the launcher ends its ranks
+                process.communicate(timeout=HANG_S)
 
     def run(
         self,
@@ -61,6 +70,6 @@ class MpiProbe:
         hosts: tuple[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """The program when it has ended."""
-        process = self.start(ranks, *options, environment=environment, hosts=hosts)
-        output, errors = process.communicate(timeout=HANG_S)
+        with self.start(ranks, *options, environment=environment, hosts=hosts) as process:
+            output, errors = process.communicate(timeout=HANG_S)
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)

@@ -163,13 +163,15 @@ def test_a_ping_pong_that_brings_back_something_else_is_not_measured(open_mpi: M
 def test_a_rank_that_is_killed_takes_no_finished_batch_along(open_mpi: MpiProbe, tmp_path: Path) -> None:
     # Few calls in the first batch: two ranks that share a processor take a time slice for each.
     rows = ("Barrier,blocking,0,300,MPI_Barrier,0,0", "Barrier,blocking,0,1000000,double,0,0")
-    process = open_mpi.start(2, *design(tmp_path, *rows), *QUICK)
-    raw = [tmp_path / f"raw.r{rank}" for rank in range(2)]
-    wait_until(lambda: all(path.is_file() and path.read_text().count("\n0,") >= 301 for path in raw), "the first batch")
-    listed = subprocess.run(["pgrep", "-f", str(open_mpi.path)], capture_output=True, text=True, check=True)
-    ranks = [int(pid) for pid in listed.stdout.split() if int(pid) != process.pid]
-    os.kill(ranks[-1], signal.SIGKILL)
-    process.communicate(timeout=HANG_S)
+    with open_mpi.start(2, *design(tmp_path, *rows), *QUICK) as process:
+        raw = [tmp_path / f"raw.r{rank}" for rank in range(2)]
+        wait_until(
+            lambda: all(path.is_file() and path.read_text().count("\n0,") >= 301 for path in raw), "the first batch"
+        )
+        listed = subprocess.run(["pgrep", "-f", str(open_mpi.path)], capture_output=True, text=True, check=True)
+        ranks = [int(pid) for pid in listed.stdout.split() if int(pid) != process.pid]
+        os.kill(ranks[-1], signal.SIGKILL)
+        process.communicate(timeout=HANG_S)
     assert process.returncode != 0
     for path in raw:
         assert path.read_text().count("\n0,") == 301
