@@ -165,7 +165,7 @@ def _target(link: Path) -> Path | None:
         (("-p", "dahu", "--n", "0"), "n is 0; it must be a whole number >= 1"),
         (("-p", "dahu", "--grid", "64x64"), "needs 4096 cores for the real run; this machine offers"),
         (("-p", "dahu", "--n", "10M"), "GB are free. Choose N <="),
-        (("-p", "dahu", "--repeats", "0"), "--repeats is 0; give at least 1"),
+        (("-p", "dahu", "--grid", "1x1", "--repeats", "0"), "--repeats is 0; give at least 1"),
         (("-p", "dahu", "--grid", "1x1", "--xhpl", "/nowhere/xhpl"), "--xhpl /nowhere/xhpl: not an executable file"),
         (("-p", "dahu", "--calibrate"), "give either -p PLATFORM, or --calibrate"),
         ((), "give either -p PLATFORM, or --calibrate"),
