@@ -13,7 +13,7 @@ help:
 	@echo 'make setup      Debian packages, virtual environment in .venv with the tools of developers, the package, the real HPL'
 	@echo 'make demo       calibrate this machine, predict HPL, run it, compare ($(DEMO_OUTPUT)/)'
 	@echo 'make demo-compare  which of Open MPI and MPICH is faster on this machine, in four minutes ($(DEMO_OUTPUT)/)'
-	@echo 'make check      finds most errors in three minutes on two cores: format, types, quick tests of src/ (after make setup)'
+	@echo 'make check      finds most errors in a minute on two cores: format, types, quick tests of src/ (after make setup)'
 	@echo 'make test       tests of the core and of the package, without the long ones; the last line counts them'
 	@echo 'make test-long  all tests, the long ones too;   make test LONG=2/4: the second quarter of the long ones too'
 	@echo 'make fuzz       damaged inputs to every reader, N=200000 of them (docs/archive.md; 20 minutes on 2 cores)'
@@ -35,7 +35,7 @@ setup: programs
 	@scripts/install_package.sh dev
 
 demo: programs
-	@echo 'The demo, five to nine minutes: what is installed (10 s); this machine measured and fitted (two to four minutes);'
+	@echo 'The demo, four to nine minutes: what is installed (10 s); this machine measured and fitted (two to four minutes);'
 	@echo 'nine predictions (20 s); 36 real runs of HPL (two to four minutes). Close other programs meanwhile.'
 	-@$(LEPAUTE) doctor
 	@$(LEPAUTE) verify hpl --calibrate --output-dir $(DEMO_OUTPUT)/$$(date +%Y%m%d-%H%M%S)

@@ -1,11 +1,14 @@
-"""`make check`: most errors, in three minutes on two cores. `make test` and `make lint` find the others.
+"""`make check`: most errors, in a minute on two cores. `make test` and `make lint` find the others.
 
-The form of everything, types, the core's tests, and those tests of Python that take little time, on all processors. The
-tests import the package from `src/`, so nothing is installed for them: the extension module in the folder in which
+The form of everything, types, the core's tests, and on all processors those tests of Python that take little time or
+belong to what was changed: to what differs from the last commit, or to the last commit where nothing does. The tests
+import the package from `src/`, so nothing is installed for them: the extension module in the folder in which
 `make setup` built it is brought up to date and linked into `src/lepaute/`. Arguments are passed on to pytest.
 """
 
+import csv
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -33,7 +36,11 @@ TESTS = (
 )
 #: bash reads one script; what follows are its arguments.
 SHELL_SYNTAX = "for script in scripts/*.sh .ci/run; do bash -n $script || failed=1; done; ! ((failed))"
-LIMIT_S = 200.0
+#: Modules of tests that take as long are left to `make test`, unless they or what they import was changed.
+LONG_MODULE_S = 2.0
+DURATIONS = ROOT / "tests" / "durations.csv"
+IMPORTED = re.compile(r"^\s*(?:from|import) (lepaute[\w.]*)(?: import ([\w, ]+))?", re.MULTILINE)
+LIMIT_S = 90.0
 
 
 @dataclass(frozen=True)
@@ -106,9 +113,45 @@ def clang_format() -> Outcome:
     return run(name, [program, "--dry-run", "-Werror", *map(str, files)])
 
 
+def changed_files() -> set[str]:
+    """Paths in the checkout that differ from the last commit, or that it changed where none does."""
+    git = ["git", "-C", str(ROOT)]
+    differ = text_of([*git, "diff", "--name-only", "HEAD"]) + text_of([*git, "ls-files", "-o", "--exclude-standard"])
+    return set((differ or text_of([*git, "diff", "--name-only", "HEAD~1", "HEAD"])).splitlines())
+
+
+def text_of(command: list[str]) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+def left_out() -> list[str]:
+    """The modules of tests that take long and have nothing to do with what was changed, as paths."""
+    changed = changed_files()
+    modules = {
+        path.removeprefix("src/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        for path in changed
+        if path.startswith("src/") and path.endswith(".py")
+    }
+    with DURATIONS.open(newline="") as file:
+        long = [row["module"] for row in csv.DictReader(file) if float(row["duration_s"]) >= LONG_MODULE_S]
+    paths = [f"{module.replace('.', '/')}.py" for module in long]
+    return [path for path in paths if path not in changed and not modules & imported_by(ROOT / path)]
+
+
+def imported_by(path: Path) -> set[str]:
+    """Modules of the package that a file imports, and the names that it imports from them, which may be modules."""
+    found = set()
+    for module, names in IMPORTED.findall(path.read_text() if path.exists() else ""):
+        found |= {module, *(f"{module}.{name.strip()}" for name in names.split(","))}
+    return found
+
+
 def python_tests(arguments: list[str]) -> Outcome:
-    words = ["-q", "--no-header", "--tb=short", "-m", "not slow and not machine", "-n", str(os.cpu_count() or 1)]
-    command = [sys.executable, "-m", "pytest", *words, "--dist=loadfile", *(arguments or TESTS)]
+    words = ["-q", "--no-header", "--tb=short", "-n", str(os.cpu_count() or 1), "--dist=loadfile"]
+    words += ["-m", "not slow and not machine and not long"]
+    if not arguments:
+        words += [f"--ignore={path}" for path in left_out()]
+    command = [sys.executable, "-m", "pytest", *words, *(arguments or TESTS)]
     source = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
     return run("tests of Python", command, {"PYTHONPATH": source, "OMP_NUM_THREADS": "1"}, last_line_is_note=True)
 
