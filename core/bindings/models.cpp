@@ -83,6 +83,7 @@ void bind_models(nb::module_& m) {
     bind_kernels(m);
     bind_network(m);
     bind_struct<models::Machine>(m, "Machine")
+        .def("copy", [](const models::Machine& machine) { return machine; })
         .def_rw("topology", &models::Machine::topology)
         .def("text", &models::machine_text, "The machine, but for its topology, as simblas reads it.");
     bind_struct<models::Layers>(m, "Layers");

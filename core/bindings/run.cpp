@@ -3,9 +3,12 @@
 #include "mpi/run.hpp"
 
 #include "application.hpp"
+#include "mpi/shared_draws.hpp"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
@@ -54,7 +57,7 @@ RowKind kind_of(const mpi::TraceRow& row) {
 /// Names of calls, kernels and phases; name_of() says which is that of a row.
 std::vector<std::string> trace_names(const mpi::RunResult& result) {
     std::vector<std::string> names(call_names.begin(), call_names.end());
-    names.insert(names.end(), result.kernel_names.begin(), result.kernel_names.end());
+    names.insert(names.end(), result.kernel_set.names.begin(), result.kernel_set.names.end());
     names.insert(names.end(), result.stage_names.begin(), result.stage_names.end());
     return names;
 }
@@ -79,7 +82,8 @@ nb::dict take_trace_columns(mpi::RunResult& result) {
     columns["rank"] = column(rows, [](const mpi::TraceRow& row) { return static_cast<std::int32_t>(row.rank); });
     columns["step"] = column(rows, [](const mpi::TraceRow& row) { return row.step; });
     columns["kind"] = column(rows, [](const mpi::TraceRow& row) { return static_cast<std::int16_t>(kind_of(row)); });
-    columns["name"] = column(rows, [&](const mpi::TraceRow& row) { return name_of(row, result.kernel_names.size()); });
+    columns["name"] =
+        column(rows, [&](const mpi::TraceRow& row) { return name_of(row, result.kernel_set.names.size()); });
     columns["peer"] = column(rows, [](const mpi::TraceRow& row) { return row.peer; });
     columns["tag"] = column(rows, [](const mpi::TraceRow& row) { return row.tag; });
     const auto number = [&](const char* name, double mpi::TraceRow::*value) {
@@ -125,7 +129,8 @@ using KernelUses = nb::typed<nb::dict, nb::str, models::KernelUse>;
 KernelUses kernels(const mpi::RunResult& result) {
     KernelUses uses;
     for (std::size_t kernel = 0; kernel < result.kernels.size(); ++kernel) {
-        uses[nb::str(result.kernel_names[kernel].data(), result.kernel_names[kernel].size())] = result.kernels[kernel];
+        uses[nb::str(result.kernel_set.names[kernel].data(), result.kernel_set.names[kernel].size())] =
+            result.kernels[kernel];
     }
     return uses;
 }
@@ -173,6 +178,20 @@ mpi::Trace wanted_trace(std::size_t ranks, std::size_t steps, const Chosen& trac
     return trace;
 }
 
+using SeedPairs = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+std::vector<std::tuple<double, double, double>> effects_of(const mpi::SharedDraws& draws,
+                                                           const models::Machine& machine, const SeedPairs& pairs) {
+    std::vector<models::Seeds> seeds;
+    for (const auto& [day, run] : pairs) {
+        seeds.emplace_back(day, run);
+    }
+    std::vector<std::tuple<double, double, double>> effects;
+    for (const mpi::SharedEffect& effect : draws.effects(machine, seeds)) {
+        effects.emplace_back(effect.computing, effect.messages_inside, effect.messages_between);
+    }
+    return effects;
+}
+
 void bind_run(nb::module_& m) {
     m.def(
         "kernel_names", [] { return registered_kernels(); }, "Of the kernels that applications call.");
@@ -202,4 +221,17 @@ void bind_run(nb::module_& m) {
         .def("take_trace_columns", &take_trace_columns,
              nb::sig("def take_trace_columns(self) -> dict[str, numpy.typing.NDArray[typing.Any]]"),
              "A row a call, once: then they are gone. kind counts kernel, mpi, phase; name counts trace_names.");
+    nb::class_<mpi::SharedDraws>(m, "SharedDraws", "A run, to be priced under the draws of other seeds.")
+        .def(
+            "__init__",
+            [](mpi::SharedDraws* place, const mpi::RunResult& result, const models::Machine& machine,
+               const models::Layers& layers, const std::vector<std::uint32_t>& core_of_rank, std::uint64_t seed,
+               std::uint64_t run_seed) {
+                new (place) mpi::SharedDraws(result, machine, layers, core_of_rank, {seed, run_seed});
+            },
+            nb::arg("result"), nb::arg("machine"), nb::arg("layers"), nb::arg("core_of_rank"), nb::arg("seed"),
+            nb::arg("run_seed"))
+        .def("effects", &effects_of, nb::arg("machine"), nb::arg("seeds"), nb::call_guard<nb::gil_scoped_release>(),
+             "How many times as long computing, messages inside nodes and messages between nodes take under the draws "
+             "of each (seed, run_seed), without noise, as they took under those of the run.");
 }

@@ -211,6 +211,22 @@ double factor_of(double relative_sd, double drawn) noexcept {
     return rng::exponential(std::clamp(sd * (drawn - 0.5 * sd), -largest_log, largest_log));
 }
 
+void SizeSample::add(const Size& size, double total_s) noexcept {
+    while (total_s >= next_s_) {
+        if (count_ == sizes_.size()) { // every second one stands for twice the time
+            count_ /= 2;
+            for (std::size_t i = 0; i < count_; ++i) {
+                sizes_.at(i) = sizes_.at(2 * i + 1);
+            }
+            share_s_ *= 2.0;
+            next_s_ = share_s_ * (static_cast<double>(count_) + 0.5);
+            continue;
+        }
+        sizes_.at(count_++) = size;
+        next_s_ += share_s_;
+    }
+}
+
 void note(KernelUse& use, const KernelCost& cost, const Size& size, std::uint64_t calls, double seconds) noexcept {
     use.calls += calls;
     use.time_s += seconds;
@@ -218,6 +234,7 @@ void note(KernelUse& use, const KernelCost& cost, const Size& size, std::uint64_
         use.unmodelled_calls += calls;
         return;
     }
+    use.sample.note(size, use.time_s);
     if (cost.clipped_mean) {
         use.clipped_means += calls;
     }

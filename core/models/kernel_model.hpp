@@ -91,6 +91,27 @@ struct KernelPiece {
     }
 };
 
+/// Sizes of calls in proportion to the time that they took: the size at hand after each further share of the time. The
+/// shares are equal, between 1/64 and 1/32 of all.
+class SizeSample {
+public:
+    /// Calls of `size` have ended, with which the time of all calls so far has come to `total_s`.
+    void note(const Size& size, double total_s) noexcept {
+        if (total_s >= next_s_) [[unlikely]] {
+            add(size, total_s);
+        }
+    }
+    [[nodiscard]] std::span<const Size> sizes() const noexcept { return std::span(sizes_).first(count_); }
+
+private:
+    void add(const Size& size, double total_s) noexcept;
+
+    std::array<Size, 64> sizes_{};
+    std::size_t count_ = 0;
+    double share_s_ = 1e-9;
+    double next_s_ = 0.5e-9;
+};
+
 /// What happened while durations were drawn, to be told with the prediction.
 struct KernelUse {
     std::uint64_t calls = 0;
@@ -101,6 +122,7 @@ struct KernelUse {
     double extrapolated_time_s = 0.0;      // time of calls outside the fitted ranges
     Size outside_low{1e300, 1e300, 1e300}; // extreme sizes met outside the fitted ranges
     Size outside_high{0.0, 0.0, 0.0};
+    SizeSample sample;
 };
 
 /// What calls of one kernel and size cost on one cpu: evaluated once, drawn from as often as it is called.

@@ -67,7 +67,7 @@ Machine with_timed_kernel(const Machine& machine, std::string_view name, double 
 
 MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const Layers& layers, Seeds seeds,
                        const std::vector<std::uint32_t>& core_of_rank)
-    : kernel_names_(kernels.names), kernels_(kernels.names.size()),
+    : kernel_set_(kernels), kernels_(kernels.names.size()),
       cpu_factor_(std::size_t{machine.nodes} * machine.cpus_per_node, 1.0), ranks_(core_of_rank.size()),
       episode_relative_sd_(layers.noise ? machine.episode_relative_sd : 0.0),
       episode_s_(episode_relative_sd_ > 0.0 ? machine.episode_s : 0.0), use_(kernels.names.size()),

@@ -270,7 +270,7 @@ public:
     }
     /// By number of the kernel.
     [[nodiscard]] const std::vector<KernelUse>& use() const noexcept { return use_; }
-    [[nodiscard]] std::span<const std::string_view> kernel_names() const noexcept { return kernel_names_; }
+    [[nodiscard]] const KernelSet& kernel_set() const noexcept { return kernel_set_; }
     [[nodiscard]] std::size_t state_bytes() const noexcept;
     /// The memory that the draws of a rank touch.
     [[nodiscard]] std::span<const std::byte> state_of(std::uint32_t rank) const noexcept {
@@ -313,7 +313,7 @@ private:
         std::vector<double> crowded{}; // factor for each share of the other cores that compute, as ranks number them
         bool by_socket = false;        // else by cpu, or one for all
     };
-    std::span<const std::string_view> kernel_names_;
+    KernelSet kernel_set_;
     std::vector<DayKernel> kernels_;
     std::vector<double> cpu_factor_;
     struct alignas(64) RankState { // one cache line

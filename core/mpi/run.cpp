@@ -25,7 +25,7 @@ void collect(RunResult& result, Engine& engine, const models::MachineDay& day) {
     for (Rank rank = 0; rank < engine.size(); ++rank) {
         result.rank_shares_s.push_back(engine.shares_s(rank));
     }
-    result.kernel_names = day.kernel_names();
+    result.kernel_set = day.kernel_set();
     result.kernels = day.use();
     result.trace = std::move(engine.trace());
     result.engine_bytes = engine.state_bytes() + day.state_bytes();

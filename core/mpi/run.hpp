@@ -21,8 +21,8 @@ struct RunResult {
     double computing_s = 0.0;                                             // over all ranks
     double waiting_s = 0.0;                                               // over all ranks, inside communication calls
     std::vector<Shares> rank_shares_s;                                    // per rank: where its time went
-    std::span<const std::string_view> kernel_names;
-    std::vector<models::KernelUse> kernels; // in the order of kernel_names
+    models::KernelSet kernel_set;
+    std::vector<models::KernelUse> kernels; // in the order of the set
     std::span<const std::string_view> stage_names;
     Trace trace; // what was asked for
     std::size_t engine_bytes = 0;

@@ -520,6 +520,12 @@ class Network:
     @iprobe_looks_first.setter
     def iprobe_looks_first(self, arg: bool, /) -> None: ...
 
+    @property
+    def counts_messages(self) -> bool: ...
+
+    @counts_messages.setter
+    def counts_messages(self, arg: bool, /) -> None: ...
+
     @staticmethod
     def choices() -> dict[str, list[str]]:
         """The words of each attribute that is one of several."""
@@ -674,6 +680,8 @@ class Machine:
     @network.setter
     def network(self, arg: Network, /) -> None: ...
 
+    def copy(self) -> Machine: ...
+
     @property
     def topology(self) -> Topology | None: ...
 
@@ -786,6 +794,16 @@ class RunResult:
     def take_trace_columns(self) -> dict[str, numpy.typing.NDArray[Any]]:
         """
         A row a call, once: then they are gone. kind counts kernel, mpi, phase; name counts trace_names.
+        """
+
+class SharedDraws:
+    """A run, to be priced under the draws of other seeds."""
+
+    def __init__(self, result: RunResult, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int, run_seed: int) -> None: ...
+
+    def effects(self, machine: Machine, seeds: Sequence[tuple[int, int]]) -> list[tuple[float, float, float]]:
+        """
+        How many times as long computing, messages inside nodes and messages between nodes take under the draws of each (seed, run_seed), without noise, as they took under those of the run.
         """
 
 def natural_log(x: float) -> float:

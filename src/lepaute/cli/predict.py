@@ -92,6 +92,8 @@ def _predict(
     *,
     from_file: bool,
 ) -> None:
+    from lepaute.simulate.native import Native
+    from lepaute.simulate.prediction.controls import usual_runs
     from lepaute.simulate.prediction.sweep import scaling
 
     request = _narrowed(traces.request(), applications)
@@ -99,9 +101,11 @@ def _predict(
     mapping = placement.on(machine, applications[0].threads_per_rank)
     others = alternatives(options.against or [], applications, simulation, placement)
     simulated = "full" if request and fidelity == "auto" else fidelity
-    parts = _tells_parts(options.parts, applications, simulation, simulated)
-    extra_runs = _runs_besides(applications, simulation, simulated, parts=parts)
-    run_s = announced(applications, machine, simulation.runs, mapping, simulated, extra_runs)
+    runs = usual_runs(applications, Native(), simulated) if simulation.runs is None else simulation.runs
+    simulation = replace(simulation, runs=runs)
+    parts = _tells_parts(options.parts, applications, simulation, runs, simulated)
+    extra_runs = _runs_besides(applications, simulation, runs, simulated, parts=parts)
+    run_s = announced(applications, machine, runs, mapping, simulated, extra_runs)
     try:
         with progress_bar(BAR_AFTER_S) as tell:
             predictions = simulation.predicted(
@@ -146,34 +150,34 @@ def _narrowed(request: "TraceRequest | None", applications: "Sequence[Applicatio
 
 
 def _tells_parts(
-    given: bool | None, applications: "Sequence[Application]", simulation: Simulation, fidelity: str
+    given: bool | None, applications: "Sequence[Application]", simulation: Simulation, runs: int, fidelity: str
 ) -> bool:
     from lepaute.simulate.prediction.parts import are_free
 
-    if given and simulation.runs < 2:
+    if given and runs < 2:
         raise InputError("--parts is about an interval, and one run has none; give --runs 2 or more")
     if given is not None:
         return given
     layers = simulation.layers()
-    return len(applications) == 1 and are_free(applications[0], simulation.machine, layers, simulation.runs, fidelity)
+    return len(applications) == 1 and are_free(applications[0], simulation.machine, layers, runs, fidelity)
 
 
 def _runs_besides(
-    applications: "Sequence[Application]", simulation: Simulation, fidelity: str, *, parts: bool
+    applications: "Sequence[Application]", simulation: Simulation, runs: int, fidelity: str, *, parts: bool
 ) -> float:
     """What the parts of the interval, and to judge what extrapolation does to it, cost at most, in runs."""
     from lepaute.simulate.prediction import parts as interval_parts
     from lepaute.simulate.prediction import trust
 
     machine, layers = simulation.machine, simulation.layers()
-    runs = 0.0
+    besides = 0.0
     if parts:
-        runs += max(
+        besides += max(
             interval_parts.cost_in_runs(each, machine, layers) / each.simulated_share(fidelity) for each in applications
         )
-    if simulation.runs > 1:
-        runs += max(trust.cost_in_runs(each, machine) / each.simulated_share(fidelity) for each in applications)
-    return runs
+    if runs > 1:
+        besides += max(trust.cost_in_runs(each, machine) / each.simulated_share(fidelity) for each in applications)
+    return besides
 
 
 def announced(

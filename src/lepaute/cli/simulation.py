@@ -39,7 +39,9 @@ class Simulation:
 
     platform: str = option_field(MISSING, PLATFORM_HELP, also=("-p",), complete=platform_names)
     settings: list[str] | None = option_field(None, "FIELD=VALUE of the platform", name="set")
-    runs: int = option_field(10, "simulated runs")
+    runs: int | None = option_field(
+        None, "simulated runs; unless given 12 to 100, as many as are quick, and 10 of an emulated program"
+    )
     seed: int = option_field(1, "run i uses seed + i")
     without: str | None = option_field(None, "layers of uncertainty that are not drawn, such as days,noise; or all")
     transfer: Path | None = option_field(None, "a layer learnt from other studies, YAML")

@@ -84,6 +84,7 @@ def cost(
     The state of the node is the change of a factor, cpu by cpu, between its jobs since a date and those before, back to
     the last event. dgemm takes so many times as long on its CPUs; all else is as the platform says.
     """
+    from lepaute.simulate.prediction.controls import DEFAULT_RUNS
     from lepaute.simulate.prediction.node_cost import CpuFactors, node_cost
 
     machine = simulation.machine
@@ -100,7 +101,7 @@ def cost(
             machine,
             number,
             factors,
-            runs=simulation.runs,
+            runs=DEFAULT_RUNS if simulation.runs is None else simulation.runs,
             seed=simulation.seed,
             fidelity=fidelity,
             grid_without=smaller,

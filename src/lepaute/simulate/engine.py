@@ -1,6 +1,6 @@
 """What an engine is, and what it tells of one run: values that other processes can be sent."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
@@ -154,11 +154,24 @@ class Simulator(Protocol):
         ...
 
     def run(
-        self, application: "Application", seed: int, *, first: bool, progress: "RunProgress | None" = None
+        self,
+        application: "Application",
+        seed: int,
+        *,
+        first: bool,
+        progress: "RunProgress | None" = None,
+        priced: bool = False,
     ) -> SimulatedRun:
-        """One run; the `first` of a prediction is the one that is traced or shown.
+        """One run; the `first` of a prediction is the one that is traced or shown, a `priced` one that of effects().
 
         Raises InputError for what does not fit, SimulationError where the application fails or ends in a deadlock.
+        """
+        ...
+
+    def effects(self, application: "Application", seeds: Sequence[int]) -> "list[tuple[float, ...]] | None":
+        """How many times as long the parts of the priced run take under the draws of each seed, without its noise.
+
+        The parts: computing, messages inside nodes, messages between nodes. None where the engine cannot tell.
         """
         ...
 

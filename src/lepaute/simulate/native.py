@@ -68,6 +68,7 @@ class NativeSimulator:
         self._layers = conditions.layers.to_core()
         self._machines: dict[int, _core.Machine] = {}
         self._cores: dict[tuple[int, int], list[int]] = {}
+        self._priced: dict[Application, _core.SharedDraws] = {}
         self._lock = Lock()
 
     def prepare(self, application: "Application") -> None:
@@ -85,16 +86,20 @@ class NativeSimulator:
         return RunProgress(application, sampled=self._is_sampled(application))
 
     def run(
-        self, application: "Application", seed: int, *, first: bool, progress: RunProgress | None = None
+        self,
+        application: "Application",
+        seed: int,
+        *,
+        first: bool,
+        progress: RunProgress | None = None,
+        priced: bool = False,
     ) -> SimulatedRun:
         conditions = self._conditions
         began_s = time.perf_counter()
-        platform, machine = conditions.platform, self._machine(application)
-        if application.kernel_models:
-            platform = on_its_day(platform, seed, days=conditions.layers.days)
-            if platform is not conditions.platform:
-                machine = machine_of(platform, application.threads_per_rank)
-        cores = self._core_of_rank(application)
+        machine, cores = self._machine_of(application, seed), self._core_of_rank(application)
+        if priced:
+            machine = machine.copy()
+            machine.network.counts_messages = True
         trace = conditions.trace if first else None
         try:
             result = simulate(
@@ -111,11 +116,22 @@ class NativeSimulator:
         except LepauteError:
             raise
         except (RuntimeError, ValueError) as error:
-            raise SimulationError(f"{error}; platform {platform.name}, {application.label}") from error
+            raise SimulationError(f"{error}; platform {conditions.platform.name}, {application.label}") from error
+        if priced:
+            run_seed = conditions.run_seed(seed)
+            self._priced[application] = _core.SharedDraws(result, machine, self._layers, cores, seed, run_seed)
         run = simulated_run(result, application, conditions.platform, seed, began_s)
         if trace is None:
             return run
         return replace(run, trace=trace_of_run(result, self._metadata(application, seed, cores)))
+
+    def effects(self, application: "Application", seeds: Sequence[int]) -> list[tuple[float, ...]] | None:
+        draws, run_seed = self._priced.get(application), self._conditions.run_seed
+        if draws is None:
+            return None
+        if not self._draws_population(application):
+            return list(draws.effects(self._machine(application), [(seed, run_seed(seed)) for seed in seeds]))
+        return [draws.effects(self._machine_of(application, seed), [(seed, run_seed(seed))])[0] for seed in seeds]
 
     def measure(self, small: "Application", whole: "Application", trial_steps: int = 0) -> float:
         """Seconds of one core that a run of `small`, on cores like those of `whole`, takes; of so many steps of it."""
@@ -142,6 +158,18 @@ class NativeSimulator:
             if threads not in self._machines:
                 self._machines[threads] = machine_of(self._conditions.platform, threads)
             return self._machines[threads]
+
+    def _draws_population(self, application: "Application") -> bool:
+        population = self._conditions.platform.population
+        drawn = population is not None and population.draw != "none"
+        return drawn and application.kernel_models and self._conditions.layers.days
+
+    def _machine_of(self, application: "Application", seed: int) -> _core.Machine:
+        """On its day."""
+        if not self._draws_population(application):
+            return self._machine(application)
+        platform = on_its_day(self._conditions.platform, seed)
+        return machine_of(platform, application.threads_per_rank)
 
     def _core_of_rank(self, application: "Application") -> list[int]:
         shape = (application.ranks, application.threads_per_rank)

@@ -9,6 +9,7 @@ from math import exp, fsum, isfinite, lgamma, log, sqrt
 from typing import NamedTuple
 
 from lepaute.errors import InputError
+from lepaute.stats.control_variates import Controls, adjusted
 from lepaute.stats.student import student_quantile
 
 #: From this many runs on, the quantiles of the runs themselves are taken. With fewer, the 2.5 % quantile would lie
@@ -77,7 +78,7 @@ class Interval(NamedTuple):
     high: float | None
 
 
-def prediction_interval(values: Sequence[float], common_sd: float = 0.0) -> Interval:
+def prediction_interval(values: Sequence[float], common_sd: float = 0.0, controls: Controls | None = None) -> Interval:
     """The 95 % prediction interval for one further value of the same kind: durations, or rates of the same work.
 
     values : R >= 1 finite numbers >= 0, any one unit
@@ -89,6 +90,8 @@ def prediction_interval(values: Sequence[float], common_sd: float = 0.0) -> Inte
     common_sd : standard deviation of the logarithm of a factor that all values lack alike, unknown and near 1, so that
         they do not show it; each bound moves away from the mean: the squares of its distance and of 1.96 common_sd
         add up
+    controls : of the values; what they explain of the logarithms is taken out of the values, and the distance of its
+        quantiles added in the same way: Student's interval, with a degree of freedom less for each, is of what is left
     Raises InputError where there is no value, or one that is not finite or below 0.
     """
     if not values or not all(isfinite(value) and value >= 0.0 for value in values):
@@ -102,43 +105,71 @@ def prediction_interval(values: Sequence[float], common_sd: float = 0.0) -> Inte
         low, high = _bounds(values)
         return Interval(max(low, 0.0), high)
     log, exp = _logarithm()
-    logs = [log(value) for value in values]
-    low, high = _bounds(logs)
-    if common_sd > 0.0:
-        mean, reach = fsum(logs) / len(logs), _NORMAL_975 * common_sd
+    left = adjusted([log(value) for value in values], controls)
+    low, high = _bounds(left.logs, left.estimated, left.widening)
+    if common_sd > 0.0 or left.estimated:
+        mean, reach = fsum(left.logs) / len(values), _NORMAL_975 * common_sd
         below, above = max(0.0, mean - low), max(0.0, high - mean)
-        low = mean - sqrt(below * below + reach * reach)
-        high = mean + sqrt(above * above + reach * reach)
+        low = mean - sqrt(below * below + left.below * left.below + reach * reach)
+        high = mean + sqrt(above * above + left.above * left.above + reach * reach)
     return Interval(exp(max(low, -_LARGEST_LOG)), exp(min(high, _LARGEST_LOG)))
 
 
-def interval_of_mean(values: Sequence[float], sd_on_one_day: float, count: int, common_sd: float = 0.0) -> Interval:
+def expected(values: Sequence[float], controls: Controls | None = None) -> float:
+    """The mean of the distribution that R >= 1 values >= 0 are drawn from: theirs, or with the controls at their own
+    means instead of those that the values happen to have.
+
+    What the controls explain is taken as log-normal, with its 2.5 % and 97.5 % quantiles: the mean of a Student effect
+    of few degrees of freedom is what its rarest draws make of it.
+    """
+    if controls is None or len(values) < 2 or min(values) <= 0.0:
+        return sum(values) / len(values)
+    log, exp = _logarithm()
+    left = adjusted([log(value) for value in values], controls)
+    return exp(0.5 * left.variance) * fsum(map(exp, left.logs)) / len(values)
+
+
+def median_of_runs(values: Sequence[float], controls: Controls | None = None) -> float:
+    """The geometric mean of R >= 1 values > 0, with the controls at their means."""
+    log, exp = _logarithm()
+    return exp(fsum(adjusted([log(value) for value in values], controls).logs) / len(values))
+
+
+def interval_of_mean(
+    values: Sequence[float],
+    sd_on_one_day: float,
+    count: int,
+    common_sd: float = 0.0,
+    controls: Controls | None = None,
+) -> Interval:
     """The 95 % prediction interval for the mean of `count` further values of one day on one machine.
 
-    values, common_sd : as of `prediction_interval`, each value of another day and machine
+    values, common_sd, controls : as of `prediction_interval`, each value of another day and machine
     sd_on_one_day : standard deviation of the logarithms of values of the same day and machine. It is that part of the
         values' own that a mean of `count` lessens, so that the logarithms of the bounds lie as much closer to the mean.
     Raises InputError as `prediction_interval`.
     """
-    low, high = prediction_interval(values, common_sd)
+    low, high = prediction_interval(values, common_sd, controls)
     if low is None or high is None or low <= 0.0 or low == high:
         return Interval(low, high)
     log, exp = _logarithm()
-    logs = [log(value) for value in values]
-    variance = standard_deviation(logs) ** 2 + common_sd**2
+    left = adjusted([log(value) for value in values], controls)
+    logs = left.logs
+    variance = standard_deviation(logs) ** 2 + left.variance + common_sd**2
     lessened = min(sd_on_one_day**2, variance) * (1.0 - 1.0 / count)
     factor, mean = sqrt(1.0 - lessened / variance), fsum(logs) / len(logs)
     return Interval(exp(mean - factor * (mean - log(low))), exp(mean + factor * (log(high) - mean)))
 
 
-def _bounds(values: Sequence[float]) -> tuple[float, float]:
+def _bounds(values: Sequence[float], estimated: int = 0, widening: float | None = None) -> tuple[float, float]:
     count = len(values)
     if count >= EMPIRICAL_FROM:
         ordered = sorted(values)
         return _quantile(ordered, 0.025), _quantile(ordered, 0.975)
     # Twelve digits: how its last ones come out depends on the processor.
-    t = float(f"{student_quantile(0.975, count - 1):.12g}")
-    half = t * standard_deviation(values) * sqrt(1 + 1 / count)
+    freedom = count - 1 - estimated
+    t = float(f"{student_quantile(0.975, freedom):.12g}")
+    half = t * standard_deviation(values) * sqrt((1 + (widening or 1 / count)) * ((count - 1) / freedom))
     mean = fsum(values) / count
     return mean - half, mean + half
 

@@ -37,7 +37,9 @@ class Case:
     def interval_of_mean(self, count: int) -> "Interval":
         """The 95 % prediction interval for the mean of `count` real runs, in seconds."""
         times_s = [run.time_s for run in self.prediction.run_list]
-        return interval_of_mean(times_s, self.sd_on_one_day, count, self.prediction.sampling_sd)
+        return interval_of_mean(
+            times_s, self.sd_on_one_day, count, self.prediction.sampling_sd, self.prediction.controls
+        )
 
     @property
     def label(self) -> str:

@@ -10,7 +10,8 @@ from lepaute.kit.numbers import path_of, texts, whole
 from lepaute.kit.text import ranks_text
 from lepaute.simulate.application import Application
 from lepaute.simulate.conditions import Layers
-from lepaute.simulate.prediction.predicting import DEFAULT_RUNS, predict
+from lepaute.simulate.prediction.controls import DEFAULT_RUNS
+from lepaute.simulate.prediction.predicting import predict
 from lepaute.simulate.smpi.emulate import Options
 from lepaute.simulate.smpi.emulated_run import checked_pattern
 

@@ -15,13 +15,14 @@ from lepaute.kit.numbers import of_type
 from lepaute.kit.text import percent, two_digits
 from lepaute.simulate.machine.population import drawn_alike
 from lepaute.simulate.prediction.prediction import Prediction
-from lepaute.stats.intervals import prediction_interval
+from lepaute.stats.intervals import median_of_runs, prediction_interval
 from lepaute.stats.student import student_quantile
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
     from lepaute.simulate.conditions import Conditions
+    from lepaute.stats.control_variates import Controls
 
 #: Runs that are advised where more would narrow an interval, and how much they would have to.
 USUAL_RUNS, WORTH_NARROWING = 30, 0.1
@@ -90,8 +91,6 @@ def difference(reference: Prediction, other: Prediction, *, one_machine: bool = 
         differ (platform.cpu_factors); else that is so only where the models are the same
     Raises InputError, one line, where the two cannot be compared.
     """
-    from lepaute import _core  # its log and exp have the same bits on every processor
-
     before, after = _comparable(reference, other)
     shared = one_machine or share_errors(before.platform, after.platform, reference.application, other.application)
     run_noise = _runs_differ(before) or _runs_differ(after)
@@ -108,13 +107,21 @@ def difference(reference: Prediction, other: Prediction, *, one_machine: bool = 
         own_sd = own_relative_sd(before.platform, after.platform)
     ratios = [time_s / run.time_s for time_s, run in zip(times_s, reference.run_list, strict=True)]
     assumed = not one_machine and bool(before.platform.assumed or after.platform.assumed)
+    controls = controls_of_ratio(reference, other, shared=shared)
     return Difference(
-        _core.exponential(fsum(_core.natural_log(ratio) for ratio in ratios) / len(ratios)),
-        *prediction_interval(ratios, hypot(reference.sampling_sd, other.sampling_sd, own_sd)),
+        median_of_runs(ratios, controls),
+        *prediction_interval(ratios, hypot(reference.sampling_sd, other.sampling_sd, own_sd), controls),
         shared,
         run_noise,
         what_narrows(len(times_s), assumed=assumed),
     )
+
+
+def controls_of_ratio(reference: Prediction, other: Prediction, *, shared: bool = True) -> "Controls | None":
+    """Of time / time of the reference, run by run; None unless both predictions have controls."""
+    if reference.controls is None or other.controls is None:
+        return None
+    return (other.controls if shared else other.controls.shifted()).minus(reference.controls)
 
 
 def may_be_as_fast(best: Prediction, other: Prediction) -> bool:
@@ -143,7 +150,8 @@ def _ends_of_speeds(reference: Prediction, other: Prediction) -> tuple[float | N
         [1.0 / run.time_s if run.rate is None else run.rate for run in both.run_list] for both in (other, reference)
     )
     ratios = [speed / reference_speed for speed, reference_speed in zip(speeds, of_reference, strict=True)]
-    return prediction_interval(ratios, hypot(reference.sampling_sd, other.sampling_sd))
+    sampling_sd = hypot(reference.sampling_sd, other.sampling_sd)
+    return prediction_interval(ratios, sampling_sd, controls_of_ratio(reference, other))
 
 
 def sd_on_one_day(one: Prediction, again: Prediction) -> float:

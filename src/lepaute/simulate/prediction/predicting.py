@@ -14,6 +14,7 @@ from lepaute.simulate.application import Application
 from lepaute.simulate.conditions import Conditions, Layers, Transfer, at_lag
 from lepaute.simulate.machine.mapping import Mapping
 from lepaute.simulate.machine.population import on_its_day
+from lepaute.simulate.prediction.controls import are_priced, controls_of, usual_runs
 from lepaute.simulate.prediction.parts import RUNS as PART_RUNS
 from lepaute.simulate.prediction.parts import parts_of, sampling_sd, sampling_warnings, simulators_of_parts
 from lepaute.simulate.prediction.prediction import Prediction, Run, SimulationFigures
@@ -34,8 +35,8 @@ from lepaute.version import __version__
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform, Power
     from lepaute.simulate.engine import Engine, SimulatedRun, Simulator
+    from lepaute.stats.control_variates import Controls
 
-DEFAULT_RUNS = 10
 #: Of all combinations together; each takes a millisecond at least.
 MOST_RUNS = 1_000_000
 USUAL_MAPPING = {"mapping": "sequential"}
@@ -48,7 +49,7 @@ def predict(
     application: Application,
     platform: "Platform | str | Path",
     *,
-    runs: int = DEFAULT_RUNS,
+    runs: int | None = None,
     seed: int = 1,
     layers: Layers | None = None,
     settings: MappingOf[str, str] | None = None,
@@ -66,6 +67,7 @@ def predict(
     """Simulates `runs` runs; run i uses seed + i. Deterministic, whatever the number of threads.
 
     platform : or the name of a shipped one, or a file
+    runs : 12 to 100 unless given, as many as are quick (`usual_runs`); 10 of an emulated program
     settings : fields of the platform and knobs with other values, as `override` takes them; one that changes no time is
         named in a warning
     applied : such settings that the platform has already, recorded in the result
@@ -106,7 +108,7 @@ def predict_all(
     applications: Sequence[Application],
     platform: "Platform | str | Path",
     *,
-    runs: int = DEFAULT_RUNS,
+    runs: int | None = None,
     seed: int = 1,
     layers: Layers | None = None,
     settings: MappingOf[str, str] | None = None,
@@ -129,7 +131,8 @@ def predict_all(
     """
     for application in applications:
         _check_application(application)
-    runs = plain(runs)
+    engine = engine or usual_engine(applications[0])
+    runs = usual_runs(applications, engine, fidelity) if runs is None else plain(runs)
     check_runs(applications, runs)
     seed = whole(seed, "seed", 0, 2**63, "0 to 2^63 - 1")
     repeat = whole(repeat, "repeat", 0, 2**31, "0 to 2^31 - 1")
@@ -155,13 +158,16 @@ def predict_all(
         return Conditions(machine, *of_run, {**(applied or {}), **settings}, repeat, transfer, lag)
 
     conditions = conditions_with(settings, trace)
-    engine = engine or usual_engine(applications[0])
     simulator = engine.on(conditions)
+    priced = are_priced(applications, engine, runs, fidelity)
     costs = run_s or [application.events for application in applications]
     tasks: list[Task[Key, SimulatedRun]] = []
     for at, (application, cost) in enumerate(zip(applications, costs, strict=True)):
         simulator.prepare(application)
-        tasks += [task_of(simulator, application, (at, WHOLE, run), cost, seed + run) for run in range(runs)]
+        tasks += [
+            task_of(simulator, application, (at, WHOLE, run), cost, seed + run, priced=priced and run == 0)
+            for run in range(runs)
+        ]
         tasks += [
             task_of(of_part, application, (at, name, run), cost, seed + run)
             for name, of_part in (simulators_of_parts(application, engine, conditions) if parts else {}).items()
@@ -193,6 +199,12 @@ def predict_all(
         for draw in SEEDS
     ]
     drawn = by_application(run_tasks(draws), len(applications))
+    seeds = range(seed, seed + runs)
+    pricing = [
+        Task(at, cost, partial(controls_of, application, simulator, conditions, seeds))
+        for at, (application, cost) in enumerate(zip(applications, costs, strict=True))
+    ]
+    controls = run_tasks(pricing) if priced else {}
     return [
         prediction_of(
             application,
@@ -202,6 +214,7 @@ def predict_all(
             runs_of[at] if parts else None,
             relative_sd(*([run.time_s for run in drawn[at][name]] for name in DRAWN)) if at in doubtful else None,
             idle,
+            controls.get(at),
         )
         for at, application in enumerate(applications)
     ]
@@ -216,11 +229,12 @@ def by_application(finished: "MappingOf[Key, SimulatedRun]", count: int) -> "lis
 
 
 def task_of(
-    simulator: "Simulator", application: Application, key: Key, cost: float, seed: int
+    simulator: "Simulator", application: Application, key: Key, cost: float, seed: int, *, priced: bool = False
 ) -> "Task[Key, SimulatedRun]":
     """The run with `seed`, to be done; the first one of all is traced or shown."""
     progress = simulator.progress_of(application)
-    work = partial(simulator.run, application, seed, first=key == (0, WHOLE, 0), progress=progress)
+    first = key == (0, WHOLE, 0)
+    work = partial(simulator.run, application, seed, first=first, progress=progress, priced=priced)
     return Task(key, cost, work, progress)
 
 
@@ -261,7 +275,7 @@ def expected_run_s(
     applications: Sequence[Application],
     platform: "Platform",
     *,
-    runs: int = DEFAULT_RUNS,
+    runs: int,
     mapping: Mapping | None = None,
     fidelity: str = "auto",
 ) -> list[float] | None:
@@ -297,6 +311,7 @@ def prediction_of(
     runs_of_parts: "dict[str, list[SimulatedRun]] | None",
     extrapolation_sd: float | None = None,
     further_warnings: "Sequence[str]" = (),
+    controls: "Controls | None" = None,
 ) -> Prediction:
     """The prediction that the runs of one application make together.
 
@@ -351,6 +366,7 @@ def prediction_of(
         parts=None
         if runs_of_parts is None
         else parts_of(application, conditions, simulator, runs_of_parts, sampling_sd(runs)),
+        controls=controls,
         first=first,
         conditions=conditions,
     )

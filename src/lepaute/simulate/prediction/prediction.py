@@ -10,7 +10,7 @@ from lepaute.errors import InputError
 from lepaute.kit.text import counted, three_digits
 from lepaute.simulate.application import GFLOPS
 from lepaute.simulate.prediction.trust import Trust
-from lepaute.stats.intervals import prediction_interval
+from lepaute.stats.intervals import expected, prediction_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from lepaute.simulate.prediction.parts import Parts
     from lepaute.simulate.prediction.trust import OutsideRanges
     from lepaute.simulate.tracing import RunBreakdown
+    from lepaute.stats.control_variates import Controls
     from lepaute.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Arithmetic mean of the runs and the 95 % prediction interval for one further run; no bounds for one run."""
+    """The mean to be expected and the 95 % prediction interval for one further run; no bounds for one run."""
 
     mean: float
     low: float | None
@@ -57,16 +58,12 @@ def _cell(value: Any) -> Any:
     return value if isinstance(value, str | int | float | None) else str(value)
 
 
-def spread_of(values: list[float], sampling_sd: float = 0.0) -> Spread:
-    """Spread of the values of the runs (design, section 2); sampling_sd : of an error that they have in common."""
-    low, high = prediction_interval(values, sampling_sd)
-    return Spread(sum(values) / len(values), low, high)
+def spread_of(values: list[float], sampling_sd: float = 0.0, controls: "Controls | None" = None) -> Spread:
+    """Spread of the values of the runs (design, section 2).
 
-
-def spread_where_known(values: list[float | None], sampling_sd: float = 0.0) -> Spread | None:
-    """Spread of the values of the runs; None unless all are known."""
-    known = [value for value in values if value is not None]
-    return spread_of(known, sampling_sd) if len(known) == len(values) else None
+    sampling_sd : of an error that they have in common;  controls : of them, from draws that were not simulated
+    """
+    return Spread(expected(values, controls), *prediction_interval(values, sampling_sd, controls))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +116,7 @@ class Prediction:
     sampling_sd : relative standard deviation of what windows of steps are off from all; 0 where all were simulated
     outside : what the first run computed outside the ranges of the models;  trust : what follows from that
     parts   : what the half-widths of its intervals are made of; None where that was not asked for
+    controls : of the runs; None where the runs alone tell mean and interval
     first   : all that is known of the first run
     conditions : under which it was simulated
     """
@@ -139,18 +137,19 @@ class Prediction:
     outside: "OutsideRanges | None" = None
     trust: Trust = Trust(0.0)  # noqa: RUF009 - immutable
     parts: "Parts | None" = None
+    controls: "Controls | None" = field(default=None, compare=False, repr=False)
     first: "SimulatedRun | None" = field(default=None, compare=False, repr=False)
     conditions: "Conditions | None" = field(default=None, compare=False, repr=False)
 
     @property
     def time_s(self) -> Spread:
         """Time of what the application times, in seconds."""
-        return spread_of([run.time_s for run in self.run_list], self.sampling_sd)
+        return self._spread([run.time_s for run in self.run_list])
 
     @property
     def rate(self) -> Spread | None:
-        """In the unit of the application; its mean is the mean of the runs' rates."""
-        return spread_where_known([run.rate for run in self.run_list], self.sampling_sd)
+        """In the unit of the application; its mean is the mean of rates."""
+        return self._where_known([run.rate for run in self.run_list])
 
     @property
     def rate_gflops(self) -> Spread:
@@ -162,7 +161,14 @@ class Prediction:
     @property
     def energy_j(self) -> Spread | None:
         """Energy of the nodes used, in joules; None where the platform does not say what a node draws."""
-        return spread_where_known([run.energy_j for run in self.run_list], self.sampling_sd)
+        return self._where_known([run.energy_j for run in self.run_list])
+
+    def _spread(self, values: list[float]) -> Spread:
+        return spread_of(values, self.sampling_sd, self.controls)
+
+    def _where_known(self, values: list[float | None]) -> Spread | None:
+        known = [value for value in values if value is not None]
+        return self._spread(known) if len(known) == len(values) else None
 
     @property
     def extrapolated_share(self) -> float | None:

@@ -7,7 +7,12 @@ from math import fsum, hypot, inf
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
-from lepaute.simulate.prediction.comparing import excludes_one, is_certainly_faster, may_be_as_fast
+from lepaute.simulate.prediction.comparing import (
+    controls_of_ratio,
+    excludes_one,
+    is_certainly_faster,
+    may_be_as_fast,
+)
 from lepaute.simulate.prediction.prediction import Prediction, Spread, spread_of
 from lepaute.simulate.prediction.warnings import caveats
 from lepaute.stats.intervals import prediction_interval
@@ -329,7 +334,8 @@ def scaling(predictions: Sequence[Prediction]) -> list[ScalingPoint]:
         sampling_sd = 0.0 if each is reference else hypot(reference.sampling_sd, each.sampling_sd)
         share = reference.application.ranks / each.application.ranks
         efficiencies = [share * ratio for ratio in ratios]
-        points.append(ScalingPoint(each, spread_of(ratios, sampling_sd), spread_of(efficiencies, sampling_sd)))
+        controls = None if each is reference else controls_of_ratio(reference, each)
+        points.append(ScalingPoint(each, *(spread_of(of, sampling_sd, controls) for of in (ratios, efficiencies))))
     return points
 
 

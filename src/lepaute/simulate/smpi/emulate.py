@@ -315,8 +315,17 @@ class SmpiSimulator:
     def progress_of(self, application: "Application") -> None:
         return None
 
+    def effects(self, application: "Application", seeds: Sequence[int]) -> None:
+        return None
+
     def run(
-        self, application: "Application", seed: int, *, first: bool, progress: "RunProgress | None" = None
+        self,
+        application: "Application",
+        seed: int,
+        *,
+        first: bool,
+        progress: "RunProgress | None" = None,
+        priced: bool = False,
     ) -> SimulatedRun:
         engine, conditions = self._engine, self._conditions
         began_s = time.perf_counter()

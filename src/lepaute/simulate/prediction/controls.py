@@ -1,0 +1,64 @@
+"""How many runs tell a distribution, and what is known of their draws without simulating more of them."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lepaute.stats.control_variates import Controls
+
+if TYPE_CHECKING:
+    from lepaute.simulate.application import Application
+    from lepaute.simulate.conditions import Conditions
+    from lepaute.simulate.engine import Engine, Simulator
+
+#: Runs of a program that is emulated, unless given.
+DEFAULT_RUNS = 10
+#: Of what the native engine simulates, unless given: so many at least, and more where they are quick.
+LEAST_RUNS, MOST_RUNS = 12, 100
+#: Time in events, of some 65 ns each: of all quick runs together (0.7 s), and of a run besides its events (3 ms).
+QUICK_EVENTS, EVENTS_OF_RUN = 1e7, 5e4
+#: Further draws that runs are priced for, 0.15 ms each; where each is another draw from a population, 5 ms.
+DRAWS, DRAWS_OF_POPULATION = 1000, 100
+EVENTS_OF_DRAWS = 2.3e6
+#: Draws cost little where they take this share of the time of the runs at most, or no more than these events.
+SMALL_SHARE, FREE_EVENTS = 0.2, 5e6
+#: Seeds of the draws, beyond those of any run.
+FIRST_DRAW = 2**40
+
+
+def usual_runs(applications: "Sequence[Application]", engine: "Engine", fidelity: str = "auto") -> int:
+    """Runs of each application, unless given: as many as are quick, 12 to 100; by counts, never by a clock."""
+    if not engine.samples:
+        return DEFAULT_RUNS
+    return int(min(max(LEAST_RUNS, QUICK_EVENTS / _events(applications, fidelity)), MOST_RUNS))
+
+
+def are_priced(applications: "Sequence[Application]", engine: "Engine", runs: int, fidelity: str) -> bool:
+    """Whether further draws are looked at: they cost little beside the runs, or little at all."""
+    if not engine.samples or runs < 2:
+        return False
+    cost = len(applications) * EVENTS_OF_DRAWS
+    return cost <= max(FREE_EVENTS, SMALL_SHARE * runs * _events(applications, fidelity))
+
+
+def _events(applications: "Sequence[Application]", fidelity: str) -> float:
+    return sum(each.simulated_share(fidelity) * each.events + EVENTS_OF_RUN for each in applications)
+
+
+def controls_of(
+    application: "Application", simulator: "Simulator", conditions: "Conditions", seeds: Sequence[int]
+) -> Controls | None:
+    """Of the runs with these seeds, one of which was priced; None where the engine cannot tell."""
+    from lepaute import _core
+
+    population = conditions.platform.population
+    of_population = population is not None and population.draw != "none" and conditions.layers.days
+    draws = range(FIRST_DRAW, FIRST_DRAW + (DRAWS_OF_POPULATION if of_population else DRAWS))
+    effects = simulator.effects(application, [*seeds, *draws])
+    if effects is None:
+        return None
+    if conditions.transfer is not None:
+        factor = partial(conditions.transfer.factor, application=application)
+        effects = [(*effect, factor(seed)) for seed, effect in zip([*seeds, *draws], effects, strict=True)]
+    rows = tuple(tuple(map(_core.natural_log, effect)) for effect in effects)
+    return Controls(rows[: len(seeds)], rows[len(seeds) :])
