@@ -8,7 +8,6 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
@@ -179,15 +178,16 @@ mpi::Trace wanted_trace(std::size_t ranks, std::size_t steps, const Chosen& trac
 }
 
 using SeedPairs = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
-std::vector<std::tuple<double, double, double>> effects_of(const mpi::SharedDraws& draws,
-                                                           const models::Machine& machine, const SeedPairs& pairs) {
+std::vector<std::vector<double>> effects_of(const mpi::SharedDraws& draws, const models::Machine& machine,
+                                            const SeedPairs& pairs) {
     std::vector<models::Seeds> seeds;
     for (const auto& [day, run] : pairs) {
         seeds.emplace_back(day, run);
     }
-    std::vector<std::tuple<double, double, double>> effects;
+    std::vector<std::vector<double>> effects;
     for (const mpi::SharedEffect& effect : draws.effects(machine, seeds)) {
-        effects.emplace_back(effect.computing, effect.messages_inside, effect.messages_between);
+        std::vector<double>& row = effects.emplace_back(effect.messages.begin(), effect.messages.end());
+        row.insert(row.begin(), effect.computing);
     }
     return effects;
 }
@@ -232,6 +232,6 @@ void bind_run(nb::module_& m) {
             nb::arg("result"), nb::arg("machine"), nb::arg("layers"), nb::arg("core_of_rank"), nb::arg("seed"),
             nb::arg("run_seed"))
         .def("effects", &effects_of, nb::arg("machine"), nb::arg("seeds"), nb::call_guard<nb::gil_scoped_release>(),
-             "How many times as long computing, messages inside nodes and messages between nodes take under the draws "
-             "of each (seed, run_seed), without noise, as they took under those of the run.");
+             "How many times as long computing and the messages of each class of links take under the draws of each "
+             "(seed, run_seed), without noise, as they took under those of the run.");
 }

@@ -3,6 +3,7 @@
 #include "rng/elementary.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <stdexcept>
 
@@ -211,20 +212,20 @@ double factor_of(double relative_sd, double drawn) noexcept {
     return rng::exponential(std::clamp(sd * (drawn - 0.5 * sd), -largest_log, largest_log));
 }
 
-void SizeSample::add(const Size& size, double total_s) noexcept {
-    while (total_s >= next_s_) {
-        if (count_ == sizes_.size()) { // every second one stands for twice the time
-            count_ /= 2;
-            for (std::size_t i = 0; i < count_; ++i) {
-                sizes_.at(i) = sizes_.at(2 * i + 1);
-            }
-            share_s_ *= 2.0;
-            next_s_ = share_s_ * (static_cast<double>(count_) + 0.5);
-            continue;
-        }
-        sizes_.at(count_++) = size;
-        next_s_ += share_s_;
+void TimeBySize::add(const Size& size, double seconds) noexcept {
+    // The exponent and the first bit of the mantissa; the sign is always the same.
+    const auto class_of = [](double value) { return std::bit_cast<std::uint64_t>(value) >> 51U; };
+    const std::uint64_t key = (class_of(size.m) << 26U | class_of(size.n) << 13U | class_of(size.k)) + 1;
+    std::size_t place = (key * 0x9E3779B97F4A7C15U) >> 54U;
+    for (std::size_t tried = 0; tried < most && cells_[place].key != key && cells_[place].key != 0; ++tried) {
+        place = (place + 1) % most;
     }
+    SizeCell& cell = cells_[place]; // of another size where all are taken
+    cell.key = key;
+    cell.time_s += seconds;
+    cell.total.m += seconds * size.m;
+    cell.total.n += seconds * size.n;
+    cell.total.k += seconds * size.k;
 }
 
 void note(KernelUse& use, const KernelCost& cost, const Size& size, std::uint64_t calls, double seconds) noexcept {
@@ -234,7 +235,7 @@ void note(KernelUse& use, const KernelCost& cost, const Size& size, std::uint64_
         use.unmodelled_calls += calls;
         return;
     }
-    use.sample.note(size, use.time_s);
+    use.by_size.note(size, seconds);
     if (cost.clipped_mean) {
         use.clipped_means += calls;
     }

@@ -91,25 +91,32 @@ struct KernelPiece {
     }
 };
 
-/// Sizes of calls in proportion to the time that they took: the size at hand after each further share of the time. The
-/// shares are equal, between 1/64 and 1/32 of all.
-class SizeSample {
+/// Calls of like sizes: those whose m, n and k agree to half an octave each.
+struct SizeCell {
+    double time_s = 0.0;
+    Size total{}; // of the sizes, each weighted by the time of its calls
+    std::uint64_t key = 0;
+
+    [[nodiscard]] Size mean() const noexcept { return {total.m / time_s, total.n / time_s, total.k / time_s}; }
+};
+
+/// The time of calls by their size. Nothing is counted before it is begun.
+class TimeBySize {
 public:
-    /// Calls of `size` have ended, with which the time of all calls so far has come to `total_s`.
-    void note(const Size& size, double total_s) noexcept {
-        if (total_s >= next_s_) [[unlikely]] {
-            add(size, total_s);
+    void begin() { cells_.resize(most); }
+    void note(const Size& size, double seconds) noexcept {
+        if (!cells_.empty() && seconds > 0.0) [[unlikely]] {
+            add(size, seconds);
         }
     }
-    [[nodiscard]] std::span<const Size> sizes() const noexcept { return std::span(sizes_).first(count_); }
+    /// Those without time are not used.
+    [[nodiscard]] std::span<const SizeCell> cells() const noexcept { return cells_; }
 
 private:
-    void add(const Size& size, double total_s) noexcept;
+    static constexpr std::size_t most = 1024;
+    void add(const Size& size, double seconds) noexcept;
 
-    std::array<Size, 64> sizes_{};
-    std::size_t count_ = 0;
-    double share_s_ = 1e-9;
-    double next_s_ = 0.5e-9;
+    std::vector<SizeCell> cells_;
 };
 
 /// What happened while durations were drawn, to be told with the prediction.
@@ -122,7 +129,7 @@ struct KernelUse {
     double extrapolated_time_s = 0.0;      // time of calls outside the fitted ranges
     Size outside_low{1e300, 1e300, 1e300}; // extreme sizes met outside the fitted ranges
     Size outside_high{0.0, 0.0, 0.0};
-    SizeSample sample;
+    TimeBySize by_size;
 };
 
 /// What calls of one kernel and size cost on one cpu: evaluated once, drawn from as often as it is called.

@@ -75,6 +75,9 @@ MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const L
     for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
         ranks_[rank].noise = rng::Stream({seeds.run, rank, kernel_noise_stream, 0});
     }
+    for (KernelUse& use : std::span(use_).first(machine.network.counts_all_sizes ? use_.size() : 0)) {
+        use.by_size.begin();
+    }
     const std::vector<double> shares = place_ranks(machine, core_of_rank);
     const std::size_t sockets = std::size_t{machine.nodes} * machine.sockets_per_node;
     for (std::uint32_t number = 0; number < kernels_.size(); ++number) {

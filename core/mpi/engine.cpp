@@ -41,7 +41,7 @@ Engine::Engine(const models::Network& network, const net::Topology& topology, st
                  }
              }),
       queue_(static_cast<std::uint32_t>(node_of_rank.size())), node_count_(topology.nodes()), with_noise_(with_noise),
-      counts_sizes_(network.counts_messages || knows_fitted_sizes(network.loopback) ||
+      counts_sizes_(network.counts_all_sizes || knows_fitted_sizes(network.loopback) ||
                     knows_fitted_sizes(network.remote) || knows_fitted_sizes(network.loopback_noncontiguous) ||
                     knows_fitted_sizes(network.remote_noncontiguous) || knows_fitted_sizes(network.loopback_busy) ||
                     knows_fitted_sizes(network.remote_busy)),

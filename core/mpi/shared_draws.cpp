@@ -1,7 +1,7 @@
 #include "mpi/shared_draws.hpp"
 
 #include <algorithm>
-#include <initializer_list>
+#include <functional>
 
 namespace lepaute::mpi {
 
@@ -9,6 +9,8 @@ namespace {
 
 /// Ranks on which calls are priced: few are enough for what is common to all CPUs, and these for the mean of the rest.
 constexpr std::size_t most_ranks = 64;
+/// Of all kernels and sizes, those that take longest.
+constexpr std::size_t most_calls = 512;
 
 models::Layers without_noise(models::Layers layers) {
     layers.noise = false;
@@ -29,18 +31,19 @@ SharedDraws::SharedDraws(const RunResult& result, const models::Machine& machine
                          std::vector<std::uint32_t> core_of_rank, models::Seeds seeds)
     : kernels_(result.kernel_set), layers_(without_noise(layers)), cores_(std::move(core_of_rank)),
       factors_(factors(machine.network, seeds.day)) {
+    for (std::size_t number = 0; number < result.kernels.size(); ++number) {
+        for (const models::SizeCell& cell : result.kernels[number].by_size.cells()) {
+            if (cell.time_s > 0.0) {
+                calls_.push_back({.kernel = models::KernelNumber(number), .size = cell.mean(), .time_s = cell.time_s});
+            }
+        }
+    }
+    std::ranges::stable_sort(calls_, std::greater{}, &Call::time_s);
+    calls_.erase(calls_.begin() + static_cast<std::ptrdiff_t>(std::min(calls_.size(), most_calls)), calls_.end());
     const std::size_t ranks = cores_.size();
     const std::size_t priced = std::min(ranks, most_ranks);
-    for (std::size_t number = 0; number < result.kernels.size(); ++number) {
-        const models::KernelUse& use = result.kernels[number];
-        const std::span<const models::Size> sizes = use.sample.sizes();
-        for (std::size_t i = 0; i < sizes.size(); ++i) {
-            const std::size_t rank = (i % priced) * ranks / priced;
-            calls_.push_back({.kernel = models::KernelNumber(number),
-                              .rank = static_cast<std::uint32_t>(rank),
-                              .size = sizes[i],
-                              .time_s = use.time_s / static_cast<double>(sizes.size())});
-        }
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+        calls_[i].rank = static_cast<std::uint32_t>((i % priced) * ranks / priced);
     }
     const models::MachineDay day(with_kernels(machine, kernels_), kernels_, layers_, seeds, cores_);
     for (Call& call : calls_) {
@@ -48,7 +51,7 @@ SharedDraws::SharedDraws(const RunResult& result, const models::Machine& machine
         call.drawn_s = cost.mean_s * cost.factor;
     }
     for (std::size_t which = 0; which < models::link_class_count; ++which) {
-        messages_s_.at(which) = result.message_use.at(which).time_s;
+        has_messages_.at(which) = result.message_use.at(which).messages > 0;
     }
 }
 
@@ -76,19 +79,9 @@ SharedEffect SharedDraws::effect(const models::Machine& machine, models::Seeds s
         result.computing = after_s / before_s;
     }
     const auto drawn = factors(machine.network, seeds.day);
-    const auto ratio = [&](std::initializer_list<models::LinkClass> classes) {
-        double before = 0.0;
-        double after = 0.0;
-        for (const models::LinkClass link : classes) {
-            const auto which = static_cast<std::size_t>(link);
-            before += messages_s_.at(which);
-            after += messages_s_.at(which) * (drawn.at(which) / factors_.at(which));
-        }
-        return before > 0.0 ? after / before : 1.0;
-    };
-    using enum models::LinkClass;
-    result.messages_inside = ratio({loopback, loopback_noncontiguous, loopback_busy});
-    result.messages_between = ratio({remote, remote_noncontiguous, remote_busy});
+    for (std::size_t which = 0; which < models::link_class_count; ++which) {
+        result.messages.at(which) = has_messages_.at(which) ? drawn.at(which) / factors_.at(which) : 1.0;
+    }
     return result;
 }
 

@@ -10,15 +10,14 @@ namespace lepaute::mpi {
 /// How many times as long the parts of a run would take under other draws.
 struct SharedEffect {
     double computing = 1.0;
-    double messages_inside = 1.0; // of nodes
-    double messages_between = 1.0;
+    std::array<double, models::link_class_count> messages{}; // by class of links; 1 for one without messages
 };
 
-/// A run that has ended, to be priced under the draws of other seeds: its kernels at a sample of their sizes, on ranks
-/// evenly spread over those of the run, and its messages class by class, each as if it were alone. Without noise.
+/// A run that has ended, to be priced under the draws of other seeds: its kernels at the sizes that took its time, on
+/// ranks evenly spread over those of the run, and its messages class by class. Without noise.
 class SharedDraws {
 public:
-    /// result: of the run on `machine`, with these layers, cores and seeds.
+    /// result: of the run on `machine`, with these layers, cores and seeds; its network counts all sizes.
     SharedDraws(const RunResult& result, const models::Machine& machine, const models::Layers& layers,
                 std::vector<std::uint32_t> core_of_rank, models::Seeds seeds);
     /// The draws of each of `seeds` on `machine`, which may be another draw from a population, over those of the run.
@@ -29,20 +28,20 @@ private:
     [[nodiscard]] SharedEffect effect(const models::Machine& machine, models::Seeds seeds) const;
     struct Call {
         models::KernelNumber kernel;
-        std::uint32_t rank; // among those of `cores_`
+        std::uint32_t rank = 0;
         models::Size size;
-        double time_s;    // that it stands for
-        double drawn_s{}; // of one such call under the draws of the run
+        double time_s = 0.0;  // of all such calls
+        double drawn_s = 0.0; // of one such call under the draws of the run
     };
     [[nodiscard]] std::array<double, models::link_class_count> factors(const models::Network& network,
                                                                        std::uint64_t seed) const;
 
     models::KernelSet kernels_;
     models::Layers layers_;
-    std::vector<std::uint32_t> cores_; // of the ranks on which calls are priced
+    std::vector<std::uint32_t> cores_;
     std::vector<Call> calls_;
-    std::array<double, models::link_class_count> messages_s_{}; // by class, under the draws of the run
-    std::array<double, models::link_class_count> factors_{};    // that it had
+    std::array<bool, models::link_class_count> has_messages_{};
+    std::array<double, models::link_class_count> factors_{}; // on messages of each class, in the run
 };
 
 } // namespace lepaute::mpi

@@ -521,10 +521,10 @@ class Network:
     def iprobe_looks_first(self, arg: bool, /) -> None: ...
 
     @property
-    def counts_messages(self) -> bool: ...
+    def counts_all_sizes(self) -> bool: ...
 
-    @counts_messages.setter
-    def counts_messages(self, arg: bool, /) -> None: ...
+    @counts_all_sizes.setter
+    def counts_all_sizes(self, arg: bool, /) -> None: ...
 
     @staticmethod
     def choices() -> dict[str, list[str]]:
@@ -801,9 +801,9 @@ class SharedDraws:
 
     def __init__(self, result: RunResult, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int, run_seed: int) -> None: ...
 
-    def effects(self, machine: Machine, seeds: Sequence[tuple[int, int]]) -> list[tuple[float, float, float]]:
+    def effects(self, machine: Machine, seeds: Sequence[tuple[int, int]]) -> list[list[float]]:
         """
-        How many times as long computing, messages inside nodes and messages between nodes take under the draws of each (seed, run_seed), without noise, as they took under those of the run.
+        How many times as long computing and the messages of each class of links take under the draws of each (seed, run_seed), without noise, as they took under those of the run.
         """
 
 def natural_log(x: float) -> float:

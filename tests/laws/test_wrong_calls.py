@@ -47,7 +47,7 @@ CALLS = {
 }
 #: What these take, or take as the default.
 TAKEN = {
-    *((f"predict: {name}", "None") for name in ("layers", "mapping", "trace", "settings")),
+    *((f"predict: {name}", "None") for name in ("runs", "layers", "mapping", "trace", "settings")),
     ("predict: runs", "number"), ("predict: seed", "number"), ("predict: a setting", "number"),
     ("simulate_one: seed", "number"), ("Target", "number"), ("Job", "None"), ("Hpl: n", "number"),
 }  # fmt: skip

@@ -118,7 +118,7 @@ def test_a_layer_of_other_studies_multiplies_every_run_and_is_named(tmp_path, ca
     assert read_transfer(tmp_path / "layer.yaml") == layer
     plain = json_of(capsys)
     found = json_of(capsys, "--transfer", str(tmp_path / "layer.yaml"))
-    factors = [layer.factor(1 + run, HPL) for run in range(10)]
+    factors = [layer.factor(1 + run, HPL) for run in range(len(plain["runs"]))]  # type: ignore[arg-type]
     times = [run["time_s"] for run in plain["runs"]]  # type: ignore[attr-defined]
     assert [run["time_s"] for run in found["runs"]] == [t * f for t, f in zip(times, factors, strict=True)]  # type: ignore[attr-defined]
     assert found["parameters"]["transfer"] == layer.to_dict()  # type: ignore[index]

@@ -168,10 +168,10 @@ class Simulator(Protocol):
         """
         ...
 
-    def effects(self, application: "Application", seeds: Sequence[int]) -> "list[tuple[float, ...]] | None":
+    def effects(self, application: "Application", seeds: Sequence[int]) -> "list[list[float]] | None":
         """How many times as long the parts of the priced run take under the draws of each seed, without its noise.
 
-        The parts: computing, messages inside nodes, messages between nodes. None where the engine cannot tell.
+        The parts: computing, and the messages of each class of links. None where the engine cannot tell.
         """
         ...
 

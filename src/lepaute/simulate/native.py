@@ -99,7 +99,7 @@ class NativeSimulator:
         machine, cores = self._machine_of(application, seed), self._core_of_rank(application)
         if priced:
             machine = machine.copy()
-            machine.network.counts_messages = True
+            machine.network.counts_all_sizes = True
         trace = conditions.trace if first else None
         try:
             result = simulate(
@@ -125,12 +125,12 @@ class NativeSimulator:
             return run
         return replace(run, trace=trace_of_run(result, self._metadata(application, seed, cores)))
 
-    def effects(self, application: "Application", seeds: Sequence[int]) -> list[tuple[float, ...]] | None:
+    def effects(self, application: "Application", seeds: Sequence[int]) -> list[list[float]] | None:
         draws, run_seed = self._priced.get(application), self._conditions.run_seed
         if draws is None:
             return None
         if not self._draws_population(application):
-            return list(draws.effects(self._machine(application), [(seed, run_seed(seed)) for seed in seeds]))
+            return draws.effects(self._machine(application), [(seed, run_seed(seed)) for seed in seeds])
         return [draws.effects(self._machine_of(application, seed), [(seed, run_seed(seed))])[0] for seed in seeds]
 
     def measure(self, small: "Application", whole: "Application", trial_steps: int = 0) -> float:

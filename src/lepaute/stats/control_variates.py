@@ -3,7 +3,7 @@
 The logarithm x of what a run takes is nearly linear in some controls c of its draws (how many times as long its
 computing and its messages take under them), x = a + b'c + e, and the distribution of c is known from many further
 draws, which cost next to nothing. So b comes from the simulated runs, the part b'c of the spread from all draws, and
-the runs have to tell the spread of e alone. A control that the runs explain nothing by costs a degree of freedom.
+the runs have to tell the spread of e alone.
 Source: Lavenberg & Welch, Management Science 27 (1981), sections 2 and 3 (regression estimates of control variables);
 here for a further run in the place of the mean.
 """
@@ -14,6 +14,9 @@ from math import fsum
 
 #: A control that spreads less, or whose runs do so once the earlier controls are taken out, tells nothing.
 LEAST_SD, LEAST_SHARE = 1e-4, 1e-3
+#: F statistic of a control (1 and R - 2 - earlier degrees of freedom) from which on it explains more than chance: one
+#: in 30 of those that explain nothing would.
+LEAST_F = 6.0
 #: Degrees of freedom that are left for e: below, Student's quantile costs more than a control saves.
 LEAST_FREEDOM = 6
 
@@ -79,9 +82,13 @@ def adjusted(logs: Sequence[float], controls: Controls | None) -> Adjusted:
         direction = _Direction.of(runs, draws, directions)
         if direction is None:
             continue
-        directions.append(direction)
         b = fsum(u * log for u, log in zip(direction.runs, logs, strict=True)) / direction.square
-        left = [e - b * (u - direction.offset) for e, u in zip(left, direction.runs, strict=True)]
+        rest = [e - b * (u - direction.offset) for e, u in zip(left, direction.runs, strict=True)]
+        freedom = count - 2 - len(directions)
+        if b * b * direction.square < LEAST_F * _square(rest) / freedom:
+            continue
+        directions.append(direction)
+        left = rest
         explained = [sum_ + b * u for sum_, u in zip(explained, direction.draws, strict=True)]
         of_draws = fsum(u * u for u in direction.draws) / len(draws)
         widening += (direction.offset * direction.offset + of_draws) / direction.square
@@ -117,6 +124,12 @@ class _Direction:
             offset -= share * each.offset
         square = fsum(x * x for x in u)
         return cls(u, v, offset, square) if square > LEAST_SHARE * whole > 0.0 else None
+
+
+def _square(values: Sequence[float]) -> float:
+    """The sum of the squared distances from the mean."""
+    mean = fsum(values) / len(values)
+    return fsum((x - mean) * (x - mean) for x in values)
 
 
 def _reach(ordered: Sequence[float]) -> tuple[float, float]:

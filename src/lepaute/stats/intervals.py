@@ -122,10 +122,13 @@ def expected(values: Sequence[float], controls: Controls | None = None) -> float
     What the controls explain is taken as log-normal, with its 2.5 % and 97.5 % quantiles: the mean of a Student effect
     of few degrees of freedom is what its rarest draws make of it.
     """
+    mean = sum(values) / len(values)
     if controls is None or len(values) < 2 or min(values) <= 0.0:
-        return sum(values) / len(values)
+        return mean
     log, exp = _logarithm()
     left = adjusted([log(value) for value in values], controls)
+    if not left.estimated:
+        return mean
     return exp(0.5 * left.variance) * fsum(map(exp, left.logs)) / len(values)
 
 

@@ -59,6 +59,6 @@ def controls_of(
         return None
     if conditions.transfer is not None:
         factor = partial(conditions.transfer.factor, application=application)
-        effects = [(*effect, factor(seed)) for seed, effect in zip([*seeds, *draws], effects, strict=True)]
+        effects = [[*effect, factor(seed)] for seed, effect in zip([*seeds, *draws], effects, strict=True)]
     rows = tuple(tuple(map(_core.natural_log, effect)) for effect in effects)
     return Controls(rows[: len(seeds)], rows[len(seeds) :])
