@@ -236,7 +236,7 @@ def test_the_command_says_not_comparable_in_text_json_and_picture(tmp_path, caps
 def test_a_difference_from_an_extrapolated_block_size_is_not_cancelled() -> None:
     dahu, layers = load_platform("dahu"), Layers.only("extrapolation")
     one, two, far = (Hpl(n=6000, nb=nb, p=4, q=4) for nb in (128, 256, 32))
-    reference, inside, outside = (predict(each, dahu, runs=10, layers=layers) for each in (one, two, far))
+    reference, inside, outside = (predict(each, dahu, runs=20, layers=layers) for each in (one, two, far))
     near, wide = difference(reference, inside), difference(reference, outside)
     assert width(near) < 1.05  # a little of the panel is extrapolated in both
     assert width(wide) > 2.0
