@@ -11,7 +11,9 @@ Fixed before any result was looked at:
   dahu/hpl/README.md says is common to all studies, which are the defaults of lepaute.Hpl;
 * copy_l: the makefile of the real runs has -DHPL_NO_MPI_DATATYPE (Ezibenroc/peanut, peanut/abstract_hpl.py, HPL_OPTS),
   which makes HPL copy L in every panel;
-* runs: 10 with seeds 1 to 10; all layers of uncertainty on; fidelity sampled (within 0.5 % of full, docs/speed.md);
+* runs: 12 with seeds 1 to 12, the default of large ones, and their priced draws (docs/predict.md; until
+  November 2026 seeds 1 to 10 alone); all layers of uncertainty on; fidelity sampled (within 0.5 % of full,
+  docs/speed.md);
 * statistic: error in time, mean of the predicted times / mean of the real times - 1;
 * goals, for the runs of each year: mean absolute error at most 2 % for N >= 100,000, and at most 5 % for N = 50,000 and
   75,000; of March 2019 each at most 6 % for N >= 100,000; real runs inside the 95 % intervals for one further run: at
@@ -52,7 +54,7 @@ EMULATIONS = ("D1_het", "D2_het")
 JUDGED_FROM_N = 100_000
 MEAN_LIMIT_PERCENT, SMALL_LIMIT_PERCENT, EACH_LIMIT_PERCENT = 2.0, 5.0, 6.0
 COOLING_FAILED, LEAST_THEN_PERCENT = "2019-03", 75.0
-RUNS = 10
+RUNS = 12
 QUICK_N = (50_000,)
 
 
