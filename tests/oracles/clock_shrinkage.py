@@ -21,7 +21,7 @@ class Shrunk:
 
 
 def student_factor(freedom: int) -> float:
-    """By how much the 97.5 % quantile of Student's distribution is above the normal one; expansion from 4 degrees on."""
+    """The 97.5 % quantile of Student's distribution over the normal one, by expansion from 4 degrees on."""
     if freedom <= 3:
         return float((12.7062, 4.3027, 3.1824)[freedom - 1] / 1.959964)
     z2 = 1.959964**2
