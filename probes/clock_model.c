@@ -107,3 +107,125 @@ lep_clock_model lep_clock_fitted(const int64_t *x_ns, const double *offset_ns, c
     model.y0_ns = model.x0_ns + llround(offset_ns[0] + mean_y);
     return model;
 }
+
+/* ---- drifts of alike clocks, shrunk together ------------------------------------------------------------------- */
+
+/* Hypotheses: no clock drifts, or all by independent normal drifts with one standard deviation. */
+enum { DRIFTS = 23, HYPOTHESES = 1 + DRIFTS };
+
+static double drift_variance_of(int hypothesis) {
+    return hypothesis == 0 ? 0 : 1e-4 * pow(4, 1 - hypothesis); /* of 1 %, and down by factors of 2 */
+}
+
+static double prior(int hypothesis) {
+    return hypothesis == 0 ? 0.5 : 0.5 / DRIFTS;
+}
+
+/* Expectation, less log(n), and variance of the logarithm of a chi squared of n degrees of freedom over n: digamma and
+ * trigamma of n / 2, by their recurrences and, from 50 on, their expansions (Abramowitz and Stegun 6.3.18, 6.4.12). */
+static void log_chi_squared(int n, double *mean, double *variance) {
+    double x = n / 2.0, digamma = 0, trigamma = 0;
+    for (; x < 50; x++) {
+        digamma -= 1 / x;
+        trigamma += 1 / (x * x);
+    }
+    double inverse = 1 / x, square = inverse * inverse;
+    digamma += log(x) - inverse / 2 - square * (1.0 / 12 - square * (1.0 / 120 - square / 252));
+    trigamma += inverse + square / 2 + square * inverse * (1.0 / 6 - square * (1.0 / 30 - square / 42));
+    *mean = digamma - log(n / 2.0);
+    *variance = trigamma;
+}
+
+/* The variances of errors of alike lines have something in common: `degrees` of freedom of a variance `common`, beside
+ * those that each has by itself (Smyth 2004, section 6.2; not more degrees than the other lines have). */
+typedef struct {
+    double common;
+    int degrees;
+} moderation;
+
+static double error_variance(const lep_clock_model *line, int freedom) {
+    double factor = student_factor(freedom);
+    return line->drift_variance / (factor * factor);
+}
+
+static moderation moderation_of(lep_clock_model *const *lines, int count, int freedom) {
+    if (count < 2)
+        return (moderation){0};
+    double mean = 0, scatter = 0, expected, variance;
+    log_chi_squared(freedom, &expected, &variance);
+    for (int i = 0; i < count; i++)
+        mean += log(error_variance(lines[i], freedom)) / count;
+    for (int i = 0; i < count; i++)
+        scatter += pow(log(error_variance(lines[i], freedom)) - mean, 2) / (count - 1);
+    double excess = scatter - variance;
+    int least = 1, most = count - 1 > 1000000 / freedom ? 1000000 : (count - 1) * freedom;
+    double ours;
+    log_chi_squared(most, &ours, &variance);
+    if (variance > excess)
+        least = most;
+    for (int high = most; least < high;) { /* the fewest degrees whose variance is at most the excess */
+        int middle = least + (high - least) / 2;
+        log_chi_squared(middle, &ours, &variance);
+        if (variance > excess)
+            least = middle + 1;
+        else
+            high = middle;
+    }
+    log_chi_squared(least, &ours, &variance);
+    return (moderation){.common = exp(mean - expected + ours), .degrees = least};
+}
+
+/* Logarithm of the density of Student's distribution, but for sqrt(2 pi), with that scale (a variance). */
+static double log_student(double value, double scale, double freedom) {
+    double norm = freedom < 50 ? lgamma((freedom + 1) / 2) - lgamma(freedom / 2) - log(freedom / 2) / 2
+                               : (1 / (6 * freedom * freedom) - 1) / (4 * freedom);
+    return norm - log(scale) / 2 - (freedom + 1) / 2 * log1p(value * value / scale / freedom);
+}
+
+static double moderated(const lep_clock_model *line, int freedom, moderation with) {
+    return (with.degrees * with.common + freedom * error_variance(line, freedom)) / (with.degrees + freedom);
+}
+
+/* The variance of drifts that is greater with a probability of at most 5 %, given that there are drifts. */
+static double greatest_left(const double *weights) {
+    double sum = 0, greater = 0;
+    for (int h = 1; h < HYPOTHESES; h++)
+        sum += weights[h];
+    int h = 1;
+    while (h < DRIFTS && (greater += weights[h]) <= 0.05 * sum)
+        h++;
+    return drift_variance_of(h);
+}
+
+void lep_clock_shrink(lep_clock_model *const *lines, int count, int freedom) {
+    if (count < 1)
+        return;
+    const moderation with = moderation_of(lines, count, freedom);
+    const double factor = student_factor(freedom + with.degrees);
+    double weights[HYPOTHESES], greatest = -INFINITY; /* posterior of a hypothesis */
+    for (int h = 0; h < HYPOTHESES; h++) {
+        weights[h] = log(prior(h));
+        for (int i = 0; i < count; i++) {
+            double error = moderated(lines[i], freedom, with), ratio = drift_variance_of(h) / error;
+            double degrees = (freedom + with.degrees) * (1 + ratio) * (1 + ratio);
+            weights[h] += log_student(lines[i]->drift, error * (1 + ratio), degrees);
+        }
+        greatest = fmax(greatest, weights[h]);
+    }
+    for (int h = 0; h < HYPOTHESES; h++)
+        weights[h] = exp(weights[h] - greatest);
+    const double most = greatest_left(weights);
+    for (int i = 0; i < count; i++) {
+        const double line = lines[i]->drift, error = moderated(lines[i], freedom, with), wide = error * factor * factor;
+        double sum = 0, sum_of_shares = 0;
+        for (int h = 0; h < HYPOTHESES; h++) {
+            double drift = drift_variance_of(h), share = drift / (drift + error);
+            double better = lines[i]->variance_ns2 + LEP_CLOCK_HORIZON_NS * LEP_CLOCK_HORIZON_NS * fmin(drift, error);
+            sum += weights[h] / better;
+            sum_of_shares += weights[h] / better * share;
+        }
+        lines[i]->drift = line * sum_of_shares / sum;
+        double off = line * most / (most + error) - lines[i]->drift;
+        lines[i]->drift_variance = most * wide / (most + wide) + off * off;
+    }
+}

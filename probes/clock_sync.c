@@ -5,8 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-enum { TAG_MODELS = 9 };
-
 /* ---- pieces of the methods ------------------------------------------------------------------------------------ */
 
 static lep_clock_model of_offset(const lep_clock_session *session, lep_clock_offset offset) {
@@ -80,9 +78,9 @@ static lep_clock_model ask_line(lep_clock_session *session, int partner, offset_
     return of_points(session);
 }
 
-static void answer_line(const lep_clock_session *session, int partner, const lep_clock_model *model) {
+static void answer_line(const lep_clock_session *session, int partner) {
     for (int call = 0; call < 1 + session->options.points; call++)
-        lep_clock_answer(session->comm, partner, session->clock, model);
+        lep_clock_answer(session->comm, partner, session->clock, NULL);
 }
 
 /* The drift of a line, the offset of exchanges after it: the offset that a line gives is worse (the paper, 4.4). */
@@ -95,6 +93,36 @@ static lep_clock_model with_offset(const lep_clock_model *line, lep_clock_offset
         .drift_variance = line->drift_variance,
         .bound_ns = offset.bound_ns,
     };
+}
+
+/* ---- all models at rank 0 --------------------------------------------------------------------------------------- */
+
+/* In a tree every rank but 0 learns the clock of one other. */
+static int partner_in_tree(int rank) {
+    return rank & (rank - 1);
+}
+
+/* Every rank has the model of a partner's clock (rank 0's, or that in the tree); lines are shrunk with those of alike
+ * pairs: on one machine, or on two. Gives each rank the model of rank 0's clock. */
+static lep_clock_model settled(lep_clock_session *session, lep_clock_model mine, bool lines, bool tree) {
+    const int bytes = (int)sizeof(lep_clock_model);
+    lep_clock_model *models = session->models;
+    MPI_Gather(&mine, bytes, MPI_BYTE, models, bytes, MPI_BYTE, 0, session->comm);
+    if (session->rank == 0) {
+        for (int same = 0; same < 2 && lines; same++) {
+            int count = 0;
+            for (int rank = 1; rank < session->ranks; rank++) {
+                int partner = tree ? partner_in_tree(rank) : 0;
+                if ((session->machines[rank] == session->machines[partner]) == same)
+                    session->alike[count++] = &models[rank];
+            }
+            lep_clock_shrink(session->alike, count, session->options.points - 2);
+        }
+        for (int rank = 1; rank < session->ranks && tree; rank++)
+            models[rank] = lep_clock_joined(&models[rank], &models[partner_in_tree(rank)]);
+    }
+    MPI_Scatter(models, bytes, MPI_BYTE, &mine, bytes, MPI_BYTE, 0, session->comm);
+    return mine;
 }
 
 /* ---- from rank 0, one rank after the other -------------------------------------------------------------------- */
@@ -127,10 +155,10 @@ static lep_clock_model jones_koenig(lep_clock_session *session) {
         for (int client = 1; client < session->ranks; client++)
             lep_clock_answer(session->comm, client, session->clock, NULL);
     }
-    return session->rank == 0 ? lep_clock_identity() : of_points(session);
+    return settled(session, session->rank == 0 ? lep_clock_identity() : of_points(session), true, false);
 }
 
-/* ---- in a tree from the leaves up: every rank ends with the models of those below it, rank 0 with all ---------- */
+/* ---- in a tree, in which each rank asks one other -------------------------------------------------------------- */
 
 typedef lep_clock_model (*pair_method)(lep_clock_session *session, int partner, bool asks);
 
@@ -144,55 +172,51 @@ static lep_clock_model pair_offset(lep_clock_session *session, int partner, bool
 static lep_clock_model pair_line(lep_clock_session *session, int partner, bool asks) {
     if (asks)
         return ask_line(session, partner, lep_offset_by_median);
-    answer_line(session, partner, NULL);
+    answer_line(session, partner);
     return lep_clock_identity();
 }
 
-static lep_clock_model pair_line_and_offset(lep_clock_session *session, int partner, bool asks) {
-    lep_clock_model line = pair_line(session, partner, asks);
-    if (asks)
+static lep_clock_model line_and_offset(lep_clock_session *session, int partner, bool asks, offset_of estimate) {
+    if (asks) {
+        lep_clock_model line = ask_line(session, partner, estimate);
         return with_offset(&line, ask_by_bounds(session, partner, line.drift));
+    }
+    answer_line(session, partner);
     lep_clock_answer(session->comm, partner, session->clock, NULL);
-    return line;
+    return lep_clock_identity();
 }
 
-static int least(int a, int b) {
-    return a < b ? a : b;
+static lep_clock_model by_medians(lep_clock_session *session, int partner, bool asks) {
+    return line_and_offset(session, partner, asks, lep_offset_by_median);
+}
+
+static lep_clock_model by_bounds(lep_clock_session *session, int partner, bool asks) {
+    return line_and_offset(session, partner, asks, point_by_bounds);
+}
+
+/* In a step of the tree ranks that are `step` apart meet. */
+static void meet(lep_clock_session *session, int step, pair_method pair, lep_clock_model *mine) {
+    const int rank = session->rank;
+    if (rank % (2 * step) == step)
+        *mine = pair(session, rank - step, true);
+    else if (rank % (2 * step) == 0 && rank + step < session->ranks)
+        pair(session, rank + step, false);
 }
 
 static lep_clock_model leaves_to_root(lep_clock_session *session, pair_method pair) {
-    const int rank = session->rank, ranks = session->ranks, bytes = (int)sizeof(lep_clock_model);
-    lep_clock_model *models = session->models; /* models[i]: of rank + i, by this rank's clock */
-    models[0] = lep_clock_identity();
-    for (int step = 1; step < ranks; step *= 2) {
-        if (rank % (2 * step) == step) {
-            lep_clock_model mine = pair(session, rank - step, true);
-            MPI_Send(models, least(step, ranks - rank) * bytes, MPI_BYTE, rank - step, TAG_MODELS, session->comm);
-            MPI_Send(&mine, bytes, MPI_BYTE, rank - step, TAG_MODELS, session->comm);
-            break;
-        }
-        int client = rank + step;
-        if (client >= ranks)
-            continue;
-        pair(session, client, false);
-        int below = least(step, ranks - client);
-        lep_clock_model theirs;
-        MPI_Recv(models + step, below * bytes, MPI_BYTE, client, TAG_MODELS, session->comm, MPI_STATUS_IGNORE);
-        MPI_Recv(&theirs, bytes, MPI_BYTE, client, TAG_MODELS, session->comm, MPI_STATUS_IGNORE);
-        for (int i = 0; i < below; i++)
-            models[step + i] = lep_clock_joined(&models[step + i], &theirs);
-    }
-    lep_clock_model mine;
-    MPI_Scatter(models, bytes, MPI_BYTE, &mine, bytes, MPI_BYTE, 0, session->comm);
+    lep_clock_model mine = lep_clock_identity();
+    for (int step = 1; step < session->ranks; step *= 2)
+        meet(session, step, pair, &mine);
     return mine;
 }
 
 static lep_clock_model netgauge(lep_clock_session *session) {
-    return leaves_to_root(session, pair_offset);
+    return settled(session, leaves_to_root(session, pair_offset), false, true);
 }
 
 static lep_clock_model hca(lep_clock_session *session) {
-    lep_clock_model line = leaves_to_root(session, pair_line), offset = offsets_from_root(session, line.drift);
+    lep_clock_model line = settled(session, leaves_to_root(session, pair_line), true, true);
+    lep_clock_model offset = offsets_from_root(session, line.drift);
     if (session->rank == 0)
         return line;
     offset.drift = line.drift;
@@ -201,40 +225,17 @@ static lep_clock_model hca(lep_clock_session *session) {
 }
 
 static lep_clock_model hca2(lep_clock_session *session) {
-    return leaves_to_root(session, pair_line_and_offset);
-}
-
-/* ---- in a tree from the root down ------------------------------------------------------------------------------ */
-
-/* The errors of a reference, by the global time that it shows, as a model of that time by itself. */
-static lep_clock_model errors_of(const lep_clock_model *reference, int64_t at_ns) {
-    lep_clock_model errors = lep_clock_moved(reference, at_ns);
-    errors.x0_ns = errors.y0_ns;
-    errors.drift = 0;
-    return errors;
+    return settled(session, leaves_to_root(session, by_medians), true, true);
 }
 
 static lep_clock_model hca3(lep_clock_session *session) {
-    const int rank = session->rank, ranks = session->ranks, bytes = (int)sizeof(lep_clock_model);
     lep_clock_model mine = lep_clock_identity();
     int step = 1;
-    while (step < ranks)
+    while (step < session->ranks)
         step *= 2;
-    for (step /= 2; step >= 1; step /= 2) {
-        if (rank % (2 * step) == step) {
-            int reference = rank - step;
-            lep_clock_model line = ask_line(session, reference, point_by_bounds), errors;
-            line = with_offset(&line, ask_by_bounds(session, reference, line.drift));
-            MPI_Recv(&errors, bytes, MPI_BYTE, reference, TAG_MODELS, session->comm, MPI_STATUS_IGNORE);
-            mine = lep_clock_joined(&line, &errors);
-        } else if (rank % (2 * step) == 0 && rank + step < ranks) {
-            answer_line(session, rank + step, &mine);
-            lep_clock_answer(session->comm, rank + step, session->clock, &mine);
-            lep_clock_model errors = errors_of(&mine, lep_clock_read_ns(session->clock));
-            MPI_Send(&errors, bytes, MPI_BYTE, rank + step, TAG_MODELS, session->comm);
-        }
-    }
-    return mine;
+    for (step /= 2; step >= 1; step /= 2)
+        meet(session, step, by_bounds, &mine);
+    return settled(session, mine, true, true);
 }
 
 /* ---- the struct of functions ----------------------------------------------------------------------------------- */
@@ -252,6 +253,16 @@ const lep_clock_method *lep_clock_method_named(const char *name) {
     return NULL;
 }
 
+/* The lowest rank of each rank's machine. */
+static void find_machines(lep_clock_session *session) {
+    MPI_Comm machine;
+    int lowest = session->rank;
+    MPI_Comm_split_type(session->comm, MPI_COMM_TYPE_SHARED, session->rank, MPI_INFO_NULL, &machine);
+    MPI_Bcast(&lowest, 1, MPI_INT, 0, machine);
+    MPI_Comm_free(&machine);
+    MPI_Allgather(&lowest, 1, MPI_INT, session->machines, 1, MPI_INT, session->comm);
+}
+
 bool lep_clock_session_open(lep_clock_session *session, MPI_Comm comm, const lep_clock *clock,
                             const lep_clock_options *options) {
     *session = (lep_clock_session){.comm = comm, .clock = clock, .options = *options};
@@ -265,11 +276,16 @@ bool lep_clock_session_open(lep_clock_session *session, MPI_Comm comm, const lep
     session->bounds_ns = calloc(points, sizeof *session->bounds_ns);
     session->times_ns = calloc(points, sizeof *session->times_ns);
     session->models = calloc((size_t)session->ranks, sizeof *session->models);
+    session->alike = calloc((size_t)session->ranks, sizeof *session->alike);
+    session->machines = calloc((size_t)session->ranks, sizeof *session->machines);
     int missing = !session->exchanges || !session->scratch || !session->offsets_ns || !session->deviations_ns ||
-                  !session->bounds_ns || !session->times_ns || !session->models;
+                  !session->bounds_ns || !session->times_ns || !session->models || !session->alike ||
+                  !session->machines;
     MPI_Allreduce(MPI_IN_PLACE, &missing, 1, MPI_INT, MPI_MAX, comm);
     if (missing)
         lep_clock_session_close(session);
+    else
+        find_machines(session);
     return !missing;
 }
 
@@ -281,5 +297,7 @@ void lep_clock_session_close(lep_clock_session *session) {
     free(session->bounds_ns);
     free(session->times_ns);
     free(session->models);
+    free(session->alike);
+    free(session->machines);
     *session = (lep_clock_session){0};
 }

@@ -1,20 +1,23 @@
 /* One clock for all ranks: methods that give every rank a model of rank 0's clock.
  *
- * | name     | learns                | from                                             | exchanges one after the other
- * |
- * |----------|-----------------------|--------------------------------------------------|-------------------------------|
- * | SKaMPI   | offset                | rank 0, one rank after the other                 | p | | Netgauge | offset | a
- * tree; offsets are added                        | log2 p                        | | JK       | offset and drift      |
- * rank 0, the ranks in turn (Jones and Koenig)     | p, points                     | | HCA      | drifts, then offsets
- * | drifts in a tree; offsets from rank 0 in turn    | log2 p, points; then p        | | HCA2     | drift and offset |
- * a tree; models are joined                        | log2 p, points                | | HCA3     | drift and offset | a
- * tree from the root down: ranks that have the global time already are references for it | log2 p, points |
+ * SKaMPI    offsets, from rank 0, one rank after the other: p exchanges one after the other
+ * Netgauge  offsets in a tree, which are added: log2 p
+ * JK        lines, from rank 0, the ranks in turn (Jones and Koenig): p for each point
+ * HCA       lines in a tree, then offsets from rank 0 in turn: log2 p for each point, then p
+ * HCA2      lines and offsets in a tree, from the leaves to rank 0: log2 p for each point
+ * HCA3      the same from rank 0 to the leaves
+ *
+ * The drifts of all lines are shrunk together (lep_clock_shrink), those between ranks of one machine apart from those
+ * between machines: whether clocks drift at all is better known by all of them than by one.
  *
  * Sources: Hunold and Carpen-Amarie, "MPI Benchmarking Revisited", section 4 and appendix B, for the first five; the
  * same authors, "Hierarchical Clock Synchronization in MPI" (IEEE Cluster 2018), for HCA3. All of them here work with
  * any number of ranks: the tree is that of the next power of two without the ranks that do not exist. What differs from
  * the publications: models are times by times (clock_model.h); points of a line count from the middle of each
- * exchange (clock_offset.h), and lie `spacing_ns` apart, since a line needs a long lever more than many points.
+ * exchange (clock_offset.h), and lie `spacing_ns` apart, since a line needs a long lever more than many points. In HCA3
+ * ranks answer by their own clocks, not by the global one; models are joined at the end, at rank 0. That is the same
+ * line, since a line by least squares through times that a line maps is the line that is mapped; and it is the drift
+ * between two clocks, which others can be like, that is shrunk, not one with the error of a whole branch in it.
  */
 #ifndef LEPAUTE_CLOCK_SYNC_H
 #define LEPAUTE_CLOCK_SYNC_H
@@ -50,7 +53,9 @@ typedef struct {
     lep_clock_exchange *exchanges;
     double *scratch, *offsets_ns, *deviations_ns, *bounds_ns; /* the last three: of points */
     int64_t *times_ns;
-    lep_clock_model *models; /* of this rank and of those below it in the tree */
+    lep_clock_model *models; /* rank 0: of every rank, */
+    lep_clock_model **alike; /* and those of them that are shrunk together */
+    int *machines;           /* of every rank, the lowest rank of its machine */
 } lep_clock_session;
 
 typedef struct {

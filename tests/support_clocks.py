@@ -50,6 +50,7 @@ def clock_library(folder: Path) -> Any:
         ("joined", Model, (model, model)),
         ("moved", Model, (model, Int64)),
         ("fitted", Model, (ctypes.POINTER(Int64), doubles, doubles, doubles, ctypes.c_int, Int64, Double)),
+        ("shrink", None, (ctypes.POINTER(model), ctypes.c_int, ctypes.c_int)),
     ):
         function = getattr(library, f"lep_clock_{name}")
         function.restype, function.argtypes = result, arguments
@@ -84,6 +85,12 @@ def line_through(
     )
     model: Model = library.lep_clock_fitted(*numbers, points, 1, drift_variance_before)
     return model
+
+
+def shrink(library: Any, lines: Sequence[Model], freedom: int) -> None:
+    """lep_clock_shrink of alike lines, which it changes."""
+    pointers = (ctypes.POINTER(Model) * len(lines))(*(ctypes.pointer(line) for line in lines))
+    library.lep_clock_shrink(pointers, len(lines), freedom)
 
 
 def offset_of(library: Any, method: str, exchanges: Any, *, drift: float = 0.0) -> Offset:

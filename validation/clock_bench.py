@@ -27,7 +27,8 @@ were too narrow: the least latencies of an offset were looked for as if clocks d
 (lep_offset_by_bounds). Since then the drift, which both know by then, is taken out first; on the second, 201 to 206,
 that was done by the middle of each exchange, which is far from where the answering clock was read when the first of
 them waits for its turn (HCA 81.6 %); on the third, 301 to 306, all held. Then points of a line began to be weighted by
-their round trips, too, for the sake of busy machines (clocks_here.py). No width was adjusted.
+their round trips, too, for the sake of busy machines (clocks_here.py). No width was adjusted. Drifts are
+shrunk together (lep_clock_shrink) only since then.
 
 What comes of a drift that changes is shown; no interval can know it. Writes accuracy/clock_bench.csv.gz (every error),
 accuracy/clock_bench.png and a section of accuracy.md.
