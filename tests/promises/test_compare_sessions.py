@@ -67,14 +67,14 @@ def simulated(seed: int, world: World, sessions: int, trials: int) -> list:
 
 
 #: Of 95 % intervals, what is promised to hold the truth; t over few values that lie mostly at two ends holds less.
-PROMISED = {"lasting_ten_blocks": 0.92, "ending_by_chance": 0.91, "differing_by_session": 0.95}
+PROMISED = {"lasting_ten_blocks": 0.92, "ending_by_chance": 0.90, "differing_by_session": 0.95}
 
 
 @pytest.mark.parametrize(
     ("name", "sessions"), long_but([(name, n) for name in WORLDS for n in (3, 5, 10)], ("ending_by_chance", 5))
 )
 def test_the_interval_over_sessions_holds_their_average_and_false_alarms_are_as_rare(name: str, sessions: int) -> None:
-    trials = 1500
+    trials = 1200
     tests = simulated(1, WORLDS[name], sessions, trials)
     held = sum(one.low <= 0 <= one.high for one in tests)
     assert binom.ppf(1e-6, trials, PROMISED[name]) <= held <= binom.ppf(1 - 1e-6, trials, 0.97)
@@ -98,7 +98,7 @@ def test_one_session_knows_its_own_ratio_and_not_the_average_over_sessions() -> 
 @pytest.mark.parametrize("sessions", [3, 5])
 def test_states_that_last_a_session_are_missed_as_often_as_all_sessions_are_in_one(sessions: int) -> None:
     """What the warning of few sessions says: 2 * 2^-n, and no method could do better."""
-    trials = 1500
+    trials = 1200
     missed = sum(not one.low <= 0 <= one.high for one in simulated(3, lasting_a_session, sessions, trials))
     share = 2.0 ** (1 - sessions)
     assert binom.ppf(1e-6, trials, share) <= missed <= binom.ppf(1 - 1e-6, trials, share + 0.03)

@@ -187,7 +187,7 @@ def test_an_interrupted_series_goes_on_where_it_was(clock):
 def test_series_that_make_no_sense_are_refused(clock):
     with pytest.raises(InputError, match="--every is 30 s; give at least the budget of a session, 60 s"):
         measure(clock, every_s=30.0)
-    with pytest.raises(InputError, match="--sessions is 1001; give 1 to 1000"):
+    with pytest.raises(InputError, match="--sessions is 1001; it is a whole number from 1 to 1000"):
         measure(clock, sessions=1001)
     with pytest.raises(InputError, match=r"c-1.zip: no session is there; start without --resume"):
         measure(clock, resume=True)

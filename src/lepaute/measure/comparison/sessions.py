@@ -13,6 +13,7 @@ from typing import Any
 
 from lepaute.archive import Archive, mpi_campaign
 from lepaute.errors import InputError
+from lepaute.kit.numbers import of_type, path_of, whole
 from lepaute.kit.text import duration
 from lepaute.measure.comparison.campaign import check_same_request, measure_libraries, request_of
 from lepaute.measure.comparison.cases import ComparisonRequest
@@ -28,8 +29,7 @@ _LOOK_S = 1.0
 
 def session_archives(out_archive: Path, sessions: int) -> list[Path]:
     """The archive itself of one session, else NAME-1.zip and so on, with digits for all."""
-    if not 1 <= sessions <= MOST_SESSIONS:
-        raise InputError(f"--sessions is {sessions}; give 1 to {MOST_SESSIONS}")
+    sessions = whole(sessions, "--sessions", 1, MOST_SESSIONS + 1)
     digits = len(str(sessions))
     names = [f"{out_archive.stem}-{number:0{digits}}{out_archive.suffix}" for number in range(1, sessions + 1)]
     return [out_archive] if sessions == 1 else [out_archive.with_name(name) for name in names]
@@ -54,10 +54,11 @@ def measure_sessions(
     measuring : arguments of `measure_libraries`
     Raises what `measure_libraries` raises, and InputError where an archive that is there is of another comparison.
     """
-    paths, tell = session_archives(Path(out_archive), sessions), progress or silent
+    paths, tell = session_archives(path_of(out_archive, "the archive"), sessions), progress or silent
     if sessions == 1:
         return [measure_libraries(libraries, paths[0], seed=seed, resume=resume, progress=tell, **measuring)]
     request = request_of(named_libraries(libraries), seed, **measuring)
+    of_type(every_s, "--every", (int, float), "seconds, such as 7200")
     if not (isfinite(every_s) and every_s >= request.budget_s):
         raise InputError(
             f"--every is {duration(every_s)}; give at least the budget of a session, {duration(request.budget_s)}"
