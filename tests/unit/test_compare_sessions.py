@@ -63,7 +63,7 @@ def test_two_sessions_decide_nothing_and_say_how_many_would(series, capsys):
     assert main(["compare", *map(str, series[:2])]) == 0
     said = capsys.readouterr().out
     assert "no difference shown; 2 sessions, and 3 are needed; " in said
-    assert "compared: the median of an mpirun's calls: its ratio, geometric mean over the mpiruns of a session" in said
+    assert "counts by the median of its calls), geometric mean over mpiruns, then over sessions" in said
     assert main(["compare", *map(str, series[:2]), "--json"]) == 0
     bcast = json.loads(capsys.readouterr().out)["rows"][1]
     assert (bcast["outcome"], bcast["p_corrected"], bcast["high"]) == ("undecided", 1.0, None)

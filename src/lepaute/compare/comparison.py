@@ -163,10 +163,12 @@ class Comparison:
     @property
     def estimand(self) -> str:
         """What is compared, in words."""
-        of_mpirun = "the median of an mpirun's calls" if self.value == "median_s" else "the mean that a run prints"
-        if self.is_over_sessions:
-            return f"{of_mpirun}: its ratio, geometric mean over the mpiruns of a session, then over sessions"
-        return f"{of_mpirun}: its ratio, the shift of Hodges and Lehmann over {'mpiruns' if self.ranks else 'runs'}"
+        counts = (
+            "an mpirun counts by the median of its calls" if self.value == "median_s" else "a run by what it prints"
+        )
+        over = "geometric mean over mpiruns, then over sessions"
+        how = over if self.is_over_sessions else "by Hodges and Lehmann's shift over mpiruns"
+        return f"the ratio of the libraries' times ({counts}), {how}"
 
 
 def archives(
