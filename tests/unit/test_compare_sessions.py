@@ -10,6 +10,8 @@ from support_comparisons import campaign
 from lepaute.cli.main import main
 from lepaute.compare.comparison import archives
 from lepaute.compare.sessions import session_means, sessions_to_decide, student_test
+from lepaute.compare.verdicts import verdicts
+from lepaute.compare.wording import sentence
 from lepaute.errors import InputError
 from lepaute.measure.comparison import sessions as measuring
 
@@ -83,6 +85,18 @@ def test_what_weakens_sessions_is_said_and_what_are_none_is_refused(series, tmp_
         archives(*series[:2], foreign)
     with pytest.raises(InputError, match=r"c-2.zip and c-2.zip are the same archive"):
         archives(*series[:2], series[1])
+
+
+def test_a_row_that_only_one_session_has_is_not_decided(series):
+    """What one session shows is not shown of sessions such as these."""
+    summaries = archives(*series).summaries
+    alone = summaries[(summaries["operation"] == "Allreduce") | (summaries["session"] == 2)]
+    _, bcast = verdicts(alone, "openmpi", "mpich")
+    assert (len(bcast.session_ratios), bcast.outcome, bcast.forecast_sessions) == (1, "undecided", None)
+    assert sentence(bcast, "openmpi", "mpich") == (
+        "no difference shown; 1 session, and 3 are needed; too few to say how many sessions would decide"
+    )
+    assert {one.outcome for one in verdicts(summaries[summaries["session"] == 2], "openmpi", "mpich")} == {"undecided"}
 
 
 def test_means_of_sessions_compare_inside_blocks():

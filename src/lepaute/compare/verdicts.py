@@ -148,7 +148,7 @@ def verdicts(
 ) -> tuple[Verdict, ...]:
     """The verdicts of all rows that both libraries have, in the order of operation, form and size.
 
-    summaries : as `mpirun_summaries` gives
+    summaries : as `mpirun_summaries` gives; where it has a column `session`, verdicts are over these
     margin    : relative difference below which none is worth a decision, 0.02 for 2 %
     value     : column that stands for an mpirun
     primary   : rows (operation, form, size) that are corrected among themselves, and the others among themselves: the
@@ -166,9 +166,8 @@ def verdicts(
         if not (summaries["library"] == library).any():
             names = ", ".join(sorted(set(summaries["library"])))
             raise InputError(f"there are no measurements of {library}; there are some of {names or 'no library'}")
-    over_sessions = "session" in summaries and summaries["session"].nunique() > 1
     rows = [
-        (_SessionsRow if over_sessions else _Row)(key, table, right, value)
+        (_SessionsRow if "session" in summaries else _Row)(key, table, right, value)
         for key, table in summaries[summaries["library"].isin([left, right])].groupby(list(ROW), observed=True)
     ]
     both = [row for row in rows if row.has_both]
