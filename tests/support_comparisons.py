@@ -72,19 +72,22 @@ def campaign(
     calls_each: int = CALLS_EACH,
     blocks: int = BLOCKS,
     about: Mapping[str, Any] | None = None,
+    session: int = 0,
+    longer: float = 0.3,
 ) -> Archive:
     """Two libraries in turns: the second takes 30 % longer for Bcast, and as long for Allreduce, of each size.
 
-    about: more facts of the campaign
+    about  : more facts of the campaign
+    session: which has noise, a date and a seed of its own; longer: logarithm of that ratio for Bcast in it
     """
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(3 + session)
     calls, clocks, mpiruns = [], [], []
     for block in range(blocks):
         for place, library in enumerate(libraries):
             mpirun, common = len(libraries) * block + place, rng.normal(0, 0.01)
             mpiruns.append(
                 {"mpirun": mpirun, "library": library, "block": block, "place": place, "trial": block == 0}
-                | {"attempt": 0, "outcome": "complete", "disturbed": disturbed, "started_s": float(mpirun)}
+                | {"attempt": 0, "outcome": "complete", "disturbed": disturbed, "started_s": 3600.0 * session + mpirun}
             )
             clocks += [
                 {"mpirun": mpirun, "rank": rank, "before_batch": 0, "x0_ns": START_NS, "y0_ns": START_NS}
@@ -93,7 +96,7 @@ def campaign(
             ]
             cases = [(operation, size) for operation in ("none", "Bcast", "Allreduce") for size in sizes]
             for batch, (operation, size) in enumerate(cases):
-                slower = 0.3 * (operation == "Bcast" and place == 1)
+                slower = longer * (operation == "Bcast" and place == 1)
                 for call in range(calls_each):
                     begun = START_NS + 1_000_000 * (calls_each * batch + call)
                     ns = 10_000 * np.exp(common + slower + rng.normal(0, 0.02)) * (50 if call == 5 else 1)
@@ -114,7 +117,7 @@ def campaign(
     told = {"ranks": ranks, "capped": True, "libraries": [{"label": label} for label in libraries]}
     told |= {"precision": 0.02, "budget_s": 300.0, "asked": {**asked, "sizes_bytes": list(sizes), "ranks": ranks}}
     with ArchiveWriter(
-        path, {"kind": KIND, "created": "2026-01-01T00:00:00Z", KIND: {**told, **(about or {})}}
+        path, {"kind": KIND, "created": "2026-01-01T00:00:00Z", "seed": 1 + session, KIND: {**told, **(about or {})}}
     ) as writer:
         for name, rows in ((CALLS, calls), (CLOCKS, clocks), (MPIRUNS, mpiruns)):
             writer.add_table(name, pandas.DataFrame(rows))

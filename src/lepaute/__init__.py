@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from lepaute.archive import Archive as Archive
     from lepaute.errors import LepauteError as LepauteError
     from lepaute.measure.comparison.campaign import measure_libraries as measure_libraries
+    from lepaute.measure.comparison.sessions import measure_sessions as measure_sessions
     from lepaute.measure.experiment.job import Job as Job
     from lepaute.measure.experiment.life import run as run
     from lepaute.measure.experiment.rounds import Until as Until
@@ -65,6 +66,7 @@ _HOME_OF = {  # the public names, and the package each is loaded from
     "Until": "lepaute.measure.experiment.rounds",
     "load_platform": "lepaute.platform",
     "measure_libraries": "lepaute.measure.comparison.campaign",
+    "measure_sessions": "lepaute.measure.comparison.sessions",
     "difference": "lepaute.simulate",
     "emulate": "lepaute.simulate",
     "predict": "lepaute.simulate",
@@ -92,6 +94,7 @@ __all__ = [
     "fit",
     "load_platform",
     "measure_libraries",
+    "measure_sessions",
     "predict",
     "read_trace",
     "run",

@@ -331,9 +331,32 @@ def test_a_campaign_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert not calls(archive).empty
 
 
+def test_sessions_are_an_archive_each_and_go_on_after_a_kill(tmp_path: Path) -> None:
+    """Killed in the second one; the first stays as it is, and both are compared."""
+    words = _words(tmp_path, "--sessions", "2", "--every", "5s")
+    process = subprocess.Popen(lepaute_argv(*words), stderr=subprocess.PIPE, text=True)
+    journal = folder_of(tmp_path / "c-2.zip") / "mpiruns_begun.jsonl"
+    wait_until(lambda: journal.is_file() or process.poll() is not None, "the second session")
+    assert process.poll() is None, process.communicate()[1]
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    first = Archive.open(tmp_path / "c-1.zip")
+    done = run_lepaute(*words, "--resume", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    both = [Archive.open(tmp_path / f"c-{number}.zip") for number in (1, 2)]
+    assert (both[0].id, [one.about.seed for one in both]) == (first.id, [1, 2])
+    assert len(both[1].metadata["sessions"]) == 2
+    begun_s = [mpiruns(one)["started_s"].min() for one in both]
+    assert begun_s[1] - begun_s[0] >= 5.0
+    assert "no difference shown; 2 sessions, and 3 are needed; " in done.stdout
+    assert f"{tmp_path}/c-2.zip: archive {both[1].id[:12]}" in done.stdout
+
+
 def test_wrong_words_are_one_line_and_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for more, message in (
         (("--resume",), "no interrupted run is there"),
+        (("--resume", "--sessions", "3"), "c-1.zip: no session is there; start without --resume"),
+        (("--sessions", "3", "--every", "0.5s"), "--every is 0.5 s; give at least the budget of a session, 1 s"),
         (("--np", "1"), "--np is 1"),
         (("--precision", "x"), "--precision is 'x'; it must be a share such as 2% or 0.02"),
         (("--ops", "gong"), "--ops has 'gong'"),

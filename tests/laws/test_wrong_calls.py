@@ -43,6 +43,7 @@ CALLS = {
     "watch.open": lp.watch.open,
     "compare.archives": lp.compare.archives,
     "measure_libraries": lambda wrong: lp.measure_libraries(wrong, "campaign.zip"),
+    "measure_sessions": lambda wrong: lp.measure_sessions(["openmpi"], "campaign.zip", sessions=wrong),
     "run": lambda wrong: lp.run(wrong, "run.zip"),
 }
 #: What these take, or take as the default.
@@ -60,6 +61,7 @@ TEXTS = {
     "Target": "0.05", "Until: target": "0.02", "Job": "hand.zip", "read_trace": "none.parquet",
     "fit.models": "none.zip", "fit.segment": "abc", "study.run": "none.yaml",
     "watch.open": "postgressql://host/base", "compare.archives": "none.zip", "measure_libraries": "openmpj",
+    "measure_sessions": "3",
     "run": "job",
 }  # fmt: skip
 CASES = [

@@ -150,6 +150,12 @@ def mpiruns(archive: Archive) -> "pandas.DataFrame":
     return _table(archive, MPIRUNS).sort_values("mpirun", ignore_index=True)
 
 
+def begun_s(archive: Archive) -> float | None:
+    """When its first start of mpirun was, seconds since the epoch; None where there is none."""
+    started_s = mpiruns(archive)["started_s"]
+    return float(started_s.min()) if len(started_s) else None
+
+
 def calls(archive: Archive, *, warm_up: bool = False) -> "pandas.DataFrame":
     """A row a call, in the order in which they were made, from every mpirun.
 

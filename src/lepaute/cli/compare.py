@@ -75,7 +75,13 @@ class MeasureOptions:
         quantity=time_of,
     )
     seed: int = option_field(1, "Of sizes and of every order.", minimum=0)
-    resume: bool = option_field(False, "Resume an interrupted campaign.")
+    sessions: int = option_field(
+        1, "Sessions, an archive each (NAME-1.zip and so on); the verdict is over these, from three on.", minimum=1
+    )
+    every_s: float = option_field(
+        "2h", "From the beginning of a session to that of the next one.", name="every", metavar="TIME", quantity=time_of
+    )
+    resume: bool = option_field(False, "Resume an interrupted campaign, or the sessions that are left.")
 
 
 def _correction(word: str) -> "Correction":
@@ -164,8 +170,8 @@ def command(
         typer.Argument(
             metavar="LIBRARY...",
             help="A name (openmpi, mpich), a prefix (/opt/mpi), a compiler wrapper, or module:NAME; or LABEL= and one. "
-            "One or two archives (LEFT.zip RIGHT.zip): compares what they hold. Two files, or LABEL=FILE, of what the "
-            "OSU or the Intel MPI benchmarks printed: compares these as far as they go.",
+            "Archives (LEFT.zip RIGHT.zip, or one of each session): compares what they hold. Two files, or LABEL=FILE, "
+            "of what the OSU or the Intel MPI benchmarks printed: compares these as far as they go.",
             show_default=False,
         ),
     ],
@@ -182,7 +188,7 @@ def command(
     from lepaute.archive.mpi_campaign import facts
 
     if options.tune is not None:
-        _check_tuning(libraries, options)
+        _check_tuning(libraries, options, measuring)
         if libraries[0].endswith(".zip"):
             check_outputs({"--tune": options.tune}, inputs=libraries, force=options.force)
             _write_tuning(Archive.open(libraries[0]), options.tune)
@@ -194,12 +200,14 @@ def command(
     if options.measure_only:
         return
     if options.tune is not None:
-        _write_tuning(measured, options.tune)
-    elif len(facts(measured).labels) > 1:
-        _show(_compared_campaign(measured, options), options)
+        _write_tuning(measured[0], options.tune)
+    elif len(facts(measured[0]).labels) > 1:
+        _show(_compared_campaigns(measured, options), options)
 
 
-def _check_tuning(libraries: Sequence[str], options: CompareOptions) -> None:
+def _check_tuning(libraries: Sequence[str], options: CompareOptions, measuring: MeasureOptions) -> None:
+    if measuring.sessions > 1:
+        raise InputError("--tune is of one session; leave out --sessions")
     if len(libraries) > 1:
         raise InputError(f"--tune is of one library, or of the archive of one; there are {len(libraries)}")
     if options.report or options.measure_only or options.as_json or options.left or options.right:
@@ -226,10 +234,8 @@ def _compared_files(words: Sequence[str], options: CompareOptions) -> "list[Comp
         )
     inputs: list[str | Path] = [*campaigns, *(path for _, path in printed)]
     check_outputs({"--report": options.report}, inputs=inputs, force=options.force)
-    if len(campaigns) == 1:
-        return _compared_campaign(Archive.open(campaigns[0]), options)
     if campaigns:
-        return [options.compared(*map(Archive.open, campaigns))]
+        return _compared_campaigns([Archive.open(each) for each in campaigns], options)
     if len(printed) != 2 or options.left or options.right:
         raise InputError("two outputs of benchmarks are compared, in the order in which they are given: LEFT RIGHT")
     (left_label, left), (right_label, right) = printed
@@ -245,29 +251,34 @@ def _compared_files(words: Sequence[str], options: CompareOptions) -> "list[Comp
     ]
 
 
-def _compared_campaign(campaign: Archive, options: CompareOptions) -> "list[Comparison]":
-    """Of a campaign with more than two libraries, each with the reference: --left, or the first one."""
+def _compared_campaigns(campaigns: Sequence[Archive], options: CompareOptions) -> "list[Comparison]":
+    """Of campaigns that all have more than two libraries, each with the reference: --left, or the first one."""
     from lepaute.archive.mpi_campaign import facts
+    from lepaute.compare.comparison import shared_labels
 
-    labels = facts(campaign).labels
+    labels = shared_labels([facts(each) for each in campaigns])
     if len(labels) <= 2 or options.right is not None:
-        return [options.compared(campaign)]
+        return [options.compared(*campaigns)]
     options.check_labels(labels)
     reference = options.left or labels[0]
     others = [label for label in labels if label != reference]
     if options.report:
         raise InputError(f"--report is of two libraries; name one of {', '.join(others)} with --right")
-    return [options.compared(campaign, left=reference, right=label) for label in others]
+    return [options.compared(*campaigns, left=reference, right=label) for label in others]
 
 
-def _measured(libraries: list[str], measuring: MeasureOptions, options: CompareOptions, output: Path) -> Archive:
-    """Measures, and prints what; raises InputError where what is to be shown cannot come of these libraries."""
+def _measured(libraries: list[str], measuring: MeasureOptions, options: CompareOptions, output: Path) -> list[Archive]:
+    """Measures, and prints what; the archive of every session.
+
+    Raises InputError where what is to be shown cannot come of these libraries.
+    """
     from lepaute.archive.mpi_campaign import facts
-    from lepaute.measure.comparison.campaign import measure_libraries
     from lepaute.measure.comparison.libraries import named_libraries
+    from lepaute.measure.comparison.sessions import measure_sessions, session_archives
 
-    files = {"--output": output, "--report": options.report, "--tune": options.tune}
-    check_outputs(files, force=options.force)
+    targets = session_archives(output, measuring.sessions)
+    outputs = [path for path in targets if not (measuring.resume and len(targets) > 1 and path.exists())]
+    check_outputs({"--output": outputs, "--report": options.report, "--tune": options.tune}, force=options.force)
     if options.report and options.measure_only:
         raise InputError("--report is of a comparison, and --measure-only makes none; leave one of them out")
     if options.fail_if_slower is not None and (options.measure_only or len(libraries) == 1):
@@ -279,20 +290,22 @@ def _measured(libraries: list[str], measuring: MeasureOptions, options: CompareO
     if options.tune is not None:
         libraries, arguments["mpiruns"] = variants_to_measure(libraries[0], measuring)
     interrupt_on_sigterm()
-    check_archive_output(output, force=options.force)
+    for path in outputs:
+        check_archive_output(path, force=options.force)
     with notes_printed(), progress_bar() as tell:
-        path = measure_libraries(libraries, output, **arguments, primary=options.primary or (), progress=tell)
-    measured = Archive.open(path)
-    about = facts(measured)
-    warn(measured.about.warnings)
+        paths = measure_sessions(libraries, output, **arguments, primary=options.primary or (), progress=tell)
+    measured = [Archive.open(path) for path in paths]
+    abouts = [facts(each) for each in measured]
+    warn(list(dict.fromkeys(line for each in measured for line in each.about.warnings)))
     if not options.as_json:
-        for library in about.libraries:
+        for library in abouts[0].libraries:
             print(f"{library.label}: {library.family} {library.version} ({library.mpirun})")
-        print(
-            f"{counted(len(about.cases), 'case')}, {counted(about.mpiruns, 'mpirun')} of each library in "
-            f"{seconds(about.spent_s)}; planned at least {seconds(about.planned_s)}"
-        )
-        print(f"{path}: archive {measured.id[:12]}, {len(measured.members())} members")
+        for path, archive, about in zip(paths, measured, abouts, strict=True):
+            print(
+                f"{counted(len(about.cases), 'case')}, {counted(about.mpiruns, 'mpirun')} of each library in "
+                f"{seconds(about.spent_s)}; planned at least {seconds(about.planned_s)}"
+            )
+            print(f"{path}: archive {archive.id[:12]}, {len(archive.members())} members")
     return measured
 
 
@@ -369,7 +382,7 @@ def _lines(comparisons: "Sequence[Comparison]") -> list[str]:
     """What was measured, a table, what follows from it, and the answers."""
     from lepaute.compare.setting import setting_lines
 
-    lines = _distinct(comparisons, setting_lines)
+    lines = _distinct(comparisons, lambda each: [*setting_lines(each), f"compared: {each.estimand}"])
     if len(comparisons) > 1:
         lines.append(_table_beside_reference(comparisons))
     else:

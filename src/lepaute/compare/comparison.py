@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from lepaute.archive import Archive, mpi_campaign
+from lepaute.archive.mpi_campaign import settings_text
+from lepaute.compare import sessions
 from lepaute.compare.derived import derived_lines, no_rank_times, times_of_ranks
 from lepaute.compare.flags import Flags, flagged, flags, ratio_warnings
 from lepaute.compare.guidelines import Violation, check_guidelines
 from lepaute.compare.resampling import SampleMeans, normality_sentence, sample_means
 from lepaute.compare.setting import Source, algorithms, different_settings, setting_lines, source
-from lepaute.compare.summaries import mpirun_summaries
+from lepaute.compare.summaries import mpirun_summaries, without_levels
 from lepaute.compare.verdicts import MARGIN, Correction, Verdict, verdicts
 from lepaute.compare.wording import answer, operation_name, sentence
 from lepaute.errors import InputError
-from lepaute.kit.text import counted, exact_size
+from lepaute.kit.text import duration, exact_size
 
 if TYPE_CHECKING:
     import pandas
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 #: Both run-times of section 3.2 of the paper: the slowest rank's own, or from the first start to the last end.
 RunTime = Literal["local", "global"]
+NOT_IN_TURNS = "the libraries were not measured in turns: what changed between the campaigns counts as a difference"
 #: Operations that are no subject of a comparison.
 NO_SUBJECT = "none"
 
@@ -47,6 +50,7 @@ class Comparison:
     value       : column of the summaries that stands for an mpirun
     correction, primary: of the p-values of all rows, see `verdicts`
     rank_times  : of both libraries (`mpi_campaign.rank_times`); empty where single calls are not known
+    scope       : what the verdicts speak of, words: this session only, or an average over sessions such as those made
     """
 
     left: str
@@ -67,6 +71,7 @@ class Comparison:
     correction: Correction = "fdr"
     primary: tuple[tuple[str, str, int], ...] = ()
     rank_times: "pandas.DataFrame" = field(default_factory=no_rank_times)
+    scope: str = "this speaks of these runs only"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON takes it: infinite and missing values are null."""
@@ -81,6 +86,8 @@ class Comparison:
             "primary": list(self.primary),
             "archives": [_plain(asdict(one)) for one in self.archives],
             "answer": self.answer,
+            "estimand": self.estimand,
+            "sessions": len(self.archives) if self.is_over_sessions else 1,
             "warnings": list(self.warnings),
             "setting": setting_lines(self),
             "derived": derived_lines(self),
@@ -146,7 +153,22 @@ class Comparison:
     @property
     def answer(self) -> str:
         """How many rows each library wins, in one sentence."""
-        return answer(self.verdicts, self.left, self.right)
+        return answer(self.verdicts, self.left, self.right, self.scope)
+
+    @property
+    def is_over_sessions(self) -> bool:
+        """Whether each archive is a session of its own, and the verdicts are over these."""
+        return "session" in self.summaries
+
+    @property
+    def estimand(self) -> str:
+        """What is compared, in words."""
+        counts = (
+            "an mpirun counts by the median of its calls" if self.value == "median_s" else "a run by what it prints"
+        )
+        over = "geometric mean over mpiruns, then over sessions"
+        how = over if self.is_over_sessions else "by Hodges and Lehmann's shift over mpiruns"
+        return f"the ratio of the libraries' times ({counts}), {how}"
 
 
 def archives(
@@ -158,9 +180,11 @@ def archives(
     correction: Correction = "fdr",
     primary: Collection[tuple[str, str, int]] | None = None,
 ) -> Comparison:
-    """Compares two libraries of one campaign, or the library of one campaign with that of another.
+    """Compares two libraries of one campaign, or over several sessions, or the library of one campaign with that of
+    another.
 
-    campaigns   : archives, or their files
+    campaigns   : archives, or their files; several that have both libraries each are sessions, and verdicts are over
+                  these (at least three); two of one library each are compared with each other
     left, right : labels of the libraries; without them the two that there are
     run_time    : of a call: global, from the first start to the last end by one clock; local, the slowest rank's
     margin      : a difference that is certainly below this share counts as none
@@ -170,25 +194,38 @@ def archives(
     """
     if run_time not in get_args(RunTime):
         raise InputError(f"run_time is {run_time!r}; it must be one of {', '.join(get_args(RunTime))}")
-    if not 1 <= len(campaigns) <= 2:
-        raise InputError(f"{counted(len(campaigns), 'archive')} cannot be compared; give one campaign, or two")
+    if not campaigns:
+        raise InputError("0 archives cannot be compared; give at least one")
     opened = [one if isinstance(one, Archive) else Archive.open(one) for one in campaigns]
     facts = [mpi_campaign.facts(one) for one in opened]
-    if len({one.id for one in opened}) < len(opened):
-        raise InputError(f"{opened[0].path.name} and {opened[1].path.name} are the same archive; give it once")
-    if len({one.ranks for one in facts}) > 1:
-        ranks = " and ".join(str(one.ranks) for one in facts)
-        raise InputError(f"the campaigns have {ranks} ranks; only campaigns of equally many ranks can be compared")
-    labels, calls, libraries = _joined(opened, facts)
+    for number, one in enumerate(opened):
+        if (same := next((other for other in opened[:number] if other.id == one.id), None)) is not None:
+            raise InputError(f"{same.path.name} and {one.path.name} are the same archive; give it once")
+    if len(ranks := sorted({one.ranks for one in facts})) > 1:
+        words = " and ".join(map(str, ranks))
+        raise InputError(f"the campaigns have {words} ranks; only campaigns of equally many ranks can be compared")
+    shared = shared_labels(facts)
+    over_sessions = len(opened) > 1 and len(shared) > 1 and {left, right} - {None} <= set(shared)
+    if len(opened) > 2 and not over_sessions:
+        raise InputError(
+            "more than two archives are sessions of one comparison, and each must have both libraries; all have "
+            f"{', '.join(shared) or 'none'}"
+        )
+    labels, calls, libraries = _joined(opened, facts, shared if over_sessions else ())
     chosen = _two_of(labels, left, right)
     calls = calls[calls["library"].isin(chosen) & (calls["operation"] != NO_SUBJECT)]
     duration = f"{run_time}_s"
     subject, left_out, weakened = _subjects(calls)
-    if len(opened) > 1:  # nothing was measured in turns: all mpiruns are one block
+    if len(opened) > 1 and not over_sessions:  # nothing was measured in turns: all mpiruns are one block
         subject = subject.assign(block=0)
     summaries = mpirun_summaries(subject, duration)
-    found = flags(subject, summaries, duration)
-    rows_first = [row for one in facts for row in one.primary] if primary is None else primary
+    if over_sessions:
+        of_block = subject.drop_duplicates("block").set_index("block")["campaign"]
+        summaries = summaries.assign(session=summaries["block"].map(of_block))
+    found = flags(subject, without_levels(summaries) if over_sessions else summaries, duration)
+    rows_first = list(dict.fromkeys(row for one in facts for row in one.primary)) if primary is None else primary
+    weakening = _warnings(facts) if over_sessions or len(opened) == 1 else [*_warnings(facts), NOT_IN_TURNS]
+    weakening += _of_sessions(opened, facts, shared) if over_sessions else ratio_warnings(summaries, *chosen)
     rules = tuple(
         one for label in chosen if (summaries["library"] == label).any() and _blocking(summaries, label)
         for one in check_guidelines(summaries, label, facts[0].ranks)
@@ -208,10 +245,16 @@ def archives(
         flags=found,
         sample_means=sample_means(subject, duration),
         left_out=left_out,
-        warnings=(*_warnings(facts, len(opened)), *weakened, *ratio_warnings(summaries, *chosen), *flagged(found)),
+        warnings=(*weakening, *weakened, *flagged(found)),
         archives=tuple(source(one, about) for one, about in zip(opened, facts, strict=True)),
-        rank_times=times_of_ranks(chosen, libraries, zip(opened, facts, strict=True)),
+        rank_times=times_of_ranks(chosen, libraries, list(zip(opened, facts, strict=True)), over_sessions),
+        scope=_scope(opened, over_sessions),
     )
+
+
+def shared_labels(facts: Sequence["CampaignFacts"]) -> tuple[str, ...]:
+    """The libraries that every campaign has, in the order of the first one."""
+    return tuple(label for label in facts[0].labels if all(label in one.labels for one in facts))
 
 
 def campaign_summaries(campaign: "Archive", run_time: RunTime = "global") -> "pandas.DataFrame":
@@ -231,9 +274,12 @@ def _plain(value: Any) -> Any:
 
 
 def _joined(
-    campaigns: Sequence[Archive], facts: Sequence["CampaignFacts"]
+    campaigns: Sequence[Archive], facts: Sequence["CampaignFacts"], same: Sequence[str]
 ) -> tuple[list[str], "pandas.DataFrame", dict[str, "LibraryFacts"]]:
-    """Labels, calls and facts of all libraries; labels that two campaigns share get the name of their archive."""
+    """Labels, calls and facts of all libraries; labels that two campaigns share get the name of their archive.
+
+    same: labels that are the same library in every campaign, a session each, and all that counts there
+    """
     import pandas
 
     if len(campaigns) == 1:
@@ -243,21 +289,25 @@ def _joined(
             mpi_campaign.calls(campaigns[0]).assign(campaign=0),
             {one.label: one for one in facts[0].libraries},
         )
-    shared = set(facts[0].labels) & set(facts[1].labels)
+    shared = set() if same else set(shared_labels(facts))
     every: list[str] = []
     stems = [one.path.stem for one in campaigns]
-    sides = stems if stems[0] != stems[1] else ["left", "right"]
-    tables, mpiruns = [], 0
+    sides = stems if same or stems[0] != stems[1] else ["left", "right"]
+    tables, mpiruns, blocks = [], 0, 0
     libraries: dict[str, LibraryFacts] = {}
     for number, (campaign, about, side) in enumerate(zip(campaigns, facts, sides, strict=True)):
         names = {label: f"{label} ({side})" if label in shared else label for label in about.labels}
         table = mpi_campaign.calls(campaign)
         labelled = table["library"].map(names).fillna(table["library"])
-        table = table.assign(library=labelled, mpirun=table["mpirun"] + mpiruns, campaign=number)
-        mpiruns = int(table["mpirun"].max() + 1) if len(table) else mpiruns
+        table = table.assign(
+            library=labelled, mpirun=table["mpirun"] + mpiruns, block=table["block"] + blocks, campaign=number
+        )
+        if len(table):
+            mpiruns, blocks = int(table["mpirun"].max()) + 1, int(table["block"].max()) + 1
         every += list(names.values())
         tables.append(table)
-        libraries |= {names[one.label]: one for one in about.libraries}
+        libraries = {names[one.label]: one for one in about.libraries} | libraries
+    every = list(same or every)
     return every, pandas.concat(tables, ignore_index=True), libraries
 
 
@@ -307,14 +357,35 @@ def _blocking(summaries: "pandas.DataFrame", label: str) -> bool:
     return bool(((summaries["library"] == label) & (summaries["form"] == "blocking")).any())
 
 
-def _warnings(facts: Sequence["CampaignFacts"], campaigns: int) -> tuple[str, ...]:
+def _warnings(facts: Sequence["CampaignFacts"]) -> list[str]:
     lines = different_settings(facts)
-    if campaigns == 2:
-        lines.append(
-            "the libraries were not measured in turns: what changed between the campaigns counts as a difference"
-        )
     if any(one.oversubscribed for one in facts):
         lines.append("there were more ranks than cores, which waited for each other's time slices")
     if any(one.capped for one in facts):
         lines.append("the budget ended before the wanted precision was reached")
-    return tuple(lines)
+    return lines
+
+
+def _of_sessions(campaigns: Sequence[Archive], facts: Sequence["CampaignFacts"], shared: Sequence[str]) -> list[str]:
+    """What weakens a comparison over sessions."""
+    seeds, hosts = [one.about.seed for one in campaigns], [one.about.host for one in campaigns]
+    lines = sessions.doubts(len(campaigns), seeds, hosts)
+    for label in shared:
+        same = [next(library for library in one.libraries if library.label == label) for one in facts]
+        lines += [
+            f"{label} is not the same in every session: {' and '.join(dict.fromkeys(texts))}"
+            for texts in (
+                [f"{one.family} {one.version}" for one in same],
+                [settings_text(one.settings) or "no variables" for one in same],
+            )
+            if len(set(texts)) > 1
+        ]
+    return lines
+
+
+def _scope(campaigns: Sequence[Archive], over_sessions: bool) -> str:
+    if not over_sessions:
+        return "this speaks of this session only" if len(campaigns) == 1 else "this speaks of these two sessions only"
+    begins_s = [begin_s for one in campaigns if (begin_s := mpi_campaign.begun_s(one)) is not None]
+    span = f", begun within {duration(max(begins_s) - min(begins_s))}" if len(begins_s) > 1 else ""
+    return f"this speaks of the average over sessions such as these {len(campaigns)}{span}"

@@ -110,18 +110,23 @@ def times_of_ranks(
     chosen: Sequence[str],
     libraries: "dict[str, LibraryFacts]",
     campaigns: Iterable[tuple["Archive", "CampaignFacts"]],
+    over_sessions: bool,
 ) -> "pandas.DataFrame":
-    """`mpi_campaign.rank_times` of the chosen libraries, by their labels of the comparison."""
+    """`mpi_campaign.rank_times` of the chosen libraries, by their labels of the comparison; medians over sessions."""
     import pandas
 
     tables: list[pandas.DataFrame] = []
     for campaign, about in campaigns:
         labels = {
-            libraries[label].label: label for label in chosen if any(one is libraries[label] for one in about.libraries)
+            libraries[label].label: label
+            for label in chosen
+            if over_sessions or any(one is libraries[label] for one in about.libraries)
         }
         if labels:
             table = mpi_campaign.rank_times(campaign)
             tables.append(table[table["library"].isin(labels)].replace({"library": labels}))
+    if over_sessions:
+        return pandas.concat(tables).groupby(_RANK, observed=True)["own_s"].median().reset_index()
     return pandas.concat(tables, ignore_index=True) if tables else no_rank_times()
 
 

@@ -45,6 +45,8 @@ def page(found: "Comparison") -> str:
         "comparison.html.j2",
         title=f"{found.left} and {found.right}",
         answer=found.answer,
+        estimand=found.estimand,
+        over_sessions=found.is_over_sessions,
         correction=correction_sentence(found.correction),
         doubtful=undecided > len(found.verdicts) / 2 or not found.verdicts,
         facts=_facts(found),
@@ -52,6 +54,7 @@ def page(found: "Comparison") -> str:
         left=found.left,
         right=found.right,
         rows=[_row(one, found) for one in found.verdicts],
+        sessions=records_table("Ratio of each session", _sessions(found)),
         operations=_operations(found),
         violations=[f"{one.library}: {violation_sentence(one)}" for one in found.guidelines if one.is_violated],
         tested=len(found.guidelines),
@@ -100,6 +103,19 @@ def _row(one: Verdict, found: "Comparison") -> dict[str, str]:
         "mpiruns": f"{one.left_mpiruns}, {one.right_mpiruns}",
         "algorithms": algorithms(found, one),
     }
+
+
+def _sessions(found: "Comparison") -> list[dict[str, Any]]:
+    """The right library's time over the left one's in each session that has the row."""
+    return [
+        {
+            "operation": operation_name(one),
+            "size": exact_size(one.size_bytes),
+            **{f"session {number + 1}": ratio for number, ratio in enumerate(one.session_ratios)},
+        }
+        for one in found.verdicts
+        if one.session_ratios
+    ]
 
 
 def _operations(found: "Comparison") -> list[dict[str, Any]]:

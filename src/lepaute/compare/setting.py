@@ -130,7 +130,7 @@ def algorithms(found: "Comparison", verdict: "Verdict") -> str:
 
 
 def different_settings(facts: Sequence["CampaignFacts"]) -> list[str]:
-    """Warnings of two campaigns whose rows of the same name are not of the same."""
+    """Warnings of campaigns whose rows of the same name are not of the same."""
     lines = []
     for verb, name, subjects in (
         ("reduce", "reductions", REDUCTIONS),
@@ -143,7 +143,8 @@ def different_settings(facts: Sequence["CampaignFacts"]) -> list[str]:
             if any({case.operation, case.form} & set(subjects) for case in one.cases)
         ]
         if len(set(levels)) > 1:
-            lines.append(f"the campaigns {verb} {levels[0]} and {levels[1]}: such rows are not of the same operation")
+            both = " and ".join(dict.fromkeys(levels))
+            lines.append(f"the campaigns {verb} {both}: such rows are not of the same operation")
     return lines
 
 

@@ -7,6 +7,8 @@ without those beyond Tukey's fences (section 3.5); both stay in the table.
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     import pandas
     from pandas.core.groupby import SeriesGroupBy
@@ -46,6 +48,14 @@ def mpirun_summaries(calls: "pandas.DataFrame", duration: str = "duration_s") ->
         *("median_all_s", "mean_all_s", "p90_s", "p99_s", "slow_share"),
     ]
     return table[columns].reset_index()
+
+
+def without_levels(summaries: "pandas.DataFrame", value: str = "median_s") -> "pandas.DataFrame":
+    """With the geometric mean of each session (column `session`) moved to that of all: what is left is inside them."""
+    keys = [summaries[name] for name in ("library", *ROW)]
+    logs = np.log(summaries[value])
+    level = logs.groupby([*keys, summaries["session"]], observed=True).transform("mean")
+    return summaries.assign(**{value: np.exp(logs - level + level.groupby(keys, observed=True).transform("mean"))})
 
 
 def tukey_fences(groups: "SeriesGroupBy[Any, Any]") -> "tuple[pandas.Series, pandas.Series]":

@@ -14,10 +14,13 @@ m - |d| = 1.96 e sqrt(n / n'). Fewer mpiruns than the clearest arrangement takes
 the deviation e and the degrees of freedom of n mpiruns of each library, and the forecast is the median of what its
 values would need, with the range of the middle four fifths. From fewer than LEAST mpiruns nothing is said: their spread
 is hardly known.
+
+Where the mpiruns are of several sessions, test, interval and forecast are over these (`sessions`).
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import ceil, exp, inf, isfinite, log
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -25,13 +28,14 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from lepaute.compare import sessions
 from lepaute.compare.summaries import ROW
 from lepaute.errors import InputError
 from lepaute.kit.options import word_of
 from lepaute.kit.text import counted, exact_size
 from lepaute.measure.comparison.cases import name_of
 from lepaute.measure.comparison.numbers import LEVEL
-from lepaute.stats.aligned_ranks import Shift, aligned_rank_test, aligned_shift, values_to_decide
+from lepaute.stats.aligned_ranks import RankTest, Shift, aligned_rank_test, aligned_shift, values_to_decide
 from lepaute.stats.multiple_tests import benjamini_hochberg, holm
 from lepaute.stats.student import student_quantile
 
@@ -61,7 +65,7 @@ MOST_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Mpiruns of each library in all, those made included; inf where more than MOST_TIMES as many would be needed."""
+    """Mpiruns of each library in all (or sessions), those made included; inf: more than MOST_TIMES as many as were."""
 
     likely: float
     low: float
@@ -72,13 +76,16 @@ class Forecast:
 class Verdict:
     """What is known about one operation, form and size.
 
-    left_s, right_s : medians over mpiruns of each library, seconds
-    ratio           : time of the right library over that of the left one (Hodges-Lehmann), with its 95 % interval
+    left_s, right_s : medians over mpiruns of each library, seconds; over sessions geometric means, of these and of them
+    ratio           : time of the right library over that of the left one (Hodges-Lehmann; over sessions the geometric
+                      mean of session_ratios), with its 95 % interval
     p_value, p_corrected: two-sided, before and after the correction for all rows
     p_lower, p_higher : one-sided: that the right library takes less, more time
     left_slow, right_slow: share of calls that take more than SLOW medians of their mpirun, mean over mpiruns
     p_slow          : that this share is the same, two-sided, corrected for all rows; 1 where single calls are not known
     forecast        : mpiruns of each library that would decide; None where it is decided, or nothing can be said
+    session_ratios  : of each session (geometric means); () where all mpiruns are of one session
+    forecast_sessions: sessions that would decide, in the place of `forecast`
     """
 
     operation: str
@@ -100,6 +107,8 @@ class Verdict:
     right_slow: float
     p_slow: float
     forecast: Forecast | None
+    session_ratios: tuple[float, ...] = ()
+    forecast_sessions: Forecast | None = None
 
     @property
     def outcome(self) -> Outcome:
@@ -139,7 +148,7 @@ def verdicts(
 ) -> tuple[Verdict, ...]:
     """The verdicts of all rows that both libraries have, in the order of operation, form and size.
 
-    summaries : as `mpirun_summaries` gives
+    summaries : as `mpirun_summaries` gives; where it has a column `session`, verdicts are over these
     margin    : relative difference below which none is worth a decision, 0.02 for 2 %
     value     : column that stands for an mpirun
     primary   : rows (operation, form, size) that are corrected among themselves, and the others among themselves: the
@@ -158,27 +167,27 @@ def verdicts(
             names = ", ".join(sorted(set(summaries["library"])))
             raise InputError(f"there are no measurements of {library}; there are some of {names or 'no library'}")
     rows = [
-        _Row(key, table, right, value)
+        (_SessionsRow if "session" in summaries else _Row)(key, table, right, value)
         for key, table in summaries[summaries["library"].isin([left, right])].groupby(list(ROW), observed=True)
     ]
-    both = [row for row in rows if row.second.any() and not row.second.all()]
-    tests = [aligned_rank_test(row.values, row.second, row.blocks) for row in both]
+    both = [row for row in rows if row.has_both]
     first = [row.name in primary for row in both]
+    tests = [row.test() for row in both]
     corrected = corrected_apart([test.two_sided for test in tests], first, correction)
-    of_slow = [aligned_rank_test(row.slow, row.second, row.blocks).two_sided for row in both]
-    slow_corrected = corrected_apart(of_slow, first, correction)
+    slow_corrected = corrected_apart([row.slow_p() for row in both], first, correction)
     result = []
     for row, test, p_corrected, p_slow in zip(both, tests, corrected, slow_corrected, strict=True):
-        shift = aligned_shift(row.values, row.second, row.blocks, CONFIDENCE)
+        ratio, low, high = row.ratio()
+        left_s, right_s = row.times_s()
         one = Verdict(
             *row.name,
-            left_s=exp(float(np.median(row.values[~row.second]))),
-            right_s=exp(float(np.median(row.values[row.second]))),
+            left_s=left_s,
+            right_s=right_s,
             left_mpiruns=int((~row.second).sum()),
             right_mpiruns=int(row.second.sum()),
-            ratio=exp(shift.estimate),
-            low=exp(shift.low),
-            high=exp(min(shift.high, 700.0)) if isfinite(shift.high) else float("inf"),
+            ratio=ratio,
+            low=low,
+            high=high,
             p_value=test.two_sided,
             p_corrected=p_corrected,
             p_lower=test.lower,
@@ -188,10 +197,11 @@ def verdicts(
             right_slow=float(row.slow[row.second].mean()),
             p_slow=p_slow,
             forecast=None,
+            session_ratios=row.session_ratios(),
         )
         # A row alone among others that do not differ has to be as clear as this.
         level = SIGNIFICANT / sum(each == (row.name in primary) for each in first)
-        result.append(one if one.outcome != "undecided" else _with_forecast(one, row, shift, level))
+        result.append(one if one.outcome != "undecided" else row.with_forecast(one, level))
     return tuple(result)
 
 
@@ -218,11 +228,88 @@ class _Row:
         slow = table["slow_share"].to_numpy(dtype=np.float64) if "slow_share" in table else np.zeros(len(table))
         self.slow: npt.NDArray[np.float64] = slow
 
+    @property
+    def has_both(self) -> bool:
+        """Whether there is something to compare."""
+        return bool(self.second.any() and not self.second.all())
 
-def _with_forecast(verdict: Verdict, row: "_Row", shift: Shift, level: float) -> Verdict:
-    mpiruns = min(verdict.left_mpiruns, verdict.right_mpiruns)
-    forecast = _mpiruns_to_decide(shift.estimate, _standard_error(row, shift), mpiruns, level, log(1 + verdict.margin))
-    return replace(verdict, forecast=forecast)
+    def test(self) -> RankTest | sessions.SessionsTest:
+        return aligned_rank_test(self.values, self.second, self.blocks)
+
+    def slow_p(self) -> float:
+        """Of the same shares of slow calls, two-sided, before any correction."""
+        return aligned_rank_test(self.slow, self.second, self.blocks).two_sided
+
+    def ratio(self) -> tuple[float, float, float]:
+        """With its interval."""
+        shift = self._shift
+        return exp(shift.estimate), exp(shift.low), _exp(shift.high)
+
+    def times_s(self) -> tuple[float, float]:
+        """Of the left and of the right library."""
+        left, right = (exp(float(np.median(self.values[side]))) for side in (~self.second, self.second))
+        return left, right
+
+    def session_ratios(self) -> tuple[float, ...]:
+        return ()
+
+    def with_forecast(self, verdict: Verdict, level: float) -> Verdict:
+        """level: the two-sided p-value at which a difference counts as shown"""
+        mpiruns, shift = min(verdict.left_mpiruns, verdict.right_mpiruns), self._shift
+        error, margin = _standard_error(self, shift), log(1 + verdict.margin)
+        return replace(verdict, forecast=_mpiruns_to_decide(shift.estimate, error, mpiruns, level, margin))
+
+    @cached_property
+    def _shift(self) -> Shift:
+        return aligned_shift(self.values, self.second, self.blocks, CONFIDENCE)
+
+
+class _SessionsRow(_Row):
+    """The same of several sessions, which are what counts; each block belongs to one of them."""
+
+    def __init__(self, key: Any, table: "pandas.DataFrame", right: str, value: str) -> None:
+        super().__init__(key, table, right, value)
+        self._sessions = table.loc[table[value] > 0, "session"].to_numpy()
+        self._means = self._means_of(self.values)
+
+    def _means_of(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        return sessions.session_means(values, self.second, self.blocks, self._sessions)
+
+    @property
+    def has_both(self) -> bool:
+        return len(self._means) > 0
+
+    def test(self) -> sessions.SessionsTest:
+        return sessions.student_test(self._means, CONFIDENCE)
+
+    def slow_p(self) -> float:
+        return sessions.student_test(self._means_of(self.slow)).two_sided
+
+    def ratio(self) -> tuple[float, float, float]:
+        test = self.test()
+        return exp(test.mean), exp(test.low), _exp(test.high)
+
+    def times_s(self) -> tuple[float, float]:
+        """Their quotient is the ratio where no session lacks mpiruns."""
+        middle = np.mean([self.values[self._sessions == one].mean() for one in np.unique(self._sessions)])
+        half = self.test().mean / 2
+        return exp(middle - half), exp(middle + half)
+
+    def session_ratios(self) -> tuple[float, ...]:
+        return tuple(map(float, np.exp(self._means)))
+
+    def with_forecast(self, verdict: Verdict, level: float) -> Verdict:
+        test, made = self.test(), len(self._means)
+        if not isfinite(test.error):
+            return verdict
+        truths = _possible_shifts(test.mean, test.error, made - 1)
+        spread, most, margin = test.error * made**0.5, MOST_TIMES * made, log(1 + verdict.margin)
+        needed = sessions.sessions_to_decide(truths, spread, made, most, level, margin)
+        return replace(verdict, forecast_sessions=_forecast(needed, most))
+
+
+def _exp(value: float) -> float:
+    return exp(min(value, 700.0)) if isfinite(value) else inf
 
 
 def _standard_error(row: "_Row", shift: Shift) -> float:
@@ -244,17 +331,24 @@ def _mpiruns_to_decide(
     """
     if not (mpiruns >= LEAST and isfinite(shift) and isfinite(standard_error) and standard_error > 0):
         return None
-    quantiles = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
-    truths = np.abs(shift + standard_error * np.array([student_quantile(q, 2 * mpiruns - 2) for q in quantiles]))
+    truths = _possible_shifts(shift, standard_error, 2 * mpiruns - 2)
     unit = standard_error * standard_error * mpiruns  # variance of the shift after one mpirun
     shown = unit * (_NORMAL.inv_cdf(1 - significance / 2) / np.maximum(truths, 1e-12)) ** 2
     shown = np.maximum(shown, values_to_decide(significance))
     left = margin - truths
     none_left = np.where(left > 0, unit * (_NORMAL.inv_cdf(0.975) / np.maximum(left, 1e-12)) ** 2, inf)
-    needed = np.maximum(np.minimum(shown, none_left), mpiruns + 1)
-    low, likely, high = (
-        inf if value > MOST_TIMES * mpiruns else float(ceil(value)) for value in np.quantile(needed, [0.1, 0.5, 0.9])
-    )
+    return _forecast(np.maximum(np.minimum(shown, none_left), mpiruns + 1), MOST_TIMES * mpiruns)
+
+
+def _possible_shifts(shift: float, standard_error: float, degrees_of_freedom: int) -> npt.NDArray[np.float64]:
+    """Absolute values of what the true shift may be, quantiles of its distribution."""
+    quantiles = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
+    return np.abs(shift + standard_error * np.array([student_quantile(q, degrees_of_freedom) for q in quantiles]))
+
+
+def _forecast(needed: npt.NDArray[np.float64], most: int) -> Forecast:
+    quantiles = np.quantile(needed, [0.1, 0.5, 0.9])
+    low, likely, high = (inf if value > most else float(ceil(value)) for value in quantiles)
     return Forecast(likely, low, high)
 
 

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from math import inf, isfinite
 
 from lepaute.compare.guidelines import Violation
+from lepaute.compare.sessions import LEAST as LEAST_SESSIONS
 from lepaute.compare.summaries import SLOW
-from lepaute.compare.verdicts import Correction, Verdict
+from lepaute.compare.verdicts import MOST_TIMES, Correction, Forecast, Verdict
 from lepaute.kit.text import counted, exact_size, seconds, three_digits
 from lepaute.measure.comparison.cases import name_of
 
@@ -41,8 +42,8 @@ def operation_name(verdict: Verdict) -> str:
     return name_of(verdict.operation, verdict.form)
 
 
-def answer(verdicts: Sequence[Verdict], left: str, right: str) -> str:
-    """How many rows each library wins, in one sentence."""
+def answer(verdicts: Sequence[Verdict], left: str, right: str, scope: str) -> str:
+    """How many rows each library wins, in one sentence, and what that speaks of."""
     if not verdicts:
         return f"{left} and {right} were measured with no operation and size in common"
     outcomes = [one.outcome for one in verdicts]
@@ -57,7 +58,7 @@ def answer(verdicts: Sequence[Verdict], left: str, right: str) -> str:
             if (count := sum(one.slow_calls == side for one in verdicts))
         ),
     ]
-    return f"of {counted(len(verdicts), 'row')}, {', '.join(parts)}"
+    return f"of {counted(len(verdicts), 'row')}, {', '.join(parts)}; {scope}"
 
 
 def correction_sentence(correction: Correction) -> str:
@@ -91,6 +92,8 @@ def _saved(ratio: float, low_ratio: float, high_ratio: float) -> str:
 
 
 def _needed(verdict: Verdict) -> str:
+    if verdict.session_ratios:
+        return _sessions_needed(len(verdict.session_ratios), verdict.forecast_sessions)
     made = min(verdict.left_mpiruns, verdict.right_mpiruns)
     forecast = verdict.forecast
     if forecast is None:
@@ -100,3 +103,13 @@ def _needed(verdict: Verdict) -> str:
         return f"more than {100 * made} mpiruns of each library would be needed"
     upper = "many" if forecast.high == inf else f"{forecast.high:.0f}"
     return f"about {forecast.likely:.0f} mpiruns of each library would decide ({forecast.low:.0f} to {upper})"
+
+
+def _sessions_needed(made: int, forecast: Forecast | None) -> str:
+    few = f"{counted(made, 'session')}, and {LEAST_SESSIONS} are needed; " if made < LEAST_SESSIONS else ""
+    if forecast is None:
+        return f"{few}too few to say how many sessions would decide"
+    if forecast.likely == inf:
+        return f"{few}more than {MOST_TIMES * made} sessions would be needed"
+    upper = "many" if forecast.high == inf else f"{forecast.high:.0f}"
+    return f"{few}about {forecast.likely:.0f} sessions would decide ({forecast.low:.0f} to {upper})"

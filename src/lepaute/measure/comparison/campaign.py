@@ -43,6 +43,7 @@ from lepaute.measure.comparison.entries import (
     trial_calls,
 )
 from lepaute.measure.comparison.libraries import (
+    NamedLibrary,
     ReadyLibrary,
     doubts,
     named_libraries,
@@ -358,16 +359,21 @@ class Comparison(Campaign):
 
 def check_same(begun: Mapping[str, Any], request: ComparisonRequest, libraries: Iterable[ReadyLibrary]) -> None:
     """Raises InputError where a campaign was begun with another request, or a library is set by other variables now."""
-    before = from_json(ComparisonRequest, dict(begun.get("asked", {})), "state.json")
-    check_begun_with(
-        "comparison",
-        *({name.replace("_", " "): value for name, value in to_json(each).items()} for each in (before, request)),
-    )
+    check_same_request(begun, request)
     facts = from_json(CampaignFacts, dict(begun), lenient=True).libraries
     check_begun_with(
         "comparison",
         {f"variables of {each.label}": settings_text(each.settings) for each in facts},
         {f"variables of {each.facts.label}": settings_text(each.facts.settings) for each in libraries},
+    )
+
+
+def check_same_request(begun: Mapping[str, Any], request: ComparisonRequest) -> None:
+    """Raises InputError where a campaign, or another session of it, was begun with another request."""
+    before = from_json(ComparisonRequest, dict(begun.get("asked", {})), "state.json")
+    check_begun_with(
+        "comparison",
+        *({name.replace("_", " "): value for name, value in to_json(each).items()} for each in (before, request)),
     )
 
 
@@ -415,15 +421,12 @@ def measure_libraries(
     measurements had begun they are archived beside as NAME.partial.zip, and the exception has a note that says so.
     """
     options, tell = campaign_options(out_archive, seed), progress or silent
-    operations, reduction = operations_of(ops), reduction_of(datatype, op)
-    if compute_s is not None:
-        operations = with_overlapped(operations)
-    sizes_bytes = sizes_of(sizes, seed, reduction_in(operations, reduction))
     named = named_libraries(libraries)
-    request = ComparisonRequest(
-        libraries=tuple((each.label, each.spec) for each in named),
-        operations=operations,
-        sizes_bytes=sizes_bytes,
+    request = request_of(
+        named,
+        seed,
+        ops=ops,
+        sizes=sizes,
         ranks=ranks,
         precision=precision,
         budget_s=budget_s,
@@ -435,11 +438,41 @@ def measure_libraries(
         calls=calls,
         mpiruns=mpiruns,
         limit_s=limit_s,
-        primary=rows_of(primary),
-        datatype=reduction.datatype,
-        op=reduction.op,
+        primary=primary,
+        datatype=datatype,
+        op=op,
         root=root,
-        compute_s=compute_s or 0.0,
+        compute_s=compute_s,
     )
     ready = [ready_library(each, lambda message: tell(message, 0.0)) for each in named]
     return Comparison(options, ready, request, tell).to_the_end(resume=resume)
+
+
+def request_of(
+    named: Sequence[NamedLibrary],
+    seed: int,
+    *,
+    ops: str = DEFAULT_OPERATIONS,
+    sizes: str = DEFAULT_SIZES,
+    ranks: int = 2,
+    primary: Sequence[str] = (),
+    datatype: str = DATATYPE,
+    op: str = OPERATOR,
+    compute_s: float | None = None,
+    **more: Any,
+) -> ComparisonRequest:
+    """The request that arguments of `measure_libraries` make; raises InputError for what makes no sense."""
+    operations, reduction = operations_of(ops), reduction_of(datatype, op)
+    if compute_s is not None:
+        operations = with_overlapped(operations)
+    return ComparisonRequest(
+        libraries=tuple((each.label, each.spec) for each in named),
+        operations=operations,
+        sizes_bytes=sizes_of(sizes, seed, reduction_in(operations, reduction)),
+        ranks=ranks,
+        primary=rows_of(primary),
+        datatype=reduction.datatype,
+        op=reduction.op,
+        compute_s=compute_s or 0.0,
+        **more,
+    )
