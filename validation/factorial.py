@@ -9,8 +9,8 @@ Fixed before any result was looked at:
 * platform: dahu-2020-01 as shipped; other parameters as in dahu/hpl/README.md (the defaults of lepaute.Hpl);
 * copy_l: the makefile of the real runs has -DHPL_NO_MPI_DATATYPE (Ezibenroc/peanut, peanut/abstract_hpl.py, HPL_OPTS),
   which makes HPL copy L in every panel;
-* runs: 12 of each configuration, seeds 1 to 12, the default of large ones, and their priced draws (docs/predict.md; until
-  November 2026 seeds 1 to 10 alone); all layers of uncertainty on; fidelity sampled (within 0.5 % of full,
+* runs: 12 of each configuration, seeds 1 to 12, the default of large ones, and their priced draws (docs/predict.md;
+  until November 2026 seeds 1 to 10 alone); all layers of uncertainty on; fidelity sampled (within 0.5 % of full,
   docs/speed.md; in full the study takes hours);
 * statistic: error in time, mean of the predicted times / mean of the real times - 1, a configuration at a time;
 * goals: mean absolute error at most 3 % for either block size; block size 128: at least 80 % of the configurations
