@@ -5,7 +5,8 @@ import pytest
 from scipy import stats
 
 from lepaute.platform import Platform, load_platform
-from lepaute.platform.data_sheet import BUSY_SD, LOOPBACK_SD, REMOTE_SD, DataSheet, platform_from, scaled
+from lepaute.platform.data_sheet import DataSheet, platform_from, scaled
+from lepaute.platform.guessed_messages import BUSY_SD, LOOPBACK_SD, REMOTE_SD
 from lepaute.platform.network_model import Segment
 from lepaute.simulate import Layers
 from lepaute.simulate.apps.hpl.parameters import Hpl

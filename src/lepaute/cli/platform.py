@@ -182,7 +182,10 @@ class SheetOptions:
         None, "flop/s of a core in dgemm while all cores compute, such as 45G", metavar="RATE", quantity=flops_of
     )
     peak: float | None = option_field(
-        None, "nominal flop/s of a core; without --dgemm, 75 % of it are assumed", metavar="RATE", quantity=flops_of
+        None,
+        "nominal flop/s of a core; without --dgemm, a share of it is assumed (75 %; by --blas, --simd, --clock)",
+        metavar="RATE",
+        quantity=flops_of,
     )
     link: float | None = option_field(
         None, "link of a node, such as 100Gb (bits) or 12.5GB (bytes)", metavar="RATE", quantity=bandwidth_of
@@ -198,6 +201,18 @@ class SheetOptions:
     threads: int = option_field(1, "also for ranks of T threads, such as 32: guessed as well", minimum=1, metavar="T")
     memory_bandwidth: float | None = option_field(
         None, "of a node, all cores at once: 200GB; for emulations", metavar="RATE", quantity=bandwidth_of
+    )
+    blas: str | None = option_field(
+        None, "library of dgemm; none: not tuned for the processor", choices=("mkl", "openblas", "blis", "aocl", "none")
+    )
+    simd: str | None = option_field(
+        None, "instructions that --peak counts", choices=("avx512", "avx2", "avx", "sse2", "neon", "sve", "other")
+    )
+    clock: str | None = option_field(
+        None, "clock that --peak counts; turbo: the one that all cores hold", choices=("base", "turbo")
+    )
+    fabric: str | None = option_field(
+        None, "between nodes, TCP over Ethernet or not; default: by latency and link", choices=("rdma", "ethernet")
     )
     name: str | None = option_field(None, "of the platform; default: that of the file")
 
@@ -236,6 +251,10 @@ def new(
         memory_bytes=sheet.memory,
         threads=sheet.threads,
         memory_Bps=sheet.memory_bandwidth,
+        blas=sheet.blas,
+        simd=sheet.simd,
+        clock=sheet.clock,
+        fabric=sheet.fabric,
         name=sheet.name or output.stem or "data-sheet",
     )
     platform = platform_from(data, load_platform(like))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lepaute.errors import InputError
-from lepaute.platform import data_sheet
+from lepaute.platform import guessed_messages
 from lepaute.platform.network_model import BusyReceiver, Segment
 from lepaute.platform.schema import Assumption, Platform
 
@@ -110,8 +110,8 @@ def with_ping_pong(
     changed = {"loopback" if within else "remote": links.model_copy(update=update)}
     assumed = [*(each for each in platform.assumed or () if not each.what.startswith(what)), assumption]
     if busy is not None and not any(each.what.startswith(TO_BUSY) for each in assumed):
-        share = f"{100 * data_sheet.BUSY_SHARE:.0f} % of the bandwidth of others"
-        assumed.append(Assumption(what=TO_BUSY, relative_sd=data_sheet.BUSY_SD, source=share))
+        share = f"{100 * guessed_messages.BUSY_SHARE:.0f} % of the bandwidth of others"
+        assumed.append(Assumption(what=TO_BUSY, relative_sd=guessed_messages.BUSY_SD, source=share))
     since = f"Since then, {what} are those of a ping-pong: {source}."
     return platform.model_copy(
         update={
@@ -124,17 +124,17 @@ def with_ping_pong(
 
 def _busy(segments: tuple[Segment, ...]) -> BusyReceiver:
     slower = [
-        segment.model_copy(update={"bandwidth_Bps": data_sheet.BUSY_SHARE * segment.bandwidth_Bps})
+        segment.model_copy(update={"bandwidth_Bps": guessed_messages.BUSY_SHARE * segment.bandwidth_Bps})
         if segment.protocol == "rendezvous"
         else segment
         for segment in segments
     ]
-    return BusyReceiver(segments=tuple(slower), discrepancy_relative_sd=data_sheet.BUSY_SD)
+    return BusyReceiver(segments=tuple(slower), discrepancy_relative_sd=guessed_messages.BUSY_SD)
 
 
 def _segments(line: "SegmentedLine", eager_bytes: int) -> tuple[Segment, ...]:
     """The pieces as segments; one with the threshold inside becomes two, with the same durations."""
-    overhead_s = data_sheet.OF_SENDER * line.segments[0].intercept
+    overhead_s = guessed_messages.OF_SENDER * line.segments[0].intercept
     result = []
     for number, piece in enumerate(line.segments):
         low = int(piece.low) if number else 0
@@ -146,16 +146,16 @@ def _segments(line: "SegmentedLine", eager_bytes: int) -> tuple[Segment, ...]:
 
 
 def _eager(piece: "Line", above_bytes: int) -> Segment:
-    copy_s = min(data_sheet.COPY_S_PER_BYTE, piece.slope / 4)
-    sender = (data_sheet.OF_SENDER * piece.intercept, copy_s)
+    copy_s = min(guessed_messages.COPY_S_PER_BYTE, piece.slope / 4)
+    sender = (guessed_messages.OF_SENDER * piece.intercept, copy_s)
     return Segment(
         above_bytes=above_bytes,
         protocol="eager",
-        latency_s=data_sheet.OF_LINK * piece.intercept,
+        latency_s=guessed_messages.OF_LINK * piece.intercept,
         bandwidth_Bps=1.0 / max(piece.slope - 2 * copy_s, _FASTEST_S_PER_BYTE),
         send=sender,
         isend=sender,
-        receive=(data_sheet.OF_RECEIVER * piece.intercept, copy_s),
+        receive=(guessed_messages.OF_RECEIVER * piece.intercept, copy_s),
     )
 
 

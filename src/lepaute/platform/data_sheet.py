@@ -12,6 +12,16 @@ from pydantic import ValidationError
 
 from lepaute.errors import InputError
 from lepaute.kit.text import quantity, three_digits
+from lepaute.platform.guessed_messages import (
+    BUSY_SD,
+    BUSY_SHARE,
+    FABRICS,
+    LOOPBACK_BPS,
+    LOOPBACK_LATENCY_S,
+    LOOPBACK_SD,
+    Link,
+    guessed_network,
+)
 from lepaute.platform.io import load_platform
 from lepaute.platform.kernel_model import UPDATE, KernelModel, Noise, Piece, mean_s
 from lepaute.platform.schema import Platform
@@ -23,25 +33,28 @@ GIVEN_DGEMM_SD = 0.05
 #: Share of the nominal peak that dgemm reaches, and its error: 49 % on Dahu's cores (AVX2 kernels on AVX-512 cores),
 #: 74 to 90 % on others.
 SHARE_OF_PEAK, SHARE_OF_PEAK_SD = 0.75, 0.2
-#: Messages between nodes: a flow alone, as a share of the nominal bandwidth (79 % on Stampede, 99 % on Dahu), and the
-#: error of latencies and transfers together; with an unknown latency.
-SHARE_OF_LINK, REMOTE_SD = 0.95, 0.25
-LATENCY_S, REMOTE_SD_WITHOUT_LATENCY = 2e-6, 0.4
-#: Messages inside a node: one flow (18 GB/s on Dahu, 4.5 GB/s on a virtual machine), half a round trip, error.
-LOOPBACK_BPS, LOOPBACK_LATENCY_S, LOOPBACK_SD = 8e9, 6e-7, 0.5
-#: Messages that find their receiver computing: a quarter of the bandwidth on Dahu, all of it on a virtual machine.
-BUSY_SHARE, BUSY_SD = 0.5, 0.5
-#: Shares of the latency (half a round trip) that are the sender's, the link's and the receiver's.
-OF_SENDER, OF_LINK, OF_RECEIVER = 0.2, 0.5, 0.3
-#: Copies of eager messages, on both sides, in seconds per byte; above the threshold, a handshake of some latencies.
-COPY_S_PER_BYTE = 1e-10
-EAGER_BYTES = 16384
-HANDSHAKE = 4.0
+#: Share of the nominal peak that dgemm reaches on all cores of a node, and its error, by library and by what the peak
+#: counts: the base clock, that clock in AVX-512 of Intel's cores, or the clock that all cores hold ("turbo"). Fitted to
+#: tests/data/published_dgemm.csv; how, and all else here: docs/defense_of_design.md.
+SHARES: dict[str | None, dict[str, tuple[float, float]]] = {
+    "mkl": {"base": (1.0, 0.16), "avx512": (0.69, 0.15), "turbo": (0.86, 0.09)},
+    "openblas": {"base": (0.8, 0.14), "avx512": (0.55, 0.15), "turbo": (0.8, 0.09)},
+    "blis": {"base": (0.84, 0.17), "avx512": (0.58, 0.17), "turbo": (0.8, 0.09)},
+    "aocl": {"base": (0.84, 0.17), "avx512": (0.58, 0.17), "turbo": (0.8, 0.09)},
+    "none": dict.fromkeys(("base", "avx512", "turbo"), (0.1, 0.72)),
+    None: {"base": (0.88, 0.2), "avx512": (0.6, 0.2), "turbo": (0.82, 0.1)},
+}
+LIBRARIES = tuple(library for library in SHARES if library is not None)
+_SPELT = {"mkl": "MKL", "openblas": "OpenBLAS", "blis": "BLIS", "aocl": "AOCL", "none": "a library that is not tuned"}
 #: Ranks of several threads: the share of so many cores' rate that dgemm and dtrsm reach on them, and its error, on top
-#: of that of one core. HPL's own loops, such as row swaps, and small BLAS calls run on one of the cores.
-SHARE_OF_THREADS, THREADS_SD = 0.93, 0.05
-#: A call of MPI_Iprobe or MPI_Test that finds nothing.
-PROBE_S = 3e-7
+#: of that of one core, by library; with a peak and one of these libraries, SHARES are of threads already.
+THREADS: dict[str | None, tuple[float, float]] = {
+    "mkl": (0.98, 0.03), "blis": (0.96, 0.05), "aocl": (0.96, 0.05), "openblas": (0.78, 0.19), None: (0.9, 0.13),
+}  # fmt: skip
+THREADS_OF_SHARES = (1.0, 0.05)
+#: HPL's own loops, such as row swaps, and small BLAS calls run on one core of a rank; in the HPL of a vendor they have
+#: threads, and are faster by as many cores of a socket as draw more from memory, with an error of their own.
+WITH_OWN_HPL, CORES_OF_MEMORY, THREADED_SD = ("mkl", "aocl"), 5, 0.5
 #: Of days, and of CPUs among each other (Dahu: 0.7 % and 3.4 %).
 DAY_SD, CPU_SD, FREEDOM = 0.01, 0.03, 20
 #: Nodes of a leaf switch, at most.
@@ -65,6 +78,11 @@ ALIKE = {
 }
 #: Of these, the elements of a call are n, not m x n.
 _OF_ONE_ROW = frozenset({"dcopy", "dlocswp"})
+#: Kernels that a library makes of its dgemm.
+OF_DGEMM = ("dtrsm", "dtrsm_left")
+#: What a peak may count. AVX-512 slows Intel's cores down; of all others only the rate matters, which --peak has.
+SIMDS = ("avx512", "avx2", "avx", "sse2", "neon", "sve", "other")
+CLOCKS = ("base", "turbo")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +98,8 @@ class DataSheet:
     memory_Bps   : of STREAM's triad on all cores of a node
     threads      : of a rank; above 1 the platform is for ranks of one thread and for ranks of so many
     leaf         : nodes of a leaf switch; None: as many as divide the nodes, up to MOST_OF_A_LEAF
+    blas, simd, clock : of LIBRARIES, SIMDS, CLOCKS: what runs, and what the peak counts; None: not known
+    fabric       : of FABRICS; None: what latency and bandwidth of the link tell
     """
 
     nodes: int
@@ -95,6 +115,61 @@ class DataSheet:
     memory_Bps: float | None = None  # noqa: N815 - the unit
     threads: int = 1
     name: str = "data-sheet"
+    blas: str | None = None
+    simd: str | None = None
+    clock: str | None = None
+    fabric: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, words in (("blas", LIBRARIES), ("simd", SIMDS), ("clock", CLOCKS), ("fabric", FABRICS)):
+            if (word := getattr(self, name)) is not None and word not in words:
+                raise InputError(f"{name} is {str(word)[:80]!r}; it must be one of {', '.join(words)}")
+        if self.peak_flops is None and (self.simd or self.clock):
+            raise InputError("--simd and --clock say what a nominal --peak counts; give it, or leave them out")
+
+    @property
+    def threads_share(self) -> tuple[float, float]:
+        """Of so many cores' rate, on the threads of a rank; and its error."""
+        if self.dgemm_flops is None and self.blas not in (None, "none"):
+            return THREADS_OF_SHARES
+        return THREADS.get(self.blas, THREADS[None])
+
+    @property
+    def link(self) -> Link:
+        """The links between nodes."""
+        return Link(self.link_Bps, self.latency_s, self.fabric)
+
+
+@dataclass(frozen=True, slots=True)
+class CoreRate:
+    """What dgemm does on a core, flop/s; its error, and where it comes from. `tuned_flops`: in a tuned library."""
+
+    flops: float
+    relative_sd: float
+    source: str
+    tuned_flops: float
+
+
+def rate_of(sheet: DataSheet) -> CoreRate:
+    """Raises InputError for a data sheet without a rate."""
+    if sheet.dgemm_flops is not None:
+        source = "given; other block sizes and nodes differ"
+        return CoreRate(sheet.dgemm_flops, GIVEN_DGEMM_SD, source, sheet.dgemm_flops)
+    peak = sheet.peak_flops
+    if peak is None:
+        raise InputError("give the speed of a core: --dgemm, such as 45G, or its nominal --peak")
+    if sheet.blas is None and sheet.simd is None and sheet.clock is None:
+        source = f"{100 * SHARE_OF_PEAK:.0f} % of the nominal peak; --blas, --simd and --clock say more"
+        return CoreRate(SHARE_OF_PEAK * peak, SHARE_OF_PEAK_SD, source, SHARE_OF_PEAK * peak)
+    counted = "turbo" if sheet.clock == "turbo" else "avx512" if sheet.simd == "avx512" else "base"
+    share, relative_sd = SHARES[sheet.blas][counted]
+    tuned = SHARES[None if sheet.blas == "none" else sheet.blas][counted][0]
+    # Errors are factors of mean 1 on durations: this mean has the share as its middle.
+    mean = share * math.exp(-0.5 * relative_sd * relative_sd)
+    library = _SPELT.get(sheet.blas or "", "a library that is not known")
+    clocks = {"base": "the base clock", "turbo": "the clock of all cores", "avx512": "the base clock in AVX-512"}
+    source = f"about {100 * share:.0f} % of the peak at {clocks[counted]} with {library}"
+    return CoreRate(mean * peak, relative_sd, source, tuned * peak)
 
 
 def platform_from(sheet: DataSheet, like: Platform) -> Platform:
@@ -105,30 +180,29 @@ def platform_from(sheet: DataSheet, like: Platform) -> Platform:
     """
     if sheet.nodes > 1 and sheet.link_Bps is None:
         raise InputError("several nodes need the bandwidth of their link: --link, such as 100Gb")
-    if sheet.dgemm_flops is not None:
-        flops, flops_sd, flops_from = sheet.dgemm_flops, GIVEN_DGEMM_SD, "given; other block sizes and nodes differ"
-    elif sheet.peak_flops is not None:
-        flops, flops_sd = SHARE_OF_PEAK * sheet.peak_flops, SHARE_OF_PEAK_SD
-        flops_from = f"{100 * SHARE_OF_PEAK:.0f} % of the nominal peak"
-    else:
-        raise InputError("give the speed of a core: --dgemm, such as 45G, or its nominal --peak")
+    core = rate_of(sheet)
     rate = dgemm_rate(like)
     if rate is None:
         raise InputError(f"platform {like.name} has no dgemm for one thread, by which its kernels would be scaled")
-    rates = f"from {three_digits(rate / 1e9)} to {three_digits(flops / 1e9)} Gflop/s"
+    rates = f"from {three_digits(rate / 1e9)} to {three_digits(core.tuned_flops / 1e9)} Gflop/s"
     source = f"those of a core of {like.name}, scaled by dgemm {rates}"
     kernels = [
-        _dgemm(load_platform(SHAPE), flops, flops_sd, flops_from),
-        *scaled_kernels(like, rate / flops, f"assumed: {source}"),
+        _dgemm(load_platform(SHAPE), core),
+        *(
+            scaled(model, core.tuned_flops / core.flops, core.relative_sd, model.discrepancy_source or "")
+            if sheet.blas == "none" and model.kernel in OF_DGEMM
+            else model
+            for model in scaled_kernels(like, rate / core.tuned_flops, f"assumed: {source}")
+        ),
     ]
-    kernels += _of_threads(kernels, sheet.threads)
+    kernels += _of_threads(kernels, sheet)
     topology, _ = _topology(sheet)
     content = {
         "name": sheet.name,
         "description": f"From a data sheet: nothing was measured on it. Given: {', '.join(what_is_given(sheet))}.\n"
         "The rest is assumed, see `assumed`.\n",
         "source": "lepaute platform new: a data sheet; nothing was measured",
-        "assumed": _assumed(sheet, flops, flops_sd, flops_from, source),
+        "assumed": _assumed(sheet, core, source),
         "nodes": {
             "count": sheet.nodes,
             "cores": sheet.sockets * sheet.cores_per_socket,
@@ -140,7 +214,7 @@ def platform_from(sheet: DataSheet, like: Platform) -> Platform:
             "peak_flops_per_core": sheet.peak_flops,
         },
         "kernels": [kernel.model_dump() for kernel in kernels],
-        "network": _network(sheet),
+        "network": guessed_network(sheet.link),
         "topology": topology,
         "days": {
             "common_relative_sd": DAY_SD,
@@ -157,85 +231,40 @@ def platform_from(sheet: DataSheet, like: Platform) -> Platform:
         raise described(error, content, None, "data sheet") from None
 
 
-def _dgemm(shape: Platform, flops: float, relative_sd: float, source: str) -> KernelModel:
-    """dgemm of `flops` in UPDATE; other calls take as much longer per operation as on `shape`."""
+def _dgemm(shape: Platform, core: CoreRate) -> KernelModel:
+    """dgemm of this rate in UPDATE; other calls take as much longer per operation as on `shape`."""
     model = shape.kernel("dgemm")
     assert model is not None
     last = model.model_copy(update={"pieces": model.pieces[-1:]})
     m, n, k = UPDATE
-    factor = 2.0 * m * n * k / flops / mean_s(last, m, n, k)
-    rate = f"{three_digits(flops / 1e9)} Gflop/s"
-    return scaled(last, factor, relative_sd, f"{rate} {source}; its form is that of {shape.name}")
+    factor = 2.0 * m * n * k / core.flops / mean_s(last, m, n, k)
+    rate = f"{three_digits(core.flops / 1e9)} Gflop/s"
+    return scaled(last, factor, core.relative_sd, f"{rate} {core.source}; its form is that of {shape.name}")
 
 
-def _of_threads(kernels: list[KernelModel], threads: int) -> list[KernelModel]:
-    """dgemm and dtrsm of ranks with so many threads; whatever is not here takes the model of one thread."""
-    if threads == 1:
+def _of_threads(kernels: list[KernelModel], sheet: DataSheet) -> list[KernelModel]:
+    """Models of ranks with several threads; whatever is not here takes the model of one thread."""
+    if sheet.threads == 1:
         return []
-    source = f"{100 * SHARE_OF_THREADS:.0f} % of the rate of {threads} cores"
+    share, share_sd = sheet.threads_share
     models = []
     for model in kernels:
-        if model.kernel not in ("dgemm", "dtrsm", "dtrsm_left"):
+        if model.kernel == "dgemm" or model.kernel in OF_DGEMM:
+            faster, own_sd = sheet.threads * share, share_sd
+        elif sheet.blas in WITH_OWN_HPL:
+            faster, own_sd = float(_cores_of_memory(sheet)), THREADED_SD
+        else:
             continue
-        relative_sd = round(math.hypot(model.discrepancy_relative_sd, THREADS_SD), 4)
-        factor = 1.0 / (threads * SHARE_OF_THREADS)
-        several = scaled(model, factor, relative_sd, f"{model.discrepancy_source}; {source}")
-        models.append(several.model_copy(update={"threads": threads}))
+        relative_sd = round(math.hypot(model.discrepancy_relative_sd, own_sd), 4)
+        source = f"{model.discrepancy_source}; {three_digits(faster)} times as fast on {sheet.threads} cores"
+        several = scaled(model, 1.0 / faster, relative_sd, source)
+        models.append(several.model_copy(update={"threads": sheet.threads}))
     return models
 
 
-def _network(sheet: DataSheet) -> dict[str, Any]:
-    inside = _segments(LOOPBACK_LATENCY_S, LOOPBACK_BPS)
-    loopback: dict[str, Any] = {
-        "bandwidth_Bps": LOOPBACK_BPS,
-        "segments": inside,
-        "discrepancy_relative_sd": LOOPBACK_SD,
-        "busy": _busy(inside),
-    }
-    link_Bps = sheet.link_Bps or LOOPBACK_BPS
-    latency_s = LATENCY_S if sheet.latency_s is None else sheet.latency_s
-    between = _segments(latency_s, SHARE_OF_LINK * link_Bps)
-    return {
-        "node_link": {"bandwidth_Bps": link_Bps},
-        "loopback": loopback,
-        "remote": {"segments": between, "discrepancy_relative_sd": _remote_sd(sheet), "busy": _busy(between)},
-        "costs": {"iprobe_s": PROBE_S, "test_s": PROBE_S},
-    }
-
-
-def _remote_sd(sheet: DataSheet) -> float:
-    return REMOTE_SD_WITHOUT_LATENCY if sheet.latency_s is None else REMOTE_SD
-
-
-def _segments(latency_s: float, bandwidth_Bps: float) -> list[dict[str, Any]]:
-    sender_s, receiver_s = OF_SENDER * latency_s, OF_RECEIVER * latency_s
-    return [
-        {
-            "above_bytes": 0,
-            "protocol": "eager",
-            "latency_s": OF_LINK * latency_s,
-            "bandwidth_Bps": bandwidth_Bps,
-            "send": (sender_s, COPY_S_PER_BYTE),
-            "isend": (sender_s, COPY_S_PER_BYTE),
-            "receive": (receiver_s, COPY_S_PER_BYTE),
-        },
-        {
-            "above_bytes": EAGER_BYTES,
-            "protocol": "rendezvous",
-            "latency_s": HANDSHAKE * latency_s,
-            "bandwidth_Bps": bandwidth_Bps,
-            "isend": (sender_s, 0.0),
-        },
-    ]
-
-
-def _busy(segments: list[dict[str, Any]]) -> dict[str, Any]:
-    slower = [
-        segment
-        | ({"bandwidth_Bps": BUSY_SHARE * segment["bandwidth_Bps"]} if segment["protocol"] == "rendezvous" else {})
-        for segment in segments
-    ]
-    return {"segments": slower, "discrepancy_relative_sd": BUSY_SD}
+def _cores_of_memory(sheet: DataSheet) -> int:
+    """Cores of a rank that draw more from memory than one."""
+    return min(sheet.threads, CORES_OF_MEMORY * math.ceil(sheet.threads / sheet.cores_per_socket))
 
 
 def _topology(sheet: DataSheet) -> tuple[dict[str, Any], str]:
@@ -258,25 +287,19 @@ def _topology(sheet: DataSheet) -> tuple[dict[str, Any], str]:
     return {"kind": "fat-tree", "parameters": f"2;{leaf},{sheet.nodes // leaf};1,{uplinks};1,1"}, text
 
 
-def _assumed(
-    sheet: DataSheet, flops: float, flops_sd: float, flops_from: str, scaled_from: str
-) -> list[dict[str, Any]]:
+def _assumed(sheet: DataSheet, core: CoreRate, scaled_from: str) -> list[dict[str, Any]]:
     likened = f"those not measured there either as others (sd {100 * LIKENED_RELATIVE_SD:.0f} %)"
     inside = f"{LOOPBACK_BPS / 1e9:g} GB/s and {LOOPBACK_LATENCY_S * 1e6:g} us, on Dahu 18 GB/s"
-    latency = "the given latency" if sheet.latency_s is not None else f"{LATENCY_S * 1e6:g} us"
-    between = f"{100 * SHARE_OF_LINK:.0f} % of the link, {latency}, eager up to {EAGER_BYTES} bytes"
-    threads = f"dgemm and dtrsm at {100 * SHARE_OF_THREADS:.0f} % of the rate of {sheet.threads} cores"
+    share, share_sd = sheet.threads_share
+    others = f"{_cores_of_memory(sheet)} times as fast" if sheet.blas in WITH_OWN_HPL else "on one of them"
+    threads = f"dgemm and dtrsm at {100 * share:.0f} % of the rate of {sheet.threads} cores, all other kernels {others}"
     busy = f"{100 * BUSY_SHARE:.0f} % of the bandwidth of others; 20 % on Dahu, 100 % on a virtual machine"
     rows = [
-        (f"dgemm at {three_digits(flops / 1e9)} Gflop/s a core", flops_sd, flops_from),
+        (f"dgemm at {three_digits(core.flops / 1e9)} Gflop/s a core", core.relative_sd, core.source),
         ("all other kernels", SCALED_RELATIVE_SD, f"{scaled_from}; {likened}"),
         ("messages inside nodes", LOOPBACK_SD, inside),
-        *([("messages between nodes", _remote_sd(sheet), between)] if sheet.nodes > 1 else []),
-        *(
-            [(f"{sheet.threads} threads a rank", THREADS_SD, f"{threads}, all other kernels on one of them")]
-            if sheet.threads > 1
-            else []
-        ),
+        *([("messages between nodes", *sheet.link.error)] if sheet.nodes > 1 else []),
+        *([(f"{sheet.threads} threads a rank", share_sd, threads)] if sheet.threads > 1 else []),
         ("messages to ranks that compute", BUSY_SD, busy),
         ("differences between CPUs", CPU_SD, "3.4 % on Dahu"),
         ("differences between days", DAY_SD, "0.7 % on Dahu"),
@@ -292,8 +315,15 @@ def what_is_given(sheet: DataSheet) -> list[str]:
         if flops is not None:
             one, node, whole = (quantity(count * flops / 1e9, "Gflop/s") for count in (1, cores, cores * sheet.nodes))
             given.append(f"{what} {one} a core ({node} a node, {whole} in all)")
+    peak = [*filter(None, (sheet.clock and f"the {sheet.clock} clock", sheet.simd))]
+    if peak:
+        given.append(f"a peak at {' in '.join(peak)}" if sheet.clock else f"a peak in {sheet.simd}")
+    if sheet.blas is not None:
+        given.append(_SPELT[sheet.blas])
     if sheet.link_Bps is not None:
         given.append(f"link {sheet.link_Bps / 1e9:.4g} GB/s ({sheet.link_Bps / 1.25e8:.4g} Gb/s)")
+    if sheet.fabric is not None:
+        given.append({"rdma": "RDMA", "ethernet": "TCP over Ethernet"}[sheet.fabric])
     if sheet.latency_s is not None:
         given.append(f"latency {sheet.latency_s * 1e6:.4g} us")
     if sheet.memory_bytes is not None:

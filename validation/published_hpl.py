@@ -1,0 +1,185 @@
+"""HPL results that other people published, predicted from data sheets alone (`lepaute platform new`).
+
+    .venv/bin/python validation/published_hpl.py [--quick] [--summarise]
+
+Fixed before any result was compared, the constants of `lepaute.platform` included (docs/defense_of_design.md):
+
+* results: docs/accuracy/published_hpl.csv, half of a collection; the other half is kept for checks. Its columns
+  low_gflops and high_gflops are the interval of an earlier version, with `--peak` alone;
+* options: `--peak` is clock times flop per cycle; `--blas` where the row names a library; `--simd`, `--clock` by the
+  processor (`GIVEN`); the rest is of the row. Where the grid is not known, the one of `GRIDS` that is predicted best;
+* 40 runs with seeds 1 to 40, sampled;
+* goals: at least 90 % of the results inside the 95 % interval; median of upper over lower end at most 1.8.
+"""
+
+import math
+import sys
+
+import pandas
+from support.coverage import LEAST_INSIDE_PERCENT, inside_percent
+from support.goals import Goal, at_most, markdown
+from support.options import ROOT, Options, options_of
+from support.report import finish, signed
+from support.simulations import Case, predict_all
+
+from lepaute import Hpl, Platform, load_platform
+from lepaute.platform.data_sheet import DataSheet, platform_from
+
+STUDY = "published_hpl_predicted"
+MOST_RATIO = 1.8
+RUNS = 40
+#: By id: library, instructions and clock of the peak; and options of HPL that are not its defaults here.
+GIVEN: dict[str, tuple[dict[str, str], dict[str, object]]] = {
+    "1": ({"blas": "mkl", "simd": "avx2", "clock": "base"}, {}),
+    "4": (
+        {"blas": "mkl", "simd": "avx512", "clock": "base"},
+        {"depth": 0, "bcast": "1ring", "rfact": "crout", "pfact": "right", "nbmin": 2},
+    ),
+    "5": ({"blas": "mkl", "simd": "avx512", "clock": "base"}, {"depth": 0}),
+    "5b": ({"blas": "mkl", "simd": "avx512", "clock": "base"}, {"threads_per_rank": 20}),
+    **dict.fromkeys(
+        ("7a", "7b"),
+        (
+            {"blas": "blis", "simd": "avx2", "clock": "base"},
+            {"depth": 1, "bcast": "2ring", "rfact": "right", "pfact": "right", "nbmin": 4, "swap": "spread-roll"},
+        ),
+    ),
+    **dict.fromkeys(("9a", "9b"), ({"simd": "avx2", "clock": "base"}, {})),
+    "11": ({"simd": "neon", "clock": "turbo"}, {}),
+    "14": ({"blas": "none", "simd": "avx512", "clock": "base"}, {}),
+    "15": ({"simd": "neon", "clock": "turbo"}, {}),
+}
+GRIDS = {"5b": ((1, 2), (2, 1))}
+
+
+def main() -> int:
+    options = options_of(__doc__, ())
+    frame = pandas.read_csv(options.table(STUDY), dtype={"id": str}) if options.summarise else compared(options)
+    return finish(options, STUDY, frame, judged(frame), text(frame), None)
+
+
+def compared(options: Options) -> pandas.DataFrame:
+    """A row for each result: the prediction, the result, the interval of the earlier version."""
+    results = pandas.read_csv(ROOT / "docs" / "accuracy" / "published_hpl.csv", dtype={"id": str})
+    if options.quick:
+        results = results[results["id"].isin(["4", "15"])]
+    return pandas.DataFrame([row_of(row, 3 if options.quick else RUNS) for row in results.to_dict("records")])
+
+
+def row_of(row: dict[str, object], runs: int) -> dict[str, object]:
+    """One result."""
+    given, more = GIVEN[str(row["id"])]
+    threads = more.get("threads_per_rank", row["threads_per_rank"])
+    platform = platform_of(row, given, int(float(str(threads))))
+    grids = GRIDS.get(str(row["id"])) or ((int(float(str(row["p"]))), int(float(str(row["q"])))),)
+    same = {"n": int(str(row["n"])), "nb": int(str(row["nb"])), "threads_per_rank": int(float(str(threads)))} | more
+    cases = [
+        Case(f"{row['id']}: {row['machine']}, {p} x {q}", Hpl(p=p, q=q, **same), platform, runs)  # type: ignore[arg-type]
+        for p, q in grids
+    ]
+    predictions = [outcome.prediction for outcome in predict_all(cases, "sampled") if outcome.prediction is not None]
+    rates = [prediction.rate_gflops for prediction in predictions]
+    rate = max(rates, key=lambda each: each.mean)
+    measured = float(str(row["measured_gflops"]))
+    assert rate.low is not None
+    assert rate.high is not None
+    return {
+        **{name: row[name] for name in ("id", "machine", "nodes", "n", "measured_gflops", "source")},
+        "options": " ".join(f"--{name} {word}" for name, word in given.items()),
+        "predicted_gflops": rate.mean,
+        "low_gflops": rate.low,
+        "high_gflops": rate.high,
+        "low_before_gflops": row["low_gflops"],
+        "high_before_gflops": row["high_gflops"],
+        "real_runs": 1,
+        "real_inside": int(rate.low <= measured <= rate.high),
+        "inside_before": int(float(str(row["low_gflops"])) <= measured <= float(str(row["high_gflops"]))),
+        "error_percent": 100.0 * (rate.mean / measured - 1.0),
+        "version": predictions[0].version,
+        "platform_sha256": predictions[0].platform_sha256,
+    }
+
+
+def platform_of(row: dict[str, object], given: dict[str, str], threads: int) -> Platform:
+    """The data sheet of a row."""
+    number = {name: float(str(row[name])) for name in ("nodes", "sockets", "cores_per_socket", "memory_per_node_GB")}
+    network = str(row["network"])
+    link_Bps = float(network.removesuffix(" Gb/s").split()[-1]) * 1.25e8 if network.endswith("Gb/s") else None  # noqa: N806
+    latency_us = float(str(row["latency_us"]))
+    sheet = DataSheet(
+        nodes=int(number["nodes"]),
+        sockets=int(number["sockets"]),
+        cores_per_socket=int(number["cores_per_socket"]),
+        peak_flops=float(str(row["clock_GHz"])) * float(str(row["flop_per_cycle"])) * 1e9,
+        link_Bps=link_Bps,
+        latency_s=None if math.isnan(latency_us) else latency_us * 1e-6,
+        memory_bytes=int(number["memory_per_node_GB"]) << 30,
+        threads=threads,
+        name=str(row["machine"]),
+        **given,  # type: ignore[arg-type]
+    )
+    return platform_from(sheet, load_platform("dahu"))
+
+
+def ratios(frame: pandas.DataFrame, when: str = "") -> pandas.Series:
+    """Upper over lower end."""
+    return frame[f"high{when}_gflops"] / frame[f"low{when}_gflops"]
+
+
+def judged(frame: pandas.DataFrame) -> list[Goal]:
+    """The goals."""
+    inside, count = int(frame["real_inside"].sum()), len(frame)
+    enough = inside_percent(frame) >= LEAST_INSIDE_PERCENT
+    before = f"{int(frame['inside_before'].sum())} of {count}"
+    return [
+        Goal(
+            f"results inside the 95 % intervals (before: {before})",
+            f"at least {LEAST_INSIDE_PERCENT:g} %",
+            f"{inside} of {count}",
+            enough,
+        ),
+        at_most(
+            f"median of upper over lower end (before: {ratios(frame, '_before').median():.2f})",
+            MOST_RATIO,
+            float(ratios(frame).median()),
+            "",
+        ),
+    ]
+
+
+def text(frame: pandas.DataFrame) -> str:
+    """The section of the page."""
+    header = ("", "machine", "options", "N", "measured", "predicted", "95 % interval", "before", "error", "inside")
+    rows = [
+        (
+            str(row["id"]),
+            f"{row['nodes']} × {row['machine']}",
+            f"`{row['options']}`",
+            f"{row['n']:,}",
+            f"{row['measured_gflops']:,.4g}",
+            f"{row['predicted_gflops']:,.0f}",
+            f"{row['low_gflops']:,.0f} to {row['high_gflops']:,.0f}",
+            f"{row['low_before_gflops']:,.0f} to {row['high_before_gflops']:,.0f}",
+            signed(row["error_percent"]),
+            "yes" if row["real_inside"] else "NO",
+        )
+        for row in frame.to_dict("records")
+    ]
+    return f"""## Published HPL results, from data sheets alone
+
+Rates in Gflop/s that other people published, and what `lepaute platform new` and `predict` say from facts of data sheets: clock
+and flop per cycle (`--peak`), cores, memory, link and latency, and the options named. Nothing was measured, and every constant
+was fixed before the first comparison ([rules](defense_of_design.md#how-dgemm-threads-and-messages-of-a-data-sheet-are-guessed)).
+"Before" is the interval of an earlier version, with `--peak` alone and ten runs. Written by `validation/published_hpl.py`;
+sources in [published_hpl.csv](accuracy/published_hpl.csv).
+
+{{goals}}
+
+{markdown(header, rows)}
+
+Mean absolute error {frame["error_percent"].abs().mean():.0f} %, median {frame["error_percent"].abs().median():.0f} %.
+"""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
