@@ -104,7 +104,7 @@ def platform_of(row: dict[str, object], given: dict[str, str], threads: int) -> 
     """The data sheet of a row."""
     number = {name: float(str(row[name])) for name in ("nodes", "sockets", "cores_per_socket", "memory_per_node_GB")}
     network = str(row["network"])
-    link_Bps = float(network.removesuffix(" Gb/s").split()[-1]) * 1.25e8 if network.endswith("Gb/s") else None  # noqa: N806
+    link_Bps = float(network.removesuffix(" Gb/s").split()[-1]) * 1.25e8 if network.endswith("Gb/s") else None
     latency_us = float(str(row["latency_us"]))
     sheet = DataSheet(
         nodes=int(number["nodes"]),
@@ -167,11 +167,12 @@ def text(frame: pandas.DataFrame) -> str:
     ]
     return f"""## Published HPL results, from data sheets alone
 
-Rates in Gflop/s that other people published, and what `lepaute platform new` and `predict` say from facts of data sheets: clock
-and flop per cycle (`--peak`), cores, memory, link and latency, and the options named. Nothing was measured, and every constant
-was fixed before the first comparison ([rules](defense_of_design.md#how-dgemm-threads-and-messages-of-a-data-sheet-are-guessed)).
-"Before" is the interval of an earlier version, with `--peak` alone and ten runs. Written by `validation/published_hpl.py`;
-sources in [published_hpl.csv](accuracy/published_hpl.csv).
+Rates in Gflop/s that other people published, and what `lepaute platform new` and `predict` say from facts of data
+sheets: clock and flop per cycle (`--peak`), cores, memory, link and latency, and the options named. Nothing was
+measured, and every constant was fixed before the first comparison
+([rules](defense_of_design.md#how-dgemm-threads-and-messages-of-a-data-sheet-are-guessed)). "Before" is the interval of
+an earlier version, with `--peak` alone and ten runs. Written by `validation/published_hpl.py`; sources in
+[published_hpl.csv](accuracy/published_hpl.csv).
 
 {{goals}}
 
