@@ -179,10 +179,10 @@ an earlier version, with `--peak` alone and ten runs. Written by `validation/pub
 {markdown(header, rows)}
 
 Mean absolute error {frame["error_percent"].abs().mean():.0f} %, median {frame["error_percent"].abs().median():.0f} %.
-For the boards with Cortex-A76 on 1 Gb/s Ethernet, messages are 16 % of the predicted time, and would have to take 3.3
-times as long to explain its error; one such board alone was reported at 39 Gflop/s ([OpenBLAS issue
-4581](https://github.com/OpenMathLib/OpenBLAS/issues/4581)) where 59 is predicted. So dgemm on its four cores seems to
-fall short of what libraries reach elsewhere.
+Altra's result is a lower bound by its authors. For the boards with Cortex-A76 on 1 Gb/s Ethernet, messages are 16 %
+of the predicted time, and would have to take 3.3 times as long to explain its error; one such board alone was
+reported at 39 Gflop/s ([OpenBLAS issue 4581](https://github.com/OpenMathLib/OpenBLAS/issues/4581)) where 59 is
+predicted. So dgemm on its four cores seems to fall short of what libraries reach elsewhere.
 """
 
 
