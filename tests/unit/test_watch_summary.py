@@ -1,6 +1,7 @@
 """What is said of thousands of tests: one report for what belongs together, and nothing twice."""
 
 import datetime as dt
+import math
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ def alarm(node: str, cpu: int = 0, factor: str = "dgemm_rate_flops", day: float 
     return {
         "cluster": "c", "node": node, "cpu": cpu, "factor": factor, "stratum": "s",
         "day": day_of(START_S + (day + 2) * DAY_S).isoformat(), "changed_s": START_S + day * DAY_S,
+        "gradual_s": math.nan,
         "size": size, "size_low": size - 0.01, "size_high": size + 0.01, "now_size": size, "archive": f"a{node}",
     }  # fmt: skip
 

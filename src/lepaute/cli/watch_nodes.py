@@ -5,7 +5,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -189,8 +189,10 @@ def health(
     --drain it asks for a confirmation run first, and never touches a node that somebody else drained or resumed.
     """
     from lepaute.measure.schedulers import scheduler
+    from lepaute.watch.alarms.worth_a_look import LABEL
     from lepaute.watch.drains import Drains, Verdict, limit_of, node_health
     from lepaute.watch.named_nodes import nodes_named, the_node
+    from lepaute.watch.values import plain
 
     limit = limit_of(most, "--most")
     this_node = os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
@@ -214,10 +216,12 @@ def health(
             drains = Drains(states, limit.of(len(states)), slurm.drain)
         judged = node_health(watch.store, meant, time.time(), drains)
     if as_json:
-        print(json_text({"nodes": [{**asdict(node), "verdict": node.verdict.name.lower()} for node in judged]}))
+        print(json_text({"nodes": [{**plain(node), "verdict": node.verdict.name.lower()} for node in judged]}))
     else:
         for node in judged:
             print(_health_text(node, drains))
+        if lines := [f"  {line}" for node in judged for line in node.worth_a_look.lines]:
+            print("\n".join([f"{LABEL}:", *lines]))
     verdicts = {node.verdict for node in judged}
     return 1 if verdicts - {Verdict.HEALTHY, Verdict.UNKNOWN} else 2 if Verdict.UNKNOWN in verdicts else 0
 

@@ -101,7 +101,7 @@ def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) 
     It is open until the machine is back or an event explains it. A suspicious test is a single one: among thousands,
     some always are.
     """
-    from lepaute.watch.notices.notice import few_machines, notices, unconfirmed_changes
+    from lepaute.watch.notices.notice import few_machines, notices, unconfirmed_changes, worth_a_look
     from lepaute.watch.report.summary import OF_VERDICTS, summarise
     from lepaute.watch.values import plain
 
@@ -124,7 +124,8 @@ def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) 
         *few_machines(open_here.values, judged.changelog),
     ]
     level = 1.0 - tested.confidence
-    summary = summarise(verdicts, values, open_here.rows, sentences, level=level, since_s=options.since_s)
+    looks = worth_a_look(open_here)
+    summary = summarise(verdicts, values, open_here.rows, sentences, looks, level=level, since_s=options.since_s)
     tested.write(verdicts)
     if tested.as_json:
         print(json_text({**plain(summary), "new_alarms": new}))
@@ -205,6 +206,7 @@ def _summary_lines(summary: "Summary", *, everything: bool) -> list[str]:
         ),
         (f"Suspicious tests, not confirmed{older}", suspicions),
         ("Machines that fail or do not report", [f"  {absence_text(each)}" for each in summary.absences]),
+        (summary.worth_a_look.label, [f"  {line}" for line in summary.worth_a_look.lines]),
         ("Also worth a look", [f"  {notice}" for notice in summary.notices]),
         ("Not yet enough jobs to test", waiting),
     ):
@@ -231,13 +233,13 @@ def _limited(texts: Sequence[str], most: int | None) -> str:
 
 
 def _regression(regression: "Regression", everything: bool) -> str:
-    from lepaute.watch.report.summary import change_text, machines_text
+    from lepaute.watch.report.summary import change_text, machines_text, since_text
 
     changes = _limited(list(map(change_text, regression.changes)), None if everything else MOST_FACTORS)
     origin = f"alarm of {regression.alarm}"
     if archives := regression.archives if everything else regression.archives[:1]:
         origin += f"; archive {', '.join(archive[:12] for archive in archives)}"
-    return f"  {machines_text(regression.machines)}, since {regression.since}: {changes}\n    {origin}"
+    return f"  {machines_text(regression.machines)}, {since_text(regression)}: {changes}\n    {origin}"
 
 
 def _span(first: dt.date, last: dt.date | None) -> str:
@@ -282,7 +284,7 @@ def _replay_lines(
     days: "Sequence[Day]", still_open: "Sequence[Regression]", *, tests: int, everything: bool
 ) -> list[str]:
     """The days with an alarm; with `everything` those with a suspicious test, too; and what is open at the end."""
-    from lepaute.watch.report.summary import change_text, machines_text
+    from lepaute.watch.report.summary import change_text, machines_text, since_text
 
     eventful = [day for day in days if day.alarms or (everything and day.suspicions)]
     shown = eventful if everything else eventful[:MOST_DAYS]
@@ -290,7 +292,7 @@ def _replay_lines(
     if len(eventful) > len(shown):
         lines.append(f"and {len(eventful) - len(shown)} more days; --all")
     lines += [
-        f"open at the end: {machines_text(each.machines)}, since {each.since}: "
+        f"open at the end: {machines_text(each.machines)}, {since_text(each)}: "
         f"{'; '.join(map(change_text, each.changes))}"
         for each in still_open
     ]

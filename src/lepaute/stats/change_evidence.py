@@ -25,7 +25,7 @@ tests/promises/test_alarms.py counts.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,9 @@ Booleans = npt.NDArray[np.bool_]
 
 #: Shifts that are looked for, in standard deviations of an innovation; those between are found by their neighbours.
 SHIFTS = np.array([0.5, 1.0, 2.0, 4.0, 10.0])
+#: What a likelihood ratio is of: a shift of the level, in standard deviations, and a scatter so many times as wide.
+Alternative = tuple[float, float]
+UPWARDS: tuple[Alternative, ...] = tuple((float(shift), 1.0) for shift in SHIFTS)
 #: Of Student's t, heavy-tailed noise, and what a scale that is estimated by winsorised values is to that of t.
 TAIL_DEGREES, HEAVY_SCALE = 4, 1.2
 #: The group's variance is worth at most so many values of one's own.
@@ -67,7 +70,8 @@ RESPONSE_SPREAD = 0.2
 ANCHOR_VALUES = 10
 #: Values that a mean remembers: of a machine, and of what is common to many, which also follows seasons.
 MACHINE_MEMORY, COMMON_MEMORY = 200, 20
-_MOST = 1e250
+#: Evidence beyond this is as good.
+MOST = 1e250
 _COUNTS = ("count", "tests")
 _NOTHING = ("last", "before_last", "origin")
 #: What a restart leaves as it is, but for its worth.
@@ -78,25 +82,26 @@ _SHAPES: Mapping[str, tuple[int, ...]] = {
     "last_common": (2,),
     "squares": (3, 3),
     "cross": (3,),
-    "products": (2 * len(SHIFTS),),
+    "products": (),
     **dict.fromkeys(("origin", "anchor", "last", "before_last", "last_value", *_LASTING), ()),
 }
 
 
-def log_factors(z: Floats, degrees: Integers) -> Floats:
-    """log f(z) for each shift upwards, shape (values, len(SHIFTS)); degrees of freedom of the scale of each."""
+def log_factors(z: Floats, degrees: Integers, alternatives: tuple[Alternative, ...] = UPWARDS) -> Floats:
+    """log f(z) for each alternative, shape (values, len(alternatives)); degrees of freedom of the scale of each."""
     tail = np.minimum(degrees, TAIL_DEGREES)[:, None].astype(np.float64)
-    at, from_shift = (HEAVY_SCALE * z[:, None]) ** 2, (HEAVY_SCALE * (z[:, None] - SHIFTS)) ** 2
-    ratio = (tail + 1) / 2 * (np.log1p(at / tail) - np.log1p(from_shift / tail))
-    means = log_means()
+    shift, width = (np.array(column) for column in zip(*alternatives, strict=True))
+    at, from_shift = (HEAVY_SCALE * z[:, None]) ** 2, (HEAVY_SCALE * (z[:, None] - shift) / width) ** 2
+    ratio = (tail + 1) / 2 * (np.log1p(at / tail) - np.log1p(from_shift / tail)) - np.log(width)
+    means = log_means(alternatives)
     return np.asarray(ratio - means[np.minimum(degrees, len(means)) - 1], dtype=np.float64)
 
 
-@lru_cache(maxsize=1)
-def log_means(most: int = 64) -> Floats:
-    """The logarithm of the larger mean of t(z - D) / t(z) under both kinds of noise, over a scale that is estimated.
+@lru_cache(maxsize=4)
+def log_means(alternatives: tuple[Alternative, ...] = UPWARDS, most: int = 64) -> Floats:
+    """The logarithm of the larger mean of t((z - D) / w) / (w t(z)) under both kinds of noise, over estimated scales.
 
-    Row d - 1 for a scale with d degrees of freedom, the last one for all further ones; a column each shift.
+    Row d - 1 for a scale with d degrees of freedom, the last one for all further ones; a column each alternative.
     """
     # on a grid that is fine in the middle and reaches far into the tails
     grid = np.linspace(-13.0, 13.0, 1041)
@@ -105,7 +110,7 @@ def log_means(most: int = 64) -> Floats:
     normal = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * step
     # and over equally likely scales
     scales = (np.arange(12) + 0.5) / 12
-    rows = np.empty((most, len(SHIFTS)))
+    rows = np.empty((most, len(alternatives)))
     for degrees in range(1, most + 1):
         if degrees > 16 and degrees % 8:  # hardly other than the one before
             rows[degrees - 1] = rows[degrees - 2]
@@ -113,8 +118,8 @@ def log_means(most: int = 64) -> Floats:
         tail = min(degrees, TAIL_DEGREES)
         u = HEAVY_SCALE * z / np.sqrt(chdtri(degrees, 1 - scales) / degrees)[:, None]
         at = 1 + u**2 / tail
-        for i, shift in enumerate(SHIFTS):
-            ratio = (at / (1 + (u - HEAVY_SCALE * shift) ** 2 / tail)) ** ((tail + 1) / 2)
+        for i, (shift, width) in enumerate(alternatives):
+            ratio = (at / (1 + ((u - HEAVY_SCALE * shift) / width) ** 2 / tail)) ** ((tail + 1) / 2) / width
             rows[degrees - 1, i] = np.log(max(1.0, *((ratio * each).sum(axis=1).mean() for each in (normal, heavy))))
     return rows
 
@@ -245,8 +250,10 @@ class ChangeEvidence:
     squares, cross : sums of products of the regressors, shape (streams, 3, 3), and with the values, (streams, 3)
     near, far, pairs  : winsorised sums of squared differences to the last value and to the one before, and their count
     scale_sum, scale_count : winsorised squares of innovations
-    products  : sum over tau of weight times product of factors, shape (streams, 2 len(SHIFTS)), upwards first
+    products  : sum over tau of weight times product of factors, shape (streams, PRODUCTS), upwards first
     """
+
+    PRODUCTS: ClassVar[int] = 2 * len(SHIFTS)
 
     memory: int
     count: Integers
@@ -268,12 +275,13 @@ class ChangeEvidence:
     products: Floats
 
     @classmethod
-    def start(cls, streams: int, memory: int = MACHINE_MEMORY) -> "ChangeEvidence":
+    def start(cls, streams: int, memory: int = MACHINE_MEMORY) -> Self:
         """Streams of which nothing is known."""
         if streams < 1 or memory < FEWEST:
             raise InputError(f"{streams} streams with a memory of {memory} values; give at least 1 and {FEWEST}")
         arrays: dict[str, Any] = {name: np.zeros((streams, *shape)) for name, shape in _SHAPES.items()}
         arrays |= {name: np.zeros(streams, np.int64) for name in _COUNTS}
+        arrays["products"] = np.zeros((streams, cls.PRODUCTS))
         state = cls(memory=memory, **arrays)
         state.restart(np.arange(streams))
         return state
@@ -431,7 +439,7 @@ class ChangeEvidence:
         begun = HALF_WEIGHT_DAYS + self.tests[tested].astype(np.float64)
         weight = HALF_WEIGHT_DAYS / (begun * (begun + 1))
         sides = np.concatenate([log_factors(z - reduced, degrees), log_factors(-z - reduced, degrees)], axis=1)
-        self.products[tested] = np.minimum((self.products[tested] + weight[:, None]) * np.exp(sides), _MOST)
+        self.products[tested] = np.minimum((self.products[tested] + weight[:, None]) * np.exp(sides), MOST)
         self.tests[tested] += 1
 
     def _learn_differences(self, values: Floats, seen: Booleans, limit: Floats) -> None:

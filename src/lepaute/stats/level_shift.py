@@ -11,7 +11,7 @@ standardised difference between the mean of a stretch and that of the rest.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import floor, inf, sqrt
+from math import exp, floor, inf, sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -93,6 +93,68 @@ def level_shift(before: Floats, after: Floats, rho: float, *, pooled: bool = Tru
     return LevelShift(
         means[0], means[1], difference, sqrt(sum(variances)), freedom, reach if reach == inf else floor(reach + 0.5)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Onset:
+    """When series changed together: as a step, or on a line that begins at a level.
+
+    step_s, line_s : the date of the first value of the new level, and that at which the line leaves the old one
+    gain           : the logarithm of how much likelier the line is than the step
+    before, now    : of each series, the level before the line, and the end of the line
+    rest           : the sum of squares that the likelier one leaves, over all series
+    """
+
+    step_s: float
+    line_s: float
+    gain: float
+    before: tuple[float, ...]
+    now: tuple[float, ...]
+    rest: float
+
+    @property
+    def date_s(self) -> float:
+        """Between both, nearer to the likelier one."""
+        weight = 1 / (1 + exp(min(-self.gain, 700.0)))
+        return (1 - weight) * self.step_s + weight * self.line_s
+
+
+def onset(series: Sequence[tuple[Floats, Floats]]) -> Onset:
+    """Of one or several series, each of (dates in s, ascending; values), n >= 3, with normal noise of its own variance.
+
+    Every date of a value but the first is tried for both; each series has its own levels and its own slope.
+    """
+    dates = np.unique(np.concatenate([times[1:] for times, _ in series]))
+    shapes = np.zeros((2, len(dates)))
+    rests = np.zeros((2, len(dates)))
+    fits = []
+    for times, x in series:
+        place = np.searchsorted(times, dates)
+        since = np.maximum(times[None, :] - times[np.maximum(place - 1, 0)][:, None], 0.0)
+        fit = [_rest(x, shape) for shape in ((since > 0).astype(np.float64), since)]
+        for kind, (rest, *_) in enumerate(fit):
+            shapes[kind] -= len(x) / 2 * np.log(np.maximum(rest, 1e-300))
+            rests[kind] += rest
+        fits.append(fit[1])
+    step, line = (int(each.argmax()) for each in shapes)
+    gain = float(shapes[1, line] - shapes[0, step])
+    before = tuple(float(level[line]) for _, level, _ in fits)
+    now = tuple(float(end[line]) for *_, end in fits)
+    return Onset(
+        float(dates[step]), float(dates[line]), gain, before, now, float(rests[1, line] if gain > 0 else rests[0, step])
+    )
+
+
+def _rest(x: Floats, shapes: Floats) -> tuple[Floats, Floats, Floats]:
+    """Sums of squares around a level plus a multiple of each shape, (shapes, n); the level; both at the last value."""
+    centred = shapes - shapes.mean(axis=1, keepdims=True)
+    power = (centred**2).sum(axis=1)
+    y = x - x.mean()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        slope = np.where(power > 0, centred @ y / power, 0.0)
+    rest: Floats = np.maximum((y**2).sum() - slope**2 * power, 0.0)
+    level = x.mean() - slope * shapes.mean(axis=1)
+    return rest, level, level + slope * shapes[:, -1]
 
 
 def independent_values(count: int, rho: float) -> float:

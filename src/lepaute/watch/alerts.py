@@ -20,7 +20,7 @@ from lepaute.kit.files import write_whole
 from lepaute.store.tables import NOTIFICATIONS
 from lepaute.watch.notices.absences import absences_of
 from lepaute.watch.open_regressions import OpenRegressions
-from lepaute.watch.report.summary import Regression, change_text, machines_text
+from lepaute.watch.report.summary import Regression, change_text, machines_text, since_text
 from lepaute.watch.values import start_of
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def title_of(message: Message) -> str:
     further = len(regression.changes) - 1
     more = f" and {further} more" if further else ""
     first = (
-        f"{machines_text(regression.machines)}: {change_text(regression.changes[0])}{more}, since {regression.since}"
+        f"{machines_text(regression.machines)}: {change_text(regression.changes[0])}{more}, {since_text(regression)}"
     )
     return " ".join((f"{first} (was {message.known_nodes} nodes)" if message.known_nodes else first).split())
 

@@ -7,7 +7,7 @@ are counted, in one change.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,8 +20,9 @@ from lepaute.measure.schedulers.types import NodeState
 from lepaute.store.tables import NODE_ACTIONS
 from lepaute.watch.changelog import ALL, names_of_node
 from lepaute.watch.notices.absences import LATE_DAYS, absences_of
+from lepaute.watch.notices.notice import worth_a_look
 from lepaute.watch.open_regressions import open_regressions
-from lepaute.watch.report.summary import change_text, regressions_of
+from lepaute.watch.report.summary import WorthALook, change_text, regressions_of, since_text
 from lepaute.watch.values import Node
 
 if TYPE_CHECKING:
@@ -156,6 +157,7 @@ class NodeHealth:
     verdict : before anything was done
     reason  : of a regression, as a scheduler is given it; of UNKNOWN, why nothing is known
     problem : why a node that is to be drained was not, "" otherwise
+    worth_a_look : lines of the second tier, which say nothing of the verdict
     """
 
     name: str
@@ -164,6 +166,7 @@ class NodeHealth:
     verdict: Verdict
     reason: str = ""
     problem: str = ""
+    worth_a_look: WorthALook = field(default_factory=WorthALook)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +220,11 @@ def node_health(
             health.append(NodeHealth(name, cluster, node, test(store.node_actions()), reason))
         else:
             health.append(_act(store, name, known, reason, test, drains, now_s))
-    return health
+    looks = worth_a_look(found)
+    return [
+        replace(each, worth_a_look=WorthALook(tuple(one for one in looks if (one.cluster, one.node) == known)))
+        for each, known in zip(health, nodes.values(), strict=True)
+    ]
 
 
 def _tested(
@@ -307,4 +314,4 @@ def _reason(rows: "pd.DataFrame") -> str:
         return ""
     report = regressions_of(rows)[0]
     changes = ", ".join(change_text(change) for change in report.changes[:2])
-    return f"{changes}, since {report.since}"
+    return f"{changes}, {since_text(report)}"

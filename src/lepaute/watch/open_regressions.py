@@ -4,7 +4,7 @@ They are a function of values, changelog and settings; what was tested, proposed
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
@@ -41,7 +41,10 @@ class OpenRegressions:
         def part(table: "pd.DataFrame") -> "pd.DataFrame":
             return table[is_of(table, concerned)].reset_index(drop=True)
 
-        rows, judged = part(self.rows), Judged(self.judged.days, part(self.judged.alarms))
+        rows, judged = (
+            part(self.rows),
+            replace(self.judged, alarms=part(self.judged.alarms), looks=part(self.judged.looks)),
+        )
         return OpenRegressions(rows, regressions_of(rows), part(self.values), judged, self.changelog)
 
     @property

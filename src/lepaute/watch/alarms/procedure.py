@@ -13,7 +13,7 @@ said first of each day, from which nothing is decided, and the settings.
 
 import json
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,9 @@ from lepaute.errors import InputError, LepauteError
 from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence, CommonEffect
 from lepaute.stats.expanding import Floats, Integers
 from lepaute.stats.multiple_tests import LEVEL, OnlineFdr
+from lepaute.stats.small_changes import MEMORY, SmallChanges, enough
 from lepaute.watch.alarms.sizes import size_of_change
+from lepaute.watch.alarms.worth_a_look import Look, looks_of
 from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.values import DAY_S, MACHINE, NODE, WHOLE_NODE, check_values, day_numbers, nodes_of
 
@@ -108,10 +110,14 @@ class AlarmSettings:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Days that were judged, a row each (columns of the store's table `alarm_days`), and their alarms (`alarms`)."""
+    """Days that were judged, a row each (columns of the store's table `alarm_days`), and their alarms (`alarms`).
+
+    looks : what is worth a look besides, and no alarm, a row each (`watch.alarms.worth_a_look`)
+    """
 
     days: "pd.DataFrame"
     alarms: "pd.DataFrame"
+    looks: "pd.DataFrame"
 
 
 def judge_days(
@@ -129,12 +135,13 @@ def judge_days(
 
     from lepaute.store.tables import ALARM_DAYS, ALARMS
 
+    settings = settings or AlarmSettings()
     streams = streams_of(check_values(values), changelog or Changelog())
-    days, alarms = _run(streams, settings or AlarmSettings()) if streams.values.size else ([], [])
+    days, alarms, looks = _run(streams, settings) if streams.values.size else ([], [], [])
     frame = pd.DataFrame(alarms, columns=list(ALARMS.columns))
     types: dict[str, Any] = {"text": "str", "integer": np.int64, "real": np.float64, "flag": np.bool_}
     frame = frame.astype({name: types[kind] for name, kind in ALARMS.columns.items()})
-    return Judged(pd.DataFrame(days, columns=list(ALARM_DAYS.columns)), frame)
+    return Judged(pd.DataFrame(days, columns=list(ALARM_DAYS.columns)), frame, looks_of(looks, settings.least_change))
 
 
 def settings_of(store: "Store") -> AlarmSettings:
@@ -177,8 +184,10 @@ def check_settings(store: "Store", asked: AlarmSettings) -> None:
         )
 
 
-def _run(streams: Streams, settings: AlarmSettings) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
-    """Takes the values round by round, and judges at the end of each day; the rows of days and of alarms."""
+def _run(
+    streams: Streams, settings: AlarmSettings
+) -> tuple[list[dict[str, object]], list[dict[str, object]], list[Look]]:
+    """Takes the values round by round, and judges at the end of each day; the rows of days and of alarms, and looks."""
     days: list[dict[str, object]] = []
     alarms: list[dict[str, object]] = []
     stretches, fdr = _Stretches(streams, settings.least_change), OnlineFdr(settings.level)
@@ -189,6 +198,7 @@ def _run(streams: Streams, settings: AlarmSettings) -> tuple[list[dict[str, obje
         if at + 1 < len(streams.day) and streams.day[at + 1] == day:
             continue
         new_alarms = fdr.judge(date, stretches.evidence())
+        stretches.look(at)
         added: dict[str, object] = {} if days else {"settings": asdict(settings)}
         judged_s = time.time()
         days.append({"day": date, "added": json.dumps(added), "judged_s": judged_s})
@@ -198,7 +208,7 @@ def _run(streams: Streams, settings: AlarmSettings) -> tuple[list[dict[str, obje
                 {"day": date, "evidence": alarm.evidence, "enough": alarm.enough, "judged_s": judged_s, **row}
             )
         stretches.restart([stretches.number[alarm.stream] for alarm in new_alarms], int(day) + 1)
-    return days, alarms
+    return days, alarms, stretches.looks(len(streams.day) - 1)
 
 
 class _Stretches:
@@ -224,15 +234,24 @@ class _Stretches:
             for day in resets:
                 self._due.setdefault(day, []).append(number)
         self._waiting = sorted(self._due)
+        self._day = -1
         self.state = ChangeEvidence.start(self.machines)
         self.common = ChangeEvidence.start(len(first), COMMON_MEMORY)
         self.effect = CommonEffect.start(streams.group)
         self.shared = np.zeros((len(streams.day), len(first)))  # the common effect of each round
         self.begun = np.zeros(len(rows), np.int64)  # the round in which the stretch began
         self._new = np.ones(len(rows), np.bool_)  # of which no evidence was given yet
+        self.small = SmallChanges.start(self.machines, MEMORY)
+        self.small_begun = np.zeros(self.machines, np.int64)
+        self._seen = np.zeros(self.machines, np.bool_)
+        self._open: dict[int, Look] = {}  # by stream
+        self._over: list[Look] = []
 
     def begin(self, day: int) -> None:
-        """Stretches that begin by this day."""
+        """Stretches that begin by this day, of which a round follows."""
+        if day != self._day:
+            self.small.begin_day()
+            self._day = day
         while self._waiting and self._waiting[0] <= day:
             due = self._waiting.pop(0)
             self.restart(self._due[due], due)
@@ -247,6 +266,43 @@ class _Stretches:
         members = np.maximum(np.bincount(group), 1)
         self.common.update(here, least=np.bincount(group, weights=allowed) / members)
         self.state.update(today, group, shared, allowed)
+        self.small.update(today, group, shared)
+        self._seen |= np.isfinite(today)
+
+    def look(self, at: int) -> None:
+        """At the end of a day: what has become worth a look. The stream begins anew, for this tier alone."""
+        evidence, least = self.small.evidence(), enough(int(self._seen.sum()))
+        found = np.flatnonzero(evidence >= least)
+        for number in found:
+            if number in self._open:  # the same change goes on
+                continue
+            self._open[int(number)] = Look(
+                dict(zip(STREAM, self.keys[number], strict=True)),
+                int(self.streams.day[at]),
+                int(self.small_begun[number]),
+                float(evidence[number]),
+                least,
+                int(self.small.directions()[number]),
+            )
+        self.small.restart(found)
+        self.small_begun[found] = at + 1
+
+    def looks(self, last: int) -> list[Look]:
+        """All of them, with the values that they are about."""
+        still_open = [replace(look, stands=True, **self._part(n, look.begun, last)) for n, look in self._open.items()]
+        return [*self._over, *still_open]
+
+    def _close(self, number: int, last: int) -> None:
+        if number in self._open:
+            look = self._open.pop(number)
+            self._over.append(replace(look, **self._part(number, look.begun, last)))
+
+    def _part(self, number: int, begun: int, last: int) -> dict[str, Any]:
+        """The values of these rounds, without what all machines have in common, and their dates."""
+        part = slice(begun, last + 1)
+        values = self.streams.values[part, number] - self.shared[part, self.streams.group[number]]
+        seen = np.isfinite(values)
+        return {"values": values[seen], "times_s": self.streams.times_s[part, number][seen]}
 
     def evidence(self) -> dict[str, float]:
         """Of the stretches of which a value was tested: of those that are new, and of those that can be alarms."""
@@ -295,8 +351,12 @@ class _Stretches:
             self.names[number] = self._name(number)
             self.number[self.names[number]] = number
             self.begun[number] = int(np.searchsorted(self.streams.day, day))
+            if number < self.machines:
+                self._close(number, int(self.begun[number]) - 1)
+                self.small_begun[number] = self.begun[number]
         chosen = np.array(numbers, dtype=np.int64)
         self.state.restart(chosen[chosen < self.machines])
+        self.small.restart(chosen[chosen < self.machines])
         self.common.restart(chosen[chosen >= self.machines] - self.machines)
 
     def _name(self, number: int) -> str:

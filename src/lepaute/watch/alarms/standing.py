@@ -32,7 +32,7 @@ def standing(alarms: "pd.DataFrame", changelog: Changelog, values: "pd.DataFrame
     """The steps of regressions that stand, a row for each machine and date.
 
     alarms : as watch.alarms.procedure.judge_days gives them, all of them; values : the table of factor values
-    Columns: those of alarms, as `steps_of` gives them, and now (median of the latest values, in the unit of the
+    Columns: those of `steps_of`, and now (median of the latest values, in the unit of the
     factor), now_size (relative to the level it should have).
     """
     import pandas as pd
@@ -45,7 +45,7 @@ def standing(alarms: "pd.DataFrame", changelog: Changelog, values: "pd.DataFrame
         for group in dict.fromkeys(tuple(row[name] for name in GROUP) for row in steps):
             own = [row for row in steps if tuple(row[name] for name in GROUP) == group]
             rows += _of_group(own, changelog, table[(table[GROUP] == list(group)).all(axis=1)])
-    return pd.DataFrame(rows, columns=[*alarms.columns, "now", "now_size"]).reset_index(drop=True)
+    return pd.DataFrame(rows, columns=[*alarms.columns, "gradual_s", "now", "now_size"]).reset_index(drop=True)
 
 
 def _of_group(steps: list[Row], changelog: Changelog, values: "pd.DataFrame") -> list[Row]:

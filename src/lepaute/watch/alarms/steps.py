@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from lepaute.stats.expanding import Floats
+from lepaute.stats.level_shift import onset
 from lepaute.watch.alarms.sizes import LevelChange, correlation_within, size_at
+from lepaute.watch.alarms.worth_a_look import GRADUAL
 from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Machine, day_numbers, nodes_of
 
@@ -79,6 +81,7 @@ def steps_of(alarms: "pd.DataFrame", changelog: Changelog, values: "pd.DataFrame
 
     alarms : as judge_days gives them; values : as check_values returns it, of all machines of their groups
     Columns: those of alarms; day, evidence, enough and archive are of the alarm of the machine, or of the first one.
+    And gradual_s: when it began, where it rather is a drift, and changed_s is where a step fits best; NaN otherwise.
     In order of date.
     """
     done = values[values["state"] == "done"]
@@ -141,15 +144,14 @@ def _episode_steps(number: int, alarms: list[Row], every: Sequence[_Series]) -> 
     first = min(alarms, key=lambda row: (row["day"], -row["evidence"]))
     for series in hit.series:
         series.steps_s[number] = hit.date_s
-    rows = [
-        _row(machine, change, hit.date_s, own.get(machine, first)) for machine, change in sorted(hit.changes.items())
-    ]
+    rows = [_row(machine, change, hit, own.get(machine, first)) for machine, change in sorted(hit.changes.items())]
     return rows, [row for row in alarms if _machine(row) in hit.others]
 
 
-def _row(machine: Machine, change: LevelChange, changed_s: float, alarm: Row) -> Row:
+def _row(machine: Machine, change: LevelChange, hit: "_Hit", alarm: Row) -> Row:
     columns = change.columns(str(alarm["factor"]), 1 if change.size > 0 else -1)
-    return {**alarm, **dict(zip(MACHINE, machine, strict=True)), "changed_s": changed_s, **columns}
+    dates = {"changed_s": hit.date_s, "gradual_s": hit.gradual_s}
+    return {**alarm, **dict(zip(MACHINE, machine, strict=True)), **dates, **columns}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +159,14 @@ class _Hit:
     """series : of the machines that changed at date_s; changes : what is said, of each or of node "all".
 
     others : machines that changed, but at another date
+    gradual_s : when they began to drift, NaN where the change is a step
     """
 
     date_s: float
     series: tuple[_Series, ...]
     changes: Mapping[Machine, LevelChange]
     others: frozenset[Machine] = frozenset()
+    gradual_s: float = np.nan
 
 
 def _hit(own: Mapping[Machine, Row], strongest: Row, every: Sequence[_Series]) -> _Hit:
@@ -208,7 +212,8 @@ def _hit(own: Mapping[Machine, Row], strongest: Row, every: Sequence[_Series]) -
         left = []
     if left or len({one.machine[:2] for one in asked}) < 2:
         hit = tuple(one for one in asked if one.machine in named)
-        return _Hit(date_s, hit, {one.machine: changes[one.machine] for one in hit}, frozenset(others))
+        gradual_s = _gradual_s(hit, date_s, left) if hit else np.nan
+        return _Hit(date_s, hit, {one.machine: changes[one.machine] for one in hit}, frozenset(others), gradual_s)
     together = _together(asked, date_s)
     raw = _changes(asked, date_s, ())
     apart = _changes(asked, date_s, asked)
@@ -227,6 +232,13 @@ def _moved(left: Sequence[_Series], date_s: float, direction: int, usual: float)
 
 def _changes(asked: Sequence[_Series], date_s: float, controls: Sequence[_Series]) -> dict[Machine, LevelChange]:
     """The change of each at the date, apart from what the controls have in common; neighbours are alike in all."""
+    parts = _parts(asked, date_s, controls)
+    correlation = _correlation(parts.values())
+    return {machine: size_at(x, first, correlation) for machine, (x, first) in parts.items()}
+
+
+def _parts(asked: Sequence[_Series], date_s: float, controls: Sequence[_Series]) -> dict[Machine, tuple[Floats, int]]:
+    """Of each its values around the date, apart from what the controls have in common, and the first from the date."""
     day, effect = _common(controls, date_s) if controls else (np.zeros(1, np.int64), np.zeros(1))
     parts: dict[Machine, tuple[Floats, int]] = {}
     for one in asked:
@@ -234,8 +246,25 @@ def _changes(asked: Sequence[_Series], date_s: float, controls: Sequence[_Series
         level = float(one.values[begin:first].mean())
         shared = level * np.interp(day_numbers(one.times_s[begin:end]), day, effect)
         parts[one.machine] = one.values[begin:end] - shared, first - begin
+    return parts
+
+
+def _gradual_s(series: Sequence[_Series], date_s: float, controls: Sequence[_Series]) -> float:
+    """When they began to change, if a line from there is likelier than the step at the date by far; else NaN.
+
+    Without controls a season would be such a line.
+    """
+    if len(controls) < FEWEST_CONTROLS:
+        return np.nan
+    parts = _parts(series, date_s, controls)
     correlation = _correlation(parts.values())
-    return {machine: size_at(x, first, correlation) for machine, (x, first) in parts.items()}
+    dated = []
+    for one in series:
+        begin, _, end = one.around(date_s)
+        dated.append((np.floor(one.times_s[begin:end] / DAY_S) * DAY_S, parts[one.machine][0]))
+    found = onset(dated)
+    gain = found.gain * (1 - correlation) / (1 + correlation)
+    return found.line_s if gain > GRADUAL else np.nan
 
 
 def _together(series: Sequence[_Series], date_s: float) -> LevelChange:

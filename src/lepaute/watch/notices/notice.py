@@ -17,7 +17,8 @@ from lepaute.stats.change_evidence import FEWEST_PEERS
 from lepaute.watch.alarms.procedure import judge_days
 from lepaute.watch.alarms.sizes import worse_direction
 from lepaute.watch.alarms.steps import steps_of
-from lepaute.watch.changelog import Changelog
+from lepaute.watch.alarms.worth_a_look import look_text
+from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.judging.reference import references
 from lepaute.watch.proposals.change_points import LEVEL, LeastChange, least_change_of
 from lepaute.watch.proposals.platform_events import propose, standing_events
@@ -46,9 +47,9 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 #: Kinds; of an unconfirmed change the text says itself of which nodes it is.
-UNLIKE_PEERS, ABSENT, DATES, FEW, UNCONFIRMED = (
+UNLIKE_PEERS, ABSENT, DATES, FEW, UNCONFIRMED, SMALL = (
     *("unlike its peers", "absent", "dates", "few machines"),
-    "unconfirmed change",
+    *("unconfirmed change", "worth a look"),
 )
 
 
@@ -287,6 +288,23 @@ def _jobs_to_alarm(rows: "pd.DataFrame", changelog: Changelog) -> int:
     last_day = np.datetime64(int(day_s // DAY_S), "D")
     days = alarms.loc[alarms["day"] > str(last_day), "day"]
     return MOST_JOBS + 1 if days.empty else int((np.datetime64(str(days.min())) - last_day).astype(int))
+
+
+# ---- small changes ---------------------------------------------------------------------------------------------------
+
+
+def worth_a_look(found: "OpenRegressions") -> tuple[Notice, ...]:
+    """The lines of the second tier that stand, of what no open regression covers; shown under their own LABEL."""
+    rows = found.judged.looks
+    covered = [found.rows[found.rows["node"].isin([row["node"], ALL])] for row in rows.to_dict("records")]
+    return tuple(
+        Notice(
+            SMALL, row["cluster"], row["node"], int(row["cpu"]), row["factor"], row["changed_s"], row["size"], nan, text
+        )
+        for row, own in zip(rows.to_dict("records"), covered, strict=True)
+        if row["stands"] and not ((own["cluster"] == row["cluster"]) & (own["factor"] == row["factor"])).any()
+        for text in [look_text(row)]
+    )
 
 
 # ---- unconfirmed changes ---------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import numpy as np
 
 from lepaute.kit.text import counted
 from lepaute.watch.alarms.steps import alike_changes, same_machines
+from lepaute.watch.alarms.worth_a_look import LABEL
 from lepaute.watch.changelog import ALL
 from lepaute.watch.named_nodes import nodes_text
 from lepaute.watch.notices.absences import Absence, absences_of
@@ -51,7 +52,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """Confirmed, and standing: machines of one cluster, or all of it together (node "all"), worse since a date."""
+    """Confirmed, and standing: machines of one cluster, or all of it together (node "all"), worse since a date.
+
+    gradual_from : when it began to drift, where it did: `since` is then the date of the step that fits best
+    """
 
     cluster: str
     machines: tuple[Machine, ...]
@@ -59,6 +63,7 @@ class Regression:
     alarm: dt.date
     changes: tuple[Change, ...]
     archives: tuple[str, ...]
+    gradual_from: dt.date | None = None
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -92,6 +97,14 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
+class WorthALook:
+    """Lines of the second tier, which are no alarms, and what they are called wherever they are shown."""
+
+    lines: tuple[Notice, ...] = ()
+    label: str = LABEL
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """Reports, the weightiest first, and what they are of; older_suspicions : tests before the recent days."""
 
@@ -99,6 +112,7 @@ class Summary:
     suspicions: tuple[Suspicion, ...]
     older_suspicions: int
     absences: tuple[Absence, ...]
+    worth_a_look: WorthALook
     notices: tuple[Notice, ...]
     waiting: tuple[Waiting, ...]
     clusters: tuple[str, ...]
@@ -115,6 +129,7 @@ def summarise(
     values: "pd.DataFrame",
     standing: "pd.DataFrame",
     noticed: Iterable[Notice] = (),
+    looks: Sequence[Notice] = (),
     *,
     level: float,
     since_s: float | None = None,
@@ -122,7 +137,7 @@ def summarise(
     """verdicts : as Watch.test gives them, with the columns OF_VERDICTS; values : of the same nodes and dates
 
     standing : as watch.alarms.standing; level : a p-value below it is suspicious; since_s : of suspicions
-    noticed : as watch.notices.notice, of which the `uncovered` are told
+    noticed : as watch.notices.notice, of which the `uncovered` are told; looks : what is `worth_a_look` there
     Tests of a machine and factor that a regression covers are not suspicious on their own, nor are those of several
     jobs that only repeat an earlier job.
     """
@@ -136,6 +151,7 @@ def summarise(
         suspicions=suspicions_of(recent),
         older_suspicions=len(suspects) - len(recent),
         absences=absences_of(values),
+        worth_a_look=WorthALook(tuple(looks)),
         notices=uncovered(noticed, standing),
         waiting=waiting_of(verdicts),
         clusters=tuple(sorted(values["cluster"].unique())),
@@ -175,6 +191,9 @@ def regressions_of(standing: "pd.DataFrame") -> tuple[Regression, ...]:
             alarm=dt.date.fromisoformat(min(row["day"] for row in rows)),
             changes=tuple(map(_change, group)),
             archives=tuple(dict.fromkeys(row["archive"] for row in rows if row["archive"])),
+            gradual_from=min(
+                (day_of(row["gradual_s"]) for row in rows if row["gradual_s"] == row["gradual_s"]), default=None
+            ),
         )
         for group, rows in groups
     ]
@@ -308,6 +327,12 @@ def change_text(change: Change) -> str:
     if change.size != change.size:
         return f"{change.factor} {('is unlike the others', 'higher', 'lower')[change.direction]}"
     return f"{change.factor} {100.0 * change.size:+.1f} %"
+
+
+def since_text(regression: Regression) -> str:
+    """since 2026-02-10, gradually from 2026-01-31 on."""
+    gradual = f", gradually from {regression.gradual_from} on" if regression.gradual_from else ""
+    return f"since {regression.since}{gradual}"
 
 
 def suspicion_text(each: Suspicion, changes: Sequence[Change], more: int = 0) -> str:

@@ -13,15 +13,17 @@ from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.files import not_written, scratch_folder
 from lepaute.kit.text import counted
 from lepaute.report.page import anchor, render
+from lepaute.watch.alarms.worth_a_look import LABEL
 from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.notices.absences import absences, absences_of
-from lepaute.watch.notices.notice import few_machines, notices, unconfirmed_changes
+from lepaute.watch.notices.notice import few_machines, notices, unconfirmed_changes, worth_a_look
 from lepaute.watch.open_regressions import OpenRegressions, open_regressions
 from lepaute.watch.report.summary import (
     absence_text,
     change_text,
     machines_text,
     recent_s,
+    since_text,
     suspicion_text,
     suspicions_of,
     uncovered,
@@ -201,6 +203,8 @@ def _write_pages(store: "Store", writer: _Writer) -> None:
         judged=regressed.last_day,
         suspicions=[suspicion_text(each, each.changes) for each in suspicions_of(latest)],
         absences=[absence_text(each) for each in absences_of(regressed.values)],
+        looks=[str(each) for each in worth_a_look(regressed)],
+        looks_label=LABEL,
         notices=[
             *(str(each) for each in uncovered(notices(regressed.values, log), regressed.rows)),
             *(str(each) for each in unconfirmed_changes(regressed)),
@@ -353,7 +357,7 @@ def _regression(report: "Regression") -> dict[str, Any]:
     of_factor = node == ALL or len(report.nodes) > 1
     return {
         "text": f"{machines_text(report.machines)}: {', '.join(map(change_text, report.changes))}",
-        "since": report.since,
+        "since": since_text(report),
         "alarm": report.alarm,
         "page": _page("factor", report.cluster, report.changes[0].factor)
         if of_factor

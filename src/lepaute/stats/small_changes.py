@@ -1,0 +1,96 @@
+"""What is worth a look in a stream, though no alarm: a small change of its level, or a wider scatter.
+
+Of each value, the factor of `change_evidence` is the likelihood ratio of an alternative: a level LEVELS standard
+deviations higher or lower, a scatter WIDER times as wide. Page's CUSUM (Biometrika 41, 1954) compares with a bound the
+largest of the products of such factors over all days on which the change may have begun; the sum over these days,
+
+    S = (S + 1 on the first value of a day, else S) f(z),
+
+that of Shiryaev and Roberts, is as quick, and its level needs no simulation. The mean of f is at most 1 where nothing
+changes, so S less the days so far is a supermartingale, and P(S >= c on any of the first T days) <= T / c (Pollak,
+Annals of Statistics 13, 1985; Shin, Ramdas & Rinaldo, New England Journal of Statistics in Data Science 1, 2023). The
+mean of S over the alternatives keeps that, and the union over streams, whatever they have in common.
+
+Level, scale and correlation of a stream are those of `ChangeEvidence`. But a level that goes on learning takes a small
+change in before it is found. So while the CUSUM, which a stream without a change exceeds one time in SUSPICIOUS, is
+above that, a level that is settled learns nothing. Then z has a mean, the error of the level, and the bound above is an
+approximation, as it is where the correlation is estimated; tests/promises/test_worth_a_look.py counts.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from lepaute.stats.change_evidence import (
+    MOST,
+    Alternative,
+    Booleans,
+    ChangeEvidence,
+    Floats,
+    Integers,
+    log_factors,
+)
+
+#: Where nothing changes, the chance that a fleet has anything worth a look in so many days.
+CHANCE, DAYS = 0.05, 100
+#: In standard deviations of an innovation, of which a correlation of neighbours, known within its error, takes a part.
+LEVELS: tuple[Alternative, ...] = ((0.7, 1.0), (1.5, 1.0))
+WIDER: tuple[Alternative, ...] = ((0.0, 3.0),)
+#: From so large a CUSUM on nothing is learned of a level that rests on so many values, as if they were independent.
+SUSPICIOUS, SETTLED = 20.0, 60
+#: Values that a level remembers: longer than for alarms, which a small change would be lost in.
+MEMORY = 1000
+
+
+@dataclass(slots=True)
+class SmallChanges(ChangeEvidence):
+    """As ChangeEvidence, but that `evidence` is S, for days instead of for ever; 0 before anything was judged.
+
+    begins  : whether the next value of the stream is the first one of its day, shape (streams,)
+    largest : the CUSUM of each shift, upwards first, shape (streams, 2 len(LEVELS))
+    """
+
+    PRODUCTS: ClassVar[int] = 2 * len(LEVELS) + len(WIDER)
+    begins: Booleans = field(init=False)
+    largest: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.begin_day()
+        self.largest = np.zeros((len(self.count), 2 * len(LEVELS)))
+
+    def begin_day(self) -> None:
+        """The values that follow are of another day."""
+        self.begins = np.ones(len(self.count), np.bool_)
+
+    def restart(self, streams: Integers) -> None:
+        """As ChangeEvidence."""
+        super(SmallChanges, self).restart(streams)
+        self.largest[streams] = 0.0
+
+    def evidence(self) -> Floats:
+        """S of each stream."""
+        return np.asarray(self.products.mean(axis=1), dtype=np.float64)
+
+    def directions(self) -> Integers:
+        """1 where it rather is of a larger level, -1 where of a smaller one, shape (streams,)."""
+        up, down = np.split(self.products[:, : 2 * len(LEVELS)], 2, axis=1)
+        return np.where(up.sum(axis=1) >= down.sum(axis=1), 1, -1).astype(np.int64)
+
+    def _multiply(self, tested: Booleans, z: Floats, reduced: Floats, degrees: Integers) -> None:
+        every = (log_factors(z - reduced, degrees, LEVELS), log_factors(-z - reduced, degrees, LEVELS))
+        factors = np.exp(np.concatenate([*every, log_factors(z, degrees, WIDER)], axis=1))
+        self.products[tested] = np.minimum((self.products[tested] + self.begins[tested, None]) * factors, MOST)
+        levels = factors[:, : 2 * len(LEVELS)]
+        self.largest[tested] = np.minimum(np.maximum(self.largest[tested], 1.0) * levels, MOST)
+        self.begins[tested] = False
+        self.tests[tested] += 1
+
+    def _learn(self, seen: Booleans, y: Floats, x: Floats, scale: Floats) -> None:
+        held = (self.squares[:, 0, 0] >= SETTLED) & (self.largest.max(axis=1) >= SUSPICIOUS)
+        super(SmallChanges, self)._learn(seen & ~held, y, x, scale)  # a class with slots is made twice
+
+
+def enough(streams: int) -> float:
+    """The least S that is worth a look, where so many streams are watched."""
+    return DAYS * streams / CHANCE
