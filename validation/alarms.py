@@ -28,9 +28,20 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import stats
+from support.look_streams import (
+    BEFORE,
+    NOISES,
+    changed,
+    cusum_bound,
+    cusums,
+    days_until,
+    fleets_of,
+    shown,
+)
 from support.null_streams import CPUS, FLEETS, KINDS, autoregressive, evidence, null_streams, raw_p_values
 
 from lepaute.stats.multiple_tests import LEVEL
+from lepaute.stats.small_changes import DAYS
 from lepaute.stats.steps import find_steps
 from lepaute.watch.alarms.procedure import LEAST_CHANGE, AlarmSettings, judge_days
 
@@ -304,10 +315,56 @@ def change_points() -> list[str]:
     return rows
 
 
+def looks(fleets: int) -> list[str]:
+    """The second tier: its level, and what it finds, beside a CUSUM of the same level under independent noise."""
+    rows = [
+        "The second tier, `lepaute.stats.small_changes`, decided before: at most one clean fleet in twenty with a",
+        "line in 100 days. Per cent of fleets, with the standard error; the first 100 days, and the last 100 of 250.",
+        "",
+        "| noise | 3 machines | 12 | 64 |",
+        "|---|---|---|---|",
+    ]
+    for noise in NOISES:
+        cells = []
+        for size, times in ((3, 6), (12, 3), (64, 1)):
+            count = times * fleets
+            found = shown(fleets_of(noise, size, count, 250, SEED), size).reshape(count, size, 250).any(axis=1)
+            parts = [found[:, begin : begin + DAYS].any(axis=1).mean() for begin in (0, 150)]
+            cells.append(" and ".join(f"{100 * p:.1f} ± {100 * np.sqrt(p * (1 - p) / count):.1f}" for p in parts))
+        rows.append(f"| {noise} | {' | '.join(cells)} |")
+    rows += [
+        "",
+        "One machine of each fleet changes after 100 days, independent noise: days until it is worth a look, the",
+        "median and what nine of ten take; of a CUSUM (residuals to the median of the fleet, level and scale of the",
+        "100 days, allowance 0.5), whose bound was simulated so that one clean fleet in twenty exceeds it in 100 days",
+        "of this very noise.",
+        "",
+        "| change of one machine | jobs a day | 12 machines: median, 90 % | CUSUM | 64 machines: the same | CUSUM |",
+        "|---|---|---|---|---|---|",
+    ]
+    for change, jobs in ((1.0, 1), (1.0, 4), (2.0, 1), (2.0, 2), (None, 1)):
+        cells = []
+        for size, count in ((12, fleets), (64, max(1, fleets // 3))):
+            values = changed(change, size, count, jobs, SEED, 80)
+            beyond = cusums(values, size, jobs) >= cusum_bound(size, 4 * count, SEED + 1, jobs)
+            blank = np.zeros((len(values), BEFORE * jobs), np.bool_)
+            for found in (shown(values, size, jobs), np.concatenate([blank, beyond], axis=1)):
+                days = days_until(found, size, jobs)
+                cells.append(", ".join(f"{each:.0f}" if each <= 80 else "> 80" for each in _quantiles(days)))
+        name = f"{change:g} sd" if change is not None else "three times the scatter"
+        rows.append(f"| {name} | {jobs} | {' | '.join(cells)} |")
+    return rows
+
+
+def _quantiles(days: Floats) -> tuple[float, float]:
+    ordered = np.sort(days)
+    return float(ordered[(len(days) - 1) // 2]), float(ordered[int(np.ceil(0.9 * len(days))) - 1])
+
+
 def main() -> None:
     """Writes the page, or the sections that are asked for, and prints it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--part", action="append", choices=("nulls", "power", "sizes", "otava", "steps"))
+    parser.add_argument("--part", action="append", choices=("nulls", "power", "sizes", "looks", "otava", "steps"))
     parser.add_argument("--otava", type=Path, help="an interpreter that has Apache Otava")
     parser.add_argument("--quick", action="store_true", help="small, to see that it works; written to build/quick")
     asked = parser.parse_args()
@@ -316,6 +373,7 @@ def main() -> None:
         "nulls": ("Years in which nothing changes", lambda: nulls(2 if quick else 32)),
         "power": ("Days from a change to its alarm", lambda: power(1 if quick else 8)),
         "sizes": ("How large a change is said to be", lambda: sizes(1 if quick else 6)),
+        "looks": ("What is worth a look", lambda: looks(4 if quick else 100)),
         "otava": ("Apache Otava at the same false-alarm rate", lambda: otava(asked.otava, 10 if quick else 60)),
         "steps": ("Change points", change_points),
     }

@@ -1,6 +1,7 @@
 """test, propose, health, site, cost and replay agree on who changed, since when and by how much, in every order."""
 
 import datetime as dt
+import html
 import json
 import re
 import shutil
@@ -15,6 +16,7 @@ from support_planted import BEGIN_S, RATE, Fault, planted
 from lepaute.cli.main import main
 from lepaute.store import open_store
 from lepaute.watch import open as open_watch
+from lepaute.watch.alarms.worth_a_look import LABEL
 from lepaute.watch.changelog import ALL
 from lepaute.watch.node_state import node_state
 from lepaute.watch.open_regressions import open_regressions
@@ -94,10 +96,8 @@ def test_all_commands_say_the_same(made_up: str, tmp_path: Path, capsys: pytest.
     main(["watch", "site", "--store", str(store), "-o", str(tmp_path / "site")])
     page = (tmp_path / "site" / "index.html").read_text()
     for one in tested:
-        assert re.search(
-            rf"{re.escape(_text(one))}</a> <span class=\"soft\">since {one['since']}(?:{GRADUAL})?, alarm on {one['alarm']}",
-            page,
-        )
+        since = rf"since {one['since']}(?:{GRADUAL})?"
+        assert re.search(rf"{re.escape(_text(one))}</a> <span class=\"soft\">{since}, alarm on {one['alarm']}", page)
     assert len(re.findall("regressed</span>", page)) == len(tested)
     if regressed and kind == "step":
         _check_cost(store, min(regressed), tested)
@@ -168,3 +168,31 @@ def test_the_order_of_commands_changes_nothing(
     assert said[1:] == said[:-1]
     for rows in accepted[1:]:
         pd.testing.assert_frame_equal(rows, accepted[0])
+
+
+def test_all_commands_say_the_same_of_what_is_worth_a_look_and_none_fails_for_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "store"
+    # little more than a standard deviation
+    values = planted(12, 150, (Fault((2,), -0.006, 110),), 4)
+    with open_store(store) as opened:
+        opened.add_values(values)
+    assert main(["watch", "test", "--store", str(store)]) in (None, 0)
+    text = capsys.readouterr().out
+    assert main(["watch", "health", "n[1-12]", "--store", str(store)]) in (None, 0)
+    healthy = capsys.readouterr().out
+    main(["watch", "site", "--store", str(store), "-o", str(tmp_path / "site")])
+    page = html.unescape((tmp_path / "site" / "index.html").read_text())
+    found = asked(capsys, store, "test")
+    assert found["regressions"] == []
+    assert found["worth_a_look"]["label"] == LABEL
+    (line,) = found["worth_a_look"]["lines"]
+    assert line["node"] == "n2"
+    assert -0.012 < line["size"] < -0.004
+    for said in (text, healthy, page):
+        assert LABEL in said
+        assert f"c n2: {line['text']}" in said
+    of_nodes = {each["node"]: each["worth_a_look"] for each in asked(capsys, store, "health", "n[1-12]")["nodes"]}
+    assert of_nodes.pop("n2") == found["worth_a_look"]
+    assert all(each == {"label": LABEL, "lines": []} for each in of_nodes.values())

@@ -11,11 +11,11 @@ import pytest
 from long_tests import long_but
 from scipy import stats
 from support.fleets import BEGIN_S, fleet_values
-from support.null_streams import autoregressive
+from support.look_streams import NOISES, changed, days_until, fleets_of, shown
 
-from lepaute.stats.change_evidence import CommonEffect, log_factors
+from lepaute.stats.change_evidence import log_factors
 from lepaute.stats.level_shift import onset
-from lepaute.stats.small_changes import CHANCE, DAYS, LEVELS, MEMORY, WIDER, SmallChanges, enough
+from lepaute.stats.small_changes import CHANCE, DAYS, LEVELS, WIDER
 from lepaute.watch.alarms.procedure import judge_days
 from lepaute.watch.alarms.standing import standing
 from lepaute.watch.alarms.worth_a_look import LABEL, LEVEL, SCATTER
@@ -23,7 +23,6 @@ from lepaute.watch.changelog import Changelog
 from lepaute.watch.values import DAY_S
 
 Floats = npt.NDArray[np.float64]
-NOISES = ("independent", "AR(1) 0.5", "Student t, 4 df", "AR(1) 0.5 of t, 4 df")
 #: Machines of a fleet, and fleets: what is counted has a standard error of at most 1.5 points for the larger ones.
 SIZES = {3: 600, 12: 300, 64: 120}
 
@@ -38,28 +37,6 @@ def least(chance: float, count: int) -> int:
     return int(stats.binom.ppf(1e-6, count, chance))
 
 
-def fleets_of(noise: str, size: int, fleets: int, values: int, seed: int) -> Floats:
-    """Shape (fleets * size, values), one fleet after the other."""
-    rng = np.random.default_rng((20261127, seed, size))
-    shape = (fleets * size, values)
-    own = rng.standard_t(4, size=shape) / np.sqrt(2) if "t, 4 df" in noise else rng.normal(size=shape)
-    own = autoregressive(own, 0.5) if "AR(1)" in noise else own
-    return 100 + own + np.repeat(0.5 * rng.normal(size=(fleets, values)), size, axis=0)
-
-
-def shown(values: Floats, size: int, jobs: int = 1) -> npt.NDArray[np.bool_]:
-    """Where the evidence of each stream is enough for its fleet, shape (streams, values); so many jobs a day."""
-    groups = np.arange(len(values)) // size
-    state, effect = SmallChanges.start(len(values), MEMORY), CommonEffect.start(groups)
-    found = np.zeros(values.shape, np.bool_)
-    for at in range(values.shape[1]):
-        if at % jobs == 0:
-            state.begin_day()
-        common = effect.take(state.deviations(values[:, at]))
-        found[:, at] = state.update(values[:, at], groups, common) >= enough(size)
-    return found
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", long_but(NOISES, NOISES[1]))
 @pytest.mark.parametrize("size", SIZES)
@@ -69,22 +46,6 @@ def test_in_100_days_at_most_one_clean_fleet_in_twenty_has_a_line(noise: str, si
     found = shown(fleets_of(noise, size, fleets, 250, 1), size).reshape(fleets, size, 250).any(axis=1)
     for begin in (0, 150):
         assert found[:, begin : begin + DAYS].any(axis=1).sum() <= most(CHANCE, fleets)
-
-
-def days_to(change: float | None, size: int, fleets: int, jobs: int, seed: int, days: int = 60) -> Floats:
-    """Of one machine of each fleet, changed after 100 days: by so many standard deviations, or to three times these.
-
-    Days until it is worth a look, inf where it never is.
-    """
-    values = fleets_of("independent", size, fleets, (100 + days) * jobs, seed)
-    hit, begun = np.arange(fleets) * size, 100 * jobs
-    if change is None:
-        extra = np.random.default_rng(seed).normal(size=(fleets, days * jobs)) * np.sqrt(8)
-        values[hit, begun:] += extra
-    else:
-        values[hit, begun:] -= change
-    found = shown(values, size, jobs)[hit, begun:]
-    return np.where(found.any(axis=1), (found.argmax(axis=1) + 1) / jobs, np.inf)
 
 
 @pytest.mark.slow
@@ -97,7 +58,7 @@ def days_to(change: float | None, size: int, fleets: int, jobs: int, seed: int, 
     ],
 )
 def test_what_is_found_within_so_many_days(change: float | None, jobs: int, within: int, share: float) -> None:
-    days = days_to(change, 12, 60, jobs, 2, max(within, 30))
+    days = days_until(shown(changed(change, 12, 60, jobs, 2, max(within, 30)), 12, jobs), 12, jobs)
     assert (days <= within).sum() >= least(share, 60)
 
 
