@@ -146,7 +146,7 @@ def raw_fit(options: Options, name: str) -> Fitted:
     for key, part in (("iprobe_s", "Iprobe"), ("test_s", "Test")):
         table = raw(options, name, part)
         costs[key] = call_cost(series(np.zeros(len(table)), table["duration_s"].to_numpy() - clock_s))
-    network = fit_network(operations, seed=SEED)
+    network = fit_network(operations)
     return Fitted(name, network.segments, fitted.scaled(0.5), held_out.scaled(0.5), network.limits, costs)
 
 
@@ -155,7 +155,7 @@ def dahu_fit(options: Options, name: str) -> Fitted:
     table = pandas.read_csv(options.data(f"network_fit/{name}.csv.gz"))
     fitted, held_out = halves(table["size"], table["duration"], options)
     nothing = fitted.within(math.inf, math.inf)
-    segments = fit_segments(fitted, nothing, nothing, ProtocolLimits.of_eager(0.0), seed=SEED)
+    segments = fit_segments(fitted, nothing, nothing, ProtocolLimits.of_eager(0.0))
     return Fitted(name, segments, fitted, held_out, None, {})
 
 

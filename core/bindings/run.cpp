@@ -3,6 +3,7 @@
 #include "mpi/run.hpp"
 
 #include "application.hpp"
+#include "arrays.hpp"
 #include "mpi/shared_draws.hpp"
 
 #include <nanobind/ndarray.h>
@@ -10,7 +11,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -23,18 +23,6 @@ constexpr std::array<const char*, static_cast<std::size_t>(mpi::Call::count)> ca
     "MPI_Send", "MPI_Recv", "MPI_Irecv", "MPI_Wait", "MPI_Iprobe", "MPI_Ssend", "MPI_Issend"};
 
 enum class RowKind : std::int16_t { kernel, mpi, phase }; // as in lepaute.trace.table.KINDS
-
-/// A NumPy array that owns `values`.
-template <typename Value>
-nb::ndarray<nb::numpy, Value> array_of(std::vector<Value> values, std::vector<std::size_t> shape) {
-    auto held = std::make_unique<std::vector<Value>>(std::move(values));
-    Value* const data = held->data();
-    const nb::capsule owner(held.get(), [](void* kept) noexcept {
-        const std::unique_ptr<std::vector<Value>> last(static_cast<std::vector<Value>*>(kept));
-    });
-    static_cast<void>(held.release()); // the capsule's now
-    return nb::ndarray<nb::numpy, Value>(data, shape.size(), shape.data(), owner);
-}
 
 template <typename Of>
 auto column(const std::vector<mpi::TraceRow>& rows, Of value_of) {

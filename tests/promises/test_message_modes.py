@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from lepaute.fit.messages.segment import centred, lognormal_modes
-from lepaute.fit.numeric import Mode
+from lepaute.fit.mixtures import Mode
 
 POINTS = 1000
 SETS = 60

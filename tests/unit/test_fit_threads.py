@@ -6,20 +6,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import threadpoolctl
-from sklearn.mixture import GaussianMixture
 from support_fit import kernel_rows, write_calibration
 from support_limits import HANG_S
 
 from lepaute.errors import FitError
 from lepaute.fit import fitted_models
-from lepaute.fit.numeric import one_blas_thread, standardised_modes
+from lepaute.fit.numeric import one_blas_thread
 
 #: Long sums, which two threads split in the middle.
 SUMS = """
-import numpy as np
 from lepaute.fit.numeric import one_blas_thread
 a = np.random.default_rng(1).normal(size=(200_000, 10))
 x, y = a[:24_000, 0].copy(), a[:24_000, 1].copy()
@@ -77,18 +74,3 @@ def test_fits_have_one_thread_and_whoever_calls_them_has_as_many_as_before(monke
             fitted_models.models([])
         assert seen == [{1}]
         assert threads_of("blas") == {2}
-
-
-def test_modes_are_sought_with_one_thread_of_openmp(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[set[int]] = []
-    fit = GaussianMixture.fit
-
-    def watched(self: GaussianMixture, points: Any) -> GaussianMixture:
-        seen.append(threads_of("openmp"))
-        return fit(self, points)
-
-    monkeypatch.setattr(GaussianMixture, "fit", watched)
-    with threadpoolctl.threadpool_limits(limits=2, user_api="openmp"):
-        standardised_modes(np.random.default_rng(1).normal(size=100))
-        assert set().union(*seen) == {1}
-        assert threads_of("openmp") == {2}

@@ -1,4 +1,4 @@
-"""Arrays and what fits compute with: least squares with errors of clusters, local medians, mixtures.
+"""Arrays and what fits compute with: least squares with errors of clusters, local medians, choices.
 
 Errors of least squares coefficients whose rows come in clusters: the calls of one process have its level in common.
 
@@ -10,11 +10,11 @@ from which normal coefficients are drawn: they are inflated so that their 95 % i
 Source: MacKinnon, Nielsen and Webb (2023), "Cluster-robust inference: a guide to empirical practice", Journal of
 Econometrics 232, 272-299: the jackknife (CV3) with t(G - 1) is the most reliable of the simple methods.
 
-Noise of several modes (N'): a Gaussian mixture of standardised residuals, with as many modes as Schwarz's criterion
-pays for.
+Choices do not sit on rounding: sums and small matrices are those of `stats.algebra`, what is equal up to rounding is
+equal, and of models that the data do not tell apart the simplest holds (docs/fit.md).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar, cast
@@ -22,6 +22,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from lepaute.stats import algebra
 from lepaute.stats.student import student_quantile
 
 T = TypeVar("T")
@@ -34,13 +35,13 @@ INDEPENDENCE = 1e-3
 MOST_OF_ONE_ROW = 1e-6
 #: What the share of one cluster in a direction lacks to 1 at least: without that cluster, nothing would be known of it.
 MOST_OF_ONE_CLUSTER = 0.02
+#: Models whose BICs differ by less the data cannot tell apart, "not worth more than a bare mention" (Kass and Raftery
+#: 1995, Journal of the American Statistical Association 90, 773-795): the simplest of them holds.
+INDISTINCT = 2.0
+#: Sums that differ by less than this share of what they are parts of are equal: rounding is a thousand times less.
+EQUAL_SHARE = 1e-9
 #: Half of the normal distribution's 95 % interval.
 NORMAL_95 = 1.959963984540054
-MOST_MODES = 4
-#: A mixture is no better known from more points than these, and takes longer.
-MOST_POINTS = 3000
-#: Smallest standard deviation of a mode: repeated values must not make a spike.
-LEAST_SD = 0.02
 
 
 def subset(data: T, rows: Booleans | Integers) -> T:
@@ -86,38 +87,7 @@ def weighted_line(x: Floats, y: Floats, weight: Floats) -> tuple[float, float]:
 
 def normal_equations(x: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
     """X' W X, shape (p, p), and X' W y, shape (p,)."""
-    weighted = x * weight[:, None]
-    return weighted.T @ x, weighted.T @ y
-
-
-def solution(gram: Floats, moment: Floats) -> Floats:
-    """Coefficients b with gram b = moment; the columns are first scaled to unit weighted length."""
-    length = np.sqrt(np.maximum(np.diag(gram), 1e-300))
-    scaled = gram / np.outer(length, length)
-    result: Floats = np.linalg.lstsq(scaled, moment / length, rcond=1e-13)[0] / length
-    return result
-
-
-def nonnegative_solution(gram: Floats, moment: Floats, *, last_free: bool = False) -> Floats:
-    """Coefficients b >= 0 that minimise b' gram b - 2 b' moment (Lawson and Hanson's algorithm on a square root).
-
-    last_free : the last coefficient may have any sign
-    """
-    from scipy.optimize import nnls
-
-    if last_free:
-        signs = np.vstack([np.eye(len(moment)), -np.eye(len(moment))[-1:]])
-        parts = nonnegative_solution(signs @ gram @ signs.T, signs @ moment)
-        joined: Floats = parts @ signs
-        return joined
-
-    length = np.sqrt(np.maximum(np.diag(gram), 1e-300))
-    values, vectors = np.linalg.eigh(gram / np.outer(length, length))
-    values = np.maximum(values, 1e-13 * values[-1])
-    root = np.sqrt(values)[:, None] * vectors.T
-    target = (vectors.T @ (moment / length)) / np.sqrt(values)
-    result: Floats = nnls(root, target)[0] / length
-    return result
+    return algebra.squares(x, weight), algebra.products(x, weight * y)
 
 
 def independent_columns(x: Floats, weight: Floats) -> Integers:
@@ -129,13 +99,13 @@ def independent_columns(x: Floats, weight: Floats) -> Integers:
     weighted = x * weight[:, None]
     length = np.sqrt(np.sum(weighted**2, axis=0))
     weighted = weighted / np.where(length > 0, length, 1.0)
-    gram = weighted.T @ weighted
+    gram = algebra.squares(weighted)
     kept: list[int] = []
     rows = np.zeros((0, x.shape[1]))  # of the triangle: one for each column that is kept
     for index in np.flatnonzero(length > 0):
         if len(kept) == x.shape[0]:
             break
-        rest = gram[index] - rows[:, index] @ rows
+        rest = gram[index] - algebra.products(rows, rows[:, index])
         # What is left of squares of unit length: exact to 1e-15, well below the square of what decides.
         if rest[index] > INDEPENDENCE**2:
             rows = np.vstack([rows, rest / np.sqrt(rest[index])])
@@ -150,24 +120,24 @@ def sandwich(x: Floats, residual: Floats, weight: Floats, active: Booleans) -> F
     Source: MacKinnon and White (1985), Journal of Econometrics 29, 305-325.
     """
     shifts = shifts_by_row(x, residual, weight, active)
-    return shifts.T @ shifts
+    return algebra.squares(shifts)
 
 
 def shifts_by_row(x: Floats, residual: Floats, weight: Floats, active: Booleans) -> Floats:
     """How much each row moves the coefficients: those of all rows less those without it, shape of x."""
     shifts = np.zeros_like(x)
     root = whitening(x[:, active], weight)
-    z = x[:, active] @ root
-    leverage = np.minimum(np.einsum("ij,ij->i", z, z) * weight, 1.0 - MOST_OF_ONE_ROW)
-    shifts[:, active] = (z * (weight * residual / (1.0 - leverage))[:, None]) @ root.T
+    z = algebra.times(x[:, active], root)
+    leverage = np.minimum(np.sum(z**2, axis=1) * weight, 1.0 - MOST_OF_ONE_ROW)
+    shifts[:, active] = algebra.times(z * (weight * residual / (1.0 - leverage))[:, None], root.T)
     return shifts
 
 
 def whitening(x: Floats, weight: Floats) -> Floats:
     """L with L L' = (X'WX)^-1, shape (p, p); directions that the rows do not determine are left out."""
-    gram = (x * weight[:, None]).T @ x
+    gram = algebra.squares(x, weight)
     length = np.sqrt(np.maximum(np.diag(gram), 1e-300))
-    values, vectors = np.linalg.eigh(gram / np.outer(length, length))
+    values, vectors = algebra.eigen(gram / np.outer(length, length))
     known = values > 1e-13 * max(float(values[-1]), 0.0) if len(values) else np.zeros(0, dtype=bool)
     result: Floats = vectors[:, known] / np.sqrt(values[known]) / length[:, None]
     return result
@@ -196,7 +166,7 @@ class Clusters:
 
     def covariance(self, shifts: Floats) -> Floats:
         """The jackknife's covariance from the shifts of parameters, shape (clusters, p)."""
-        result: Floats = (len(self) - 1) / len(self) * shifts.T @ shifts
+        result: Floats = (len(self) - 1) / len(self) * algebra.squares(shifts)
         return result
 
 
@@ -209,16 +179,17 @@ def clusters_of(x: Floats, residual: Floats, weight: Floats, active: Booleans, c
     _, code = np.unique(cluster, return_inverse=True)
     code = code.astype(np.int64)
     root = whitening(x[:, active], weight)
-    z = x[:, active] @ root
+    z = algebra.times(x[:, active], root)
     order = np.argsort(code, kind="stable")
     ends = np.cumsum(np.bincount(code))
     shifts = np.zeros((len(ends), x.shape[1]))
     shares = np.zeros(len(ends))
     for number, rows in enumerate(np.split(order, ends[:-1])):
-        own, scaled = z[rows], z[rows] * weight[rows, None]
-        values, vectors = np.linalg.eigh(scaled.T @ own)
+        own, counts = z[rows], weight[rows]
+        values, vectors = algebra.eigen(algebra.squares(own, counts))
         without = np.maximum(1.0 - values, MOST_OF_ONE_CLUSTER)
-        shifts[number, active] = root @ (vectors @ ((vectors.T @ (scaled.T @ residual[rows])) / without))
+        moved = algebra.products(vectors, algebra.products(own, counts * residual[rows])) / without
+        shifts[number, active] = algebra.times(root, algebra.times(vectors, moved))
         shares[number] = float(values.sum())
     squares = float(np.sum(shares**2))
     return Clusters(code, shifts, float(shares.sum()) ** 2 / squares if squares > 0 else float(len(ends)))
@@ -229,94 +200,11 @@ def inflation(degrees_of_freedom: float) -> float:
     return (student_quantile(0.975, degrees_of_freedom) / NORMAL_95) ** 2
 
 
-@dataclass(frozen=True, slots=True)
-class Mode:
-    """A normal mode: its share, mean and standard deviation; of kernels, in units of the standard deviation of all."""
-
-    weight: float
-    mean: float
-    sd: float
+def simplest(bic: Floats) -> int:
+    """Position of the first, in the order from simple to rich, that the data do not tell from the best."""
+    return int(np.argmax(bic < float(np.min(bic)) + INDISTINCT))
 
 
-def standardised_modes(z: Floats, *, most: int = MOST_MODES, seed: int = 0) -> tuple[Mode, ...]:
-    """The modes of standardised residuals, by increasing mean; mean 0 and variance 1 together, exactly.
-
-    z    : shape (points,), finite; MOST_POINTS of them, drawn by the seed, are used where there are more
-    most : modes that are tried
-    The same z and seed give the same modes; the order of z does not matter.
-    """
-    points = np.sort(z)
-    if len(points) > MOST_POINTS:
-        points = np.sort(np.random.default_rng(seed).choice(points, MOST_POINTS, replace=False))
-    if len(points) < 4 or float(np.std(points)) <= 0.0:
-        return (Mode(1.0, 0.0, 1.0),)
-    modes = likeliest_modes(points, min(most, len(points) // 4), least_sd=LEAST_SD, seed=seed)
-    weights, means, sds = (np.array([getattr(mode, name) for mode in modes]) for name in ("weight", "mean", "sd"))
-    return standardised(weights, means, sds)
-
-
-def likeliest_modes(
-    points: Floats, most: int, *, least_sd: float, seed: int, starts: int = 1, fewest: int = 0
-) -> tuple[Mode, ...]:
-    """The mixture of 1 to `most` modes with the least BIC, by increasing mean; scikit-learn's GaussianMixture.
-
-    points   : shape (n,), increasing
-    least_sd : added in squares to every mode's, so that repeated values make no spike
-    starts   : of the search for each number of modes; fewest: points that each of several modes accounts for
-    """
-    import warnings
-
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.mixture import GaussianMixture
-    from threadpoolctl import threadpool_limits
-
-    column = points[:, None]
-    # One thread of k-means: several of so few points wait for each other, on a busy machine for most of the time, and
-    # add up in the order in which they end.
-    with warnings.catch_warnings(), threadpool_limits(limits=1, user_api="openmp"):
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        fits = [
-            GaussianMixture(
-                count,
-                reg_covar=least_sd**2,
-                n_init=starts,
-                # One start is a good one, by k-means; several are drawn, which is faster than several of those.
-                init_params="kmeans" if starts == 1 else "k-means++",
-                random_state=seed,
-                max_iter=200,
-                tol=1e-4,
-            ).fit(column)
-            for count in range(1, most + 1)
-        ]
-    usable = [fit for fit in fits if fit.n_components == 1 or fit.weights_.min() * len(points) >= fewest]
-    best = min(usable, key=lambda fit: float(fit.bic(column)))
-    order = np.argsort(best.means_[:, 0])
-    return tuple(
-        Mode(float(best.weights_[i]), float(best.means_[i, 0]), float(np.sqrt(best.covariances_[i, 0, 0])))
-        for i in order
-    )
-
-
-def standardised(weights: Floats, means: Floats, sds: Floats) -> tuple[Mode, ...]:
-    """The same mixture shifted and scaled to mean 0 and variance 1."""
-    weights = weights / float(np.sum(weights))
-    centre = float(np.sum(weights * means))
-    scale = float(np.sqrt(np.sum(weights * ((means - centre) ** 2 + sds**2))))
-    return tuple(
-        Mode(float(weight), float((mean - centre) / scale), float(sd / scale))
-        for weight, mean, sd in zip(weights, means, sds, strict=True)
-    )
-
-
-def log_density(z: Floats, modes: Sequence[Mode], blur: Floats) -> Floats:
-    """Logarithm of the density of the mixture at z, each mode widened by `blur` (shape of z), in units of z."""
-    terms = np.stack(
-        [
-            np.log(mode.weight)
-            - 0.5 * np.log(2 * np.pi * (mode.sd**2 + blur**2))
-            - 0.5 * (z - mode.mean) ** 2 / (mode.sd**2 + blur**2)
-            for mode in modes
-        ]
-    )
-    result: Floats = np.logaddexp.reduce(terms, axis=0)
-    return result
+def first_of_largest(values: Floats, whole: float) -> int:
+    """Position of the largest value; of those that are equal up to rounding, beside `whole`, the first."""
+    return int(np.argmax(values >= float(np.max(values)) - EQUAL_SHARE * whole))

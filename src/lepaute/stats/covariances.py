@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lepaute.stats import algebra
+
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
@@ -206,7 +208,7 @@ def nested_effects(
     squares = np.array([np.sum(np.bincount(layer, weighted) ** 2 / np.bincount(layer, weight)) for layer in used])
     squares -= np.array([_expected(one, process, kind, weight, scatter) for one in used])
     solved = np.zeros(3)
-    solved[known] = np.linalg.lstsq(expected, squares, rcond=1e-9)[0]
+    solved[known] = algebra.solution(algebra.squares(expected), algebra.products(expected, squares))
     variances: list[float] = []
     left = max(0.0, float(solved.sum()))
     for within in (solved[0], solved[0] + solved[1], np.inf):
@@ -235,8 +237,8 @@ def nested_effects(
         float(np.sqrt(launch_variance)),
         float(np.sqrt(process_variance)),
         least,
-        int(max(min(max(least, 3), most), most * share**2)),
-        int(max(min(max(least, 3), own), own * own_share**2)),
+        _whole(max(min(max(least, 3), most), most * share**2)),
+        _whole(max(min(max(least, 3), own), own * own_share**2)),
     )
 
 
@@ -251,8 +253,13 @@ def _expected(one: Integers, other: Integers, kind: Integers, weight: Floats, va
     both, position = np.unique(one * others + other, return_inverse=True)
     plain = float(np.sum(np.bincount(position, weight) ** 2 * variance[both % others] / sums[both // others]))
     crossed = float(np.sum((weight * variance[other] / sums[one])[:, None] * z[one] * y[other] / size))
-    within = (z / sums[:, None]).T @ z / size
-    return plain - 2.0 * crossed + float(np.sum(within * ((y * variance[:, None]).T @ y / size).T))
+    within = algebra.products(z / sums[:, None], z) / size
+    return plain - 2.0 * crossed + float(np.sum(within * (algebra.products(y * variance[:, None], y) / size).T))
+
+
+def _whole(number: float) -> int:
+    """The whole number up to it; one that rounding has put below a whole number is that."""
+    return int(number + 1e-6)
 
 
 def _alike(weight: Floats) -> float:

@@ -17,9 +17,11 @@ from lepaute.fit.kernels.form import Form
 from lepaute.fit.kernels.kernel_fit import FittedKernel, FittedPiece, goodness, ranges
 from lepaute.fit.kernels.polynomial import PolynomialFit, design_matrix, machine_excess
 from lepaute.fit.kernels.regions import ENOUGH_IN_CONTEXT, first_match
-from lepaute.fit.numeric import Booleans, Floats, Integers, Mode
+from lepaute.fit.mixtures import Mode
+from lepaute.fit.numeric import Booleans, Floats, Integers
 from lepaute.fit.observations.calls import Calls
 from lepaute.platform.schema import KernelModel
+from lepaute.stats import algebra
 
 CLASSES = 4
 #: What is left of an own fit's variance at least, in any direction: both variances are estimates.
@@ -157,8 +159,8 @@ def common_relative_sd(kernel: FittedKernel, calls: Calls) -> float:
     ):
         inside = chosen.where(mask)
         sums = design_matrix(piece.pooled.terms, inside.m, inside.n, inside.k).sum(axis=0)
-        total += float(sums @ piece.pooled.mean)
-        error += float(np.sqrt(max(0.0, sums @ piece.pooled.covariance @ sums)))
+        total += algebra.dot(sums, piece.pooled.mean)
+        error += float(np.sqrt(max(0.0, algebra.dot(sums, algebra.times(piece.pooled.covariance, sums)))))
     return error / total if total > 0.0 else 0.0
 
 
@@ -168,17 +170,16 @@ def own_covariance(own: PolynomialFit, pooled: PolynomialFit) -> Floats:
     Both fits have the same terms. In the directions in which the variances of the one are 1, those of the other are
     taken off, down to LEAST_OWN.
     """
-    values, vectors = np.linalg.eigh(own.covariance)
+    values, vectors = algebra.eigen(own.covariance)
     known = values > 1e-12 * max(float(values[-1]), 0.0)
     if not known.any():
         return own.covariance
     root = vectors[:, known] * np.sqrt(values[known])
     inverse = (vectors[:, known] / np.sqrt(values[known])).T
-    shares, axes = np.linalg.eigh(inverse @ pooled.covariance @ inverse.T)
+    shares, axes = algebra.eigen(algebra.times(algebra.times(inverse, pooled.covariance), inverse.T))
     left = np.maximum(1.0 - shares, LEAST_OWN)
-    axes = root @ axes
-    result: Floats = (axes * left) @ axes.T
-    return result
+    axes = algebra.times(root, axes)
+    return algebra.times(axes * left, axes.T)
 
 
 def kernel_model(

@@ -44,12 +44,11 @@ from lepaute.fit.numeric import (
     clusters_of,
     independent_columns,
     inflation,
-    nonnegative_solution,
     normal_equations,
     shifts_by_row,
-    solution,
     whitening,
 )
+from lepaute.stats import algebra
 
 if TYPE_CHECKING:
     from lepaute.fit.numeric import Floats
@@ -81,6 +80,8 @@ CUT_SD = 6.0
 #: Relative error that a polynomial of a kernel has in any case.
 DEFAULT_FLOOR = 0.02
 ITERATIONS = 10
+#: A duration so little below zero, in units of the mean, is zero.
+ZERO = 1e-9
 # Mean of |X| of a centred half-normal variate X of variance one: 4 (a (Phi(a) - 1/2) - phi(0) + phi(a)) / c with
 # a = sqrt(2/pi), c = sqrt(1 - 2/pi).
 MEAN_ABSOLUTE_HALF_NORMAL = 0.8006237
@@ -211,7 +212,7 @@ def coefficient_error(
     active = coefficients != 0
     above, below = excess
     by_call = np.column_stack([shifts_by_row(x, residual, weight, active), _ratio_shifts(above, below)])
-    independent: Floats = by_call.T @ by_call
+    independent = algebra.squares(by_call)
     squares = float(np.sum(above**2))
     events = float(np.sum(above)) ** 2 / squares - 1.0 if squares > 0 else 0.0
     nothing = np.zeros((x.shape[1], x.shape[1]))
@@ -246,12 +247,12 @@ def _level_shifts(
     and the sum of squares of the groups' shares in the level."""
     result = np.zeros((x.shape[1], x.shape[1]))
     chosen = x[:, active]
-    mean = chosen @ coefficients[active]
+    mean = algebra.times(chosen, coefficients[active])
     root = whitening(chosen, weight)
     _, code = np.unique(group, return_inverse=True)
     sums = np.column_stack([np.bincount(code, column) for column in (chosen * (weight * mean)[:, None]).T])
-    shifts = sums @ root @ root.T
-    result[np.ix_(active, active)] = shifts.T @ shifts
+    shifts = algebra.times(algebra.times(sums, root), root.T)
+    result[np.ix_(active, active)] = algebra.squares(shifts)
     return result, float(np.sum(np.bincount(code, weight * mean**2) ** 2))
 
 
@@ -288,7 +289,7 @@ class PolynomialFit:
 
     def predict(self, m: Floats, n: Floats, k: Floats) -> Floats:
         """Mean durations in seconds, shape of m; never below zero, as in the simulator."""
-        return np.maximum(design_matrix(self.terms, m, n, k) @ self.mean, 0.0)
+        return np.maximum(algebra.times(design_matrix(self.terms, m, n, k), self.mean), 0.0)
 
     @property
     def covariance(self) -> Floats:
@@ -304,8 +305,7 @@ class PolynomialFit:
         joint[:, -1] *= share
         joint[-1, -1] = (share * own_error + (1.0 - share) * other_error) ** 2
         by_both = np.column_stack([self.growth * np.eye(len(self.mean)), self.mean / self.growth])
-        result: Floats = by_both @ joint @ by_both.T
-        return result
+        return algebra.times(algebra.times(by_both, joint), by_both.T)
 
     def grown(self, growth: float, tail: tuple[float, float]) -> "PolynomialFit":
         """The same fit with another factor for the tail."""
@@ -315,8 +315,7 @@ class PolynomialFit:
         """Standard deviations in seconds, shape of m."""
         if not self.sd_terms:
             return np.zeros(len(m))
-        result: Floats = design_matrix(self.sd_terms, m, n, k) @ self.sd
-        return result
+        return algebra.times(design_matrix(self.sd_terms, m, n, k), self.sd)
 
 
 def fit_polynomial(
@@ -360,7 +359,7 @@ def fit_polynomial(
         error = error.without_excess()
     growth = 1.0 + state.excess if growth is None else growth
     factor = unit * factor
-    predicted = np.maximum(x @ state.mean, 0.0) * growth
+    predicted = np.maximum(algebra.times(x, state.mean), 0.0) * growth
     return PolynomialFit(
         terms=known,
         sd_terms=sd_known,
@@ -423,28 +422,33 @@ class _State:
 
 def _iterate(x: Floats, x_sd: Floats, y: Floats, share: Floats, floor: float, nonnegative: bool) -> _State:
     # The first mean is positive everywhere, whatever the outliers: weights and cuts need that.
-    first = nonnegative_solution(*normal_equations(x, y, share / np.maximum(np.abs(y), _least(y))))
-    safe = np.maximum(x @ first, 1e-6)
+    first = algebra.nonnegative_solution(*normal_equations(x, y, share / np.maximum(np.abs(y), _least(y))))
+    safe = np.maximum(algebra.times(x, first), 1e-6)
     mean = first
     sd = np.zeros(x_sd.shape[1])
     deviation = 1.4826 * float(np.median(np.abs(y / safe - 1.0))) * safe
-    robust, cut = deviation, y
+    robust, cut, residual = deviation, y, y - safe
     weight = share / safe**2
     for _ in range(ITERATIONS):
-        expected = np.maximum(x @ mean, 0.1 * safe)
+        expected = np.maximum(algebra.times(x, mean), 0.1 * safe)
         spread = np.maximum(deviation, 1e-4 * expected + 1e-9)
         cut = np.minimum(y, expected + CUT_SD * np.maximum(robust, 0.01 * expected))
         weight = share / (spread**2 + (floor * expected) ** 2)
         gram, moment = normal_equations(x, cut, weight)
-        mean = solution(gram, moment)
         if nonnegative:
-            mean = nonnegative_solution(gram, moment, last_free=True)
-        if np.min(x @ mean) < 0.0:
-            mean = nonnegative_solution(gram, moment)
-        sd = _deviation_coefficients(x_sd, cut - x @ mean, share, spread, expected, x.shape[1])
-        deviation = x_sd @ sd
-        robust = deviation * _robust_factor(cut - x @ mean, deviation)
-    residual = cut - x @ mean
+            mean = algebra.nonnegative_solution(gram, moment, last_free=True)
+        else:
+            mean = algebra.solution(gram, moment)
+            # Once more for what is left: squares of columns that are nearly dependent lose half of the digits.
+            mean += algebra.solution(gram, algebra.products(x, weight * (cut - algebra.times(x, mean))))
+        fitted = algebra.times(x, mean)
+        if np.min(fitted) < -ZERO:
+            mean = algebra.nonnegative_solution(gram, moment)
+            fitted = algebra.times(x, mean)
+        residual = cut - fitted
+        sd = _deviation_coefficients(x_sd, residual, share, spread, expected, x.shape[1])
+        deviation = algebra.times(x_sd, sd)
+        robust = deviation * _robust_factor(residual, deviation)
     below, above = float(np.sum(share * cut)), share * (y - cut)
     excess = float(np.sum(above)) / below if below > 0 else 0.0
     squares = float(np.sum(above**2))
@@ -463,9 +467,9 @@ def _deviation_coefficients(
     """
     absolute = np.abs(residual) / MEAN_ABSOLUTE_HALF_NORMAL
     weight = share / np.maximum(spread, 1e-3 * float(np.max(spread))) ** 2
-    sd = nonnegative_solution(*normal_equations(x, absolute, weight))
+    sd = algebra.nonnegative_solution(*normal_equations(x, absolute, weight))
     counts = share / expected
-    fitted = float(np.sum(counts * (x @ sd) ** 2))
+    fitted = float(np.sum(counts * algebra.times(x, sd) ** 2))
     if fitted <= 0.0:
         return sd
     # Degrees of freedom that the mean has used up.

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lepaute.fit.kernels.polynomial import default_terms, design_matrix
-from lepaute.fit.numeric import Booleans, Floats, Integers, local_median
+from lepaute.fit.numeric import INDEPENDENCE, INDISTINCT, Booleans, Floats, Integers, first_of_largest, local_median
 from lepaute.fit.observations.calls import WALKS_ROWS, Calls
+from lepaute.stats import algebra
 
 Box = dict[str, tuple[float, float]]
 MOST_LEAVES = 7
@@ -79,11 +80,12 @@ def boxes_of(calls: Calls, least: int, by: str = "mnk") -> list[Box]:
     letters = {letter: values for letter, values in sizes.items() if letter in by and values.any()}
     # Calls that last long count for more, so that the sample is as good as a smaller one of equal calls.
     effective = float(np.sum(weight * counted)) ** 2 / float(np.sum((weight * counted) ** 2))
-    price = (columns.shape[1] + 1) * np.log(max(effective, 2.0))
+    price = (columns.shape[1] + 1) * np.log(max(effective, 2.0)) + INDISTINCT
     leaves = [_leaf({}, np.arange(len(calls)), data, letters, least)]
     while len(leaves) < MOST_LEAVES:
         total = max(sum(leaf.cost for leaf in leaves), 1e-300)
-        best = max(leaves, key=lambda leaf: leaf.cut.gain if leaf.cut else -1.0)
+        gains = np.array([leaf.cut.gain if leaf.cut else -1.0 for leaf in leaves])
+        best = leaves[first_of_largest(gains, total)]
         if best.cut is None or effective * np.log(total / max(total - best.cut.gain, 1e-6 * total)) < price:
             break
         leaves.remove(best)
@@ -109,9 +111,11 @@ def _halves(leaf: _Leaf, cut: _Cut, data: Floats, letters: dict[str, Floats], le
 
 def _leaf(box: Box, rows: Integers, data: Floats, letters: dict[str, Floats], least: int) -> _Leaf:
     inside = data[rows]
-    whole = float(_residual((inside.T @ inside)[None])[0])
+    whole = float(_residual(algebra.squares(inside)[None])[0])
     cuts = [cut for letter, values in letters.items() if (cut := _best_cut(letter, values[rows], inside, whole, least))]
-    return _Leaf(box, rows, whole, max(cuts, key=lambda cut: cut.gain, default=None))
+    # Where two parameters go together their cuts are the same: the first parameter has it.
+    best = first_of_largest(np.array([cut.gain for cut in cuts]), whole) if cuts else None
+    return _Leaf(box, rows, whole, None if best is None else cuts[best])
 
 
 def _best_cut(letter: str, values: Floats, data: Floats, whole: float, least: int) -> _Cut | None:
@@ -125,25 +129,23 @@ def _best_cut(letter: str, values: Floats, data: Floats, whole: float, least: in
     parts = []
     for number in range(len(edges)):
         part = data[which == number]
-        parts.append(part.T @ part)
+        parts.append(algebra.squares(part))
     below = np.cumsum(parts, axis=0)
-    above = (data.T @ data)[None] - below
+    above = algebra.squares(data)[None] - below
     counts = np.cumsum(np.bincount(which, minlength=len(edges) + 1))[: len(edges)]
     left = np.where((counts >= least) & (len(values) - counts >= least), _residual(below) + _residual(above), np.inf)
-    best = int(np.argmin(left))
-    if not np.isfinite(left[best]):
+    if not np.isfinite(left).any():
         return None
+    best = first_of_largest(-left, whole)
     return _Cut(letter, float(np.floor(edges[best])), whole - float(left[best]))
 
 
 def _residual(sums: Floats) -> Floats:
-    """Residual sums of squares from products of (columns, target), shape (parts, p + 1, p + 1)."""
-    p = sums.shape[1] - 1
-    gram, moment = sums[:, :p, :p], sums[:, :p, p]
-    ridge = 1e-9 * np.trace(gram, axis1=1, axis2=2)[:, None, None] * np.eye(p) + 1e-300 * np.eye(p)
-    solved = np.linalg.solve(gram + ridge, moment[:, :, None])[:, :, 0]
-    result: Floats = np.maximum(sums[:, p, p] - np.einsum("ij,ij->i", solved, moment), 0.0)
-    return result
+    """Residual sums of squares from products of (columns, target), shape (parts, p + 1, p + 1).
+
+    A column that those before it explain is left out, as in the fit of a piece: what it would explain is rounding.
+    """
+    return algebra.residuals(sums, INDEPENDENCE**2)
 
 
 @dataclass(frozen=True, slots=True)

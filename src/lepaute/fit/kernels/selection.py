@@ -15,7 +15,7 @@ whole fold was faster or slower is divided out, since the level of a core is wha
 coefficients are taken whose score is within two standard errors of the best: processes on the same core differ too, and
 with few of them a core looks fast that was lucky.
 
-The noise. Given the mean, that with the lowest BIC; see `noise_scores`.
+The noise. Given the mean, the simplest that the data do not tell from that with the lowest BIC; see `noise_scores`.
 
 How single calls scatter around a fitted mean: the likelihood of each noise of the family, compared by BIC.
 
@@ -39,7 +39,8 @@ from lepaute.fit.kernels.kernel_fit import FEW, FittedKernel, fit_kernel
 from lepaute.fit.kernels.platform_kernel import judged
 from lepaute.fit.kernels.polynomial import CUT_SD
 from lepaute.fit.kernels.regions import CAP, FEWEST_CALLS
-from lepaute.fit.numeric import Floats, Integers, Mode, local_median, log_density, standardised_modes
+from lepaute.fit.mixtures import Mode, log_density, standardised_modes
+from lepaute.fit.numeric import Floats, Integers, local_median, simplest
 from lepaute.fit.observations.calls import Calls
 from lepaute.platform.kernel_model import NOISES
 
@@ -54,6 +55,8 @@ SIZE_CLASSES = 20
 FOLDS = 5
 #: Standard errors by which a further mean, and a model of each core or socket, have to win.
 MEAN_ERRORS, PER_CORE_ERRORS = 1.0, 2.0
+#: Losses that differ by no more than this share are the same.
+EQUAL = 1e-9
 #: A mean square error that is so much higher is no price for a simpler mean: one per cent of the error.
 SCORE_TOLERANCE = 0.02
 
@@ -68,8 +71,8 @@ class NoiseScores:
 
     @property
     def best(self) -> str:
-        """The noise with the lowest BIC, the simpler one of two that are equal."""
-        return NOISES[int(np.argmin(self.bic))]
+        """The simplest noise that the data do not tell from the one with the lowest BIC (INDISTINCT)."""
+        return NOISES[simplest(np.array(self.bic))]
 
 
 def noise_scores(kernel: FittedKernel, calls: Calls) -> NoiseScores:
@@ -257,6 +260,7 @@ def _candidates(sample: _Sample, forms: list[Form], group: Integers) -> tuple[Ca
     scores = losses.mean(axis=1)
     best = int(np.argmin(scores))
     difference = losses - losses[best]
+    difference[np.abs(difference) <= EQUAL * scores[best]] = 0.0  # the same predictions, to rounding
     error = difference.std(axis=1, ddof=1) / np.sqrt(losses.shape[1])
     worse_by = np.where(difference.mean(axis=1) > 0, difference.mean(axis=1) / np.maximum(error, 1e-300), 0.0)
     return tuple(

@@ -22,7 +22,7 @@ import numpy as np
 
 from lepaute.fit.messages.network import LARGE_BYTES, one_way_s
 from lepaute.fit.messages.segment import CAP, FittedSegment
-from lepaute.fit.numeric import Floats, Integers
+from lepaute.fit.numeric import Floats, Integers, weighted_line
 from lepaute.fit.observations.columns import net_seconds
 from lepaute.platform.topology import Topology
 
@@ -147,7 +147,7 @@ def _seconds_per_byte(rows: "pandas.DataFrame") -> float:
     medians = rows.groupby("size_bytes")["duration_s"].median()
     size, duration_s = medians.index.to_numpy(dtype=np.float64), medians.to_numpy(dtype=np.float64)
     if len(size) > 1:
-        slope = float(np.polyfit(size, duration_s, 1, w=1.0 / duration_s)[0])
+        _, slope = weighted_line(size, duration_s, 1.0 / duration_s**2)
         if slope > 0:
             return slope
     return float(duration_s[-1] / size[-1])

@@ -22,7 +22,7 @@ import numpy as np
 
 from lepaute.errors import FitError, LepauteError
 from lepaute.fit.messages.segment import FittedSegment, Series, fit_segment, series
-from lepaute.fit.numeric import Floats, weighted_line
+from lepaute.fit.numeric import Floats, first_of_largest, simplest, weighted_line
 from lepaute.fit.observations.columns import SEMANTICS, check_columns
 from lepaute.fit.segmentation import segment_jointly
 from lepaute.stats.send_completion import OUTCOMES, Row, rows_of, semantic_limits
@@ -107,7 +107,8 @@ def eager_limit_bytes(isend: Series, half: Series, receive: Series) -> float:
     ]
     if not candidates:
         return float("inf")
-    best = min(candidates, key=lambda i: _deviation(isend, y, i) + _parted(receive, float(x[i])))
+    off = np.array([_deviation(isend, y, i) + _parted(receive, float(x[i])) for i in candidates])
+    best = candidates[first_of_largest(-off, float(np.min(off)))]
     between = float(np.sqrt(x[best] * x[best + 1]))
     power = 2.0 ** round(float(np.log2(between)))
     return power if abs(between / power - 1.0) < POWER_OF_TWO else float(np.floor(between))
@@ -124,7 +125,7 @@ def _parted(receive: Series, last_eager_bytes: float) -> float:
 
 def _off_line(part: Series) -> float:
     x, y = part.size_bytes, part.capped_s
-    intercept, slope = weighted_line(x, y, y**-2.0)
+    intercept, slope = weighted_line(x, y, 1.0 / y**2)
     line = np.maximum(intercept + max(slope, 0.0) * x, 1e-10)
     return float(np.sum(np.abs(np.log(part.duration_s) - np.log(line))))
 
@@ -133,7 +134,7 @@ def _deviation(isend: Series, log_duration: Floats, last_eager: int) -> float:
     """Sum of absolute deviations when the sizes up to index last_eager are eager and all others announced."""
     low = slice(0, last_eager + 1)
     x, y = isend.size_bytes[low], isend.capped_s[low]
-    intercept, slope = weighted_line(x, y, y**-2.0)
+    intercept, slope = weighted_line(x, y, 1.0 / y**2)
     line = np.maximum(intercept + max(slope, 0.0) * x, 1e-10)
     above = log_duration[last_eager + 1 :]
     return float(np.sum(np.abs(log_duration[low] - np.log(line))) + np.sum(np.abs(above - np.median(above))))
@@ -164,7 +165,8 @@ def limits_by_tests(frames: "Sequence[pandas.DataFrame]") -> ProtocolLimits | No
 
 
 def shared_breakpoints(parts: list[Series]) -> list[float]:
-    """Sizes that cut all series at once, by the logarithmic errors of a line each; how many, by the criterion.
+    """Sizes that cut all series at once, by the logarithmic errors of a line each: the fewest that the criterion
+    does not tell from the best (`simplest`).
 
     Exact where the series have MOST_SIZES distinct sizes together; else a breakpoint is one of so many of them, at
     equal shares of the points.
@@ -174,7 +176,8 @@ def shared_breakpoints(parts: list[Series]) -> list[float]:
     if not pairs:
         return []
     joint = segment_jointly(pairs, objective="log", most_breakpoints=MOST_BREAKPOINTS, least_points=LEAST_SIZES)
-    return [math.floor(size) for size in joint.breakpoints]
+    few = joint.candidates[simplest(np.array([one.criterion for one in joint.candidates]))]
+    return [math.floor(size) for size in few.breakpoints]
 
 
 def _grouped_sizes(parts: Sequence[Series]) -> list[tuple[Floats, Floats]]:
@@ -239,12 +242,11 @@ def one_way_s(segments: tuple[FittedSegment, ...], size_bytes: Floats) -> Floats
     return result
 
 
-def fit_network(operations: dict[str, Series], limits: ProtocolLimits | None = None, *, seed: int = 0) -> FittedNetwork:
+def fit_network(operations: dict[str, Series], limits: ProtocolLimits | None = None) -> FittedNetwork:
     """Fits the segments to ping-pongs, isends and receives, sharing to exchanges.
 
     operations : series by name; pingpong, isend and recv are needed, exchange, iprobe, test and wtime may be absent
     limits     : of the protocols, where experiments found them; else they are read from the durations
-    seed       : of the search for modes of the noise
     Raises FitError when a needed one is absent, or has too few sizes.
     """
     missing = [name for name in ("pingpong", "isend", "recv") if name not in operations]
@@ -254,11 +256,11 @@ def fit_network(operations: dict[str, Series], limits: ProtocolLimits | None = N
     isend, receive = operations["isend"], operations["recv"]
     if limits is None:
         limits = ProtocolLimits.of_eager(eager_limit_bytes(isend, half, receive))
-    segments = fit_segments(half, isend, receive, limits, seed=seed)
+    segments = fit_segments(half, isend, receive, limits)
     ratio, size_rate = _exchange(operations.get("exchange"), segments)
     shared = ratio > NOT_SHARED
     fastest = max(part.bandwidth_Bps for part in segments)
-    gaps = _gaps(operations.get("strided"), segments, limits, seed)
+    gaps = _gaps(operations.get("strided"), segments, limits)
     return FittedNetwork(
         segments,
         gaps[0] if gaps else None,
@@ -276,7 +278,7 @@ def fit_network(operations: dict[str, Series], limits: ProtocolLimits | None = N
 
 
 def fit_segments(
-    message: Series, isend: Series, receive: Series, limits: ProtocolLimits, *, pairs: bool = True, seed: int = 0
+    message: Series, isend: Series, receive: Series, limits: ProtocolLimits, *, pairs: bool = True
 ) -> tuple[FittedSegment, ...]:
     """The segments of messages whose time is `message`, with `pairs` the mean of one there and one back; see
     `fit_segment`.
@@ -294,14 +296,14 @@ def fit_segments(
         for bottom, top in pairwise([low, *cuts, high]):
             inside = [part.within(bottom, top) for part in parts]
             above = max(0, int(bottom)) if segments else 0
-            segments.append(fit_segment(above, protocol, *inside, pairs=pairs, seed=seed))
+            segments.append(fit_segment(above, protocol, *inside, pairs=pairs))
     if not segments:
         raise FitError(f"there are {len(message)} measurements of messages, too few for a line; calibrate with more")
     return tuple(segments)
 
 
 def _gaps(
-    strided: Series | None, segments: tuple[FittedSegment, ...], limits: ProtocolLimits, seed: int
+    strided: Series | None, segments: tuple[FittedSegment, ...], limits: ProtocolLimits
 ) -> tuple[tuple[FittedSegment, ...], int] | None:
     """Segments of messages with gaps, and the largest size: above the eager limit from their own times, below as the
     others.
@@ -322,7 +324,7 @@ def _gaps(
         inside = message.within(bottom, top)
         first = max(0, int(bottom)) if parts else 0
         nothing = inside.within(np.inf, np.inf)
-        parts.append(fit_segment(first, "rendezvous", inside, nothing, nothing, pairs=False, seed=seed))
+        parts.append(fit_segment(first, "rendezvous", inside, nothing, nothing, pairs=False))
     return tuple(parts), size_range(message)[1]
 
 

@@ -15,16 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lepaute.errors import FitError
-from lepaute.fit.numeric import (
-    Floats,
-    Mode,
-    likeliest_modes,
-    local_median,
-    nonnegative_solution,
-    normal_equations,
-    subset,
-)
+from lepaute.fit.mixtures import Mode, likeliest_modes
+from lepaute.fit.numeric import Floats, local_median, normal_equations, subset
 from lepaute.fit.observations.columns import NEEDED, P2P, check_columns, net_seconds
+from lepaute.stats.algebra import nonnegative_solution
 
 if TYPE_CHECKING:
     import pandas
@@ -42,8 +36,6 @@ MOST_POINTS = 4000
 WIDEST = float(np.log(20.0))
 #: Of a mode: a wider one would draw messages of a hundred times the mean, which nobody measured.
 LARGEST_SD = 1.0
-#: Random starts of the expectation-maximisation for each number of modes.
-STARTS = 4
 #: The bandwidth of a segment that cannot be distinguished from infinite.
 HIGHEST_BANDWIDTH_BPS = 1e12
 #: So large a share of a segment's messages beyond the cap were not interrupted: that is how its messages are.
@@ -114,13 +106,12 @@ def series(size_bytes: Floats, duration_s: Floats) -> Series:
     return Series(size, duration, np.minimum(duration, CAP * typical), typical)
 
 
-def lognormal_modes(log_ratio: Floats, *, most_modes: int = MOST_MODES, seed: int = 0) -> tuple[Mode, ...]:
+def lognormal_modes(log_ratio: Floats, *, most_modes: int = MOST_MODES) -> tuple[Mode, ...]:
     """The mixture of log(duration / fitted mean), in increasing order of the means, centred by `centred`.
 
     log_ratio : shape (n,), in any order and from any reference: a common shift does not matter
-    seed      : of the starts of the search; the same values and seed give the same modes
-    The number of modes, at most most_modes, has the least BIC of scikit-learn's GaussianMixture, among those numbers
-    at which every mode accounts for FEWEST_OF_A_MODE points. None for fewer points than that.
+    How many modes, at most most_modes, says `likeliest_modes`; each accounts for FEWEST_OF_A_MODE points. None for fewer
+    points than that.
     Raises FitError for values that are not finite.
     """
     values = np.sort(np.asarray(log_ratio, dtype=np.float64))
@@ -136,8 +127,6 @@ def lognormal_modes(log_ratio: Floats, *, most_modes: int = MOST_MODES, seed: in
         values,
         min(most_modes, len(values) // FEWEST_OF_A_MODE),
         least_sd=RESOLUTION,
-        seed=seed,
-        starts=STARTS,
         fewest=FEWEST_OF_A_MODE,
     )
     # Without what RESOLUTION has added.
@@ -188,7 +177,7 @@ class FittedSegment:
 
 
 def fit_segment(
-    above_bytes: int, protocol: str, message: Series, isend: Series, receive: Series, *, pairs: bool = True, seed: int
+    above_bytes: int, protocol: str, message: Series, isend: Series, receive: Series, *, pairs: bool = True
 ) -> FittedSegment:
     """The segment of messages of these sizes.
 
@@ -209,7 +198,7 @@ def fit_segment(
     segment = FittedSegment(above_bytes, protocol, latency, bandwidth, send, posting, taking, 0.0)
     fitted_s = np.maximum(segment.one_way_s(message.size_bytes), 1e-12)
     # Of the durations that the mean is of: a mean with those that were interrupted, and noise without, would not fit.
-    modes = lognormal_modes(np.log(times_s / fitted_s), seed=seed)
+    modes = lognormal_modes(np.log(times_s / fitted_s))
     if modes:
         return replace(segment, modes=of_one_message(modes) if pairs else modes)
     return replace(segment, noise_relative_sd=_relative_sd(message.duration_s / fitted_s, pairs))
@@ -222,7 +211,7 @@ def relative_line(part: Series, values_s: Floats) -> tuple[float, float]:
     scale = max(float(part.size_bytes.max()), 1.0)
     unit = float(np.median(part.typical_s))
     x = np.column_stack([np.ones(len(part)), part.size_bytes / scale])
-    coefficients = nonnegative_solution(*normal_equations(x, values_s / unit, (part.typical_s / unit) ** -2.0))
+    coefficients = nonnegative_solution(*normal_equations(x, values_s / unit, 1.0 / (part.typical_s / unit) ** 2))
     return float(coefficients[0]) * unit, float(coefficients[1]) * unit / scale
 
 

@@ -17,6 +17,7 @@ from lepaute.fit.numeric import Booleans, Floats, Integers
 from lepaute.fit.observations.calls import Calls, numbered, place_of
 from lepaute.fit.variability.steps import hpl_steps
 from lepaute.kit.text import percent
+from lepaute.stats import algebra
 
 if TYPE_CHECKING:
     import pandas
@@ -135,8 +136,8 @@ def _regression(log_ratio: Floats, frequency_hz: Floats, cpu: "np.typing.NDArray
     x, y = (
         values - (np.bincount(code, values) / np.bincount(code))[code] for values in (np.log(frequency_hz), log_ratio)
     )
-    power, total = float(x @ x), float(y @ y)
-    slope = float(x @ y) / power if power > 0 else 0.0
+    power, total = algebra.dot(x, x), algebra.dot(y, y)
+    slope = algebra.dot(x, y) / power if power > 0 else 0.0
     left = float(np.sum((y - slope * x) ** 2))
     degrees = max(len(x) - len(np.unique(code)) - 1, 1)
     return FrequencyEffect(

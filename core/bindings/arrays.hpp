@@ -1,0 +1,21 @@
+#pragma once
+// Values of the core as NumPy arrays.
+
+#include <nanobind/ndarray.h>
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+/// A NumPy array that owns `values`.
+template <typename Value>
+nanobind::ndarray<nanobind::numpy, Value> array_of(std::vector<Value> values, std::vector<std::size_t> shape) {
+    auto held = std::make_unique<std::vector<Value>>(std::move(values));
+    Value* const data = held->data();
+    const nanobind::capsule owner(held.get(), [](void* kept) noexcept {
+        const std::unique_ptr<std::vector<Value>> last(static_cast<std::vector<Value>*>(kept));
+    });
+    static_cast<void>(held.release()); // the capsule's now
+    return nanobind::ndarray<nanobind::numpy, Value>(data, shape.size(), shape.data(), owner);
+}
