@@ -7,12 +7,13 @@ FIT = Path(__file__).parents[2] / "src" / "lepaute" / "fit"
 #: A sub-package, or a module of `fit` itself, and what it may import of `fit`.
 MAY_IMPORT = {
     "numeric": set(),
+    "mixtures": {"numeric"},
     "observations": {"numeric"},
     "segmentation": {"numeric"},
     "duration_tables": {"numeric"},
     "ping_pongs": {"duration_tables", "segmentation"},
-    "kernels": {"numeric", "observations"},
-    "messages": {"numeric", "observations", "segmentation"},
+    "kernels": {"numeric", "mixtures", "observations"},
+    "messages": {"numeric", "mixtures", "observations", "segmentation"},
     "memory": {"numeric", "segmentation"},
     "variability": {"numeric", "observations", "kernels"},
     "population": {"numeric", "observations", "kernels", "variability"},

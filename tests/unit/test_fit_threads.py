@@ -17,6 +17,7 @@ from lepaute.fit.numeric import one_blas_thread
 
 #: Long sums, which two threads split in the middle.
 SUMS = """
+import numpy as np
 from lepaute.fit.numeric import one_blas_thread
 a = np.random.default_rng(1).normal(size=(200_000, 10))
 x, y = a[:24_000, 0].copy(), a[:24_000, 1].copy()

@@ -110,8 +110,8 @@ def lognormal_modes(log_ratio: Floats, *, most_modes: int = MOST_MODES) -> tuple
     """The mixture of log(duration / fitted mean), in increasing order of the means, centred by `centred`.
 
     log_ratio : shape (n,), in any order and from any reference: a common shift does not matter
-    How many modes, at most most_modes, says `likeliest_modes`; each accounts for FEWEST_OF_A_MODE points. None for fewer
-    points than that.
+    How many modes, at most most_modes, says `likeliest_modes`; each accounts for FEWEST_OF_A_MODE points. None for
+    fewer points than that.
     Raises FitError for values that are not finite.
     """
     values = np.sort(np.asarray(log_ratio, dtype=np.float64))
