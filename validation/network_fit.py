@@ -53,7 +53,7 @@ from support.report import finish, signed
 from lepaute.fit.messages.conditions import condition_effects
 from lepaute.fit.messages.network import ProtocolLimits, call_cost, fit_network, fit_segments, one_way_s
 from lepaute.fit.messages.segment import FittedSegment, Series, centred, series
-from lepaute.fit.numeric import Mode
+from lepaute.fit.mixtures import Mode
 
 STUDY = "network_fit"
 RAW = "network_fit/raw_calibration/{}_{}"

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from lepaute.fit import segment
 from lepaute.fit.kernels.polynomial import design_matrix, fit_polynomial
-from lepaute.fit.numeric import independent_columns, nonnegative_solution, normal_equations, solution
+from lepaute.fit.numeric import independent_columns, normal_equations
+from lepaute.stats.algebra import nonnegative_solution, solution
 
 TERMS = ("mnk", "mn", "m", "1")
 seeds = st.integers(0, 2**32 - 1)

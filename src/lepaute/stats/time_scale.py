@@ -227,13 +227,14 @@ def _polished(model: _Model, near: Floats, bounds: Floats) -> Floats:
     curvature, vectors = np.linalg.eigh(-_hessian(model, near))
     inverse = (vectors / np.maximum(curvature, LEAST_CURVATURE)) @ vectors.T
     moved = GRADIENT_STEP * np.eye(len(near))
-    at = near
+    at: Floats = near
     for _ in range(NEWTON_STEPS):
         up, down = (np.array([model.log_density(at + sign * each) for each in moved]) for sign in (1, -1))
         gradient = (up - down) / (2.0 * GRADIENT_STEP)
         free = ~(((at <= bounds[:, 0]) & (gradient < 0)) | ((at >= bounds[:, 1]) & (gradient > 0)))
         step = np.where(free, inverse @ np.where(free, gradient, 0.0), 0.0)
-        before, at = at, np.clip(at + np.clip(step, -0.5, 0.5), bounds[:, 0], bounds[:, 1])
+        before = at
+        at = np.clip(at + np.clip(step, -0.5, 0.5), bounds[:, 0], bounds[:, 1])
         if float(np.max(np.abs(at - before))) < CONVERGED:
             return at
     return near

@@ -250,7 +250,8 @@ def _level_shifts(
     mean = algebra.times(chosen, coefficients[active])
     root = whitening(chosen, weight)
     _, code = np.unique(group, return_inverse=True)
-    sums = np.column_stack([np.bincount(code, column) for column in (chosen * (weight * mean)[:, None]).T])
+    columns = (chosen * (weight * mean)[:, None]).T
+    sums: Floats = np.column_stack([np.bincount(code, column) for column in columns]).astype(np.float64)
     shifts = algebra.times(algebra.times(sums, root), root.T)
     result[np.ix_(active, active)] = algebra.squares(shifts)
     return result, float(np.sum(np.bincount(code, weight * mean**2) ** 2))
