@@ -16,9 +16,7 @@ using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::
 using Table = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Array = nb::ndarray<nb::numpy, double>;
 
-fit::Matrix matrix_of(const Table& table) {
-    return {table.shape(0), table.shape(1), {table.data(), table.size()}};
-}
+fit::Matrix matrix_of(const Table& table) { return {table.shape(0), table.shape(1), {table.data(), table.size()}}; }
 
 std::span<const double> values_of(const Vector& vector) { return {vector.data(), vector.size()}; }
 

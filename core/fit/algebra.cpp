@@ -92,7 +92,7 @@ std::vector<double> unscaled(std::vector<double> coefficients, const std::vector
 
 /// Lawson and Hanson's search: columns enter by their gradient, and leave where a step would make them negative.
 class ActiveSet {
-  public:
+public:
     ActiveSet(const Scaled& problem, bool last_free)
         : of(problem), bounded(problem.size, true), inside(problem.size, false), refused(problem.size, false),
           coefficients(problem.size, 0.0) {
@@ -121,7 +121,7 @@ class ActiveSet {
         return coefficients;
     }
 
-  private:
+private:
     /// The column outside whose gradient is largest; their number where none is above rounding.
     [[nodiscard]] std::size_t steepest() const {
         std::size_t best = of.size;

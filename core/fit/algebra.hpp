@@ -34,10 +34,9 @@ std::vector<double> weighted_products(const Matrix& x, std::span<const double> w
 /// rounding has the coefficient 0.
 std::vector<double> solution(const Matrix& gram, std::span<const double> moment);
 
-/// b >= 0 that minimises b' gram b - 2 b' moment; with `last_free` the last coefficient may have any sign. A coefficient
-/// that is 0 up to rounding is 0.
-/// Source: Lawson and Hanson (1974), Solving Least Squares Problems, chapter 23; on products: Bro and De Jong (1997),
-/// Journal of Chemometrics 11, 393-401.
+/// b >= 0 that minimises b' gram b - 2 b' moment; with `last_free` the last coefficient may have any sign. A
+/// coefficient that is 0 up to rounding is 0. Source: Lawson and Hanson (1974), Solving Least Squares Problems, chapter
+/// 23; on products: Bro and De Jong (1997), Journal of Chemometrics 11, 393-401.
 std::vector<double> nonnegative_solution(const Matrix& gram, std::span<const double> moment, bool last_free);
 
 /// What least squares leave of the last column's square, from the products of all columns: shape (p + 1, p + 1). A
