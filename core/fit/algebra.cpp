@@ -94,45 +94,45 @@ std::vector<double> unscaled(std::vector<double> coefficients, const std::vector
 class ActiveSet {
 public:
     ActiveSet(const Scaled& problem, bool last_free)
-        : of(problem), bounded(problem.size, true), inside(problem.size, false), refused(problem.size, false),
-          coefficients(problem.size, 0.0) {
-        if (last_free && of.size > 0) {
-            bounded.back() = false;
-            inside.back() = true;
+        : of_(problem), bounded_(problem.size, true), inside_(problem.size, false), refused_(problem.size, false),
+          coefficients_(problem.size, 0.0) {
+        if (last_free && of_.size > 0) {
+            bounded_.back() = false;
+            inside_.back() = true;
             step();
         }
     }
 
     std::vector<double> least() {
         // Each entry lowers the objective, so that no set comes twice; the limit is for what rounding might do.
-        for (std::size_t left = 30 * (of.size + 1); left > 0; --left) {
+        for (std::size_t left = 30 * (of_.size + 1); left > 0; --left) {
             const std::size_t next = steepest();
-            if (next == of.size) {
+            if (next == of_.size) {
                 break;
             }
-            inside[next] = true;
+            inside_[next] = true;
             step();
-            if (coefficients[next] == 0.0) {
-                refused[next] = true; // its gradient was rounding
+            if (coefficients_[next] == 0.0) {
+                refused_[next] = true; // its gradient was rounding
             } else {
-                std::fill(refused.begin(), refused.end(), false);
+                std::fill(refused_.begin(), refused_.end(), false);
             }
         }
-        return coefficients;
+        return coefficients_;
     }
 
 private:
     /// The column outside whose gradient is largest; their number where none is above rounding.
     [[nodiscard]] std::size_t steepest() const {
-        std::size_t best = of.size;
+        std::size_t best = of_.size;
         double largest = 0.0;
-        for (std::size_t i = 0; i < of.size; ++i) {
-            if (inside[i] || refused[i]) {
+        for (std::size_t i = 0; i < of_.size; ++i) {
+            if (inside_[i] || refused_[i]) {
                 continue;
             }
-            double gradient = of.moment[i], scale = std::abs(of.moment[i]);
-            for (std::size_t j = 0; j < of.size; ++j) {
-                const double term = of.at(i, j) * coefficients[j];
+            double gradient = of_.moment[i], scale = std::abs(of_.moment[i]);
+            for (std::size_t j = 0; j < of_.size; ++j) {
+                const double term = of_.at(i, j) * coefficients_[j];
                 gradient -= term;
                 scale = std::max(scale, std::abs(term));
             }
@@ -148,12 +148,12 @@ private:
     void step() {
         while (true) {
             std::vector<std::size_t> chosen;
-            for (std::size_t i = 0; i < of.size; ++i) {
-                if (inside[i]) {
+            for (std::size_t i = 0; i < of_.size; ++i) {
+                if (inside_[i]) {
                     chosen.push_back(i);
                 }
             }
-            const std::vector<double> target = solved(of, chosen);
+            const std::vector<double> target = solved(of_, chosen);
             double largest = 0.0;
             for (const double value : target) {
                 largest = std::max(largest, std::abs(value));
@@ -161,40 +161,40 @@ private:
             double share = 1.0;
             bool all = true;
             for (const std::size_t i : chosen) {
-                if (bounded[i] && target[i] <= nothing * largest) {
+                if (bounded_[i] && target[i] <= nothing * largest) {
                     all = false;
-                    const double way = coefficients[i] - target[i];
-                    share = std::min(share, way > 0.0 ? coefficients[i] / way : 0.0);
+                    const double way = coefficients_[i] - target[i];
+                    share = std::min(share, way > 0.0 ? coefficients_[i] / way : 0.0);
                 }
             }
             if (all) {
-                coefficients = target;
+                coefficients_ = target;
                 return;
             }
             bool left = false;
             for (const std::size_t i : chosen) {
-                const bool falls = bounded[i] && target[i] <= nothing * largest;
-                coefficients[i] += share * (target[i] - coefficients[i]);
-                if (falls && coefficients[i] <= nothing * largest) {
-                    coefficients[i] = 0.0;
-                    inside[i] = false;
+                const bool falls = bounded_[i] && target[i] <= nothing * largest;
+                coefficients_[i] += share * (target[i] - coefficients_[i]);
+                if (falls && coefficients_[i] <= nothing * largest) {
+                    coefficients_[i] = 0.0;
+                    inside_[i] = false;
                     left = true;
                 }
             }
             if (!left) { // rounding: the one that limits the step is not quite 0
                 for (const std::size_t i : chosen) {
-                    if (bounded[i] && target[i] <= nothing * largest) {
-                        coefficients[i] = 0.0;
-                        inside[i] = false;
+                    if (bounded_[i] && target[i] <= nothing * largest) {
+                        coefficients_[i] = 0.0;
+                        inside_[i] = false;
                     }
                 }
             }
         }
     }
 
-    const Scaled& of;
-    std::vector<bool> bounded, inside, refused;
-    std::vector<double> coefficients;
+    const Scaled& of_;
+    std::vector<bool> bounded_, inside_, refused_;
+    std::vector<double> coefficients_;
 };
 
 } // namespace
