@@ -88,10 +88,10 @@ void bind_models(nb::module_& m) {
         .def("text", &models::machine_text, "The machine, but for its topology, as simblas reads it.");
     bind_struct<models::Layers>(m, "Layers");
     m.def(
-        "transfer_factor",
+        "message_factor",
         [](const std::string& link_class, double relative_sd, std::uint64_t seed) {
-            return models::transfer_factor(of_word<models::LinkClass>("link_class", link_class), relative_sd, seed);
+            return models::message_factor(of_word<models::LinkClass>("link_class", link_class), relative_sd, seed);
         },
         nb::arg("link_class"), nb::arg("relative_sd"), nb::arg("seed"),
-        "The factor on transfers of a class of links in the run of that seed.");
+        "The factor, of that standard deviation, on transfers or overheads of a class of links in the run of that seed.");
 }

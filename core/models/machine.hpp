@@ -145,6 +145,8 @@ struct Layers {
     bool discrepancy = true;
     bool noise = true;
     bool network = true;
+    bool overheads = true;
+    bool collectives = true; // drawn where programs are emulated
     bool extrapolation = true;
 
     /// All layers by name: the binding goes through them, and simblas, which is told those that are on.
@@ -155,6 +157,8 @@ struct Layers {
         visit("discrepancy", &Layers::discrepancy);
         visit("noise", &Layers::noise);
         visit("network", &Layers::network);
+        visit("overheads", &Layers::overheads);
+        visit("collectives", &Layers::collectives);
         visit("extrapolation", &Layers::extrapolation);
     }
 };

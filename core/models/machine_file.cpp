@@ -13,7 +13,7 @@ namespace lepaute::models {
 namespace {
 
 constexpr std::string_view nothing = "-"; // stands for an empty name
-constexpr std::string_view format = "lepaute-machine/7";
+constexpr std::string_view format = "lepaute-machine/8";
 
 /// Goes through `value` in the order of the file. Writer and Reader go through it alike, so that the two cannot differ.
 template <class File, class Value>
@@ -73,7 +73,7 @@ public:
     [[nodiscard]] std::string take() { return std::move(text_); }
 
 private:
-    std::string text_ = "lepaute-machine/7\n";
+    std::string text_ = "lepaute-machine/8\n";
 };
 
 class Reader {

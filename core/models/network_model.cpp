@@ -3,6 +3,7 @@
 #include "rng/elementary.hpp"
 #include "rng/philox.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace lepaute::models {
@@ -11,16 +12,19 @@ namespace {
 
 constexpr std::uint32_t network_discrepancy_stream = 0x4E444953U;
 
-void slow_down(NetworkClass& links, double factor) {
-    for (Segment& segment : links.segments) {
-        segment.latency_s *= factor;
-        segment.bandwidth_Bps /= factor;
-    }
+void slow_down(Segment& segment, double factor) {
+    segment.latency_s *= factor;
+    segment.bandwidth_Bps /= factor;
+}
+
+void slow_down(Overhead& overhead, double factor) {
+    overhead.intercept_s *= factor;
+    overhead.per_byte_s *= factor;
 }
 
 } // namespace
 
-double transfer_factor(LinkClass which, double relative_sd, std::uint64_t seed) noexcept {
+double message_factor(LinkClass which, double relative_sd, std::uint64_t seed) noexcept {
     if (relative_sd <= 0.0) {
         return 1.0;
     }
@@ -30,19 +34,33 @@ double transfer_factor(LinkClass which, double relative_sd, std::uint64_t seed) 
 }
 
 double link_factor(const Network& network, std::uint64_t seed) noexcept {
-    return transfer_factor(LinkClass::remote, network.remote.discrepancy_relative_sd, seed);
+    return message_factor(LinkClass::remote, network.remote.discrepancy_relative_sd, seed);
 }
 
-Network drawn(const Network& network, std::uint64_t seed) {
+Network drawn(const Network& network, NetworkLayers layers, std::uint64_t seed) {
     Network result = network;
-    const auto draw = [seed](LinkClass which, NetworkClass& links) {
-        if (links.discrepancy_relative_sd > 0.0) {
-            slow_down(links, transfer_factor(which, links.discrepancy_relative_sd, seed));
+    const auto draw = [&](LinkClass which, NetworkClass& links) {
+        if (layers.transfers && links.discrepancy_relative_sd > 0.0) {
+            const double factor = message_factor(which, links.discrepancy_relative_sd, seed);
+            std::ranges::for_each(links.segments, [=](Segment& segment) { slow_down(segment, factor); });
+        }
+        if (layers.overheads && links.overhead_relative_sd > 0.0) {
+            const double factor = message_factor(which, links.overhead_relative_sd, seed);
+            for (Segment& segment : links.segments) {
+                slow_down(segment.send, factor);
+                slow_down(segment.isend, factor);
+                slow_down(segment.receive, factor);
+            }
         }
     };
     const LinkClass inside = network.loopback_as_remote ? LinkClass::remote : LinkClass::loopback;
-    result.loopback_Bps /= transfer_factor(inside, network.loopback.discrepancy_relative_sd, seed);
-    result.node_link_Bps /= link_factor(network, seed);
+    if (layers.transfers) {
+        result.loopback_Bps /= message_factor(inside, network.loopback.discrepancy_relative_sd, seed);
+        result.node_link_Bps /= link_factor(network, seed);
+    }
+    if (layers.overheads) {
+        result.iprobe_s *= message_factor(inside, network.loopback.overhead_relative_sd, seed);
+    }
     draw(inside, result.loopback);
     draw(LinkClass::remote, result.remote);
     draw(inside, result.loopback_noncontiguous);

@@ -81,7 +81,9 @@ struct NetworkClass {
     std::vector<Segment> segments;
     double fitted_low_bytes = 0.0; // outside of these sizes, the segments extrapolate
     double fitted_high_bytes = 1e300;
-    double discrepancy_relative_sd = 0.0; // of the time of a transfer, from one calibration to another
+    // From one calibration to another, of the time of a transfer, and of the CPU time of calls.
+    double discrepancy_relative_sd = 0.0;
+    double overhead_relative_sd = 0.0;
     [[nodiscard]] const Segment& at(double size_bytes) const noexcept {
         std::size_t i = segments.size() - 1;
         while (i > 0 && size_bytes <= segments[i].above_bytes) {
@@ -96,6 +98,7 @@ struct NetworkClass {
         visit("fitted_low_bytes", &NetworkClass::fitted_low_bytes);
         visit("fitted_high_bytes", &NetworkClass::fitted_high_bytes);
         visit("discrepancy_relative_sd", &NetworkClass::discrepancy_relative_sd);
+        visit("overhead_relative_sd", &NetworkClass::overhead_relative_sd);
     }
 };
 
@@ -219,13 +222,21 @@ struct Network {
     }
 };
 
+/// What of a network a run draws.
+struct NetworkLayers {
+    bool transfers = true; // and the links between nodes
+    bool overheads = true;
+};
 /// The network of one run: the time of the transfers of each class multiplied by a factor of mean 1, log-normal with
-/// the class's relative standard deviation. Messages with gaps share the factor of those without. The links of nodes
-/// are slower by the factor of messages between nodes, so that it holds for transfers that share them, too.
-[[nodiscard]] Network drawn(const Network& network, std::uint64_t seed);
+/// the class's relative standard deviation, and the overheads of its calls likewise with theirs. Both come from one
+/// draw: a calibration in which transfers were slow is one in which calls were, so that the error of a whole message is
+/// no less than either. Messages with gaps share the factors of those without, calls that move no message those of
+/// messages inside a node. The links of nodes are slower by the factor of messages between nodes, so that it holds for
+/// transfers that share them, too.
+[[nodiscard]] Network drawn(const Network& network, NetworkLayers layers, std::uint64_t seed);
 /// The factor of messages between nodes in the run of that seed.
 [[nodiscard]] double link_factor(const Network& network, std::uint64_t seed) noexcept;
-/// The factor of a class of links in the run of that seed.
-[[nodiscard]] double transfer_factor(LinkClass which, double relative_sd, std::uint64_t seed) noexcept;
+/// The factor, of that standard deviation, on transfers or overheads of a class of links in the run of that seed.
+[[nodiscard]] double message_factor(LinkClass which, double relative_sd, std::uint64_t seed) noexcept;
 
 } // namespace lepaute::models

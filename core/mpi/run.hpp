@@ -33,10 +33,10 @@ struct RunResult {
 [[nodiscard]] std::vector<std::uint32_t> nodes_of_ranks(const models::Machine& machine,
                                                         const std::vector<std::uint32_t>& core_of_rank);
 
-/// The network of the run of that seed, its factors drawn where the layer is on.
+/// The network of the run of that seed, its factors drawn where their layers are on.
 [[nodiscard]] inline models::Network network_of_run(const models::Machine& machine, const models::Layers& layers,
                                                     std::uint64_t seed) {
-    return layers.network ? models::drawn(machine.network, seed) : machine.network;
+    return models::drawn(machine.network, {.transfers = layers.network, .overheads = layers.overheads}, seed);
 }
 
 /// Its links between nodes.

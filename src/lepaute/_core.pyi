@@ -427,6 +427,12 @@ class NetworkClass:
     @discrepancy_relative_sd.setter
     def discrepancy_relative_sd(self, arg: float, /) -> None: ...
 
+    @property
+    def overhead_relative_sd(self) -> float: ...
+
+    @overhead_relative_sd.setter
+    def overhead_relative_sd(self, arg: float, /) -> None: ...
+
 class Network:
     def __init__(self) -> None: ...
 
@@ -725,13 +731,27 @@ class Layers:
     def network(self, arg: bool, /) -> None: ...
 
     @property
+    def overheads(self) -> bool: ...
+
+    @overheads.setter
+    def overheads(self, arg: bool, /) -> None: ...
+
+    @property
+    def collectives(self) -> bool: ...
+
+    @collectives.setter
+    def collectives(self, arg: bool, /) -> None: ...
+
+    @property
     def extrapolation(self) -> bool: ...
 
     @extrapolation.setter
     def extrapolation(self, arg: bool, /) -> None: ...
 
-def transfer_factor(link_class: str, relative_sd: float, seed: int) -> float:
-    """The factor on transfers of a class of links in the run of that seed."""
+def message_factor(link_class: str, relative_sd: float, seed: int) -> float:
+    """
+    The factor, of that standard deviation, on transfers or overheads of a class of links in the run of that seed.
+    """
 
 def kernel_names() -> list[str]:
     """Of the kernels that applications call."""

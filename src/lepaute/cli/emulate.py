@@ -66,7 +66,7 @@ class ProgramOptions:
         None, r"regular expression for the seconds that the program prints: 'time: (\S+) s'", name="time-pattern"
     )
     collectives: str | None = option_field(
-        None, "algorithms as in openmpi, mpich, mvapich2 or intelmpi; SMPI's own unless given"
+        None, "algorithms as in openmpi, mpich, mvapich2 or intelmpi; a run draws one unless given"
     )
     timeout: float = option_field(3600.0, "wall seconds of a run")
     stall: float = option_field(120.0, "wall seconds without an MPI call or simulated time")

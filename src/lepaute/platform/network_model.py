@@ -86,13 +86,14 @@ class NodeLink(Value):
 class BusyReceiver(Value):
     """Messages that reach a rank while it computes, and that it finds by MPI_Iprobe between pieces of computing.
 
-    Their cost from the probe that finds them: the wait for that probe is simulated. `range_bytes` and
-    `discrepancy_relative_sd` as in Loopback.
+    Their cost from the probe that finds them: the wait for that probe is simulated. `range_bytes` and the standard
+    deviations as in Loopback.
     """
 
     segments: Segments
     range_bytes: Interval | None = None
     discrepancy_relative_sd: NonNegative | None = None
+    overhead_relative_sd: NonNegative | None = None
 
 
 class Loopback(Value):
@@ -104,6 +105,8 @@ class Loopback(Value):
     inclusive; null: not known.
     `discrepancy_relative_sd`: standard deviation, between calibrations, of the time of a transfer over its mean; a run
     draws one factor on latency and time on the link for all messages of the class.
+    `overhead_relative_sd`: the same of the CPU time of calls, `send`, `isend` and `receive`; null: as of transfers, since
+    what is known of whole messages is known of both. Calls that move no message (`costs`) have that of loopback.
     """
 
     shared: bool = False
@@ -114,6 +117,7 @@ class Loopback(Value):
     range_bytes: Interval | None = None
     noncontiguous_range_bytes: Interval | None = None
     discrepancy_relative_sd: NonNegative | None = None
+    overhead_relative_sd: NonNegative | None = None
 
 
 class Remote(Value):
@@ -125,6 +129,7 @@ class Remote(Value):
     range_bytes: Interval | None = None
     noncontiguous_range_bytes: Interval | None = None
     discrepancy_relative_sd: NonNegative | None = None
+    overhead_relative_sd: NonNegative | None = None
 
 
 class Costs(Value):
@@ -182,10 +187,23 @@ class Network(Value):
 
     @property
     def discrepancies(self) -> dict[str, float]:
-        """Relative standard deviation of the factor that a run draws, by class of links."""
+        """Relative standard deviation of the factor that a run draws for transfers, by class of links."""
+        return {link: (of and of.discrepancy_relative_sd) or 0.0 for link, of in self._stating_errors.items()}
+
+    @property
+    def overhead_errors(self) -> dict[str, float]:
+        """Relative standard deviation of the factor that a run draws for overheads of calls, by class of links."""
+        transfers = self.discrepancies
+        return {
+            link: transfers[link] if of is None or of.overhead_relative_sd is None else of.overhead_relative_sd
+            for link, of in self._stating_errors.items()
+        }
+
+    @property
+    def _stating_errors(self) -> "dict[str, Loopback | Remote | BusyReceiver | None]":
         remote = self.remote
         inside = remote if self.loopback.segments is None else self.loopback
-        classes: dict[str, Loopback | Remote | BusyReceiver | None] = {
+        return {
             "loopback": inside,
             "remote": remote,
             "loopback_noncontiguous": inside,
@@ -193,7 +211,6 @@ class Network(Value):
             "loopback_busy": self.loopback_busy,
             "remote_busy": remote.busy,
         }
-        return {link: (links and links.discrepancy_relative_sd) or 0.0 for link, links in classes.items()}
 
     @property
     def all_segments(self) -> tuple[Segment, ...]:

@@ -196,7 +196,8 @@ def _spreads(platform: Platform) -> Iterator[str]:
     }
     network, days = platform.network, platform.days
     for name, links in (("remote", network.remote), ("loopback", network.loopback)):
-        spreads[f"network.{name}.discrepancy_relative_sd"] = links.discrepancy_relative_sd or 0.0
+        for field in ("discrepancy_relative_sd", "overhead_relative_sd"):
+            spreads[f"network.{name}.{field}"] = getattr(links, field) or 0.0
     for name in ("common_relative_sd", "cpu_relative_sd", "run_relative_sd") if days is not None else ():
         spreads[f"days.{name}"] = getattr(days, name) or 0.0
     for field, spread in spreads.items():

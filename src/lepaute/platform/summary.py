@@ -163,6 +163,8 @@ def _links(links: Remote | Loopback | BusyReceiver) -> Iterator[str]:
         yield f"    fitted to {links.range_bytes[0]} to {links.range_bytes[1]} B"
     if links.discrepancy_relative_sd:
         yield f"    error {100.0 * links.discrepancy_relative_sd:.3g} % (a standard deviation), drawn once a run"
+    if links.overhead_relative_sd is not None:
+        yield f"    error of overheads {100.0 * links.overhead_relative_sd:.3g} %, drawn once a run"
     if not isinstance(links, BusyReceiver) and links.busy is not None:
         yield "    to a rank that computes between its probes, from the probe on:"
         yield from _links(links.busy)

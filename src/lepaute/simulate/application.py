@@ -161,6 +161,11 @@ class Application:
         return ""
 
     @property
+    def unknown_collectives(self) -> bool:
+        """Whether it has collective operations whose algorithms nobody said."""
+        return False
+
+    @property
     def noisy(self) -> bool:
         """Whether it draws noise of its own, besides that of the platform's models."""
         return False

@@ -31,7 +31,9 @@ class Layers:
     days         : of the day, of the run and of each CPU; or what the population draws
     discrepancy  : errors of the models of kernels and of their pieces
     noise        : of single calls and messages, episodes, and the wandering of cores
-    network      : errors of the models of messages
+    network      : errors of the models of messages: latencies, transfers, links
+    overheads    : errors of the CPU time of calls, those of messages and of probes
+    collectives  : the algorithms of an emulated program's collective operations, where its MPI library is not said
     extrapolation : errors of kernel models at sizes outside of those they were fitted to, in proportion to the distance
     """
 
@@ -40,6 +42,8 @@ class Layers:
     discrepancy: bool = True
     noise: bool = True
     network: bool = True
+    overheads: bool = True
+    collectives: bool = True
     extrapolation: bool = True
 
     def __post_init__(self) -> None:
@@ -103,6 +107,8 @@ def layers_of(platform: "Platform", application: "Application") -> tuple[str, ..
         or any(each is not None and each.relative_sd > 0.0 for each in (platform.episodes, platform.wandering))
         or application.noisy,
         "network": any(platform.network.discrepancies.values()),
+        "overheads": any(platform.network.overhead_errors.values()),
+        "collectives": application.unknown_collectives,
         "extrapolation": any(piece.range is not None for piece in pieces),
     }
     return tuple(name for name in Layers.names() if draws[name])

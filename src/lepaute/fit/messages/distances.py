@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lepaute.fit.messages.network import LARGE_BYTES, one_way_s
+from lepaute.fit.messages.network import LARGE_BYTES, one_way_s, overheads_s, segment_numbers
 from lepaute.fit.messages.segment import CAP, FittedSegment
-from lepaute.fit.numeric import Floats, Integers, weighted_line
+from lepaute.fit.numeric import Floats, weighted_line
 from lepaute.fit.observations.columns import net_seconds
 from lepaute.platform.topology import Topology
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 START = ("block", "attempt", "host", "peer")
 #: Quantile of the normal distribution, in whose units the result is.
 NORMAL_975 = 1.959964
+#: Of a message: what calls take of its time leaves so much to the transfer, at least, where effects are told apart.
+MOST_OVERHEAD = 0.9
 #: Of cores, the nearest first; of nodes.
 INSIDE, BETWEEN = ("same-l3", "same-socket", "other-socket"), ("same-switch", "across")
 #: Messages up to this size are latency above all.
@@ -51,47 +53,100 @@ SAME_SWITCH, ACROSS = BETWEEN
 UPLINK_MISS = 0.05
 
 
-def start_relative_sd(frames: "Sequence[pandas.DataFrame]", segments: tuple[FittedSegment, ...]) -> float:
-    """Relative standard deviation of a start's factor on its messages, from ping-pongs; 0 with fewer than two starts.
+def start_errors(frames: "Sequence[pandas.DataFrame]", segments: tuple[FittedSegment, ...]) -> tuple[float, float]:
+    """Relative standard deviations of a start's factors on transfers, and on the overheads of its calls; 0 with fewer
+    than two starts.
 
     frames   : point-to-point observations of one class of links, one an archive
     segments : fitted to all of them
-    A start's effect is the mean of log(measured / fitted), interrupted messages capped. Their variance less what the
-    scatter of single messages explains (method of moments) is known from few starts, as is their mean: the result is
-    widened so that 1.96 of it hold a further start as often as Student's prediction interval does.
+    The effect of a start on its calls is the mean of log(measured / fitted), over MPI_Isend and receives of eager
+    messages. Of a ping-pong of which the share w is overhead, log(measured / fitted) is w times that effect plus
+    1 - w times the one on transfers, which follows by least squares. Interrupted calls are capped. The variance of
+    either less what the scatter of single calls explains (method of moments) is known from few starts, as is their
+    mean: the result is widened so that 1.96 of it hold a further start as often as Student's prediction interval does.
     """
+    table = _by_start(frames)
+    count = int(table["start"].max()) + 1 if len(table) else 0
+    if count < 2:
+        return 0.0, 0.0
+    of_calls, calls_noise = _effects_on_calls(table, segments, count)
+    own = table[table["operation"] == "pingpong"]
+    start, size_bytes = own["start"].to_numpy(), own["size_bytes"].to_numpy(dtype=np.float64)
+    fitted_s = np.maximum(one_way_s(segments, size_bytes), 1e-12)
+    overhead = np.minimum(overheads_s(segments, size_bytes) / fitted_s, MOST_OVERHEAD)
+    log_ratio = np.minimum(np.log(own["net_s"].to_numpy() / (2.0 * fitted_s)), np.log(CAP))
+    rest, share = log_ratio - np.mean(log_ratio) - overhead * of_calls[start], 1.0 - overhead
+    weight = np.maximum(np.bincount(start, share**2, count), 1e-12)
+    of_transfers = np.bincount(start, share * rest, count) / weight
+    scatter = float(np.sum((rest - share * of_transfers[start]) ** 2)) / max(len(start) - count, 1)
+    by_calls = np.bincount(start, share * overhead, count) / weight
+    return _between(of_transfers, scatter / weight + by_calls**2 * calls_noise), _between(of_calls, calls_noise)
+
+
+def _between(effects: Floats, noise: Floats) -> float:
+    """Standard deviation that holds a further effect, from those seen and the variances of their errors."""
     from scipy import stats
 
-    starts, log_ratio = _log_ratios(frames, segments)
-    count = np.bincount(starts)
-    if len(count) < 2:
-        return 0.0
-    mean = np.bincount(starts, log_ratio) / count
-    within = float(np.sum((log_ratio - mean[starts]) ** 2)) / max(len(starts) - len(count), 1)
-    variance = float(np.var(mean, ddof=1)) - within * float(np.mean(1.0 / count))
-    widened = float(stats.t.ppf(0.975, len(count) - 1)) / NORMAL_975 * float(np.sqrt(1.0 + 1.0 / len(count)))
+    variance = float(np.var(effects, ddof=1)) - float(np.mean(noise))
+    widened = float(stats.t.ppf(0.975, len(effects) - 1)) / NORMAL_975 * float(np.sqrt(1.0 + 1.0 / len(effects)))
     return widened * float(np.sqrt(max(variance, 0.0)))
 
 
-def _log_ratios(frames: "Sequence[pandas.DataFrame]", segments: tuple[FittedSegment, ...]) -> tuple[Integers, Floats]:
-    """Number of the start, from 0 without gaps, and log(measured / fitted), of each ping-pong."""
-    numbers: list[Integers] = []
-    ratios: list[Floats] = []
-    first = 0
+def _effects_on_calls(
+    table: "pandas.DataFrame", segments: tuple[FittedSegment, ...], count: int
+) -> tuple[Floats, Floats]:
+    """Of each start, about their mean, and the variance of its error; 0 where calls were not timed in each start."""
+    size_bytes = table["size_bytes"].to_numpy(dtype=np.float64)
+    segment, operation = segment_numbers(segments, size_bytes), table["operation"].to_numpy()
+    starts, ratios = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
+    for number, part in enumerate(segments):
+        # A receive of any other message is a transfer.
+        for name, line in (("isend", part.isend), *([("recv", part.receive)] if part.protocol == "eager" else [])):
+            own = (operation == name) & (segment == number)
+            call_s = line[0] + line[1] * size_bytes[own]
+            if own.any() and np.all(call_s > 0.0):
+                log_ratio = np.log(table["net_s"].to_numpy()[own] / call_s)
+                capped = np.minimum(log_ratio, np.median(log_ratio) + np.log(CAP))
+                starts.append(table["start"].to_numpy()[own])
+                ratios.append(capped - np.mean(capped))  # calls may take longer here than within a ping-pong
+    start, ratio = np.concatenate(starts), np.concatenate(ratios)
+    calls = np.bincount(start, minlength=count)
+    if np.any(calls == 0):
+        return np.zeros(count), np.zeros(count)
+    effects = np.bincount(start, ratio, count) / calls
+    scatter = float(np.sum((ratio - effects[start]) ** 2)) / max(len(start) - count, 1)
+    return effects - np.mean(effects), scatter / calls
+
+
+def _by_start(frames: "Sequence[pandas.DataFrame]") -> "pandas.DataFrame":
+    """operation, size_bytes, net_s (at least a nanosecond) and the number of the start, from 0 without gaps, of the
+    starts that have ping-pongs. Either end of a pair may be the host of a row: receives are timed by the other rank."""
+    import pandas
+
+    tables, first = [], 0
     for frame in frames:
-        own = frame[frame["operation"].astype(str) == "pingpong"]
-        keys = [column for column in START if column in own.columns]
-        if len(own) == 0 or not keys:
+        keys = [column for column in START if column in frame.columns]
+        pings = frame["operation"].astype(str) == "pingpong"
+        if not pings.any() or not keys:
             continue
-        number = np.asarray(own.groupby(keys, sort=False, observed=True).ngroup(), dtype=np.int64)
-        numbers.append(number + first)
-        first += int(number.max()) + 1
-        net_s = net_seconds(own)
-        fitted_s = 2.0 * one_way_s(segments, own["size_bytes"].to_numpy(dtype=np.float64))
-        ratios.append(np.minimum(np.log(np.maximum(net_s, 1e-9) / np.maximum(fitted_s, 1e-12)), np.log(CAP)))
-    if not numbers:
-        return np.zeros(0, dtype=np.int64), np.zeros(0)
-    return np.concatenate(numbers), np.concatenate(ratios)
+        of_start = frame[keys].astype(str)
+        if {"host", "peer"} <= set(keys):
+            of_start[["host", "peer"]] = np.sort(of_start[["host", "peer"]].to_numpy(dtype=str), axis=1)
+        number = of_start.groupby(keys, sort=False).ngroup()
+        known = pandas.Index(number[pings].unique())
+        own = frame[number.isin(known)]
+        tables.append(
+            pandas.DataFrame(
+                {
+                    "operation": own["operation"].astype(str),
+                    "size_bytes": own["size_bytes"],
+                    "net_s": np.maximum(net_seconds(own), 1e-9),
+                    "start": known.get_indexer(number[number.isin(known)]) + first,
+                }
+            )
+        )
+        first += len(known)
+    return pandas.concat(tables, ignore_index=True) if tables else pandas.DataFrame({"start": []})
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from lepaute.fit.messages.distances import (
     distance_effects,
     flow_curve,
     longer_way,
-    start_relative_sd,
+    start_errors,
     uplink_Bps,
 )
 from lepaute.fit.messages.network import (
@@ -99,7 +99,15 @@ def _class(network: FittedNetwork) -> dict[str, Any]:
         "busy": _busy(network),
         "range_bytes": network.sizes,
         "noncontiguous_range_bytes": network.noncontiguous_sizes,
+        **_errors(network),
+    }
+
+
+def _errors(network: FittedNetwork) -> dict[str, float | None]:
+    """Where starts do not show how much calls differ, they are taken to differ as transfers do."""
+    return {
         "discrepancy_relative_sd": network.start_relative_sd or None,
+        "overhead_relative_sd": network.start_overhead_sd or None,
     }
 
 
@@ -110,7 +118,7 @@ def _busy(network: FittedNetwork) -> dict[str, Any] | None:
     return {
         "segments": _segments(network.busy),
         "range_bytes": network.busy_sizes,
-        "discrepancy_relative_sd": network.start_relative_sd or None,
+        **_errors(network),
     }
 
 
@@ -299,7 +307,8 @@ def _fit(
     usual = series_of(tables.p2p)
     limits = limits_by_tests(tables.semantics)
     idle = fit_network(usual, limits)
-    idle = replace(idle, start_relative_sd=start_relative_sd(tables.p2p, idle.segments))
+    transfers, calls = start_errors(tables.p2p, idle.segments)
+    idle = replace(idle, start_relative_sd=transfers, start_overhead_sd=calls)
     assert idle.limits is not None
     eager = idle.limits.eager_bytes
     names = [*conditions_of(tables.ring)]

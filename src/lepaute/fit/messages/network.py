@@ -13,7 +13,7 @@ and of the receive of a waiting message.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ import numpy as np
 
 from lepaute.errors import FitError, LepauteError
 from lepaute.fit.messages.segment import FittedSegment, Series, fit_segment, series
-from lepaute.fit.numeric import Floats, first_of_largest, simplest, weighted_line
+from lepaute.fit.numeric import Floats, Integers, first_of_largest, simplest, weighted_line
 from lepaute.fit.observations.columns import SEMANTICS, check_columns
 from lepaute.fit.segmentation import segment_jointly
 from lepaute.stats.send_completion import OUTCOMES, Row, rows_of, semantic_limits
@@ -206,7 +206,7 @@ class FittedNetwork:
     busy                 : segments of messages whose receiver computes between its probes for them, None likewise
     exchange_ratio       : time of two opposite messages at once over that of one, at large sizes
     limits               : of the protocols; tested: found by tests of send-completion semantics, not from durations
-    start_relative_sd    : of the factor that a start of mpirun has on all its messages
+    start_relative_sd    : of the factor that a start of mpirun has on all its transfers; start_overhead_sd: on its calls
     sizes                : smallest and largest size that the segments were fitted to, None where nothing says so;
                            noncontiguous_sizes, busy_sizes: the same of messages with gaps and to busy receivers
     """
@@ -224,6 +224,7 @@ class FittedNetwork:
     sizes: tuple[int, int] | None = None
     noncontiguous_sizes: tuple[int, int] | None = None
     start_relative_sd: float = 0.0
+    start_overhead_sd: float = 0.0
     busy: tuple[FittedSegment, ...] | None = None
     busy_sizes: tuple[int, int] | None = None
 
@@ -234,11 +235,27 @@ class FittedNetwork:
 
 def one_way_s(segments: tuple[FittedSegment, ...], size_bytes: Floats) -> Floats:
     """Time of a message alone, shape of size_bytes."""
+    return _by_segment(segments, size_bytes, FittedSegment.one_way_s)
+
+
+def overheads_s(segments: tuple[FittedSegment, ...], size_bytes: Floats) -> Floats:
+    """What calls take of it."""
+    return _by_segment(segments, size_bytes, FittedSegment.overheads_s)
+
+
+def segment_numbers(segments: tuple[FittedSegment, ...], size_bytes: Floats) -> Integers:
+    """Which of the segments holds, by size."""
     bounds = np.array([part.above_bytes for part in segments[1:]], dtype=np.float64)
-    which = np.searchsorted(bounds, size_bytes, side="left")
+    return np.searchsorted(bounds, size_bytes, side="left").astype(np.int64)
+
+
+def _by_segment(
+    segments: tuple[FittedSegment, ...], size_bytes: Floats, of: Callable[[FittedSegment, Floats], Floats]
+) -> Floats:
+    which = segment_numbers(segments, size_bytes)
     result = np.zeros_like(size_bytes)
     for number, part in enumerate(segments):
-        result[which == number] = part.one_way_s(size_bytes[which == number])
+        result[which == number] = of(part, size_bytes[which == number])
     return result
 
 

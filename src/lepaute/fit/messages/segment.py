@@ -175,6 +175,10 @@ class FittedSegment:
         fixed = self.send[0] + self.receive[0] + self.latency_s
         return fixed + (self.send[1] + self.receive[1] + 1.0 / self.bandwidth_Bps) * size_bytes
 
+    def overheads_s(self, size_bytes: Floats) -> Floats:
+        """What the send and the receive take of it."""
+        return self.send[0] + self.receive[0] + (self.send[1] + self.receive[1]) * size_bytes
+
 
 def fit_segment(
     above_bytes: int, protocol: str, message: Series, isend: Series, receive: Series, *, pairs: bool = True

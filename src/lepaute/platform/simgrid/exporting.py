@@ -243,8 +243,11 @@ def _of_messages(platform: Platform) -> Iterator[str]:
         yield "noncontiguous: messages of noncontiguous datatypes cost the same as contiguous ones."
     if network.remote.busy is not None or network.loopback.busy is not None:
         yield "busy: messages to a rank that computes between its probes cost the same as others."
-    if any(network.discrepancies.values()):
-        yield "discrepancy_relative_sd: that messages take another time in another calibration is left out."
+    if any((*network.discrepancies.values(), *network.overhead_errors.values())):
+        yield (
+            "discrepancy_relative_sd, overhead_relative_sd: that messages take another time in another calibration is "
+            "left out."
+        )
     if len(kept := segments_of_file(segments)) < len(segments):
         yield (
             f"network.remote.segments: those above {kept[-1].above_bytes} bytes, since SMPI's thresholds are 32-bit "

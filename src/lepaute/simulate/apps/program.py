@@ -67,6 +67,10 @@ class Program(Application):
             "fold_bytes": self.options.folding.from_bytes,
         }
 
+    @property
+    def unknown_collectives(self) -> bool:
+        return self.options.collectives is None and self.ranks > 2  # two ranks have no choice
+
     def emulation(self, seed: int) -> tuple[Path | None, Sequence[str], Options]:
         return self.path, self.arguments, self.options
 
@@ -79,7 +83,12 @@ class Program(Application):
         emulated = run.emulated
         if emulated is None:
             return {}
-        return {"program_s": emulated.program_s, "region_s": emulated.region_s, "value_s": emulated.value_s}
+        return {
+            "program_s": emulated.program_s,
+            "region_s": emulated.region_s,
+            "value_s": emulated.value_s,
+            "collectives": emulated.collectives,
+        }
 
     def details(self, run: "SimulatedRun") -> dict[str, Any]:
         emulated = run.emulated

@@ -72,6 +72,7 @@ def fill_network(core: _core.Network, network: "Network") -> None:
         costs = getattr(core, link)
         costs.segments = [core_segment(segment) for segment in segments]
         costs.discrepancy_relative_sd = network.discrepancies[link]
+        costs.overhead_relative_sd = network.overhead_errors[link]
         if (fitted := network.fitted_sizes[link]) is not None:
             costs.fitted_low_bytes, costs.fitted_high_bytes = map(float, fitted)
     core.loopback_as_remote = network.loopback.segments is None

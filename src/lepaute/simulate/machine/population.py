@@ -252,40 +252,59 @@ def _multiplied(covariance: Matrix, sd_factor: float) -> tuple[tuple[float, ...]
 
 
 def with_network_of_run(platform: "Platform", seed: int, layers: "Layers") -> "Platform":
-    """`platform` with transfers slower by the factors that the run of `seed` draws, and so the links between nodes.
+    """`platform` with transfers slower by the factors that the run of `seed` draws, and so the links between nodes, and
+    with overheads of calls slower by theirs.
 
     Messages of datatypes with gaps and those to busy receivers keep their times: no other engine knows them.
     """
     network = platform.network
-    if not layers.network or not any(network.discrepancies.values()):
+    drawn = [
+        errors if on else dict.fromkeys(errors, 0.0)
+        for on, errors in ((layers.network, network.discrepancies), (layers.overheads, network.overhead_errors))
+    ]
+    if not any(error for errors in drawn for error in errors.values()):
         return platform
+    # Without segments of its own, loopback is remote.
+    here = "remote" if network.loopback.segments is None else "loopback"
     inside, between = (
-        _core.transfer_factor(link, network.discrepancies[link], seed) for link in ("loopback", "remote")
+        tuple(_core.message_factor(link, errors[link], seed) for errors in drawn) for link in (here, "remote")
     )
     return platform.model_copy(
         update={
             "network": _slower_network(network, inside, between),
-            "topology": _slower_topology(platform.topology, between),
+            "topology": _slower_topology(platform.topology, between[0]),
         }
     )
 
 
-def _slower_network(network: "Network", inside: float, between: float) -> "Network":
+#: What transfers take longer, and overheads.
+Factors = tuple[float, ...]
+
+
+def _slower_network(network: "Network", inside: Factors, between: Factors) -> "Network":
     remote = network.remote.model_copy(update={"segments": _slower(network.remote.segments, between)})
-    link = network.node_link.model_copy(update={"bandwidth_Bps": network.node_link.bandwidth_Bps / between})
+    link = network.node_link.model_copy(update={"bandwidth_Bps": network.node_link.bandwidth_Bps / between[0]})
     loopback = network.loopback
-    if loopback.segments is None:
-        inside = between
-    else:
+    if loopback.segments is not None:
         loopback = loopback.model_copy(update={"segments": _slower(loopback.segments, inside)})
-    loopback = loopback.model_copy(update={"bandwidth_Bps": loopback.bandwidth_Bps / inside})
-    return network.model_copy(update={"remote": remote, "loopback": loopback, "node_link": link})
+    loopback = loopback.model_copy(update={"bandwidth_Bps": loopback.bandwidth_Bps / inside[0]})
+    calls = {name: getattr(network.costs, name) * inside[1] for name in ("iprobe_s", "test_s", "wtime_s")}
+    costs = network.costs.model_copy(update=calls)
+    return network.model_copy(update={"remote": remote, "loopback": loopback, "node_link": link, "costs": costs})
 
 
-def _slower(segments: "tuple[Segment, ...]", factor: float) -> "tuple[Segment, ...]":
+def _slower(segments: "tuple[Segment, ...]", factors: Factors) -> "tuple[Segment, ...]":
+    transfers, overheads = factors
     return tuple(
         segment.model_copy(
-            update={"latency_s": segment.latency_s * factor, "bandwidth_Bps": segment.bandwidth_Bps / factor}
+            update={
+                "latency_s": segment.latency_s * transfers,
+                "bandwidth_Bps": segment.bandwidth_Bps / transfers,
+                **{
+                    name: tuple(part * overheads for part in getattr(segment, name))
+                    for name in ("send", "isend", "receive")
+                },
+            }
         )
         for segment in segments
     )

@@ -187,11 +187,13 @@ _SHOWN = 6
 _LIMIT_S = 60.0
 
 
-def check_program(program: Path, library: Path, ranks: int = 1, collectives: str | None = None) -> tuple[str, ...]:
+def check_program(
+    program: Path, library: Path, ranks: int = 1, collectives: str | None = None, drawn: Sequence[str] = ()
+) -> tuple[str, ...]:
     """Sentences about what will not be emulated as it should.
 
     library     : libsimblas.so
-    collectives : the MPI library whose algorithms they follow; None: SMPI's own
+    collectives : the MPI library whose algorithms they follow; None: of `drawn` one a run, SMPI's own without any
     Raises InputError where `program` is none that SMPI and simblas can run.
     """
     if not is_compiled(program):
@@ -215,7 +217,7 @@ def check_program(program: Path, library: Path, ranks: int = 1, collectives: str
     return (
         *_own_routines(program, library),
         *_real_routines(program, library, loaded),
-        *_collectives(program, ranks, collectives),
+        *_collectives(program, ranks, collectives, drawn),
     )
 
 
@@ -256,7 +258,7 @@ def _real_routines(program: Path, library: Path, loaded: dict[str, Path | None])
     return warnings
 
 
-def _collectives(program: Path, ranks: int, chosen: str | None) -> list[str]:
+def _collectives(program: Path, ranks: int, chosen: str | None, drawn: Sequence[str]) -> list[str]:
     """Those that SMPI 3.32 sends by other algorithms than MPI libraries, with more ranks than two."""
     if ranks <= 2:
         return []
@@ -266,7 +268,12 @@ def _collectives(program: Path, ranks: int, chosen: str | None) -> list[str]:
         for which in (_NAIVE, _IMMEDIATE)
     )
     warnings = []
-    if naive and chosen is None:
+    if naive and chosen is None and drawn:
+        warnings.append(
+            f"{naive}: whose algorithms they follow is not known; each run takes those of another of "
+            f"{', '.join(drawn)}: name the MPI library (--collectives)"
+        )
+    elif naive and chosen is None:
         warnings.append(
             f"{naive}: SMPI's own algorithms take up to ten times as long as those of MPI libraries; --collectives "
             "openmpi, mpich, mvapich2 or intelmpi"

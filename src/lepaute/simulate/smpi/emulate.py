@@ -52,6 +52,12 @@ _GUARD_PAGES = 1024
 COLLECTIVES = {"openmpi": "ompi", "mpich": "mpich", "mvapich2": "mvapich2", "intelmpi": "impi"}
 
 
+def drawn_collectives(seed: int) -> str:
+    """The MPI library whose algorithms the run of this seed follows where nobody said: each of COLLECTIVES in turn, so
+    that runs of successive seeds have equal shares of them."""
+    return tuple(COLLECTIVES)[(seed - 1) % len(COLLECTIVES)]
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """How a program is emulated.
@@ -64,8 +70,8 @@ class Options:
     privatize : each rank has its own global variables
     stack_kib : of each rank
     value_pattern : a regular expression with one group, of the seconds that the program prints; the last match counts
-    collectives : the MPI library whose choice of algorithms collective operations follow, of COLLECTIVES; None: SMPI's
-        own, the simplest
+    collectives : the MPI library whose choice of algorithms collective operations follow, of COLLECTIVES; None: not
+        known, a program draws one a run; SMPI's own, the simplest, where that layer is off
     sleeping_probes : a loop of MPI_Iprobe costs no event a turn
     """
 
@@ -104,6 +110,7 @@ def emulate_run(
     keep: "Keep | None" = None,
     load_cpus: Sequence[int] = (),
     slowdowns: Slowdowns | None = None,
+    drawn: str | None = None,
 ) -> EmulatedRun:
     """Runs `program` once on `ranks` ranks of the simulated platform.
 
@@ -112,6 +119,7 @@ def emulate_run(
     on_line, on_complaint : are given each line that the program prints on standard output, and on standard error
     keep : traces to keep
     load_cpus, slowdowns : of what the program computes itself, see own_computing
+    drawn : the MPI library, of COLLECTIVES, whose algorithms the run follows where the options name none
     Raises InputError for what does not fit, EnvironmentProblem where SimGrid or a limit of this system stands in the
     way, SimulationError where the program fails, hangs or ends in a deadlock. Nothing is left behind.
     """
@@ -128,7 +136,7 @@ def emulate_run(
     if mapping is None and ranks > most_ranks:
         raise InputError(f"np is {ranks}; platform {platform.name} has cores for {most_ranks} ranks")
     simgrid, library = find_simgrid(), build_library()
-    warnings = check_program(program, library / LIBRARY, ranks, options.collectives)
+    warnings = check_program(program, library / LIBRARY, ranks, options.collectives, tuple(COLLECTIVES) if drawn else ())
     cores = (mapping or Mapping()).cores(platform, ranks, threads)
     check_limits(ranks, options.stack_kib, options.folding.from_bytes)
     with (
@@ -165,7 +173,7 @@ def emulate_run(
         (folder_of_run / "platform.xml").write_text(_xml_of(of_run), encoding="utf-8")
         hosts = [host_name(platform, core // platform.nodes.cores) for core in cores]
         (folder_of_run / "hostfile").write_text("\n".join(hosts) + "\n", encoding="utf-8")
-        settings = settings_of(platform, ranks, options, folder_of_run)
+        settings = settings_of(of_run, ranks, replace(options, collectives=options.collectives or drawn), folder_of_run)
         if keep is not None and keep.trace is not None:
             settings |= keep.settings()
         argv = [
@@ -202,7 +210,7 @@ def emulate_run(
         if keep is not None and keep.nodes is not None:
             keep.nodes.write_text(json.dumps(nodes_of(platform, cores)), encoding="utf-8")
     assert report is not None
-    return run_of(report, ended, seed, options.value_pattern, warnings)
+    return replace(run_of(report, ended, seed, options.value_pattern, warnings), collectives=options.collectives or drawn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +344,7 @@ class SmpiSimulator:
             raise InputError(f"SMPI needs a program to emulate {application.name}; give Smpi(program=...)")
         options = options if engine.limits is None else replace(options, limits=engine.limits)
         ranks_on_node = self._ranks_on_node(application)
+        drawn = drawn_collectives(seed) if application.unknown_collectives and conditions.layers.collectives else None
         cpus = load_cpus(ranks_on_node) if options.computing == "measured" and options.contention else ()
         held: list[tuple[Callable[[str], None], str]] = []  # what a run that may be repeated has printed
 
@@ -363,6 +372,7 @@ class SmpiSimulator:
                 keep=engine.keep if first else None,
                 load_cpus=cpus,
                 slowdowns=slowdowns,
+                drawn=drawn,
             )
 
         slowdowns = self._slowdowns.get(application)

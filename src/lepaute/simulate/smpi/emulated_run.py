@@ -199,6 +199,7 @@ class EmulatedRun:
     ranks_on_node: int = 1
     threads: int = 0
     gapped: tuple[int, float, float] = (0, 0.0, 0.0)
+    collectives: str | None = None  # the library whose algorithms it followed; None: SMPI's own
 
     @property
     def own_share(self) -> float:

@@ -82,13 +82,14 @@ def request_text(
     Raises InputError where the platform has no models for `threads` threads.
     """
     slowdowns = slowdowns or Slowdowns()
+    of_run = with_network_of_run(platform, seed, layers)
     huge = folding.huge and free_huge_bytes() >= folding.block_bytes  # a block without room there would end the program
     lines = [
         f"seed {seed} {seed if run_seed is None else run_seed}",
         f"without {' '.join(layers.off)}",
         f"cores {' '.join(map(str, cores))}",
         f"reference {' '.join(map(repr, reference_sizes(platform, threads)))}",
-        f"wtime {platform.network.costs.wtime_s!r}",
+        f"wtime {of_run.network.costs.wtime_s!r}",
         f"fold {folding.from_bytes or 0} {folding.block_bytes} {int(huge)}",
         *(f"private {kept.first} {kept.last} {kept.where}" for kept in folding.private),
         f"report {files.report}",
@@ -101,9 +102,9 @@ def request_text(
         *(f"slowdown_from {place} {factor!r}" for place, factor in slowdowns.by_place.items()),
         f"sleeping_probes {int(sleeping_probes)}",
         f"puts_off {int(platform.network.progress != 'background')}",
-        f"own_factors {int(not holds_loopback(platform))}",
+        f"own_factors {int(not holds_loopback(of_run))}",
         "machine",
-        machine_of(on_its_day(with_network_of_run(platform, seed, layers), seed, days=layers.days), threads).text(),
+        machine_of(on_its_day(of_run, seed, days=layers.days), threads).text(),
     ]
     return "\n".join(lines) + "\n"
 
