@@ -145,7 +145,7 @@ TEST(Network, ARunDrawsAFactorOnTheTransfersOfEachClass) {
     double squares = 0.0;
     constexpr int runs = 20000;
     for (int seed = 0; seed < runs; ++seed) {
-        const models::Network run = models::drawn(net, static_cast<std::uint64_t>(seed));
+        const models::Network run = models::drawn(net, {}, static_cast<std::uint64_t>(seed));
         const double factor = net.remote.segments[0].bandwidth_Bps / run.remote.segments[0].bandwidth_Bps;
         EXPECT_NEAR(run.remote.segments[0].latency_s, factor * net.remote.segments[0].latency_s, 1e-15);
         EXPECT_EQ(run.loopback.segments[0].latency_s, net.loopback.segments[0].latency_s);
@@ -155,4 +155,31 @@ TEST(Network, ARunDrawsAFactorOnTheTransfersOfEachClass) {
     const double mean = sum / runs;
     EXPECT_NEAR(mean, 1.0, 4 * 0.3 / std::sqrt(runs));
     EXPECT_NEAR(std::sqrt(squares / runs - mean * mean), 0.3, 0.02);
+}
+
+// Overheads have a factor of their own width, from the same draw: either layer alone leaves the other's times alone.
+TEST(Network, ARunDrawsOverheadsWithTheTransfersOfTheirClass) {
+    models::Network net = with_busy_receivers();
+    net.remote.discrepancy_relative_sd = 0.2;
+    net.remote.overhead_relative_sd = 0.2;
+    net.loopback.overhead_relative_sd = 0.1;
+    net.iprobe_s = 1e-7;
+    net.remote.segments[0].send = {1e-6, 1e-9};
+    const models::Segment& usual = net.remote.segments[0];
+    for (std::uint64_t seed = 1; seed < 9; ++seed) {
+        const models::Segment both = models::drawn(net, {}, seed).remote.segments[0];
+        const double factor = both.send.intercept_s / usual.send.intercept_s;
+        EXPECT_NE(factor, 1.0);
+        EXPECT_NEAR(both.send.per_byte_s, factor * usual.send.per_byte_s, 1e-20);
+        EXPECT_NEAR(both.bandwidth_Bps * factor, usual.bandwidth_Bps, 1e-9 * usual.bandwidth_Bps);
+        const models::Network calls = models::drawn(net, {.transfers = false}, seed);
+        EXPECT_EQ(calls.remote.segments[0].send.intercept_s, both.send.intercept_s);
+        EXPECT_EQ(calls.remote.segments[0].bandwidth_Bps, usual.bandwidth_Bps);
+        EXPECT_EQ(calls.node_link_Bps, net.node_link_Bps);
+        EXPECT_EQ(calls.iprobe_s, net.iprobe_s * models::message_factor(models::LinkClass::loopback, 0.1, seed));
+        const models::Network transfers = models::drawn(net, {.overheads = false}, seed);
+        EXPECT_EQ(transfers.remote.segments[0].send.intercept_s, usual.send.intercept_s);
+        EXPECT_EQ(transfers.remote.segments[0].bandwidth_Bps, both.bandwidth_Bps);
+        EXPECT_EQ(transfers.iprobe_s, net.iprobe_s);
+    }
 }

@@ -98,7 +98,9 @@ def test_calls_transfers_and_whole_messages_of_a_further_start_are_held(correlat
 @pytest.mark.slow
 def test_stable_calls_are_not_charged_with_the_errors_of_transfers_nor_transfers_with_less_than_theirs() -> None:
     rng = np.random.default_rng(5)
-    found = [start_errors([eager_and_large(rng, SD * rng.normal(size=STARTS), np.zeros(STARTS))], HALF) for _ in range(60)]
+    found = [
+        start_errors([eager_and_large(rng, SD * rng.normal(size=STARTS), np.zeros(STARTS))], HALF) for _ in range(60)
+    ]
     transfers, calls = np.median(found, axis=0)
     # Student's quantile for five starts, and the error of their mean, widen by 2.776 / 1.96 * sqrt(1.2) = 1.55
     assert transfers == pytest.approx(1.55 * SD, rel=0.25)  # the median of 60, each known to a third

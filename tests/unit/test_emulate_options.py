@@ -160,4 +160,7 @@ def test_the_request_has_the_messages_that_the_run_draws() -> None:
     drawn = machine_of(with_network_of_run(platform, 8, Layers()), 1).text().rstrip("\n")
     # Factors of messages come from the request: with other latencies than the file of the run they would undo its own.
     assert machine(8, Layers()) == drawn != machine(9, Layers())
-    assert machine(8, Layers(network=False)) == machine(9, Layers(network=False))
+    for alone in (Layers.without(["network"]), Layers.without(["overheads"])):
+        assert machine(8, Layers()) != machine(8, alone) != machine(9, alone)
+    neither = Layers.without(["network", "overheads"])
+    assert machine(8, neither) == machine(9, neither)

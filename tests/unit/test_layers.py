@@ -35,7 +35,7 @@ def test_layers_are_switched_off_by_name() -> None:
 
 
 def test_only_the_layers_that_are_named_are_on() -> None:
-    assert Layers.only("noise", "days") == Layers.without(["coefficients", "discrepancy", "network", "extrapolation"])
+    assert Layers.only("noise", "days") == Layers.without(["coefficients", "discrepancy", "network", "overheads", "collectives", "extrapolation"])
     assert Layers.only() == Layers.without(["all"])
 
 
@@ -56,7 +56,12 @@ def test_a_platform_has_the_layers_that_draw_something(dahu: Platform) -> None:
     assert "days" in layers_of(override(dahu, {"days": of_a_run}), HPL)
     assert "days" in layers_of(override(dahu, {"days": "null", "population.draw": "days"}), HPL)
     assert "network" not in layers_of(plain, HPL)
-    assert "network" in layers_of(override(plain, {"network.remote.discrepancy_relative_sd": "0.1"}), HPL)
+    stated = override(plain, {"network.remote.discrepancy_relative_sd": "0.1"})
+    assert {"network", "overheads"} <= set(layers_of(stated, HPL))  # unless the platform says otherwise, of both
+    assert "overheads" not in layers_of(override(stated, {"network.remote.overhead_relative_sd": "0"}), HPL)
+    of_calls = layers_of(override(plain, {"network.loopback.overhead_relative_sd": "0.1"}), HPL)
+    assert "overheads" in of_calls
+    assert "network" not in of_calls
     assert "discrepancy" not in layers_of(plain, HPL)
     assert "discrepancy" in layers_of(override(plain, {"kernels[0].pieces[0].discrepancy_relative_sd": "0.1"}), HPL)
     stencil = Stencil(cells=(8, 8, 8), grid=(1, 1, 1), cell_time_s=1e-9)

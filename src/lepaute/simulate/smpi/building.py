@@ -270,8 +270,8 @@ def _collectives(program: Path, ranks: int, chosen: str | None, drawn: Sequence[
     warnings = []
     if naive and chosen is None and drawn:
         warnings.append(
-            f"{naive}: whose algorithms they follow is not known; each run takes those of another of "
-            f"{', '.join(drawn)}: name the MPI library (--collectives)"
+            f"{naive}: no MPI library is named for their algorithms; each run follows one of "
+            f"{', '.join(drawn)} (--collectives names it)"
         )
     elif naive and chosen is None:
         warnings.append(

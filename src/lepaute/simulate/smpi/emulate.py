@@ -4,7 +4,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,7 +30,14 @@ from lepaute.simulate.smpi.emulated_run import (
     slowdowns_of,
 )
 from lepaute.simulate.smpi.library import LIBRARY, RECORDER_VARIABLE, build_call_recorder, build_library, find_simgrid
-from lepaute.simulate.smpi.process import Limits, OwnLines, run_watched, why_it_failed
+from lepaute.simulate.smpi.process import (
+    AlgorithmError,
+    Limits,
+    OwnLines,
+    may_be_an_algorithm,
+    run_watched,
+    why_it_failed,
+)
 from lepaute.simulate.smpi.request import Computing, Files, Folding, check_copies, check_limits, request_text
 from lepaute.simulate.smpi.warnings import network_warnings
 from lepaute.simulate.tracing import nodes_of
@@ -52,10 +59,17 @@ _GUARD_PAGES = 1024
 COLLECTIVES = {"openmpi": "ompi", "mpich": "mpich", "mvapich2": "mvapich2", "intelmpi": "impi"}
 
 
-def drawn_collectives(seed: int) -> str:
-    """The MPI library whose algorithms the run of this seed follows where nobody said: each of COLLECTIVES in turn, so
-    that runs of successive seeds have equal shares of them."""
-    return tuple(COLLECTIVES)[(seed - 1) % len(COLLECTIVES)]
+#: Libraries that are tried where SMPI fails at the algorithms of one; then its own.
+TRIED = 2
+
+
+def drawn_collectives(seed: int, failing: Collection[str] = ()) -> tuple[str | None, ...]:
+    """The MPI library whose algorithms the run of this seed follows where nobody said, and what follows where SMPI
+    fails at these: the next one, then SMPI's own. Each of COLLECTIVES in turn, so that runs of successive seeds have
+    equal shares of them; not those that are known to fail."""
+    libraries = tuple(COLLECTIVES)
+    turned = (libraries[(seed - 1 + at) % len(libraries)] for at in range(len(libraries)))
+    return (*[library for library in turned if library not in failing][:TRIED], None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +150,9 @@ def emulate_run(
     if mapping is None and ranks > most_ranks:
         raise InputError(f"np is {ranks}; platform {platform.name} has cores for {most_ranks} ranks")
     simgrid, library = find_simgrid(), build_library()
-    warnings = check_program(program, library / LIBRARY, ranks, options.collectives, tuple(COLLECTIVES) if drawn else ())
+    warnings = check_program(
+        program, library / LIBRARY, ranks, options.collectives, tuple(COLLECTIVES) if drawn else ()
+    )
     cores = (mapping or Mapping()).cores(platform, ranks, threads)
     check_limits(ranks, options.stack_kib, options.folding.from_bytes)
     with (
@@ -204,13 +220,16 @@ def emulate_run(
         report = read_report(files.report)
         failure = why_it_failed(ended, report, ranks, has_blas=calls_blas(program, library / LIBRARY))
         if failure is not None:
-            raise SimulationError(f"{program.name} on {ranks} ranks: {failure}")
+            kind = AlgorithmError if drawn and may_be_an_algorithm(ended) else SimulationError
+            raise kind(f"{program.name} on {ranks} ranks: {failure}")
         if keep is not None and files.kernel_log is not None:
             keep.take_kernels(files.kernel_log)
         if keep is not None and keep.nodes is not None:
             keep.nodes.write_text(json.dumps(nodes_of(platform, cores)), encoding="utf-8")
     assert report is not None
-    return replace(run_of(report, ended, seed, options.value_pattern, warnings), collectives=options.collectives or drawn)
+    return replace(
+        run_of(report, ended, seed, options.value_pattern, warnings), collectives=options.collectives or drawn
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +333,7 @@ class SmpiSimulator:
         self._engine = engine
         self._conditions = conditions
         self._slowdowns: dict[Application, Slowdowns] = {}
+        self._failing: dict[str, str] = {}  # libraries at whose algorithms SMPI fails, and how
 
     def prepare(self, application: "Application") -> None:
         application.emulation(1)
@@ -335,6 +355,22 @@ class SmpiSimulator:
         progress: "RunProgress | None" = None,
         priced: bool = False,
     ) -> SimulatedRun:
+        if not (application.unknown_collectives and self._conditions.layers.collectives):
+            return self._run(application, seed, first, None)
+        *libraries, own = drawn_collectives(seed, self._failing)
+        for library in libraries:
+            try:
+                return self._run(application, seed, first, library)
+            except AlgorithmError as failure:
+                self._failing[str(library)] = str(failure)
+        try:
+            return self._run(application, seed, first, own)
+        except SimulationError:
+            self._failing.clear()  # it is the program that fails
+            raise
+
+    def _run(self, application: "Application", seed: int, first: bool, drawn: str | None) -> SimulatedRun:
+        """The run with the algorithms of the library `drawn`; what it prints is held back until it has ended well."""
         engine, conditions = self._engine, self._conditions
         began_s = time.perf_counter()
         program, arguments, options = application.emulation(seed)
@@ -344,14 +380,13 @@ class SmpiSimulator:
             raise InputError(f"SMPI needs a program to emulate {application.name}; give Smpi(program=...)")
         options = options if engine.limits is None else replace(options, limits=engine.limits)
         ranks_on_node = self._ranks_on_node(application)
-        drawn = drawn_collectives(seed) if application.unknown_collectives and conditions.layers.collectives else None
         cpus = load_cpus(ranks_on_node) if options.computing == "measured" and options.contention else ()
         held: list[tuple[Callable[[str], None], str]] = []  # what a run that may be repeated has printed
 
         def printing(on_text: Callable[[str], None] | None, hold: bool) -> Callable[[str], None] | None:
             if on_text is None or not first:
                 return None
-            return (lambda text: held.append((on_text, text))) if hold else on_text
+            return (lambda text: held.append((on_text, text))) if hold or drawn else on_text
 
         def emulated(cpus: Sequence[int], slowdowns: Slowdowns | None, hold: bool = False) -> EmulatedRun:
             return emulate_run(
@@ -386,6 +421,9 @@ class SmpiSimulator:
                     run = emulated((), slowdowns)
             else:
                 run = emulated((), slowdowns)
+        except AlgorithmError:
+            held.clear()
+            raise
         finally:
             for on_text, text in held:
                 on_text(text)
@@ -414,4 +452,7 @@ class SmpiSimulator:
         return "smpi"
 
     def warnings(self, run: SimulatedRun) -> list[str]:
-        return network_warnings(self._conditions.platform)
+        return network_warnings(self._conditions.platform) + [
+            f"SMPI fails at the collective operations of {library}, whose runs follow another library or its own ({why})"
+            for library, why in self._failing.items()
+        ]

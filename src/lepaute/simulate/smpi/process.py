@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from lepaute.errors import EnvironmentProblem
+from lepaute.errors import EnvironmentProblem, SimulationError
 from lepaute.kit.command import AwakeTime
 from lepaute.kit.sessions import kill_session
 
@@ -232,6 +232,16 @@ def why_it_failed(ended: Ended, report: Mapping[str, Any] | None, ranks: int, *,
         status = f"rank {report['exited_rank']} ended with exit status {report['exit_code']}"
         return f"{status} before it called MPI_Finalize: {_last_line(ended)}"
     return _of_simgrid(ended, has_blas) or _of_status(ended, report, ranks, has_blas)
+
+
+class AlgorithmError(SimulationError):
+    """A run ended as it does where SMPI's version of a library's algorithm fails, which may be the program's fault."""
+
+
+def may_be_an_algorithm(ended: Ended) -> bool:
+    """Whether a run that failed may have failed so: by a signal, or in a deadlock."""
+    by_signal = ended.status < 0 and ended.status != -signal.SIGKILL
+    return ended.stopped is None and (by_signal or any("Deadlock detected" in line for line in ended.stderr))
 
 
 def _all_is_well(report: Mapping[str, Any], ranks: int) -> bool:
