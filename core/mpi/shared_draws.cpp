@@ -29,8 +29,7 @@ models::Machine with_kernels(const models::Machine& machine, const models::Kerne
 
 SharedDraws::SharedDraws(const RunResult& result, const models::Machine& machine, const models::Layers& layers,
                          std::vector<std::uint32_t> core_of_rank, models::Seeds seeds)
-    : kernels_(result.kernel_set), layers_(without_noise(layers)), cores_(std::move(core_of_rank)),
-      factors_(factors(machine.network, seeds.day)) {
+    : kernels_(result.kernel_set), layers_(without_noise(layers)), cores_(std::move(core_of_rank)) {
     for (std::size_t number = 0; number < result.kernels.size(); ++number) {
         for (const models::SizeCell& cell : result.kernels[number].by_size.cells()) {
             if (cell.time_s > 0.0) {
@@ -51,8 +50,11 @@ SharedDraws::SharedDraws(const RunResult& result, const models::Machine& machine
         call.drawn_s = cost.mean_s * cost.factor;
     }
     for (std::size_t which = 0; which < models::link_class_count; ++which) {
-        has_messages_.at(which) = result.message_use.at(which).messages > 0;
+        const models::MessageUse& use = result.message_use.at(which);
+        has_messages_.at(which) = use.messages > 0;
+        mean_bytes_.at(which) = use.messages > 0 ? use.bytes / static_cast<double>(use.messages) : 0.0;
     }
+    factors_ = factors(machine.network, seeds.day);
 }
 
 std::vector<SharedEffect> SharedDraws::effects(const models::Machine& machine,
@@ -89,15 +91,14 @@ std::array<double, models::link_class_count> SharedDraws::factors(const models::
                                                                   std::uint64_t seed) const {
     std::array<double, models::link_class_count> result{};
     result.fill(1.0);
-    if (!layers_.network) {
-        return result;
-    }
-    const models::Network drawn = models::drawn(network, seed);
+    const models::Network drawn =
+        models::drawn(network, {.transfers = layers_.network, .overheads = layers_.overheads}, seed);
     for (std::size_t which = 0; which < models::link_class_count; ++which) {
         const auto link = static_cast<models::LinkClass>(which);
-        const auto& before = network.of(link).segments;
-        if (!before.empty()) {
-            result.at(which) = before.front().bandwidth_Bps / drawn.of(link).segments.front().bandwidth_Bps;
+        const double bytes = mean_bytes_.at(which);
+        if (!network.of(link).segments.empty()) {
+            const double before_s = network.of(link).at(bytes).one_way_s(bytes);
+            result.at(which) = before_s > 0.0 ? drawn.of(link).at(bytes).one_way_s(bytes) / before_s : 1.0;
         }
     }
     return result;

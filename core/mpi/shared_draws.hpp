@@ -41,7 +41,8 @@ private:
     std::vector<std::uint32_t> cores_;
     std::vector<Call> calls_;
     std::array<bool, models::link_class_count> has_messages_{};
-    std::array<double, models::link_class_count> factors_{}; // on messages of each class, in the run
+    std::array<double, models::link_class_count> mean_bytes_{};
+    std::array<double, models::link_class_count> factors_{}; // on a message of that size of each class, in the run
 };
 
 } // namespace lepaute::mpi

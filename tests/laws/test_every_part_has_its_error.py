@@ -1,8 +1,8 @@
 """No part that makes more than 5 % of a predicted time is drawn without an error.
 
-The share of a part is how much faster the run is where the part costs a tenth less, without any layer. A part with such a
-share is looked at alone: on a platform where all else costs nothing, runs with all layers must differ by more than what
-the application draws by itself.
+The share of a part is how much faster the run is where the part costs a tenth less, without any layer. A part with
+such a share is looked at alone: on a platform where all else costs nothing, runs with all layers must differ by more
+than what the application draws by itself.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from long_tests import long_but
 from oracles.emulated import HEAD, build
 from oracles.emulation_examples import EXAMPLES
 from support_fit import kernel_rows, message_rows, write_calibration
@@ -174,17 +175,15 @@ def test_the_law_sees_a_part_without_an_error(platforms: dict[str, Platform]) ->
 
 @pytest.mark.machine
 @pytest.mark.slow
-@pytest.mark.parametrize("platform", ["dahu-2020-01", "data sheet", "calibrated"])
+@pytest.mark.parametrize("platform", long_but(["dahu-2020-01", "data sheet", "calibrated"], "calibrated"))
 def test_no_part_of_an_emulated_time_is_without_an_error(
     platform: str, platforms: dict[str, Platform], tmp_path: Path
 ) -> None:
-    """A master with workers, and conjugate gradients, whose small messages and reductions are nearly all of the time."""
+    """A master with workers, and conjugate gradients: small messages and reductions are nearly all of the time."""
     options = Options(computing="none")
     programs = [
         Program(build(tmp_path, "master", MASTER), (), 8, options=options),
-        Program(
-            build(tmp_path, "cg", (EXAMPLES / "cg" / "cg.c").read_text(), "-lm"), ("20", "20"), 8, options=options
-        ),
+        Program(build(tmp_path, "cg", (EXAMPLES / "cg" / "cg.c").read_text(), "-lm"), ("20", "20"), 8, options=options),
     ]
     for program in programs:
         assert list(parts_without_error(program, platforms[platform], runs=2)) == []

@@ -1,5 +1,5 @@
-"""What starts of mpirun have in common, in transfers and in calls: the standard deviations that are fitted hold a further
-start in 95 %."""
+"""What starts of mpirun have in common, in transfers and in calls: the standard deviations that are fitted hold a
+further start in 95 %."""
 
 import numpy as np
 import pandas

@@ -34,7 +34,15 @@ def test_layers_of_other_names_are_refused_not_switched_off(names: tuple[str, ..
         Layers.without(names)
     with pytest.raises(InputError, match="one text; give a list of them"):
         Layers.without("noise")
-    assert Layers.only("noise").off == ("coefficients", "days", "discrepancy", "network", "overheads", "collectives", "extrapolation")
+    assert Layers.only("noise").off == (
+        "coefficients",
+        "days",
+        "discrepancy",
+        "network",
+        "overheads",
+        "collectives",
+        "extrapolation",
+    )
 
 
 def test_numbers_of_numpy_are_numbers() -> None:

@@ -105,8 +105,8 @@ class Loopback(Value):
     inclusive; null: not known.
     `discrepancy_relative_sd`: standard deviation, between calibrations, of the time of a transfer over its mean; a run
     draws one factor on latency and time on the link for all messages of the class.
-    `overhead_relative_sd`: the same of the CPU time of calls, `send`, `isend` and `receive`; null: as of transfers, since
-    what is known of whole messages is known of both. Calls that move no message (`costs`) have that of loopback.
+    `overhead_relative_sd`: the same of the CPU time of calls, `send`, `isend` and `receive`; null: as of transfers,
+    since what is known of whole messages is known of both. Calls that move no message (`costs`) have that of loopback.
     """
 
     shared: bool = False

@@ -206,7 +206,7 @@ class FittedNetwork:
     busy                 : segments of messages whose receiver computes between its probes for them, None likewise
     exchange_ratio       : time of two opposite messages at once over that of one, at large sizes
     limits               : of the protocols; tested: found by tests of send-completion semantics, not from durations
-    start_relative_sd    : of the factor that a start of mpirun has on all its transfers; start_overhead_sd: on its calls
+    start_relative_sd    : of the factor that a start of mpirun has on its transfers; start_overhead_sd: on its calls
     sizes                : smallest and largest size that the segments were fitted to, None where nothing says so;
                            noncontiguous_sizes, busy_sizes: the same of messages with gaps and to busy receivers
     """

@@ -453,6 +453,6 @@ class SmpiSimulator:
 
     def warnings(self, run: SimulatedRun) -> list[str]:
         return network_warnings(self._conditions.platform) + [
-            f"SMPI fails at the collective operations of {library}, whose runs follow another library or its own ({why})"
+            f"SMPI fails at the collective operations of {library}: its runs follow another, or SMPI's own ({why})"
             for library, why in self._failing.items()
         ]
