@@ -101,15 +101,21 @@ def test_collectives_by_the_algorithms_of_a_library_are_faster_than_by_those_of_
         "-p", folder / "p.yaml", "-np", 16, "--source", folder, "--make", "mpicc -O2 -fopenmp reduce.c -o reduce",
     )  # fmt: skip
     times = {}
-    for words in ((), ("--collectives", "openmpi"), ("--collectives", "mpich")):
+    smpi = ("--without", "collectives")
+    for words in (smpi, ("--collectives", "openmpi"), ("--collectives", "mpich"), ()):
         said = command("emulate", *options, *words, "--computing", "none", "--json", "--", "reduce")
         assert said.status == 0, said.err
         told = json.loads(said.out)
         times[words[-1:]] = told["time_s"]["mean"]
-        assert told["parameters"]["collectives"] == (words[1] if words else None)
+        named = words[1] if words[:1] == ("--collectives",) else None
+        assert told["parameters"]["collectives"] == named
+        followed = "openmpi" if words == () else named  # drawn by the first seed
+        assert [run["collectives"] for run in told["runs"]] == [followed] * len(told["runs"])
         advice = [text for text in told["warnings"] if text.startswith("MPI_Allreduce: SMPI's own algorithms")]
-        assert len(advice) == (0 if words else 1)
-    assert max(times["openmpi",], times["mpich",]) < 0.5 * times[()]
+        assert len(advice) == (words == smpi)
+        drawn = [text for text in told["warnings"] if "no MPI library is named" in text]
+        assert len(drawn) == (words == ())
+    assert max(times["openmpi",], times["mpich",]) < 0.5 * times["collectives",]
 
 
 def test_two_ranks_have_no_tree_to_miss(folder: Path) -> None:

@@ -35,5 +35,7 @@ def test_a_prediction_of_dahu_is_what_it_was_to_the_last_bit() -> None:
 
 
 def test_a_prediction_without_the_later_layers_is_what_it_was_before_there_were_any() -> None:
-    prediction = predict(HPL, load_platform("dahu-2020-01"), runs=4, layers=Layers(extrapolation=False, overheads=False))
+    prediction = predict(
+        HPL, load_platform("dahu-2020-01"), runs=4, layers=Layers(extrapolation=False, overheads=False)
+    )
     assert tuple(run.time_s for run in prediction.run_list) == NOT_EXTRAPOLATED_S
