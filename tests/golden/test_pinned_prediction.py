@@ -14,7 +14,7 @@ from lepaute.simulate import Hpl, Layers, predict
 HPL = Hpl(n=6000, nb=128, p=4, q=8, depth=1, bcast="2ring")
 MESSAGES = 52660
 TIMES_S = (0.3254129883971082, 0.3701597945075574, 0.3317514435753266, 0.3304222086847902)
-#: Of before there were layers for what is extrapolated (the narrow calls of the panel, here) and for overheads of calls.
+#: Of before there were layers for what is extrapolated (here the narrow calls of the panel) and for overheads.
 NOT_EXTRAPOLATED_S = (0.32223350801971257, 0.36512700263830755, 0.335543661659817, 0.31534259245816443)
 
 
