@@ -93,5 +93,6 @@ void bind_models(nb::module_& m) {
             return models::message_factor(of_word<models::LinkClass>("link_class", link_class), relative_sd, seed);
         },
         nb::arg("link_class"), nb::arg("relative_sd"), nb::arg("seed"),
-        "The factor, of that standard deviation, on transfers or overheads of a class of links in the run of that seed.");
+        "The factor, of that standard deviation, on transfers or overheads of a class of links in the run of that "
+        "seed.");
 }
