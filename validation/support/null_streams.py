@@ -128,3 +128,18 @@ def raw_p_values(values: Floats) -> Floats:
         p = special.fdtrc(1, n - 1, t)
     p[:, :3] = np.nan
     return np.asarray(p, dtype=np.float64)
+
+
+def racked_streams(seed: int, machines: int, racks: int, days: int = DAYS, wander: float = 1.0) -> Floats:
+    """A fleet in which nothing changes, shape (machines, days): racks of machines that lie side by side wander.
+
+    wander : standard deviation of the AR(1) 0.9 of a rack, in those of a machine; besides it the season and the effect
+    of the day of `null_streams`
+    """
+    rng = np.random.default_rng((seed, machines, racks))
+    own = rng.normal(size=(machines, days))
+    own += np.repeat(wander * autoregressive(rng.normal(size=(racks, days)), 0.9), machines // racks, axis=0)
+    own += 2 * autoregressive(rng.normal(size=(1, days)), 0.6)
+    wave = np.sin(2 * np.pi * (np.arange(days) / 365 + rng.uniform()))
+    own += 4 * (1 + 0.1 * rng.normal(size=(machines, 1))) * wave
+    return own

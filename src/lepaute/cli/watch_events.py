@@ -33,6 +33,9 @@ app = App(help="The changelog: known changes, and those that the data show.")
 Author = Annotated[str | None, typer.Option(metavar="NAME", help="who records it; the login name unless given")]
 EventFile = Annotated[Path | None, typer.Option("--events", help="CSV: date,cluster,node,type,description,author")]
 OutlierFile = Annotated[Path | None, typer.Option("--outliers", help="CSV: date,cluster,node,jobid,description,author")]
+InventoryFile = Annotated[
+    Path | None, typer.Option("--inventory", help="CSV of what nodes share: node,chassis,rack,switch or the like")
+]
 #: Characters of an id that are shown; any beginning that is unique is enough.
 ID_CHARACTERS = 8
 #: Without --all: proposals, machines of a factor.
@@ -121,21 +124,37 @@ def withdraw(
 
 @app.command("import")
 def import_files(
-    store: Place = None, events: EventFile = None, outliers: OutlierFile = None, as_json: AsJson = False
+    store: Place = None,
+    events: EventFile = None,
+    outliers: OutlierFile = None,
+    inventory: InventoryFile = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Records the entries of CSV files; those that are in force already stay as they are."""
-    from lepaute.watch.changelog_edits import import_changelog, logged_entries
+    """Records the entries of CSV files; those that are in force already stay as they are.
 
-    _check_files(events, outliers, "to read")
+    An inventory takes the place of the one before: what its groups share is taken off before machines are judged.
+    """
+    from lepaute.watch.changelog_edits import import_changelog, logged_entries, record_inventory
+    from lepaute.watch.proposals.proposed_event import read_inventory
+
+    if inventory is None:
+        _check_files(events, outliers, "to read", ", --inventory FILE")
+    shared = None if inventory is None else read_inventory(inventory)
     with opened(store) as watch:
         before = {each.id for each in logged_entries(watch.store)}
         ids = import_changelog(watch.store, events, outliers)
+        new = shared is not None and record_inventory(watch.store, shared, author_of(None))
     if as_json:
-        print(json_text({"ids": list(ids)}))
+        print(json_text({"ids": list(ids), "inventory": new}))
         return
     known = before.intersection(ids)
-    more = f"; {_count(len(known))} in force already" if known else ""
-    print(f"{_count(len(set(ids) - known))} imported{more}")
+    said = []
+    if events is not None or outliers is not None:
+        more = f"; {_count(len(known))} in force already" if known else ""
+        said.append(f"{_count(len(set(ids) - known))} imported{more}")
+    if shared is not None:
+        said.append("the inventory is imported" if new else "the inventory is in force already")
+    print("; ".join(said))
 
 
 @app.command("export")
@@ -155,7 +174,7 @@ def export_files(
 class ProposalOptions:
     """Which changes are proposed."""
 
-    inventory: Path | None = option_field(None, "CSV of what nodes share: node,chassis,rack,switch or the like")
+    inventory: Path | None = option_field(None, "CSV of what nodes share; the imported one unless given")
     least_change: float | None = option_field(None, "smallest relative change worth reporting")
     since_s: float | None = option_field(
         None, "only changes from this date on", name="since", metavar="DATE", quantity=start_of
@@ -170,8 +189,8 @@ class ProposalOptions:
         from lepaute.watch.proposals.platform_events import propose as propose_events
         from lepaute.watch.proposals.proposed_event import read_inventory
 
-        shared = None if self.inventory is None else read_inventory(self.inventory)
         known = open_regressions(watch.store)
+        shared = known.changelog.inventory if self.inventory is None else read_inventory(self.inventory)
         events = propose_events(
             known.values,
             known.changelog,
@@ -320,9 +339,10 @@ def author_of(given: str | None) -> str:
         raise InputError("this user has no login name; give --author NAME") from None
 
 
-def _check_files(events: Path | None, outliers: Path | None, what: str) -> None:
+def _check_files(events: Path | None, outliers: Path | None, what: str, more: str = "") -> None:
     if events is None and outliers is None:
-        raise InputError(f"there is nothing {what}; give --events FILE, --outliers FILE or both")
+        every = f"--events FILE, --outliers FILE{more} or several" if more else "--events FILE, --outliers FILE or both"
+        raise InputError(f"there is nothing {what}; give {every}")
 
 
 def _warn_if_unknown(watch: "Watch", nodes: "NodeSet") -> None:

@@ -233,13 +233,13 @@ def _limited(texts: Sequence[str], most: int | None) -> str:
 
 
 def _regression(regression: "Regression", everything: bool) -> str:
-    from lepaute.watch.report.summary import change_text, machines_text, since_text
+    from lepaute.watch.report.summary import change_text, regression_nodes, since_text
 
     changes = _limited(list(map(change_text, regression.changes)), None if everything else MOST_FACTORS)
     origin = f"alarm of {regression.alarm}"
     if archives := regression.archives if everything else regression.archives[:1]:
         origin += f"; archive {', '.join(archive[:12] for archive in archives)}"
-    return f"  {machines_text(regression.machines)}, {since_text(regression)}: {changes}\n    {origin}"
+    return f"  {regression_nodes(regression)}, {since_text(regression)}: {changes}\n    {origin}"
 
 
 def _span(first: dt.date, last: dt.date | None) -> str:
@@ -284,7 +284,7 @@ def _replay_lines(
     days: "Sequence[Day]", still_open: "Sequence[Regression]", *, tests: int, everything: bool
 ) -> list[str]:
     """The days with an alarm; with `everything` those with a suspicious test, too; and what is open at the end."""
-    from lepaute.watch.report.summary import change_text, machines_text, since_text
+    from lepaute.watch.report.summary import change_text, regression_nodes, since_text
 
     eventful = [day for day in days if day.alarms or (everything and day.suspicions)]
     shown = eventful if everything else eventful[:MOST_DAYS]
@@ -292,8 +292,7 @@ def _replay_lines(
     if len(eventful) > len(shown):
         lines.append(f"and {len(eventful) - len(shown)} more days; --all")
     lines += [
-        f"open at the end: {machines_text(each.machines)}, {since_text(each)}: "
-        f"{'; '.join(map(change_text, each.changes))}"
+        f"open at the end: {regression_nodes(each)}, {since_text(each)}: {'; '.join(map(change_text, each.changes))}"
         for each in still_open
     ]
     suspicious = sum(day.suspicious_tests for day in days)

@@ -32,6 +32,7 @@ import numpy.typing as npt
 from scipy.special import chdtri, digamma, gammaln, ndtr, stdtrit
 
 from lepaute.errors import InputError
+from lepaute.stats.group_effects import LONG_RUN
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -64,8 +65,9 @@ PRIOR_RHO, PRIOR_VALUES, MOST_RHO = 0.6, 20, 0.9
 KEPT_VALUES = 50
 #: Days: as many again have half of the weight of a change.
 HALF_WEIGHT_DAYS = 50
-#: How strongly a machine responds to what is common: 1, give or take this.
-RESPONSE_SPREAD = 0.2
+#: How strongly a machine responds to what is common: 1, give or take this before any value of a group is seen; worth so
+#: many machines.
+RESPONSE_SPREAD, PRIOR_MACHINES = 0.2, 5
 #: Values that make up the level from which common effects are reckoned.
 ANCHOR_VALUES = 10
 #: Values that a mean remembers: of a machine, and of what is common to many, which also follows seasons.
@@ -239,12 +241,15 @@ def common_effect(deviations: Floats, groups: Integers) -> Floats:
 class ChangeEvidence:
     """What the past of each stream says, shape (streams,) but for `products`.
 
+    least_rho : neighbours are correlated by so much at least
+    widened   : by which factor an innovation has to be larger than it seems, for a wander that neighbours do not show
     count     : values so far; tests: those that were judged
     origin    : the first value
     anchor    : mean of the first ANCHOR_VALUES values without common effects, from which those of later days are
                 reckoned: a level that goes on learning would let levels and common effect drift against each other
     expected  : the level less the origin, and the responses to the quick and to the slow part of the common effect,
                 shape (streams, 3)
+    spread    : of these two responses among the machines of a group, shape (streams, 2)
     last, before_last : the latest two values, less what is expected of the common effect, NaN before there are such
     last_value, last_common : the latest value less the origin, and the common effect that belongs to it, (streams, 2)
     squares, cross : sums of products of the regressors, shape (streams, 3, 3), and with the values, (streams, 3)
@@ -256,6 +261,9 @@ class ChangeEvidence:
     PRODUCTS: ClassVar[int] = 2 * len(SHIFTS)
 
     memory: int
+    least_rho: float
+    widened: Floats
+    spread: Floats
     count: Integers
     tests: Integers
     origin: Floats
@@ -275,14 +283,15 @@ class ChangeEvidence:
     products: Floats
 
     @classmethod
-    def start(cls, streams: int, memory: int = MACHINE_MEMORY) -> Self:
-        """Streams of which nothing is known."""
+    def start(cls, streams: int, memory: int = MACHINE_MEMORY, least_rho: float = 0.0) -> Self:
+        """Streams of which nothing is known, neighbours correlated by least_rho at least."""
         if streams < 1 or memory < FEWEST:
             raise InputError(f"{streams} streams with a memory of {memory} values; give at least 1 and {FEWEST}")
         arrays: dict[str, Any] = {name: np.zeros((streams, *shape)) for name, shape in _SHAPES.items()}
         arrays |= {name: np.zeros(streams, np.int64) for name in _COUNTS}
         arrays["products"] = np.zeros((streams, cls.PRODUCTS))
-        state = cls(memory=memory, **arrays)
+        spread = np.full((streams, 2), RESPONSE_SPREAD)
+        state = cls(memory=memory, least_rho=least_rho, widened=np.ones(streams), spread=spread, **arrays)
         state.restart(np.arange(streams))
         return state
 
@@ -326,7 +335,17 @@ class ChangeEvidence:
         weight = np.maximum(alike, PRIOR_VALUES)
         shrunk = (self.pairs * np.maximum(seen, 0.0) + weight * elsewhere) / (self.pairs + weight)
         margin = 1 / np.sqrt(self.pairs + alike + 1)
-        return np.asarray(np.minimum(MOST_RHO, shrunk + margin), dtype=np.float64)
+        return np.asarray(np.clip(shrunk + margin, self.least_rho, MOST_RHO), dtype=np.float64)
+
+    def widening(self, wander: Floats, groups: Integers) -> Floats:
+        """By what innovations have to be larger where streams wander, too, with such a variance, shape (streams,).
+
+        The long-run variance of a wander over that of an innovation, which it adds to; 1 for a wander of 0.
+        """
+        scale, _ = self._scale(groups)
+        added = LONG_RUN * wander * (1 - self.rho(groups)) ** 2
+        relative = np.divide(added, scale**2, out=np.zeros(wander.shape), where=scale > 0)
+        return np.asarray(np.sqrt(1 + relative), dtype=np.float64)
 
     def update(
         self,
@@ -365,13 +384,15 @@ class ChangeEvidence:
         tested = known & (self.count >= FEWEST) & (unit > 0)
         if tested.any():
             reduced = np.zeros(values.shape) if least is None else least * (1 - rho)
-            per_unit = NORMAL_SCALE / unit[tested]
+            per_unit = NORMAL_SCALE / (unit * self.widened)[tested]
             self._multiply(tested, innovation[tested] * per_unit, reduced[tested] * per_unit, degrees[tested])
         limit = np.where(
             (self.scale_count >= FEWEST - 1) & (unit > 0), _winsor_table()[np.minimum(degrees, 500) - 1] * unit, np.inf
         )
         kept = np.clip(innovation, -limit, limit)
         self._learn(seen, y - innovation + kept, x, scale)
+        if common is not None and groups is not None:
+            self._learn_spread(groups, scale)
         self.scale_sum += np.where(known, kept**2 / error, 0.0)
         self.scale_count += known
         self._learn_differences(value - (self.expected[:, 1:] * shared).sum(axis=1), seen, limit)
@@ -391,13 +412,13 @@ class ChangeEvidence:
     def _inverse(self, scale: Floats) -> Floats:
         """The covariance of what is expected, in the variance of an innovation, shape (streams, 3, 3).
 
-        What is known of the responses before any value counts as RESPONSE_SPREAD says.
+        What is known of the responses before any value counts as their spread says.
         """
         noise = self._noise(scale)
         # in units of the noise, so that no product of the cofactors loses the digits of another
         a, b, c = self.squares[:, 0, 0] + 1e-12, self.squares[:, 0, 1] / noise, self.squares[:, 0, 2] / noise
-        known = 1 / RESPONSE_SPREAD**2
-        d, f = self.squares[:, 1, 1] / noise**2 + known, self.squares[:, 2, 2] / noise**2 + known
+        known = 1 / self.spread**2
+        d, f = self.squares[:, 1, 1] / noise**2 + known[:, 0], self.squares[:, 2, 2] / noise**2 + known[:, 1]
         e = self.squares[:, 1, 2] / noise**2
         cofactors = d * f - e * e, c * e - b * f, b * e - c * d
         determinant = a * cofactors[0] + b * cofactors[1] + c * cofactors[2]
@@ -422,9 +443,27 @@ class ChangeEvidence:
         self.squares = keep[:, None, None] * self.squares + new[:, :, None] * new[:, None, :]
         self.cross = keep[:, None] * self.cross + new * y[:, None]
         prior = np.zeros(x.shape)
-        prior[:, 1:] = (self._noise(scale) / RESPONSE_SPREAD)[:, None] ** 2
+        prior[:, 1:] = (self._noise(scale)[:, None] / self.spread) ** 2
         expected = (self._inverse(scale) @ (self.cross + prior)[:, :, None])[:, :, 0]
         self.expected = np.where(seen[:, None], expected, self.expected)
+
+    def _learn_spread(self, groups: Integers, scale: Floats) -> None:
+        """A step of EM (Dempster, Laird & Rubin, Journal of the Royal Statistical Society B 39, 1977) a round.
+
+        The spread's square is the mean over a group's machines of what responses are off 1 by, squared, and of their
+        posterior variances; without a common effect these are the square of the spread, and it stays.
+        """
+        size = int(groups.max()) + 1
+        variance = np.diagonal(self._inverse(scale), axis1=1, axis2=2)[:, 1:] * self._noise(scale)[:, None] ** 2
+        off = (self.expected[:, 1:] - 1) ** 2 + variance
+        known = self.count > 0
+        machines = np.bincount(groups, weights=known, minlength=size)
+        for part in range(2):
+            sums = np.bincount(groups, weights=np.where(known, off[:, part], 0.0), minlength=size)
+            square = (sums + PRIOR_MACHINES * RESPONSE_SPREAD**2) / (machines + PRIOR_MACHINES)
+            learned = np.sqrt(square)[groups]
+            informed = self.squares[:, part + 1, part + 1] > 0
+            self.spread[:, part] = np.where(informed, learned, self.spread[:, part])
 
     def _scale(self, groups: Integers | None) -> tuple[Floats, Integers]:
         variance = self.scale_sum / np.maximum(self.scale_count, 1)

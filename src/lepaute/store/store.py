@@ -22,6 +22,7 @@ from lepaute.store.tables import (
     ARCHIVES,
     EVENTS,
     FACTOR_VALUES,
+    INVENTORIES,
     NODE_ACTIONS,
     NOTIFICATIONS,
     OUTLIERS,
@@ -316,6 +317,14 @@ class Store:
     def node_actions(self) -> "pandas.DataFrame":
         """What was done about nodes that regressed, every step, with the columns of NODE_ACTIONS."""
         return additions.all_rows(self._backend, NODE_ACTIONS)
+
+    def add_inventory(self, decide: Decide) -> "pandas.DataFrame":
+        """As `add_notifications`, of what nodes share (INVENTORIES)."""
+        return additions.add_decided(self._backend, INVENTORIES, decide)
+
+    def inventories(self) -> "pandas.DataFrame":
+        """What nodes share, with the columns of INVENTORIES: every revision, the one in force last."""
+        return additions.all_rows(self._backend, INVENTORIES)
 
     def add_simulations(self, simulations: "pandas.DataFrame") -> int:
         """Adds simulated runs (columns of SIMULATIONS); returns how many were new. One that is there stays as it is."""

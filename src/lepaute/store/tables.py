@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 #: Of what a store holds and how; see `STEPS`.
-VERSION = 5
+VERSION = 6
 #: Version that a step leads to -> table -> query, {source} being the table as it was.
 STEPS: Mapping[int, Mapping[str, str]] = {
     # version 1 did not tell failed jobs from others: they had no value
@@ -22,6 +22,7 @@ STEPS: Mapping[int, Mapping[str, str]] = {
     3: {},  # alarms, and the days that were judged
     4: {},  # simulations of studies
     5: {},  # notifications, and what was done about nodes
+    6: {},  # inventories
 }
 
 #: Only a real may be absent.
@@ -112,10 +113,12 @@ NOTIFICATIONS = _table(
 #: What was done about a node that regressed, each step a row: requested (a confirmation run), drained, failed, resumed
 #: (by somebody else), closed (the regression is over).
 NODE_ACTIONS = _table("node_actions", "cluster node revision action reason recorded_s", key="cluster node revision")
+#: What nodes share, the latest revision being in force: {kind: {node: name}} as JSON.
+INVENTORIES = _table("inventories", "revision groups author recorded_s", key="revision")
 
 TABLES = (
     *(ARCHIVES, ARCHIVE_NODES, RAW_TABLES, FACTOR_VALUES, VERDICTS, EVENTS, OUTLIERS, ALARMS, ALARM_DAYS),
-    *(SIMULATIONS, NOTIFICATIONS, NODE_ACTIONS),
+    *(SIMULATIONS, NOTIFICATIONS, NODE_ACTIONS, INVENTORIES),
 )
 
 #: What became of a job on a node: it ended, it failed, something else ended it, or it never reported.

@@ -20,7 +20,7 @@ from lepaute.kit.files import write_whole
 from lepaute.store.tables import NOTIFICATIONS
 from lepaute.watch.notices.absences import absences_of
 from lepaute.watch.open_regressions import OpenRegressions
-from lepaute.watch.report.summary import Regression, change_text, machines_text, since_text
+from lepaute.watch.report.summary import Regression, change_text, regression_nodes, since_text
 from lepaute.watch.values import start_of
 
 if TYPE_CHECKING:
@@ -172,16 +172,14 @@ def title_of(message: Message) -> str:
     regression = message.regression
     further = len(regression.changes) - 1
     more = f" and {further} more" if further else ""
-    first = (
-        f"{machines_text(regression.machines)}: {change_text(regression.changes[0])}{more}, {since_text(regression)}"
-    )
+    first = f"{regression_nodes(regression)}: {change_text(regression.changes[0])}{more}, {since_text(regression)}"
     return " ".join((f"{first} (was {message.known_nodes} nodes)" if message.known_nodes else first).split())
 
 
 def body_of(message: Message) -> str:
     regression = message.regression
     lines = [
-        f"{machines_text(regression.machines)} regressed on {regression.since}; alarm of {regression.alarm}.",
+        f"{regression_nodes(regression)} regressed on {regression.since}; alarm of {regression.alarm}.",
         *(f"  {change_text(change)}" for change in regression.changes),
         *(f"archive {archive}" for archive in regression.archives),
         "",

@@ -13,8 +13,8 @@ import csv
 import datetime as dt
 import io
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -119,17 +119,31 @@ class Outlier:
 
 
 @dataclass(frozen=True, slots=True)
+class Inventory:
+    """For each kind of group, such as "chassis", the names of groups by node, as the file has both."""
+
+    groups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def group_of(self, kind: str, cluster: str, node: str) -> str | None:
+        """None where the inventory does not know the node, or says nothing of this kind about it."""
+        names = (node, f"{cluster}-{node}", node.removeprefix(f"{cluster}-"))
+        return next((self.groups[kind][name] for name in names if name in self.groups[kind]), None) or None
+
+
+@dataclass(frozen=True, slots=True)
 class Changelog:
-    """All events and outliers."""
+    """All events and outliers, and what nodes share."""
 
     events: tuple[Event, ...] = ()
     outliers: tuple[Outlier, ...] = ()
+    inventory: Inventory = Inventory()
 
     def known_on(self, date: dt.date) -> "Changelog":
         """The entries up to this date, itself included: what a replay may know."""
-        return Changelog(
-            tuple(event for event in self.events if event.date <= date),
-            tuple(outlier for outlier in self.outliers if outlier.date <= date),
+        return replace(
+            self,
+            events=tuple(event for event in self.events if event.date <= date),
+            outliers=tuple(outlier for outlier in self.outliers if outlier.date <= date),
         )
 
     def resets_s(self, nodes: Iterable[Node]) -> dict[Node, tuple[float, ...]]:

@@ -3,13 +3,24 @@
 Nothing is overwritten: what is withdrawn stays in the history, with who withdrew it, when and why.
 """
 
+import json
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
-from lepaute.watch.changelog import Changelog, Event, NodeSet, Outlier, read_changelog, write_events, write_outliers
+from lepaute.watch.changelog import (
+    Changelog,
+    Event,
+    Inventory,
+    NodeSet,
+    Outlier,
+    read_changelog,
+    write_events,
+    write_outliers,
+)
 from lepaute.watch.proposals.proposed_event import DAYS, ProposedEvent
 from lepaute.watch.values import day_of, start_of
 
@@ -49,7 +60,30 @@ def logged_changelog(store: "Store") -> Changelog:
     return Changelog(
         tuple(entry for entry in entries if isinstance(entry, Event)),
         tuple(entry for entry in entries if isinstance(entry, Outlier)),
+        logged_inventory(store),
     )
+
+
+def logged_inventory(store: "Store") -> Inventory:
+    """The inventory in force; an empty one where none was recorded."""
+    rows = store.inventories()
+    return Inventory(json.loads(rows["groups"].iloc[-1])) if len(rows) else Inventory()
+
+
+def record_inventory(store: "Store", inventory: Inventory, author: str) -> bool:
+    """Records what nodes share, in the place of what was recorded before; returns whether it is another one."""
+    import pandas
+
+    groups = json.dumps({kind: dict(names) for kind, names in inventory.groups.items()})
+
+    def another(rows: "pandas.DataFrame") -> "pandas.DataFrame":
+        last = rows.tail(1)
+        if groups in last["groups"].tolist():
+            return rows.iloc[:0]
+        revision = 1 + int(last["revision"].sum())
+        return pandas.DataFrame([(revision, groups, author, time.time())], columns=list(rows.columns))
+
+    return bool(len(store.add_inventory(another)))
 
 
 def record(store: "Store", entries: Iterable[Event | Outlier], *, once: bool = False) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from lepaute.watch.alarms.standing import standing
 from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.changelog_edits import logged_changelog
 from lepaute.watch.report.summary import Regression, regressions_of
-from lepaute.watch.values import Node, is_of
+from lepaute.watch.values import Node, is_of, nodes_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +45,8 @@ class OpenRegressions:
             part(self.rows),
             replace(self.judged, alarms=part(self.judged.alarms), looks=part(self.judged.looks)),
         )
-        return OpenRegressions(rows, regressions_of(rows), part(self.values), judged, self.changelog)
+        reports = regressions_of(rows, self.changelog.inventory, nodes_of(self.values))
+        return OpenRegressions(rows, reports, part(self.values), judged, self.changelog)
 
     @property
     def last_day(self) -> str:
@@ -70,4 +71,5 @@ def regressions_in(values: "pd.DataFrame", changelog: Changelog, settings: Alarm
     """By a table of factor values and a changelog."""
     judged = judge_days(values, changelog, settings)
     rows = standing(judged.alarms, changelog, values)
-    return OpenRegressions(rows, regressions_of(rows), values, judged, changelog)
+    reports = regressions_of(rows, changelog.inventory, nodes_of(values))
+    return OpenRegressions(rows, reports, values, judged, changelog)

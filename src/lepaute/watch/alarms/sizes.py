@@ -11,6 +11,14 @@ _RATES = ("_flops", "_per_s", "_Hz")
 #: Smaller is better: durations, whole or for a piece of work, and temperatures.
 _COSTS = ("_s", "_degC")
 CONFIDENCE = 0.95
+#: Of degrees Celsius, changes count from so many times the least change of other factors on: as much as a door left
+#: open does to 50 of them is a hundredth, to a rate nothing.
+OF_TEMPERATURES = 5
+
+
+def least_change_of(factor: str, least_change: float) -> float:
+    """The smallest relative change of the factor that counts, by that of other factors than temperatures."""
+    return OF_TEMPERATURES * least_change if factor.endswith("_degC") else least_change
 
 
 def worse_direction(factor: str) -> int:

@@ -16,6 +16,7 @@ from lepaute.stats.level_shift import LevelShift, independent_values, level_shif
 from lepaute.stats.multiple_tests import benjamini_yekutieli, selected_level
 from lepaute.stats.steps import change_p_value, find_steps
 from lepaute.stats.student import student_quantile
+from lepaute.watch.alarms import sizes
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.proposals.watched_series import (
     SeriesGroup,
@@ -40,7 +41,6 @@ CONFIDENCE = 0.95
 #: and rates of the same processor scatter by up to 1 % from day to day. Of Celsius degrees, 1 % would be half of one,
 #: as much as a door left open: 5 % are 3 degrees at 60.
 LEAST_CHANGE = 0.01
-LEAST_CHANGE_OF_TEMPERATURE = 0.05
 #: Values of a stretch in which a change is looked for where seasons are left in a series: a season is straight in it.
 LOCAL_VALUES = 60
 #: Of the level of a series, what its drift has: what remains of a season is one, nearly; drifts that matter are clear.
@@ -183,7 +183,7 @@ def least_change_of(factor: str, least_change: LeastChange | None) -> float:
 
     Raises InputError where it is below 0.
     """
-    default = LEAST_CHANGE_OF_TEMPERATURE if factor.endswith("_degC") else LEAST_CHANGE
+    default = sizes.least_change_of(factor, LEAST_CHANGE)
     if least_change is None:
         return default
     found = least_change.get(factor, default) if isinstance(least_change, Mapping) else least_change

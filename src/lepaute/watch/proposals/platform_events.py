@@ -21,7 +21,7 @@ import numpy as np
 
 from lepaute.watch.alarms.standing import EXPLAINS_S
 from lepaute.watch.alarms.steps import alike_changes
-from lepaute.watch.changelog import ALL, Changelog
+from lepaute.watch.changelog import ALL, Changelog, Inventory
 from lepaute.watch.proposals.change_points import LEVEL, ChangePoint, LeastChange, find_change_points, least_change_of
 from lepaute.watch.proposals.day_events import day_events
 from lepaute.watch.proposals.proposed_event import (
@@ -30,7 +30,6 @@ from lepaute.watch.proposals.proposed_event import (
     MACHINE,
     PLATFORM,
     STEP,
-    Inventory,
     ProposedEvent,
     factor_changes,
     shared_groups,

@@ -19,7 +19,7 @@ from lepaute.errors import InputError
 from lepaute.kit.documents import read_text
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.kit.text import counted
-from lepaute.watch.changelog import ALL, MOST_BYTES, Event, NodeSet, Outlier
+from lepaute.watch.changelog import ALL, MOST_BYTES, Event, Inventory, NodeSet, Outlier
 from lepaute.watch.named_nodes import nodes_text
 from lepaute.watch.values import MACHINE as MACHINE_COLUMNS
 from lepaute.watch.values import NODE, Machine, Node, day_of, plain
@@ -29,18 +29,6 @@ STEP, DRIFT, DAYS = "step", "drift", "days"
 MACHINE, PLATFORM = "machine", "platform"
 #: The chance of saying that a group explains an event where it does not.
 LEVEL = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class Inventory:
-    """For each kind of group, such as "chassis", the names of groups by node, as the file has both."""
-
-    groups: Mapping[str, Mapping[str, str]]
-
-    def group_of(self, kind: str, cluster: str, node: str) -> str | None:
-        """None where the inventory does not know the node, or says nothing of this kind about it."""
-        names = (node, f"{cluster}-{node}", node.removeprefix(f"{cluster}-"))
-        return next((self.groups[kind][name] for name in names if name in self.groups[kind]), None) or None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ not yet enough to say anything. Machines of which the same can be said on the sa
 """
 
 import datetime as dt
+import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -17,11 +18,12 @@ import numpy as np
 from lepaute.kit.text import counted
 from lepaute.watch.alarms.steps import alike_changes, same_machines
 from lepaute.watch.alarms.worth_a_look import LABEL
-from lepaute.watch.changelog import ALL
+from lepaute.watch.changelog import ALL, Inventory
 from lepaute.watch.named_nodes import nodes_text
 from lepaute.watch.notices.absences import Absence, absences_of
 from lepaute.watch.notices.notice import ABSENT, Notice
-from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Machine, day_of, nodes_of
+from lepaute.watch.proposals.proposed_event import shared_groups
+from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Machine, Node, day_of, nodes_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,6 +57,7 @@ class Regression:
     """Confirmed, and standing: machines of one cluster, or all of it together (node "all"), worse since a date.
 
     gradual_from : when it began to drift, where it did: `since` is then the date of the step that fits best
+    shared : what its nodes share, such as "rack r1", where the inventory explains who changed; "" otherwise
     """
 
     cluster: str
@@ -64,6 +67,7 @@ class Regression:
     changes: tuple[Change, ...]
     archives: tuple[str, ...]
     gradual_from: dt.date | None = None
+    shared: str = ""
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -180,8 +184,13 @@ def recent_s(last_s: float) -> float:
     return float((np.floor(last_s / DAY_S) - RECENT_DAYS + 1) * DAY_S)
 
 
-def regressions_of(standing: "pd.DataFrame") -> tuple[Regression, ...]:
-    """One report for the machines and factors of a cluster that changed at the same time, the largest first."""
+def regressions_of(
+    standing: "pd.DataFrame", inventory: Inventory | None = None, measured: Collection[Node] = ()
+) -> tuple[Regression, ...]:
+    """One report for the machines and factors of a cluster that changed at the same time, the largest first.
+
+    inventory : what nodes share, of the (cluster, node) that are measured
+    """
     groups = [(group, [row for part in group for row in part]) for group in alike_changes(standing.to_dict("records"))]
     reports = [
         Regression(
@@ -194,10 +203,24 @@ def regressions_of(standing: "pd.DataFrame") -> tuple[Regression, ...]:
             gradual_from=min(
                 (day_of(row["gradual_s"]) for row in rows if row["gradual_s"] == row["gradual_s"]), default=None
             ),
+            shared=_shared(rows, inventory or Inventory(), measured),
         )
         for group, rows in groups
     ]
     return tuple(sorted(reports, key=lambda each: (-len(each.machines), -max(abs(c.size) for c in each.changes))))
+
+
+def _shared(rows: list[dict[Any, Any]], inventory: Inventory, measured: Collection[Node]) -> str:
+    """What the nodes of the rows share: the group that explains them best, of all measured, or that had the alarm."""
+    if not inventory.groups:
+        return ""
+    cluster, nodes = rows[0]["cluster"], {(row["cluster"], row["node"]) for row in rows}
+    explaining = shared_groups(inventory, nodes, [each for each in measured if each[0] == cluster])
+    if explaining:
+        return f"{explaining[0].kind} {explaining[0].name}"
+    alarmed = {str(json.loads(row["stream"])[1]) for row in rows}
+    kinds = tuple(f"{kind} " for kind in inventory.groups)
+    return next((name for name in sorted(alarmed) if len(nodes) > 1 and name.startswith(kinds)), "")
 
 
 def suspicions_of(suspects: "pd.DataFrame") -> tuple[Suspicion, ...]:
@@ -320,6 +343,11 @@ def machines_text(machines: Sequence[Machine]) -> str:
     if len(nodes) == 1:
         return f"{text} cpu {', '.join(map(str, cpus))}"
     return f"{text} ({len(machines)} CPUs)"
+
+
+def regression_nodes(each: Regression) -> str:
+    """Who regressed, and what they share."""
+    return f"{machines_text(each.machines)}, {each.shared}" if each.shared else machines_text(each.machines)
 
 
 def change_text(change: Change) -> str:

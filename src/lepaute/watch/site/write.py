@@ -21,8 +21,8 @@ from lepaute.watch.open_regressions import OpenRegressions, open_regressions
 from lepaute.watch.report.summary import (
     absence_text,
     change_text,
-    machines_text,
     recent_s,
+    regression_nodes,
     since_text,
     suspicion_text,
     suspicions_of,
@@ -356,7 +356,7 @@ def _regression(report: "Regression") -> dict[str, Any]:
     node = report.machines[0][1]
     of_factor = node == ALL or len(report.nodes) > 1
     return {
-        "text": f"{machines_text(report.machines)}: {', '.join(map(change_text, report.changes))}",
+        "text": f"{regression_nodes(report)}: {', '.join(map(change_text, report.changes))}",
         "since": since_text(report),
         "alarm": report.alarm,
         "page": _page("factor", report.cluster, report.changes[0].factor)

@@ -1,0 +1,247 @@
+"""What the machines of a group share day by day, beyond what all of a fleet share: how large it is, and who is a group.
+
+A deviation of machine i on day t is R(t) + e(i, t), with R the effect of its group. It is predicted by the median of
+the deviations of the *others* of the group, times a share: the regression of deviations on these medians, about
+s^2 / (s^2 + v) for an effect of variance s^2 and medians with an error of variance v. So neither a machine's own
+change nor a broken neighbour is taken off. Deviations have shape (days, streams), NaN where there is no value. A group
+is a number from 0 of each stream, shape (streams,), -1 for none.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtrit
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+
+#: Others without whom nothing is said of a machine's group.
+FEWEST_OTHERS = 2
+#: Nodes and streams of a group that is found.
+FEWEST_NODES, FEWEST_STREAMS = 2, 3
+#: One-sided, of taking a share that is none for one.
+LEVEL = 0.01
+#: Stretches of days that count as independent.
+BLOCKS = 8
+#: Groups are sought in means of so many days: what wanders slowly is what matters.
+MEAN_DAYS = 5
+#: Means of every second stretch without which no group is sought, and numbers of groups that are tried.
+FEWEST_MEANS = 4
+_PASSES = 2
+#: Of the days that groups are made of, what the others of a node's group explain at least.
+LEAST_SHARE = 0.25
+_COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+#: In robust standard deviations of a stream: what is further out counts as if it were there.
+FAR = 3.0
+
+
+def members_of(group: Integers) -> Integers:
+    """The streams of each group, shape (groups, most of a group), -1 where there are no more."""
+    sizes = np.bincount(group[group >= 0], minlength=1)
+    members: Integers = np.full((len(sizes), max(int(sizes.max()), 1)), -1, np.int64)
+    order = np.argsort(group, kind="stable")[int((group < 0).sum()) :]
+    place = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    members[group[order], place] = order
+    return members
+
+
+def medians(deviations: Floats, members: Integers) -> tuple[Floats, Floats]:
+    """The median of each group, shape (..., groups), and of the others of its group for each stream, (..., streams).
+
+    deviations : shape (..., streams); NaN where fewer than FEWEST_OTHERS, of a group one more, have a value
+    """
+    values = np.where(members >= 0, deviations[..., members], np.nan)
+    order = np.argsort(values, axis=-1)  # NaN last
+    ranked, rank = np.take_along_axis(values, order, axis=-1), np.argsort(order, axis=-1)
+    count = np.isfinite(values).sum(axis=-1, keepdims=True)
+    whole = _between(ranked, np.maximum(count - 1, 0) // 2, count // 2)[..., 0]
+    # among the others: what has a higher rank than the stream moves down by one
+    left = count - (rank < count)
+    low, high = np.maximum(left - 1, 0) // 2, left // 2
+    of_others = _between(ranked, low + (rank <= low), high + (rank <= high))
+    others = np.full(deviations.shape, np.nan)
+    known = members >= 0
+    others[..., members[known]] = np.where(left >= FEWEST_OTHERS, of_others, np.nan)[..., known]
+    return np.where(count[..., 0] > FEWEST_OTHERS, whole, np.nan), others
+
+
+def _between(ranked: Floats, low: Integers, high: Integers) -> Floats:
+    """The mean of the values at two ranks, along the last axis."""
+    last = ranked.shape[-1] - 1
+    ends = (np.take_along_axis(ranked, np.minimum(each, last), axis=-1) for each in (low, high))
+    return np.asarray(sum(ends) / 2, dtype=np.float64)
+
+
+def limited(deviations: Floats) -> tuple[Floats, Floats]:
+    """The deviations, far ones drawn in, and the robust standard deviation of each stream, 0 where there is none."""
+    ranked = np.sort(np.abs(deviations), axis=0)  # NaN last
+    count = np.isfinite(deviations).sum(axis=0)
+    middle = np.minimum(np.maximum(count - 1, 0) // 2, len(ranked) - 1)
+    scale = np.where(count > 0, 1.4826 * ranked[middle, np.arange(ranked.shape[1])], 0.0)
+    return np.clip(deviations, -FAR * scale, FAR * scale), scale
+
+
+def others_on_days(deviations: Floats, group: Integers) -> Floats:
+    """For each day and stream the median of the others of its group, NaN where there are too few."""
+    return medians(deviations, members_of(group))[1]
+
+
+def share_of(deviations: Floats, group: Integers, level: float = LEVEL) -> float:
+    """The share of the medians of others that is taken off, in [0, 1]: 0 where it is not above 0 at this level."""
+    return share_by(deviations, others_on_days(deviations, group), level)[0]
+
+
+def share_by(deviations: Floats, others: Floats, level: float = LEVEL) -> tuple[float, float]:
+    """The share by medians of others, and the sum of squares that it explains, in variances of a stream."""
+    x, scale = limited(deviations)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weight = np.where(np.isfinite(x) & np.isfinite(others) & (scale > 0), 1 / scale**2, 0.0)
+    x, o = np.nan_to_num(x), np.nan_to_num(others)
+    products, squares = (weight * x * o).sum(axis=1), (weight * o * o).sum(axis=1)
+    days = np.flatnonzero(squares > 0)
+    total = float(squares.sum())
+    if len(days) < 2 * BLOCKS:
+        return 0.0, 0.0
+    share = float(products.sum()) / total
+    rest = [float((products[part] - share * squares[part]).sum()) for part in np.array_split(days, BLOCKS)]
+    error = float(np.sqrt(np.square(rest).sum() * BLOCKS / (BLOCKS - 1))) / total
+    if share <= stdtrit(BLOCKS - 1, 1 - level) * error:
+        return 0.0, 0.0
+    return min(share, 1.0), share * float(products.sum())
+
+
+def found_groups(deviations: Floats, node: Integers, changed: Booleans) -> tuple[Integers, float]:
+    """Groups of whole nodes whose machines wander together, and their share; none and 0 where nothing shows any.
+
+    node : number of each stream's node, from 0; changed : streams whose level seems to have changed, which say nothing:
+    a fault of several nodes is no group
+    Groups come from every second stretch of MEAN_DAYS, and which of the numbers of groups is right, if any, from the
+    others, so that no group explains the days that it was made of.
+    """
+    nothing: Integers = np.full(len(node), -1, np.int64)
+    stretch = np.arange(len(deviations)) // MEAN_DAYS
+    asked = np.where(changed, np.nan, deviations)
+    seen = asked[stretch % 2 == 0]
+    if len(seen) < FEWEST_MEANS * MEAN_DAYS or int(node.max()) < 2 * FEWEST_NODES - 1:
+        return nothing, 0.0
+    seen, left = limited(seen)[0], asked[stretch % 2 == 1]
+    tried = list(_cuts(_likeness(seen, node), node))
+    best, share, most = nothing, 0.0, 0.0
+    for group in tried:
+        if share_by(left, others_on_days(left, group))[0] == 0:
+            continue
+        better = group
+        for _ in range(_PASSES):
+            better = _reassigned(seen, node, better, LEAST_SHARE)
+        its_share, gain = share_by(left, others_on_days(left, better), LEVEL / len(tried))
+        if gain > most:
+            best, share, most = better, its_share, gain
+    for _ in range(_PASSES if share > 0 else 0):
+        best = _reassigned(deviations, node, best, share / 2)
+    return best, share
+
+
+def _reassigned(deviations: Floats, node: Integers, group: Integers, share: float) -> Integers:
+    """Each node in the group whose others explain most of it, by all days; in none for less than a share."""
+    members = members_of(group)
+    x, scale = limited(deviations)
+    x = np.nan_to_num(x / np.where(scale > 0, scale, np.inf))
+    whole, others = medians(deviations, members)
+    best, most = np.full(len(node), -1, np.int64), np.zeros(len(node))
+    for number in range(len(members)):
+        effect = np.nan_to_num(np.where(group == number, others, whole[:, [number]]))
+        products, squares = (x * effect * scale).sum(axis=0), np.square(effect).sum(axis=0)
+        products, squares = (np.bincount(node, weights=each)[node] for each in (products, squares))
+        gain = np.divide(np.maximum(products, 0.0) ** 2, squares, out=np.zeros(len(node)), where=squares > 0)
+        better = (gain > most) & (products >= share * squares)
+        best, most = np.where(better, number, best), np.where(better, gain, most)
+    return _large_enough(best, node)
+
+
+def _large_enough(group: Integers, node: Integers) -> Integers:
+    """The groups with enough nodes and streams, numbered anew."""
+    number = np.full(len(group), -1, np.int64)
+    for each in np.unique(group[group >= 0]):
+        inside = group == each
+        if inside.sum() >= FEWEST_STREAMS and len(np.unique(node[inside])) >= FEWEST_NODES:
+            number[inside] = number.max() + 1
+    return number
+
+
+def _likeness(deviations: Floats, node: Integers) -> Floats:
+    """Correlations of the nodes' means over MEAN_DAYS, shape (nodes, nodes); 0 where nothing is known of a pair."""
+    days = len(deviations) // MEAN_DAYS * MEAN_DAYS
+    nodes = int(node.max()) + 1
+    parts = deviations[:days].reshape(-1, MEAN_DAYS, len(node))
+    sums, number = np.zeros((nodes, len(parts))), np.zeros((nodes, len(parts)))
+    np.add.at(sums, node, np.nansum(parts, axis=1).T)
+    np.add.at(number, node, np.isfinite(parts).sum(axis=1).T)
+    means, count = (sums / np.maximum(number, 1)).T, number.T
+    here = (count > 0).astype(np.float64)
+    means -= here * (means.sum(axis=0) / np.maximum(here.sum(axis=0), 1))
+    products, squares = means.T @ means, np.square(means).T @ here
+    return np.asarray(products / np.sqrt(np.maximum(squares * squares.T, 1e-300)), dtype=np.float64)
+
+
+def _cuts(likeness: Floats, node: Integers) -> Iterator[Integers]:
+    """Groups of streams by average linkage, for each number of groups that is tried and leaves any."""
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
+    nodes = len(likeness)
+    distance = np.clip(1 - (likeness + likeness.T) / 2, 0.0, 2.0)
+    np.fill_diagonal(distance, 0.0)
+    tree = linkage(squareform(distance, checks=False), method="average")
+    for count in _COUNTS:
+        if FEWEST_NODES * count > nodes:
+            return
+        group = _large_enough(fcluster(tree, count, criterion="maxclust")[node].astype(np.int64), node)
+        if group.max() > 0 or (group.max() == 0 and (group < 0).any()):
+            yield group
+
+
+# ---- wander that no group explains -----------------------------------------------------------------------------------
+
+#: Half of mean squared differences over these days: of the first, noise of neighbours is gone, of the second a wander.
+NEAR_DAYS, FAR_DAYS = (6, 7, 8), (15, 16, 17, 18)
+#: Of a wander, the correlation of neighbours that is assumed, the largest that is promised; and its long-run variance.
+WANDER_RHO = 0.9
+LONG_RUN = (1 + WANDER_RHO) / (1 - WANDER_RHO)
+
+
+def hidden_wander(deviations: Floats, rho: Floats, level: float = LEVEL) -> float:
+    """The variance of a wander under the noise of a fleet, in variances of a stream; 0 where none shows at this level.
+
+    rho : of each stream, the correlation of neighbours that is known of, shape (streams,)
+    A mixture of noise and wander has hardly any correlation of neighbours, but differences that go on growing with the
+    days between: here by how much more than neighbours of that correlation would have, a value a stream. The mean is
+    that without the largest and the smallest quarter, since the level of some may have changed; tested as Yuen does,
+    Biometrika 61, 1974.
+    """
+    x, scale = limited(deviations)
+    chosen = scale > 0
+    x, rho = x[:, chosen] / scale[chosen], rho[chosen]
+
+    def off(days: tuple[int, ...]) -> Floats:
+        """Half of the mean square of the differences, and how many they are."""
+        parts = [np.square(x[each:] - x[:-each]) / 2 for each in days if each < len(x)]
+        every = np.concatenate([np.zeros((0, x.shape[1])), *parts])
+        count = np.isfinite(every).sum(axis=0)
+        return np.where(count > 0, np.nansum(every, axis=0) / np.maximum(count, 1), np.nan)
+
+    near, far, neighbours = off(NEAR_DAYS), off(FAR_DAYS), off((1,))
+    of_neighbours = neighbours / (1 - rho) * (rho ** np.mean(NEAR_DAYS) - rho ** np.mean(FAR_DAYS))
+    excess = far - near - of_neighbours
+    excess = np.sort(excess[np.isfinite(excess)])
+    cut = len(excess) // 4
+    count = len(excess) - 2 * cut
+    if count < FEWEST_STREAMS:
+        return 0.0
+    kept = excess[cut : cut + count]
+    mean = float(kept.mean())
+    spread = float(np.clip(excess, kept[0], kept[-1]).std(ddof=1)) * np.sqrt(len(excess) - 1)
+    if mean <= stdtrit(count - 1, 1 - level) * spread / np.sqrt(count * (count - 1)):
+        return 0.0
+    return mean / float(WANDER_RHO ** np.mean(NEAR_DAYS) - WANDER_RHO ** np.mean(FAR_DAYS))

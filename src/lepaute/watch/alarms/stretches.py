@@ -1,0 +1,335 @@
+"""Streams of values, day by day, and what is known of each since the last event or alarm.
+
+A stream is a machine, factor and stratum. Beside those of machines there is one for each fleet (cluster, factor and
+stratum): what its machines have in common; and one for each group of machines of whom something is taken off, which is
+looked for again as days go by.
+"""
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence, CommonEffect
+from lepaute.stats.expanding import Floats, Integers
+from lepaute.stats.multiple_tests import Alarm
+from lepaute.stats.small_changes import MEMORY, SmallChanges, enough
+from lepaute.watch.alarms.groups import (
+    SAME_WIDTH,
+    SUSPECTED,
+    GroupEffects,
+    Layer,
+    alike,
+    layers_of,
+    wander_left,
+    within_stretches,
+)
+from lepaute.watch.alarms.sizes import least_change_of, size_of_change
+from lepaute.watch.alarms.worth_a_look import Look
+from lepaute.watch.changelog import ALL, Changelog, Inventory
+from lepaute.watch.values import DAY_S, MACHINE, NODE, WHOLE_NODE, day_numbers, nodes_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STREAM = [*MACHINE, "factor", "stratum"]
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """keys    : a row a stream, columns STREAM, in their order
+    group   : shape (streams,), the same number for the machines of a cluster, factor and stratum
+    values  : shape (rounds, streams), NaN where there is none
+    day     : of each round, days since 1970, ascending, shape (rounds,)
+    times_s : shape (rounds, streams), when the value was measured, NaN where there is none
+    archive : position of the archive's id in `archives`, -1 where there is no value, shape (rounds, streams)
+    resets  : of each stream, the days on which an event begins its reference anew, ascending
+    """
+
+    keys: "pd.DataFrame"
+    group: Integers
+    values: Floats
+    day: Integers
+    times_s: Floats
+    archive: Integers
+    archives: tuple[str, ...]
+    resets: tuple[tuple[int, ...], ...]
+
+
+def streams_of(table: "pd.DataFrame", changelog: Changelog) -> Streams:
+    """The streams of a table as `check_values` returns it."""
+    import pandas as pd
+
+    done = table[table["state"] == "done"]
+    done = done[~changelog.is_outlier(done)]
+    # in order of machine, factor, time and job; of strata, one machine may have several
+    number = done.groupby(STREAM, sort=False).ngroup().to_numpy().astype(np.int64)
+    order = np.argsort(number, kind="stable")
+    done, number = done.iloc[order], number[order]
+    days = day_numbers(done["started_s"])
+    first = np.flatnonzero(np.diff(number, prepend=-1) | np.diff(days, prepend=0))
+    place_of_first = np.zeros(len(done), np.int64)
+    place_of_first[first] = first
+    turn = np.arange(len(done)) - np.maximum.accumulate(place_of_first)
+    turns = int(turn.max(initial=0)) + 1
+    rounds, at = np.unique(days * turns + turn, return_inverse=True)
+    keys = done[STREAM].iloc[np.unique(number, return_index=True)[1]].reset_index(drop=True)
+    shape = (len(rounds), len(keys))
+    values, times = np.full(shape, np.nan), np.full(shape, np.nan)
+    archive = np.full(shape, -1, np.int64)
+    codes, archives = pd.factorize(done["archive"])
+    values[at, number], times[at, number] = done["value"], done["started_s"]
+    archive[at, number] = codes
+    group = keys.groupby(["cluster", "factor", "stratum"], sort=False).ngroup().to_numpy().astype(np.int64)
+    of_node = changelog.resets_s(nodes_of(keys))
+    resets = tuple(
+        tuple(int(reset // DAY_S) for reset in of_node[node]) for node in keys[NODE].itertuples(index=False, name=None)
+    )
+    return Streams(keys, group, values, rounds // turns, times, archive, tuple(archives), resets)
+
+
+class Stretches:
+    """The current stretch of each stream, from the last event or alarm on, and its evidence.
+
+    Streams are those of the table, then one for each fleet (the table's groups): what its machines have in common, then
+    one for each group of machines of whom something is taken off.
+    """
+
+    def __init__(self, streams: Streams, least_change: float, layers: tuple[Layer, ...] = ()) -> None:
+        self.streams = streams
+        self.machines = len(streams.keys)
+        self.least_change = least_change
+        self.least = np.array([least_change_of(factor, least_change) for factor in streams.keys["factor"]])
+        first = np.unique(streams.group, return_index=True)[1]
+        self.layers = layers
+        self.groups = GroupEffects(layers, len(streams.day)) if layers else None
+        rows = [
+            *streams.keys.itertuples(index=False, name=None),
+            *streams.keys.iloc[first].assign(node=ALL, cpu=WHOLE_NODE).itertuples(index=False, name=None),
+        ]
+        self.shared_by = self.machines + len(first)  # where the streams of groups begin
+        if self.groups is not None:
+            for name, its_members in zip(self.groups.names, self.groups.members, strict=True):
+                cluster, _, _, *others = rows[int(its_members[0])]
+                rows.append((cluster, name, WHOLE_NODE, *others))
+        self.keys: list[tuple[object, ...]] = rows
+        self.since = np.full(len(rows), -1, np.int64)  # day, -1 before any event
+        self.names = [self._name(number) for number in range(len(rows))]
+        self.number = {name: number for number, name in enumerate(self.names)}
+        members = [np.flatnonzero(streams.group == group) for group in range(len(first))]
+        everywhere = [set.intersection(*(set(streams.resets[m]) for m in each)) for each in members]
+        self._due: dict[int, list[int]] = {}
+        for number, resets in enumerate([*streams.resets, *everywhere]):
+            for day in resets:
+                self._due.setdefault(day, []).append(number)
+        self._waiting = sorted(self._due)
+        self._day = -1
+        self.state = ChangeEvidence.start(self.machines)
+        self.common = ChangeEvidence.start(len(first), COMMON_MEMORY)
+        self.effect = CommonEffect.start(streams.group)
+        self.shared = np.zeros((len(streams.day), len(first)))  # the common effect of each round
+        self.slow = self.shared.copy()  # and its slow part
+        self.begun = np.zeros(len(rows), np.int64)  # the round in which the stretch began
+        self.stretch = np.zeros(streams.values.shape, np.int64)  # of each value, which stretch of its stream it is of
+        self._new = np.ones(len(rows), np.bool_)  # of which no evidence was given yet
+        self.small = SmallChanges.start(self.machines, MEMORY)
+        self.small_begun = np.zeros(self.machines, np.int64)
+        self._seen = np.zeros(self.machines, np.bool_)
+        self._open: dict[int, Look] = {}  # by stream
+        self._over: list[Look] = []
+        self._looked: dict[int, Integers] = {}  # which of the second tier began anew after a round
+        self._alarmed: list[tuple[int, list[int]]] = []  # rounds after which there were alarms, and machines and fleets
+
+    def begin(self, day: int) -> None:
+        """Stretches that begin by this day, of which a round follows."""
+        if day != self._day:
+            self.small.begin_day()
+            self._day = day
+        while self._waiting and self._waiting[0] <= day:
+            due = self._waiting.pop(0)
+            self.restart(self._due[due], due)
+
+    def take(self, at: int) -> None:
+        """The values of a round."""
+        today, group = self.streams.values[at], self.streams.group
+        deviations = self.state.deviations(today)
+        shared = self.effect.take(deviations)
+        self.shared[at], self.slow[at] = self.effect.effect, self.effect.slow
+        allowed = self.least * np.abs(np.nan_to_num(self.state.levels()))
+        here = np.where(self.effect.here, self.effect.effect, np.nan)
+        members = np.maximum(np.bincount(group), 1)
+        self.common.update(here, least=np.bincount(group, weights=allowed) / members)
+        if self.groups is not None:
+            today = today - self.groups.take(at, deviations - self.effect.effect[group], allowed)
+        self.state.update(today, group, shared, allowed)
+        self.small.update(today, group, shared)
+        self._seen |= np.isfinite(today)
+
+    def look(self, at: int) -> None:
+        """At the end of a day: what has become worth a look. The stream begins anew, for this tier alone."""
+        evidence, least = self.small.evidence(), enough(int(self._seen.sum()))
+        found = np.flatnonzero(evidence >= least)
+        for number in found:
+            if number in self._open:  # the same change goes on
+                continue
+            self._open[int(number)] = Look(
+                dict(zip(STREAM, self.keys[number], strict=True)),
+                int(self.streams.day[at]),
+                int(self.small_begun[number]),
+                float(evidence[number]),
+                least,
+                int(self.small.directions()[number]),
+            )
+        self._looked[at] = found
+        self._begin_looking(found, at)
+
+    def _begin_looking(self, numbers: Integers, at: int) -> None:
+        """New stretches of the second tier after this round."""
+        self.small.restart(numbers)
+        self.small_begun[numbers] = at + 1
+
+    def looks(self, last: int) -> list[Look]:
+        """All of them, with the values that they are about."""
+        still_open = [replace(look, stands=True, **self._part(n, look.begun, last)) for n, look in self._open.items()]
+        return [*self._over, *still_open]
+
+    def _close(self, number: int, last: int) -> None:
+        if number in self._open:
+            look = self._open.pop(number)
+            self._over.append(replace(look, **self._part(number, look.begun, last)))
+
+    def _part(self, number: int, begun: int, last: int) -> dict[str, Any]:
+        """The values of these rounds, without what all machines have in common, and their dates."""
+        part = slice(begun, last + 1)
+        values = self.streams.values[part, number] - self.shared[part, self.streams.group[number]]
+        seen = np.isfinite(values)
+        return {"values": values[seen], "times_s": self.streams.times_s[part, number][seen]}
+
+    def looked_at(self, at: int, inventory: Inventory) -> "Stretches":
+        """The same up to this round with what groups share taken off, as far as it shows; itself without any."""
+        values, fleet = self.streams.values[: at + 1], self.streams.group
+        quick, slow = (self.shared - self.slow)[: at + 1, fleet], self.slow[: at + 1, fleet]
+        rest = values - quick * self.state.expected[:, 1] - slow * self.state.expected[:, 2]
+        rest = within_stretches(rest, self.stretch[: at + 1])
+        nodes = list(self.streams.keys[NODE].itertuples(index=False, name=None))
+        changed = self.state.evidence() >= SUSPECTED
+        if self.groups is not None:
+            changed |= self.groups.changed(SUSPECTED)
+        layers = layers_of(rest, fleet, nodes, inventory, changed)
+        layers = self.layers if alike(layers, self.layers) else layers
+        wander = wander_left(rest, layers, fleet, self.state.rho(fleet), changed)
+        widened = self.state.widening(wander, fleet)
+        if layers is self.layers and (np.abs(np.log(widened / self.state.widened)) <= np.log(SAME_WIDTH)).all():
+            return self
+        again = Stretches(self.streams, self.least_change, layers)
+        again.state.widened = again.small.widened = widened
+        alarmed = dict(self._alarmed)
+        for each in range(at + 1):
+            again.begin(int(self.streams.day[each]))
+            again.take(each)
+            if each in self._looked:
+                again._begin_looking(self._looked[each], each)
+            if each in alarmed:
+                again.restart(alarmed[each], int(self.streams.day[each]) + 1)
+        again._alarmed, again._looked, again._open, again._over = self._alarmed, self._looked, self._open, self._over
+        given = {name for name, new in zip(self.names, self._new, strict=True) if not new}
+        again._new = np.array([name not in given for name in again.names])
+        return again
+
+    def _states(self) -> list[ChangeEvidence]:
+        return [self.state, self.common, *([] if self.groups is None else [self.groups.state])]
+
+    def evidence(self) -> dict[str, float]:
+        """Of the stretches of which a value was tested: of those that are new, and of those that can be alarms."""
+        tested = np.concatenate([state.tests for state in self._states()]) > 0
+        evidence = np.concatenate([state.evidence() for state in self._states()])
+        chosen = np.flatnonzero(tested & (self._new | (evidence >= 1)))
+        self._new &= ~tested
+        return {self.names[number]: float(evidence[number]) for number in chosen}
+
+    def describe(self, name: str, at: int) -> list[dict[str, object]]:
+        """What an alarm says of its stream: columns of the table of alarms; of a group, a row for each machine."""
+        number = self.number[name]
+        if number < self.shared_by or self.groups is None:
+            state, own = (self.state, number) if number < self.machines else (self.common, number - self.machines)
+            return [self._described(number, name, at, int(state.directions()[own]))]
+        own = number - self.shared_by
+        direction = int(self.groups.state.directions()[own])
+        members = self.groups.members[own]
+        begun = int(self.begun[number])
+        effect = self.groups.effects[begun : at + 1, own]
+        seen = begun + np.flatnonzero(np.isfinite(effect))
+        change = seen[size_of_change(self.groups.effects[seen, own], direction).first]
+        with np.errstate(invalid="ignore"):
+            changed_s = float(np.nanmin(self.streams.times_s[change, members]))
+        # a machine that has begun anew meanwhile has less than two values; it is asked about the date like all others
+        told = [int(each) for each in members if self._values(int(each), at)[1].size > 1]
+        return [self._described(each, name, at, direction) | {"changed_s": changed_s} for each in told]
+
+    def _values(self, number: int, at: int) -> tuple[Integers, Floats]:
+        """Rounds of the stretch with a value, and values of a machine or fleet, less what the fleet shares."""
+        begun = int(self.begun[number])
+        if number < self.machines:
+            group = int(self.streams.group[number])
+            values = self.streams.values[begun : at + 1, number] - self.shared[begun : at + 1, group]
+        else:
+            inside = self.streams.group == number - self.machines
+            with np.errstate(invalid="ignore"):
+                values = np.nanmedian(self.streams.values[begun : at + 1, inside], axis=1)
+        seen = np.flatnonzero(np.isfinite(values))
+        return begun + seen, values[seen]
+
+    def _described(self, number: int, name: str, at: int, direction: int) -> dict[str, object]:
+        seen, values = self._values(number, at)
+        fleet = np.flatnonzero(self.streams.group == number - self.machines)
+        inside = np.array([number]) if number < self.machines else fleet
+        times = np.nanmin(self.streams.times_s[seen][:, inside], axis=1)
+        change = size_of_change(values, direction)
+        latest = int(self.streams.archive[seen[-1], inside].max())
+        since = float(times[0]) if self.since[number] < 0 else self.since[number] * DAY_S
+        return {
+            **dict(zip(STREAM, self.keys[number], strict=True)),
+            "stream": name,
+            "since_s": since,
+            "changed_s": float(times[change.first]),
+            **change.columns(str(self.keys[number][3]), direction),
+            "archive": self.streams.archives[latest] if latest >= 0 else "",
+        }
+
+    def restart_after(self, at: int, alarms: list[Alarm]) -> None:
+        """New stretches of the streams with an alarm from the day after this round on; of a group, of its machines."""
+        numbers = {self.number[alarm.stream] for alarm in alarms}
+        for number in sorted(numbers):
+            if self.groups is not None and number >= self.shared_by:
+                numbers |= set(self.groups.members[number - self.shared_by].tolist())
+        if numbers:
+            self._alarmed.append((at, sorted(number for number in numbers if number < self.shared_by)))
+            self.restart(self._alarmed[-1][1], int(self.streams.day[at]) + 1)
+
+    def restart(self, numbers: list[int], day: int) -> None:
+        """New stretches of these machines and fleets from this day on, and of the groups all of whose machines do."""
+        chosen = np.array(numbers, dtype=np.int64)
+        machines = chosen[chosen < self.machines]
+        groups = [] if self.groups is None else self.groups.restarted(machines)
+        begun = int(np.searchsorted(self.streams.day, day))
+        for number in [*numbers, *(self.shared_by + each for each in groups)]:
+            del self.number[self.names[number]]
+            self.since[number] = day
+            self._new[number] = True
+            self.names[number] = self._name(number)
+            self.number[self.names[number]] = number
+            self.begun[number] = begun
+            if number < self.machines:
+                self._close(number, begun - 1)
+                self.small_begun[number] = begun
+        self.stretch[begun:, machines] += 1
+        self.state.restart(machines)
+        self.small.restart(machines)
+        self.common.restart(chosen[chosen >= self.machines] - self.machines)
+        if self.groups is not None:
+            self.groups.state.restart(np.array(groups, dtype=np.int64))
+
+    def _name(self, number: int) -> str:
+        since = self.since[number]
+        return json.dumps([*self.keys[number], "" if since < 0 else str(np.datetime64(int(since), "D"))])
