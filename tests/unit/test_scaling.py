@@ -84,7 +84,7 @@ def test_what_takes_one_grid_refuses_several(words, complaint, capsys):
 
 
 def test_a_stencil_takes_several_grids_too(capsys):
-    words = ["predict", "stencil", "-p", "dahu", "--cells", "64x64x64", "--cell-time", "1e-8", "--runs", "2", "--json"]
+    words = ["predict", "stencil", "-p", "dahu", "--cells", "64x64x64", "--cell-time", "1e-8", "--runs", "12", "--json"]
     assert main([*words, "--grid", "1x1x1,2x1x1"]) == 0
     speed_up = json.loads(capsys.readouterr().out)["scaling"][1]["speed_up"]
     low, high = speed_up["low"], speed_up["high"]
