@@ -90,7 +90,7 @@ def test_links_lead_somewhere_names_are_no_markup_pictures_have_a_text_and_nothi
 
 @pytest.mark.parametrize("width", [1200, 400])
 def test_the_page_opens_offline_in_a_browser_without_a_complaint_and_fits_its_width(browser, page_file, width):
-    boxes = widths_offline(browser, page_file, width, "details[open] svg")
+    boxes = widths_offline(browser, page_file, width, "#evidence svg")
     # Figures are seen, of a readable size, and texts in them are no smaller than 9 pixels.
     assert min(boxes) >= 250
     assert min(boxes) / 360 * 11 >= 9
@@ -100,10 +100,12 @@ def test_a_link_of_a_finding_shows_its_subject(browser, page_file):
     context = browser.new_context(viewport={"width": 1200, "height": 900}, offline=True)
     tab = context.new_page()
     tab.goto(page_file.as_uri())
-    link = tab.locator("#findings a").first
+    link = tab.locator("#answer .pair a").first
+    assert not tab.locator(link.get_attribute("href")).is_visible()  # folded
     target = link.get_attribute("href")
     link.click()
     assert tab.url.endswith(target)
+    assert tab.locator(target).is_visible()
     top = tab.evaluate(f"document.querySelector('{target}').getBoundingClientRect().top")
     assert -5 <= top < 900
     context.close()

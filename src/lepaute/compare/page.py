@@ -18,7 +18,6 @@ from lepaute.kit.text import exact_size, seconds
 from lepaute.measure.comparison.cases import NOTHING, name_of
 from lepaute.report.page import anchor, picture_values, render
 from lepaute.report.tables import records_table
-from lepaute.version import __version__
 
 if TYPE_CHECKING:
     from lepaute.compare.comparison import Comparison
@@ -50,6 +49,7 @@ def page(found: "Comparison") -> str:
         correction=correction_sentence(found.correction),
         doubtful=undecided > len(found.verdicts) / 2 or not found.verdicts,
         facts=_facts(found),
+        made_of=[(one.file, one.id[:12]) for one in found.archives],
         warnings=[line for line in found.warnings if line not in doubts],
         left=found.left,
         right=found.right,
@@ -85,7 +85,7 @@ def _facts(found: "Comparison") -> str:
     ]
     kind = _RUN_TIMES.get(found.run_time, found.run_time)
     ranks = [f"{found.ranks} ranks"] if found.ranks else []
-    return "; ".join([*versions, *ranks, *setting_lines(found), f"run-time: {kind}", f"lepaute {__version__}"])
+    return "; ".join([*versions, *ranks, *setting_lines(found), f"run-time: {kind}"])
 
 
 def _row(one: Verdict, found: "Comparison") -> dict[str, str]:

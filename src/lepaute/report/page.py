@@ -4,13 +4,18 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, Any
 
+from lepaute.version import __version__
+
 if TYPE_CHECKING:
     from lepaute.report.svg import Picture
 
 
 def render(package: str, template: str, **values: Any) -> str:
     """The page of a template in the folder `templates` of `package`, which extends `page.html.j2` here (style sheet,
-    header) and imports macros for checks, pictures and tables from `parts.html.j2`.
+    header, footer) and imports macros for folding, checks, pictures and tables from `parts.html.j2`.
+
+    made_of, among the values: name and value of what made the page (digest of an archive or platform, seed); the
+    version is added.
     """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
 
@@ -21,7 +26,7 @@ def render(package: str, template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template(template).render(**values)
+    return environment.get_template(template).render(**{"made_of": (), **values}, version=__version__)
 
 
 def picture_values(picture: "Picture") -> dict[str, Any]:

@@ -120,6 +120,11 @@ class Configurations:
         self.__dict__.update(state)
         self._keep_nothing()
 
+    @property
+    def platform_digests(self) -> dict[str, str]:
+        """SHA-256 of each platform that the study names, before anything is set or scaled."""
+        return {name: platform.sha256 for name, platform in self._platforms.items()}
+
     def at(self, point: Point) -> Configuration:
         """The configuration of a point; raises InputError or PlatformError where there can be none."""
         with self._lock:

@@ -43,6 +43,11 @@ LEAST_CROSSED = 0.05
 #: As in the style sheet of pages.
 INK, SOFT, PANEL, GRID = "#1c2430", "#5a6675", "#f6f8fa", "#e3e8ee"
 DARK, PALE, GREY, FRAME = "#1f5fa8", "#8fb0d6", "#d9dee5", "#b3261e"
+#: Their names there: a page in a dark mode has others.
+_VARIABLES = {INK: "ink", SOFT: "soft", PANEL: "panel", GRID: "grid", DARK: "blue", PALE: "dot", GREY: "rule",
+              FRAME: "serious"}  # fmt: skip
+#: Of cells, and of what is written in them: the same in any mode, so none of those above.
+PALEST, DARKEST, IN_CELL = "#e9f1fa", "#1f5fa7", "#1c2431"
 _STYLE: Any = {
     "svg.fonttype": "none",
     "font.size": 11.0,
@@ -79,6 +84,7 @@ def _picture(figure: Figure, alt: str, caption: str) -> Picture:
     # Of several pictures of a page: no style that holds for all, no name twice; the font of the page, any width.
     svg = re.sub(r"^.*?<svg[^>]*>|<metadata.*?</metadata>|<style.*?</style>", "", text.getvalue(), flags=re.DOTALL)
     svg = re.sub(r' id="[\w.]+_\d+"|font-family: [^;]*; ', "", svg)
+    svg = re.sub("|".join(_VARIABLES), lambda colour: f"var(--{_VARIABLES[colour[0]]})", svg)
     view = f'viewBox="0 0 {WIDTH} {72 * figure.get_figheight():g}" role="img" aria-label="{escape(alt)}"'
     return Picture(caption, f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {view}>{svg}')
 
@@ -233,11 +239,11 @@ def heat_map(values: Mapping[Point, float], rows: str, columns: str, response: s
     low, high = np.nanmin(cells), np.nanmax(cells)
     norm = LogNorm(low, high) if 0.0 < low < high else None
     figure, axes = _figure(24.0 * len(down) + 1.4 * FOOT)
-    colours = LinearSegmentedColormap.from_list("shares", ["#e9f1fa", DARK])
+    colours = LinearSegmentedColormap.from_list("shares", [PALEST, DARKEST])
     axes.pcolormesh(np.ma.masked_invalid(cells), cmap=colours, norm=norm, edgecolors=PANEL, lw=2)
     for (y, x), value in np.ndenumerate(cells):
         if len(across) <= MOST_CELLS and np.isfinite(value):
-            colour = "white" if norm is not None and norm(value) > 0.55 else "black"
+            colour = "white" if norm is not None and norm(value) > 0.55 else IN_CELL
             axes.text(x + 0.5, y + 0.5, number(value, 4), ha="center", va="center", color=colour)
     corner = across.index(best[columns]), down.index(best[rows])
     axes.add_patch(Rectangle(corner, 1, 1, fill=False, ec=FRAME, lw=1.5, clip_on=False))

@@ -28,7 +28,6 @@ from lepaute.study.sensitivity import Effects
 from lepaute.study.sobol import SobolIndices
 from lepaute.study.tune import Tuned
 from lepaute.study.whatif import WhatIfAnswer
-from lepaute.version import __version__
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -47,8 +46,9 @@ MOST_TABLE_ROWS = 200
 class PageFacts:
     """What a page says of the study itself.
 
-    title, question : in words;  facts : application, platform, seeds, version
+    title, question : in words;  facts : application, platform
     caveats : of the answer
+    made_of : names and values of what decides its figures: digests of platforms, first seed
     commands : each repeats it: the one that was given, where there was one, and that of study.yaml beside the page
     """
 
@@ -57,6 +57,7 @@ class PageFacts:
     commands: tuple[str, ...]
     facts: str
     caveats: tuple[str, ...] = ()
+    made_of: tuple[tuple[str, str], ...] = ()
 
 
 class _Content(NamedTuple):
@@ -75,8 +76,9 @@ def page_of(
     outcomes: Sequence[Outcome],
     caveats: Sequence[str] = (),
     command: str | None = None,
+    platform_digests: Mapping[str, str] | None = None,
 ) -> str:
-    """The page of an answer; caveats : of it;  command : that was given, if any."""
+    """The page of an answer; caveats : of it;  command : that was given, if any;  platform_digests : by their names."""
     varied = {"application.name", *(factor.path for factor in study.factors.values())}
     varied |= {path for fields in study.scenarios.values() for path in fields}
     name = str(study.base.application["name"])
@@ -87,8 +89,12 @@ def page_of(
         study.title or f"A study of {name} on {study.base.platform}",
         question_in_words(study),
         (*([command] if command else []), f"lepaute study {study.question} study.yaml"),
-        f"{base} on {study.base.platform}; seeds from {study.seed}; lepaute {__version__}",
+        f"{base} on {study.base.platform}",
         tuple(caveats),
+        (
+            *((f"platform {name}", digest[:12]) for name, digest in (platform_digests or {}).items()),
+            ("seeds from", str(study.seed)),
+        ),
     )
     return page(facts, answer, outcomes)
 
@@ -111,6 +117,7 @@ def page(facts: PageFacts, answer: "Answer", outcomes: Sequence[Outcome] = ()) -
         title=facts.title,
         question=facts.question,
         facts=facts.facts,
+        made_of=facts.made_of,
         commands=facts.commands,
         answer=_unbroken(content.answer),
         doubtful=content.doubtful or any(line.startswith("not comparable") for line in facts.caveats),

@@ -230,7 +230,8 @@ def _write_answer(run: StudyRun, configurations: Configurations, command: str | 
     folder, answer = run.folder, run.answer
     assert folder is not None
     write_whole(folder / "answer.json", json.dumps(run.to_dict(), indent=2) + "\n")
-    write_whole(folder / "report.html", page_of(run.study, answer, run.outcomes, run.caveats, command))
+    made = page_of(run.study, answer, run.outcomes, run.caveats, command, configurations.platform_digests)
+    write_whole(folder / "report.html", made)
     if isinstance(answer, Tuned):
         application = configurations.at(answer.best).application
         if application.name == "hpl":

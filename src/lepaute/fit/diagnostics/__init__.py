@@ -8,6 +8,7 @@ import numpy as np
 
 from lepaute.fit.diagnostics import checks, observed
 from lepaute.fit.diagnostics.course import Machine, machine_of, series_of, slow_change, step
+from lepaute.fit.diagnostics.findings import summary
 from lepaute.fit.diagnostics.flag import (
     ALPHA,
     SEVERITIES,
@@ -61,7 +62,7 @@ class Subject:
 class Diagnosis:
     """What is wrong with models and with what they were fitted to.
 
-    archives     : what each was: file, id, host, processor, date
+    archives     : what each was: file, id, host, processor, date, seed of its design ("" if unknown)
     flags        : those that matter most first
     missing      : names of kernels that were measured and have no model
     factor_tests : of the fit, as it has them; dependence: the same
@@ -89,13 +90,14 @@ class Diagnosis:
         return tuple(flag for flag in self.flags if flag.subject == subject)
 
     def to_dict(self) -> dict[str, Any]:
-        """The diagnosis as a JSON object: flags, and every check with its numbers and its sentence."""
+        """The diagnosis as a JSON object: answer, figures, findings, flags, and every check with its numbers."""
         named = [(subject.name, subject.share, len(subject.calls.of), subject.checks) for subject in self.subjects]
         named += [(machine_name(machine), 1.0, 0, machine.checks) for machine in self.machines]
         return {
             "format": FORMAT,
             "archives": list(self.archives),
             "false_alarms": self.alpha,
+            **summary(self),
             "flags": [asdict(flag) for flag in self.flags],
             "subjects": [
                 {"subject": name, "time_share": share, "calls": calls, "checks": [_check(check) for check in made]}
@@ -219,6 +221,7 @@ def _about(archive: "Archive") -> dict[str, str]:
         "host": ", ".join(hosts_of(archive)),
         "cpu_model": archive.about.cpu_model or "unknown",
         "created": archive.about.created or "unknown",
+        "seed": "" if archive.about.seed is None else str(archive.about.seed),
     }
 
 

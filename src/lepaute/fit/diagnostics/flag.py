@@ -39,8 +39,10 @@ class Limits:
 class Diagnostic:
     """title: on the page; limits; measure: what their sizes are of; graded: whether these are shares, to be listed.
 
-    wrong, fine : the sentence where it is flagged (what is wrong, and what to do), and where it is not, with the facts
-                  of a check to be filled in
+    wrong, fine : the sentence where it is flagged (what is wrong), and where it is not, with the facts of a check to be
+                  filled in
+    remedy      : what it means and what to do, the same for all subjects; it ends the sentence of a flag
+    several     : what is wrong, of several subjects at once
     """
 
     title: str
@@ -48,7 +50,15 @@ class Diagnostic:
     measure: str
     wrong: str = ""
     fine: str = ""
+    remedy: str = ""
+    several: str = ""
     graded: bool = True
+
+    def told(self, wrong: str) -> str:
+        """The sentence of a flag, of what is wrong with its facts filled in."""
+        if not self.remedy:
+            return wrong
+        return f"{wrong}{'. ' if self.remedy[0].isupper() else ': '}{self.remedy}"
 
 
 #: 3 % is more than blocks of fresh processes differ by on a quiet machine; 10 % decides what a prediction says.
@@ -56,9 +66,9 @@ CHANGE = Limits(0.03, 0.10)
 #: Between the slowest and the fastest: half of it is what the mean over places is off by on each.
 PLACES = Limits(0.05, 0.20)
 _PLACE = (
-    "{slow} takes {by} longer than {fast}, beyond what the model says of each: look at its clock rate, its cooling and "
-    "what else runs there; if it persists, give it a model of its own.",
+    "{slow} takes {by} longer than {fast}, beyond what the model says of each",
     "The {count} {what} take the same time: the slowest {by} longer than the fastest.",
+    "look at its clock rate, its cooling and what else runs there; if it persists, give it a model of its own.",
 )
 _SCATTER = "Single calls are {by} off the model on average (R² = {squared:.3f})"
 _OUTLIERS = "{count} of {calls} calls took far longer than others of their size, {by} of all time"
@@ -71,9 +81,10 @@ KINDS: Mapping[str, Diagnostic] = {
         "against size",
         Limits(0.05, 0.20),
         "error of the mean of a class of size",
-        "Calls of {sizes} take {by} than the model says, beside the others: its shape is wrong there; measure more "
-        "sizes around them, or let the model have another piece.",
+        "Calls of {sizes} take {by} than the model says, beside the others",
         "The mean is right at all sizes that matter: calls of {sizes}, the class with the largest error, take {by}.",
+        "its shape is wrong there; measure more sizes around them, or let the model have another piece.",
+        "Calls of some sizes take longer or shorter than the model says, beside the others",
     ),
     # An interval of twice or half the width that it should have is worth a word; where the mean is right, predictions
     # hardly change.
@@ -82,9 +93,12 @@ KINDS: Mapping[str, Diagnostic] = {
         Limits(1.0, 4.0),
         "scatter of a class over the modelled one, less 1",
         "Calls of {sizes} scatter {factor:.2g} times as much as the model of the noise says, beside the others "
-        "(heteroscedasticity): the noise of single calls is wrong there; means are not touched. Give the noise more "
-        "terms, or measure more calls of these sizes.",
+        "(heteroscedasticity)",
         "The scatter of single calls changes with size as the model says, within a factor of {within:.2g}.",
+        "the noise of single calls is wrong there; means are not touched. Give the noise more terms, or measure more "
+        "calls of these sizes.",
+        "Calls of some sizes scatter more or less than the model of the noise says, beside the others "
+        "(heteroscedasticity)",
     ),
     # Sums of many calls scatter more by root((1 + rho) / (1 - rho)): by half as much again at 0.4, by twice at 0.6.
     "autocorrelation": Diagnostic(
@@ -92,90 +106,110 @@ KINDS: Mapping[str, Diagnostic] = {
         Limits(0.4, 0.7),
         "rank correlation of successive calls",
         "Successive calls are correlated ({rho:.2f}): sums of many scatter {factor:.2g} times as much as if each were "
-        "drawn for itself, as simulations do, so that intervals come out too narrow. Measure in more blocks, whose "
-        "spread covers part of it.",
+        "drawn for itself, as simulations do, so that intervals come out too narrow",
         "Successive calls are hardly correlated ({rho:.2f}).",
+        "Measure in more blocks, whose spread covers part of it.",
+        "Successive calls are correlated: sums of many scatter more than if each were drawn for itself, as simulations "
+        "do, so that intervals come out too narrow",
     ),
     "drift": Diagnostic(
         "drift",
         CHANGE,
         "change from beginning to end",
-        "Drift: calls took {by} at the end than at the beginning. The machine was warming up or slowing down; let it "
-        "run warm first, and measure again.",
+        "Drift: calls took {by} at the end than at the beginning",
         "No drift: calls took {by} at the end than at the beginning.",
+        "The machine was warming up or slowing down; let it run warm first, and measure again.",
+        "Drift: calls took longer or shorter at the end than at the beginning",
     ),
     "step": Diagnostic(
         "step in time",
         CHANGE,
         "change of level",
-        f"The level changed during the measurement: calls took {{what}}. {_AGAIN}",
+        "The level changed during the measurement: calls took {what}",
         "A small change of level during the measurement: calls took {what}.",
+        _AGAIN,
+        "The level changed during the measurement",
     ),
     "perturbation": Diagnostic(
         "change inside a process",
         CHANGE,
         "change of level",
-        f"The level changed inside a process: calls took {{what}}. {_AGAIN}",
+        "The level changed inside a process: calls took {what}",
         "A small change of level inside a process: calls took {what}.",
+        _AGAIN,
+        "The level changed inside a process",
     ),
     "sentinels": Diagnostic(
         "sentinels",
         CHANGE,
         "change of the machine's speed",
-        "By the sentinels: {what}. The models hold for its mean; days.drift of the platform is what to expect later.",
+        "By the sentinels: {what}",
         "By the sentinels: {what}.",
+        "The models hold for its mean; days.drift of the platform is what to expect later.",
+        "By the sentinels, the speed of the machine changed",
     ),
     # Of the level: a stretch by a tenth slower is worth a word, by a third it spoils what was measured in it.
     "burst": Diagnostic(
         "stretch of time",
         Limits(0.10, 0.30),
         "change of level for a while",
-        f"The level changed for a while: calls took {{what}}. {_AGAIN}",
+        "The level changed for a while: calls took {what}",
         "A small change of level for a while: calls took {what}.",
+        _AGAIN,
+        "The level changed for a while",
     ),
-    "cores": Diagnostic("cores", PLACES, "slowest over fastest, less 1", *_PLACE),
-    "hosts": Diagnostic("hosts", PLACES, "slowest over fastest, less 1", *_PLACE),
+    "cores": Diagnostic("cores", PLACES, "slowest over fastest, less 1", *_PLACE, "One core takes longer than another"),
+    "hosts": Diagnostic("hosts", PLACES, "slowest over fastest, less 1", *_PLACE, "One host takes longer than another"),
     # Share of the time that interruptions took: of 2 %, a prediction is off by up to as much if they came by accident.
     "outliers": Diagnostic(
         "outliers",
         Limits(0.02, 0.10),
         "share of the time; of messages, of the calls",
-        f"{_OUTLIERS}: the machine was interrupted. Close other programs and measure again; if it is always so, it is "
-        "part of the model.",
+        _OUTLIERS,
         f"{_OUTLIERS}.",
+        "the machine was interrupted. Close other programs and measure again; if it is always so, it is part of the "
+        "model.",
+        "Part of the time went to calls that took far longer than others of their size",
     ),
     # The mean over all calls; a fit has it right by construction, another day's platform need not.
     "level": Diagnostic(
         "level",
         Limits(0.03, 0.10),
         "error of the sum of all calls",
-        "All calls together take {by} than the model says: a few sizes or interruptions decide the sum, or the model "
-        "is of other calls; compare the pictures against size and time.",
+        "All calls together take {by} than the model says",
         "All calls together take what the model says: {by}.",
+        "a few sizes or interruptions decide the sum, or the model is of other calls; compare the pictures against "
+        "size and time.",
+        "All calls together take longer or shorter than the model says",
     ),
     "goodness": Diagnostic(
         "goodness",
         Limits(0.5, 2.0),
         "mean relative error of a call",
-        f"{_SCATTER}: it holds for sums of many calls, not for single ones. Something other than size matters: "
-        "alignment, cache contents, the state of the library.",
+        _SCATTER,
         f"{_SCATTER}.",
+        "rely on it for sums of many calls, not for single ones; something other than size matters: alignment, cache "
+        "contents, the state of the library.",
+        "Single calls are far off the model",
     ),
     "calls": Diagnostic(
         "number of calls",
         Limits(1.0, 3.0),
         f"fewer than {FEW_CALLS}; fewer than {TOO_FEW_CALLS}",
-        f"Only {{count}} calls were measured: the model is little more than their mean; measure at least {FEW_CALLS}.",
+        "Only {count} calls were measured",
         "{count} calls were measured.",
+        f"the model is little more than their mean; measure at least {FEW_CALLS}.",
+        "Few calls were measured",
         graded=False,
     ),
     "sizes": Diagnostic(
         "sizes",
         Limits(1.0, 2.0),
         "two sizes; a single one",
-        "Calls of only {count} were measured: the model does not cover others; measure more sizes, or use it for these "
-        "only.",
+        "Calls of only {count} were measured",
         "{count} were measured.",
+        "the model does not cover others; measure more sizes, or use it for these only.",
+        "Calls of only one or two sizes were measured",
         graded=False,
     ),
     # Equal durations among calls that should scatter: copied numbers, or a clock that does not tick.
@@ -183,9 +217,10 @@ KINDS: Mapping[str, Diagnostic] = {
         "equal durations",
         Limits(1.0, 1.0),
         "all durations are equal",
-        "All {calls} durations are exactly {first}: these are not measurements, or the clock is too coarse; do not use "
-        "this model.",
+        "All {calls} durations are exactly {first}",
         "{count} different durations were measured.",
+        "these are not measurements, or the clock is too coarse; do not use this model.",
+        "All durations are equal",
         graded=False,
     ),
     "clock": Diagnostic(
@@ -193,30 +228,37 @@ KINDS: Mapping[str, Diagnostic] = {
         Limits(0.2, 1.0),
         "resolution over the typical duration",
         "The typical duration is {usual}, the clock resolves {step}, and {zero} of the calls are no longer than "
-        "reading it takes: time several calls at once.",
+        "reading it takes",
         "The clock resolves {step}, calls take {usual}.",
+        "time several calls at once.",
+        "The clock is coarse beside the durations",
     ),
     # Of durations between two levels: a content that changes them by a sixth makes a model of the other one useless.
     "factor": Diagnostic(
         "factors besides sizes",
         Limits(0.03, 0.15),
         "difference between two levels",
-        "Durations depend on {factor}: with {level} calls take {by} than with {reference}. The model holds for one "
-        "level: measure with that of the application.",
+        "Durations depend on {factor}: with {level} calls take {by} than with {reference}",
+        remedy="The model holds for one level: measure with that of the application.",
+        several="Durations depend on something besides sizes",
     ),
     "dependence": Diagnostic(
         "dependence of calls",
         Limits(0.0, math.inf),
         "sums of calls scatter by a quarter more than the platform says",
         "{what}",
+        several="Sums of successive calls scatter more than the platform makes them, a limit of the model: intervals "
+        "of what such sums decide come out too narrow",
         graded=False,
     ),
     "no model": Diagnostic(
         "no model",
         Limits(1.0, 1.0),
         "no model",
-        "{name} was called {calls} times and has no model: simulations assume that it costs nothing. Its durations are "
-        "zero once the clock's cost is off, or it never had work to do; measure longer calls.",
+        "{name} was called {calls} times and has no model",
+        remedy="simulations assume that it costs nothing. Its durations are zero once the clock's cost is off, or it "
+        "never had work to do; measure longer calls.",
+        several="Kernels were called and have no model",
         graded=False,
     ),
 }
@@ -262,6 +304,12 @@ class Flag:
     size: float
     sentence: str
 
+    @property
+    def wrong(self) -> str:
+        """The sentence without what it means and what to do, which is the same for all flags of the kind."""
+        remedy = KINDS[self.kind].remedy
+        return self.sentence[: -len(remedy) - 2] if remedy and self.sentence.endswith(remedy) else self.sentence
+
 
 def checked(
     kind: str, size: float, statistic: float, p_value: float | None, *, limits: Limits | None = None, **facts: Any
@@ -274,7 +322,7 @@ def checked(
         statistic,
         p_value,
         about.limits if limits is None else limits,
-        about.wrong.format_map(facts),
+        about.told(about.wrong.format_map(facts)),
         about.fine.format_map(facts),
     )
 
@@ -336,7 +384,10 @@ def factor_flags(tests: "Iterable[Any] | None", shares: Mapping[str, float], alp
         severity = _severity(size, KINDS["factor"].limits, shares.get(test.kernel, 1.0))
         if severity is not None:
             by = longer(worst.ratio - 1.0)
-            text = KINDS["factor"].wrong.format(factor=test.factor, level=worst.level, by=by, reference=test.reference)
+            about = KINDS["factor"]
+            text = about.told(
+                about.wrong.format(factor=test.factor, level=worst.level, by=by, reference=test.reference)
+            )
             p_value = float(test.p_holm)
             flags.append(Flag(f"kernel {test.kernel}", "factor", severity, float(test.statistic), p_value, size, text))
     return flags

@@ -1,6 +1,6 @@
 """A diagnosis as one HTML page that needs nothing else (no script, no file beside it, no network), or as JSON.
 
-Pictures of a subject: residuals against size, order, time and place, scatter against size, correlation.
+The page has the answer on its first screen, then what it rests on, then everything else, folded.
 """
 
 from pathlib import Path
@@ -9,251 +9,19 @@ from typing import Any
 import numpy as np
 
 from lepaute.fit.diagnostics import Diagnosis, Subject, machine_name
-from lepaute.fit.diagnostics.course import Machine, Series, burst_of, series_of, steps_of
+from lepaute.fit.diagnostics.findings import Figures, Finding, answer, figures, findings
 from lepaute.fit.diagnostics.flag import KINDS, LEAST_SHARE, SERIOUS_SHARE, SEVERITIES, Check, Flag, chance
-from lepaute.fit.diagnostics.residuals import Classed
-from lepaute.fit.numeric import Floats, Integers
-from lepaute.kit.text import percent
+from lepaute.fit.report.pictures import machine_in_time, of_kind, pictures
+from lepaute.kit.text import counted, percent
 from lepaute.report import files
 from lepaute.report.page import anchor, picture_values, render
-from lepaute.report.svg import Axis, Layer, Picture, axis
+from lepaute.report.svg import Picture
 from lepaute.report.tables import records_table
 
-#: Points drawn of a subject, taken by chance; more would only cover each other.
-MOST_POINTS = 500
-LAGS = 15
-#: The middle of the calls that the vertical axis holds; what is beyond is drawn at its end.
-SHOWN = (0.05, 0.95)
-#: Kernels with so much of the time are shown in full, also where nothing is wrong with them.
-OPEN_SHARE = 0.2
-
-
-def pictures(calls: Classed) -> list[Picture]:
-    """Those for which there is something to draw."""
-    drawn = [against_size(calls), against_order(calls), against_time(calls)]
-    drawn += [scatter_against_size(calls)] if len(calls.counts) > 1 else []
-    drawn += [correlations(calls)] if len(calls.of) > 4 * LAGS else []
-    drawn += [against_place(calls)] if len(calls.of.places) > 1 else []
-    return drawn
-
-
-def against_size(calls: Classed) -> Picture:
-    """Points, the mean of each class of size, and what the model says of single calls."""
-    some, percent = _some(calls), _percent(calls)
-    centre = np.array([float(np.median(calls.of.size[calls.number == at])) for at in range(len(calls.counts))])
-    order = np.argsort(centre)
-    mean = 100.0 * (calls.mean - 1.0)
-    relative = 100.0 * np.array(
-        [
-            float(np.median((calls.of.deviation_s / calls.of.predicted_s)[calls.number == at]))
-            for at in range(len(calls.counts))
-        ]
-    )
-    vertical = _vertical(percent, mean)
-    horizontal = axis(calls.of.size_name, calls.of.size, log=bool(np.all(calls.of.size > 0)))
-    band = [Layer("band", centre[order], relative[order], "band", -relative[order])] if calls.of.noise_modelled else []
-    worst = int(np.argmax(np.abs(mean)))
-    return Picture(
-        f"Residuals of {calls.of.subject} against size: class means from {mean.min():.1f} % to {mean.max():.1f} %, the "
-        f"farthest at size {centre[worst]:.3g}.",
-        "Against size. Dots: single calls; line: mean of each class of size"
-        + ("; band: one standard deviation by the model" if calls.of.noise_modelled else "")
-        + ". The line should lie at 0. Dots at the edge lie beyond it.",
-        horizontal,
-        vertical,
-        [
-            *band,
-            Layer("points", calls.of.size[some], percent[some], "dot"),
-            _zero(horizontal),
-            Layer("line", centre[order], mean[order], "line"),
-            Layer("points", centre, mean, "mark"),
-        ],
-    )
-
-
-def against_order(calls: Classed) -> Picture:
-    """Points in the order in which the calls were made, and their running median."""
-    some, percent = _some(calls), _percent(calls)
-    by_time = np.argsort(calls.of.time_s, kind="stable")
-    place = np.empty(len(by_time))
-    place[by_time] = np.arange(1, len(by_time) + 1)
-    parts = [part for part in np.array_split(by_time, min(60, max(1, len(by_time) // 8))) if len(part)]
-    middle = np.array([float(np.median(percent[part])) for part in parts])
-    at = np.array([float(np.mean(place[part])) for part in parts])
-    horizontal = axis("number of the call", place)
-    return Picture(
-        f"Residuals of {calls.of.subject} in the order of the calls: running median from {middle.min():.1f} % to "
-        f"{middle.max():.1f} %.",
-        "Against order. Dots: single calls; line: running median. No pattern should be seen.",
-        horizontal,
-        _vertical(percent, middle),
-        [Layer("points", place[some], percent[some], "dot"), _zero(horizontal), Layer("line", at, middle, "line")],
-    )
-
-
-def against_time(calls: Classed) -> Picture:
-    """Levels of parts of processes in the course of the measurement."""
-    series = series_of(calls)
-    return _of_time(
-        series,
-        f"Level of {calls.of.subject} in the course of the measurement",
-        "Against time. Dots: median of a part of a process"
-        + (", each process set to the same level" if series.centred else "")
-        + ", sizes taken into account. A trend or a step is a change of the machine.",
-    )
-
-
-def machine_in_time(machine: Machine) -> list[Picture]:
-    """All kernels together, over the measurement and inside the process that changed most clearly."""
-    where = f" of {machine.host}" if machine.host else ""
-    drawn = []
-    if machine.series is not None:
-        stretch = burst_of(machine.series)
-        drawn.append(
-            _of_time(
-                machine.series,
-                f"Level of all kernels{where} in the course of the measurement",
-                "All kernels together. Dots: time that parts of processes took, over the expected time."
-                + (" Grey: an interval that deviates." if stretch else ""),
-                None if stretch is None else (stretch.start_s, stretch.end_s),
-            )
-        )
-    if machine.sentinels is not None:
-        drawn.append(
-            _of_time(
-                machine.sentinels,
-                f"Sentinels{where} in the course of the calibration",
-                "Sentinels: duration of the same product on all cores, between the probes, over its median. It tells "
-                "how fast the machine was, whatever the models say.",
-            )
-        )
-    drawn += [
-        _of_time(
-            inside,
-            f"Level of all kernels{where} inside one process",
-            "The process whose level changed most clearly while it ran.",
-        )
-        for inside in machine.inside
-    ]
-    return drawn
-
-
-def scatter_against_size(calls: Classed) -> Picture:
-    """Mean absolute deviation of single calls in each class, measured and by the model."""
-    centre, measured, modelled = [], [], []
-    relative = calls.of.deviation_s / calls.of.predicted_s
-    for at in range(len(calls.counts)):
-        inside = calls.number == at
-        centre.append(float(np.median(calls.of.size[inside])))
-        measured.append(100.0 * float(np.std(calls.ratio[inside])))
-        modelled.append(100.0 * float(np.sqrt(np.mean(relative[inside] ** 2))))
-    order = np.argsort(centre)
-    x, seen, predicted = (np.array(values)[order] for values in (centre, measured, modelled))
-    horizontal = axis(calls.of.size_name, x, log=bool(np.all(x > 0)))
-    model = [Layer("line", x, predicted, "model")] if calls.of.noise_modelled else []
-    return Picture(
-        f"Scatter of single calls of {calls.of.subject} against size: {seen.min():.2g} % to {seen.max():.2g} % measured"
-        + (f", {predicted.min():.2g} % to {predicted.max():.2g} % by the model." if model else "."),
-        "Scatter against size (heteroscedasticity). Line with dots: standard deviation of single calls"
-        + ("; dashed: that of the model." if model else "; the model has none."),
-        horizontal,
-        axis("standard deviation, %", np.concatenate([seen, predicted]) if model else seen, include=(0.0,)),
-        [*model, Layer("line", x, seen, "line"), Layer("points", x, seen, "mark")],
-    )
-
-
-def correlations(calls: Classed) -> Picture:
-    """Correlation of residuals with those of the same process some calls before."""
-    value, number = calls.by_process()
-    rank = np.argsort(np.argsort(value, kind="stable")).astype(np.float64)
-    rank = rank - rank.mean()
-    power = float(np.mean(rank**2)) or 1.0
-    lags = np.arange(1, LAGS + 1)
-    rho = np.array(
-        [
-            float(np.mean(both)) / power
-            if len(both := (rank[lag:] * rank[:-lag])[number[lag:] == number[:-lag]])
-            else 0.0
-            for lag in lags
-        ]
-    )
-    horizontal = axis("calls apart", lags.astype(np.float64))
-    return Picture(
-        f"Autocorrelation of {calls.of.subject}: {rho[0]:.2f} between neighbours, {rho[-1]:.2f} {LAGS} calls apart.",
-        "Autocorrelation. How alike calls of one process are that many calls apart, beyond what the whole process has "
-        "in common; 0 for independent ones.",
-        horizontal,
-        Axis("rank correlation", min(-0.25, float(rho.min())), max(1.0, float(rho.max()))),
-        [_zero(horizontal), Layer("bars", lags.astype(np.float64), rho, "bar")],
-    )
-
-
-def against_place(calls: Classed) -> Picture:
-    """Mean level of each process, by core."""
-    key = calls.of.process * len(calls.of.places) + calls.of.place
-    _, first, number = np.unique(key, return_index=True, return_inverse=True)
-    level = 100.0 * (np.bincount(number, weights=calls.level) / np.bincount(number) - 1.0)
-    place = calls.of.place[first].astype(np.float64)
-    mean = np.array([float(level[place == at].mean()) for at in range(len(calls.of.places))])
-    at = np.arange(len(calls.of.places), dtype=np.float64)
-    horizontal = Axis("core", -0.5, len(at) - 0.5, names=tuple(name[:24] for name in calls.of.places))
-    return Picture(
-        f"Level of {calls.of.subject} by core: " + ", ".join(
-            f"{name} {value:+.1f} %" for name, value in list(zip(calls.of.places, mean, strict=True))[:8]
-        ) + ".",
-        "Against place. Dots: processes; large dots: mean of each core.",
-        horizontal,
-        axis("beyond the expected, %", np.concatenate([level, mean]), include=(0.0,)),
-        [Layer("points", place, level, "dot"), _zero(horizontal), Layer("points", at, mean, "mark")],
-    )  # fmt: skip
-
-
-def _of_time(series: Series, alt: str, caption: str, stretch: tuple[float, float] | None = None) -> Picture:
-    percent = 100.0 * (series.level - 1.0)
-    horizontal = axis("seconds since the first call", np.concatenate([series.start_s, series.end_s]))
-    dates = np.array([step.before_s for step in steps_of(series)])
-    vertical = axis("beyond the expected, %", percent, include=(0.0,))
-    grey = []
-    if stretch is not None:
-        grey = [Layer("band", np.array(stretch), np.full(2, vertical.high), "stretch", np.full(2, vertical.low))]
-    steps_text = f" It changes at {', '.join(f'{date:.3g} s' for date in dates[:5])}." if len(dates) else ""
-    return Picture(
-        f"{alt}: between {percent.min():.1f} % and {percent.max():.1f} %." + steps_text
-        if len(percent)
-        else f"{alt}: nothing.",
-        caption + (" Vertical lines: changes of level." if len(dates) else ""),
-        horizontal,
-        vertical,
-        [
-            *grey,
-            _zero(horizontal),
-            Layer("rules", dates, np.zeros(len(dates)), "rule"),
-            Layer("line", series.start_s, percent, "thin"),
-            Layer("points", series.start_s, percent, "mark"),
-        ],
-    )
-
-
-def _percent(calls: Classed) -> Floats:
-    result: Floats = 100.0 * (calls.of.ratio - 1.0)
-    return result
-
-
-def _vertical(percent: Floats, means: Floats) -> Axis:
-    central = np.quantile(percent, SHOWN)
-    return axis("measured over model, less 1, %", np.concatenate([central, means]), include=(0.0,))
-
-
-def _zero(horizontal: Axis) -> Layer:
-    return Layer("line", np.array([horizontal.low, horizontal.high]), np.zeros(2), "zero")
-
-
-def _some(calls: Classed) -> Integers:
-    count = len(calls.of)
-    if count <= MOST_POINTS:
-        return np.arange(count)
-    # The same points for the same calls, and none preferred.
-    return np.sort(np.random.default_rng(count).choice(count, MOST_POINTS, replace=False))
+#: Kernels with less of the time are not in the table beside the findings, and no more than so many are.
+SHOWN_SHARE, MOST_SHOWN = 0.01, 8
+#: Checks whose sizes are in that table, with the name of their column.
+_ERRORS = {"level": "sum", "size": "worst sizes", "goodness": "single calls"}
 
 
 def write_report(diagnosis: Diagnosis, path: str | Path) -> None:
@@ -269,14 +37,20 @@ def page(diagnosis: Diagnosis, title: str) -> str:
     """The page; all names in it are escaped."""
     tables = {"Factors": diagnosis.factor_tests, "Dependence between calls": diagnosis.dependence}
     columns = [kind for kind in KINDS if any(kind == check.kind for one in diagnosis.subjects for check in one.checks)]
+    found = findings(diagnosis)
     return render(
         "lepaute.fit.report",
         "report.html.j2",
         title=title,
-        archives=diagnosis.archives,
-        flags=[_flag(one) for one in diagnosis.flags],
-        serious=len(diagnosis.serious),
-        notable=len(diagnosis.flags) - len(diagnosis.serious),
+        archives=[{**one, "created": _day(one["created"])} for one in diagnosis.archives],
+        made_of=_made_of(diagnosis),
+        state=found[0].severity if found else "fine",
+        answer=answer(diagnosis),
+        figures=_figures(figures(diagnosis)),
+        findings=[_finding(one) for one in found],
+        seen=_evidence(diagnosis, found),
+        weights=records_table("Kernels by their time", _weights(diagnosis)),
+        shown_share=percent(SHOWN_SHARE),
         alpha=percent(diagnosis.alpha),
         columns=[(kind, KINDS[kind].title) for kind in columns],
         subjects=[_subject(diagnosis, one, columns) for one in diagnosis.subjects],
@@ -305,6 +79,87 @@ def page(diagnosis: Diagnosis, title: str) -> str:
     )
 
 
+def _day(created: str) -> str:
+    """2026-11-27 08:33 UTC, of the time stamp of an archive."""
+    return f"{created[:10]} {created[11:16]} UTC" if created.endswith("+00:00") else created
+
+
+def _made_of(diagnosis: Diagnosis) -> list[tuple[str, str]]:
+    """Digest and seed of each archive, for the foot of the page."""
+    return [
+        (f"archive of {one['file']}", one["id"][:12] + (f", seed {one['seed']}" if one["seed"] else ""))
+        for one in diagnosis.archives
+    ]
+
+
+def _figures(three: Figures) -> list[tuple[str, str]]:
+    """Each as a value and what it is of."""
+    change = (percent(three.machine_change), "is the largest change of the machine's speed during the measurement")
+    return [
+        (percent(three.time_without_finding), "of the kernels' time is in kernels without any finding"),
+        (percent(three.mean_error), "is what the means of kernels are off by, over all sizes, weighted by time"),
+        (
+            "no change" if three.machine_change == 0 else change[0],
+            "of the machine's speed was found during the measurement" if three.machine_change == 0 else change[1],
+        ),
+    ]
+
+
+def _finding(one: Finding) -> dict[str, Any]:
+    several = len(one.flags) > 1
+    what = [flag.subject.split()[0] for flag in one.flags]
+    return {
+        "severity": one.severity,
+        "kind": KINDS[one.kind].title,
+        "sentence": one.sentence,
+        "remedy": one.remedy,
+        "subjects": [
+            {
+                # kernel dgemv, dtrsm, message isend
+                "name": flag.subject.removeprefix(f"{what[at]} " if at and what[at] == what[at - 1] else ""),
+                "anchor": anchor(flag.subject),
+                "value": one.value_of(flag) if several else "",
+            }
+            for at, flag in enumerate(one.flags)
+        ],
+        "measure": KINDS[one.kind].measure if several and KINDS[one.kind].graded else "",
+        "chance": chance(one.flags[0].p_value) if not several else "",
+    }
+
+
+def _evidence(diagnosis: Diagnosis, found: tuple[Finding, ...]) -> list[dict[str, Any]]:
+    """Three pictures: the worst finding, the kernel that takes most time, the machine."""
+    subjects = {subject.name: subject for subject in diagnosis.subjects if len(subject.calls.of)}
+    shown: list[tuple[str, Picture]] = []
+    worst: Flag | None = next((flag for one in found for flag in one.flags if flag.subject in subjects), None)
+    if worst is not None:
+        shown.append((worst.subject, of_kind(subjects[worst.subject].calls, worst.kind)))
+    kernels = [subject for subject in subjects.values() if subject.calls.of.weighs_time]
+    if kernels:
+        largest = max(kernels, key=lambda subject: subject.share)
+        shown.append((f"{largest.name}, {percent(largest.share)} of the time", of_kind(largest.calls, "size")))
+    shown += [(machine_name(one), picture) for one in diagnosis.machines[:1] for picture in machine_in_time(one)[:1]]
+    return [{**picture_values(picture), "caption": f"{name}. {picture.caption}"} for name, picture in shown]
+
+
+def _weights(diagnosis: Diagnosis) -> list[dict[str, Any]]:
+    """The kernels that take most time: how far sum, sizes and single calls are off, as their checks have it."""
+    kernels = [one for one in diagnosis.subjects if one.calls.of.weighs_time and one.share >= SHOWN_SHARE]
+    rows = []
+    for one in kernels[:MOST_SHOWN]:
+        size = {check.kind: check.size for check in one.checks if check.able}
+        rows.append(
+            {
+                "kernel": one.name.removeprefix("kernel "),
+                "time": percent(one.share),
+                "calls": f"{len(one.calls.of):,}",
+                **{name: percent(size.get(kind, np.nan)) for kind, name in _ERRORS.items()},
+                "findings": ", ".join(KINDS[flag.kind].title for flag in diagnosis.of(one.name)) or "none",
+            }
+        )
+    return rows
+
+
 def _subject(diagnosis: Diagnosis, subject: Subject, columns: list[str]) -> dict[str, Any]:
     severities = _severities(diagnosis, subject.name)
     by_kind = {check.kind: check for check in subject.checks}
@@ -314,12 +169,12 @@ def _subject(diagnosis: Diagnosis, subject: Subject, columns: list[str]) -> dict
         "name": subject.name,
         "anchor": anchor(subject.name),
         "share": percent(subject.share) if subject.calls.of.weighs_time else "",
-        "calls": len(subject.calls.of),
+        "calls": counted(len(subject.calls.of), "call"),
+        "state": next((state for state in SEVERITIES if state in severities.values()), "fine"),
         "ranges": subject.ranges,
         "cells": [_cell(by_kind.get(kind), severities) for kind in columns],
         "found": [row for row in rows if row["state"] in SEVERITIES],
         "rest": [row for row in rows if row["state"] not in SEVERITIES],
-        "open": bool(severities) or (subject.calls.of.weighs_time and subject.share >= OPEN_SHARE),
         "pictures": [picture_values(picture) for picture in drawn],
     }
 
@@ -366,14 +221,3 @@ def _not_flagged(check: Check, share: float) -> str:
     if check.p_value is None or share < LEAST_SHARE:
         why = "in calls that take too little of the time to matter"
     return f"{words[:1].upper()}{words[1:]}: {percent(check.size)}, {why}."
-
-
-def _flag(one: Flag) -> dict[str, str]:
-    return {
-        "subject": one.subject,
-        "anchor": anchor(one.subject),
-        "severity": one.severity,
-        "kind": KINDS[one.kind].title,
-        "sentence": one.sentence,
-        "chance": chance(one.p_value),
-    }
