@@ -68,6 +68,19 @@ def test_the_page_opens_offline_without_a_complaint_and_fits_its_width(browser, 
     assert min(widths_offline(browser, page_file, width)) >= 250
 
 
+def test_a_dark_page_of_another_package_has_the_same_colours_and_its_folded_tables_are_printed(browser, page_file):
+    tab = browser.new_page(viewport={"width": 1000, "height": 800}, color_scheme="dark")
+    tab.goto(page_file.as_uri())
+    background = "getComputedStyle(document.body).backgroundColor"
+    assert tab.evaluate(background) == "rgb(20, 24, 29)"
+    table = tab.locator("#guidelines details table")
+    assert not table.is_visible()
+    tab.emulate_media(media="print")
+    assert tab.evaluate(background) == "rgb(255, 255, 255)"
+    assert table.is_visible()
+    tab.close()
+
+
 def test_the_command_writes_a_page_and_data_that_say_the_same(archive, tmp_path, capsys):
     page, data = tmp_path / "r.html", tmp_path / "r.json"
     assert main(["compare", str(archive.path), "--report", str(page), "--report", str(data)]) == 0

@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from html import escape
 
 import numpy as np
@@ -15,10 +15,12 @@ from lepaute.archive import Archive
 from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.fit import diagnose, models
-from lepaute.fit.diagnostics.flag import dependence_flags, factor_flags
+from lepaute.fit.diagnostics.findings import CHANGES, answer, figures, findings
+from lepaute.fit.diagnostics.flag import KINDS, Flag, dependence_flags, factor_flags
 from lepaute.fit.observations.factors import FactorTest, LevelEffect
 from lepaute.fit.report import page, write_report
 from lepaute.fit.variability.dependence import DependenceReport
+from lepaute.kit.text import percent
 from lepaute.platform import load_platform
 from lepaute.report import files
 
@@ -69,6 +71,9 @@ def test_the_file_for_programs_says_the_same_as_the_diagnosis(diagnosis, tmp_pat
     told = json.loads((tmp_path / "report.json").read_text())
     assert told["format"] == "lepaute-diagnosis/1"
     assert [flag["sentence"] for flag in told["flags"]] == [flag.sentence for flag in diagnosis.flags]
+    assert told["answer"] == answer(diagnosis)
+    assert told["figures"] == pytest.approx(asdict(figures(diagnosis)))
+    assert sum(len(one["subjects"]) for one in told["findings"]) == len(told["flags"])
     assert set(told["flags"][0]) == {"subject", "kind", "severity", "statistic", "p_value", "size", "sentence"}
     assert all(check["sentence"] for subject in told["subjects"] for check in subject["checks"])
 
@@ -109,6 +114,131 @@ def test_a_link_of_a_finding_shows_its_subject(browser, page_file):
     top = tab.evaluate(f"document.querySelector('{target}').getBoundingClientRect().top")
     assert -5 <= top < 900
     context.close()
+
+
+@pytest.mark.parametrize("width", [1000, 1600])
+def test_the_answer_is_on_the_first_screen_and_all_beyond_the_evidence_is_folded(browser, page_file, width):
+    context = browser.new_context(viewport={"width": width, "height": 800}, offline=True)
+    tab = context.new_page()
+    tab.goto(page_file.as_uri())
+    for part in (".verdict", ".figures", ".pair", "nav"):
+        box = tab.locator(f"#answer {part}").bounding_box()
+        assert box["height"] > 0
+        assert box["y"] + box["height"] <= 800
+    assert tab.locator(".figures dt").count() == 3
+    assert tab.locator("details").count() > 10
+    assert tab.locator("details[open]").count() == 0
+    # Answer, findings and evidence: a few screens, where all pictures of all subjects would be dozens.
+    assert tab.evaluate("document.documentElement.scrollHeight") <= 4 * 800
+    context.close()
+
+
+def test_what_is_folded_is_printed(browser, page_file):
+    tab = browser.new_page(viewport={"width": 1000, "height": 800})
+    tab.goto(page_file.as_uri())
+    folded = [tab.locator(where) for where in ("#rules p", "#overview table", "#subjects section:last-of-type figure")]
+    assert not any(each.first.is_visible() for each in folded)
+    tab.emulate_media(media="print")
+    assert all(each.first.is_visible() for each in folded)
+    heights = tab.evaluate("[...document.querySelectorAll('details svg')].map(s => s.getBoundingClientRect().height)")
+    assert min(heights) > 100
+    # Nor is anything cut off, or the page shrunk to fit: 720 px are the width of A4 in print.
+    tab.set_viewport_size({"width": 720, "height": 800})
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 720
+    tab.close()
+
+
+def test_a_dark_page_has_light_text_and_paper_stays_white(browser, page_file):
+    seen = {}
+    for scheme in ("light", "dark"):
+        tab = browser.new_page(viewport={"width": 1000, "height": 800}, color_scheme=scheme)
+        tab.goto(page_file.as_uri())
+        colours = "(() => { const s = getComputedStyle(document.body); return [s.backgroundColor, s.color] })()"
+        seen[scheme] = tab.evaluate(colours)
+        tab.emulate_media(media="print")
+        assert tab.evaluate(colours) == ["rgb(255, 255, 255)", "rgb(28, 36, 48)"]
+        tab.close()
+    assert seen["light"] == ["rgb(255, 255, 255)", "rgb(28, 36, 48)"]
+    assert seen["dark"] == ["rgb(20, 24, 29)", "rgb(228, 232, 238)"]
+
+
+def flag(subject, kind, size, severity="notable", **facts):
+    sentence = KINDS[kind].told(KINDS[kind].wrong.format(**facts))
+    return Flag(subject, kind, severity, size, None, size, sentence)
+
+
+def test_flags_that_say_the_same_are_one_finding_that_names_them_all_with_the_number_of_each(diagnosis):
+    flags = (
+        flag("message recv", "goodness", 2.5, "serious", by="250.0 %", squared=0.1),
+        flag("kernel dgemm", "outliers", 0.031, count=3, calls=90, by="3.1 %"),
+        flag("kernel dtrsm", "goodness", 0.6, by="60.0 %", squared=0.2),
+        flag("kernel dtrsm", "outliers", 0.052, count=9, calls=90, by="5.2 %"),
+        flag("message recv", "outliers", 0.04, count=9, calls=90, by="4.0 %"),
+    )
+    judged = replace(diagnosis, flags=flags)
+    found = findings(judged)
+    # One for each kind and severity, in the order of the first flag of each.
+    assert [(one.kind, one.severity, len(one.flags)) for one in found] == [
+        ("goodness", "serious", 1),
+        ("outliers", "notable", 3),
+        ("goodness", "notable", 1),
+    ]
+    assert found[0].sentence == "Single calls are 250.0 % off the model on average (R² = 0.100)."
+    assert found[1].remedy.startswith("The machine was interrupted.")
+    assert all(one.sentence[:-1] in one.flags[0].sentence for one in found if len(one.flags) == 1)
+    text = page(judged, "title")
+    (item,) = re.findall(r'<li class="notable"><span class="badge">notable</span> <b>Outliers</b>.*?</li>', text)
+    words = re.sub(r"<[^>]*>", "", item).replace("\u00a0", " ")
+    assert "kernel dgemm (3.1 %), dtrsm (5.2 %), message recv (4.0 %): Part of the time went to calls" in words
+    assert item.count("<a ") == 3
+    assert found[1].remedy in item
+
+
+def test_the_answer_names_what_has_serious_findings(diagnosis):
+    def of(*flags):
+        return answer(replace(diagnosis, flags=flags))
+
+    few = {"count": 3}
+    assert of() == "This calibration is good: nothing was found that speaks against its models"
+    assert "nothing is serious, and one thing is worth knowing" in of(flag("kernel dgemm", "calls", 1.0, **few))
+    message = flag("message recv", "calls", 3.0, "serious", **few)
+    assert of(message).endswith("is good for computing; of messages, recv has a serious finding")
+    dgemm = next(one.share for one in diagnosis.subjects if one.name == "kernel dgemm")
+    kernel = flag("kernel dgemm", "calls", 3.0, "serious", **few)
+    assert of(message, kernel).endswith(
+        f"is not good: dgemm, {percent(dgemm)} of the kernels' time, has a serious finding"
+    )
+    others = [flag(f"kernel k{at}", "no model", 1.0, "serious", name=f"k{at}", calls=9) for at in range(5)]
+    assert of(*others).endswith("is not good: k0, k1, k2 and 2 more have serious findings")
+    assert of(flag("machine", "step", 0.3, "serious", what="longer")).endswith(
+        "the machine changed while it was measured"
+    )
+
+
+def test_the_three_figures_are_those_of_planted_errors(diagnosis):
+    kernels = [one for one in diagnosis.subjects if one.calls.of.weighs_time]
+    share = {one.name: one.share for one in kernels}
+    # The mean of every class of dgemm is off by 10 %, those of the others by nothing: as much of the time is.
+    planted = [
+        replace(
+            one, calls=replace(one.calls, mean=np.full_like(one.calls.mean, 0.9 if one.name == "kernel dgemm" else 1))
+        )
+        for one in kernels
+    ]
+    flags = (flag("kernel dgemm", "calls", 1.0, count=3), flag("machine", "step", 0.25, what="longer"))
+    judged = replace(diagnosis, subjects=tuple(planted), flags=flags)
+    seen = figures(judged)
+    assert seen.mean_error == pytest.approx(0.1 * share["kernel dgemm"], rel=1e-9)
+    assert seen.time_without_finding == pytest.approx(1.0 - share["kernel dgemm"], rel=1e-9)
+    assert seen.machine_change == 0.25
+    unsure = figures(replace(judged, flags=()))
+    assert unsure.machine_change == 0.0
+    largest = max(check.size for check in diagnosis.machines[0].checks if check.able and check.kind in CHANGES)
+    assert unsure.possible_change == largest  # the step that was planted, were it no finding
+    assert f"one of {percent(largest)} may be chance" in page(replace(judged, flags=()), "title")
+    nothing_known = figures(replace(judged, subjects=(), machines=()))
+    assert np.isnan([nothing_known.mean_error, nothing_known.time_without_finding, nothing_known.machine_change]).all()
+    assert page(replace(judged, subjects=(), machines=()), "title")
 
 
 @pytest.mark.slow

@@ -140,6 +140,27 @@ def test_a_table_with_many_columns_needs_no_scrolling_on_a_usual_screen(browser,
     assert tab.evaluate("[...document.querySelectorAll('.scroll')].every(e => e.scrollWidth <= e.clientWidth)")
 
 
+def test_pictures_take_their_colours_from_the_page_but_those_of_cells(browser, tmp_path):
+    found = crossed(POINTS, evaluate, 5)
+    file = tmp_path / "page.html"
+    file.write_text(page(FACTS, found, found.outcomes))
+    seen = {}
+    for scheme in ("light", "dark"):
+        tab = browser.new_page(color_scheme=scheme)
+        tab.goto(file.as_uri())
+        seen[scheme] = tab.evaluate(
+            "[...document.querySelectorAll('figure text')].map(t => [t.textContent.trim(), getComputedStyle(t).fill])"
+        )
+        tab.close()
+    fills = {scheme: dict(texts) for scheme, texts in seen.items()}
+    assert fills["light"]["grid"] == "rgb(90, 102, 117)"  # the name of an axis
+    assert fills["dark"]["grid"] == "rgb(163, 173, 186)"
+    # In a cell, whose colour says its value and is the same in both modes.
+    cells = [text for text, fill in seen["light"] if fill == "rgb(28, 36, 49)"]
+    assert cells
+    assert all(fills["dark"][text] == "rgb(28, 36, 49)" for text in cells)
+
+
 def test_names_of_points_cover_neither_each_other_nor_intervals() -> None:
     """Four points side by side and a distant one, none better in both."""
     points = [Point({"name": f"a configuration {number}"}) for number in range(4)] + [Point({"name": "distant"})]

@@ -89,7 +89,7 @@ def ratios(rows: Sequence[Verdict], left: str, right: str) -> Picture:
             f"{value:+.0f} % at {exact_size(one.size_bytes)}" for one, value in list(zip(rows, change, strict=True))[:8]
         )
         + ".",
-        f"Difference of {right} against {left} with 95 % intervals. Above 0: {left} is faster. Dark points: shown "
+        f"Difference of {right} against {left} with 95 % intervals. Above 0: {left} is faster. In full colour: shown "
         f"after the correction for all rows.",
         horizontal,
         axis("difference, %", np.concatenate([change, low, high]), include=(0.0,)),

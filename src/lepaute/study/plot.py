@@ -292,9 +292,9 @@ def pareto(found: Front) -> Picture:
     return _picture(
         figure,
         f"{x_name} against {y_name}, and which points are on the front",
-        f"{begun(noun(x_name))} and {noun(y_name)} of each configuration. Dark: on the Pareto front with a probability "
-        "of a half or more, which is written where it is below 95 %; with a thin line: of 5 % or more. Lines are 95 % "
-        "intervals.",
+        f"{begun(noun(x_name))} and {noun(y_name)} of each configuration. In full colour: on the Pareto front with a "
+        "probability of a half or more, which is written where it is below 95 %; with a thin line: of 5 % or more. "
+        "Lines are 95 % intervals.",
     )
 
 

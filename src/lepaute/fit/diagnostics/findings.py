@@ -57,7 +57,8 @@ class Finding:
 
     def value_of(self, flag: Flag) -> str:
         """The size of one of several flags, as text; "" where it has none to tell."""
-        return _VALUES.get(self.kind, lambda flag: percent(flag.size))(flag)
+        tell = _VALUES.get(self.kind)
+        return percent(flag.size) if tell is None else tell(flag)
 
 
 def findings(diagnosis: "Diagnosis") -> tuple[Finding, ...]:
@@ -70,7 +71,7 @@ def findings(diagnosis: "Diagnosis") -> tuple[Finding, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The three figures that matter most; NaN where the calibration has nothing to tell them by.
+    """The three figures that matter most, the third in two parts; NaN where there is nothing to tell them by.
 
     time_without_finding : share of the time of all kernels in kernels of which nothing was found
     mean_error           : |mean of measured / predicted - 1| of every class of size of every kernel, averaged with its
@@ -78,11 +79,13 @@ class Figures:
                            shape alone; it contains the noise of the means, and is no less than that
     machine_change       : largest change of the machine's speed during the measurement that is a finding, relative; 0
                            where none is
+    possible_change      : largest one that is as large as a finding, and that may be chance; 0 where none is
     """
 
     time_without_finding: float
     mean_error: float
     machine_change: float
+    possible_change: float
 
 
 def figures(diagnosis: "Diagnosis") -> Figures:
@@ -92,12 +95,16 @@ def figures(diagnosis: "Diagnosis") -> Figures:
     clean = np.array([not diagnosis.of(subject.name) for subject in kernels], dtype=np.float64)
     error = np.array([float(one.calls.time_share() @ np.abs(one.calls.mean - 1.0)) for one in kernels])
     total = float(shares.sum())
-    able = any(check.able and check.kind in CHANGES for machine in diagnosis.machines for check in machine.checks)
+    checks = [
+        check for machine in diagnosis.machines for check in machine.checks if check.able and check.kind in CHANGES
+    ]
     changes = [flag.size for flag in diagnosis.flags if flag.kind in CHANGES and _of_machine(flag.subject)]
+    possible = [check.size for check in checks if check.size >= check.limits.notable and check.size not in changes]
     return Figures(
         float(shares @ clean) / total if total else np.nan,
         float(shares @ error) / total if total else np.nan,
-        max(changes, default=0.0) if able else np.nan,
+        max(changes, default=0.0) if checks else np.nan,
+        max(possible, default=0.0) if checks else np.nan,
     )
 
 

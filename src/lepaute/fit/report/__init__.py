@@ -94,14 +94,15 @@ def _made_of(diagnosis: Diagnosis) -> list[tuple[str, str]]:
 
 def _figures(three: Figures) -> list[tuple[str, str]]:
     """Each as a value and what it is of."""
-    change = (percent(three.machine_change), "is the largest change of the machine's speed during the measurement")
+    change, of = percent(three.machine_change), "is the largest change of the machine's speed during the measurement"
+    if three.machine_change == 0:
+        change, of = "no change", "of the machine's speed was found during the measurement"
+        if three.possible_change:
+            of = f"of the machine's speed is certain; one of {percent(three.possible_change)} may be chance"
     return [
         (percent(three.time_without_finding), "of the kernels' time is in kernels without any finding"),
         (percent(three.mean_error), "is what the means of kernels are off by, over all sizes, weighted by time"),
-        (
-            "no change" if three.machine_change == 0 else change[0],
-            "of the machine's speed was found during the measurement" if three.machine_change == 0 else change[1],
-        ),
+        (change, of),
     ]
 
 
@@ -139,7 +140,10 @@ def _evidence(diagnosis: Diagnosis, found: tuple[Finding, ...]) -> list[dict[str
         largest = max(kernels, key=lambda subject: subject.share)
         shown.append((f"{largest.name}, {percent(largest.share)} of the time", of_kind(largest.calls, "size")))
     shown += [(machine_name(one), picture) for one in diagnosis.machines[:1] for picture in machine_in_time(one)[:1]]
-    return [{**picture_values(picture), "caption": f"{name}. {picture.caption}"} for name, picture in shown]
+    return [
+        {**picture_values(picture), "caption": f"{name[:1].upper()}{name[1:]}. {picture.caption}"}
+        for name, picture in shown
+    ]
 
 
 def _weights(diagnosis: Diagnosis) -> list[dict[str, Any]]:

@@ -118,7 +118,7 @@ def machine_in_time(machine: Machine) -> list[Picture]:
                 machine.series,
                 f"Level of all kernels{where} in the course of the measurement",
                 "All kernels together. Dots: time that parts of processes took, over the expected time."
-                + (" Grey: an interval that deviates." if stretch else ""),
+                + (" Shaded: an interval that deviates." if stretch else ""),
                 None if stretch is None else (stretch.start_s, stretch.end_s),
             )
         )
