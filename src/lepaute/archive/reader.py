@@ -15,12 +15,15 @@ from lepaute.archive.container import Entry, check_seal, read_directory, unpack
 from lepaute.archive.documents import MANIFEST, METADATA, Member, archive_id, bounded_json, parse_manifest
 from lepaute.archive.metadata import Metadata
 from lepaute.errors import ArchiveError, DesignError, InputError
+from lepaute.kit.later import later
 from lepaute.kit.numbers import path_of
 from lepaute.kit.parquet import MOST_COLUMNS, is_text, open_parquet, reading_table, refuse_bytes
 from lepaute.kit.printable import fitted, printable
 
 if TYPE_CHECKING:
     import pandas
+else:
+    pandas = later("pandas")
 
 #: A manifest of MOST_MEMBERS members, and metadata with as many nodes and warnings as an experiment may have.
 MOST_HEAD_BYTES = 32 << 20

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from lepaute.archive import Archive, mpi_campaign
-from lepaute.archive.mpi_campaign import settings_text
+from lepaute.archive.mpi_campaign import CampaignFacts, LibraryFacts, settings_text
 from lepaute.compare import sessions
 from lepaute.compare.derived import derived_lines, no_rank_times, times_of_ranks
 from lepaute.compare.flags import Flags, flagged, flags, ratio_warnings
@@ -18,12 +18,14 @@ from lepaute.compare.summaries import mpirun_summaries, without_levels
 from lepaute.compare.verdicts import MARGIN, Correction, Verdict, verdicts
 from lepaute.compare.wording import answer, operation_name, sentence
 from lepaute.errors import InputError
+from lepaute.kit.later import later
+from lepaute.kit.notebook import Public
 from lepaute.kit.text import duration, exact_size
 
 if TYPE_CHECKING:
     import pandas
-
-    from lepaute.archive.mpi_campaign import CampaignFacts, LibraryFacts
+else:
+    pandas = later("pandas")
 
 #: Both run-times of section 3.2 of the paper: the slowest rank's own, or from the first start to the last end.
 RunTime = Literal["local", "global"]
@@ -33,7 +35,7 @@ NO_SUBJECT = "none"
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Public):
     """Two libraries side by side.
 
     left, right : labels;  libraries: facts of both
@@ -105,8 +107,6 @@ class Comparison:
 
         forecast_mpiruns: of each library that would decide the row, NaN where it is decided or nothing can be said
         """
-        import pandas
-
         likely = [one.forecast.likely if one.forecast else float("nan") for one in self.verdicts]
         rows = [{name: value for name, value in row.items() if name != "forecast"} for row in self._rows()]
         return pandas.DataFrame(rows).assign(forecast_mpiruns=likely)

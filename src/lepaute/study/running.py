@@ -22,6 +22,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from lepaute.errors import InputError, LepauteError
 from lepaute.kit.files import write_whole
+from lepaute.kit.later import later
+from lepaute.kit.notebook import Public
+from lepaute.simulate.application import Application
+from lepaute.simulate.prediction.trust import Trust
 from lepaute.study.checking import opened_study, planned_trials
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Outcome, Point, Trial
@@ -32,9 +36,11 @@ from lepaute.study.session import Session, estimate
 from lepaute.study.trust import caveats
 
 if TYPE_CHECKING:
-    from lepaute.simulate.application import Application
-    from lepaute.simulate.prediction.trust import Trust
-    from lepaute.store import Store
+    import pandas
+
+    from lepaute import store as stores
+else:
+    pandas, stores = later("pandas"), later("lepaute.store")
 
 #: Simulations that take longer are spread over processes, which take some seconds to start.
 WORTH_PROCESSES_S = 30.0
@@ -56,7 +62,7 @@ class Answer(Protocol):
 
 
 @dataclass(frozen=True)
-class StudyRun:
+class StudyRun(Public):
     """A study that was run: its answer, all outcomes that were asked for, and how many simulations it took.
 
     caveats : what a reader of the answer must know
@@ -86,10 +92,8 @@ class StudyRun:
             "caveats": list(self.caveats),
         }
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> "pandas.DataFrame":
         """A row a trial, as a data frame of pandas."""
-        import pandas
-
         return pandas.DataFrame(_rows(self.outcomes))
 
 
@@ -102,7 +106,7 @@ def run_study(
     workers: int | None = None,
     runs: int | None = None,
     seed: int | None = None,
-    store: "Store | None" = None,
+    store: "stores.Store | None" = None,
     progress: Callable[[str, float], None] | None = None,
     announce: Callable[[str], None] | None = None,
     command: str | None = None,

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_text
 from lepaute.kit.files import write_whole
+from lepaute.kit.later import later
 from lepaute.kit.node_sets import fold_node_set, parse_node_set
 from lepaute.watch.values import Node, nodes_of, start_of
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import pandas as pd
+else:
+    np, npt, pd = later("numpy"), later("numpy.typing"), later("pandas")
 
 Entry = TypeVar("Entry")
 
@@ -161,8 +164,6 @@ class Changelog:
 
     def is_outlier(self, table: "pd.DataFrame") -> "npt.NDArray[np.bool_]":
         """Which rows of a table of factor values are of a job that is an outlier of their node."""
-        import numpy as np
-
         jobs = self.outlying_jobs(nodes_of(table))
         if not jobs:
             return np.zeros(len(table), np.bool_)

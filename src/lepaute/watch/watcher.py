@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from lepaute.errors import InputError
+from lepaute.kit.later import later
 from lepaute.store import Ingested, Store, open_store
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.changelog_edits import add_changelog, logged_changelog
@@ -15,6 +16,8 @@ from lepaute.watch.values import KEY, WHOLE_NODE
 
 if TYPE_CHECKING:
     import pandas
+else:
+    pandas = later("pandas")
 
 
 def open_watch(place: str | Path, *, create: bool = True) -> "Watch":
