@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
 from lepaute.archive import Archive, mpi_campaign
 from lepaute.archive.mpi_campaign import CampaignFacts, LibraryFacts, settings_text
@@ -18,6 +18,7 @@ from lepaute.compare.summaries import mpirun_summaries, without_levels
 from lepaute.compare.verdicts import MARGIN, Correction, Verdict, verdicts
 from lepaute.compare.wording import answer, operation_name, sentence
 from lepaute.errors import InputError
+from lepaute.kit.frames import frame_of
 from lepaute.kit.later import later
 from lepaute.kit.notebook import Public
 from lepaute.kit.text import duration, exact_size
@@ -108,8 +109,10 @@ class Comparison(Public):
         forecast_mpiruns: of each library that would decide the row, NaN where it is decided or nothing can be said
         """
         likely = [one.forecast.likely if one.forecast else float("nan") for one in self.verdicts]
-        rows = [{name: value for name, value in row.items() if name != "forecast"} for row in self._rows()]
-        return pandas.DataFrame(rows).assign(forecast_mpiruns=likely)
+        rows = [row | {"forecast_mpiruns": each} for row, each in zip(self._rows(), likely, strict=True)]
+        kinds = {name: kind for name, kind in get_type_hints(Verdict).items() if name != "forecast"}
+        kinds |= {"session_ratios": "object", "outcome": str, "stars": str, "slow_calls": str | None, "sentence": str}
+        return frame_of(rows, {**kinds, "algorithms": "object", "forecast_mpiruns": float})
 
     def write_report(self, path: str | Path) -> None:
         """Writes what the end of the name says: a page (.html), all data (.json), rows (.csv, .tex), a figure (.png).

@@ -47,7 +47,7 @@ def facts_html(title: str, facts: Iterable[tuple[str, object]], notes: Sequence[
     """A title, a row for each fact that is not None or empty, and notes below; all of it text."""
     left = 'style="text-align:left"'
     rows = "".join(
-        f"<tr><th {left}>{escape(name)}</th><td {left}>{escape(str(fact))}</td></tr>"
+        f"<tr><th {left}>{escape(name)}</th><td {left}>{_lines(str(fact))}</td></tr>"
         for name, fact in facts
         if fact not in (None, "")
     )
@@ -64,6 +64,10 @@ def table_html(title: str, header: Sequence[str], rows: Iterable[Sequence[object
 def _html(title: str, table: str, notes: Sequence[str]) -> str:
     below = "".join(f"<li>{escape(note)}</li>" for note in notes)
     return f"<div><b>{escape(title)}</b><table>{table}</table>{f'<ul>{below}</ul>' if below else ''}</div>"
+
+
+def _lines(text: str) -> str:
+    return f"<pre>{escape(text)}</pre>" if "\n" in text else escape(text)
 
 
 def _cell(value: object) -> str:

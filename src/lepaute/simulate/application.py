@@ -7,8 +7,9 @@ folder in `core/apps` with the program of a rank, and a line in the registry `ap
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, get_type_hints
 
 from lepaute.errors import InputError
 from lepaute.kit.later import later
@@ -78,6 +79,11 @@ class Files:
         """Writes the output file, where one is requested."""
 
 
+@cache
+def _hints(application_class: type) -> dict[str, Any]:
+    return get_type_hints(application_class)
+
+
 class Application(Public):
     """One run of an application: its parameters, checked when it is made, and how it is simulated.
 
@@ -92,9 +98,10 @@ class Application(Public):
 
     __slots__ = ()
     _unlisted: ClassVar[frozenset[str]] = frozenset(
-        "choices computes_between_probes core_parameters cores_like details emulation estimated_run_s events "
-        "fidelities files heading is_sampled kernel_models label names_mapping native noisy own_draw problem rate "
-        "rate_of run_details share_done simulated_share summary title trace_ranks trace_rows warnings".split()
+        "choices computes_between_probes core_parameters cores_like detail_kinds details emulation estimated_run_s "
+        "events fidelities files heading is_sampled kernel_models label names_mapping native noisy own_draw "
+        "parameter_kinds problem rate rate_of run_details share_done simulated_share summary title trace_ranks "
+        "trace_rows warnings".split()
     )
 
     title: ClassVar[str]
@@ -140,6 +147,15 @@ class Application(Public):
         """The parameters by name, as a prediction's JSON shows them."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    def parameter_kinds(self) -> dict[str, Any]:
+        """Name of each of the `parameters` -> its annotation, which decides the type of its column in a table."""
+        hints = _hints(type(self))
+        return {each.name: hints[each.name] for each in fields(self)}  # type: ignore[arg-type]
+
+    def detail_kinds(self) -> dict[str, Any]:
+        """The same of `run_details`."""
+        return {}
 
     def rate_of(self, time_s: float) -> float | None:
         """The rate of a run of `time_s` seconds, in the unit of `rate`."""

@@ -24,6 +24,7 @@ from lepaute.errors import InputError, LepauteError
 from lepaute.kit.files import write_whole
 from lepaute.kit.later import later
 from lepaute.kit.notebook import Public
+from lepaute.kit.text import counted
 from lepaute.simulate.application import Application
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.study.checking import opened_study, planned_trials
@@ -93,8 +94,30 @@ class StudyRun(Public):
         }
 
     def to_frame(self) -> "pandas.DataFrame":
-        """A row a trial, as a data frame of pandas."""
-        return pandas.DataFrame(_rows(self.outcomes))
+        """A row a trial: factors, seed, repeat, responses, extrapolated_share, and why there are no responses, if so.
+
+        Columns of responses are those of the study, and of any other that is known; missing where a trial was refused.
+        """
+        rows = _rows(self.outcomes)
+        names = list(dict.fromkeys(name for row in rows for name in row)) or ["seed", "repeat"]
+        responses = dict.fromkeys((*self.study.responses, *(name for one in self.outcomes for name in one.responses)))
+        table = pandas.DataFrame(rows, columns=[*names, *(name for name in responses if name not in names)])
+        kinds = {"seed": "int64", "repeat": "int64", **dict.fromkeys(responses, "float64")}
+        kinds |= {"extrapolated_share": "float64", "refusal": "string"}
+        return table.astype({name: kind for name, kind in kinds.items() if name in table})
+
+    def __repr__(self) -> str:
+        return f"<StudyRun: {self.study.title or self.study.question}, {counted(len(self.outcomes), 'trial')}>"
+
+    def _repr_html_(self) -> str:
+        from lepaute.kit.notebook import facts_html
+
+        facts = [
+            ("answer", self.answer.text),
+            ("simulations", f"{self.simulated} made, {self.reused} known before"),
+            ("folder", self.folder),
+        ]
+        return facts_html(self.study.title or self.study.question, facts, [f"warning: {each}" for each in self.caveats])
 
 
 def run_study(

@@ -23,6 +23,8 @@ from lepaute.kit.documents import read_text
 from lepaute.kit.files import write_whole
 from lepaute.kit.later import later
 from lepaute.kit.node_sets import fold_node_set, parse_node_set
+from lepaute.kit.notebook import table_html
+from lepaute.kit.text import counted
 from lepaute.watch.values import Node, nodes_of, start_of
 
 if TYPE_CHECKING:
@@ -140,6 +142,17 @@ class Changelog:
     events: tuple[Event, ...] = ()
     outliers: tuple[Outlier, ...] = ()
     inventory: Inventory = Inventory()
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (one.date, one.nodes.cluster, one.nodes.text, kind, one.reason, one.author)
+            for one, kind in (
+                *((event, event.kind) for event in self.events),
+                *((outlier, f"outlier: {outlier.job}") for outlier in self.outliers),
+            )
+        ]
+        title = f"{counted(len(self.events), 'event')}, {counted(len(self.outliers), 'outlier')}"
+        return table_html(title, ("from", "cluster", "nodes", "type", "reason", "author"), rows)
 
     def known_on(self, date: dt.date) -> "Changelog":
         """The entries up to this date, itself included: what a replay may know."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from lepaute.errors import InputError
 from lepaute.kit.later import later
+from lepaute.kit.notebook import facts_html
 from lepaute.store import Ingested, Store, open_store
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.changelog_edits import add_changelog, logged_changelog
@@ -34,6 +35,20 @@ class Watch:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+
+    def __repr__(self) -> str:
+        return f"<Watch of {self.store!r}>"
+
+    def _repr_html_(self) -> str:
+        log = self.changelog()
+        facts = [
+            ("archives", len(self.store.archives())),
+            ("nodes", len(self.nodes())),
+            ("factors", ", ".join(sorted(map(str, self.store.factors()["factor"].unique())))),
+            ("events", len(log.events)),
+            ("outliers", len(log.outliers)),
+        ]
+        return facts_html(f"Watch of {self.store!r}", facts)
 
     def __enter__(self) -> Self:
         return self

@@ -68,6 +68,13 @@ class Program(Application):
     def unknown_collectives(self) -> bool:
         return self.options.collectives is None and self.ranks > 2  # two ranks have no choice
 
+    def parameter_kinds(self) -> dict[str, Any]:
+        of_text = dict.fromkeys(("arguments", "computing", "collectives"), str | None)
+        return {"np": int, **of_text, "fold_bytes": int | None}
+
+    def detail_kinds(self) -> dict[str, Any]:
+        return {**dict.fromkeys(("program_s", "region_s", "value_s"), float), "collectives": str | None}
+
     def emulation(self, seed: int) -> tuple[Path | None, Sequence[str], Options]:
         return self.path, self.arguments, self.options
 

@@ -11,6 +11,7 @@ from math import fsum, hypot, isnan, sqrt
 from typing import Any
 
 from lepaute.errors import InputError
+from lepaute.kit.notebook import facts_html
 from lepaute.kit.numbers import none_if_nan, of_type
 from lepaute.kit.text import percent, two_digits
 from lepaute.platform.schema import Platform
@@ -49,6 +50,14 @@ class Difference:
     def __repr__(self) -> str:
         return f"<Difference {self.text}>"
 
+    def _repr_html_(self) -> str:
+        facts = [
+            ("other / reference", self.text),
+            ("errors of the models", "shared: they cancel" if self.shared else "not shared"),
+            ("noise of single runs", "in the interval" if self.run_noise else "not in the interval"),
+        ]
+        return facts_html("Difference of two predictions", facts)
+
     @property
     def is_told_apart(self) -> bool:
         """Whether 1 is outside the interval."""
@@ -82,12 +91,30 @@ def excludes_one(low: float | None, high: float | None) -> bool:
 
 
 def difference(reference: Prediction, other: Prediction, *, one_machine: bool = False) -> Difference:
-    """How many times as long `other` takes as `reference`: both of the same runs, seeds and layers, and of another
-    `repeat` each, so that their noise differs (predict(..., repeat=1)).
+    """How many times as long `other` takes as `reference`, with an interval in which what they share has cancelled.
 
-    one_machine : the platforms are variants of one, whose models have the same errors though their coefficients
-        differ (platform.cpu_factors); else that is so only where the models are the same
-    Raises InputError, one line, where the two cannot be compared.
+    Parameters
+    ----------
+    reference, other : of the same application, runs, seeds and layers, and of another `repeat` each, so that their
+        noise differs: predict(..., repeat=1)
+    one_machine : whether the platforms are variants of one, whose models have the same errors though their
+        coefficients differ (platform.cpu_factors); else that is so only where the models are the same
+
+    Returns
+    -------
+    A `Difference`: ratio, low and high are times over times of the reference, without a unit
+
+    Raises
+    ------
+    InputError : one line, where the two cannot be compared
+
+    Examples
+    --------
+    >>> import lepaute as lp
+    >>> small, large = (lp.Hpl(n=20_000, nb=nb, p=4, q=4) for nb in (128, 256))
+    >>> found = lp.difference(lp.predict(small, "dahu", runs=5), lp.predict(large, "dahu", runs=5, repeat=1))
+    >>> found.low < found.ratio < found.high
+    True
     """
     before, after = _comparable(reference, other)
     shared = one_machine or share_errors(before.platform, after.platform, reference.application, other.application)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lepaute.errors import InputError, PredictionWarning
 from lepaute.kit.numbers import of_type, plain, whole
+from lepaute.platform.io import load_platform, override, setting_text
 from lepaute.platform.schema import Platform, Power
 from lepaute.simulate.application import Application, Fidelity
 from lepaute.simulate.conditions import Conditions, Layers, Transfer, at_lag
@@ -182,12 +183,10 @@ def predict_all(
             of_type(value, name, type_, f"a {type_.__name__} (from {type_.__module__})")
     if trace is not None and len(applications) > 1:
         raise InputError(f"a trace is of one combination, and there are {len(applications)}; shorten the lists")
-    from lepaute.platform import load_platform, override
-
     as_calibrated = load_platform(platform)
     if settings is not None:
         of_type(settings, "settings", MappingOf, 'fields and values, such as {"scale.bandwidth": "2"}')
-    changed = {field: _setting_text(field, value) for field, value in (settings or {}).items()}
+    changed = {field: setting_text(field, value) for field, value in (settings or {}).items()}
 
     def conditions_with(settings: MappingOf[str, str], trace: TraceRequest | None) -> Conditions:
         machine, lag = at_lag(override(as_calibrated, settings) if settings else as_calibrated, lag_s)
@@ -318,8 +317,6 @@ def simulate_one(
     """
     _check_application(application)
     seed = whole(seed, "seed", 0, 2**63, "0 to 2^63 - 1")
-    from lepaute.platform import load_platform
-
     conditions = Conditions(load_platform(platform), layers or Layers(), mapping or Mapping(), fidelity, trace)
     simulator = (engine or usual_engine(application)).on(conditions)
     simulator.prepare(application)
@@ -348,14 +345,6 @@ def expected_run_s(
 
 def _check_application(application: object) -> None:
     of_type(application, "application", Application, "one, such as lepaute.Hpl(n=20_000, nb=128, p=4, q=4)")
-
-
-def _setting_text(field: str, value: object) -> str:
-    """The value of a setting as `--set` has it, of a text or a number."""
-    value = plain(value)
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(of_type(value, f"settings[{field!r}]", (str, int, float), "a text or a number"))
 
 
 def prediction_of(

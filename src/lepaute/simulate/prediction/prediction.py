@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lepaute.errors import InputError
+from lepaute.kit.frames import frame_of
 from lepaute.kit.later import later
 from lepaute.kit.notebook import Public
 from lepaute.kit.numbers import none_if_nan
@@ -40,6 +41,12 @@ class Spread:
     low: float
     high: float
 
+    def _repr_html_(self) -> str:
+        from lepaute.kit.notebook import facts_html
+
+        ends = f"{three_digits(self.low)} to {three_digits(self.high)}" if self.has_interval else "one run: none"
+        return facts_html("", [("mean", three_digits(self.mean)), ("95 % of further runs", ends)])
+
     @property
     def has_interval(self) -> bool:
         """Whether there were two runs or more."""
@@ -66,6 +73,19 @@ def _cell(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return ("x" if all(isinstance(one, int) for one in value) else " ").join(map(str, value))
     return value if isinstance(value, str | int | float | None) else str(value)
+
+
+#: Columns of `to_frame` that tell the conditions, what they are where they are the usual ones, and their types.
+_CONDITIONS = {"mapping": "sequential", "without": "", "repeat": 0}
+_CONDITION_KINDS = {
+    "mapping": str,
+    "mapping_seed": "UInt64",
+    "mapping_slots": str | None,
+    "without": str,
+    "transfer": str | None,
+    "repeat": int,
+    "lag_s": float,
+}
 
 
 def spread_of(values: list[float], sampling_sd: float = 0.0, controls: Controls | None = None) -> Spread:
@@ -194,31 +214,49 @@ class Prediction(Public):
 
     @property
     def runs(self) -> "pd.DataFrame":
-        """A row a run: seed, time_s, and the rate where the application has one."""
-        return pd.DataFrame([self._run_to_dict(run) for run in self.run_list])
+        """A row a run: seed, time_s in seconds, the rate where the application has one, and its further details."""
+        return frame_of(map(self._run_to_dict, self.run_list), self._run_kinds)
 
     def to_frame(self) -> "pd.DataFrame":
-        """A row a run: application, platform, the parameters, then what `runs` has, and the energy where known.
+        """A row a run: application, platform, ranks, parameters, conditions, then what `runs` has, and energy_j.
 
-        Frames of several predictions can be put one below the other (`pandas.concat`).
+        Columns and their types depend on the application alone, but for a column "set FIELD" for each setting; what is
+        not known is missing. Frames of several predictions can be put one below the other (`pandas.concat`).
+
+        Examples
+        --------
+        >>> import lepaute as lp
+        >>> table = lp.predict(lp.Hpl(n=20_000, nb=128, p=4, q=4), "dahu", runs=10).to_frame()
+        >>> table[["n", "ranks", "time_s"]].shape
+        (10, 3)
         """
-        parameters = self.to_dict()["parameters"]
-        parameters |= {f"set {name}": value for name, value in parameters.pop("set", {}).items()}
+        parameters = {**_CONDITIONS, **self.to_dict()["parameters"]}
+        settings = {f"set {name}": value for name, value in parameters.pop("set", {}).items()}
         given = {
             "application": self.application.name,
             "platform": self.platform_name,
-            **{name: _cell(value) for name, value in parameters.items()},
+            "ranks": self.application.ranks,
+            **{name: _cell(value) for name, value in (parameters | settings).items()},
         }
-        of_run = ("seed", "time_s", *((self.application.rate.key,) if self.application.rate else ()))
-        rows = [
-            {
-                **{name: value for name, value in given.items() if name not in of_run},
-                **self._run_to_dict(run),
-                **({} if run.energy_j is None else {"energy_j": run.energy_j}),
-            }
-            for run in self.run_list
-        ]
-        return pd.DataFrame(rows)
+        kinds = {
+            **dict.fromkeys(("application", "platform"), str),
+            "ranks": int,
+            **self.application.parameter_kinds(),
+            **_CONDITION_KINDS,
+            **dict.fromkeys(settings, str),
+            **self._run_kinds,
+            "energy_j": float,
+        }
+        return frame_of(({**given, **self._run_to_dict(run), "energy_j": run.energy_j} for run in self.run_list), kinds)
+
+    @property
+    def _run_kinds(self) -> dict[str, Any]:
+        rate = self.application.rate
+        return {
+            "seed": "uint64",
+            "time_s": float,
+            **({rate.key: float} if rate else {}),
+        } | self.application.detail_kinds()
 
     def __repr__(self) -> str:
         return f"<Prediction of {self._subject}: {self.time_s.text()} s, {counted(len(self.run_list), 'run')}>"

@@ -41,7 +41,7 @@ class _Document:
     more: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SavedPrediction(Prediction):
     """A prediction as it was written: means and intervals are those of the file, not computed anew from the runs.
 
