@@ -100,11 +100,12 @@ def read_prediction(path: str | Path) -> Prediction:
     content = read_json(read_text(file, "a prediction", MOST_BYTES), str(file), most_bytes=MOST_BYTES)
     if isinstance(content, dict) and "predictions" in content:
         raise InputError(f"{file}: has several predictions; write each with Prediction.to_json")
-    document = from_json(_Document, content, str(file))
     try:
-        return _prediction(document, dict(content))
-    except (KeyError, TypeError, AttributeError, ValueError) as problem:
-        raise InputError(f"{file}: is no prediction that this version reads: {problem!r:.200}") from None
+        found = _prediction(from_json(_Document, content, str(file)), dict(content))
+    except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError) as problem:
+        told = " ".join(str(problem).split()).removeprefix(f"{file}").removeprefix(": ")
+        raise InputError(f"{file}: is no prediction that this version reads: {told[:300]}") from None
+    return found
 
 
 def _prediction(document: _Document, content: dict[str, Any]) -> Prediction:
@@ -114,6 +115,8 @@ def _prediction(document: _Document, content: dict[str, Any]) -> Prediction:
     if not document.runs:
         raise ValueError("it has no runs")
     key = application.rate.key if application.rate else ""
+    for name in {"time_s", "energy_j", key} & content.keys():
+        _spread(content[name])
     known = ("seed", "time_s", key)
     return SavedPrediction(
         application=application,
