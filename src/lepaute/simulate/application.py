@@ -101,7 +101,7 @@ class Application(Public):
         "choices computes_between_probes core_parameters cores_like detail_kinds details emulation estimated_run_s "
         "events fidelities files heading is_sampled kernel_models label names_mapping native noisy own_draw "
         "parameter_kinds problem rate rate_of run_details share_done simulated_share summary title trace_ranks "
-        "trace_rows warnings".split()
+        "trace_rows unknown_collectives warnings".split()
     )
 
     title: ClassVar[str]
