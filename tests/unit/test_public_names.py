@@ -24,9 +24,20 @@ PUBLIC = {
 }
 EXAMPLES = [  # whose docstring is in sections, with an example that runs here
     *("Hpl", "difference", "load_platform", "override", "predict", "read_prediction", "simulate_one"),
-    *("Prediction.plot", "Prediction.to_frame"),
+    *("Prediction.plot", "Prediction.to_frame", "fit.SegmentedLine.plot", "fit.segment", "watch.open"),
 ]
-SECTIONS = ["predict", "difference", "emulate", "load_platform", "override", "read_prediction", "simulate_one"]
+SECTIONS = [
+    *("predict", "difference", "emulate", "load_platform", "override", "read_prediction", "simulate_one", "read_trace"),
+    *("Archive.open", "compare.archives", "fit.models", "fit.segment", "study.run", "watch.open"),
+]
+
+
+def named(name: str) -> typing.Any:
+    """A public name, or a method of one, by its path below `lepaute`."""
+    value: typing.Any = lp
+    for part in name.split("."):
+        value = getattr(value, part)
+    return value
 
 
 @pytest.mark.parametrize("name", PUBLIC)
@@ -83,27 +94,25 @@ def test_a_public_name_says_what_it_is(name: str) -> None:
 
 @pytest.mark.parametrize("name", SECTIONS)
 def test_every_argument_is_described(name: str) -> None:
-    function = getattr(lp, name)
+    function = named(name)
     text = inspect.getdoc(function) or ""
     described = text.split("Parameters\n----------\n")[1].split("\n\n")[0]
-    named = {word for line in described.splitlines() if " : " in line for word in line.split(" : ")[0].split(", ")}
-    assert named >= set(inspect.signature(function).parameters)
+    told = {word for line in described.splitlines() if " : " in line for word in line.split(" : ")[0].split(", ")}
+    assert told >= set(inspect.signature(function).parameters)
     assert "Raises\n------\n" in text
     assert ">>> import lepaute as lp" in text
 
 
 def test_every_parameter_of_hpl_is_described() -> None:
     text = (inspect.getdoc(lp.Hpl) or "").split("Parameters\n----------\n")[1].split("\n\n")[0]
-    named = {word for line in text.splitlines() if " : " in line for word in line.split(" : ")[0].split(", ")}
-    assert named >= set(inspect.signature(lp.Hpl).parameters)
+    told = {word for line in text.splitlines() if " : " in line for word in line.split(" : ")[0].split(", ")}
+    assert told >= set(inspect.signature(lp.Hpl).parameters)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_example_of_a_docstring_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    value: typing.Any = lp
-    for part in name.split("."):
-        value = getattr(value, part)
+    value = named(name)
     test = doctest.DocTestParser().get_doctest(str(value.__doc__), {}, name, None, None)
     assert test.examples
     assert doctest.DocTestRunner().run(test).failed == 0

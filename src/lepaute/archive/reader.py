@@ -90,7 +90,22 @@ class Archive:
 
     @classmethod
     def open(cls, path: str | Path) -> "Archive":
-        """The archive in a file; raises ArchiveError with one line when it is damaged, incomplete or something else."""
+        """The archive in a file, whose seal is checked.
+
+        Parameters
+        ----------
+        path : the .zip that a campaign wrote
+
+        Raises
+        ------
+        ArchiveError : one line, where it is damaged, incomplete or something else
+
+        Examples
+        --------
+        >>> import lepaute as lp
+        >>> lp.Archive.open("calibration.zip").table("observations/kernels.parquet")  # doctest: +SKIP
+
+        """
         path = path_of(path, "the archive")
         if not path.is_file():
             what = "not a regular file" if path.exists() else "there is no such file"

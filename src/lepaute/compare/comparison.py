@@ -186,14 +186,29 @@ def archives(
     """Compares two libraries of one campaign, or over several sessions, or the library of one campaign with that of
     another.
 
-    campaigns   : archives, or their files; several that have both libraries each are sessions, and verdicts are over
-                  these (at least three); two of one library each are compared with each other
+    Parameters
+    ----------
+    campaigns : archives, or their files; several that have both libraries each are sessions, and verdicts are over
+        these (at least three); two of one library each are compared with each other
     left, right : labels of the libraries; without them the two that there are
-    run_time    : of a call: global, from the first start to the last end by one clock; local, the slowest rank's
-    margin      : a difference that is certainly below this share counts as none
-    correction, primary: as of `verdicts`; primary rows are those that the campaign was planned with, unless given
-    Raises ArchiveError for archives of another kind, InputError where the libraries are not two, where the campaigns
-    have different numbers of ranks, or where a value is out of range.
+    run_time : of a call: "global", from the first start to the last end by one clock; "local", the slowest rank's
+    margin : a difference that is certainly below this share counts as none
+    correction, primary : as of `verdicts`; primary rows are those that the campaign was planned with, unless given
+
+    Returns
+    -------
+    A `Comparison`: times in seconds, ratios of the right library to the left one with their 95 % intervals
+
+    Raises
+    ------
+    ArchiveError : archives of another kind
+    InputError : libraries that are not two, campaigns with different numbers of ranks, a value out of range
+
+    Examples
+    --------
+    >>> import lepaute as lp
+    >>> found = lp.compare.archives("comparison.zip")  # doctest: +SKIP
+    >>> found.answer, found.to_frame()  # doctest: +SKIP
     """
     if run_time not in get_args(RunTime):
         raise InputError(f"run_time is {run_time!r}; it must be one of {', '.join(get_args(RunTime))}")

@@ -58,9 +58,26 @@ def models(
     kernel_model: str | Sequence[str] = (),
     network_condition: str | None = None,
 ) -> "fitted_models.FittedModels":
-    """Kernel models, network and spread between blocks; see `fitted_models.models`.
+    """Models of kernels and messages, and the spread between blocks, from the archives of a calibration.
 
+    Parameters
+    ----------
+    archives : of calibrations of the same nodes; `lepaute.Archive.open` opens them
     kernel_model : auto, FORM or KERNEL=FORM, or several of these; see `form.requested_forms`
+    network_condition : of the messages that are fitted, where they were measured under several
+
+    Returns
+    -------
+    `FittedModels`: means in seconds, errors relative; `to_frame()` has a row a kernel
+
+    Raises
+    ------
+    FitError : where the data do not determine the models
+
+    Examples
+    --------
+    >>> import lepaute as lp
+    >>> lp.fit.models(lp.Archive.open("calibration.zip")).to_frame()  # doctest: +SKIP
     """
     from lepaute.fit.kernels.form import requested_forms
 

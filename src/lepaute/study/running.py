@@ -134,17 +134,34 @@ def run_study(
     announce: Callable[[str], None] | None = None,
     command: str | None = None,
 ) -> StudyRun:
-    """Answers the question of a study: a file, its content, or a `Study`.
+    """Answers the question of a study by simulating what is not known yet.
 
-    folder    : keeps all results, and answers from them what is known; resume : there may be results in it already
-    scheduler : threads of this process, local (processes), slurm or oar; None: by how long it will take. Processes
-        import the calling script, which needs the guard `if __name__ == "__main__":`
-    workers   : that simulate side by side; as many as there are cores, unless given
-    runs, seed: in the place of the study's
-    store     : in the place of that in the folder
-    announce  : called with a sentence on how long it will take
-    command   : that repeats it, for the page, where the study was asked for by one
-    Raises InputError where something in the study cannot be, or the folder holds results and is not to be resumed.
+    Parameters
+    ----------
+    study : a file, its content, or a `Study`
+    folder : keeps all results, and answers from them what is known
+    resume : whether there may be results in it already
+    scheduler : "threads" of this process, "local" (processes), "slurm" or "oar"; None: by how long it will take.
+        Processes import the calling script, which needs the guard `if __name__ == "__main__":`
+    workers : that simulate side by side; as many as there are cores, unless given
+    runs, seed : in the place of the study's
+    store : in the place of that in the folder
+    progress : called with what is done, and the share of it from 0 to 1
+    announce : called with a sentence on how long it will take
+    command : that repeats it, for the page, where the study was asked for by one
+
+    Returns
+    -------
+    A `StudyRun`: `text` is the answer for a person, `to_frame()` has a row a simulation
+
+    Raises
+    ------
+    InputError : where something in the study cannot be, or the folder holds results and is not to be resumed
+
+    Examples
+    --------
+    >>> import lepaute as lp
+    >>> print(lp.study.run("STUDY.yaml", folder="results").text)  # doctest: +SKIP
     """
     from lepaute.store import open_store
 

@@ -242,10 +242,20 @@ def write_trace(trace: Trace, path: Path) -> None:
 
 
 def read_trace(path: str | Path) -> Trace:
-    """Reads a trace.
+    """Reads a trace: what each rank called, when and for how long, in seconds.
 
-    Raises InputError in one line for a file that is no Parquet, has no trace in it, or one of another form;
-    FileNotFoundError where there is none.
+    Parameters
+    ----------
+    path : a Parquet file, of `lepaute record`, `predict --trace` or `write_trace`
+
+    Raises
+    ------
+    InputError : one line, where there is no file, or one that is no Parquet, has no trace in it, or one of another form
+
+    Examples
+    --------
+    >>> import lepaute as lp
+    >>> lp.read_trace("t.parquet").to_frame()  # doctest: +SKIP
     """
     path = path_of(path, "the trace")
     if not path.exists():

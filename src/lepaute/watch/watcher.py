@@ -22,10 +22,24 @@ else:
 
 
 def open_watch(place: str | Path, *, create: bool = True) -> "Watch":
-    """The watch of a store, a folder or a database, postgresql://user@host/database; made where there is none.
+    """The watch of a store, made where there is none.
 
+    Parameters
+    ----------
+    place : a folder, or a database: postgresql://user@host/database
     create : unless it is true, nothing is made, and a store that is not there raises InputError
-    Raises InputError where the folder holds something else, EnvironmentProblem where the server cannot be reached.
+
+    Raises
+    ------
+    InputError : where the folder holds something else
+    EnvironmentProblem : where the server cannot be reached
+
+    Examples
+    --------
+    >>> import lepaute as lp
+    >>> with lp.watch.open("observations") as watch:
+    ...     len(watch.nodes())
+    0
     """
     return Watch(open_store(place, create=create))
 
