@@ -1,6 +1,6 @@
 """The base of documents that Pydantic checks."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import BaseModel
 
@@ -18,4 +18,4 @@ else:
     class PublicModel(Public, BaseModel, metaclass=_ListedModel):
         """A document whose dir() shows its fields and own methods, and none of Pydantic's."""
 
-        _unlisted = frozenset(name for name in dir(BaseModel) if not name.startswith("_"))
+        _unlisted: ClassVar[frozenset[str]] = frozenset(name for name in dir(BaseModel) if not name.startswith("_"))

@@ -9,7 +9,7 @@ from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field, fields
 from math import hypot, isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from lepaute.errors import InputError
 from lepaute.kit.later import later
@@ -41,7 +41,7 @@ class Layers(Public):
     extrapolation : errors of kernel models at sizes outside of those they were fitted to, in proportion to the distance
     """
 
-    _unlisted: ClassVar[frozenset[str]] = frozenset(("to_core",))
+    _unlisted = frozenset(("to_core",))
 
     coefficients: bool = True
     days: bool = True

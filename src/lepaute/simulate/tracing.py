@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.later import later
@@ -33,7 +33,7 @@ class TraceRequest(Public):
     Without steps, what is outside of any step (the triangular solve) is traced as well.
     """
 
-    _unlisted: ClassVar[frozenset[str]] = frozenset(("check", "narrowed", "to_core"))
+    _unlisted = frozenset(("check", "narrowed", "to_core"))
 
     ranks: tuple[int, ...] | None = None
     steps: tuple[int, ...] | None = None

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.frames import frame_of
@@ -151,7 +151,7 @@ class Prediction(Public):
     conditions : under which it was simulated
     """
 
-    _unlisted: ClassVar[frozenset[str]] = frozenset(("conditions", "controls", "first", "sampling_sd"))
+    _unlisted = frozenset(("conditions", "controls", "first", "sampling_sd"))
 
     application: Application
     platform_name: str
