@@ -19,9 +19,9 @@ In a notebook each of these shows itself as a table; help(lp.predict) has the ar
 first used: `import lepaute` stays light.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from lepaute.kit.later import public_names
 from lepaute.simulate.apps import class_modules
 from lepaute.version import __version__
 
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from lepaute import study as study
     from lepaute import watch as watch
     from lepaute.archive import Archive as Archive
+    from lepaute.errors import InputError as InputError
     from lepaute.errors import LepauteError as LepauteError
+    from lepaute.errors import PredictionWarning as PredictionWarning
     from lepaute.measure.comparison.campaign import measure_libraries as measure_libraries
     from lepaute.measure.comparison.sessions import measure_sessions as measure_sessions
     from lepaute.measure.experiment.job import Job as Job
@@ -40,51 +42,67 @@ if TYPE_CHECKING:
     from lepaute.measure.experiment.rounds import Until as Until
     from lepaute.platform import Platform as Platform
     from lepaute.platform import load_platform as load_platform
+    from lepaute.platform import override as override
+    from lepaute.simulate import Difference as Difference
     from lepaute.simulate import Hpl as Hpl
     from lepaute.simulate import Layers as Layers
+    from lepaute.simulate import Mapping as Mapping
+    from lepaute.simulate import Options as Options
     from lepaute.simulate import Prediction as Prediction
     from lepaute.simulate import Program as Program
+    from lepaute.simulate import Spread as Spread
     from lepaute.simulate import Stencil as Stencil
+    from lepaute.simulate import TraceRequest as TraceRequest
     from lepaute.simulate import difference as difference
     from lepaute.simulate import emulate as emulate
     from lepaute.simulate import predict as predict
+    from lepaute.simulate import read_prediction as read_prediction
     from lepaute.simulate import simulate_one as simulate_one
+    from lepaute.simulate.machine.population import scaled as scaled
     from lepaute.stats.stopping import Target as Target
     from lepaute.trace import Trace as Trace
     from lepaute.trace import read_trace as read_trace
 
-_HOME_OF = {  # the public names, and the package each is loaded from
-    "Archive": "lepaute.archive",
-    "Job": "lepaute.measure.experiment.job",
-    "Layers": "lepaute.simulate",
-    "LepauteError": "lepaute.errors",
-    "Platform": "lepaute.platform",
-    "Prediction": "lepaute.simulate",
-    "Program": "lepaute.simulate",
-    "Target": "lepaute.stats.stopping",
-    "Trace": "lepaute.trace",
-    "Until": "lepaute.measure.experiment.rounds",
-    "load_platform": "lepaute.platform",
-    "measure_libraries": "lepaute.measure.comparison.campaign",
-    "measure_sessions": "lepaute.measure.comparison.sessions",
-    "difference": "lepaute.simulate",
-    "emulate": "lepaute.simulate",
-    "predict": "lepaute.simulate",
-    "read_trace": "lepaute.trace",
-    "run": "lepaute.measure.experiment.life",
-    "simulate_one": "lepaute.simulate",
+_NAMES_IN = {  # the public names, by the module that each is loaded from
+    "archive": ("Archive",),
+    "errors": ("InputError", "LepauteError", "PredictionWarning"),
+    "measure.comparison.campaign": ("measure_libraries",),
+    "measure.comparison.sessions": ("measure_sessions",),
+    "measure.experiment.job": ("Job",),
+    "measure.experiment.life": ("run",),
+    "measure.experiment.rounds": ("Until",),
+    "platform": ("Platform", "load_platform", "override"),
+    "simulate": (
+        *("Difference", "Layers", "Mapping", "Options", "Prediction", "Program", "Spread", "TraceRequest"),
+        *("difference", "emulate", "predict", "read_prediction", "simulate_one", *class_modules()),
+    ),
+    "simulate.machine.population": ("scaled",),
+    "stats.stopping": ("Target",),
+    "trace": ("Trace", "read_trace"),
+}
+_HOME_OF = {name: (f"lepaute.{module}", name) for module, names in _NAMES_IN.items() for name in names} | {
+    name: (f"lepaute.{name}", "") for name in ("compare", "design", "fit", "study", "watch")
 }
 
 __all__ = [
     "Archive",
+    "Difference",
+    "Hpl",
+    "InputError",
     "Job",
     "Layers",
     "LepauteError",
+    "Mapping",
+    "Options",
     "Platform",
     "Prediction",
+    "PredictionWarning",
     "Program",
+    "Spread",
+    "Stencil",
     "Target",
     "Trace",
+    "TraceRequest",
     "Until",
     "__version__",
     "compare",
@@ -95,26 +113,15 @@ __all__ = [
     "load_platform",
     "measure_libraries",
     "measure_sessions",
+    "override",
     "predict",
+    "read_prediction",
     "read_trace",
     "run",
+    "scaled",
     "simulate_one",
     "study",
     "watch",
 ]
-__all__ += sorted(class_modules())  # noqa: PLE0605 - Hpl, Stencil, ...
 
-
-def __dir__() -> list[str]:
-    """The public names, loaded or not."""
-    return sorted([*__all__, "__doc__", "__file__", "__name__", "__path__"])
-
-
-def __getattr__(name: str) -> Any:
-    if name in {"compare", "design", "fit", "study", "watch"}:
-        return import_module(f"lepaute.{name}")
-    if name in _HOME_OF:
-        return getattr(import_module(_HOME_OF[name]), name)
-    if module := class_modules().get(name):
-        return getattr(import_module(module), name)
-    raise AttributeError(f"module 'lepaute' has no attribute {name!r}")
+__getattr__, __dir__ = public_names(__name__, _HOME_OF)

@@ -69,3 +69,10 @@ class FitError(LepauteError, ValueError):
 
 class SimulationError(LepauteError):
     """A simulation cannot be run, or ran into a deadlock."""
+
+
+class PredictionWarning(UserWarning):
+    """What a reader of a prediction must know, raised by `warnings` as well as listed in `Prediction.warnings`.
+
+    `warnings.simplefilter("ignore", lepaute.PredictionWarning)` silences it, "error" stops at it.
+    """

@@ -104,7 +104,7 @@ def test_an_engine_says_what_it_cannot_simulate(tmp_path: Path) -> None:
         lp.predict(STENCIL, "dahu", engine=Smpi())
     with pytest.raises(InputError, match=r"SMPI needs a program to emulate hpl; give Smpi\(program="):
         lp.predict(HPL, "dahu", engine=Smpi())
-    with pytest.raises(InputError, match="np is 0; a program has at least one rank"):
+    with pytest.raises(InputError, match="ranks is 0; a program has at least one rank"):
         lp.Program(tmp_path / "solver", ranks=0)
 
 

@@ -1,6 +1,7 @@
 """Differences of two predictions: what cancels, what does not, and what is refused."""
 
 import json
+from math import nan
 from pathlib import Path
 
 import pytest
@@ -98,7 +99,7 @@ def test_a_difference_in_words() -> None:
     assert Difference(1.0312, 1.012, 1.05, True, True).text == "1.031 (95 %: 1.012 to 1.050), 3.1 % slower"
     told = "0.990 (95 %: 0.980 to 1.001), 1 % faster, but either may be the faster one"
     assert Difference(0.99, 0.98, 1.001, True, True).text == told
-    assert Difference(2.0, None, None, True, True).text == "2.000 (one run: no interval), 100 % slower"
+    assert Difference(2.0, nan, nan, True, True).text == "2.000 (one run: no interval), 100 % slower"
 
 
 def test_the_command_tells_each_difference(capsys: pytest.CaptureFixture[str]) -> None:

@@ -79,7 +79,7 @@ def test_energy_of_hpl_on_one_rank_is_that_of_a_hand_calculation():
     assert prediction.kernel_time_s == {"dgemv": pytest.approx(5.0), "dtrsv": pytest.approx(2.0)}
     assert prediction.time_s.mean == pytest.approx(7.0, rel=1e-9)
     assert prediction.energy_j.mean == pytest.approx(7.0 * (100 + 200 / 4), rel=1e-9)
-    assert prediction.energy_j.low is None  # one run has no interval
+    assert not prediction.energy_j.has_interval  # one run has none
 
 
 def test_energy_of_hpl_counts_what_is_not_computing_as_communicating():

@@ -25,3 +25,23 @@ def test_a_notebook_runs_and_is_kept_without_output(notebook: Path, tmp_path: Pa
     folder = shutil.copytree(notebook.parent, tmp_path / "example")
     NotebookClient(document, timeout=HANG_S, resources={"metadata": {"path": str(folder)}}).execute()
     assert any("image/png" in output.get("data", {}) for cell in cells for output in cell.outputs)
+
+
+@pytest.mark.slow
+def test_pictures_and_tables_are_shown_below_the_cell_that_makes_them_once() -> None:
+    import nbformat
+    from nbclient import NotebookClient
+
+    cells = [
+        "import lepaute as lp\nfound = lp.predict(lp.Hpl(n=2000, p=2, q=2), 'dahu', runs=3)",
+        "axes = found.plot()",
+        "line = lp.fit.segment([1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, 15, 16, 17, 18])\nline.plot()",
+        "found",
+    ]
+    document = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
+    NotebookClient(document, timeout=HANG_S).execute()
+    warned, axes, line, table = (cell.outputs for cell in document.cells)
+    pictures = [["image/png" in output.get("data", {}) for output in outputs].count(True) for outputs in (axes, line)]
+    assert pictures == [1, 1]
+    assert "<table" in table[0]["data"]["text/html"]
+    assert "PredictionWarning: not modelled by the platform" in "".join(output.get("text", "") for output in warned)

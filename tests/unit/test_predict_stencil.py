@@ -26,7 +26,7 @@ def test_days_of_the_platform_and_noise_of_the_sweep_move_the_result(dahu):
 
 def test_a_platform_without_kernel_models_will_do(dahu):
     bare = override(dahu, {"kernels": "[]"})
-    stencil = Stencil(cells=(64, 64, 64), cell_time_s=2e-9)
+    stencil = Stencil(cells=(64, 64, 64), iterations=1, cell_time_s=2e-9)
     assert predict(stencil, bare, layers=Layers(days=False)).time_s.mean == pytest.approx(64**3 * 2e-9)
 
 

@@ -2,8 +2,10 @@
 
 import doctest
 import inspect
+import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -44,13 +46,6 @@ def trace():
         "name": np.array([0, 1, 0]),
     }
     return trace_of_columns(columns, ("dgemm", "MPI_Send"), {"source": "recording"})
-
-
-def test_dir_lists_what_there_is_and_nothing_else():
-    for package in (lp, lp.fit):
-        shown = [name for name in dir(package) if not name.startswith("__")]
-        assert set(shown) == {name for name in package.__all__ if not name.startswith("__")}
-        assert all(getattr(package, name) is not None for name in shown)
 
 
 def test_the_lines_that_help_opens_with_run():
@@ -210,3 +205,170 @@ def test_the_name_of_an_archive_and_of_a_table_that_is_not_there_are_told_with_w
         lp.fit.models(str(path))
     with pytest.raises(lp.LepauteError, match=r"has no member bench; observations/bench\.parquet is one"):
         lp.Archive.open(path).table("bench")
+
+
+def test_every_result_is_html_in_a_notebook(prediction, tmp_path):
+    again = lp.predict(lp.Hpl(n=2000, p=2, q=2), "dahu", runs=3, repeat=1)
+    with lp.watch.open(tmp_path / "store") as watch:
+        shown = [prediction.time_s, lp.difference(prediction, again), watch, watch.changelog(), watch.ingest([])]
+        for result in shown:
+            assert result._repr_html_().count("<table") == 1
+        assert repr(watch).startswith("<Watch of <Store ")
+
+
+def test_a_plot_is_drawn_on_the_axes_that_are_given_or_on_new_ones_which_it_returns(prediction, line, tmp_path):
+    from matplotlib import pyplot
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    pyplot.switch_backend("agg")
+    pyplot.close("all")
+    of_file = prediction.plot(tmp_path / "runs.png")
+    assert isinstance(of_file, Axes)
+    assert (tmp_path / "runs.png").read_bytes().startswith(b"\x89PNG")
+    assert pyplot.get_fignums() == []  # a file is written without a trace in pyplot
+    shown = prediction.plot()
+    assert pyplot.get_fignums() == [shown.figure.number]  # which is what a notebook shows
+    pyplot.close("all")
+    figure, (left, right) = pyplot.subplots(1, 2)
+    assert prediction.plot(ax=left) is left
+    assert line.plot(ax=right) is right
+    assert left.get_xlabel().startswith("rate (")
+    assert len(right.lines) >= 2 + len(line.breakpoints)
+    pyplot.close(figure)
+    both = line.plot()
+    assert isinstance(both, Figure)
+    assert len(both.axes) == 2
+    assert pyplot.get_fignums() == []
+
+
+def test_what_a_prediction_rests_on_is_raised_once_by_warnings_and_can_be_silenced():
+    hpl = lp.Hpl(n=2000, p=2, q=2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default", lp.PredictionWarning)
+        for _ in range(3):
+            found = lp.predict(hpl, "dahu", runs=1)
+    assert [str(one.message) for one in caught] == list(found.warnings)
+    assert {one.category for one in caught} == {lp.PredictionWarning}
+    assert {one.filename for one in caught} == {__file__}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", lp.PredictionWarning)
+        with pytest.raises(lp.PredictionWarning, match="not modelled by the platform"):
+            lp.predict(hpl, "dahu", runs=1)
+        from lepaute.simulate import predict_all
+
+        predict_all([hpl], "dahu", runs=1)  # of the commands, which print them
+
+
+PREDICTED = {
+    "hpl": lambda: lp.predict(lp.Hpl(n=2000, p=2, q=2), "dahu", runs=3, settings={"scale.bandwidth": 2}),
+    "one run": lambda: lp.predict(lp.Hpl(n=2000, p=2, q=2), "dahu", runs=1),
+    "sampled": lambda: lp.predict(lp.Hpl(n=20_000, p=2, q=2), "dahu", runs=2, fidelity="sampled", lag_s=3600.0),
+    "stencil": lambda: lp.predict(
+        lp.Stencil(cells=(32, 32, 32), cell_time_s=1e-9),
+        "dahu",
+        runs=2,
+        mapping=lp.Mapping("random", 7),
+        layers=lp.Layers.only("noise"),
+    ),
+    "with energy": lambda: lp.predict(
+        lp.Hpl(n=2000, p=2, q=2),
+        lp.override(lp.load_platform("dahu"), {"power": "{idle_W: 100, computing_W: 400, communicating_W: 300}"}),
+        runs=2,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", PREDICTED)
+def test_a_prediction_is_read_back_as_it_was_written(kind, tmp_path):
+    found = PREDICTED[kind]()
+    found.to_json(tmp_path / "p.json")
+    again = lp.read_prediction(tmp_path / "p.json")
+    assert again.to_dict() == found.to_dict()
+    assert str(again.time_s) == str(found.time_s)  # as text, in which NaN is NaN
+    assert str(again.rate) == str(found.rate)
+    assert again.warnings == found.warnings
+    assert (again.comparable, again.trust) == (found.comparable, found.trust)
+    pandas.testing.assert_frame_equal(again.runs, found.runs)
+    pandas.testing.assert_frame_equal(
+        again.to_frame().drop(columns="energy_j"), found.to_frame().drop(columns="energy_j")
+    )
+    again.to_json(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "p.json").read_bytes()
+    assert repr(again) == repr(found)
+    with pytest.raises(InputError, match="not made by predict"):
+        lp.difference(again, found)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda document: document.pop("runs"),
+        lambda document: document["runs"].clear(),
+        lambda document: document["runs"][0].pop("seed"),
+        lambda document: document["parameters"].update(n=-1),
+        lambda document: document["parameters"].update(bcast=None),
+        lambda document: document.update(application="solver"),
+        lambda document: document["time_s"].update(mean=None),
+        lambda document: document.update(trust=[]),
+        lambda document: document.update(predictions=[]),
+        lambda document: document["simulation"].pop("messages"),
+    ],
+)
+def test_a_file_that_is_no_prediction_is_refused_in_one_line(change, prediction, tmp_path):
+    document = json.loads(json.dumps(prediction.to_dict()))
+    change(document)
+    (tmp_path / "p.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match=r"p\.json: ") as refused:
+        lp.read_prediction(tmp_path / "p.json")
+    assert "\n" not in str(refused.value)
+
+
+def test_tables_have_the_same_columns_and_types_whatever_the_values():
+    hpl = lp.Hpl(n=2000, p=2, q=2)
+    power = {"power": "{idle_W: 100, computing_W: 400, communicating_W: 300}"}
+    different = [
+        lp.predict(hpl, "dahu", runs=2),
+        lp.predict(hpl, "dahu", runs=1, repeat=1, layers=lp.Layers.only(), lag_s=60.0),
+        lp.predict(hpl, lp.override(lp.load_platform("dahu"), power), runs=1, mapping=lp.Mapping("random", 2**64 - 1)),
+    ]
+    one, *others = (each.to_frame().dtypes.to_dict() for each in different)
+    assert all(other == one and list(other) == list(one) for other in others)
+    assert {str(kind) for kind in one.values()} <= {"string", "int64", "Int64", "uint64", "UInt64", "bool", "float64"}
+    assert different[1].to_frame()["lag_s"].tolist() == [60.0]
+    assert different[2].to_frame()["mapping_seed"].tolist() == [2**64 - 1]
+
+
+def test_low_and_high_are_numbers_where_there_is_no_interval_too(prediction):
+    single = lp.predict(lp.Hpl(n=2000, p=2, q=2), "dahu", runs=1)
+    for spread in (single.time_s, single.rate_gflops, prediction.time_s):
+        assert (type(spread.low), type(spread.high)) == (float, float)
+    assert np.isnan(single.time_s.low)
+    assert not single.time_s.has_interval
+    assert prediction.time_s.has_interval
+    assert single.to_dict()["time_s"]["low"] is None
+    again = lp.predict(lp.Hpl(n=2000, p=2, q=2), "dahu", runs=1, repeat=1)
+    assert np.isnan(lp.difference(single, again).low)
+    assert not lp.difference(single, again).is_told_apart
+
+
+def test_numbers_are_settings_as_texts_are():
+    dahu = lp.load_platform("dahu")
+    for texts, numbers in (
+        ({"nodes.count": "4"}, {"nodes.count": 4}),
+        ({"scale.computing": "2"}, {"scale.computing": 2.0}),
+    ):
+        assert lp.override(dahu, texts).sha256 == lp.override(dahu, numbers).sha256
+
+
+def test_the_second_of_two_emulations_has_another_noise(monkeypatch, tmp_path):
+    from lepaute.simulate.apps import program
+
+    asked = []
+    monkeypatch.setattr(program, "raise_warnings", lambda _: None)
+    monkeypatch.setattr(program, "predict", lambda *_, **given: asked.append(given))
+    for repeat in (0, 1):
+        lp.emulate(tmp_path / "solver", "dahu", ranks=2, repeat=repeat)
+    assert [given["repeat"] for given in asked] == [0, 1]
+    with pytest.raises(InputError, match=r"options is .*give a lepaute\.Options"):
+        lp.emulate(tmp_path / "solver", "dahu", ranks=2, options="fold")

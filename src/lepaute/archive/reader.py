@@ -15,12 +15,15 @@ from lepaute.archive.container import Entry, check_seal, read_directory, unpack
 from lepaute.archive.documents import MANIFEST, METADATA, Member, archive_id, bounded_json, parse_manifest
 from lepaute.archive.metadata import Metadata
 from lepaute.errors import ArchiveError, DesignError, InputError
+from lepaute.kit.later import later
 from lepaute.kit.numbers import path_of
 from lepaute.kit.parquet import MOST_COLUMNS, is_text, open_parquet, reading_table, refuse_bytes
 from lepaute.kit.printable import fitted, printable
 
 if TYPE_CHECKING:
     import pandas
+else:
+    pandas = later("pandas")
 
 #: A manifest of MOST_MEMBERS members, and metadata with as many nodes and warnings as an experiment may have.
 MOST_HEAD_BYTES = 32 << 20
@@ -87,7 +90,22 @@ class Archive:
 
     @classmethod
     def open(cls, path: str | Path) -> "Archive":
-        """The archive in a file; raises ArchiveError with one line when it is damaged, incomplete or something else."""
+        """The archive in a file, whose seal is checked.
+
+        Parameters
+        ----------
+        path : the .zip that a campaign wrote
+
+        Raises
+        ------
+        ArchiveError : one line, where it is damaged, incomplete or something else
+
+        Examples
+        --------
+        >>> import lepaute as lp
+        >>> lp.Archive.open("calibration.zip").table("observations/kernels.parquet")  # doctest: +SKIP
+
+        """
         path = path_of(path, "the archive")
         if not path.is_file():
             what = "not a regular file" if path.exists() else "there is no such file"

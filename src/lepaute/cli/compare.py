@@ -36,7 +36,7 @@ class MeasureOptions:
         metavar="OP,...",
     )
     sizes: str = option_field("1:1M", "Message sizes in bytes, a range or a list such as 8,64K.", metavar="FROM:TO")
-    ranks: int = option_field(2, "Ranks.", name="np")
+    ranks: int = option_field(2, "Ranks.", name="np", also=("--ranks",))
     datatype: str = option_field(
         "double", "Of reductions, whose sizes are whole counts of it: byte, int8_t, int, long, float, double."
     )

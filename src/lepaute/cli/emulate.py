@@ -119,7 +119,9 @@ class ProgramOptions:
 @with_options_of(TraceFiles, "traces", leave_out=("trace_ranks", "trace_steps"))
 def program(
     simulation: EmulatedRuns,
-    ranks: Annotated[str, typer.Option("-np", "--np", help="number of ranks; several, as 1,2,4,8, for their speed-up")],
+    ranks: Annotated[
+        str, typer.Option("-np", "--np", "--ranks", help="number of ranks; several, as 1,2,4,8, for their speed-up")
+    ],
     traces: TraceFiles,
     options: ProgramOptions,
     words: Annotated[

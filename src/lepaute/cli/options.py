@@ -149,6 +149,8 @@ class Flag(NamedTuple):
             default = None if may_lack else inspect.Parameter.empty
         elif len(self.fields) > 1:
             default = "x".join(str(field.default) for field in self.fields)
+        if option.choices:
+            hint = str if default is not None else str | None  # a word in any case, an alias or a code, too
         if option.given_as is not None or self.is_text:
             given_as = option.given_as or str
             hint = given_as | None if default is None else given_as

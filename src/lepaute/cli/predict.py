@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_type_hints
 
 import typer
 
@@ -22,7 +22,7 @@ from lepaute.simulate.prediction.warnings import BLOCK_SIZES_GUESSED, caveats
 if TYPE_CHECKING:
     from lepaute.platform import Platform
     from lepaute.simulate import Application, Mapping, Prediction
-    from lepaute.simulate.application import Files
+    from lepaute.simulate.application import Fidelity, Files
     from lepaute.simulate.prediction.comparing import Difference
     from lepaute.simulate.prediction.sweep import ScalingPoint
     from lepaute.simulate.tracing import TraceRequest
@@ -72,7 +72,9 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         outputs = {**files.outputs, "--plot": options.plot, **traces.outputs}
         check_outputs(outputs, inputs=[*simulation.inputs, *files.inputs, *placement.inputs], force=options.force)
         applications, from_file = applications_of(context, application, values, files)
-        _predict(applications, simulation, placement, traces, options, files, fidelity, from_file=from_file)
+        _predict(
+            applications, simulation, placement, traces, options, files, cast("Fidelity", fidelity), from_file=from_file
+        )
 
     what = "time and rate" if application.rate is not None else "time"
     command.__doc__ = (
@@ -88,7 +90,7 @@ def _predict(
     traces: TraceFiles,
     options: PredictOptions,
     files: "Files",
-    fidelity: str,
+    fidelity: "Fidelity",
     *,
     from_file: bool,
 ) -> None:
@@ -185,7 +187,7 @@ def announced(
     machine: "Platform",
     runs: int,
     mapping: "Mapping",
-    fidelity: str = "auto",
+    fidelity: "Fidelity" = "auto",
     extra_runs: float = 0.0,
 ) -> list[float] | None:
     """Seconds that a run of each will take, where it matters; a long prediction is announced on standard error.

@@ -104,7 +104,7 @@ def _peak_line(prediction: "Prediction", machine: "Platform") -> list[str]:
         return []
     peak = peak_per_core * application.ranks * application.threads_per_rank / 1e9
     text = f"  peak    {100.0 * rate.mean / peak:.1f} % of {quantity(peak, 'Gflop/s')}"
-    if rate.low is None or rate.high is None:
+    if not rate.has_interval:
         return [text]
     return [f"{text} ({100 * rate.low / peak:.0f} to {100 * rate.high / peak:.0f} %)"]
 
@@ -157,7 +157,7 @@ def interval(spread: "Spread", unit: str) -> str:
     """Mean and interval in words."""
     shown, factor = time_unit(spread.mean, 1e-3) if unit == "s" else scaled_unit(unit, spread.mean)
     mean = four_digits(spread.mean * factor)
-    if spread.low is None or spread.high is None:
+    if not spread.has_interval:
         return f"{mean} {shown}  (one run: no interval)"
     return (
         f"{mean} {shown}, 95 % prediction interval {four_digits(spread.low * factor)} .. "
@@ -166,7 +166,7 @@ def interval(spread: "Spread", unit: str) -> str:
 
 
 def _ends(spread: "Spread") -> str:
-    if spread.low is None or spread.high is None:
+    if not spread.has_interval:
         return "-"
     return f"{four_digits(spread.low)} to {four_digits(spread.high)}"
 

@@ -19,6 +19,7 @@ from lepaute.simulate.apps.hpl.parameters import Hpl
 if TYPE_CHECKING:
     import pandas as pd
 
+    from lepaute.simulate.application import Fidelity
     from lepaute.simulate.prediction.node_cost import NodeCost
     from lepaute.watch import Watch
     from lepaute.watch.node_state import NodeState
@@ -103,7 +104,7 @@ def cost(
             factors,
             runs=DEFAULT_RUNS if simulation.runs is None else simulation.runs,
             seed=simulation.seed,
-            fidelity=fidelity,
+            fidelity=cast("Fidelity", fidelity),
             grid_without=smaller,
             progress=lambda what, share: tell(f"simulating {what}", share),
         )

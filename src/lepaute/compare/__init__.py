@@ -9,8 +9,9 @@
 `outputs("openmpi.txt", "mpich.txt")` compares what the OSU or the Intel MPI benchmarks printed, as far as that goes.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lepaute.kit.later import public_names
 
 if TYPE_CHECKING:
     from lepaute.compare.benchmark_output import outputs as outputs
@@ -20,21 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparison", "Verdict", "archives", "outputs"]
 
-#: The public names, and the module each is loaded from.
 _HOME_OF = {
-    "Comparison": "comparison",
-    "Verdict": "verdicts",
-    "archives": "comparison",
-    "outputs": "benchmark_output",
+    "Comparison": ("lepaute.compare.comparison", "Comparison"),
+    "Verdict": ("lepaute.compare.verdicts", "Verdict"),
+    "archives": ("lepaute.compare.comparison", "archives"),
+    "outputs": ("lepaute.compare.benchmark_output", "outputs"),
 }
 
-
-def __dir__() -> list[str]:
-    """The public names, loaded or not."""
-    return sorted([*__all__, "__doc__", "__file__", "__name__", "__path__"])
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME_OF:
-        return getattr(import_module(f"lepaute.compare.{_HOME_OF[name]}"), name)
-    raise AttributeError(f"module 'lepaute.compare' has no attribute {name!r}")
+__getattr__, __dir__ = public_names(__name__, _HOME_OF)

@@ -26,9 +26,12 @@ from lepaute.compare.verdicts import MARGIN, Correction, verdicts
 from lepaute.errors import InputError
 from lepaute.fit.duration_tables import Block, benchmark_blocks, skipped_note
 from lepaute.kit.documents import read_bytes
+from lepaute.kit.later import later
 
 if TYPE_CHECKING:
     import pandas
+else:
+    pandas = later("pandas")
 
 OSU, INTEL = "OSU micro-benchmarks", "Intel MPI Benchmarks"
 MOST_BYTES = 32 << 20

@@ -4,10 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
 from lepaute.archive import Archive, mpi_campaign
-from lepaute.archive.mpi_campaign import settings_text
+from lepaute.archive.mpi_campaign import CampaignFacts, LibraryFacts, settings_text
 from lepaute.compare import sessions
 from lepaute.compare.derived import derived_lines, no_rank_times, times_of_ranks
 from lepaute.compare.flags import Flags, flagged, flags, ratio_warnings
@@ -18,12 +18,15 @@ from lepaute.compare.summaries import mpirun_summaries, without_levels
 from lepaute.compare.verdicts import MARGIN, Correction, Verdict, verdicts
 from lepaute.compare.wording import answer, operation_name, sentence
 from lepaute.errors import InputError
+from lepaute.kit.frames import frame_of
+from lepaute.kit.later import later
+from lepaute.kit.notebook import Public
 from lepaute.kit.text import duration, exact_size
 
 if TYPE_CHECKING:
     import pandas
-
-    from lepaute.archive.mpi_campaign import CampaignFacts, LibraryFacts
+else:
+    pandas = later("pandas")
 
 #: Both run-times of section 3.2 of the paper: the slowest rank's own, or from the first start to the last end.
 RunTime = Literal["local", "global"]
@@ -33,7 +36,7 @@ NO_SUBJECT = "none"
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Public):
     """Two libraries side by side.
 
     left, right : labels;  libraries: facts of both
@@ -105,11 +108,11 @@ class Comparison:
 
         forecast_mpiruns: of each library that would decide the row, NaN where it is decided or nothing can be said
         """
-        import pandas
-
         likely = [one.forecast.likely if one.forecast else float("nan") for one in self.verdicts]
-        rows = [{name: value for name, value in row.items() if name != "forecast"} for row in self._rows()]
-        return pandas.DataFrame(rows).assign(forecast_mpiruns=likely)
+        rows = [row | {"forecast_mpiruns": each} for row, each in zip(self._rows(), likely, strict=True)]
+        kinds = {name: kind for name, kind in get_type_hints(Verdict).items() if name != "forecast"}
+        kinds |= {"session_ratios": "object", "outcome": str, "stars": str, "slow_calls": str | None, "sentence": str}
+        return frame_of(rows, {**kinds, "algorithms": "object", "forecast_mpiruns": float})
 
     def write_report(self, path: str | Path) -> None:
         """Writes what the end of the name says: a page (.html), all data (.json), rows (.csv, .tex), a figure (.png).
@@ -183,14 +186,29 @@ def archives(
     """Compares two libraries of one campaign, or over several sessions, or the library of one campaign with that of
     another.
 
-    campaigns   : archives, or their files; several that have both libraries each are sessions, and verdicts are over
-                  these (at least three); two of one library each are compared with each other
+    Parameters
+    ----------
+    campaigns : archives, or their files; several that have both libraries each are sessions, and verdicts are over
+        these (at least three); two of one library each are compared with each other
     left, right : labels of the libraries; without them the two that there are
-    run_time    : of a call: global, from the first start to the last end by one clock; local, the slowest rank's
-    margin      : a difference that is certainly below this share counts as none
-    correction, primary: as of `verdicts`; primary rows are those that the campaign was planned with, unless given
-    Raises ArchiveError for archives of another kind, InputError where the libraries are not two, where the campaigns
-    have different numbers of ranks, or where a value is out of range.
+    run_time : of a call: "global", from the first start to the last end by one clock; "local", the slowest rank's
+    margin : a difference that is certainly below this share counts as none
+    correction, primary : as of `verdicts`; primary rows are those that the campaign was planned with, unless given
+
+    Returns
+    -------
+    A `Comparison`: times in seconds, ratios of the right library to the left one with their 95 % intervals
+
+    Raises
+    ------
+    ArchiveError : archives of another kind
+    InputError : libraries that are not two, campaigns with different numbers of ranks, a value out of range
+
+    Examples
+    --------
+    >>> import lepaute as lp
+    >>> found = lp.compare.archives("comparison.zip")  # doctest: +SKIP
+    >>> found.answer, found.to_frame()  # doctest: +SKIP
     """
     if run_time not in get_args(RunTime):
         raise InputError(f"run_time is {run_time!r}; it must be one of {', '.join(get_args(RunTime))}")

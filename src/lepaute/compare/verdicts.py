@@ -31,6 +31,7 @@ import numpy.typing as npt
 from lepaute.compare import sessions
 from lepaute.compare.summaries import ROW
 from lepaute.errors import InputError
+from lepaute.kit.later import later
 from lepaute.kit.options import word_of
 from lepaute.kit.text import counted, exact_size
 from lepaute.measure.comparison.cases import name_of
@@ -41,6 +42,8 @@ from lepaute.stats.student import student_quantile
 
 if TYPE_CHECKING:
     import pandas
+else:
+    pandas = later("pandas")
 
 Outcome = Literal["left faster", "right faster", "no difference above the margin", "undecided"]
 #: What the correction for many rows bounds: the share of false ones among the decided, or the chance of any.

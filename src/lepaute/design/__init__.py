@@ -41,3 +41,8 @@ __all__ = [
     "with_conditions",
     "write_design",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted([*__all__, "__doc__", "__file__", "__name__", "__path__"])

@@ -25,11 +25,14 @@ from lepaute.design.columns import (
 )
 from lepaute.errors import DesignError, LepauteError
 from lepaute.kit.files import write_whole
+from lepaute.kit.later import later
 from lepaute.kit.notebook import table_html
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
     import pandas
+else:
+    pandas = later("pandas")
 
 #: Limits for untrusted files: about a gigabyte of memory.
 MOST_BYTES = 256 << 20
@@ -97,8 +100,6 @@ class Design:
 
         A cell that has no value is missing, whatever its column.
         """
-        import pandas
-
         kinds = {}
         for name in self.columns:
             types = {type(value) for value in self.column(name) if value is not None}

@@ -5,19 +5,21 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
+from lepaute.archive import Archive
 from lepaute.archive.setups.topology import data_caches
 from lepaute.design.table import parse_design
 from lepaute.errors import FitError
 from lepaute.fit.memory import MemoryHierarchy, hierarchy_text, is_memory, memory_hierarchy
 from lepaute.fit.observations.columns import BY_NAME, Place, check_durations, factors_of
 from lepaute.fit.observations.factors import DURATION, FactorTest, factor_frame, factor_table, factor_tests, sentence
+from lepaute.kit.later import later
 from lepaute.kit.notebook import table_html
 from lepaute.kit.text import natural_order
 
 if TYPE_CHECKING:
     import pandas
-
-    from lepaute.archive import Archive
+else:
+    pandas = later("pandas")
 
 _TABLES = "observations/"
 _DESIGN = "design.csv"

@@ -1,11 +1,13 @@
 """From archives to models: reads observations, fits everything, and makes a platform of it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, get_type_hints
 
 import numpy as np
 
+from lepaute.archive import Archive
+from lepaute.archive.metadata import Metadata
 from lepaute.errors import FitError
 from lepaute.fit.kernels.form import Form
 from lepaute.fit.kernels.kernel_fit import FittedKernel
@@ -40,15 +42,16 @@ from lepaute.fit.variability.dependence import (
 )
 from lepaute.fit.variability.sentinels import change_warnings, drift_of, sentinel_of, watches
 from lepaute.fit.variability.steps import time_scale_of
+from lepaute.kit.frames import frame_of
+from lepaute.kit.later import later
 from lepaute.kit.notebook import table_html
 from lepaute.platform.kernel_model import told_of_missing
 from lepaute.platform.schema import Blas, Days, KernelModel, Network, Platform, Sentinel, Wandering
 
 if TYPE_CHECKING:
     import pandas
-
-    from lepaute.archive import Archive
-    from lepaute.archive.metadata import Metadata
+else:
+    pandas = later("pandas")
 
 NODE = 1
 #: Probes that a warning names, all of one node.
@@ -101,9 +104,7 @@ class FittedModels:
 
     def to_frame(self) -> "pandas.DataFrame":
         """The quality of each kernel's model, a row a model; columns are the fields of `QualityRow`."""
-        import pandas
-
-        return pandas.DataFrame([asdict(row) for row in self.quality], columns=[one.name for one in fields(QualityRow)])
+        return frame_of(map(asdict, self.quality), get_type_hints(QualityRow))
 
 
 @one_blas_thread()

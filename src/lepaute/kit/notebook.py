@@ -4,7 +4,33 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+class Listed(type):
+    """Metaclass of `Public`: dir() of the class."""
+
+    def __dir__(cls) -> list[str]:
+        fields_of = ("__dataclass_fields__", "__pydantic_fields__")
+        named = {*super().__dir__(), *(name for kind in fields_of for name in getattr(cls, kind, ()))}
+        return sorted(named - {name for each in cls.__mro__ for name in vars(each).get("_unlisted", ())})
+
+
+class Public(metaclass=Listed):
+    """A class whose dir(), and that of its values, shows what is public: its fields, and all but what is `_unlisted`.
+
+    _unlisted : names that the rest of the package needs and a user does not; they are inherited
+    """
+
+    __slots__ = ()
+    _unlisted: ClassVar[frozenset[str]] = frozenset()
+
+    def __dir__(self) -> list[str]:
+        return dir(type(self))
 
 
 def changed_fields(value: Any) -> str:
@@ -21,7 +47,7 @@ def facts_html(title: str, facts: Iterable[tuple[str, object]], notes: Sequence[
     """A title, a row for each fact that is not None or empty, and notes below; all of it text."""
     left = 'style="text-align:left"'
     rows = "".join(
-        f"<tr><th {left}>{escape(name)}</th><td {left}>{escape(str(fact))}</td></tr>"
+        f"<tr><th {left}>{escape(name)}</th><td {left}>{_lines(str(fact))}</td></tr>"
         for name, fact in facts
         if fact not in (None, "")
     )
@@ -40,10 +66,33 @@ def _html(title: str, table: str, notes: Sequence[str]) -> str:
     return f"<div><b>{escape(title)}</b><table>{table}</table>{f'<ul>{below}</ul>' if below else ''}</div>"
 
 
+def _lines(text: str) -> str:
+    return f"<pre>{escape(text)}</pre>" if "\n" in text else escape(text)
+
+
 def _cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"
     return "" if value is None else escape(str(value))
+
+
+def new_figure(size: tuple[float, float], *, for_file: bool) -> "Figure":
+    """A figure of so many inches: one of pyplot, which a notebook shows, or for a file one that pyplot never sees."""
+    if for_file:
+        from matplotlib.figure import Figure
+
+        return Figure(figsize=size, layout="constrained")
+    from matplotlib import pyplot
+
+    return pyplot.figure(figsize=size, layout="constrained")
+
+
+def own_figure(axes: "Axes") -> "Figure":
+    """The figure that axes are drawn in, its outermost one."""
+    figure = axes.figure
+    while not hasattr(figure, "savefig"):
+        figure = figure.figure
+    return cast("Figure", figure)
 
 
 def plain_decades(axis: Any, ends: tuple[float, float]) -> None:

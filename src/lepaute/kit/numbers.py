@@ -1,5 +1,6 @@
 """Arguments as callers from Python give them: numbers and texts of any library, and refusals of other types."""
 
+import math
 import operator
 import os
 from collections.abc import Iterable
@@ -21,6 +22,11 @@ def plain(value: Any) -> Any:
         return operator.index(value)
     except TypeError:
         return float(value) if isinstance(value, Real) else value
+
+
+def none_if_nan(value: float) -> float | None:
+    """A number as JSON has it, which knows no NaN."""
+    return None if math.isnan(value) else value
 
 
 def of_type(value: Any, name: str, kind: type | tuple[type, ...], example: str) -> Any:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from lepaute.errors import InputError, PlatformError
 from lepaute.kit.documents import read_text, read_yaml
-from lepaute.kit.numbers import path_of
+from lepaute.kit.numbers import of_type, path_of, plain
 from lepaute.platform.schema import Platform, platform_text
 from lepaute.platform.values import MOST_NODES
 
@@ -22,6 +22,7 @@ __all__ = [
     "override",
     "parse_platform",
     "platform_text",
+    "setting_text",
     "shipped_names",
     "with_population",
     "with_values",
@@ -38,10 +39,22 @@ def shipped_names() -> list[str]:
 
 
 def load_platform(name_or_path: "str | Path | Platform") -> Platform:
-    """The platform of a shipped name or of a file; a `Platform` is returned as it is.
+    """The platform of a shipped name or of a file.
 
-    A text with a slash or ending in .yaml or .yml is a path; any other is a shipped name first, then a path.
-    Raises PlatformError with one line: file, line, what is wrong, what to do.
+    Parameters
+    ----------
+    name_or_path : a text with a slash or ending in .yaml or .yml is a path; any other is a shipped name first, then a
+        path; a `Platform` is returned as it is
+
+    Raises
+    ------
+    PlatformError : one line: file, line, what is wrong, what to do
+
+    Examples
+    --------
+    >>> import lepaute as lp
+    >>> lp.load_platform("dahu").nodes.cores
+    32
     """
     if isinstance(name_or_path, Platform):
         return name_or_path
@@ -76,17 +89,43 @@ def dump_platform(platform: Platform, path: "str | Path") -> None:
     platform.to_yaml(path)
 
 
-def override(platform: Platform, settings: Mapping[str, str]) -> Platform:
-    """`platform` with fields replaced: {"network.flow_factor": "scale", "kernels[0].threads": "2"}; values are YAML.
+def override(platform: Platform, settings: Mapping[str, str | float]) -> Platform:
+    """`platform` with other values of fields, and knobs turned.
 
-    Knobs such as {"scale.bandwidth": "2"} (`components`) turn what the fields have made.
-    Raises what `with_values` raises.
+    Parameters
+    ----------
+    platform : the platform, which stays as it is
+    settings : values by field, {"network.flow_factor": "scale", "kernels[0].threads": 2}, and by knob,
+        {"scale.bandwidth": 2} (docs/platform.md), which turn what the fields have made; texts are YAML
+
+    Returns
+    -------
+    Another platform, with a digest of its own
+
+    Raises
+    ------
+    InputError : a field that is not there
+    PlatformError : a value that cannot be
+
+    Examples
+    --------
+    >>> import lepaute as lp
+    >>> lp.override(lp.load_platform("dahu"), {"nodes.count": 4}).nodes.count
+    4
     """
     from lepaute.platform.components import KNOBS, with_components
 
-    values = {field: read_yaml(value, f"--set {field}") for field, value in settings.items()}
+    values = {field: read_yaml(setting_text(field, value), f"--set {field}") for field, value in settings.items()}
     knobs = {field: values.pop(field) for field in settings if field.startswith(KNOBS)}
     return with_components(with_values(platform, values) if values else platform, knobs)
+
+
+def setting_text(field: str, value: object) -> str:
+    """The value of a setting as `--set` has it, of a text or a number."""
+    value = plain(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(of_type(value, f"settings[{field!r}]", (str, int, float), "a text or a number"))
 
 
 def with_values(platform: Platform, values: Mapping[str, Any]) -> Platform:

@@ -3,8 +3,10 @@
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
+
+from lepaute.kit.models import PublicModel
 
 #: Nodes, or switches: more would take gigabytes and minutes to join, whatever runs on them.
 MOST_NODES = 200_000
@@ -93,7 +95,7 @@ Overhead = tuple[NonNegative, NonNegative]
 Rows = tuple[tuple[Number, ...], ...]
 
 
-class Value(BaseModel):
+class Value(PublicModel):
     """What all values share: they do not change, know all their fields, and hold finite numbers."""
 
     # defer_build: the validators of the parts are never used on their own while a file is read, and to build them all

@@ -8,9 +8,9 @@ prediction  from runs to predictions, what they rest on, and several of them sid
 What is named here is loaded when it is first used: the options of applications are known without the engine.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from lepaute.kit.later import public_names
 from lepaute.simulate.apps import class_modules
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from lepaute.simulate.prediction.prediction import Prediction as Prediction
     from lepaute.simulate.prediction.prediction import Run as Run
     from lepaute.simulate.prediction.prediction import Spread as Spread
+    from lepaute.simulate.prediction.saved import read_prediction as read_prediction
+    from lepaute.simulate.smpi.emulate import Options as Options
+    from lepaute.simulate.tracing import TraceRequest as TraceRequest
 
 _NAMES_IN = {
     "application": ("Application",),
@@ -38,15 +41,14 @@ _NAMES_IN = {
     "prediction.comparing": ("Difference", "difference"),
     "prediction.predicting": ("predict", "predict_all", "simulate_one"),
     "prediction.prediction": ("Prediction", "Run", "Spread"),
+    "prediction.saved": ("read_prediction",),
+    "smpi.emulate": ("Options",),
+    "tracing": ("TraceRequest",),
 }
-_MODULE_OF = class_modules() | {
-    name: f"lepaute.simulate.{module}" for module, names in _NAMES_IN.items() for name in names
+_HOME_OF = {name: (module, name) for name, module in class_modules().items()} | {
+    name: (f"lepaute.simulate.{module}", name) for module, names in _NAMES_IN.items() for name in names
 }
 
-__all__ = sorted(_MODULE_OF)  # noqa: PLE0605
+__all__ = sorted(_HOME_OF)  # noqa: PLE0605
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module 'lepaute.simulate' has no attribute {name!r}")
-    return getattr(import_module(_MODULE_OF[name]), name)
+__getattr__, __dir__ = public_names(__name__, _HOME_OF)

@@ -7,17 +7,27 @@ folder in `core/apps` with the program of a rank, and a line in the registry `ap
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, get_type_hints
 
 from lepaute.errors import InputError
+from lepaute.kit.later import later
+from lepaute.kit.notebook import Public
 from lepaute.simulate.tasks import by_some_iterations
 
 if TYPE_CHECKING:
-    from lepaute.platform.schema import Platform
-    from lepaute.simulate.engine import SimulatedRun
-    from lepaute.simulate.prediction.prediction import Prediction
-    from lepaute.simulate.smpi.emulate import Options
+    from lepaute.platform import schema
+    from lepaute.simulate import engine
+    from lepaute.simulate.prediction import prediction
+    from lepaute.simulate.smpi import emulate
+else:
+    schema, engine = later("lepaute.platform.schema"), later("lepaute.simulate.engine")
+    prediction, emulate = later("lepaute.simulate.prediction.prediction"), later("lepaute.simulate.smpi.emulate")
+
+
+#: How much of a run is simulated: every step, windows of them, or what its length is worth.
+Fidelity = Literal["auto", "full", "sampled"]
 
 
 class Rate(NamedTuple):
@@ -61,15 +71,20 @@ class Files:
         """The runs that the input file describes, `others` being what it does not decide; None without one."""
         return None
 
-    def report(self, predictions: "Sequence[Prediction]") -> str | None:
+    def report(self, predictions: "Sequence[prediction.Prediction]") -> str | None:
         """The predictions in the form of the application's own report; None where it has none."""
         return None
 
-    def write(self, predictions: "Sequence[Prediction]") -> None:
+    def write(self, predictions: "Sequence[prediction.Prediction]") -> None:
         """Writes the output file, where one is requested."""
 
 
-class Application:
+@cache
+def _hints(application_class: type) -> dict[str, Any]:
+    return get_type_hints(application_class)
+
+
+class Application(Public):
     """One run of an application: its parameters, checked when it is made, and how it is simulated.
 
     title, summary: for people: its name, and what it is; rate: None where time alone counts
@@ -82,6 +97,12 @@ class Application:
     """
 
     __slots__ = ()
+    _unlisted: ClassVar[frozenset[str]] = frozenset(
+        "choices computes_between_probes core_parameters cores_like detail_kinds details emulation estimated_run_s "
+        "events fidelities files heading is_sampled kernel_models label names_mapping native noisy own_draw "
+        "parameter_kinds problem rate rate_of run_details share_done simulated_share summary title trace_ranks "
+        "trace_rows unknown_collectives warnings".split()
+    )
 
     title: ClassVar[str]
     summary: ClassVar[str] = ""
@@ -126,6 +147,15 @@ class Application:
         """The parameters by name, as a prediction's JSON shows them."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    def parameter_kinds(self) -> dict[str, Any]:
+        """Name of each of the `parameters` -> its annotation, which decides the type of its column in a table."""
+        hints = _hints(type(self))
+        return {each.name: hints[each.name] for each in fields(self)}  # type: ignore[arg-type]
+
+    def detail_kinds(self) -> dict[str, Any]:
+        """The same of `run_details`."""
+        return {}
 
     def rate_of(self, time_s: float) -> float | None:
         """The rate of a run of `time_s` seconds, in the unit of `rate`."""
@@ -191,21 +221,21 @@ class Application:
 
         return core_parameters(self)
 
-    def emulation(self, seed: int) -> "tuple[Path | None, Sequence[str], Options]":
+    def emulation(self, seed: int) -> "tuple[Path | None, Sequence[str], emulate.Options]":
         """Its program (None: the engine names it), arguments for one run, and how SMPI emulates it."""
         raise InputError(f"{self.title} is not a program that SMPI could run; take the native engine")
 
-    def warnings(self, platform: "Platform", run: "SimulatedRun", most_ranks_on_a_node: int) -> list[str]:
+    def warnings(self, platform: "schema.Platform", run: "engine.SimulatedRun", most_ranks_on_a_node: int) -> list[str]:
         """What a reader of the prediction must know, from one of its runs; a sentence each."""
         from lepaute.simulate.prediction.warnings import model_warnings
 
         return model_warnings(self, platform, run, most_ranks_on_a_node)
 
-    def run_details(self, run: "SimulatedRun") -> dict[str, Any]:
+    def run_details(self, run: "engine.SimulatedRun") -> dict[str, Any]:
         """What the JSON of a run has besides seed, time and rate."""
         return {}
 
-    def details(self, run: "SimulatedRun") -> dict[str, Any]:
+    def details(self, run: "engine.SimulatedRun") -> dict[str, Any]:
         """What the JSON of a prediction has of its first run besides what all applications have."""
         return {}
 

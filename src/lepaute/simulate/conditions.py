@@ -12,19 +12,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from lepaute.errors import InputError
+from lepaute.kit.later import later
+from lepaute.kit.notebook import Public
 from lepaute.kit.numbers import of_type, texts
 from lepaute.kit.text import duration, percent
+from lepaute.simulate.application import Application, Fidelity
 from lepaute.simulate.machine.mapping import Mapping
+from lepaute.simulate.tracing import TraceRequest
 
 if TYPE_CHECKING:
     from lepaute import _core
-    from lepaute.platform.schema import Drift, Platform
-    from lepaute.simulate.application import Application
-    from lepaute.simulate.tracing import TraceRequest
+    from lepaute.platform import schema
+else:
+    _core, schema = later("lepaute._core"), later("lepaute.platform.schema")
 
 
 @dataclass(frozen=True, slots=True)
-class Layers:
+class Layers(Public):
     """Which layers of uncertainty a run draws; each can be switched off.
 
     coefficients : of kernels, from their covariance
@@ -36,6 +40,8 @@ class Layers:
     collectives  : the algorithms of an emulated program's collective operations, where its MPI library is not said
     extrapolation : errors of kernel models at sizes outside of those they were fitted to, in proportion to the distance
     """
+
+    _unlisted = frozenset(("to_core",))
 
     coefficients: bool = True
     days: bool = True
@@ -91,7 +97,7 @@ class Layers:
         return layers
 
 
-def layers_of(platform: "Platform", application: "Application") -> tuple[str, ...]:
+def layers_of(platform: "schema.Platform", application: Application) -> tuple[str, ...]:
     """Names of the layers of which runs of `application` draw anything on `platform`."""
     models = platform.kernels if application.kernel_models else ()
     pieces = [piece for model in models for piece in model.pieces]
@@ -128,7 +134,7 @@ class Lag:
 
     lag_s: float | None
     platform_sha256: str
-    drift: "Drift | None" = field(default=None, repr=False)
+    drift: "schema.Drift | None" = field(default=None, repr=False)
     common_relative_sd: float | None = None
 
     @property
@@ -158,7 +164,7 @@ class Lag:
         ]
 
 
-def at_lag(platform: "Platform", lag_s: float | None) -> "tuple[Platform, Lag]":
+def at_lag(platform: "schema.Platform", lag_s: float | None) -> "tuple[schema.Platform, Lag]":
     """The platform so long after its calibration, and the lag.
 
     Raises InputError for a lag that cannot be.
@@ -197,7 +203,7 @@ class Transfer:
     studies: tuple[str, ...]
     configuration_relative_sd: float = 0.0
 
-    def factor(self, seed: int, application: "Application") -> float:
+    def factor(self, seed: int, application: Application) -> float:
         """What the run of this seed takes longer by: log-normal, with mean 1."""
         from lepaute import _core
 
@@ -225,7 +231,7 @@ class Transfer:
         }
 
 
-def _key(application: "Application") -> int:
+def _key(application: Application) -> int:
     """63 bits that name the parameters of an application."""
     parameters = json.dumps([application.name, application.parameters()], sort_keys=True, default=str)
     return int.from_bytes(hashlib.sha256(parameters.encode()).digest()[:8]) >> 1
@@ -279,11 +285,11 @@ class Conditions:
     lag      : since the calibration; `platform` is as it was then, its effect of the day that of the lag
     """
 
-    platform: "Platform"
+    platform: "schema.Platform"
     layers: Layers = field(default_factory=Layers)
     mapping: Mapping = field(default_factory=Mapping)
-    fidelity: str = "auto"
-    trace: "TraceRequest | None" = None
+    fidelity: Fidelity = "auto"
+    trace: TraceRequest | None = None
     settings: MappingOf[str, str] = field(default_factory=dict)
     repeat: int = 0
     transfer: "Transfer | None" = None

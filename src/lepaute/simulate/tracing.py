@@ -1,21 +1,23 @@
 """What to trace of a simulated run, the trace of it, and where the time of all its ranks went."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.kit.later import later
+from lepaute.kit.notebook import Public
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
+    from numpy import typing as npt
 
     from lepaute import _core
     from lepaute.platform.schema import Platform
-    from lepaute.simulate.application import Application
+    from lepaute.simulate import application as applications
     from lepaute.trace import Trace
+else:
+    npt, applications = later("numpy.typing"), later("lepaute.simulate.application")
 
 #: Of the engine, in its order; "other" stands beside them: waiting for the last rank at the end.
 CATEGORIES = ("compute", "overhead", "late", "transfer", "contention", "probe")
@@ -25,16 +27,18 @@ MOST_ROWS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class TraceRequest:
+class TraceRequest(Public):
     """Which ranks and which steps (panels, from 0) of a run to trace; None means all.
 
     Without steps, what is outside of any step (the triangular solve) is traced as well.
     """
 
+    _unlisted = frozenset(("check", "narrowed", "to_core"))
+
     ranks: tuple[int, ...] | None = None
     steps: tuple[int, ...] | None = None
 
-    def check(self, application: "Application") -> None:
+    def check(self, application: "applications.Application") -> None:
         """Raises InputError for a rank or a step that the run does not have."""
         chosen = (("rank", self.ranks, application.ranks), ("step", self.steps, application.steps))
         for name, numbers, count in chosen:
@@ -42,7 +46,7 @@ class TraceRequest:
             if beyond is not None:
                 raise InputError(f"there is no {name} {beyond} to trace; this run has {name}s 0 to {count - 1}")
 
-    def narrowed(self, application: "Application") -> "TraceRequest":
+    def narrowed(self, application: "applications.Application") -> "TraceRequest":
         """The same, of fewer ranks and steps where what is not chosen would make a trace of more than MOST_ROWS rows.
 
         Ranks are then those that the application takes for the others, steps as many as fit, in the middle of the run.
@@ -59,12 +63,12 @@ class TraceRequest:
             request = replace(request, steps=middle_steps(application, ranks))
         return request
 
-    def to_core(self, ranks: int) -> "tuple[Sequence[int], Sequence[int] | None]":
+    def to_core(self, ranks: int) -> tuple[Sequence[int], Sequence[int] | None]:
         """Ranks, of so many, and steps as the core takes them."""
         return (range(ranks) if self.ranks is None else self.ranks), self.steps
 
 
-def middle_steps(application: "Application", ranks: "Sequence[int]") -> tuple[int, ...]:
+def middle_steps(application: "applications.Application", ranks: "Sequence[int]") -> tuple[int, ...]:
     """As many steps in the middle of the run as make at most MOST_ROWS rows, and at least one."""
     steps = application.steps
     low, high = 1, steps
@@ -94,16 +98,16 @@ class RunBreakdown:
     time_s: float
     ranks: int
     total_s: dict[str, float]
-    _by_rank_s: "Callable[[], NDArray[Any]]" = field(repr=False)
-    _by_step_s: "Callable[[], NDArray[Any]]" = field(repr=False)
+    _by_rank_s: "Callable[[], npt.NDArray[Any]]" = field(repr=False)
+    _by_step_s: "Callable[[], npt.NDArray[Any]]" = field(repr=False)
 
     @cached_property
-    def by_rank_s(self) -> "NDArray[Any]":
+    def by_rank_s(self) -> "npt.NDArray[Any]":
         """Shape (ranks, 6), columns as in CATEGORIES; a row adds up to when that rank had finished."""
         return self._by_rank_s()
 
     @cached_property
-    def by_step_s(self) -> "NDArray[Any]":
+    def by_step_s(self) -> "npt.NDArray[Any]":
         """The same over all ranks, shape (1 + steps, 6), what is outside of any step first; empty without a trace."""
         return self._by_step_s()
 
@@ -125,7 +129,7 @@ def breakdown_of_run(result: "_core.RunResult", ranks: int) -> RunBreakdown:
     return RunBreakdown(result.time_s, ranks, {**total, "other": other}, result.rank_shares_s, result.step_shares_s)
 
 
-def _same(array: "NDArray[Any]") -> "NDArray[Any]":
+def _same(array: "npt.NDArray[Any]") -> "npt.NDArray[Any]":
     return array
 
 

@@ -5,7 +5,7 @@ The mean of durations without the few longest: what a machine takes as a rule, i
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from math import exp, fsum, isfinite, lgamma, log, sqrt
+from math import exp, fsum, isfinite, lgamma, log, nan, sqrt
 from typing import NamedTuple
 
 from lepaute.errors import InputError
@@ -76,6 +76,11 @@ class Interval(NamedTuple):
 
     low: float | None
     high: float | None
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Both as numbers, NaN where there is no interval."""
+        return nan if self.low is None else self.low, nan if self.high is None else self.high
 
 
 def prediction_interval(values: Sequence[float], common_sd: float = 0.0, controls: Controls | None = None) -> Interval:

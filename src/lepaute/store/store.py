@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from lepaute.archive import Archive
 from lepaute.errors import InputError
+from lepaute.kit.notebook import facts_html
 from lepaute.kit.printable import printable
 from lepaute.store import additions
 from lepaute.store.additions import Decide
@@ -48,6 +49,10 @@ class Ingested:
     added: tuple[str, ...]
     known: tuple[str, ...]
     values: int = 0
+
+    def _repr_html_(self) -> str:
+        facts = [("archives added", len(self.added)), ("known before", len(self.known)), ("new values", self.values)]
+        return facts_html("Ingested", facts)
 
 
 class Store:

@@ -7,31 +7,26 @@
 What is named here is loaded when it is first used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lepaute.kit.later import public_names
 
 if TYPE_CHECKING:
     from lepaute.study.evaluation import Outcome as Outcome
     from lepaute.study.evaluation import Point as Point
     from lepaute.study.evaluation import Trial as Trial
+    from lepaute.study.running import StudyRun as StudyRun
     from lepaute.study.running import run_study as run
     from lepaute.study.schema import Study as Study
     from lepaute.study.schema import load_study as load
 
-_HOME_OF = {
-    "Outcome": ("evaluation", "Outcome"),
-    "Point": ("evaluation", "Point"),
-    "Study": ("schema", "Study"),
-    "Trial": ("evaluation", "Trial"),
-    "load": ("schema", "load_study"),
-    "run": ("running", "run_study"),
+__all__ = ["Outcome", "Point", "Study", "StudyRun", "Trial", "load", "run"]
+
+_HOME_OF = {name: ("lepaute.study.evaluation", name) for name in ("Outcome", "Point", "Trial")} | {
+    "Study": ("lepaute.study.schema", "Study"),
+    "StudyRun": ("lepaute.study.running", "StudyRun"),
+    "load": ("lepaute.study.schema", "load_study"),
+    "run": ("lepaute.study.running", "run_study"),
 }
 
-__all__ = ["Outcome", "Point", "Study", "Trial", "load", "run"]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME_OF:
-        module, attribute = _HOME_OF[name]
-        return getattr(import_module(f"lepaute.study.{module}"), attribute)
-    raise AttributeError(f"module 'lepaute.study' has no attribute {name!r}")
+__getattr__, __dir__ = public_names(__name__, _HOME_OF)

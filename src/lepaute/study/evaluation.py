@@ -10,11 +10,14 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.kit.later import later
 from lepaute.kit.text import number, quantity
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+else:
+    np, npt = later("numpy"), later("numpy.typing")
 
 Value = str | int | float | bool | None
 

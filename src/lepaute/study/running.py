@@ -22,6 +22,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from lepaute.errors import InputError, LepauteError
 from lepaute.kit.files import write_whole
+from lepaute.kit.later import later
+from lepaute.kit.notebook import Public
+from lepaute.kit.text import counted
+from lepaute.simulate.application import Application
+from lepaute.simulate.prediction.trust import Trust
 from lepaute.study.checking import opened_study, planned_trials
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Outcome, Point, Trial
@@ -32,9 +37,11 @@ from lepaute.study.session import Session, estimate
 from lepaute.study.trust import caveats
 
 if TYPE_CHECKING:
-    from lepaute.simulate.application import Application
-    from lepaute.simulate.prediction.trust import Trust
-    from lepaute.store import Store
+    import pandas
+
+    from lepaute import store as stores
+else:
+    pandas, stores = later("pandas"), later("lepaute.store")
 
 #: Simulations that take longer are spread over processes, which take some seconds to start.
 WORTH_PROCESSES_S = 30.0
@@ -56,7 +63,7 @@ class Answer(Protocol):
 
 
 @dataclass(frozen=True)
-class StudyRun:
+class StudyRun(Public):
     """A study that was run: its answer, all outcomes that were asked for, and how many simulations it took.
 
     caveats : what a reader of the answer must know
@@ -86,11 +93,31 @@ class StudyRun:
             "caveats": list(self.caveats),
         }
 
-    def to_frame(self) -> Any:
-        """A row a trial, as a data frame of pandas."""
-        import pandas
+    def to_frame(self) -> "pandas.DataFrame":
+        """A row a trial: factors, seed, repeat, responses, extrapolated_share, and why there are no responses, if so.
 
-        return pandas.DataFrame(_rows(self.outcomes))
+        Columns of responses are those of the study, and of any other that is known; missing where a trial was refused.
+        """
+        rows = _rows(self.outcomes)
+        names = list(dict.fromkeys(name for row in rows for name in row)) or ["seed", "repeat"]
+        responses = dict.fromkeys((*self.study.responses, *(name for one in self.outcomes for name in one.responses)))
+        table = pandas.DataFrame(rows, columns=[*names, *(name for name in responses if name not in names)])
+        kinds = {"seed": "int64", "repeat": "int64", **dict.fromkeys(responses, "float64")}
+        kinds |= {"extrapolated_share": "float64", "refusal": "string"}
+        return table.astype({name: kind for name, kind in kinds.items() if name in table})
+
+    def __repr__(self) -> str:
+        return f"<StudyRun: {self.study.title or self.study.question}, {counted(len(self.outcomes), 'trial')}>"
+
+    def _repr_html_(self) -> str:
+        from lepaute.kit.notebook import facts_html
+
+        facts = [
+            ("answer", self.answer.text),
+            ("simulations", f"{self.simulated} made, {self.reused} known before"),
+            ("folder", self.folder),
+        ]
+        return facts_html(self.study.title or self.study.question, facts, [f"warning: {each}" for each in self.caveats])
 
 
 def run_study(
@@ -102,22 +129,39 @@ def run_study(
     workers: int | None = None,
     runs: int | None = None,
     seed: int | None = None,
-    store: "Store | None" = None,
+    store: "stores.Store | None" = None,
     progress: Callable[[str, float], None] | None = None,
     announce: Callable[[str], None] | None = None,
     command: str | None = None,
 ) -> StudyRun:
-    """Answers the question of a study: a file, its content, or a `Study`.
+    """Answers the question of a study by simulating what is not known yet.
 
-    folder    : keeps all results, and answers from them what is known; resume : there may be results in it already
-    scheduler : threads of this process, local (processes), slurm or oar; None: by how long it will take. Processes
-        import the calling script, which needs the guard `if __name__ == "__main__":`
-    workers   : that simulate side by side; as many as there are cores, unless given
-    runs, seed: in the place of the study's
-    store     : in the place of that in the folder
-    announce  : called with a sentence on how long it will take
-    command   : that repeats it, for the page, where the study was asked for by one
-    Raises InputError where something in the study cannot be, or the folder holds results and is not to be resumed.
+    Parameters
+    ----------
+    study : a file, its content, or a `Study`
+    folder : keeps all results, and answers from them what is known
+    resume : whether there may be results in it already
+    scheduler : "threads" of this process, "local" (processes), "slurm" or "oar"; None: by how long it will take.
+        Processes import the calling script, which needs the guard `if __name__ == "__main__":`
+    workers : that simulate side by side; as many as there are cores, unless given
+    runs, seed : in the place of the study's
+    store : in the place of that in the folder
+    progress : called with what is done, and the share of it from 0 to 1
+    announce : called with a sentence on how long it will take
+    command : that repeats it, for the page, where the study was asked for by one
+
+    Returns
+    -------
+    A `StudyRun`: `text` is the answer for a person, `to_frame()` has a row a simulation
+
+    Raises
+    ------
+    InputError : where something in the study cannot be, or the folder holds results and is not to be resumed
+
+    Examples
+    --------
+    >>> import lepaute as lp
+    >>> print(lp.study.run("STUDY.yaml", folder="results").text)  # doctest: +SKIP
     """
     from lepaute.store import open_store
 

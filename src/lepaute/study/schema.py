@@ -4,12 +4,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import Steps, composed, fields_at, guess, line_in, spoken
 from lepaute.kit.documents import shown as shown_value
+from lepaute.kit.models import PublicModel
 from lepaute.kit.quantities import lag_of
 from lepaute.study.evaluation import SCENARIO, Point, same
 from lepaute.study.expressions import Expression
@@ -94,7 +95,7 @@ Formula = Annotated[str, AfterValidator(_expression)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,79}$")]
 
 
-class Value(BaseModel):
+class Value(PublicModel):
     """What all values of a study file share: they do not change, know all their fields, and hold finite numbers."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)

@@ -11,13 +11,16 @@ from lepaute.errors import InputError
 from lepaute.kit.documents import read_json
 from lepaute.kit.files import whole_file
 from lepaute.kit.json_values import from_json
+from lepaute.kit.later import later
 from lepaute.kit.numbers import path_of
 from lepaute.kit.parquet import is_text, open_parquet, reading_table, refuse_bytes
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow as pa
-    from numpy.typing import NDArray
+    from numpy import typing as npt
+else:
+    pandas, npt = later("pandas"), later("numpy.typing")
 
 FORMAT = "lepaute-trace/1"
 KINDS = ("kernel", "mpi", "phase")
@@ -72,24 +75,24 @@ class Trace:
     metadata          : source, application, parameters, platform, seed, ranks, ...
     """
 
-    kind: "NDArray[Any]"
-    name: "NDArray[Any]"
+    kind: "npt.NDArray[Any]"
+    name: "npt.NDArray[Any]"
     names: tuple[str, ...]
-    rank: "NDArray[Any]"
-    step: "NDArray[Any]"
-    start_s: "NDArray[Any]"
-    duration_s: "NDArray[Any]"
-    m: "NDArray[Any]"
-    n: "NDArray[Any]"
-    k: "NDArray[Any]"
-    size_bytes: "NDArray[Any]"
-    peer: "NDArray[Any]"
-    tag: "NDArray[Any]"
-    comm: "NDArray[Any]"
-    completion: "NDArray[Any]"
-    late_s: "NDArray[Any]"
-    transfer_s: "NDArray[Any]"
-    contention_s: "NDArray[Any]"
+    rank: "npt.NDArray[Any]"
+    step: "npt.NDArray[Any]"
+    start_s: "npt.NDArray[Any]"
+    duration_s: "npt.NDArray[Any]"
+    m: "npt.NDArray[Any]"
+    n: "npt.NDArray[Any]"
+    k: "npt.NDArray[Any]"
+    size_bytes: "npt.NDArray[Any]"
+    peer: "npt.NDArray[Any]"
+    tag: "npt.NDArray[Any]"
+    comm: "npt.NDArray[Any]"
+    completion: "npt.NDArray[Any]"
+    late_s: "npt.NDArray[Any]"
+    transfer_s: "npt.NDArray[Any]"
+    contention_s: "npt.NDArray[Any]"
     metadata: Mapping[str, Any]
 
     def __len__(self) -> int:
@@ -107,8 +110,6 @@ class Trace:
 
     def to_frame(self) -> "pandas.DataFrame":
         """A row a call, with the columns of the file: kind and name as categories, all others numbers."""
-        import pandas
-
         texts = {
             "kind": pandas.Categorical.from_codes(self.kind.astype("int64"), categories=pandas.Index(KINDS)),
             "name": pandas.Categorical.from_codes(self.name.astype("int64"), categories=pandas.Index(self.names)),
@@ -116,9 +117,9 @@ class Trace:
         return pandas.DataFrame({**texts, **{name: getattr(self, name) for name, _, _ in NUMBERS}})
 
     @property
-    def end_s(self) -> "NDArray[Any]":
+    def end_s(self) -> "npt.NDArray[Any]":
         """When each call ended."""
-        ends: NDArray[Any] = self.start_s + self.duration_s
+        ends: npt.NDArray[Any] = self.start_s + self.duration_s
         return ends
 
     @property
@@ -133,7 +134,7 @@ class Trace:
         """Whether a real program ran."""
         return self.metadata.get("source") == "recording"
 
-    def named(self, names: Iterable[str] | str) -> "NDArray[Any]":
+    def named(self, names: Iterable[str] | str) -> "npt.NDArray[Any]":
         """Which rows have one of these names, or this name; shape (rows,), bool."""
         import numpy
 
@@ -141,7 +142,7 @@ class Trace:
         is_wanted = numpy.array([name in chosen for name in self.names] or [False])
         return is_wanted[self.name] if len(self) else numpy.zeros(0, dtype=bool)
 
-    def where(self, mask: "NDArray[Any]") -> "Trace":
+    def where(self, mask: "npt.NDArray[Any]") -> "Trace":
         """The rows of a mask (or of indices), in their order."""
         columns = {name: getattr(self, name)[mask] for name in (*TEXTS, *(column for column, _, _ in NUMBERS))}
         return replace(self, **columns)
@@ -152,7 +153,7 @@ class Trace:
 
 
 def trace_of_columns(
-    columns: "Mapping[str, NDArray[Any]]", names: Sequence[str], metadata: Mapping[str, Any], where: str = "trace"
+    columns: "Mapping[str, npt.NDArray[Any]]", names: Sequence[str], metadata: Mapping[str, Any], where: str = "trace"
 ) -> Trace:
     """A trace from arrays, put in order.
 
@@ -164,7 +165,7 @@ def trace_of_columns(
     import numpy
 
     rows = len(columns["rank"]) if "rank" in columns else 0
-    made: dict[str, NDArray[Any]] = {}
+    made: dict[str, npt.NDArray[Any]] = {}
     for name, kind, default in (*NUMBERS, ("kind", "int16", None), ("name", "int32", None)):
         if name in columns:
             made[name] = numpy.ascontiguousarray(columns[name], dtype=kind)
@@ -185,7 +186,7 @@ def trace_of_columns(
 
 def with_rows(
     trace: Trace,
-    parts: "Sequence[Mapping[str, NDArray[Any]]]",
+    parts: "Sequence[Mapping[str, npt.NDArray[Any]]]",
     names: Sequence[str],
     metadata: Mapping[str, Any],
     where: str = "trace",
@@ -193,17 +194,17 @@ def with_rows(
     """The trace with the rows of further columns, as trace_of_columns() takes them; `names` begin with its own."""
     import numpy
 
-    columns: dict[str, NDArray[Any]] = {}
+    columns: dict[str, npt.NDArray[Any]] = {}
     for column, default in (("kind", None), ("name", None), *((name, default) for name, _, default in NUMBERS)):
         more = [part[column] if column in part else numpy.full(len(part["rank"]), default) for part in parts]
         columns[column] = numpy.concatenate((getattr(trace, column), *more))
     return trace_of_columns(columns, names, metadata, where)
 
 
-def _check(columns: "Mapping[str, NDArray[Any]]", names: int, where: str) -> None:
+def _check(columns: "Mapping[str, npt.NDArray[Any]]", names: int, where: str) -> None:
     import numpy
 
-    def refuse(bad: "NDArray[Any]", column: str, expected: str) -> None:
+    def refuse(bad: "npt.NDArray[Any]", column: str, expected: str) -> None:
         if bad.any():
             row = int(numpy.argmax(bad))
             raise InputError(f"{where}: {column} of row {row} is {columns[column][row]}; it is {expected}")
@@ -241,10 +242,20 @@ def write_trace(trace: Trace, path: Path) -> None:
 
 
 def read_trace(path: str | Path) -> Trace:
-    """Reads a trace.
+    """Reads a trace: what each rank called, when and for how long, in seconds.
 
-    Raises InputError in one line for a file that is no Parquet, has no trace in it, or one of another form;
-    FileNotFoundError where there is none.
+    Parameters
+    ----------
+    path : a Parquet file, of `lepaute record`, `predict --trace` or `write_trace`
+
+    Raises
+    ------
+    InputError : one line, where there is no file, or one that is no Parquet, has no trace in it, or one of another form
+
+    Examples
+    --------
+    >>> import lepaute as lp
+    >>> lp.read_trace("t.parquet").to_frame()  # doctest: +SKIP
     """
     path = path_of(path, "the trace")
     if not path.exists():
@@ -258,7 +269,7 @@ def read_trace(path: str | Path) -> Trace:
         with reading_table(str(path)):
             return file.read(columns=[name]).column(0)
 
-    columns: dict[str, NDArray[Any]] = {}
+    columns: dict[str, npt.NDArray[Any]] = {}
     for name, kind, _ in NUMBERS:
         if name in file.schema_arrow.names:
             columns[name] = _numbers(path, column(name), name, kind)
@@ -292,13 +303,13 @@ def _metadata(path: Path, stored: dict[bytes, bytes]) -> dict[str, Any]:
     return metadata
 
 
-def _numbers(path: Path, column: "pa.ChunkedArray", name: str, kind: str) -> "NDArray[Any]":
+def _numbers(path: Path, column: "pa.ChunkedArray", name: str, kind: str) -> "npt.NDArray[Any]":
     import pyarrow as pa
 
     if column.null_count and not kind.startswith("float"):
         raise InputError(f"{path}: the column {name} has {column.null_count} rows with a missing value")
     try:
-        numbers: NDArray[Any] = column.cast(pa.type_for_alias(kind)).to_numpy()
+        numbers: npt.NDArray[Any] = column.cast(pa.type_for_alias(kind)).to_numpy()
     except pa.ArrowException:
         raise InputError(f"{path}: the column {name} has the type {_type_of(column)}; it is {kind}") from None
     return numbers
@@ -309,7 +320,7 @@ def _type_of(column: "pa.ChunkedArray") -> str:
     return str(getattr(kind, "value_type", kind))  # texts are read as dictionaries
 
 
-def _codes(path: Path, column: "pa.ChunkedArray", name: str) -> "tuple[NDArray[Any], list[str]]":
+def _codes(path: Path, column: "pa.ChunkedArray", name: str) -> "tuple[npt.NDArray[Any], list[str]]":
     """Codes and texts, in the order in which they first come; texts are not spelt out."""
     import numpy
     import pyarrow as pa

@@ -7,8 +7,9 @@
 >>> tests[tests.p_value < 1e-4]
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lepaute.kit.later import public_names
 
 if TYPE_CHECKING:
     from lepaute.watch.changelog import Changelog as Changelog
@@ -21,25 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Changelog", "Event", "NodeSet", "Outlier", "Watch", "open", "read_changelog"]
 
-#: Public name -> module and name there; loaded when they are first used, with NumPy, SciPy and pandas.
-_HOME_OF = {
-    "Changelog": ("changelog", "Changelog"),
-    "Event": ("changelog", "Event"),
-    "NodeSet": ("changelog", "NodeSet"),
-    "Outlier": ("changelog", "Outlier"),
-    "Watch": ("watcher", "Watch"),
-    "open": ("watcher", "open_watch"),
-    "read_changelog": ("changelog", "read_changelog"),
+#: Loaded when they are first used, with NumPy, SciPy and pandas.
+_HOME_OF = {name: ("lepaute.watch.changelog", name) for name in __all__} | {
+    "Watch": ("lepaute.watch.watcher", "Watch"),
+    "open": ("lepaute.watch.watcher", "open_watch"),
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME_OF:
-        module, there = _HOME_OF[name]
-        return getattr(import_module(f"lepaute.watch.{module}"), there)
-    raise AttributeError(f"module 'lepaute.watch' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    """The public names, loaded or not."""
-    return sorted([*__all__, "__doc__", "__file__", "__name__", "__path__"])
+__getattr__, __dir__ = public_names(__name__, _HOME_OF)

@@ -21,13 +21,18 @@ from typing import TYPE_CHECKING, TypeVar
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_text
 from lepaute.kit.files import write_whole
+from lepaute.kit.later import later
 from lepaute.kit.node_sets import fold_node_set, parse_node_set
+from lepaute.kit.notebook import table_html
+from lepaute.kit.text import counted
 from lepaute.watch.values import Node, nodes_of, start_of
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import pandas as pd
+else:
+    np, npt, pd = later("numpy"), later("numpy.typing"), later("pandas")
 
 Entry = TypeVar("Entry")
 
@@ -138,6 +143,13 @@ class Changelog:
     outliers: tuple[Outlier, ...] = ()
     inventory: Inventory = Inventory()
 
+    def _repr_html_(self) -> str:
+        entries: list[tuple[Event | Outlier, str]] = [(one, one.kind) for one in self.events]
+        entries += [(one, f"outlier: {one.job}") for one in self.outliers]
+        rows = [(one.date, one.nodes.cluster, one.nodes.text, kind, one.reason, one.author) for one, kind in entries]
+        title = f"{counted(len(self.events), 'event')}, {counted(len(self.outliers), 'outlier')}"
+        return table_html(title, ("from", "cluster", "nodes", "type", "reason", "author"), rows)
+
     def known_on(self, date: dt.date) -> "Changelog":
         """The entries up to this date, itself included: what a replay may know."""
         return replace(
@@ -161,8 +173,6 @@ class Changelog:
 
     def is_outlier(self, table: "pd.DataFrame") -> "npt.NDArray[np.bool_]":
         """Which rows of a table of factor values are of a job that is an outlier of their node."""
-        import numpy as np
-
         jobs = self.outlying_jobs(nodes_of(table))
         if not jobs:
             return np.zeros(len(table), np.bool_)

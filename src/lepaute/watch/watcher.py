@@ -7,6 +7,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from lepaute.errors import InputError
+from lepaute.kit.later import later
+from lepaute.kit.notebook import facts_html
 from lepaute.store import Ingested, Store, open_store
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.changelog_edits import add_changelog, logged_changelog
@@ -15,13 +17,29 @@ from lepaute.watch.values import KEY, WHOLE_NODE
 
 if TYPE_CHECKING:
     import pandas
+else:
+    pandas = later("pandas")
 
 
 def open_watch(place: str | Path, *, create: bool = True) -> "Watch":
-    """The watch of a store, a folder or a database, postgresql://user@host/database; made where there is none.
+    """The watch of a store, made where there is none.
 
+    Parameters
+    ----------
+    place : a folder, or a database: postgresql://user@host/database
     create : unless it is true, nothing is made, and a store that is not there raises InputError
-    Raises InputError where the folder holds something else, EnvironmentProblem where the server cannot be reached.
+
+    Raises
+    ------
+    InputError : where the folder holds something else
+    EnvironmentProblem : where the server cannot be reached
+
+    Examples
+    --------
+    >>> import lepaute as lp
+    >>> with lp.watch.open("observations") as watch:
+    ...     len(watch.nodes())
+    0
     """
     return Watch(open_store(place, create=create))
 
@@ -31,6 +49,20 @@ class Watch:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+
+    def __repr__(self) -> str:
+        return f"<Watch of {self.store!r}>"
+
+    def _repr_html_(self) -> str:
+        log = self.changelog()
+        facts = [
+            ("archives", len(self.store.archives())),
+            ("nodes", len(self.nodes())),
+            ("factors", ", ".join(sorted(map(str, self.store.factors()["factor"].unique())))),
+            ("events", len(log.events)),
+            ("outliers", len(log.outliers)),
+        ]
+        return facts_html(f"Watch of {self.store!r}", facts)
 
     def __enter__(self) -> Self:
         return self

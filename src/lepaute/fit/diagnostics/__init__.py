@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from lepaute.archive import Archive
 from lepaute.fit.diagnostics import checks, observed
 from lepaute.fit.diagnostics.course import Machine, machine_of, series_of, slow_change, step
 from lepaute.fit.diagnostics.findings import summary
@@ -24,10 +25,7 @@ from lepaute.fit.numeric import one_blas_thread, subset
 from lepaute.fit.observations.calibrations import calibrations, hosts_of, seen_hosts, shape_of
 from lepaute.fit.observations.columns import KERNELS, P2P
 from lepaute.fit.variability.sentinels import watches
-
-if TYPE_CHECKING:
-    from lepaute.archive import Archive
-    from lepaute.platform.schema import KernelModel, Network, Wandering
+from lepaute.platform.schema import KernelModel, Network, Wandering
 
 FORMAT = "lepaute-diagnosis/1"
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from lepaute.fit.numeric import Floats, Integers
 from lepaute.fit.observations.columns import BY_NAME, factors_of, names_of
+from lepaute.kit.later import later
 from lepaute.kit.tables import text_table
 from lepaute.kit.text import level_order, percent, three_digits
 from lepaute.stats.multiple_tests import holm
@@ -29,6 +30,8 @@ from lepaute.stats.permutation import PERMUTATIONS, PermutationTest, permutation
 
 if TYPE_CHECKING:
     import pandas
+else:
+    pandas = later("pandas")
 
 #: Standard deviations that the number of stretches has to be below that of shuffled levels. Of designs that were
 #: shuffled, one in forty is then tested by stretches: a loss of power, but no false alarm.

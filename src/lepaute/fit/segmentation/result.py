@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from scipy.stats import t as student
@@ -12,10 +12,15 @@ from lepaute import _core
 from lepaute.fit.numeric import Floats, Integers, sandwich
 from lepaute.fit.segmentation.points import MOST_CANDIDATES, Objective, Points, thinned
 from lepaute.kit.files import whole_file
-from lepaute.kit.notebook import table_html
+from lepaute.kit.later import later
+from lepaute.kit.notebook import new_figure, own_figure, table_html
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib import axes as mpl_axes
+    from matplotlib import figure as mpl_figure
+else:
+    pandas, mpl_axes, mpl_figure = later("pandas"), later("matplotlib.axes"), later("matplotlib.figure")
 
 Interval = tuple[float, float]
 #: So many points are drawn large.
@@ -95,8 +100,6 @@ class SegmentedLine:
 
     def to_frame(self) -> "pandas.DataFrame":
         """A row a segment: low, high, n_points, intercept, slope, and the ends of their intervals."""
-        import pandas
-
         names = ("low", "high", "n_points", "intercept", "intercept_low", "intercept_high")
         rows = [
             (one.low, one.high, one.n_points, one.intercept, *one.intercept_interval, one.slope, *one.slope_interval)
@@ -128,23 +131,74 @@ class SegmentedLine:
             lines.append(f"{count:11d}  {one.residual:9.4g}  {gain:>5}  {places}{chosen}")
         return "\n".join(lines)
 
-    def plot(self, path: str | Path, *, x_label: str = "size", y_label: str = "duration", y_unit: float = 1.0) -> None:
-        """Writes a PNG: points, lines and breakpoints on logarithmic axes, and the relative residuals below.
+    @overload
+    def plot(
+        self,
+        path: str | Path | None = ...,
+        *,
+        x_label: str = ...,
+        y_label: str = ...,
+        y_unit: float = ...,
+        ax: None = ...,
+    ) -> "mpl_figure.Figure": ...
+    @overload
+    def plot(
+        self,
+        path: str | Path | None = ...,
+        *,
+        x_label: str = ...,
+        y_label: str = ...,
+        y_unit: float = ...,
+        ax: "mpl_axes.Axes",
+    ) -> "mpl_axes.Axes": ...
+    def plot(
+        self,
+        path: str | Path | None = None,
+        *,
+        x_label: str = "size",
+        y_label: str = "duration",
+        y_unit: float = 1.0,
+        ax: "mpl_axes.Axes | None" = None,
+    ) -> "mpl_figure.Figure | mpl_axes.Axes":
+        """Draws points, lines and breakpoints, on logarithmic axes where all is above 0, and below relative residuals.
 
+        Parameters
+        ----------
+        path : of a PNG that is written; without it, a notebook shows what is returned
+        x_label, y_label : names of the axes
         y_unit : what y is divided by before it is drawn: 1e-6 for seconds as "duration (µs)"
+        ax : axes of Matplotlib to draw on, without the residuals
+
+        Returns
+        -------
+        The figure with both axes; `ax` where that was given
+
+        Examples
+        --------
+        >>> import lepaute as lp
+        >>> line = lp.fit.segment([1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, 15, 16, 17, 18])
+        >>> figure = line.plot("segments.png", x_label="size (bytes)")
+        >>> len(figure.axes)
+        2
         """
+        if ax is None:
+            figure = new_figure((9.0, 6.4), for_file=path is not None)
+            upper, lower = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [3, 1]})
+            if path is None:
+                from matplotlib import pyplot
 
-        plot_segments(self, Path(path), x_label, y_label, y_unit)
+                pyplot.close(figure)  # a notebook shows what is returned, and would show it twice
+        else:
+            figure, upper, lower = own_figure(ax), ax, None
+        draw_segments(self, upper, lower, x_label, y_label, y_unit)
+        if path is not None:
+            with whole_file(Path(path)) as temporary:
+                figure.savefig(temporary, format="png", dpi=130)
+        return figure if ax is None else ax
 
 
-def plot_segments(fitted: SegmentedLine, path: Path, x_label: str, y_label: str, y_unit: float = 1.0) -> None:
-    """Writes a PNG; see SegmentedLine.plot. Axes are logarithmic where all that they show is above zero."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.0, 6.4), dpi=130, layout="constrained")
-    FigureCanvasAgg(figure)
-    upper, lower = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [3, 1]})
+def draw_segments(fitted: SegmentedLine, upper: Any, lower: Any, x_label: str, y_label: str, y_unit: float) -> None:
+    """Draws on one or two axes (lower may be None); see SegmentedLine.plot."""
     x, y = fitted.x, fitted.y
     logarithmic = bool(np.any(x > 0))
     positive = x > 0 if logarithmic else np.ones(len(x), dtype=bool)
@@ -164,11 +218,14 @@ def plot_segments(fitted: SegmentedLine, path: Path, x_label: str, y_label: str,
         label = "fitted" if number == 0 else None
         upper.plot(along, fitted.predict(along) / y_unit, color="#c1440e", lw=1.8, label=label)
     predicted = fitted.predict(x)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        lower.plot(x[positive], 100 * (y[positive] / predicted[positive] - 1), **points)
-    lower.axhline(0.0, color="#c1440e", lw=1.2)
+    panels = (upper,) if lower is None else (upper, lower)
+    if lower is not None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            lower.plot(x[positive], 100 * (y[positive] / predicted[positive] - 1), **points)
+        lower.axhline(0.0, color="#c1440e", lw=1.2)
+        lower.set_ylabel("off the line, %")
     for number, (place, (low, high)) in enumerate(zip(fitted.breakpoints, fitted.breakpoint_intervals, strict=True)):
-        for axis in (upper, lower):
+        for axis in panels:
             axis.axvspan(low, high, color="#2b6cb0", alpha=0.15, lw=0)
             axis.axvline(place, color="#2b6cb0", lw=1.0, ls="--")
         upper.annotate(
@@ -186,13 +243,10 @@ def plot_segments(fitted: SegmentedLine, path: Path, x_label: str, y_label: str,
     if np.all(y > 0):
         upper.set_yscale("log")
     upper.set_ylabel(y_label)
-    lower.set_xlabel(x_label)
-    lower.set_ylabel("off the line, %")
+    panels[-1].set_xlabel(x_label)
     upper.legend(frameon=False, loc="upper left")
-    for axis in (upper, lower):
+    for axis in panels:
         axis.spines[["top", "right"]].set_visible(False)
-    with whole_file(path) as temporary:
-        figure.savefig(temporary, format="png")
 
 
 def lines_of(points: Points, breakpoints: tuple[float, ...], constant: bool) -> tuple[Line, ...]:

@@ -55,19 +55,36 @@ def segment(
 ) -> SegmentedLine:
     """Fits affine pieces with jumps to points, the best of all for the number of breakpoints.
 
-    x, y             : shape (n,); repeated x count as their median with their number as weight
-    objective        : squared errors of y: "ordinary"; "weighted" by x^-2, x > 0; "log" of the logarithm of y > 0, the
-                       coefficients at least 0 and x >= 0
-    shape            : "line", or "constant" for pieces without slope
-    n_breakpoints    : how many, or None for the number of the least criterion (`information_criterion`)
-    breakpoints      : where, if that is known: each the last x of the lower segment
-    most_breakpoints : how many are tried, and listed with their gains
-    least_points     : the fewest distinct x in a segment
     Exact: ordinary and weighted for any number of points, log up to 500 distinct x; beyond these see `best_cuts`.
     Time grows with the square of the number of distinct x, but for log beyond 500.
     Source of the objectives: Cornebize, PhD thesis (2021), section 4.3.2.
-    Raises FitError for points that cannot be fitted so, for more breakpoints than they allow, for breakpoints that do
-    not increase or leave a segment without points, and where both their number and their places are given.
+
+    Parameters
+    ----------
+    x, y : shape (n,), in any units; repeated x count as their median with their number as weight
+    objective : squared errors of y: "ordinary"; "weighted" by x^-2, x > 0; "log" of the logarithm of y > 0, the
+        coefficients at least 0 and x >= 0
+    shape : "line", or "constant" for pieces without slope
+    n_breakpoints : how many, or None for the number of the least criterion (`information_criterion`)
+    breakpoints : where, if that is known: each the last x of the lower segment
+    most_breakpoints : how many are tried, and listed with their gains
+    least_points : the fewest distinct x in a segment
+
+    Returns
+    -------
+    A `SegmentedLine`: segments with intercept and slope in the units of y and y / x, breakpoints with their intervals
+
+    Raises
+    ------
+    FitError : points that cannot be fitted so, more breakpoints than they allow, breakpoints that do not increase or
+        leave a segment without points, and both their number and their places
+
+    Examples
+    --------
+    >>> import lepaute as lp
+    >>> line = lp.fit.segment([1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, 15, 16, 17, 18], objective="ordinary")
+    >>> line.breakpoints
+    (4.0,)
     """
     points = points_of(x, y, objective)
     if shape not in ("line", "constant"):

@@ -3,18 +3,15 @@
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES, Start
 from lepaute.measure.experiment.entries import Clone
 from lepaute.measure.experiment.options import Options
+from lepaute.measure.experiment.record import Record
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import Results
 from lepaute.measure.schedulers.types import RankLaunch
-
-if TYPE_CHECKING:
-    from lepaute.measure.experiment.record import Record
 
 #: Where mpirun finds the nodes, in the folder of the first one.
 HOSTS = "hosts.txt"
@@ -156,7 +153,7 @@ git -C "$2" rev-parse HEAD
 class Helpers:
     """Of a job; each works on all nodes unless it says otherwise."""
 
-    record_of_run: "Record"
+    record_of_run: Record
     options: Options
 
     @property

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lepaute.archive import Archive
 from lepaute.archive.metadata import COMPLETE, FAILED, PARTIAL, Failure, Phase
 from lepaute.errors import EnvironmentProblem, LepauteError
 from lepaute.kit.json_values import from_json, to_json
+from lepaute.kit.later import later
 from lepaute.kit.numbers import of_type
 from lepaute.measure.experiment.closing import archive_workspace, partial_name
 from lepaute.measure.experiment.entries import CommandSeen
@@ -20,8 +22,9 @@ from lepaute.measure.experiment.workspace import Workspace, folder_of
 from lepaute.measure.nodes.results import CommandFailed
 
 if TYPE_CHECKING:
-    from lepaute.archive import Archive
-    from lepaute.measure.experiment.job import Job
+    from lepaute.measure.experiment import job as jobs
+else:
+    jobs = later("lepaute.measure.experiment.job")
 
 _TAIL_LINES = 12
 
@@ -51,7 +54,7 @@ class Outcome:
         return self.headline + why
 
 
-def failure_of(run: "Job", phase: str, problem: BaseException) -> Failure:
+def failure_of(run: "jobs.Job", phase: str, problem: BaseException) -> Failure:
     """What an archive says of a failure: enough to know why without reading anything else."""
     script = run.options.script
     failure = Failure(
@@ -76,7 +79,7 @@ def failure_of(run: "Job", phase: str, problem: BaseException) -> Failure:
     return from_json(Failure, run.record_of_run.clean(to_json(failure)))
 
 
-def finish(run: "Job", problem: BaseException | None) -> Outcome:
+def finish(run: "jobs.Job", problem: BaseException | None) -> Outcome:
     """Stops monitoring, gives the nodes back, and archives what was measured.
 
     A complete run leaves NAME.zip and nothing else; any other leaves NAME.partial.zip, and its workspace, from which it
@@ -98,7 +101,7 @@ def finish(run: "Job", problem: BaseException | None) -> Outcome:
         run.close()
 
 
-def _finished(run: "Job", problem: BaseException | None) -> Outcome:
+def _finished(run: "jobs.Job", problem: BaseException | None) -> Outcome:
     workspace, record = run.workspace, run.record_of_run
     phase, record.phase = record.phase, "end"
     run.release_machine()
@@ -131,7 +134,7 @@ def failure_text(failure: Failure) -> str:
     return f"{where}: {failure.message}" if ":" in where else failure.message
 
 
-def execute(job: "Job", resume: bool = False) -> Outcome:
+def execute(job: "jobs.Job", resume: bool = False) -> Outcome:
     """Runs an experiment from the first step to the archive.
 
     Raises LepauteError where it could not begin (bad options, no nodes); nothing is left then. From setup() on every
@@ -167,7 +170,7 @@ def execute(job: "Job", resume: bool = False) -> Outcome:
     return finish(job, problem_seen)
 
 
-def _phase(job: "Job", name: str, step: Callable[[], None]) -> None:
+def _phase(job: "jobs.Job", name: str, step: Callable[[], None]) -> None:
     record, state = job.record_of_run, job.workspace.state
     record.phase = name
     phase = Phase(name, now(), None, "running")
@@ -188,13 +191,13 @@ def _phase(job: "Job", name: str, step: Callable[[], None]) -> None:
 
 
 def run(
-    job_class: "type[Job]",
+    job_class: "type[jobs.Job]",
     archive: str | Path | None = None,
     *,
     resume: bool = False,
     force: bool = False,
     **settings: Any,
-) -> "Archive":
+) -> Archive:
     """Runs an experiment, setup to teardown, and opens its archive: `lepaute run` for a class of a notebook.
 
     archive  : the file to write; EXPERIMENT-DATE.zip unless given
@@ -218,6 +221,4 @@ def run(
                 "begin anew with force=True"
             )
         raise outcome.problem
-    from lepaute.archive import Archive
-
     return Archive.open(outcome.archive)

@@ -1,26 +1,23 @@
 """Any MPI program, as an application that SMPI emulates."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from lepaute.errors import InputError
-from lepaute.kit.numbers import path_of, texts, whole
+from lepaute.kit.numbers import of_type, path_of, texts, whole
 from lepaute.kit.text import ranks_text
+from lepaute.platform.schema import Platform
 from lepaute.simulate.application import Application
 from lepaute.simulate.conditions import Layers
+from lepaute.simulate.engine import SimulatedRun
+from lepaute.simulate.machine.mapping import Mapping
 from lepaute.simulate.prediction.controls import DEFAULT_RUNS
-from lepaute.simulate.prediction.predicting import predict
+from lepaute.simulate.prediction.predicting import predict, raise_warnings
+from lepaute.simulate.prediction.prediction import Prediction
 from lepaute.simulate.smpi.emulate import Options
 from lepaute.simulate.smpi.emulated_run import checked_pattern
-
-if TYPE_CHECKING:
-    from lepaute.platform.schema import Platform
-    from lepaute.simulate.engine import SimulatedRun
-    from lepaute.simulate.machine.mapping import Mapping
-    from lepaute.simulate.prediction.prediction import Prediction
-    from lepaute.simulate.smpi.emulate import Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +39,7 @@ class Program(Application):
     def __post_init__(self) -> None:
         path_of(self.path, "the program")
         if self.ranks < 1:
-            raise InputError(f"np is {self.ranks}; a program has at least one rank")
+            raise InputError(f"ranks is {self.ranks}; a program has at least one rank")
         if self.options.value_pattern is not None:
             checked_pattern(self.options.value_pattern)
 
@@ -71,15 +68,22 @@ class Program(Application):
     def unknown_collectives(self) -> bool:
         return self.options.collectives is None and self.ranks > 2  # two ranks have no choice
 
+    def parameter_kinds(self) -> dict[str, Any]:
+        of_text = dict.fromkeys(("arguments", "computing", "collectives"), str | None)
+        return {"np": int, **of_text, "fold_bytes": int | None}
+
+    def detail_kinds(self) -> dict[str, Any]:
+        return {**dict.fromkeys(("program_s", "region_s", "value_s"), float), "collectives": str | None}
+
     def emulation(self, seed: int) -> tuple[Path | None, Sequence[str], Options]:
         return self.path, self.arguments, self.options
 
-    def warnings(self, platform: "Platform", run: "SimulatedRun", most_ranks_on_a_node: int) -> list[str]:
+    def warnings(self, platform: Platform, run: SimulatedRun, most_ranks_on_a_node: int) -> list[str]:
         from lepaute.simulate.smpi.warnings import program_warnings
 
         return [] if run.emulated is None else program_warnings(run.emulated, platform, self.options)
 
-    def run_details(self, run: "SimulatedRun") -> dict[str, Any]:
+    def run_details(self, run: SimulatedRun) -> dict[str, Any]:
         emulated = run.emulated
         if emulated is None:
             return {}
@@ -90,7 +94,7 @@ class Program(Application):
             "collectives": emulated.collectives,
         }
 
-    def details(self, run: "SimulatedRun") -> dict[str, Any]:
+    def details(self, run: SimulatedRun) -> dict[str, Any]:
         emulated = run.emulated
         if emulated is None:
             return {}
@@ -110,27 +114,52 @@ class Program(Application):
 
 def emulate(
     program: str | Path,
-    platform: "Platform | str | Path",
+    platform: Platform | str | Path,
     *,
     ranks: int,
     arguments: Sequence[str] = (),
     runs: int = DEFAULT_RUNS,
     seed: int = 1,
     layers: Layers | None = None,
-    mapping: "Mapping | None" = None,
-    options: "Options | None" = None,
-) -> "Prediction":
+    mapping: Mapping | None = None,
+    options: Options | None = None,
+    repeat: int = 0,
+) -> Prediction:
     """How long an MPI program will take: its code runs here, under SMPI, on the simulated platform.
 
-    program  : built with the compilers of `lepaute emulate compilers`
+    What the program prints is not shown; `lepaute emulate` shows it.
+
+    Parameters
+    ----------
+    program : built with the compilers of `lepaute emulate compilers`
     platform : a platform, the name of a shipped one, or a file
-    options  : what is charged for the program's own code, what is folded, limits (`simulate.smpi.emulate.Options`)
-    The others are those of `predict`. What the program prints is not shown; `lepaute emulate` shows it.
-    Raises InputError for what does not fit, EnvironmentProblem where SimGrid is missing, SimulationError where the
-    program fails.
+    ranks : number of MPI processes, `-np` of the command line
+    arguments : of the program
+    options : what is charged for the program's own code, what is folded, limits: `lepaute.Options`
+    runs, seed, layers, mapping, repeat : as those of `lepaute.predict`; repeat=1 makes the second prediction that a
+        `lepaute.difference` needs
+
+    Returns
+    -------
+    A `Prediction`, whose `time_s` is in seconds
+
+    Raises
+    ------
+    InputError : for what does not fit
+    EnvironmentProblem : where SimGrid is missing
+    SimulationError : where the program fails
+
+    Examples
+    --------
+    >>> import lepaute as lp
+    >>> usual = lp.emulate("./solver", "dahu", ranks=64, arguments=["100"])  # doctest: +SKIP
+    >>> slower = lp.emulate("./solver", "slower.yaml", ranks=64, arguments=["100"], repeat=1)  # doctest: +SKIP
+    >>> lp.difference(usual, slower)  # doctest: +SKIP
     """
     ranks = whole(ranks, "ranks", 1, 2**31)
     application = Program(path_of(program, "the program"), texts(arguments, "arguments", '["16", "2"]'), ranks)
     if options is not None:
-        application = Program(application.path, application.arguments, ranks, options=options)
-    return predict(application, platform, runs=runs, seed=seed, layers=layers, mapping=mapping)
+        application = replace(application, options=of_type(options, "options", Options, "a lepaute.Options"))
+    prediction = predict(application, platform, runs=runs, seed=seed, layers=layers, mapping=mapping, repeat=repeat)
+    raise_warnings(prediction)
+    return prediction

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_bytes
+from lepaute.kit.later import later
 from lepaute.kit.numbers import whole
 from lepaute.kit.quantities import count_of
 from lepaute.kit.text import ranks_text
 
 if TYPE_CHECKING:
-    from lepaute.platform.schema import Platform
+    from lepaute.platform import schema
+else:
+    schema = later("lepaute.platform.schema")
 
 MASK = 2**64 - 1
 MappingKind = Literal["sequential", "random", "rankfile"]
@@ -52,7 +55,7 @@ class Mapping:
         seed = whole(self.seed, "the seed of the mapping", 0, MASK + 1, "0 to 2^64 - 1")
         object.__setattr__(self, "seed", seed)
 
-    def cores(self, platform: "Platform", ranks: int, threads: int = 1) -> list[int]:
+    def cores(self, platform: "schema.Platform", ranks: int, threads: int = 1) -> list[int]:
         """Global core (node index * cores per node + core) of each rank, the first of its `threads` cores.
 
         Raises InputError when there are fewer slots than ranks.
@@ -69,7 +72,7 @@ class Mapping:
             slots = permuted(slots, self.seed)
         return [slot.node * platform.nodes.cores + slot.core for slot in slots[:ranks]]
 
-    def to_dict(self, platform: "Platform", ranks: int, threads: int) -> dict[str, Any]:
+    def to_dict(self, platform: "schema.Platform", ranks: int, threads: int) -> dict[str, Any]:
         """What repeats the mapping, as a prediction's parameters show it.
 
         `mapping_slots` (where a file gave them) are node numbers and first cores, rank by rank, runs of cores
@@ -85,7 +88,7 @@ class Mapping:
         return recorded
 
 
-def platform_slots(platform: "Platform", ranks: int, threads: int = 1) -> list[Slot]:
+def platform_slots(platform: "schema.Platform", ranks: int, threads: int = 1) -> list[Slot]:
     """The slots of the nodes that `ranks` ranks of `threads` threads fill, node by node; all slots of each such node.
 
     Raises InputError when the machine has fewer cores than ranks * threads needs.
@@ -135,7 +138,7 @@ def thinned(cores: list[int], whole: tuple[int, int], small: tuple[int, int], *,
     return [cores[column * whole_p + row] for column in columns for row in rows]
 
 
-def abbreviated(cores: list[int], platform: "Platform") -> str:
+def abbreviated(cores: list[int], platform: "schema.Platform") -> str:
     """Global cores as "node number:cores", runs of successive cores of a node joined: "1:0-31 2:0-31"."""
     nodes = platform.nodes
     runs: list[list[int]] = []
@@ -173,7 +176,7 @@ BY_NUMBER, IN_ORDER = "by-number", "in-order"
 
 
 def read_hostfile(
-    path: Path, platform: "Platform", threads: int = 1, *, seed: int | None = None, hosts: str = BY_NUMBER
+    path: Path, platform: "schema.Platform", threads: int = 1, *, seed: int | None = None, hosts: str = BY_NUMBER
 ) -> Mapping:
     """Ranks on the slots of the hostfile, in the order of its lines, or at random where a seed is given."""
     text = read_bytes(path, "a hostfile").decode(errors="replace")
@@ -183,7 +186,7 @@ def read_hostfile(
     return Mapping(slots=slots, source=path.name)
 
 
-def read_rankfile(path: Path, platform: "Platform", threads: int = 1, *, hosts: str = BY_NUMBER) -> Mapping:
+def read_rankfile(path: Path, platform: "schema.Platform", threads: int = 1, *, hosts: str = BY_NUMBER) -> Mapping:
     """Each rank on the cores that the rankfile gives it."""
     text = read_bytes(path, "a rankfile").decode(errors="replace")
     slots = rankfile_slots(text, path.name, platform, threads, hosts=hosts)
@@ -191,7 +194,7 @@ def read_rankfile(path: Path, platform: "Platform", threads: int = 1, *, hosts: 
 
 
 def hostfile_slots(
-    text: str, name: str, platform: "Platform", threads: int = 1, *, hosts: str = BY_NUMBER
+    text: str, name: str, platform: "schema.Platform", threads: int = 1, *, hosts: str = BY_NUMBER
 ) -> tuple[Slot, ...]:
     """The slots of a hostfile in the order of its lines; a host that comes again goes on where it had stopped.
 
@@ -245,7 +248,7 @@ def _slots(match: re.Match[str], file: "_File") -> int:
 
 
 def rankfile_slots(
-    text: str, name: str, platform: "Platform", threads: int = 1, *, hosts: str = BY_NUMBER
+    text: str, name: str, platform: "schema.Platform", threads: int = 1, *, hosts: str = BY_NUMBER
 ) -> tuple[Slot, ...]:
     """The slot of each rank, from lines such as `rank 0=host slot=0:1` (cpu and core) or `slot=3` (core of the node).
 
@@ -315,7 +318,7 @@ class _File:
     """A file of hosts that is read line by line, and its hosts as nodes of a platform: by the number at the end of the
     name, or in the order of the file."""
 
-    def __init__(self, text: str, name: str, platform: "Platform", hosts: str) -> None:
+    def __init__(self, text: str, name: str, platform: "schema.Platform", hosts: str) -> None:
         self.platform = platform
         self._text, self._name, self._hosts = text, name, hosts
         self._line = 0

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lepaute import _core
+from lepaute.platform.population import Population
 from lepaute.simulate.machine.core import per_cpu_coefficients
 from lepaute.stats.cholesky import Matrix, lower_factor, times
 
 if TYPE_CHECKING:
     from lepaute.platform.network_model import Network, Segment
-    from lepaute.platform.population import Population
     from lepaute.platform.schema import KernelModel, Nodes, Piece, Platform
     from lepaute.platform.topology import CableModel, Topology
     from lepaute.simulate.conditions import Layers
@@ -57,7 +57,7 @@ def on_its_day(platform: "Platform", seed: int, *, days: bool = True) -> "Platfo
     return platform.model_copy(update={"kernels": kernels, "days": None, "population": None})
 
 
-def drawn_nodes(population: "Population", nodes: int, cpus: int, seed: int) -> tuple[list[int], list[Vector]]:
+def drawn_nodes(population: Population, nodes: int, cpus: int, seed: int) -> tuple[list[int], list[Vector]]:
     """Hypothetical nodes: the group of each, and the coefficients of each cpu, node by node."""
     groups = [_group_at(population, u) for u in _core.uniforms(seed, GROUP, nodes, 1)]
     factors = [lower_factor(group.covariance_spatial) for group in population.groups]
@@ -71,7 +71,7 @@ def drawn_nodes(population: "Population", nodes: int, cpus: int, seed: int) -> t
 
 
 def drawn_scales(
-    population: "Population", groups: Sequence[int] | None, nodes: int, cpus: int, seed: int
+    population: Population, groups: Sequence[int] | None, nodes: int, cpus: int, seed: int
 ) -> list[Vector]:
     """The factors of the days of each cpu, node by node; `groups`: of the nodes, None where not known."""
     size = len(population.terms)
@@ -89,7 +89,7 @@ def drawn_scales(
 
 
 def drawn_day(
-    population: "Population", groups: Sequence[int] | None, scales: Sequence[Sequence[float]], seed: int
+    population: Population, groups: Sequence[int] | None, scales: Sequence[Sequence[float]], seed: int
 ) -> list[Vector]:
     """What a day adds to the coefficients of each cpu, node by node.
 
@@ -114,7 +114,7 @@ def drawn_day(
 
 
 def with_coefficients(
-    model: "KernelModel", population: "Population", cpus: Sequence[tuple[int, int]], centres: Sequence[Vector]
+    model: "KernelModel", population: Population, cpus: Sequence[tuple[int, int]], centres: Sequence[Vector]
 ) -> "KernelModel":
     """`model` with one piece, whose terms are those of the population and whose CPUs have the coefficients `centres`.
 
@@ -143,7 +143,7 @@ def with_coefficients(
     return model.model_copy(update={"pieces": (piece,), "form": None})  # the form was that of the models replaced
 
 
-def scaled(population: "Population", spatial: float, temporal: float) -> "Population":
+def scaled(population: Population, spatial: float, temporal: float) -> Population:
     """`population` with the standard deviations between CPUs times `spatial`, those between days times `temporal`.
 
     The distance of each group from the mean of all is part of what differs between CPUs, and is scaled with it.
@@ -190,7 +190,7 @@ def drawn_alike(one: "Population | None", other: "Population | None") -> bool:
     return all(_proportional(*pair) for pair in pairs)
 
 
-def _apart_from_sizes(population: "Population") -> tuple[object, ...]:
+def _apart_from_sizes(population: Population) -> tuple[object, ...]:
     shared = (population.kernel, population.threads, population.terms, population.draw, population.group_of_node)
     scales = (population.covariance_log_scale, population.scale_of_cpu)
     return (*shared, *scales, *((group.weight, group.covariance_log_scale) for group in population.groups))
@@ -233,7 +233,7 @@ def _moved(piece: "Piece", terms: Sequence[str], nodes: "Nodes", deviations: Seq
     return piece.model_copy(update={"per_cpu": per_cpu})
 
 
-def _group_at(population: "Population", u: float) -> int:
+def _group_at(population: Population, u: float) -> int:
     """The group that a uniform variate stands for."""
     below = 0.0
     for number, group in enumerate(population.groups):

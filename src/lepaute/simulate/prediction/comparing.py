@@ -7,22 +7,21 @@ between two real runs.
 """
 
 from dataclasses import dataclass
-from math import fsum, hypot, sqrt
-from typing import TYPE_CHECKING, Any
+from math import fsum, hypot, isnan, sqrt
+from typing import Any
 
 from lepaute.errors import InputError
-from lepaute.kit.numbers import of_type
+from lepaute.kit.notebook import facts_html
+from lepaute.kit.numbers import none_if_nan, of_type
 from lepaute.kit.text import percent, two_digits
+from lepaute.platform.schema import Platform
+from lepaute.simulate.application import Application
+from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.machine.population import drawn_alike
 from lepaute.simulate.prediction.prediction import Prediction
+from lepaute.stats.control_variates import Controls
 from lepaute.stats.intervals import median_of_runs, prediction_interval
 from lepaute.stats.student import student_quantile
-
-if TYPE_CHECKING:
-    from lepaute.platform.schema import Platform
-    from lepaute.simulate.application import Application
-    from lepaute.simulate.conditions import Conditions
-    from lepaute.stats.control_variates import Controls
 
 #: Runs that are advised where more would narrow an interval, and how much they would have to.
 USUAL_RUNS, WORTH_NARROWING = 30, 0.1
@@ -34,7 +33,7 @@ class Difference:
 
     ratio     : geometric mean over the runs of time / time of the reference
     low, high : 95 % prediction interval of that ratio for one further pair of runs, both on one machine and one day;
-                None for one run
+                NaN for one run, which JSON has as null
     shared    : whether errors of the models cancel; not where the two have other kernels or days: then each ratio is of
                 two machines that have nothing to do with each other
     run_noise : whether the interval holds what differs between two runs of one day
@@ -42,14 +41,22 @@ class Difference:
     """
 
     ratio: float
-    low: float | None
-    high: float | None
+    low: float
+    high: float
     shared: bool
     run_noise: bool
     narrower: str = ""
 
     def __repr__(self) -> str:
         return f"<Difference {self.text}>"
+
+    def _repr_html_(self) -> str:
+        facts = [
+            ("other / reference", self.text),
+            ("errors of the models", "shared: they cancel" if self.shared else "not shared"),
+            ("noise of single runs", "in the interval" if self.run_noise else "not in the interval"),
+        ]
+        return facts_html("Difference of two predictions", facts)
 
     @property
     def is_told_apart(self) -> bool:
@@ -61,7 +68,7 @@ class Difference:
         """In words: 1.031 (95 %: 1.012 to 1.050), 3.1 % slower."""
         change = 100.0 * (self.ratio - 1.0)
         how = f"{two_digits(abs(change))} % {'slower' if change > 0 else 'faster'}" if change else "equally fast"
-        if self.low is None or self.high is None:
+        if isnan(self.low):
             return f"{_decimal(self.ratio)} (one run: no interval), {how}"
         if self.low == self.high == 1.0:
             return "1.000, no difference"
@@ -72,7 +79,7 @@ class Difference:
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of a prediction."""
         return {
-            "ratio": {"mean": self.ratio, "low": self.low, "high": self.high},
+            "ratio": {"mean": self.ratio, "low": none_if_nan(self.low), "high": none_if_nan(self.high)},
             "shared_errors": self.shared,
             "run_noise": self.run_noise,
         }
@@ -80,16 +87,34 @@ class Difference:
 
 def excludes_one(low: float | None, high: float | None) -> bool:
     """Whether 1 is outside the interval of a ratio; False without one."""
-    return low is not None and high is not None and not low <= 1.0 <= high
+    return low is not None and high is not None and (low > 1.0 or high < 1.0)
 
 
 def difference(reference: Prediction, other: Prediction, *, one_machine: bool = False) -> Difference:
-    """How many times as long `other` takes as `reference`: both of the same runs, seeds and layers, and of another
-    `repeat` each, so that their noise differs (predict(..., repeat=1)).
+    """How many times as long `other` takes as `reference`, with an interval in which what they share has cancelled.
 
-    one_machine : the platforms are variants of one, whose models have the same errors though their coefficients
-        differ (platform.cpu_factors); else that is so only where the models are the same
-    Raises InputError, one line, where the two cannot be compared.
+    Parameters
+    ----------
+    reference, other : of the same application, runs, seeds and layers, and of another `repeat` each, so that their
+        noise differs: predict(..., repeat=1)
+    one_machine : whether the platforms are variants of one, whose models have the same errors though their
+        coefficients differ (platform.cpu_factors); else that is so only where the models are the same
+
+    Returns
+    -------
+    A `Difference`: ratio, low and high are times over times of the reference, without a unit
+
+    Raises
+    ------
+    InputError : one line, where the two cannot be compared
+
+    Examples
+    --------
+    >>> import lepaute as lp
+    >>> small, large = (lp.Hpl(n=20_000, nb=nb, p=4, q=4) for nb in (128, 256))
+    >>> found = lp.difference(lp.predict(small, "dahu", runs=5), lp.predict(large, "dahu", runs=5, repeat=1))
+    >>> found.low < found.ratio < found.high
+    True
     """
     before, after = _comparable(reference, other)
     shared = one_machine or share_errors(before.platform, after.platform, reference.application, other.application)
@@ -110,14 +135,14 @@ def difference(reference: Prediction, other: Prediction, *, one_machine: bool = 
     controls = controls_of_ratio(reference, other, shared=shared)
     return Difference(
         median_of_runs(ratios, controls),
-        *prediction_interval(ratios, hypot(reference.sampling_sd, other.sampling_sd, own_sd), controls),
+        *prediction_interval(ratios, hypot(reference.sampling_sd, other.sampling_sd, own_sd), controls).ends,
         shared,
         run_noise,
         what_narrows(len(times_s), assumed=assumed),
     )
 
 
-def controls_of_ratio(reference: Prediction, other: Prediction, *, shared: bool = True) -> "Controls | None":
+def controls_of_ratio(reference: Prediction, other: Prediction, *, shared: bool = True) -> Controls | None:
     """Of time / time of the reference, run by run; None unless both predictions have controls."""
     if reference.controls is None or other.controls is None:
         return None
@@ -170,7 +195,7 @@ def _decimal(ratio: float) -> str:
     return f"{ratio:.3f}" if 0.1 <= ratio < 10.0 else f"{ratio:.4g}"
 
 
-def _comparable(one: Prediction, other: Prediction) -> "tuple[Conditions, Conditions]":
+def _comparable(one: Prediction, other: Prediction) -> tuple[Conditions, Conditions]:
     """The conditions of both; raises InputError where a ratio of the two would mean nothing."""
     for prediction in (one, other):
         of_type(prediction, "a prediction to compare", Prediction, "what lepaute.predict() returned")
@@ -198,13 +223,13 @@ def _comparable(one: Prediction, other: Prediction) -> "tuple[Conditions, Condit
     return one.conditions, other.conditions
 
 
-def _runs_differ(conditions: "Conditions") -> bool:
+def _runs_differ(conditions: Conditions) -> bool:
     """Whether two runs on the same machine and day differ."""
     days = conditions.platform.days
     return conditions.layers.noise or (conditions.layers.days and days is not None and bool(days.run_relative_sd))
 
 
-def share_errors(one: "Platform", other: "Platform", *applications: "Application") -> bool:
+def share_errors(one: Platform, other: Platform, *applications: Application) -> bool:
     """Whether the same draws mean the same errors on both: one set of kernels, fitted or guessed once, and one layer of
     days; applications : what runs on either."""
     same = one is other or (
@@ -216,7 +241,7 @@ def share_errors(one: "Platform", other: "Platform", *applications: "Application
     return same and (len(threads) == 1 or not any(each.kernel_models for each in applications))
 
 
-def guessed_alike(one: "Platform", other: "Platform") -> bool:
+def guessed_alike(one: Platform, other: Platform) -> bool:
     """Whether the kernels of both are the same guesses at two speeds: nothing was measured, the same kernel lends each
     its form, and what is assumed of each has the same error.
 
@@ -239,7 +264,7 @@ def guessed_alike(one: "Platform", other: "Platform") -> bool:
     return errors_of_one == errors_of_other
 
 
-def own_relative_sd(one: "Platform", other: "Platform") -> float:
+def own_relative_sd(one: Platform, other: Platform) -> float:
     """Standard deviation of the ratio of times on two machines that are guessed alike, by what differs between them
     whatever was guessed: the effect of the day, which the same draw gives both. 0 where it is one machine."""
     if one.kernels == other.kernels:

@@ -23,6 +23,7 @@ from lepaute.version import __version__
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Nodes, Platform
+    from lepaute.simulate.application import Fidelity
     from lepaute.simulate.apps.hpl import Hpl
     from lepaute.simulate.prediction.prediction import Prediction
 
@@ -164,7 +165,7 @@ def node_cost(
     runs: int = 10,
     seed: int = 1,
     layers: Layers | None = None,
-    fidelity: str = "auto",
+    fidelity: "Fidelity" = "auto",
     grid_without: tuple[int, int] | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> NodeCost:
@@ -239,7 +240,7 @@ def predict_on_each(
     seed: int = 1,
     layers: Layers | None = None,
     mapping: RankMapping | None = None,
-    fidelity: str = "auto",
+    fidelity: "Fidelity" = "auto",
     repeat: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> "Prediction":

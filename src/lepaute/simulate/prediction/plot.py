@@ -1,31 +1,32 @@
 """Pictures: a predicted distribution of runs, and several predictions side by side."""
 
 from collections.abc import Sequence
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.files import whole_file
-from lepaute.kit.notebook import plain_decades
+from lepaute.kit.notebook import new_figure, own_figure, plain_decades
 from lepaute.kit.text import scaled_unit
 from lepaute.simulate.prediction.sweep import Sweep, speed
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from lepaute.simulate.prediction.prediction import Prediction, Spread
     from lepaute.simulate.prediction.sweep import ScalingPoint
 
 
-def plot_prediction(prediction: "Prediction", path: Path) -> None:
-    """Writes a PNG: a dot a run, the mean, and the 95 % prediction interval shaded, over the rate."""
-    from matplotlib.figure import Figure
-
+def plot_prediction(prediction: "Prediction", path: Path | None, axes: "Axes | None" = None) -> "Axes":
+    """Draws a dot a run, the mean, and the 95 % prediction interval shaded, over the rate; `path` : of a PNG of it."""
     application = prediction.application
     spread = prediction.time_s if prediction.rate is None else prediction.rate
     runs = [run.time_s if prediction.rate is None else run.rate for run in prediction.run_list]
     quantity, factor = quantity_axis([prediction])
-    mean, low, high = (factor * (spread.mean if end is None else end) for end in (spread.mean, spread.low, spread.high))
+    mean, low, high = (factor * end for end in (spread.mean, spread.low, spread.high))
     values = sorted(factor * value for value in runs if value is not None)
-    figure = Figure(figsize=(8, 3), layout="constrained")
-    axes = figure.add_subplot()
+    if axes is None:
+        axes = new_figure((8, 3), for_file=path is not None).add_subplot()
     axes.axvspan(low, high, color="#4c78a8", alpha=0.2, lw=0, label="95 % interval")
     axes.axvline(mean, color="#4c78a8", lw=1.5, label="mean of the runs")
     shares = [(i + 0.5) / len(values) for i in range(len(values))]
@@ -35,7 +36,9 @@ def plot_prediction(prediction: "Prediction", path: Path) -> None:
     axes.set_ylabel("share of runs below")
     axes.set_title(f"{application.title} {application.label} on {prediction.platform_name}", fontsize=10)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
-    _save(figure, path)
+    if path is not None:
+        _save(own_figure(axes), path)
+    return axes
 
 
 #: Lines of a picture of many predictions; of more, the fastest.
@@ -78,7 +81,7 @@ def plot_sweep(predictions: "Sequence[Prediction]", path: Path) -> None:
         named.add(label)
     axes.set_yticks(range(len(drawn)), [one.application.label for one in drawn], fontsize=8)
     axes.set_ylim(len(drawn) - 0.4, -0.6)
-    ends = [factor * end for one in spreads for end in (one.mean, one.low or one.mean, one.high or one.mean)]
+    ends = [factor * end for one in spreads for end in (one.mean, one.low, one.high) if not isnan(end)]
     if max(ends) > 10.0 * min(ends):
         axes.set_xscale("log")
         plain_decades(axes.xaxis, (min(ends), max(ends)))
@@ -111,7 +114,7 @@ def plot_scaling(points: "Sequence[ScalingPoint]", path: Path) -> None:
     ideal = [first.time_s.mean * ranks[0] / count for count in ranks]
     fastest = {point.ranks: point for point in sorted(points, key=lambda point: -point.prediction.time_s.mean)}
     joined = [point in fastest.values() for point in points]
-    label = "one run each: no interval" if first.time_s.low is None else "mean, 95 % interval"
+    label = "one run each: no interval" if not first.time_s.has_interval else "mean, 95 % interval"
     times.plot(ranks, ideal, color="#999999", lw=1, ls="--", label="ideal")
     times.set_yscale("log")
     times.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -157,6 +160,6 @@ def _save(figure: Any, path: Path) -> None:
 
 def _reach(spread: "Spread") -> tuple[float, float]:
     """How far the ends are from the mean; 0 where there is no interval."""
-    if spread.low is None or spread.high is None:
+    if not spread.has_interval:
         return 0.0, 0.0
     return max(0.0, spread.mean - spread.low), max(0.0, spread.high - spread.mean)

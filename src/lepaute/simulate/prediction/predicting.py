@@ -1,17 +1,21 @@
 """Application + platform -> predicted distribution of runs, by the native engine or by SMPI."""
 
 import resource
+import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from collections.abc import Mapping as MappingOf
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from lepaute.errors import InputError
+from lepaute.errors import InputError, PredictionWarning
 from lepaute.kit.numbers import of_type, plain, whole
-from lepaute.simulate.application import Application
+from lepaute.platform.io import load_platform, override, setting_text
+from lepaute.platform.schema import Platform, Power
+from lepaute.simulate.application import Application, Fidelity
 from lepaute.simulate.conditions import Conditions, Layers, Transfer, at_lag
+from lepaute.simulate.engine import Engine, SimulatedRun, Simulator
 from lepaute.simulate.machine.mapping import Mapping
 from lepaute.simulate.machine.population import on_its_day
 from lepaute.simulate.prediction.controls import are_priced, controls_of, usual_runs
@@ -30,12 +34,8 @@ from lepaute.simulate.prediction.trust import (
 )
 from lepaute.simulate.tasks import Task, available_cores, run_tasks
 from lepaute.simulate.tracing import TraceRequest
+from lepaute.stats.control_variates import Controls
 from lepaute.version import __version__
-
-if TYPE_CHECKING:
-    from lepaute.platform.schema import Platform, Power
-    from lepaute.simulate.engine import Engine, SimulatedRun, Simulator
-    from lepaute.stats.control_variates import Controls
 
 #: Of all combinations together; each takes a millisecond at least.
 MOST_RUNS = 1_000_000
@@ -47,41 +47,67 @@ WHOLE = ""  # in the place of a part's name: all layers
 
 def predict(
     application: Application,
-    platform: "Platform | str | Path",
+    platform: Platform | str | Path,
     *,
     runs: int | None = None,
     seed: int = 1,
     layers: Layers | None = None,
-    settings: MappingOf[str, str] | None = None,
+    settings: MappingOf[str, str | float] | None = None,
     applied: MappingOf[str, str] | None = None,
     mapping: Mapping | None = None,
-    fidelity: str = "auto",
+    fidelity: Fidelity = "auto",
     trace: TraceRequest | None = None,
-    engine: "Engine | None" = None,
+    engine: Engine | None = None,
     repeat: int = 0,
     progress: Callable[[float], None] | None = None,
     parts: bool = False,
     transfer: Transfer | None = None,
     lag_s: float | None = None,
 ) -> Prediction:
-    """Simulates `runs` runs; run i uses seed + i. Deterministic, whatever the number of threads.
+    """How long one application will take on a platform: `runs` simulated runs, their mean and 95 % interval.
 
-    platform : or the name of a shipped one, or a file
-    runs : 12 to 100 unless given, as many as are quick (`usual_runs`); 10 of an emulated program
-    settings : fields of the platform and knobs with other values, as `override` takes them; one that changes no time is
-        named in a warning
+    Run i uses seed + i. The result is the same bit for bit, whatever the number of threads. What a reader of it must
+    know is in `Prediction.warnings`, and raised by `warnings` as a `lepaute.PredictionWarning`.
+
+    Parameters
+    ----------
+    application : what runs: `lepaute.Hpl`, `lepaute.Stencil`, or `lepaute.Program` of one's own code
+    platform : where: a `Platform`, the name of a shipped one ("dahu"), or a YAML file
+    runs : number of simulated runs; unless given 12 to 100, as many as are quick, and 10 of an emulated program
+    seed : of the first run, from 0
+    layers : of uncertainty that are drawn; all unless given
+    settings : fields of the platform and knobs with other values, as `lepaute.override` takes them, such as
+        {"scale.bandwidth": 2}; one that changes no time is named in a warning
     applied : such settings that the platform has already, recorded in the result
     mapping : ranks to cores; the first nodes one after the other unless given
-    fidelity : auto, full or sampled
-    trace : ranks and steps of the first run to trace
-    engine : Native() for an application that the core has, Smpi() for a program, unless given
-    repeat : which of several runs on the same machines and days, from 0: they differ in their noise
+    fidelity : "full" simulates every step, "sampled" windows of them, "auto" samples long runs of HPL
+    trace : ranks and steps of the first run to trace, for `Prediction.trace`
+    engine : what simulates; `simulate.native.Native()` or `simulate.smpi.emulate.Smpi()`, chosen by the application
+    repeat : which of several runs on the same machines and days, from 0: they differ in their noise alone, as the two
+        predictions of a `lepaute.difference` have to
     progress : called with the share of the runs done, from 0 to 1
-    parts : whether to tell what the half-width is made of, which takes ten further runs for each layer
-    transfer : a layer learnt from other studies; none unless given
+    parts : whether to tell what the half-width is made of (`Prediction.parts`), which takes ten further runs a layer
+    transfer : a layer learnt from other studies (`simulate.conditions.read_transfer`); none unless given
     lag_s : seconds between the calibration and the run, over which the machine drifts; unless given, the run is one
         within the time that the calibration took
-    Raises InputError for what the engine does not simulate or what does not fit, SimulationError on a deadlock.
+
+    Returns
+    -------
+    A `Prediction`: `time_s` in seconds, `rate` in the unit of the application, `energy_j` in joules, each with mean,
+    low and high; `to_frame()` has a row a run.
+
+    Raises
+    ------
+    InputError : an argument that cannot be, a run that does not fit on the platform, or one that the engine does not
+        simulate
+    SimulationError : a deadlock
+
+    Examples
+    --------
+    >>> import lepaute as lp
+    >>> found = lp.predict(lp.Hpl(n=20_000, nb=128, p=4, q=4), "dahu", runs=10)
+    >>> found.time_s.low < found.time_s.mean < found.time_s.high
+    True
     """
     (prediction,) = predict_all(
         [application],
@@ -101,22 +127,34 @@ def predict(
         transfer=transfer,
         lag_s=lag_s,
     )
+    raise_warnings(prediction)
     return prediction
+
+
+def raise_warnings(prediction: Prediction) -> None:
+    """Raises the warnings of a prediction by `warnings`, at the line that called the function that calls this one.
+
+    Nothing where that is a line of this package: its commands print warnings themselves.
+    """
+    if str(sys._getframe(2).f_globals.get("__name__", "")).startswith("lepaute."):  # noqa: SLF001
+        return
+    for text in prediction.warnings:
+        warnings.warn(text, PredictionWarning, stacklevel=3)
 
 
 def predict_all(
     applications: Sequence[Application],
-    platform: "Platform | str | Path",
+    platform: Platform | str | Path,
     *,
     runs: int | None = None,
     seed: int = 1,
     layers: Layers | None = None,
-    settings: MappingOf[str, str] | None = None,
+    settings: MappingOf[str, str | float] | None = None,
     applied: MappingOf[str, str] | None = None,
     mapping: Mapping | None = None,
-    fidelity: str = "auto",
+    fidelity: Fidelity = "auto",
     trace: TraceRequest | None = None,
-    engine: "Engine | None" = None,
+    engine: Engine | None = None,
     repeat: int = 0,
     progress: Callable[[float], None] | None = None,
     run_s: Sequence[float] | None = None,
@@ -145,19 +183,17 @@ def predict_all(
             of_type(value, name, type_, f"a {type_.__name__} (from {type_.__module__})")
     if trace is not None and len(applications) > 1:
         raise InputError(f"a trace is of one combination, and there are {len(applications)}; shorten the lists")
-    from lepaute.platform import load_platform, override
-
     as_calibrated = load_platform(platform)
     if settings is not None:
         of_type(settings, "settings", MappingOf, 'fields and values, such as {"scale.bandwidth": "2"}')
-    settings = {field: _setting_text(field, value) for field, value in (settings or {}).items()}
+    changed = {field: setting_text(field, value) for field, value in (settings or {}).items()}
 
     def conditions_with(settings: MappingOf[str, str], trace: TraceRequest | None) -> Conditions:
         machine, lag = at_lag(override(as_calibrated, settings) if settings else as_calibrated, lag_s)
         of_run = (layers or Layers(), mapping or Mapping(), fidelity, trace)
         return Conditions(machine, *of_run, {**(applied or {}), **settings}, repeat, transfer, lag)
 
-    conditions = conditions_with(settings, trace)
+    conditions = conditions_with(changed, trace)
     simulator = engine.on(conditions)
     priced = are_priced(applications, engine, runs, fidelity)
     costs = run_s or [application.events for application in applications]
@@ -185,12 +221,12 @@ def predict_all(
         and is_worth_drawing(application, engine, outside_of(application, runs_of[at][WHOLE][0], conditions).share)
     }
 
-    def time_without(at: int, others: "MappingOf[str, str]") -> float:
+    def time_without(at: int, others: MappingOf[str, str]) -> float:
         simulator = engine.on(conditions_with(others, None))
         simulator.prepare(applications[at])
         return task_of(simulator, applications[at], (at, "idle", 0), costs[at], seed).work().time_s
 
-    idle = idle_settings(settings, [runs_of[at][WHOLE][0].time_s for at in range(len(applications))], time_without)
+    idle = idle_settings(changed, [runs_of[at][WHOLE][0].time_s for at in range(len(applications))], time_without)
     draws = [
         task_of(of_draws, application, (at, name, draw), cost, draw)
         for at, (application, cost) in doubtful.items()
@@ -220,7 +256,7 @@ def predict_all(
     ]
 
 
-def by_application(finished: "MappingOf[Key, SimulatedRun]", count: int) -> "list[dict[str, list[SimulatedRun]]]":
+def by_application(finished: MappingOf[Key, SimulatedRun], count: int) -> list[dict[str, list[SimulatedRun]]]:
     """The runs of each application by name, in the order of their numbers."""
     runs_of: list[dict[str, list[SimulatedRun]]] = [{} for _ in range(count)]
     for at, name, run in sorted(finished):
@@ -229,8 +265,8 @@ def by_application(finished: "MappingOf[Key, SimulatedRun]", count: int) -> "lis
 
 
 def task_of(
-    simulator: "Simulator", application: Application, key: Key, cost: float, seed: int, *, priced: bool = False
-) -> "Task[Key, SimulatedRun]":
+    simulator: Simulator, application: Application, key: Key, cost: float, seed: int, *, priced: bool = False
+) -> Task[Key, SimulatedRun]:
     """The run with `seed`, to be done; the first one of all is traced or shown."""
     progress = simulator.progress_of(application)
     first = key == (0, WHOLE, 0)
@@ -248,23 +284,39 @@ def check_runs(applications: Sequence[Application], runs: int) -> None:
 
 def simulate_one(
     application: Application,
-    platform: "Platform | str | Path",
+    platform: Platform | str | Path,
     seed: int = 1,
     *,
     layers: Layers | None = None,
     mapping: Mapping | None = None,
-    fidelity: str = "auto",
+    fidelity: Fidelity = "auto",
     trace: TraceRequest | None = None,
-    engine: "Engine | None" = None,
-) -> "SimulatedRun":
+    engine: Engine | None = None,
+) -> SimulatedRun:
     """One run: what `predict` simulates for this seed. It takes and returns values that can be sent to another process.
 
-    Raises what `predict` raises.
+    Parameters
+    ----------
+    application, platform, layers, mapping, fidelity, trace, engine : as those of `predict`
+    seed : of the run, from 0
+
+    Returns
+    -------
+    A `SimulatedRun`: `time_s` in seconds, use of kernels and messages, where the time went
+
+    Raises
+    ------
+    InputError, SimulationError : as `predict`
+
+    Examples
+    --------
+    >>> import lepaute as lp
+    >>> hpl = lp.Hpl(n=2000, p=2, q=2)
+    >>> lp.simulate_one(hpl, "dahu", seed=1).time_s == lp.predict(hpl, "dahu", runs=1).run_list[0].time_s
+    True
     """
     _check_application(application)
     seed = whole(seed, "seed", 0, 2**63, "0 to 2^63 - 1")
-    from lepaute.platform import load_platform
-
     conditions = Conditions(load_platform(platform), layers or Layers(), mapping or Mapping(), fidelity, trace)
     simulator = (engine or usual_engine(application)).on(conditions)
     simulator.prepare(application)
@@ -273,11 +325,11 @@ def simulate_one(
 
 def expected_run_s(
     applications: Sequence[Application],
-    platform: "Platform",
+    platform: Platform,
     *,
     runs: int,
     mapping: Mapping | None = None,
-    fidelity: str = "auto",
+    fidelity: Fidelity = "auto",
 ) -> list[float] | None:
     """Seconds that one core takes to simulate a run of each; None where all runs together are quick, or nobody knows.
 
@@ -295,23 +347,15 @@ def _check_application(application: object) -> None:
     of_type(application, "application", Application, "one, such as lepaute.Hpl(n=20_000, nb=128, p=4, q=4)")
 
 
-def _setting_text(field: str, value: object) -> str:
-    """The value of a setting as `--set` has it, of a text or a number."""
-    value = plain(value)
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(of_type(value, f"settings[{field!r}]", (str, int, float), "a text or a number"))
-
-
 def prediction_of(
     application: Application,
     conditions: Conditions,
-    simulator: "Simulator",
-    runs: "Sequence[SimulatedRun]",
-    runs_of_parts: "dict[str, list[SimulatedRun]] | None",
+    simulator: Simulator,
+    runs: Sequence[SimulatedRun],
+    runs_of_parts: dict[str, list[SimulatedRun]] | None,
     extrapolation_sd: float | None = None,
-    further_warnings: "Sequence[str]" = (),
-    controls: "Controls | None" = None,
+    further_warnings: Sequence[str] = (),
+    controls: Controls | None = None,
 ) -> Prediction:
     """The prediction that the runs of one application make together.
 
@@ -325,7 +369,7 @@ def prediction_of(
     trust = trust_of(outside, extrapolation_sd)
     mapping = conditions.mapping.to_dict(*place)
 
-    def run_of(run: "SimulatedRun") -> Run:
+    def run_of(run: SimulatedRun) -> Run:
         factor = 1.0 if conditions.transfer is None else conditions.transfer.factor(run.seed, application)
         time_s, computing_s, energy = run.time_s * factor, run.computing_s * factor, None
         if simulator.tells_energy and platform.power is not None:
@@ -372,7 +416,7 @@ def prediction_of(
     )
 
 
-def outside_of(application: Application, run: "SimulatedRun", conditions: Conditions) -> OutsideRanges:
+def outside_of(application: Application, run: SimulatedRun, conditions: Conditions) -> OutsideRanges:
     """What a run computed outside of the fitted ranges; models that were drawn anew for it have none."""
     platform = conditions.platform
     return outside_ranges(
@@ -385,7 +429,7 @@ def outside_of(application: Application, run: "SimulatedRun", conditions: Condit
     )
 
 
-def figures_of(runs: "Sequence[SimulatedRun]") -> SimulationFigures:
+def figures_of(runs: Sequence[SimulatedRun]) -> SimulationFigures:
     """About the simulation of these runs."""
     emulated = [run.emulated for run in runs if run.emulated is not None]
     own_peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -399,7 +443,7 @@ def figures_of(runs: "Sequence[SimulatedRun]") -> SimulationFigures:
     )
 
 
-def usual_engine(application: Application) -> "Engine":
+def usual_engine(application: Application) -> Engine:
     """What simulates `application` unless another engine is asked for."""
     if application.native:
         from lepaute.simulate.native import Native
@@ -411,7 +455,7 @@ def usual_engine(application: Application) -> "Engine":
 
 
 def energy_j(
-    power: "Power",
+    power: Power,
     cores_per_node: int,
     *,
     time_s: float,

@@ -3,51 +3,68 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.kit.frames import frame_of
+from lepaute.kit.later import later
+from lepaute.kit.notebook import Public
+from lepaute.kit.numbers import none_if_nan
 from lepaute.kit.text import counted, three_digits
-from lepaute.simulate.application import GFLOPS
-from lepaute.simulate.prediction.trust import Trust
+from lepaute.simulate.application import GFLOPS, Application
+from lepaute.simulate.conditions import Conditions
+from lepaute.simulate.engine import MessageUse, SimulatedRun
+from lepaute.simulate.prediction.parts import Parts
+from lepaute.simulate.prediction.trust import OutsideRanges, Trust
+from lepaute.simulate.tracing import RunBreakdown
+from lepaute.stats.control_variates import Controls
 from lepaute.stats.intervals import expected, prediction_interval
+from lepaute.trace import Trace
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from lepaute.simulate.application import Application
-    from lepaute.simulate.conditions import Conditions
-    from lepaute.simulate.engine import MessageUse, SimulatedRun
-    from lepaute.simulate.prediction.parts import Parts
-    from lepaute.simulate.prediction.trust import OutsideRanges
-    from lepaute.simulate.tracing import RunBreakdown
-    from lepaute.stats.control_variates import Controls
-    from lepaute.trace import Trace
+    from matplotlib import axes
+else:
+    axes, pd = later("matplotlib.axes"), later("pandas")
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The mean to be expected and the 95 % prediction interval for one further run; no bounds for one run."""
+    """The mean to be expected and the 95 % prediction interval for one further run, in the unit of what is predicted.
+
+    low, high : numbers always: NaN where one run says nothing about the spread, which JSON has as null
+    """
 
     mean: float
-    low: float | None
-    high: float | None
+    low: float
+    high: float
+
+    def _repr_html_(self) -> str:
+        from lepaute.kit.notebook import facts_html
+
+        ends = f"{three_digits(self.low)} to {three_digits(self.high)}" if self.has_interval else "one run: none"
+        return facts_html("", [("mean", three_digits(self.mean)), ("95 % of further runs", ends)])
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether there were two runs or more."""
+        return not isnan(self.low)
 
     @property
     def half_width_percent(self) -> float | None:
-        """Half the interval in per cent of the mean."""
-        if self.low is None or self.high is None:
+        """Half the interval in per cent of the mean; None without one."""
+        if not self.has_interval:
             return None
         return 100.0 * (self.high - self.low) / 2.0 / self.mean
 
     def to_dict(self) -> dict[str, float | None]:
-        return asdict(self)
+        return {name: none_if_nan(value) for name, value in asdict(self).items()}
 
     def text(self) -> str:
         """With three digits, without a unit."""
-        bounds = (
-            "" if self.low is None or self.high is None else f" ({three_digits(self.low)} to {three_digits(self.high)})"
-        )
+        bounds = f" ({three_digits(self.low)} to {three_digits(self.high)})" if self.has_interval else ""
         return f"{three_digits(self.mean)}{bounds}"
 
 
@@ -58,12 +75,25 @@ def _cell(value: Any) -> Any:
     return value if isinstance(value, str | int | float | None) else str(value)
 
 
-def spread_of(values: list[float], sampling_sd: float = 0.0, controls: "Controls | None" = None) -> Spread:
+#: Columns of `to_frame` that tell the conditions, what they are where they are the usual ones, and their types.
+_CONDITIONS = {"mapping": "sequential", "without": "", "repeat": 0}
+_CONDITION_KINDS = {
+    "mapping": str,
+    "mapping_seed": "UInt64",
+    "mapping_slots": str | None,
+    "without": str,
+    "transfer": str | None,
+    "repeat": int,
+    "lag_s": float,
+}
+
+
+def spread_of(values: list[float], sampling_sd: float = 0.0, controls: Controls | None = None) -> Spread:
     """Spread of the values of the runs (design, section 2).
 
     sampling_sd : of an error that they have in common;  controls : of them, from draws that were not simulated
     """
-    return Spread(expected(values, controls), *prediction_interval(values, sampling_sd, controls))
+    return Spread(expected(values, controls), *prediction_interval(values, sampling_sd, controls).ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +138,7 @@ class SimulationFigures:
 
 
 @dataclass(frozen=True)
-class Prediction:
+class Prediction(Public):
     """What an application will do on a platform, with its uncertainty. Keys of the JSON as in the design, section 5.
 
     mapping : ranks to cores, as the parameters show it
@@ -121,7 +151,9 @@ class Prediction:
     conditions : under which it was simulated
     """
 
-    application: "Application"
+    _unlisted = frozenset(("conditions", "controls", "first", "sampling_sd"))
+
+    application: Application
     platform_name: str
     platform_sha256: str
     seed: int
@@ -134,12 +166,12 @@ class Prediction:
     mapping: dict[str, Any] = field(default_factory=lambda: {"mapping": "sequential"})
     nodes: int = 1
     sampling_sd: float = 0.0
-    outside: "OutsideRanges | None" = None
+    outside: OutsideRanges | None = None
     trust: Trust = Trust(0.0)  # noqa: RUF009 - immutable
-    parts: "Parts | None" = None
-    controls: "Controls | None" = field(default=None, compare=False, repr=False)
-    first: "SimulatedRun | None" = field(default=None, compare=False, repr=False)
-    conditions: "Conditions | None" = field(default=None, compare=False, repr=False)
+    parts: Parts | None = None
+    controls: Controls | None = field(default=None, compare=False, repr=False)
+    first: SimulatedRun | None = field(default=None, compare=False, repr=False)
+    conditions: Conditions | None = field(default=None, compare=False, repr=False)
 
     @property
     def time_s(self) -> Spread:
@@ -182,35 +214,49 @@ class Prediction:
 
     @property
     def runs(self) -> "pd.DataFrame":
-        """A row a run: seed, time_s, and the rate where the application has one."""
-        import pandas as pd
-
-        return pd.DataFrame([self._run_to_dict(run) for run in self.run_list])
+        """A row a run: seed, time_s in seconds, the rate where the application has one, and its further details."""
+        return frame_of(map(self._run_to_dict, self.run_list), self._run_kinds)
 
     def to_frame(self) -> "pd.DataFrame":
-        """A row a run: application, platform, the parameters, then what `runs` has, and the energy where known.
+        """A row a run: application, platform, ranks, parameters, conditions, then what `runs` has, and energy_j.
 
-        Frames of several predictions can be put one below the other (`pandas.concat`).
+        Columns and their types depend on the application alone, but for a column "set FIELD" for each setting; what is
+        not known is missing. Frames of several predictions can be put one below the other (`pandas.concat`).
+
+        Examples
+        --------
+        >>> import lepaute as lp
+        >>> table = lp.predict(lp.Hpl(n=20_000, nb=128, p=4, q=4), "dahu", runs=10).to_frame()
+        >>> table[["n", "ranks", "time_s"]].shape
+        (10, 3)
         """
-        import pandas as pd
-
-        parameters = self.to_dict()["parameters"]
-        parameters |= {f"set {name}": value for name, value in parameters.pop("set", {}).items()}
+        parameters = {**_CONDITIONS, **self.to_dict()["parameters"]}
+        settings = {f"set {name}": value for name, value in parameters.pop("set", {}).items()}
         given = {
             "application": self.application.name,
             "platform": self.platform_name,
-            **{name: _cell(value) for name, value in parameters.items()},
+            "ranks": self.application.ranks,
+            **{name: _cell(value) for name, value in (parameters | settings).items()},
         }
-        of_run = ("seed", "time_s", *((self.application.rate.key,) if self.application.rate else ()))
-        rows = [
-            {
-                **{name: value for name, value in given.items() if name not in of_run},
-                **self._run_to_dict(run),
-                **({} if run.energy_j is None else {"energy_j": run.energy_j}),
-            }
-            for run in self.run_list
-        ]
-        return pd.DataFrame(rows)
+        kinds = {
+            **dict.fromkeys(("application", "platform"), str),
+            "ranks": int,
+            **self.application.parameter_kinds(),
+            **_CONDITION_KINDS,
+            **dict.fromkeys(settings, str),
+            **self._run_kinds,
+            "energy_j": float,
+        }
+        return frame_of(({**given, **self._run_to_dict(run), "energy_j": run.energy_j} for run in self.run_list), kinds)
+
+    @property
+    def _run_kinds(self) -> dict[str, Any]:
+        rate = self.application.rate
+        return {
+            "seed": "uint64",
+            "time_s": float,
+            **({rate.key: float} if rate else {}),
+        } | self.application.detail_kinds()
 
     def __repr__(self) -> str:
         return f"<Prediction of {self._subject}: {self.time_s.text()} s, {counted(len(self.run_list), 'run')}>"
@@ -221,7 +267,7 @@ class Prediction:
         rate, unit = self.rate, self.application.rate.unit if self.application.rate else ""
         energy = self.energy_j
         facts = [
-            ("time", f"{self.time_s.text()} s{', 95 % of further runs' if self.time_s.low is not None else ''}"),
+            ("time", f"{self.time_s.text()} s{', 95 % of further runs' if self.time_s.has_interval else ''}"),
             ("rate", "" if rate is None else f"{rate.text()} {unit}"),
             ("energy", "" if energy is None else f"{energy.text()} J"),
             ("runs", f"{len(self.run_list)} simulated, seed {self.seed}, fidelity {self.fidelity}"),
@@ -240,17 +286,17 @@ class Prediction:
         return {name: use.time_s for name, use in kernels.items() if use.time_s > 0.0}
 
     @property
-    def message_use(self) -> "tuple[MessageUse, ...]":
+    def message_use(self) -> tuple[MessageUse, ...]:
         """Messages of the first run by class of links, where the platform knows the sizes it was fitted to."""
         return (self.first.message_use if self.first else None) or ()
 
     @property
-    def breakdown(self) -> "RunBreakdown | None":
+    def breakdown(self) -> RunBreakdown | None:
         """Where the time of all ranks of the first run went."""
         return self.first.breakdown if self.first else None
 
     @property
-    def trace(self) -> "Trace | None":
+    def trace(self) -> Trace | None:
         """Of the first run, where one was asked for."""
         return self.first.trace if self.first else None
 
@@ -295,10 +341,31 @@ class Prediction:
 
         write_whole(path, json.dumps(self.to_dict(), indent=2) + "\n")
 
-    def plot(self, path: str | Path) -> None:
-        """A PNG of the runs and their interval."""
+    def plot(self, path: str | Path | None = None, *, ax: "axes.Axes | None" = None) -> "axes.Axes":
+        """Draws a dot a run, their mean, and the 95 % prediction interval, over the rate, or else the time in seconds.
+
+        Parameters
+        ----------
+        path : of a PNG that is written; without it, a notebook shows the picture
+        ax : axes of Matplotlib to draw on; new ones unless given
+
+        Returns
+        -------
+        The axes, for titles and further lines of one's own
+
+        Raises
+        ------
+        InputError : where there is a single run, which has no distribution
+
+        Examples
+        --------
+        >>> import lepaute as lp
+        >>> ax = lp.predict(lp.Hpl(n=20_000, nb=128, p=4, q=4), "dahu", runs=10).plot("runs.png")
+        >>> ax.get_ylabel()
+        'share of runs below'
+        """
         from lepaute.simulate.prediction.plot import plot_prediction
 
         if len(self.run_list) < 2:
             raise InputError("a picture of a distribution needs at least 2 runs; ask for more with --runs")
-        plot_prediction(self, Path(path))
+        return plot_prediction(self, None if path is None else Path(path), ax)

@@ -112,7 +112,7 @@ def wrapped(name: str, values: Sequence[object]) -> list[str]:
 
 def interval(spread: "Spread") -> str:
     """The two ends, to stand to the right of HPL's columns; nothing where there is no interval."""
-    if spread.low is None or spread.high is None:
+    if not spread.has_interval:
         return ""
     return f"   {spread.low:>9.4g} .. {spread.high:<9.4g}"
 

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 
 from lepaute.kit.hpl_output import flop_count
+from lepaute.kit.later import later
 from lepaute.kit.notebook import changed_fields
 from lepaute.kit.options import check_fields, flag_of, option, word_of
 from lepaute.kit.quantities import whole_of
@@ -19,11 +20,19 @@ from lepaute.simulate.apps.hpl import work
 from lepaute.simulate.machine.mapping import thinned
 
 if TYPE_CHECKING:
-    from lepaute.simulate.prediction.prediction import Prediction
-    from lepaute.simulate.smpi.emulate import Options
+    from lepaute.simulate.prediction import prediction
+    from lepaute.simulate.smpi import emulate
+else:
+    prediction, emulate = later("lepaute.simulate.prediction.prediction"), later("lepaute.simulate.smpi.emulate")
 
+Broadcast = Literal["1ring", "1ring-modified", "2ring", "2ring-modified", "long", "long-modified"]
+Swap = Literal["binary-exchange", "spread-roll", "mix"]
+Factorisation = Literal["left", "crout", "right"]
+Form = Literal["transposed", "no-transposed"]
+Order = Literal["row", "column"]
+Pivots = Literal["random", "first-row"]
 #: Words by HPL.dat's code, and what HPL's report calls them.
-BROADCASTS = {
+BROADCASTS: dict[Broadcast, str] = {
     "1ring": "1ring",
     "1ring-modified": "1ringM",
     "2ring": "2ring",
@@ -31,10 +40,10 @@ BROADCASTS = {
     "long": "Blong",
     "long-modified": "BlongM",
 }
-SWAPS = {"binary-exchange": "Binary-exchange", "spread-roll": "Spread-roll (long)", "mix": "Mix"}
-FACTORISATIONS = {"left": "Left", "crout": "Crout", "right": "Right"}
-FORMS = {"transposed": "transposed form", "no-transposed": "no-transposed form"}
-ORDERS = {"row": "Row-major process mapping", "column": "Column-major process mapping"}
+SWAPS: dict[Swap, str] = {"binary-exchange": "Binary-exchange", "spread-roll": "Spread-roll (long)", "mix": "Mix"}
+FACTORISATIONS: dict[Factorisation, str] = {"left": "Left", "crout": "Crout", "right": "Right"}
+FORMS: dict[Form, str] = {"transposed": "transposed form", "no-transposed": "no-transposed form"}
+ORDERS: dict[Order, str] = {"row": "Row-major process mapping", "column": "Column-major process mapping"}
 SWITCH = {"no": "no", "yes": "yes"}
 #: Other words of HPL for its choices: those in the comments of its HPL.dat, and shorter ones for those of its report.
 ALIASES = {
@@ -43,7 +52,7 @@ ALIASES = {
     "SWAP": {"bin-exch": "binary-exchange", "long": "spread-roll", "Spread-roll": "spread-roll"},
     "PMAP": {"Row-major": "row", "Column-major": "column"},
 }  # fmt: skip
-PIVOTS = ("random", "first-row")
+PIVOTS: tuple[Pivots, ...] = get_args(Pivots)
 #: HPL keeps its parameters in C's int.
 MOST = 2**31 - 1
 #: Key of a field's metadata: its place in HPL.dat.
@@ -69,7 +78,7 @@ class Dat(NamedTuple):
     several: str = ""
     beside: str = ""
     loop: int | None = None
-    codes: dict[str, str] | None = None
+    codes: Mapping[Any, str] | None = None
     least: int | None = None
     report: str = ""
 
@@ -126,14 +135,14 @@ class HplFiles(Files):
 
         return None if self.dat is None else read_hpl_dat(self.dat).combinations(**others)
 
-    def report(self, predictions: "Sequence[Prediction]") -> str | None:
+    def report(self, predictions: "Sequence[prediction.Prediction]") -> str | None:
         from lepaute.simulate.apps.hpl.hpl_dat import HplDat, read_hpl_dat
         from lepaute.simulate.apps.hpl.hpl_out import report
 
         runs = [each.application for each in predictions if isinstance(each.application, Hpl)]
         return report(HplDat.covering(runs) if self.dat is None else read_hpl_dat(self.dat), predictions)
 
-    def write(self, predictions: "Sequence[Prediction]") -> None:
+    def write(self, predictions: "Sequence[prediction.Prediction]") -> None:
         from lepaute.kit.files import write_whole
         from lepaute.simulate.apps.hpl.hpl_out import caveat_lines
 
@@ -143,12 +152,40 @@ class HplFiles(Files):
 
 @dataclass(frozen=True, slots=True)
 class Hpl(Application):
-    """One HPL run: matrix of order n in blocks of nb on a grid of p x q processes, and its algorithms.
+    """One run of HPL: a matrix of order n in blocks of nb on a grid of p x q processes, and its algorithms.
 
-    Values are the words of the command line. swap_threshold is in columns, None means nb; align is in doubles; copy_l:
-    built without derived datatypes, HPL copies L in every panel. pivots random: uniform among the rows left, as for a
-    random matrix; first-row: all of the first process row, as where nothing is computed and all candidates are equal.
-    Raises InputError for a value that HPL does not have.
+    Parameters
+    ----------
+    n : order of the matrix; it takes 8 n^2 bytes
+    nb : block size: rows and columns of a block
+    p, q : rows and columns of the grid of processes; p * q ranks
+    depth : look-ahead: panels that are factorised ahead, 0 or more
+    bcast : broadcast of the panel along a row: "1ring", "1ring-modified", "2ring", "2ring-modified", "long",
+        "long-modified"
+    swap : exchange of rows: "binary-exchange", "spread-roll", or "mix" of both
+    swap_threshold : columns; "mix" swaps by spread-roll where there are more, else by binary exchange; None means nb
+    pfact, rfact : factorisation of the panel, at the leaves of its recursion and in it: "left", "crout", "right"
+    nbmin : columns of a leaf of the recursion
+    ndiv : parts of a panel in each recursion, 2 or more
+    pmap : ranks along "row"s or "column"s of the grid first
+    l1, u : form of L1 and of U: "transposed" or "no-transposed"
+    equil : whether spread-roll evens out first what each process holds
+    align : alignment of memory, in doubles
+    copy_l : whether HPL was built without derived datatypes, and copies L in every panel
+    pivots : "random": uniform among the rows left, as for a random matrix; "first-row": all of the first process row,
+        as where nothing is computed and all candidates are equal
+    threads_per_rank : cores that each rank computes on
+
+    Raises
+    ------
+    InputError : a value that HPL does not have
+
+    Examples
+    --------
+    >>> import lepaute as lp
+    >>> hpl = lp.Hpl(n=20_000, nb=128, p=4, q=4, bcast="2ring-modified")
+    >>> hpl.ranks, hpl.memory_bytes
+    (16, 3200160000)
     """
 
     title: ClassVar[str] = "HPL"
@@ -167,21 +204,21 @@ class Hpl(Application):
     p: int = whole("process grid, as 8x8", 1, Dat(11, "P", "P", "process grids", loop=0), name="grid")
     q: int = whole("process grid, as 8x8", 1, Dat(12, "Q", "Q", beside="p"), name="grid")
     depth: int = whole("look-ahead", 1, Dat(25, "DEPTH", "DEPTH", "look-ahead depths", loop=3), minimum=0)
-    bcast: str = parameter(
+    bcast: Broadcast = parameter(
         "panel broadcast",
         "2ring",
         Dat(23, "BCAST", "BCAST", "broadcasts", loop=4, codes=BROADCASTS),
     )
-    swap: str = parameter("row swap", "binary-exchange", Dat(26, "SWAP", "SWAP", codes=SWAPS))
+    swap: Swap = parameter("row swap", "binary-exchange", Dat(26, "SWAP", "SWAP", codes=SWAPS))
     swap_threshold: int | None = whole(
         "columns; NB if not given", None, Dat(27, "", "swapping threshold", least=0), minimum=None
     )
-    pfact: str = parameter(
+    pfact: Factorisation = parameter(
         "panel factorisation",
         "crout",
         Dat(15, "PFACT", "PFACT", "panel factorisations", loop=6, codes=FACTORISATIONS),
     )
-    rfact: str = parameter(
+    rfact: Factorisation = parameter(
         "recursive factorisation",
         "right",
         Dat(21, "RFACT", "RFACT", "recursive factorisations", loop=5, codes=FACTORISATIONS),
@@ -190,9 +227,9 @@ class Hpl(Application):
         "columns of a leaf of the recursion", 2, Dat(17, "NBMIN", "NBMIN", "recursive stopping criteria", loop=7)
     )
     ndiv: int = whole("parts of the recursion", 2, Dat(19, "NDIV", "NDIV", "panels in recursion", loop=8), minimum=2)
-    pmap: str = parameter("process mapping", "row", Dat(9, "PMAP", "PMAP", codes=ORDERS))
-    l1: str = parameter("form of L1", "transposed", Dat(28, "L1", "L1", codes=FORMS))
-    u: str = parameter("form of U", "transposed", Dat(29, "U", "U", codes=FORMS))
+    pmap: Order = parameter("process mapping", "row", Dat(9, "PMAP", "PMAP", codes=ORDERS))
+    l1: Form = parameter("form of L1", "transposed", Dat(28, "L1", "L1", codes=FORMS))
+    u: Form = parameter("form of U", "transposed", Dat(29, "U", "U", codes=FORMS))
     equil: bool = parameter(
         "0 or 1",
         True,
@@ -206,7 +243,7 @@ class Hpl(Application):
         "alignment in doubles", 8, Dat(31, "ALIGN", "memory alignment", report=" double precision words")
     )
     copy_l: bool = False
-    pivots: str = parameter("where pivots come from", "random", choices=PIVOTS, hidden=True)
+    pivots: Pivots = parameter("where pivots come from", "random", choices=PIVOTS, hidden=True)
     threads_per_rank: int = whole("cores that each rank computes on", 1)
 
     __repr__ = changed_fields
@@ -302,7 +339,7 @@ class Hpl(Application):
         parameters.sampled, parameters.trial_steps = sampled, trial_steps
         return parameters
 
-    def emulation(self, seed: int) -> "tuple[Path | None, Sequence[str], Options]":
+    def emulation(self, seed: int) -> "tuple[Path | None, Sequence[str], emulate.Options]":
         from lepaute.simulate.apps.hpl.emulation import hpl_arguments, hpl_options
 
         return None, hpl_arguments(self, seed), hpl_options()

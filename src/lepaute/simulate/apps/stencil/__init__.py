@@ -4,9 +4,10 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from lepaute.errors import InputError
+from lepaute.kit.later import later
 from lepaute.kit.notebook import changed_fields
 from lepaute.kit.numbers import plain
 from lepaute.kit.options import check_fields, option
@@ -14,10 +15,13 @@ from lepaute.kit.quantities import box_of, whole_of
 from lepaute.simulate.application import Application, Rate
 
 if TYPE_CHECKING:
-    from lepaute.platform.schema import Platform
-    from lepaute.simulate.engine import SimulatedRun
+    from lepaute.platform import schema
+    from lepaute.simulate import engine
+else:
+    schema, engine = later("lepaute.platform.schema"), later("lepaute.simulate.engine")
 
-ALLREDUCES = ("none", "binomial", "recursive-doubling", "ring")
+Allreduce = Literal["none", "binomial", "recursive-doubling", "ring"]
+ALLREDUCES: tuple[Allreduce, ...] = get_args(Allreduce)
 MOST = 2**31 - 1  # of processes and of cells along a dimension: the core counts in 32 and 64 bits
 
 
@@ -45,10 +49,10 @@ class Stencil(Application):
         metadata=option("processes along x, y and z, as 4x4x2", parse=partial(box_of, name="grid"), default="1x1x1"),
     )
     iterations: int = field(
-        default=1,
-        metadata=option("suffixes k and M", parse=partial(whole_of, name="iterations"), default="100", minimum=1),
+        default=100,
+        metadata=option("suffixes k and M", parse=partial(whole_of, name="iterations"), minimum=1),
     )
-    allreduce: str = field(
+    allreduce: Allreduce = field(
         default="recursive-doubling",
         metadata=option("all-reduction of each iteration", choices=ALLREDUCES),
     )
@@ -127,6 +131,6 @@ class Stencil(Application):
         reduced = {"none": 0, "ring": 2 * self.ranks}.get(self.allreduce, self.ranks.bit_length())
         return float(self.iterations * self.ranks * (7 + reduced))
 
-    def warnings(self, platform: "Platform", run: "SimulatedRun", most_ranks_on_a_node: int) -> list[str]:
+    def warnings(self, platform: "schema.Platform", run: "engine.SimulatedRun", most_ranks_on_a_node: int) -> list[str]:
         given = "the cost of a cell is the one that was given, exactly: the interval does not cover an error in it"
         return [given, *super(Stencil, self).warnings(platform, run, most_ranks_on_a_node)]

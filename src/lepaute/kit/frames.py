@@ -1,0 +1,42 @@
+"""Tables of pandas whose columns and their types are declared, whatever values happen to occur."""
+
+import types
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+
+from lepaute.kit.later import later
+
+if TYPE_CHECKING:
+    import pandas
+else:
+    pandas = later("pandas")
+
+_DTYPES = {bool: "bool", int: "int64", float: "float64", str: "string"}
+_WITH_GAPS = {bool: "boolean", int: "Int64", float: "float64", str: "string"}
+
+
+def frame_of(rows: Iterable[Mapping[str, Any]], kinds: Mapping[str, Any]) -> "pandas.DataFrame":
+    """A row for each mapping, with the columns of `kinds` and no others; what a row lacks is missing.
+
+    kinds : name of the column -> dtype of pandas, or annotation: bool, int, float and str, Literal, or one of them or
+        None; lists and tuples are texts, anything else is an object
+    """
+    table = pandas.DataFrame(
+        [{name: row.get(name) for name in kinds} for row in rows], columns=list(kinds), dtype=object
+    )
+    return table.astype({name: dtype_of(kind) for name, kind in kinds.items()})
+
+
+def dtype_of(kind: Any) -> str:
+    """The dtype of a column whose values are annotated so."""
+    if isinstance(kind, str):
+        return kind
+    plain, gaps = kind, False
+    if get_origin(kind) in (Union, types.UnionType):
+        (plain, *more) = (each for each in get_args(kind) if each is not type(None))
+        gaps = type(None) in get_args(kind)
+        if more:
+            return "object"
+    if get_origin(plain) in (Literal, tuple, list) or plain in (tuple, list):
+        plain = str
+    return (_WITH_GAPS if gaps else _DTYPES).get(plain, "object")

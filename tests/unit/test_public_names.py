@@ -1,0 +1,172 @@
+"""Every public name: its type hints, what completion shows of it, its help; and the types that checkers see."""
+
+import doctest
+import inspect
+import json
+import subprocess
+import sys
+import typing
+from pathlib import Path
+
+import pytest
+from support_limits import HANG_S
+
+import lepaute as lp
+from lepaute.simulate.application import Application
+from lepaute.simulate.apps.hpl import parameters
+
+PACKAGES = (lp, lp.compare, lp.design, lp.fit, lp.study, lp.watch)
+PUBLIC = {
+    f"{package.__name__}.{name}": getattr(package, name)
+    for package in PACKAGES
+    for name in package.__all__
+    if not inspect.ismodule(getattr(package, name)) and not name.startswith("__")
+}
+EXAMPLES = [  # whose docstring is in sections, with an example that runs here
+    *("Hpl", "difference", "load_platform", "override", "predict", "read_prediction", "simulate_one"),
+    *("Prediction.plot", "Prediction.to_frame", "fit.SegmentedLine.plot", "fit.segment", "watch.open"),
+]
+SECTIONS = [
+    *("predict", "difference", "emulate", "load_platform", "override", "read_prediction", "simulate_one", "read_trace"),
+    *("Archive.open", "compare.archives", "fit.models", "fit.segment", "study.run", "watch.open"),
+]
+
+
+def named(name: str) -> typing.Any:
+    """A public name, or a method of one, by its path below `lepaute`."""
+    value: typing.Any = lp
+    for part in name.split("."):
+        value = getattr(value, part)
+    return value
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_the_type_hints_of_a_public_name_and_of_what_it_shows_are_known(name: str) -> None:
+    value = PUBLIC[name]
+    typing.get_type_hints(value)
+    if not inspect.isclass(value):
+        return
+    for member in dir(value):
+        if member.startswith("_"):
+            continue
+        known = inspect.getattr_static(value, member, None)
+        function = known.fget if isinstance(known, property) else getattr(known, "__func__", known)
+        if inspect.isfunction(function):
+            typing.get_type_hints(function)
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_completion_of_a_package_shows_its_public_names_and_no_others(package) -> None:
+    shown = {name for name in dir(package) if not name.startswith("__")}
+    assert shown == {name for name in package.__all__ if not name.startswith("__")}
+
+
+def test_completion_of_an_application_shows_its_fields_and_nothing_of_the_engine() -> None:
+    hpl = lp.Hpl(n=1000, p=1, q=2)
+    for shown in (dir(lp.Hpl), dir(hpl)):
+        names = {name for name in shown if not name.startswith("_")}
+        assert {"n", "nb", "bcast", "ranks", "memory_bytes", "rate_gflops", "parameters"} <= names
+        assert len(names) < 30
+        engine = {"core_parameters", "cores_like", "estimated_run_s", "own_draw", "trace_rows", "kernel_models"}
+        assert not names & engine
+    protocol = {name for name in vars(Application) if not name.startswith("_")}
+    kept = {"name", "ranks", "steps", "parameters", "threads_per_rank", "memory_bytes"}
+    assert {name for name in dir(lp.Program) if name in protocol} == kept
+
+
+def test_completion_of_documents_shows_nothing_of_pydantic() -> None:
+    for shown in (lp.Platform, lp.load_platform("dahu"), lp.study.Study):
+        names = dir(shown)
+        assert not [name for name in names if name.startswith("model_") or name in ("parse_raw", "copy", "json")]
+    assert {"nodes", "kernels", "network", "to_yaml", "sha256"} <= set(dir(lp.Platform))
+
+
+def test_completion_shows_fields_without_a_default_before_there_is_a_value() -> None:
+    assert {"application", "warnings", "time_s", "to_frame"} <= set(dir(lp.Prediction))
+    assert {"answer", "outcomes"} <= set(dir(lp.study.StudyRun))
+    assert {"verdicts", "to_frame"} <= set(dir(lp.compare.Comparison))
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_name_says_what_it_is(name: str) -> None:
+    assert len((inspect.getdoc(PUBLIC[name]) or "").splitlines()[0]) > 10
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_every_argument_is_described(name: str) -> None:
+    function = named(name)
+    text = inspect.getdoc(function) or ""
+    described = text.split("Parameters\n----------\n")[1].split("\n\n")[0]
+    told = {word for line in described.splitlines() if " : " in line for word in line.split(" : ")[0].split(", ")}
+    assert told >= set(inspect.signature(function).parameters)
+    assert "Raises\n------\n" in text
+    assert ">>> import lepaute as lp" in text
+
+
+def test_every_parameter_of_hpl_is_described() -> None:
+    text = (inspect.getdoc(lp.Hpl) or "").split("Parameters\n----------\n")[1].split("\n\n")[0]
+    told = {word for line in text.splitlines() if " : " in line for word in line.split(" : ")[0].split(", ")}
+    assert told >= set(inspect.signature(lp.Hpl).parameters)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_example_of_a_docstring_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    value = named(name)
+    test = doctest.DocTestParser().get_doctest(str(value.__doc__), {}, name, None, None)
+    assert test.examples
+    assert doctest.DocTestRunner().run(test).failed == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (parameters.Broadcast, parameters.BROADCASTS),
+        (parameters.Swap, parameters.SWAPS),
+        (parameters.Factorisation, parameters.FACTORISATIONS),
+        (parameters.Form, parameters.FORMS),
+        (parameters.Order, parameters.ORDERS),
+    ],
+)
+def test_the_choices_that_type_checkers_know_are_those_of_hpl(kind, words) -> None:
+    assert typing.get_args(kind) == tuple(words)
+
+
+@pytest.mark.slow
+def test_the_example_that_help_opens_with_passes_strict_type_checks(tmp_path: Path) -> None:
+    examples = doctest.DocTestParser().get_examples(str(lp.__doc__))
+    program = "".join(example.source for example in examples)
+    (tmp_path / "example.py").write_text(f"{program}reveal_type(prediction.time_s.low)\nlp.Hpl(n=8, bcast='3ring')\n")
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "example.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG_S,
+    )
+    lines = checked.stdout.splitlines()
+    assert 'Revealed type is "float"' in lines[0] or 'Revealed type is "builtins.float"' in lines[0], checked.stdout
+    assert [line for line in lines if ": error:" in line] == [line for line in lines if "bcast" in line]
+    assert len([line for line in lines if ": error:" in line]) == 1
+
+
+def test_what_python_and_the_command_line_leave_out_has_the_same_value() -> None:
+    from lepaute.kit.options import options_of
+    from lepaute.simulate.apps import APPLICATIONS, application_class
+
+    assert lp.Stencil(cells=(8, 8, 8), cell_time_s=1e-9).iterations == 100
+    for name in APPLICATIONS:
+        for field, option in options_of(application_class(name)).items():
+            if option.default is None:
+                continue
+            signature = inspect.signature(application_class(name))
+            given = option.parse(option.default) if option.parse else option.default
+            assert signature.parameters[field].default == given
+
+
+def test_no_name_of_before_is_gone() -> None:
+    before = json.loads((Path(__file__).parents[1] / "data" / "public_names.json").read_text())
+    for package, names in before.items():
+        module: typing.Any = lp if package == "lepaute" else getattr(lp, package)
+        assert not set(names) - set(dir(module)) - {"__version__"}
