@@ -117,7 +117,7 @@ TEST(SharedDraws, MessagesHaveTheFactorsOfTheirClass) {
     const std::vector<models::Seeds> seeds{2};
     const auto effect = draws.effects(on, seeds).front().messages;
     for (const models::LinkClass link : {models::LinkClass::loopback, models::LinkClass::remote}) {
-        const double ratio = models::transfer_factor(link, 0.2, 2) / models::transfer_factor(link, 0.2, 1);
+        const double ratio = models::message_factor(link, 0.2, 2) / models::message_factor(link, 0.2, 1);
         EXPECT_NEAR(effect.at(static_cast<std::size_t>(link)), ratio, 1e-12);
     }
     EXPECT_EQ(effect.at(static_cast<std::size_t>(models::LinkClass::remote_busy)), 1.0); // no such messages
