@@ -105,9 +105,9 @@ def test_a_difference_in_words() -> None:
 def test_the_command_tells_each_difference(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*BASE, "--against", "nb=32", "--against", "grid=1x4", "--against", "platform=dahu"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert sum(line.startswith("  nb 32 against 64: ") for line in lines) == 1
-    assert sum(line.startswith("  grid 1x4 against 2x2: ") for line in lines) == 1
-    (platform,) = [line for line in lines if line.startswith("  platform dahu-2020-01 against small: ")]
+    assert sum(line.startswith("nb 32 against 64: ") for line in lines) == 1
+    assert sum(line.startswith("grid 1x4 against 2x2: ") for line in lines) == 1
+    (platform,) = [line for line in lines if line.startswith("platform dahu-2020-01 against small: ")]
     assert "; models fitted apart, so that no errors cancel" in platform
 
 

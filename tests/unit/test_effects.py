@@ -116,8 +116,8 @@ def test_each_n_has_a_best_of_its_own(of: Callable[..., Prediction]) -> None:
     assert [each["parameters"][0]["reference"] for each in told] == [128, 192]
     lines = summary(sweep).splitlines()
     assert [line for line in lines if line.startswith("  N = ")] == [
-        "  N = 1000, 2 combination(s)",
-        "  N = 4000, 2 combination(s)",
+        "  N = 1000, 2 combinations",
+        "  N = 4000, 2 combinations",
     ]
     assert [line.split("WR")[0].strip() for line in lines if line.startswith("  best")] == [
         "best    N = 1000  NB = 128",

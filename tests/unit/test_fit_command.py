@@ -62,6 +62,8 @@ def test_disturbed_runs_do_not_move_the_models(archive_path, tmp_path):
 def test_where_too_many_runs_were_disturbed_all_are_used_and_the_platform_and_a_warning_say_so(tmp_path, capsys):
     disturbed = disturbed_archive(tmp_path / "disturbed.zip", 0, 1, 3)
     assert main(["fit", str(disturbed), "-o", str(tmp_path / "p.yaml")]) == 0
+    assert any("caveat" in line and line.endswith("; --details") for line in capsys.readouterr().out.splitlines())
+    assert main(["fit", str(disturbed), "-o", str(tmp_path / "p.yaml"), "--force", "--details"]) == 0
     (warning,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning")]
     assert "hpl_steps_1x1 0, hpl_steps_1x1 1" in warning
     platform = load_platform(tmp_path / "p.yaml")
@@ -75,9 +77,17 @@ def test_the_command_prints_a_table_and_writes_the_platform_with_the_kernels_tha
 ):
     out = tmp_path / "machine.yaml"
     assert main(["fit", str(archive_path), "-o", str(out)]) == 0
-    printed = capsys.readouterr().out.splitlines()
-    assert printed[0].split()[:2] == ["kernel", "calls"]
-    assert printed[1].startswith("dgemm")
+    verdict = capsys.readouterr().out
+    assert re.match(
+        r"(Good|Doubtful, [0-9]+ serious findings?): [0-9]+ kernel models?, off by [0-9.]+ % of the time", verdict
+    )
+    assert len(verdict.splitlines()) <= 7
+    assert main(["fit", str(archive_path), "-o", str(out), "--force", "--details"]) == 0
+    detailed = capsys.readouterr().out
+    assert detailed.startswith(verdict.splitlines()[0])
+    printed = detailed.splitlines()
+    at = next(at for at, line in enumerate(printed) if line.split()[:2] == ["kernel", "calls"])
+    assert printed[at + 1].startswith("dgemm")
     platform = load_platform(out)
     assert platform.name == "machine"
     assert platform.blas is not None
@@ -118,7 +128,7 @@ def test_messages_of_a_loaded_machine_are_fitted_on_demand_and_the_difference_is
     for condition in ("", "dgemm"):
         out = tmp_path / f"platform{condition}.yaml"
         asked = ["--network-condition", condition] if condition else []
-        assert main(["fit", archive, *asked, "-o", str(out), "--name", "machine"]) == 0
+        assert main(["fit", archive, *asked, "-o", str(out), "--name", "machine", "--details"]) == 0
         written[condition] = load_platform(out)
         assert "times as long under dgemm as idle." in capsys.readouterr().out
     last = [written[name].network.remote.segments[-1] for name in ("", "dgemm")]

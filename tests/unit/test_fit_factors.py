@@ -200,7 +200,7 @@ def test_a_calibration_tells_of_content_and_its_models_stay_the_same(tmp_path, c
     (test,) = fitted.factor_tests
     assert test.matters
     assert any("less time with content=constant" in note and "random content" in note for note in fitted.notes)
-    assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml")]) == 0
+    assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--details"]) == 0
     told = capsys.readouterr().out
     assert "less time with content=constant than with content=random" in told
     assert "masked:40" in told

@@ -247,8 +247,9 @@ def test_the_command_prints_the_serious_findings_and_writes_both_reports(tmp_pat
     path = write_calibration(tmp_path / "c.zip", kernels=kernels)
     out, page, data = tmp_path / "p.yaml", tmp_path / "r.html", tmp_path / "r.json"
     assert main(["fit", str(path), "-o", str(out), "--report", str(page), "--report", str(data)]) == 0
-    errors = capsys.readouterr().err
-    assert "warning: machine: The level changed during the measurement" in errors
+    told = capsys.readouterr().out
+    assert told.startswith("Doubtful, ")
+    assert "  to do   machine: The level changed during the measurement" in told
     assert page.read_text().startswith("<!doctype html>")
     assert json.loads(data.read_text())["flags"]
 

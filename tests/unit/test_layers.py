@@ -89,8 +89,10 @@ def test_parts_are_told_by_text_json_and_python(capsys: pytest.CaptureFixture[st
     half_width = 50 * (told["time_s"]["high"] - told["time_s"]["low"]) / told["time_s"]["mean"]  # type: ignore[index]
     assert told["interval_parts"] == parts.to_dict(half_width)
     assert main([*COMMAND, "--parts"]) == 0
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  +-")]
-    assert line.startswith(f"  +-      {half_width:.1f} %: ")
+    assert f"; ± {half_width:.1f} %, mostly " in capsys.readouterr().out
+    assert main([*COMMAND, "--parts", "--details"]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ± ")]
+    assert line.startswith(f"  ±       {half_width:.1f} %: ")
     assert "days " in line
 
 
@@ -109,7 +111,7 @@ def test_parts_are_told_unasked_where_they_cost_little(dahu: Platform, capsys: p
     assert are_free(large, dahu, Layers(), 100, "auto")  # half the cost of the prediction itself
     assert "interval_parts" in json_of(capsys)
     assert "interval_parts" not in json_of(capsys, "--no-parts")
-    assert main([*COMMAND, "--no-parts"]) == 0
+    assert main([*COMMAND, "--no-parts", "--details"]) == 0
     assert "--parts tells what the" in capsys.readouterr().out
 
 
@@ -131,6 +133,8 @@ def test_a_layer_of_other_studies_multiplies_every_run_and_is_named(tmp_path, ca
     assert found["parameters"]["transfer"] == layer.to_dict()  # type: ignore[index]
     assert found["interval_parts"]["relative_sd"]["transfer"] == 0.03  # type: ignore[index]
     assert main([*COMMAND, "--transfer", str(tmp_path / "layer.yaml")]) == 0
+    assert "3 % learnt from other studies" in capsys.readouterr().out
+    assert main([*COMMAND, "--transfer", str(tmp_path / "layer.yaml"), "--details"]) == 0
     assert "  layer   3 % learnt from other studies: one cluster, another\n" in capsys.readouterr().out
 
 

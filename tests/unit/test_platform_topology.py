@@ -141,6 +141,6 @@ def test_show_says_how_the_nodes_are_joined(capsys: pytest.CaptureFixture[str], 
     ]
     file = tmp_path / "p.yaml"
     file.write_text(platform_text(platform), encoding="utf-8")
-    assert main(["platform", "show", str(file)]) == 0
+    assert main(["platform", "show", str(file), "--details"]) == 0
     shown = capsys.readouterr().out
     assert "  topology      fat-tree 2;4,4;1,2;1,2: 4 + 2 switches\n                level 1: 50 GB/s\n" in shown

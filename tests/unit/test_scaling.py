@@ -41,12 +41,13 @@ def test_runs_of_other_seeds_have_no_speed_up(predictions):
 def test_the_command_prints_a_table_with_a_line_for_each_grid(capsys):
     assert main([*WORDS, "1x1,1x2,2x2"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "speed-up and efficiency relative to 1 rank(s)" in lines[0]
-    assert lines[1].split()[:4] == ["ranks", "run", "time", "s"]
-    assert [line.split()[0] for line in lines[2:5]] == ["1", "2", "4"]
-    assert lines[2].endswith("100 %")
+    assert lines[0].startswith("HPL on 4 ranks takes ")
+    assert lines[0].endswith(" as fast as on 1 rank")
+    at = next(at for at, line in enumerate(lines) if line.split()[:4] == ["ranks", "run", "time", "s"])
+    assert [line.split()[0] for line in lines[at + 1 : at + 4]] == ["1", "2", "4"]  # a row is a line
+    assert lines[at + 1].endswith("100 %")
     assert main([*WORDS, "1x1,1x1"]) == 0  # one grid is one prediction
-    assert capsys.readouterr().out.startswith("HPL  N = 3000")
+    assert capsys.readouterr().out.startswith("HPL takes ")
 
 
 def test_the_json_has_the_predictions_and_their_scaling(capsys, predictions):

@@ -266,5 +266,5 @@ def test_the_command_writes_a_platform_that_check_and_show_take(capsys, tmp_path
     assert "watt_per_state" in printed.err
     assert main(["platform", "check", str(out)]) == 0
     assert main(["platform", "show", str(out)]) == 0
-    assert "16 (numbers 1 to 16), 12 cores" in capsys.readouterr().out
+    assert "taurus: 16 nodes of 12 cores, " in capsys.readouterr().out
     assert load_platform(out) == imported("taurus").platform

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.options import App, AsJson, Force, with_options_of
+from lepaute.cli.options import App, AsJson, Details, Force, with_options_of
 from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of
 from lepaute.cli.terminal import interrupt_on_sigterm, json_text, note, simulated_date
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
-from lepaute.kit.printable import unfiltered
+from lepaute.kit.printable import terminal_columns, unfiltered
 from lepaute.kit.quantities import numbers_of, size_of
 from lepaute.kit.temporary import temporary_folder
 from lepaute.simulate.apps.hpl import Hpl
@@ -129,6 +129,7 @@ def program(
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="a PNG of time and efficiency over the ranks")] = None,
     force: Force = False,
+    details: Details = False,
     as_json: AsJson = False,
 ) -> None:
     """Runs PROGRAM on NP ranks of a simulated machine; BLAS and LAPACK take the time of the platform's models.
@@ -136,7 +137,7 @@ def program(
     Its time is the one that it prints (--time-pattern), else that between MPI_Pcontrol(1) and MPI_Pcontrol(0), else
     that of the whole program.
     """
-    from lepaute.cli.prediction_text import readable_emulation, scaling_text
+    from lepaute.cli.prediction_answer import answered_emulation, answered_scaling
     from lepaute.simulate import Program
     from lepaute.simulate.prediction.plot import plot_scaling
     from lepaute.simulate.prediction.sweep import scaling
@@ -167,7 +168,12 @@ def program(
             several = {"predictions": objects, "scaling": [point.to_dict() for point in points]}
             print(json_text(several if points else objects[0]))
         else:
-            note(scaling_text(points) if points else readable_emulation(predictions[0]))
+            width = terminal_columns(sys.stderr)
+            note(
+                answered_scaling(points, width, details=details)
+                if points
+                else answered_emulation(predictions[0], width, details=details)
+            )
         if plot is not None:
             plot_scaling(points, plot)
         _write_trace(traces, folder, predictions[0])
@@ -186,10 +192,11 @@ def hpl(
     traces: TraceFiles,
     timeout: Annotated[float, typer.Option(help="wall seconds of a run")] = 3600.0,
     force: Force = False,
+    details: Details = False,
     as_json: AsJson = False,
 ) -> None:
     """Emulates the real HPL with simulated kernels: what `predict hpl` predicts, by its own code."""
-    from lepaute.cli.prediction_text import readable
+    from lepaute.cli.prediction_answer import answered
     from lepaute.measure.hpl_source import SHA256, unpack_source
     from lepaute.simulate.apps.hpl.emulation import START_S, build_hpl_smpi
     from lepaute.simulate.smpi.emulate import Smpi
@@ -209,7 +216,8 @@ def hpl(
             objects = [prediction.to_dict() for prediction in predictions]
             print(json_text({"predictions": objects} if from_file else objects[0]))
         else:
-            print("\n".join(readable(prediction, machine) for prediction in predictions))
+            width = terminal_columns(sys.stdout)
+            print("\n".join(answered(each, machine, width, details=details) for each in predictions))
         part = (START_S, START_S + predictions[0].run_list[0].time_s)
         _write_trace(traces, folder, predictions[0], part)
 

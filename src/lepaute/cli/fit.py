@@ -1,6 +1,6 @@
 """`lepaute calibrate` and `lepaute fit`: platforms of what was measured just now, or of archives; quality of models."""
 
-import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,30 +9,26 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.archive import Archive
-from lepaute.cli.options import Force
+from lepaute.cli.options import Details, Force
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import interrupt_on_sigterm, note, notes_printed, progress_bar, warn
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_archive_output, check_outputs
+from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import numbers_of
-from lepaute.kit.tables import text_table
-from lepaute.kit.text import percent, seconds
+from lepaute.kit.text import folded
 from lepaute.measure.schedulers import Request, default_scheduler
 from lepaute.measure.schedulers.types import Switches, switches_of
 
 if TYPE_CHECKING:
     from lepaute.fit.diagnostics import Diagnosis
+    from lepaute.fit.fitted_models import FittedModels
     from lepaute.fit.kernels.form import Form
-    from lepaute.fit.kernels.platform_kernel import QualityRow
-    from lepaute.fit.kernels.selection import Selection
     from lepaute.fit.observations.factors import FactorTest
-    from lepaute.fit.variability.dependence import DependenceReport
 
 #: Serious findings that are printed; a report has them all.
 MOST_TOLD = 6
-#: Kernels that take less of the time are passed over unless everything is asked for.
-LEAST_SHARE = 0.01
 Reports = Annotated[
     list[Path] | None,
     typer.Option("--report", metavar="FILE", help="what is wrong with the models: .html to read, .json for programs"),
@@ -66,6 +62,7 @@ def calibrate(
     scheduler: SchedulerName = None,
     python: PythonOnNodes = None,
     report: Reports = None,
+    details: Details = False,
     force: Force = False,
 ) -> None:
     """Measures this machine (all its cores at once, about two minutes), fits its models and writes its platform.
@@ -102,10 +99,7 @@ def calibrate(
         )
     measured = Archive.open(path)
     platform, fitted = platform_and_models(measured, output.stem)
-    warn((*measured.about.warnings, *fitted.warnings))
-    print(quality_table(fitted.quality))
-    _print_factors(fitted.factor_tests)
-    _tell_diagnosis(diagnose(measured, fitted), report or ())
+    _tell(fitted, diagnose(measured, fitted), measured.about.warnings, report or (), details=details)
     dump_platform(platform, output)
     print(f"{path}: archive {measured.id[:12]}, {len(measured.members())} members")
     print(f"{output}: platform {platform.sha256[:12]}")
@@ -120,7 +114,6 @@ class FitOptions:
     kernel_model: list[str] | None = option_field(
         None, "auto, a form of all kernels such as M'-H/N-2, or KERNEL=FORM; may be repeated", metavar="FORM"
     )
-    details: bool = option_field(False, "what was tried for each kernel, with its scores")
     network_condition: str = option_field(
         "",
         "messages as measured under idle, dgemm, iprobe or iprobe+dgemm; default: two ranks, nothing else",
@@ -145,6 +138,7 @@ def fit(
     archives: Annotated[list[Path], typer.Argument(metavar="ARCHIVE...", help="calibrations of one machine")],
     options: FitOptions,
     report: Reports = None,
+    details: Details = False,
     force: Force = False,
 ) -> None:
     """Fit kernel and network models to calibrations and write a platform.
@@ -172,27 +166,18 @@ def fit(
             raise InputError(f"{option} names a column of an experiment; calibrations declare theirs")
     if options.plot is not None:
         raise InputError("--plot draws the memory hierarchy of an experiment; calibrations have none")
-    _fit(opened, options, forms, report or [])
+    _fit(opened, options, forms, report or [], details=details)
 
 
-def _fit(archives: list[Archive], options: FitOptions, forms: "dict[str, Form]", reports: list[Path]) -> None:
+def _fit(
+    archives: list[Archive], options: FitOptions, forms: "dict[str, Form]", reports: list[Path], *, details: bool
+) -> None:
     from lepaute.fit import diagnose, platform_and_models
     from lepaute.platform import dump_platform
 
     condition, output = options.network_condition or None, options.output
     platform, fitted = platform_and_models(archives, options.name or output.stem, forms, condition)
-    warn(fitted.warnings)
-    print(quality_table(fitted.quality))
-    if options.details:
-        print("\n" + selection_table(fitted.selections))
-    if dependence := dependence_text(fitted.dependence, fitted.quality, everything=options.details):
-        print("\n" + dependence)
-    if fitted.frequency is not None:
-        print(fitted.frequency.sentence)
-    for effect in fitted.conditions:
-        print(effect.sentence())
-    _print_factors(fitted.factor_tests)
-    _tell_diagnosis(diagnose(archives, fitted, alone=condition is None), reports)
+    _tell(fitted, diagnose(archives, fitted, alone=condition is None), (), reports, details=details)
     dump_platform(platform, output)
     note(f"wrote {output}")
 
@@ -223,85 +208,34 @@ def _print_factors(tests: "Sequence[FactorTest]") -> None:
     from lepaute.fit.observations.factors import factor_table
 
     if tests:
-        print(f"\n{factor_table(tests)}\n")
+        width = terminal_columns(sys.stdout)
+        lines = (folded(line, width, 2) for line in factor_table(tests).split("\n"))
+        print("", *lines, "", sep="\n")
 
 
-def _tell_diagnosis(diagnosis: "Diagnosis", reports: Sequence[Path]) -> None:
-    """Prints the serious findings as warnings, and writes the reports."""
+def _tell(
+    fitted: "FittedModels", diagnosis: "Diagnosis", warnings: Sequence[str], reports: Sequence[Path], *, details: bool
+) -> None:
+    """Prints the verdict, with details all tables and warnings, and writes the reports."""
+    from lepaute.cli.fit_text import dependence_text, quality_table, selection_table, verdict_text
     from lepaute.fit.report import write_report
 
-    serious = diagnosis.serious[:MOST_TOLD]
-    warn(f"{flag.subject}: {flag.sentence}" for flag in serious)
-    more = len(diagnosis.flags) - len(serious)
-    if more and not reports:
-        note(f"{more} more finding(s) about the models; --report report.html shows them")
+    width, caveats = terminal_columns(sys.stdout), (*warnings, *fitted.warnings)
+    print(verdict_text(fitted.quality, diagnosis, () if details else caveats, bool(reports), width))
+    if details:
+        warn(caveats)
+        sentences = [effect.sentence() for effect in fitted.conditions]
+        if fitted.frequency is not None:
+            sentences.insert(0, fitted.frequency.sentence)
+        told = (
+            quality_table(fitted.quality, width),
+            selection_table(fitted.selections, width),
+            folded(dependence_text(fitted.dependence, fitted.quality, everything=True), width, 2),
+            "\n".join(folded(sentence, width, 2) for sentence in sentences),
+        )
+        print("".join(f"\n{text}\n" for text in told if text), end="")
+        _print_factors(fitted.factor_tests)
+        warn(f"{flag.subject}: {flag.sentence}" for flag in diagnosis.serious[:MOST_TOLD])
     for path in reports:
         write_report(diagnosis, path)
         note(f"wrote {path}")
-
-
-def quality_table(rows: "list[QualityRow]") -> str:
-    """The quality of each kernel's model as lines of text, those that took most time first."""
-    titles = "kernel|calls|model|time|R2|call err|class err|held-out|tail|cold|cores|ranges".split("|")
-    lines = [
-        (
-            _threaded(row),
-            row.n_calls,
-            row.form,
-            seconds(row.time_s),
-            f"{row.r_squared:.3f}",
-            percent(row.mean_abs_relative_error),
-            percent(row.group_error),
-            percent(row.discrepancy),
-            percent(row.tail_share),
-            percent(row.cold_excess),
-            percent(row.core_spread),
-            row.ranges + (f"  ({row.note})" if row.note else ""),
-        )
-        for row in sorted(rows, key=lambda row: -row.time_s)
-    ]
-    return text_table(titles, lines, left=(0, 2, len(titles) - 1))
-
-
-def _threaded(row: "QualityRow | Selection") -> str:
-    return row.kernel if row.threads == 1 else f"{row.kernel} x{row.threads}"
-
-
-def selection_table(selections: "Sequence[Selection]") -> str:
-    """A line a kernel: the model taken, and the score of everything that was tried."""
-    from lepaute.platform.kernel_model import MEANS, NOISES
-
-    explained = (
-        "M-: error on blocks left out, relative, of single calls (one, -S, -H: of the mean taken); "
-        "N-: BIC above the best, a call"
-    )
-    titles = ("kernel", "model", *MEANS, "one", "-S", "-H", *NOISES, "")
-    lines = []
-    for selection in selections:
-        errors = {candidate.mean: candidate.error for candidate in selection.means}
-        means = [f"{100 * errors[mean]:.1f} %" if mean in errors else "-" for mean in MEANS]
-        levels = [selection.levels.get(name) for name in ("", "-S", "-H")]
-        cores = ["-" if candidate is None else f"{100 * candidate.error:.2f} %" for candidate in levels]
-        noises = selection.noises
-        bics = [f"{value / noises.n_calls:.2f}" for value in noises.bic] if noises else ["-"] * len(NOISES)
-        lines.append((_threaded(selection), selection.form, *means, *cores, *bics, selection.note))
-    return f"{explained}\n{text_table(titles, lines, left=(0, 1, len(titles) - 1))}"
-
-
-def dependence_text(
-    reports: "Sequence[DependenceReport]", quality: "Sequence[QualityRow]", *, everything: bool = False
-) -> str:
-    """A sentence for each kernel whose sums the model's layers do not cover, or for each; "" where there is none."""
-    time_s = {row.kernel: row.time_s for row in quality}
-    whole = sum(time_s.values())
-    chosen = [
-        report
-        for report in sorted(reports, key=lambda report: -time_s.get(report.kernel, 0.0))
-        if everything or (report.is_limit and time_s.get(report.kernel, 0.0) > LEAST_SHARE * whole)
-    ]
-    lines = []
-    for report in chosen:
-        known = [(lag, value) for lag, value in zip((1, 10, 100), report.lags, strict=True) if math.isfinite(value)]
-        lags = ", ".join(f"{value:.2f} at lag {lag}" for lag, value in known)
-        lines.append(f"{report.sentence} (autocorrelation {lags})" if everything and known else report.sentence)
-    return "\n".join(lines)

@@ -22,6 +22,8 @@ from lepaute.kit.quantities import product_of
 FORCE_HELP = "replace files that are there"
 Force = Annotated[bool, typer.Option("--force", help=FORCE_HELP)]
 AsJson = Annotated[bool, typer.Option("--json", help="one JSON object on standard output")]
+DETAILS_HELP = "all that the answer rests on, and all warnings in full"
+Details = Annotated[bool, typer.Option("--details", help=DETAILS_HELP)]
 
 Result = TypeVar("Result")
 #: Key of the values of an option that may be given several of.

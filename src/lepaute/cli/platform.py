@@ -1,6 +1,7 @@
 """`lepaute platform ...`: shipped platforms, files, and new platforms of data sheets, ping-pongs and populations."""
 
 import re
+import sys
 from dataclasses import MISSING, dataclass
 from math import exp
 from pathlib import Path
@@ -9,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.cli.entry import BAD_INPUT, complain
-from lepaute.cli.options import App, AsJson, Force
+from lepaute.cli.options import App, AsJson, Details, Force
 from lepaute.cli.simulation import platform_names
-from lepaute.cli.terminal import json_text, note, warn
+from lepaute.cli.terminal import answer_text, details_text, json_text, note, warn
 from lepaute.errors import InputError, PlatformError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
+from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import (
     bandwidth_of,
     factor_of,
@@ -64,11 +66,13 @@ def show(
         typer.Argument(metavar="NAME", help="A shipped platform, or a platform file.", autocompletion=platform_names),
     ],
     as_yaml: Annotated[bool, typer.Option("--yaml", help="Print the platform file itself.")] = False,
+    details: Details = False,
     as_json: AsJson = False,
 ) -> None:
     """Show a platform: nodes, kernel models, network, sources."""
     from lepaute.platform import load_platform
     from lepaute.platform.io import platform_text
+    from lepaute.platform.overview import facts, in_one_line
     from lepaute.platform.summary import summary
 
     if as_json and as_yaml:
@@ -77,7 +81,23 @@ def show(
     if as_json:  # the fields of the file, and what identifies it
         print(json_text({"sha256": platform.sha256, **platform.model_dump(mode="json", exclude_none=True)}))
         return
-    print(platform_text(platform).rstrip("\n") if as_yaml else summary(platform))
+    if as_yaml:
+        print(platform_text(platform).rstrip("\n"))
+        return
+    width = terminal_columns(sys.stdout)
+    if details:
+        print(details_text(in_one_line(platform), summary(platform), width))
+    else:
+        print(answer_text(in_one_line(platform), facts(platform), _doubts(platform), width))
+
+
+def _doubts(platform: "Platform") -> list[str]:
+    """What is assumed, values that no machine has, and what HPL calls without a model."""
+    from lepaute.fit.observations.calls import MODELLED
+    from lepaute.platform.plausibility import implausible, unmodelled
+
+    assumed = [f"assumed, not measured, {each.text}: {each.source}" for each in platform.assumed or ()]
+    return [*assumed, *implausible(platform), *unmodelled(platform, sorted(MODELLED))]
 
 
 @app.command()
@@ -405,7 +425,7 @@ def _coefficients(sources: list[Path], kernel: str) -> "Coefficients":
 def _population_lines(fitted: "Generative") -> list[str]:
     """Of each group the coefficients, how they differ between CPUs and days, and how much CPUs differ in their days."""
     individual = fitted.days.individual if fitted.scales is None else fitted.scales.pooled_typical
-    lines = [f"{len(fitted.group_of_node)} nodes, {len(fitted.groups)} group(s)"]
+    lines = [f"{counted(len(fitted.group_of_node), 'node')}, {counted(len(fitted.groups), 'group')}"]
     for number, group in enumerate(fitted.groups):
         lines.append(f"group {number}: {group.nodes} nodes, {group.units} CPUs")
         low, high = group.interval()

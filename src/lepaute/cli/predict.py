@@ -1,6 +1,7 @@
 """`lepaute predict NAME`: how long an application will take on a platform, and with one thing changed."""
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_type_hints
 import typer
 
 from lepaute.cli.entry import INTERRUPTED, complain
-from lepaute.cli.options import FORCE_HELP, App, Flag, flags_of, with_options_of
+from lepaute.cli.options import FORCE_HELP, App, Details, Flag, flags_of, with_options_of
 from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of, platform_of
-from lepaute.cli.terminal import BAR_AFTER_S, json_text, note, progress_bar
+from lepaute.cli.terminal import BAR_AFTER_S, answer_text, details_text, json_text, note, progress_bar
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
-from lepaute.kit.text import duration
+from lepaute.kit.printable import terminal_columns
+from lepaute.kit.text import counted, duration
 from lepaute.simulate.apps import APPLICATIONS, application_class
 from lepaute.simulate.prediction.warnings import BLOCK_SIZES_GUESSED, caveats
 
@@ -68,12 +70,21 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         traces: TraceFiles,
         options: PredictOptions,
         fidelity: Annotated[str, typer.Option(help=f"{', '.join(fidelities)} or {last}")] = "auto",
+        details: Details = False,
     ) -> None:
         outputs = {**files.outputs, "--plot": options.plot, **traces.outputs}
         check_outputs(outputs, inputs=[*simulation.inputs, *files.inputs, *placement.inputs], force=options.force)
         applications, from_file = applications_of(context, application, values, files)
         _predict(
-            applications, simulation, placement, traces, options, files, cast("Fidelity", fidelity), from_file=from_file
+            applications,
+            simulation,
+            placement,
+            traces,
+            options,
+            files,
+            cast("Fidelity", fidelity),
+            from_file=from_file,
+            details=details,
         )
 
     what = "time and rate" if application.rate is not None else "time"
@@ -93,6 +104,7 @@ def _predict(
     fidelity: "Fidelity",
     *,
     from_file: bool,
+    details: bool,
 ) -> None:
     from lepaute.simulate.native import Native
     from lepaute.simulate.prediction.controls import usual_runs
@@ -127,7 +139,7 @@ def _predict(
     if options.as_json:
         _print_as_json(predictions, points, compared, as_list=from_file)
     else:
-        print("\n".join(_texts(predictions, points, compared, machine, files)))
+        print("\n".join(_texts(predictions, points, compared, machine, files, details=details)))
     if options.plot is not None:
         _draw(predictions, points, options.plot)
     traces.write(predictions[0].trace)
@@ -204,9 +216,9 @@ def announced(
     wall_s = estimated_wall_s(run_s, runs + extra_runs, cores)
     if wall_s > WORTH_TELLING_S:
         count = len(applications)
-        what = f"{count} combination(s) x {runs} run(s)" if count > 1 else f"{runs} run(s)"
+        what = f"{counted(count, 'combination')} x {counted(runs, 'run')}" if count > 1 else counted(runs, "run")
         besides = ", and those that tell what the interval is made of" if extra_runs else ""
-        note(f"lepaute: this will take about {duration(wall_s)}: {what} on {cores} core(s){besides}")
+        note(f"lepaute: this will take about {duration(wall_s)}: {what} on {counted(cores, 'core')}{besides}")
     return run_s
 
 
@@ -235,15 +247,21 @@ def _texts(
     compared: "Sequence[Compared]",
     machine: "Platform",
     files: "Files",
+    *,
+    details: bool,
 ) -> list[str]:
-    from lepaute.cli.prediction_text import readable, scaling_text, summary
+    from lepaute.cli.prediction_answer import answered, answered_scaling, answered_sweep
 
+    width = terminal_columns(sys.stdout)
     if len(predictions) == 1:
-        return [readable(predictions[0], machine), *(each.text() for each in compared)]
+        return [
+            answered(predictions[0], machine, width, details=details),
+            *(each.text(width, details=details) for each in compared),
+        ]
     if points:
-        return [scaling_text(points)]
-    report = None if any(files.outputs.values()) else files.report(predictions)
-    return [text for text in (report, summary(predictions)) if text is not None]
+        return [answered_scaling(points, width, details=details)]
+    report = files.report(predictions) if details and not any(files.outputs.values()) else None
+    return [text for text in (answered_sweep(predictions, width, details=details), report) if text is not None]
 
 
 def _draw(predictions: "Sequence[Prediction]", points: "Sequence[ScalingPoint]", path: Path) -> None:
@@ -306,8 +324,8 @@ class Compared:
     prediction: "Prediction"
     reference: "Prediction"
 
-    def text(self) -> str:
-        """What a person reads."""
+    def text(self, width: int, *, details: bool = False) -> str:
+        """What a person reads on a terminal of `width` columns."""
         alternative, text = self.alternative, self.difference.text
         if not self.difference.shared:
             text += "; models fitted apart, so that no errors cancel"
@@ -315,9 +333,10 @@ class Compared:
             doubtful = self.reference if self.prediction.comparable else self.prediction
             value = alternative.value if doubtful is self.prediction else alternative.before
             text += f"; not comparable, at {value} {'; '.join(doubtful.trust.reasons)}"
-        lines = [f"  {alternative.name}: {text}"]
-        lines += [f"  warning: {alternative.field} {alternative.value}: {caveat}" for caveat in self.caveats]
-        return "\n".join(lines)
+        if not details:
+            return answer_text(f"{alternative.name}: {text}", (), self.caveats, width)
+        warnings = [f"  warning: {alternative.field} {alternative.value}: {caveat}" for caveat in self.caveats]
+        return details_text(f"{alternative.name}: {text}", "\n".join(warnings), width).rstrip("\n")
 
     @property
     def caveats(self) -> list[str]:

@@ -1,10 +1,19 @@
-"""Predictions and emulations as a person wants to read them: one, several to choose from, several numbers of ranks."""
+"""All there is to say of predictions and emulations: what `--details` prints below the answer (`prediction_answer`)."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lepaute.kit.tables import text_table
-from lepaute.kit.text import four_digits, quantity, ranks_text, scaled_unit, time_unit, two_digits
+from lepaute.kit.printable import UNLIMITED
+from lepaute.kit.text import (
+    counted,
+    four_digits,
+    quantity,
+    ranks_text,
+    scaled_unit,
+    time_unit,
+    two_digits,
+    with_interval,
+)
 from lepaute.simulate.application import GFLOPS
 from lepaute.simulate.prediction.sweep import Sweep, effects
 from lepaute.simulate.prediction.warnings import caveats
@@ -49,7 +58,8 @@ def readable(prediction: "Prediction", machine: "Platform") -> str:
     if prediction.outside is not None:
         lines.append(f"  ranges  {prediction.outside.text()}")
     runs, figures = len(prediction.run_list), prediction.simulation
-    lines.append(f"  from    {runs} simulated run(s), {figures.messages} messages each, in {figures.wall_s:.2f} s")
+    simulated = f"{counted(runs, 'simulated run')}, {counted(figures.messages, 'message')} each"
+    lines.append(f"  from    {simulated}, in {figures.wall_s:.2f} s")
     return "\n".join([*lines, *_conditions_and_warnings(prediction)])
 
 
@@ -64,7 +74,7 @@ def readable_emulation(prediction: "Prediction") -> str:
     assert run.emulated is not None
     first = run.emulated
     lines = [
-        f"{program.name}  {program.ranks} ranks on {prediction.platform_name}",
+        f"{program.name}  {ranks_text(program.ranks)} on {prediction.platform_name}",
         f"  time       {interval(prediction.time_s, 's')}",
     ]
     if first.program_s != first.time_s:
@@ -80,7 +90,7 @@ def readable_emulation(prediction: "Prediction") -> str:
     if prediction.outside is not None:
         lines.append(f"  ranges     {prediction.outside.text()}")
     folded = f", {first.folded_bytes / 1e9:.3g} GB folded" if first.folded else ""
-    runs = f"{len(prediction.run_list)} simulated run(s), {first.messages} point-to-point messages each"
+    runs = f"{counted(len(prediction.run_list), 'simulated run')}, {first.messages} point-to-point messages each"
     lines.append(f"  from       {runs}, in {figures.wall_s:.2f} s and {figures.peak_rss_bytes / 1e6:.0f} MB{folded}")
     return "\n".join([*lines, *_conditions_and_warnings(prediction)])
 
@@ -91,10 +101,10 @@ def _parts_line(prediction: "Prediction") -> list[str]:
     if half_width is None or (parts is None and prediction.fidelity == "smpi"):  # emulate has no such option
         return []
     if parts is None:
-        return [f"  +-      --parts tells what the {half_width:.1f} % are made of"]
+        return [f"  ±       --parts tells what the {half_width:.1f} % are made of"]
     widths = parts.half_widths(half_width)
     named = [f"{PART_LABELS.get(name, name)} {width:.1f}" for name, width in widths.items() if width >= LEAST_PART]
-    return [f"  +-      {half_width:.1f} %: {', '.join(named)}"] if named else []
+    return [f"  ±       {half_width:.1f} %: {', '.join(named)}"] if named else []
 
 
 def _peak_line(prediction: "Prediction", machine: "Platform") -> list[str]:
@@ -116,10 +126,10 @@ def _memory_line(prediction: "Prediction", machine: "Platform") -> list[str]:
         return []
     needed = f"{quantity(needed_bytes / 1e9, 'GB')} needed"
     if not node_bytes:
-        return [f"  memory  {needed} on {nodes} node(s)"]
+        return [f"  memory  {needed} on {counted(nodes, 'node')}"]
     there_bytes = nodes * node_bytes
     share = f"{100.0 * needed_bytes / there_bytes:.2g} %" if needed_bytes < there_bytes else "too much"
-    return [f"  memory  {needed} of {quantity(there_bytes / 1e9, 'GB')} on {nodes} node(s), {share}"]
+    return [f"  memory  {needed} of {quantity(there_bytes / 1e9, 'GB')} on {counted(nodes, 'node')}, {share}"]
 
 
 def where_the_time_goes(prediction: "Prediction") -> list[str]:
@@ -131,13 +141,13 @@ def where_the_time_goes(prediction: "Prediction") -> list[str]:
     kernels = sorted(prediction.kernel_time_s.items(), key=lambda item: -item[1])[:4]
     parts = [(label, shares[name]) for name, label in COMMUNICATION if shares[name] >= LEAST_SHARE]
     return [
-        "  where   " + _shared("computing", shares["compute"], [(name, time_s / whole) for name, time_s in kernels]),
-        "          " + _shared("communication", 1.0 - shares["compute"], parts),
+        "  where   " + shared("computing", shares["compute"], [(name, time_s / whole) for name, time_s in kernels]),
+        "          " + shared("communication", 1.0 - shares["compute"], parts),
     ]
 
 
-def _shared(what: str, share: float, parts: Sequence[tuple[str, float]]) -> str:
-    """computing 91.8 % (dgemm 90.2 %, dtrsm 0.9 %)"""
+def shared(what: str, share: float, parts: Sequence[tuple[str, float]]) -> str:
+    """What takes which share, and its parts: computing 91.8 % (dgemm 90.2 %, dtrsm 0.9 %)"""
     inside = ", ".join(f"{name} {100.0 * part:.1f} %" for name, part in parts)
     return f"{what} {100.0 * share:.1f} %" + (f" ({inside})" if inside else "")
 
@@ -156,19 +166,10 @@ def _conditions_and_warnings(prediction: "Prediction") -> list[str]:
 def interval(spread: "Spread", unit: str) -> str:
     """Mean and interval in words."""
     shown, factor = time_unit(spread.mean, 1e-3) if unit == "s" else scaled_unit(unit, spread.mean)
-    mean = four_digits(spread.mean * factor)
     if not spread.has_interval:
-        return f"{mean} {shown}  (one run: no interval)"
-    return (
-        f"{mean} {shown}, 95 % prediction interval {four_digits(spread.low * factor)} .. "
-        f"{four_digits(spread.high * factor)} (+- {spread.half_width_percent:.1f} %)"
-    )
-
-
-def _ends(spread: "Spread") -> str:
-    if not spread.has_interval:
-        return "-"
-    return f"{four_digits(spread.low)} to {four_digits(spread.high)}"
+        return f"{four_digits(spread.mean * factor)} {shown} (one run: no interval)"
+    text = with_interval(spread.mean * factor, spread.low * factor, spread.high * factor, shown)
+    return f"{text}, ± {spread.half_width_percent:.1f} %"
 
 
 def summary(predictions: Sequence["Prediction"]) -> str:
@@ -179,7 +180,7 @@ def summary(predictions: Sequence["Prediction"]) -> str:
     lines = [f"{len(predictions)} combinations on {predictions[0].platform_name}"]
     for problem in sweep.problems:
         if len(sweep.problems) > 1:
-            lines.append(f"  {problem.problem}, {len(problem.predictions)} combination(s)")
+            lines.append(f"  {problem.problem}, {counted(len(problem.predictions), 'combination')}")
         lines += [*_ranking(problem), *effect_lines(problem.predictions)]
     lines += _not_comparable(sweep)
     if outside:
@@ -261,8 +262,11 @@ def _with_time(prediction: "Prediction") -> str:
     return f"{text}, {four_digits(prediction.time_s.mean)} s"
 
 
-def effect_lines(predictions: "Sequence[Prediction]") -> list[str]:
-    """A line for each parameter that varies among predictions of one problem; none where nothing does."""
+def effect_lines(predictions: "Sequence[Prediction]", *, one_line: bool = False) -> list[str]:
+    """A line for each parameter that varies among predictions of one problem; none where nothing does.
+
+    one_line: however long it becomes, for whoever folds it
+    """
     parameters = effects(predictions)
     if not parameters:
         return []
@@ -270,17 +274,18 @@ def effect_lines(predictions: "Sequence[Prediction]") -> list[str]:
     what = "one run of each: no intervals" if single else "95 % interval"
     width = max(len(parameter.name) for parameter in parameters)
     lines = [f"  each parameter, all else equal: the fastest value, and the time of the others ({what})"]
-    return lines + [line for parameter in parameters for line in _parameter_lines(parameter, width)]
+    broken_at = UNLIMITED if one_line else WIDTH
+    return lines + [line for parameter in parameters for line in _parameter_lines(parameter, width, broken_at)]
 
 
-def _parameter_lines(parameter: "Parameter", width: int) -> list[str]:
+def _parameter_lines(parameter: "Parameter", width: int, broken_at: int) -> list[str]:
     """NB  128; 192 is 1.6 % slower (0.4 to 2.8); ..."""
     texts = [_effect_text(effect) for effect in parameter.others[:MOST_VALUES]]
     if len(parameter.others) > MOST_VALUES:
         texts.append(f"and {len(parameter.others) - MOST_VALUES} more")
     lines = [f"    {parameter.name:<{width}}  {parameter.reference}"]
     for text in texts:
-        if len(lines[-1]) + len(text) > WIDTH - 2:
+        if len(lines[-1]) + len(text) > broken_at - 2:
             lines[-1] += ";"
             lines.append(" " * (6 + width) + text)
         else:
@@ -315,7 +320,7 @@ def _change(effect: "Effect") -> str:
     if ratio >= TIMES:
         return f"takes {size} ({low:.3g} to {high:.3g})"
     near, far = (low, high) if ratio > 1.0 else (2.0 - high, 2.0 - low)
-    return f"is {size} ({_percent(near)} to {_percent(far)})"
+    return f"is {size} ({_percent(near)} to {_percent(far)} %)"
 
 
 def _percent(ratio: float, sign: str = "") -> str:
@@ -324,30 +329,13 @@ def _percent(ratio: float, sign: str = "") -> str:
     return f"{percent:{sign}.2g}" if abs(percent) < 99.5 else f"{percent:{sign}.0f}"
 
 
-def scaling_text(points: "Sequence[ScalingPoint]") -> str:
-    """A table with a line for each number of ranks, what is not comparable, and the warnings with their counts."""
+def scaling_details(points: "Sequence[ScalingPoint]") -> str:
+    """What is not comparable among several numbers of ranks, and the warnings with their counts."""
     predictions = [point.prediction for point in points]
     first = predictions[0]
-    table: list[list[object]] = [["ranks", "run", "time s", "95 % interval", "speed-up", "95 % interval", "efficiency"]]
-    table += [
-        [
-            point.ranks,
-            point.prediction.application.label,
-            four_digits(point.prediction.time_s.mean),
-            _ends(point.prediction.time_s),
-            f"{point.speed_up.mean:.2f}",
-            "-" if point is points[0] else _ends(point.speed_up),
-            f"{100.0 * point.efficiency.mean:.0f} %",
-        ]
-        for point in points
-    ]
-    tells_runs = any(row[1] != ranks_text(point.ranks) for row, point in zip(table[1:], points, strict=True))
-    if not tells_runs:
-        table = [row[:1] + row[2:] for row in table]
     lines = [
-        f"{first.application.heading} on {first.platform_name}: {len(first.run_list)} simulated run(s) of each; "
-        f"speed-up and efficiency relative to {points[0].ranks} rank(s)",
-        text_table(table[0], table[1:], left=(1,) if tells_runs else ()),
+        f"{first.application.heading} on {first.platform_name}: {counted(len(first.run_list), 'simulated run')} of "
+        f"each; speed-up and efficiency relative to {ranks_text(points[0].ranks)}",
         *_not_comparable(Sweep(tuple(predictions))),
         *(f"  warning: {caveat}" for caveat in caveats(predictions)),
     ]

@@ -4,17 +4,20 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from lepaute.kit.printable import PrintableStream, printable, unfiltered
+from lepaute.kit.printable import PrintableStream, printable, terminal_columns, unfiltered
+from lepaute.kit.text import counted, folded
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 #: A command that is done earlier shows no bar.
 BAR_AFTER_S = 2.0
+#: Caveats of an answer whose beginnings are shown.
+MOST_CAVEATS = 3
 
 
 def json_text(value: Any, default: Callable[[Any], Any] | None = None) -> str:
@@ -28,9 +31,40 @@ def note(text: str) -> None:
 
 
 def warn(sentences: Iterable[str]) -> None:
-    """A line on standard error for each."""
+    """A line on standard error for each; on a terminal it is folded."""
+    width = terminal_columns(sys.stderr)
     for sentence in sentences:
-        note(f"warning: {sentence}")
+        note(folded(f"warning: {sentence}", width, 2))
+
+
+def answer_text(answer: str, facts: Iterable[tuple[str, str]], caveats: Sequence[str], width: int) -> str:
+    """What a command says: the answer in the first line, what it rests on, and its caveats in one line.
+
+    facts: what each is, in one word, and its text;  caveats: whole sentences, of which the beginnings are shown
+    width: of the terminal; elsewhere no line is folded
+    """
+    lines = [folded(answer, width, 2), *(folded(f"  {name:<8}{text}", width, 10) for name, text in facts)]
+    return "\n".join([*lines, *([caveat_line(caveats, width)] if caveats else [])])
+
+
+def caveat_line(caveats: Sequence[str], width: int) -> str:
+    """3 caveats: the beginnings of some; --details"""
+    beginnings = list(dict.fromkeys(map(_beginning, caveats)))
+    named = "; ".join(beginnings[:MOST_CAVEATS])
+    more = f"; and {len(beginnings) - MOST_CAVEATS} more" if len(beginnings) > MOST_CAVEATS else ""
+    return folded(f"{counted(len(caveats), 'caveat')}: {named}{more}; --details", width, 2)
+
+
+def details_text(answer: str, details: str, width: int) -> str:
+    """The same answer, and below it all there is to say; its lines are folded on a terminal."""
+    lines = [folded(line, width, len(line) - len(line.lstrip()) + 2) for line in details.split("\n")]
+    return "\n".join([folded(answer, width, 2), *lines])
+
+
+def _beginning(caveat: str) -> str:
+    """A caveat up to its first colon, or the second where one word precedes the first."""
+    head, _, rest = caveat.partition(": ")
+    return head if " " in head or not rest else f"{head}: {rest.partition(': ')[0]}"
 
 
 def interrupt_on_sigterm() -> None:

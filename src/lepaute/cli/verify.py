@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from lepaute.cli.options import App, flags_of, is_given, with_options_of
+from lepaute.cli.options import DETAILS_HELP, App, flags_of, is_given, with_options_of
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.simulation import check_not_given, platform_of
 from lepaute.cli.terminal import (
     BAR_AFTER_S,
+    caveat_line,
     interrupt_on_sigterm,
     json_text,
     note,
@@ -25,7 +26,9 @@ from lepaute.cli.terminal import (
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_output_folder
+from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import grid_of, whole_of
+from lepaute.kit.text import folded
 from lepaute.measure.schedulers import Request
 from lepaute.simulate.apps.hpl import Hpl
 
@@ -49,7 +52,19 @@ _RUNS_AGAIN = 20
 _RUNS_OF_RESULTS = 10
 #: Arguments of the command that --results goes with, besides those of Hpl that no line of results says.
 _WITH_RESULTS = frozenset(
-    {"results", "dat", "platform", "settings", "runs", "seed", "tolerance", "as_json", "output_dir", "ranks_per_node"}
+    {
+        "results",
+        "dat",
+        "platform",
+        "settings",
+        "runs",
+        "seed",
+        "tolerance",
+        "details",
+        "as_json",
+        "output_dir",
+        "ranks_per_node",
+    }
 )
 
 
@@ -72,6 +87,7 @@ class VerifyOptions:
     tolerance: float | None = option_field(
         None, "exit with status 1 if an error exceeds this, in per cent", minimum=0.0
     )
+    details: bool = option_field(False, DETAILS_HELP)
     as_json: bool = option_field(False, "one JSON object on standard output", name="json")
     output_dir: Path = option_field(Path("lepaute-verification"), "folder for all files")
     ranks_per_node: int | None = option_field(
@@ -269,10 +285,15 @@ def _print_results(
     if options.as_json:
         print(json_text(results.to_dict()))
     else:
-        for line in warning_lines(results.cases, warnings_in):
-            note(line)
         show(results.table, results.run_table, sys.stdout, **shown)
-        print("".join(f"{line}\n" for line in further), end="")
+        width = terminal_columns(sys.stdout)
+        print("".join(f"{folded(line, width, 4)}\n" for line in further), end="")
+        warnings, width = warning_lines(results.cases, warnings_in), terminal_columns(sys.stderr)
+        if options.details:
+            for line in warnings:
+                note(folded(line, width, 2))
+        elif warnings:
+            note(caveat_line([line.partition("): ")[2] or line for line in warnings], width))
     sys.stdout.flush()
 
 
@@ -285,7 +306,7 @@ def _calibrated(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") ->
     import pandas
 
     from lepaute.archive import Archive
-    from lepaute.cli.fit import quality_table
+    from lepaute.cli.fit_text import quality_table
     from lepaute.design.hpl_step import DEFAULT_NBS
     from lepaute.fit import platform_and_models
     from lepaute.kit.files import write_whole
@@ -319,7 +340,7 @@ def _calibrated(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") ->
         platform, fitted = platform_and_models(archive, "calibrated")
     warn((*archive.about.warnings, *fitted.warnings))
     dump_platform(platform, folder / PLATFORM_FILE)
-    note(quality_table(fitted.quality))
+    note(quality_table(fitted.quality, terminal_columns(sys.stderr)))
     rows = pandas.DataFrame([asdict(row) for row in fitted.quality])
     write_whole(folder / QUALITY_FILE, rows.to_csv(index=False).encode())
     return platform, archive.about.blas.coretype_env, where.on(fitted.hosts)

@@ -1,5 +1,6 @@
 """Untrusted text on a terminal: no escape sequences, no line breaks, cut to its width."""
 
+import shutil
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
@@ -80,6 +81,13 @@ def _named(name: str) -> Iterator[None]:
 def shown_width(most: int) -> int:
     """Columns for a text on standard output: `most` on a terminal, as good as any elsewhere, where programs read."""
     return most if sys.stdout.isatty() else UNLIMITED
+
+
+def terminal_columns(stream: Any) -> int:
+    """The width of the terminal that a stream is (at least 40, COLUMNS where that is set); UNLIMITED elsewhere."""
+    if not stream.isatty():
+        return UNLIMITED
+    return max(40, shutil.get_terminal_size((80, 24)).columns)
 
 
 def fitted(text: str, width: int) -> str:

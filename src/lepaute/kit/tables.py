@@ -2,6 +2,9 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
+from lepaute.kit.printable import UNLIMITED
+from lepaute.kit.text import folded
+
 
 def text_table(titles: Sequence[object], rows: Iterable[Sequence[object]], left: Collection[int] | None = (0,)) -> str:
     """Columns two blanks apart; those numbered in `left` (None: all) are set flush left, the others flush right."""
@@ -14,6 +17,68 @@ def text_table(titles: Sequence[object], rows: Iterable[Sequence[object]], left:
         ).rstrip()
         for line in cells
     )
+
+
+def shown_table(
+    titles: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    width: int,
+    left: Collection[int] = (0,),
+    drop: Sequence[int] = (),
+) -> str:
+    """A table for where it is read, a line for each row.
+
+    On a terminal of `width` columns it fits: columns of `drop` are left out, the first of these first, until it does,
+    and named below; if that is not enough, columns that still do not fit follow as further tables, each with the first
+    column. A text of the last column is folded at blanks. Elsewhere (UNLIMITED) cells are two blanks apart, not padded,
+    and an empty one is a dash, for programs that count columns.
+    """
+    lines = [[str(cell) for cell in line] for line in (titles, *rows)]
+    if width >= UNLIMITED:
+        return "\n".join("  ".join(cell or "-" for cell in line) for line in lines)
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    shown, dropped = list(range(len(titles))), []
+    for column in drop:
+        if _taken(widths, shown) <= width:
+            break
+        shown.remove(column)
+        dropped.append(titles[column])
+    texts = [_folded_table(lines, widths, block, width, left) for block in _blocks(widths, shown, width)]
+    if dropped:
+        texts.append(folded(f"(without {', '.join(dropped)}: a wider terminal or a file has all columns)", width))
+    return "\n".join(texts)
+
+
+def _taken(widths: Sequence[int], columns: Sequence[int]) -> int:
+    return sum(widths[column] + 2 for column in columns) - 2
+
+
+def _blocks(widths: Sequence[int], columns: Sequence[int], width: int) -> list[list[int]]:
+    """Columns of each table, in each the first one and as many as fit beside it."""
+    first, *rest = columns
+    blocks = [[first]]
+    for column in rest:
+        if len(blocks[-1]) > 1 and _taken(widths, [*blocks[-1], column]) > width:
+            blocks.append([first])
+        blocks[-1].append(column)
+    return blocks
+
+
+def _folded_table(
+    lines: Sequence[Sequence[str]], widths: Sequence[int], columns: Sequence[int], width: int, left: Collection[int]
+) -> str:
+    """One table, of which the last column is folded where it is too wide."""
+    *before, last = columns
+    begin = _taken(widths, before) + 2 if before else 0
+    texts = []
+    for line in lines:
+        cells = [
+            line[column].ljust(widths[column]) if column in left else line[column].rjust(widths[column])
+            for column in before
+        ]
+        own = line[last] if last in left or begin + widths[last] > width else line[last].rjust(widths[last])
+        texts.append(folded("  ".join([*cells, own]), width, begin).rstrip())
+    return "\n".join(texts)
 
 
 def shortened(rows: Sequence[Sequence[object]], most: int) -> list[Sequence[object]]:

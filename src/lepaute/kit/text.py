@@ -2,6 +2,7 @@
 
 import math
 import re
+import textwrap
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
@@ -10,6 +11,8 @@ _SCALED = frozenset({"W", "J", "cells/s"})
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z")
 _LEVEL = re.compile(r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)\s*(?:([kKmMgGtT])(i?))?[bB]?\s*")
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+#: A blank between a number and its unit, at which no line is broken.
+_OF_UNIT = re.compile(r"(?<=[0-9]) (?=(?:%|[mnµ]?s|min|h|[kMGTP]?(?:i?B|B/s|flop/s|W|J))(?:[\s,;:.)]|$))")
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
 #: Names that are listed behind a message that stands for others.
 MOST_NAMED = 6
@@ -127,9 +130,39 @@ def four_digits(value: float) -> str:
     return f"{value:.{3 - math.floor(math.log10(abs(value)))}f}" if "e" in text else text
 
 
+def with_interval(value: float, low: float | None, high: float | None, unit: str) -> str:
+    """A value with its 95 % interval, as many decimals as give half the interval two digits: 54.9 s (95 %: 53.0 to
+    57.0 s); without bounds four digits."""
+    if low is None or high is None or not math.isfinite(low + high) or not high > low:
+        return f"{four_digits(value)} {unit}"
+    decimals = interval_decimals(low, high)
+    return f"{value:.{decimals}f} {unit} (95 %: {low:.{decimals}f} to {high:.{decimals}f} {unit})"
+
+
+def interval_decimals(low: float, high: float) -> int:
+    """Decimals with which half of an interval has two digits, at most six significant ones for its ends."""
+    most = 5 - math.floor(math.log10(max(abs(low), abs(high))))
+    return max(0, min(1 - math.floor(math.log10((high - low) / 2.0)), most))
+
+
 def number(value: float, digits: int = 3) -> str:
     """So many digits, and from 1000 on all before the point, in groups of three: 0.0123, 12.3, 3,027."""
     return f"{value:.{digits}g}" if abs(value) < 999.5 else f"{value:,.0f}"
+
+
+def folded(text: str, width: int, indent: int = 0) -> str:
+    """The text in lines of `width` columns, broken at blanks alone and never between a number and its unit; all lines
+    but the first are indented."""
+    if len(text) <= width:
+        return text
+    lines = textwrap.wrap(
+        _OF_UNIT.sub("\u00a0", text),
+        width,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(lines).replace("\u00a0", " ")
 
 
 def level_order(levels: Iterable[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import exp
 
-from lepaute.kit.text import duration, quantity, seconds
+from lepaute.kit.text import counted, duration, quantity, seconds
 from lepaute.platform.network_model import BusyReceiver, Loopback, Remote, Segment
 from lepaute.platform.schema import KernelModel, Platform, Population
 from lepaute.platform.topology import topology_lines
@@ -38,7 +38,7 @@ def _lines(platform: Platform) -> Iterator[str]:
     yield ""
     memory = "" if nodes.memory_bytes is None else f", {nodes.memory_bytes / 2**30:.4g} GiB each"
     peak = nodes.peak_flops_per_core
-    sockets = "" if nodes.sockets is None else f" in {nodes.sockets} socket(s)"
+    sockets = "" if nodes.sockets is None else f" in {counted(nodes.sockets, 'socket')}"
     yield (
         f"nodes     {nodes.count} (numbers {nodes.first_number} to {nodes.first_number + nodes.count - 1}), "
         f"{nodes.cores} cores on {nodes.cpus} CPUs ({nodes.core_to_cpu}){sockets}{memory}"
@@ -52,7 +52,7 @@ def _lines(platform: Platform) -> Iterator[str]:
     if (sentinel := platform.sentinel) is not None:
         yield (
             f"sentinel  dgemm({sentinel.m}, {sentinel.n}, {sentinel.k}) on all cores: {sentinel.gflops:.4g} Gflop/s a "
-            f"core +- {sentinel.relative_error:.2%}, until {sentinel.ended}"
+            f"core ± {_percent(sentinel.relative_error)}, until {sentinel.ended}"
         )
     if platform.population is not None:
         yield from _population(platform.population)
@@ -64,6 +64,11 @@ def _lines(platform: Platform) -> Iterator[str]:
         )
 
 
+def _percent(share: float) -> str:
+    """With two decimals: of what a model is wrong by."""
+    return f"{100.0 * share:.2f} %"
+
+
 def _days(platform: Platform) -> Iterator[str]:
     days = platform.days
     if platform.population is not None and platform.population.draw != "none":
@@ -71,19 +76,21 @@ def _days(platform: Platform) -> Iterator[str]:
     elif days is None:
         yield "days      not modelled: intervals are narrower than the spread of real runs"
     else:
-        run = "" if days.run_relative_sd is None else f", {days.run_relative_sd:.2%} a run"
+        run = "" if days.run_relative_sd is None else f", {_percent(days.run_relative_sd)} a run"
         of_run = days.run_degrees_of_freedom if days.run_relative_sd is not None else None
         freedom = [days.degrees_of_freedom, of_run, days.cpu_degrees_of_freedom]
         numbers = [str(number) for number in freedom if number is not None]
         yield (
-            f"days      sd {days.common_relative_sd:.2%} common{run}, {days.cpu_relative_sd:.2%} a cpu "
+            f"days      sd {_percent(days.common_relative_sd)} common{run}, {_percent(days.cpu_relative_sd)} a cpu "
             f"({numbers[0] if len(set(numbers)) == 1 else ', '.join(numbers)} degrees of freedom)"
         )
         if days.source:
             yield f"          {days.source}"
         if days.drift is not None:
             later = (("10 min", 600.0), ("1 h", 3600.0), ("1 day", 86400.0))
-            grown = ", ".join(f"{days.at_lag(lag_s).common_relative_sd:.2%} after {name}" for name, lag_s in later)
+            grown = ", ".join(
+                f"{_percent(days.at_lag(lag_s).common_relative_sd)} after {name}" for name, lag_s in later
+            )
             yield f"          drift: common sd {grown} (measured over {duration(days.drift.span_s)})"
 
 
@@ -92,7 +99,7 @@ def _population(population: Population) -> Iterator[str]:
     yield f"population of {population.kernel}: each run draws {drawn}"
     for number, group in enumerate(population.groups):
         if len(population.groups) > 1:
-            yield f"  group {number}, {group.weight:.1%} of the nodes"
+            yield f"  group {number}, {100.0 * group.weight:.1f} % of the nodes"
         temporal = group.covariance_temporal or population.covariance_temporal
         log_scale = group.covariance_log_scale or population.covariance_log_scale
         common = population.covariance_common
@@ -116,18 +123,23 @@ def _kernel(model: KernelModel) -> Iterator[str]:
         cpus = "" if piece.per_cpu is None else f"; {len(piece.per_cpu.rows)} {units} have their own"
         noise = "" if piece.noise.kind == "none" else f"; sd {_polynomial(piece.noise.sd)}, {piece.noise.kind}"
         fitted = "" if not piece.range else f"; fitted for {_bounds(piece.range)}"
-        own = "" if piece.discrepancy_relative_sd is None else f"; error of its own {piece.discrepancy_relative_sd:.2%}"
+        own = (
+            ""
+            if piece.discrepancy_relative_sd is None
+            else f"; error of its own {_percent(piece.discrepancy_relative_sd)}"
+        )
         yield f"  {name:<10} {_polynomial(piece.mean)}{where}{noise}{cpus}{fitted}{own}"
     if model.crowding_table:
+        shares = ((100.0 * share, 100.0 * increase) for share, increase in model.crowding_table)
         rows = (
-            f"{increase:+.1%} when {'all' if share == 1.0 else f'{share:.0%}'} of the others compute"
-            for share, increase in model.crowding_table
+            f"{increase:+.1f} % when {'all' if share == 100.0 else f'{share:.0f} %'} of the others compute"
+            for share, increase in shares
         )
         error = model.crowding_relative_sd
-        yield f"  {'':<10} {', '.join(rows)}" + ("" if not error else f"; error alone {error:.2%}")
+        yield f"  {'':<10} {', '.join(rows)}" + ("" if not error else f"; error alone {_percent(error)}")
     if model.discrepancy_relative_sd:
         source = model.discrepancy_source or "on calls not used in the fit"
-        yield f"  {'':<10} error {model.discrepancy_relative_sd:.2%}: {source}"
+        yield f"  {'':<10} error {_percent(model.discrepancy_relative_sd)}: {source}"
 
 
 def _polynomial(polynomial: Polynomial) -> str:
@@ -171,9 +183,9 @@ def _links(links: Remote | Loopback | BusyReceiver) -> Iterator[str]:
 
 
 def _segment(segment: Segment) -> str:
-    modes = "" if segment.noise is None else f"; {len(segment.noise.modes)} mode(s)"
+    modes = "" if segment.noise is None else f"; {counted(len(segment.noise.modes), 'mode')}"
     return (
-        f"  > {segment.above_bytes:>11} B  {segment.protocol:<10} {segment.latency_s * 1e6:>8.3f} us "
-        f"{segment.bandwidth_Bps / 1e9:>8.3f} GB/s {segment.send[0] * 1e6:>8.3f} us "
-        f"{segment.receive[0] * 1e6:>9.3f} us{modes}"
+        f"  > {segment.above_bytes:>11} B  {segment.protocol:<10} {segment.latency_s * 1e6:>8.3f} µs "
+        f"{segment.bandwidth_Bps / 1e9:>8.3f} GB/s {segment.send[0] * 1e6:>8.3f} µs "
+        f"{segment.receive[0] * 1e6:>9.3f} µs{modes}"
     )

@@ -1,9 +1,11 @@
-"""A verification for people: a table on a terminal, plain text elsewhere."""
+"""A verification for people: what came of it, then the table of cases and every run."""
 
 import math
 from typing import TYPE_CHECKING, Any, TextIO
 
-from lepaute.kit.tables import text_table
+from lepaute.kit.printable import terminal_columns
+from lepaute.kit.tables import shown_table
+from lepaute.kit.text import folded
 from lepaute.verify.comparison import CAUSES, sentence, sentence_without_drift
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ def show(
     drift: "MachineDrift | None" = None,
     causes: str = CAUSES,
 ) -> None:
-    """Print the table of cases, every run, the sentence, and what the machine drifted by since it was calibrated.
+    """Print the sentence, what the machine drifted by since it was calibrated, the table of cases, and every run.
 
     The table has a column with the drift taken out where it is worth saying.
     causes: as of comparison.sentence
@@ -47,18 +49,17 @@ def show(
         )
         for row in table.to_dict("records")
     ]
-    if stream.isatty():
-        _show_rich(header, rows, stream)
-    else:
-        print(text_table(header, rows, left=()), file=stream)
-    print(file=stream)
-    if len(runs) > len(table) or table["n_disturbed"].any():
-        print(f"{run_lines(table, runs)}\n", file=stream)
-    print(sentence(table, causes), file=stream)
+    width = terminal_columns(stream)
+    sentences = [sentence(table, causes)]
     if drift is not None:
-        print(drift.sentence, file=stream)
-        if told:
-            print(sentence_without_drift(table), file=stream)
+        sentences += [drift.sentence, *([sentence_without_drift(table)] if told else [])]
+    print(*(folded(text, width, 2) for text in sentences), "", sep="\n", file=stream)
+    # What a narrow terminal lacks: the intervals, which the verdicts beside them sum up.
+    drop = [header.index(name) for name in ("95 % of means", "95 % of runs")]
+    print(shown_table(header, rows, width, left=(), drop=drop), file=stream)
+    if len(runs) > len(table) or table["n_disturbed"].any():
+        lines = run_lines(table, runs).split("\n")
+        print("", *(folded(line, width, 4) for line in lines), sep="\n", file=stream)
 
 
 def varied_columns(table: "pandas.DataFrame") -> dict[str, str]:
@@ -129,17 +130,3 @@ def _drift_cells(row: dict[Any, Any]) -> tuple[str, ...]:
         f"{row['error_without_drift_percent']:+.1f} %",
         _verdict(row["inside_without_drift"]),
     )
-
-
-def _show_rich(header: tuple[str, ...], rows: list[tuple[str, ...]], stream: TextIO) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    # No box, one space between columns: nine columns have to fit on 80 characters.
-    table = Table(header_style="bold", box=None, padding=(0, 1), collapse_padding=True, pad_edge=False)
-    for name in header:
-        table.add_column(name, justify="right", no_wrap=True)
-    mean = header.index("mean")
-    for row in rows:
-        table.add_row(*row, style="yellow" if row[mean] == "OUT" else None)
-    Console(file=stream).print(table)

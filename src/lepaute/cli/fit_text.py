@@ -1,0 +1,136 @@
+"""A fit in words: a verdict of a few lines, and the tables of all kernels that `--details` adds."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lepaute.cli.terminal import answer_text
+from lepaute.kit.tables import shown_table
+from lepaute.kit.text import counted, folded, percent, seconds
+
+if TYPE_CHECKING:
+    from lepaute.fit.diagnostics import Diagnosis
+    from lepaute.fit.kernels.platform_kernel import QualityRow
+    from lepaute.fit.kernels.selection import Selection
+    from lepaute.fit.variability.dependence import DependenceReport
+
+#: Kernels that take less of the time are passed over unless everything is asked for.
+LEAST_SHARE = 0.01
+#: Serious findings that a verdict names.
+MOST_FINDINGS = 2
+
+
+def verdict_text(
+    rows: "Sequence[QualityRow]", diagnosis: "Diagnosis", caveats: Sequence[str], reported: bool, width: int
+) -> str:
+    """Whether a fit is good, what is worst in it, and what to do.
+
+    caveats: what else whoever fits should know;  reported: whether a report has the findings
+    """
+    serious, others = diagnosis.serious, len(diagnosis.flags) - len(diagnosis.serious)
+    word = "Good" if not serious else f"Doubtful, {counted(len(serious), 'serious finding')}"
+    facts = [("worst", text) for text in [_worst(rows)] if text]
+    facts += [("to do", f"{flag.subject}: {flag.sentence}") for flag in serious[:MOST_FINDINGS]]
+    if diagnosis.missing:
+        facts.append(("free", f"measured without a model, so that they cost nothing: {', '.join(diagnosis.missing)}"))
+    if others or len(serious) > MOST_FINDINGS:
+        more = others + max(0, len(serious) - MOST_FINDINGS)
+        where = "the report has them" if reported else "--report report.html shows them"
+        facts.append(("more", f"{counted(more, 'finding')} about the models; {where}"))
+    return answer_text(f"{word}: {_summed_up(rows)}", facts, caveats, width)
+
+
+def _summed_up(rows: "Sequence[QualityRow]") -> str:
+    """The error of all kernels together, were those of each one in the same direction: the held-out errors, each
+    weighted with the time that the kernel took."""
+    known = [row for row in rows if math.isfinite(row.discrepancy)]
+    whole_s = sum(row.time_s for row in known)
+    models = f"{counted(len(rows), 'kernel model')}"
+    if not whole_s:
+        return models
+    error = sum(row.time_s * row.discrepancy for row in known) / whole_s
+    main = max(rows, key=lambda row: row.time_s)
+    return (
+        f"{models}, off by {percent(error)} of the time on calls left out of the fit ({_threaded(main)} "
+        f"{percent(main.discrepancy)})"
+    )
+
+
+def _worst(rows: "Sequence[QualityRow]") -> str:
+    """The kernel whose error counts most: its own times its time."""
+    known = [row for row in rows if math.isfinite(row.discrepancy)]
+    whole_s = sum(row.time_s for row in rows)
+    if not known or not whole_s:
+        return ""
+    worst = max(known, key=lambda row: row.time_s * row.discrepancy)
+    return (
+        f"{_threaded(worst)}, {percent(worst.time_s / whole_s)} of the time: off by {percent(worst.discrepancy)}; of "
+        f"one class of its sizes by {percent(worst.group_error)}"
+    )
+
+
+def quality_table(rows: "Sequence[QualityRow]", width: int) -> str:
+    """The quality of each kernel's model, those that took most time first."""
+    titles = "kernel|calls|model|time|R²|call err|class err|held-out|tail|cold|cores|ranges".split("|")
+    lines = [
+        (
+            _threaded(row),
+            row.n_calls,
+            row.form,
+            seconds(row.time_s),
+            f"{row.r_squared:.3f}",
+            percent(row.mean_abs_relative_error),
+            percent(row.group_error),
+            percent(row.discrepancy),
+            percent(row.tail_share),
+            percent(row.cold_excess),
+            percent(row.core_spread),
+            row.ranges + (f"  ({row.note})" if row.note else ""),
+        )
+        for row in sorted(rows, key=lambda row: -row.time_s)
+    ]
+    return shown_table(titles, lines, width, left=(0, 2, len(titles) - 1))
+
+
+def _threaded(row: "QualityRow | Selection") -> str:
+    return row.kernel if row.threads == 1 else f"{row.kernel} x{row.threads}"
+
+
+def selection_table(selections: "Sequence[Selection]", width: int) -> str:
+    """A line a kernel: the model taken, and the score of everything that was tried."""
+    from lepaute.platform.kernel_model import MEANS, NOISES
+
+    explained = (
+        "M-: error on blocks left out, relative, of single calls (one, -S, -H: of the mean taken); "
+        "N-: BIC above the best, a call"
+    )
+    titles = ("kernel", "model", *MEANS, "one", "-S", "-H", *NOISES, "")
+    lines = []
+    for selection in selections:
+        errors = {candidate.mean: candidate.error for candidate in selection.means}
+        means = [f"{100 * errors[mean]:.1f} %" if mean in errors else "-" for mean in MEANS]
+        levels = [selection.levels.get(name) for name in ("", "-S", "-H")]
+        cores = ["-" if candidate is None else f"{100 * candidate.error:.2f} %" for candidate in levels]
+        noises = selection.noises
+        bics = [f"{value / noises.n_calls:.2f}" for value in noises.bic] if noises else ["-"] * len(NOISES)
+        lines.append((_threaded(selection), selection.form, *means, *cores, *bics, selection.note))
+    return f"{folded(explained, width)}\n{shown_table(titles, lines, width, left=(0, 1, len(titles) - 1))}"
+
+
+def dependence_text(
+    reports: "Sequence[DependenceReport]", quality: "Sequence[QualityRow]", *, everything: bool = False
+) -> str:
+    """A sentence for each kernel whose sums the model's layers do not cover, or for each; "" where there is none."""
+    time_s = {row.kernel: row.time_s for row in quality}
+    whole = sum(time_s.values())
+    chosen = [
+        report
+        for report in sorted(reports, key=lambda report: -time_s.get(report.kernel, 0.0))
+        if everything or (report.is_limit and time_s.get(report.kernel, 0.0) > LEAST_SHARE * whole)
+    ]
+    lines = []
+    for report in chosen:
+        known = [(lag, value) for lag, value in zip((1, 10, 100), report.lags, strict=True) if math.isfinite(value)]
+        lags = ", ".join(f"{value:.2f} at lag {lag}" for lag, value in known)
+        lines.append(f"{report.sentence} (autocorrelation {lags})" if everything and known else report.sentence)
+    return "\n".join(lines)

@@ -1,0 +1,246 @@
+"""Predictions, emulations, sweeps and scaling as they are answered: the answer first, then what it rests on.
+
+`prediction_text` has all that `--details` adds.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lepaute.cli.prediction_text import (
+    COMMUNICATION,
+    PART_LABELS,
+    effect_lines,
+    readable,
+    readable_emulation,
+    scaling_details,
+    shared,
+    summary,
+)
+from lepaute.cli.terminal import answer_text, details_text
+from lepaute.kit.tables import shown_table
+from lepaute.kit.text import (
+    counted,
+    four_digits,
+    interval_decimals,
+    quantity,
+    ranks_text,
+    scaled_unit,
+    time_unit,
+    two_digits,
+    with_interval,
+)
+from lepaute.simulate.application import GFLOPS
+from lepaute.simulate.prediction.sweep import Sweep
+from lepaute.simulate.prediction.warnings import caveats
+
+if TYPE_CHECKING:
+    from lepaute.platform import Platform
+    from lepaute.simulate import Prediction, Spread
+    from lepaute.simulate.prediction.sweep import ScalingPoint
+
+#: Parts of an interval, of computing and of communication, and parameters of a sweep, that are named in an answer.
+MOST_PARTS, MOST_COMPUTING, MOST_COMMUNICATION, MOST_PARAMETERS = 3, 1, 2, 3
+#: A share of computing outside the fitted ranges that is worth a line.
+LEAST_OUTSIDE = 0.005
+
+
+def answered(prediction: "Prediction", machine: "Platform", width: int, *, details: bool = False) -> str:
+    """One prediction on a terminal of `width` columns, or in a file."""
+    answer = _answer(prediction, prediction.application.title) + _of_peak(prediction, machine)
+    if details:
+        return details_text(answer, readable(prediction, machine), width)
+    facts = [("run", _where_run(prediction)), *_facts(prediction)]
+    return answer_text(answer, facts, _caveats(prediction), width)
+
+
+def answered_emulation(prediction: "Prediction", width: int, *, details: bool = False) -> str:
+    """The simulated time of a program."""
+    run = prediction.first
+    assert run is not None
+    assert run.emulated is not None
+    emulated, on = run.emulated, f"on {ranks_text(prediction.application.ranks)} of {prediction.platform_name}"
+    answer = f"{_answer(prediction, prediction.application.name)} {on}"
+    if details:
+        return details_text(answer, readable_emulation(prediction), width)
+    computing = f"{four_digits(emulated.computing_s)} s over all ranks"
+    if emulated.own.charged_s > 0.0:
+        computing += f", {100.0 * emulated.own_share:.0f} % of it the program's own, timed here"
+    facts = [("compute", f"{computing}; {two_digits(100.0 * emulated.unmodelled_share)} % of it without a model")]
+    if emulated.program_s != emulated.time_s:
+        facts.append(("whole", f"{four_digits(emulated.program_s)} s with what is not timed"))
+    return answer_text(answer, [*facts, *_facts(prediction)], _caveats(prediction), width)
+
+
+def _answer(prediction: "Prediction", name: str) -> str:
+    """HPL takes 54.9 s (95 %: 53.0 to 57.0 s), 777 Gflop/s"""
+    return f"{name} takes {_figures(prediction)}"
+
+
+def _figures(prediction: "Prediction") -> str:
+    application, rate = prediction.application, prediction.rate
+    text = span_of(prediction.time_s)
+    if rate is not None and application.rate is not None:
+        text += f", {_rate(rate, application.rate.unit)}"
+    return text
+
+
+def span_of(time_s: "Spread") -> str:
+    """A time with its interval in the unit that suits it."""
+    unit, factor = time_unit(time_s.mean, 1e-3)
+    if not time_s.has_interval:
+        return f"{four_digits(time_s.mean * factor)} {unit} (one run: no interval)"
+    return with_interval(time_s.mean * factor, time_s.low * factor, time_s.high * factor, unit)
+
+
+def _rate(rate: "Spread", unit: str) -> str:
+    """A rate with the digits that its interval gives it; the interval of the time says how sure it is."""
+    shown, factor = scaled_unit(unit, rate.mean)
+    if not rate.has_interval or rate.high <= rate.low:
+        return quantity(rate.mean, unit)
+    return f"{rate.mean * factor:.{interval_decimals(rate.low * factor, rate.high * factor)}f} {shown}"
+
+
+def _of_peak(prediction: "Prediction", machine: "Platform") -> str:
+    application, rate, peak_per_core = prediction.application, prediction.rate, machine.nodes.peak_flops_per_core
+    if not peak_per_core or rate is None or application.rate != GFLOPS:
+        return ""
+    peak = peak_per_core * application.ranks * application.threads_per_rank / 1e9
+    return f", {100.0 * rate.mean / peak:.0f} % of peak"
+
+
+def _where_run(prediction: "Prediction") -> str:
+    return f"{prediction.application.label} ranks on {counted(prediction.nodes, 'node')} of {prediction.platform_name}"
+
+
+def _facts(prediction: "Prediction") -> list[tuple[str, str]]:
+    """Where the time goes, what the interval is made of, what is extrapolated, energy: four lines at most."""
+    facts, breakdown, outside = [], prediction.breakdown, prediction.outside
+    if breakdown is not None:
+        whole_s, shares = breakdown.time_s * breakdown.ranks, breakdown.shares
+        kernels = sorted(prediction.kernel_time_s.items(), key=lambda item: -item[1])[:MOST_COMPUTING]
+        computing = shared("computing", shares["compute"], [(name, time_s / whole_s) for name, time_s in kernels])
+        parts = sorted(((label, shares[name]) for name, label in COMMUNICATION), key=lambda part: -part[1])
+        communication = shared("communication", 1.0 - shares["compute"], parts[:MOST_COMMUNICATION])
+        facts.append(("where", f"{computing}, {communication}"))
+    facts.append(("from", _from(prediction)))
+    if outside is not None and max(outside.share, outside.messages_share, outside.unknown_share) >= LEAST_OUTSIDE:
+        facts.append(("ranges", outside.text()))
+    if (energy_j := prediction.energy_j) is not None:
+        scaled, factor = scaled_unit("J", energy_j.mean)
+        low, high = energy_j.low * factor, energy_j.high * factor
+        power = quantity(energy_j.mean / prediction.time_s.mean, "W")
+        facts.append(("energy", f"{with_interval(energy_j.mean * factor, low, high, scaled)}; {power} on average"))
+    return facts
+
+
+def _from(prediction: "Prediction") -> str:
+    """20 simulated runs; ± 6.0 % of kernel models 4.2, network 3.3"""
+    text, half_width = counted(len(prediction.run_list), "simulated run"), prediction.time_s.half_width_percent
+    if half_width is None:
+        return text
+    text += f"; ± {half_width:.1f} %"
+    if prediction.parts is not None:
+        widths = sorted(prediction.parts.half_widths(half_width).items(), key=lambda part: -part[1])[:MOST_PARTS]
+        text += f", mostly {', '.join(f'{PART_LABELS.get(name, name)} {width:.1f}' for name, width in widths)}"
+    return text
+
+
+def _caveats(prediction: "Prediction") -> list[str]:
+    """The warnings, and layers that are switched off or that other studies taught."""
+    conditions, texts = prediction.conditions, list(prediction.warnings)
+    if conditions is not None and conditions.layers.off:
+        texts.insert(0, f"without {', '.join(conditions.layers.off)}: the interval does not hold these layers")
+    if conditions is not None and (transfer := conditions.transfer) is not None:
+        learnt = f"{two_digits(100.0 * transfer.total_sd)} % learnt from other studies"
+        texts.insert(0, f"{learnt}: {', '.join(transfer.studies)}")
+    return texts
+
+
+def answered_sweep(predictions: "Sequence[Prediction]", width: int, *, details: bool = False) -> str:
+    """Several combinations: the fastest of each problem, how sure that is, and what each parameter changes."""
+    sweep = Sweep(tuple(predictions))
+    answers, facts = [], []
+    for problem in sweep.problems:
+        of = f" for {problem.problem}" if len(sweep.problems) > 1 else ""
+        answers.append(_fastest(problem, of))
+        facts += _facts_of_problem(problem)
+    if details:
+        return "\n".join([*answers[:-1], details_text(answers[-1], summary(predictions), width)])
+    if len(answers) > 1:  # a line of each problem is what there is to say
+        facts = []
+    if sweep.apart:
+        reason = "too much depends on what is outside the fitted ranges"
+        remedy = "" if sweep.remedy is None else f"; to compare them: {sweep.remedy}"
+        facts.append(("apart", f"{len(sweep.apart)} of {len(predictions)} not comparable: {reason}{remedy}"))
+    runs = sum(len(prediction.run_list) for prediction in predictions)
+    facts.append(("from", f"{counted(runs, 'simulated run')} on {predictions[0].platform_name}"))
+    return "\n".join([*answers[:-1], answer_text(answers[-1], facts, caveats(predictions), width)])
+
+
+def _fastest(sweep: Sweep, of: str) -> str:
+    best, number = sweep.best, len(sweep.predictions)
+    if sweep.ahead:
+        first = sweep.ahead[0]
+        return f"Fastest{of}: {first.application.label}, by how much is not known: {first.trust.reasons[0]}"
+    if best is None:
+        return f"Fastest{of}: not known, none of {number} is comparable"
+    alike = "" if len(sweep.bests) == 1 else f", one of {len(sweep.bests)} that cannot be told apart"
+    return f"Fastest of {number}{of}: {best.application.label}, {_figures(best)}{alike}"
+
+
+def _facts_of_problem(sweep: Sweep) -> list[tuple[str, str]]:
+    best, worst = sweep.best, sweep.worst
+    facts: list[tuple[str, str]] = []
+    lines = effect_lines(sweep.predictions, one_line=True)[1:]
+    facts += [("choice", line.strip()) for line in lines[:MOST_PARAMETERS]]
+    if not facts and best is not None and worst is not None and not any(worst is one for one in sweep.bests):
+        slower = worst.time_s.mean / best.time_s.mean - 1.0
+        facts.append(("worst", f"{worst.application.label}: {span_of(worst.time_s)}, {100.0 * slower:.0f} % slower"))
+    return facts
+
+
+def answered_scaling(points: "Sequence[ScalingPoint]", width: int, *, details: bool = False) -> str:
+    """Several numbers of ranks: the time on most of them, a table, and the caveats."""
+    predictions, last, first = [point.prediction for point in points], points[-1], points[0]
+    application, speed_up = last.prediction.application, last.speed_up
+    faster = with_interval(speed_up.mean, speed_up.low, speed_up.high, "times").replace(" times)", ")")
+    answer = (
+        f"{application.heading} on {ranks_text(last.ranks)} takes {span_of(last.prediction.time_s)}, "
+        f"{faster} as fast as on {ranks_text(first.ranks)}"
+    )
+    table = shown_table(*scaling_table(points), width, left=(1,), drop=_less_needed(points))
+    if details:
+        return f"{details_text(answer, scaling_details(points), width)}\n{table}"
+    each = f"{counted(len(first.prediction.run_list), 'simulated run')} of each on {first.prediction.platform_name}"
+    last_facts = [("apart", f"{len(apart)} of {len(points)} not comparable: {apart[0].trust.reasons[0]}")
+                  for apart in [Sweep(tuple(predictions)).apart] if apart]  # fmt: skip
+    head = answer_text(answer, [("from", each), *last_facts], caveats(predictions), width)
+    return f"{head}\n{table}"
+
+
+def _less_needed(points: "Sequence[ScalingPoint]") -> tuple[int, ...]:
+    """Columns of the table that are left out first: of the run where the number of ranks tells it, of intervals."""
+    return (1, 5, 3) if len({point.ranks for point in points}) == len(points) else (5, 3, 1)
+
+
+def scaling_table(points: "Sequence[ScalingPoint]") -> tuple[list[str], list[list[str]]]:
+    """Titles and rows: of each number of ranks the time, the speed-up and the efficiency."""
+    titles = ["ranks", "run", "time s", "95 % interval", "speed-up", "95 % interval of it", "efficiency"]
+    rows = [
+        [
+            str(point.ranks),
+            point.prediction.application.label,
+            *_cells(point.prediction.time_s),
+            *(_cells(point.speed_up) if point is not points[0] else ("1", "-")),
+            f"{100.0 * point.efficiency.mean:.0f} %",
+        ]
+        for point in points
+    ]
+    return titles, rows
+
+
+def _cells(spread: "Spread") -> tuple[str, str]:
+    if not spread.has_interval or spread.high <= spread.low:
+        return four_digits(spread.mean), "-"
+    decimals = interval_decimals(spread.low, spread.high)
+    return f"{spread.mean:.{decimals}f}", f"{spread.low:.{decimals}f} to {spread.high:.{decimals}f}"
