@@ -81,7 +81,10 @@ def test_a_combination_of_a_file_is_what_its_options_alone_predict(one_dat: Path
 
 
 def test_the_report_on_several_combinations_is_a_table_of_hpl_s_lines_and_a_summary(tmp_path: Path) -> None:
-    result = run("--dat", str(DAT), "--runs", "2")
+    short = run("--dat", str(DAT), "--runs", "2").stdout.splitlines()
+    assert not any(line.startswith("WR") for line in short)
+    assert short[0].startswith("Fastest")
+    result = run("--dat", str(DAT), "--runs", "2", "--details")
     assert (result.returncode, result.stderr) == (0, "")
     rows = [line.split() for line in result.stdout.splitlines() if line.startswith("WR")]
     assert len(rows) == 32
@@ -99,7 +102,7 @@ def test_the_report_on_several_combinations_is_a_table_of_hpl_s_lines_and_a_summ
         told = lines[at] if "N = " in lines[at] else lines[at + 1]  # of several that cannot be told apart, the first
         assert best[0] in told
         assert f"N = {order}" in told
-    to_file = run("--dat", str(DAT), "--runs", "2", "-o", str(tmp_path / "HPL.out"))
+    to_file = run("--dat", str(DAT), "--runs", "2", "--details", "-o", str(tmp_path / "HPL.out"))
     assert "WR11C2C4        1000" in (tmp_path / "HPL.out").read_text()
     report, _, below = (tmp_path / "HPL.out").read_text().partition(" predicted.\n")
     assert report in result.stdout
@@ -111,7 +114,9 @@ def test_the_report_on_several_combinations_is_a_table_of_hpl_s_lines_and_a_summ
 
 def test_one_combination_reads_like_a_prediction_from_options(one_dat: Path) -> None:
     result = run("--dat", str(one_dat), "--runs", "2")
-    assert result.stdout.startswith("HPL  N = 1000  NB = 64  WR11C2C4  2 x 2 ranks on dahu-2020-01\n  time ")
+    answer, run_line, *_ = result.stdout.splitlines()
+    assert answer.startswith("HPL takes ")
+    assert run_line == "  run     N = 1000  NB = 64  WR11C2C4  2 x 2 ranks on 1 node of dahu-2020-01"
 
 
 def test_hpl_dat_beside_options_that_it_decides_is_refused(one_dat: Path) -> None:
@@ -126,7 +131,7 @@ def test_every_broadcast_and_swap_that_hpl_dat_has_is_predicted(tmp_path: Path) 
     for swap in "012":
         lines[25] = swap
         (tmp_path / "HPL.dat").write_text("\n".join(lines))
-        result = run("--dat", str(tmp_path / "HPL.dat"), "--runs", "1")
+        result = run("--dat", str(tmp_path / "HPL.dat"), "--runs", "1", "--details")
         assert (result.returncode, result.stderr) == (0, "")
         codes = [line.split()[0] for line in result.stdout.splitlines() if line.startswith("WR")]
         assert codes == [f"WR1{code}C2C4" for code in range(6)]

@@ -55,7 +55,7 @@ def test_the_trace_of_a_large_run_is_a_part_and_says_so(tmp_path, monkeypatch, c
 
 
 def test_a_prediction_says_where_the_time_goes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(SMALL) == 0
+    assert main([*SMALL, "--details"]) == 0
     where, after = (
         line.split(None, 1)
         for line in capsys.readouterr().out.splitlines()

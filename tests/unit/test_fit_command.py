@@ -1,5 +1,7 @@
 """`lepaute fit` on a small archive of made-up observations."""
 
+import re
+
 import numpy as np
 import pandas
 import pytest
