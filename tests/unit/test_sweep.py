@@ -224,11 +224,11 @@ def test_the_command_says_not_comparable_in_text_json_and_picture(tmp_path, caps
     command = ["predict", "hpl", "-p", "dahu", "--dat", str(file), "--runs", "2"]
     assert main([*command, "--plot", str(picture)]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("Fastest of 2: N = 6000  NB = 128  WR12R2C2  ")
+    assert text.startswith("Fastest of 2: N = 6000  NB = 128  ")
     assert any(line.startswith("  apart   1 of 2 not comparable: ") for line in text.splitlines())
     assert main([*command, "--details"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("Fastest of 2: N = 6000  NB = 128  WR12R2C2  ")
+    assert text.startswith("Fastest of 2: N = 6000  NB = 128  ")
     (line,) = [line for line in text.splitlines() if line.startswith("WR") and line.endswith("not comparable")]
     assert line.split()[2] == "32"
     assert "best    N = 6000  NB = 128" in text

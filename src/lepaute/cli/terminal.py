@@ -1,6 +1,7 @@
 """What commands print besides their answer: JSON, warnings, notes, progress."""
 
 import json
+import re
 import signal
 import sys
 import time
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 BAR_AFTER_S = 2.0
 #: Caveats of an answer whose beginnings are shown.
 MOST_CAVEATS = 3
+#: Two words of a sentence, which names of functions are not.
+_WORDS = re.compile(r"\b[a-z]+,? [a-z]+\b")
 
 
 def json_text(value: Any, default: Callable[[Any], Any] | None = None) -> str:
@@ -62,9 +65,9 @@ def details_text(answer: str, details: str, width: int) -> str:
 
 
 def _beginning(caveat: str) -> str:
-    """A caveat up to its first colon, or the second where one word precedes the first."""
+    """A caveat up to its first colon, or the second where names alone precede the first."""
     head, _, rest = caveat.partition(": ")
-    return head if " " in head or not rest else f"{head}: {rest.partition(': ')[0]}"
+    return head if _WORDS.search(head) or not rest else f"{head}: {rest.partition(': ')[0]}"
 
 
 def interrupt_on_sigterm() -> None:
