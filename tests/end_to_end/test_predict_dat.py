@@ -194,7 +194,7 @@ def test_a_long_prediction_is_announced_with_how_long_it_will_take(monkeypatch, 
     assert main(["predict", "hpl", "-p", "dahu", "--n", "3000", "--grid", "4x4", "--runs", "3", "--json"]) == 0
     told = capsys.readouterr()
     assert told.err.startswith("lepaute: this will take about 0.")
-    assert "s: 3 run(s) on " in told.err
+    assert "s: 3 runs on " in told.err
     assert json.loads(told.out)["application"] == "hpl"
 
 
