@@ -65,7 +65,7 @@ def test_the_command_makes_a_population_of_calibrations(tmp_path: Path, capsys: 
     days = enumerate((1.0, 1.1, 0.9, 1.05))
     names = [str(archive(tmp_path / f"{number}.zip", kernels(day, blocks=1)).path) for number, day in days]
     assert main(["platform", "population", *names, "--of", "dahu", "-o", str(tmp_path / "p.yaml")]) == 0
-    assert "2 nodes, 1 group(s)" in capsys.readouterr().out
+    assert "2 nodes, 1 group" in capsys.readouterr().out
     population = load_platform(tmp_path / "p.yaml").population
     assert population is not None
     assert population.covariance_common is not None

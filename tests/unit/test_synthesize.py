@@ -112,7 +112,7 @@ def test_a_population_is_fitted_to_a_table_and_put_into_a_platform(tmp_path, cap
     table, file = daily(tmp_path / "daily.csv"), tmp_path / "mine.yaml"
     assert main(["platform", "population", str(table), "--of", "dahu", "-o", str(file)]) == 0
     shown = capsys.readouterr().out
-    assert "8 nodes, 2 group(s)" in shown
+    assert "8 nodes, 2 groups" in shown
     assert "group 1: 1 nodes, 2 CPUs" in shown
     content = yaml.safe_load(file.read_text())["population"]
     assert content["terms"] == ["mnk", "1", "sd:mnk"]
