@@ -272,7 +272,7 @@ def test_a_prediction_tells_the_interval_of_the_share_of_the_peak_and_the_share_
             ["predict", "hpl", "-p", str(file), "--n", "8k", "--nb", "128", "--grid", "2x2", "--runs", "3", "--details"]
         )
         == 0
-    )
+    assert re.search(r"memory +0\.512\d* GB needed of 206\.2 GB on 1 node, 0\.25 %", text)
     text = capsys.readouterr().out
     # peak of four cores; 8 * 8000^2 bytes of 192 GiB
     (peak,) = re.findall(r"peak +([0-9.]+) % of 240 Gflop/s \(([0-9]+) to ([0-9]+) %\)", text)
