@@ -124,12 +124,13 @@ static double prior(int hypothesis) {
 /* Expectation, less log(n), and variance of the logarithm of a chi squared of n degrees of freedom over n: digamma and
  * trigamma of n / 2, by their recurrences and, from 50 on, their expansions (Abramowitz and Stegun 6.3.18, 6.4.12). */
 static void log_chi_squared(int n, double *mean, double *variance) {
-    double x = n / 2.0, digamma = 0, trigamma = 0;
-    for (; x < 50; x++) {
-        digamma -= 1 / x;
-        trigamma += 1 / (x * x);
+    double digamma = 0, trigamma = 0;
+    int twice = n;
+    for (; twice < 100; twice += 2) {
+        digamma -= 2.0 / twice;
+        trigamma += 4.0 / ((double)twice * twice);
     }
-    double inverse = 1 / x, square = inverse * inverse;
+    double x = twice / 2.0, inverse = 1 / x, square = inverse * inverse;
     digamma += log(x) - inverse / 2 - square * (1.0 / 12 - square * (1.0 / 120 - square / 252));
     trigamma += inverse + square / 2 + square * inverse * (1.0 / 6 - square * (1.0 / 30 - square / 42));
     *mean = digamma - log(n / 2.0);

@@ -276,7 +276,7 @@ bool lep_clock_session_open(lep_clock_session *session, MPI_Comm comm, const lep
     session->bounds_ns = calloc(points, sizeof *session->bounds_ns);
     session->times_ns = calloc(points, sizeof *session->times_ns);
     session->models = calloc((size_t)session->ranks, sizeof *session->models);
-    session->alike = calloc((size_t)session->ranks, sizeof *session->alike);
+    session->alike = calloc((size_t)session->ranks, sizeof(lep_clock_model *));
     session->machines = calloc((size_t)session->ranks, sizeof *session->machines);
     int missing = !session->exchanges || !session->scratch || !session->offsets_ns || !session->deviations_ns ||
                   !session->bounds_ns || !session->times_ns || !session->models || !session->alike ||
