@@ -58,6 +58,7 @@ def emulate(source: Path, *words: str) -> Said:
         1,
         "--computing",
         "none",
+        "--details",
         "--source",
         source,
         *words,
@@ -68,7 +69,7 @@ def emulate(source: Path, *words: str) -> Said:
 
 
 def time_s(said: Said) -> float:
-    found = re.search(r"time +(\S+) (s|ms)  ", said.err)
+    found = re.search(r"^ *time +(\S+) (s|ms) ", said.err, re.MULTILINE)
     assert found is not None, said.err
     return float(found[1]) * (1e-3 if found[2] == "ms" else 1.0)
 
@@ -160,8 +161,8 @@ def test_a_program_in_fortran_is_built_charged_folded_and_skipped(tmp_path: Path
     (tmp_path / "p.yaml").write_text(tiny_text(wtime_s="wtime_s: 0"))
     said = command(
         *(
-            "emulate", "-p", tmp_path / "p.yaml", "-np", 1, "--computing", "none", "--source", tmp_path, "--skip",
-            "initialise",
+            "emulate", "-p", tmp_path / "p.yaml", "-np", 1, "--computing", "none", "--details", "--source",
+            tmp_path, "--skip", "initialise",
         ),
         *("--fold", "1M", "--make", "mpif90 -O1 solver.f90 -o solver -lblas", "--", "solver"),
     )  # fmt: skip

@@ -246,7 +246,7 @@ def test_each_rank_has_global_variables_of_its_own_unless_told_otherwise(folder:
 
 def test_the_command_folds_and_keeps_private_what_its_options_say(memory: Path, tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(tiny_text())
-    words = ("emulate", "-p", tmp_path / "p.yaml", "-np", 2, "--fold", "1M", "--private")
+    words = ("emulate", "-p", tmp_path / "p.yaml", "-np", 2, "--details", "--fold", "1M", "--private")
     said = command(*words, "with_malloc@0-63", "--", memory, "malloc")
     assert said.status == 0, said.err
     assert said.out.split() == [str(ALL_SHARED)]  # a C source is named by file and line
