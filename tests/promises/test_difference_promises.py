@@ -4,6 +4,7 @@ A machine is what the layers say of one seed: its coefficients, its discrepancy,
 and an effect of the run of their own.
 """
 
+from dataclasses import replace
 from math import log
 from pathlib import Path
 
@@ -12,7 +13,8 @@ import pytest
 
 from lepaute.platform import Platform, load_platform, override
 from lepaute.simulate import Hpl, difference, predict
-from lepaute.stats.intervals import prediction_interval
+from lepaute.simulate.prediction.comparing import controls_of_ratio
+from lepaute.stats.intervals import median_of_runs, prediction_interval
 
 SMALL = load_platform(Path(__file__).parent.parent / "data" / "platforms" / "small.yaml")
 SMALLER, LARGER = Hpl(n=400, nb=64, p=2, q=2), Hpl(n=400, nb=32, p=2, q=2)
@@ -86,6 +88,11 @@ def test_the_python_function_gives_the_interval_whose_coverage_is_tested() -> No
         predict(application, platform, runs=RUNS, repeat=repeat) for repeat, application in enumerate((SMALLER, LARGER))
     )
     ratios = [b.time_s / a.time_s for a, b in zip(one.run_list, other.run_list, strict=True)]
+    controls = controls_of_ratio(one, other)
+    assert controls is not None
     found = difference(one, other)
-    assert (found.low, found.high) == prediction_interval(ratios)
-    assert log(found.ratio) == pytest.approx(np.mean(np.log(ratios)), rel=1e-9)
+    assert (found.low, found.high) == prediction_interval(ratios, controls=controls)
+    assert found.ratio == median_of_runs(ratios, controls)
+    plain = difference(replace(one, controls=None), other)
+    assert (plain.low, plain.high) == prediction_interval(ratios)
+    assert log(plain.ratio) == pytest.approx(np.mean(np.log(ratios)), rel=1e-9)
