@@ -23,6 +23,7 @@ from lepaute.platform.network_model import Network, Segment
 from lepaute.simulate import Hpl, Layers, Stencil, predict
 from lepaute.simulate.application import Application
 from lepaute.simulate.apps.program import Program
+from lepaute.simulate.machine.population import slower_segments
 from lepaute.simulate.smpi.emulate import Options
 
 WORTH_AN_ERROR = 0.05
@@ -95,19 +96,7 @@ def with_messages(platform: Platform, transfers: float, overheads: float, probes
     """`platform` with parts of messages that take so many times as long."""
 
     def longer(segments: tuple[Segment, ...] | None) -> tuple[Segment, ...] | None:
-        return segments and tuple(
-            segment.model_copy(
-                update={
-                    "latency_s": segment.latency_s * transfers,
-                    "bandwidth_Bps": segment.bandwidth_Bps / transfers,
-                    **{
-                        name: tuple(part * overheads for part in getattr(segment, name))
-                        for name in ("send", "isend", "receive")
-                    },
-                }
-            )
-            for segment in segments
-        )
+        return segments and slower_segments(segments, (transfers, overheads))
 
     def of(links):  # type: ignore[no-untyped-def]
         update = {"segments": longer(links.segments), "noncontiguous": longer(links.noncontiguous)}

@@ -3,12 +3,16 @@
 All draws are of fixed seeds: these are figures of this code, not of chance.
 """
 
+import sys
+import warnings
+from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
+from typing import Self
 
 import numpy as np
 import pytest
 
-from lepaute import Hpl, load_platform, predict
+from lepaute import Hpl, Prediction, PredictionWarning, predict
 from lepaute.stats.control_variates import Controls
 from lepaute.stats.intervals import expected, prediction_interval
 
@@ -63,16 +67,62 @@ def test_a_mean_is_that_of_the_draws_and_not_of_the_luck_of_the_runs() -> None:
     assert abs(fmean(errors)) < 0.005
 
 
+@dataclass(frozen=True)
+class Luck:
+    """Predictions of few runs, each with seeds of its own, and one of 300 runs with others.
+
+    scatter : standard deviation of the half-widths, and of the means, over their mean;  plain : by Student alone
+    """
+
+    few: list[Prediction]
+    many: Prediction
+
+    @classmethod
+    def of(cls, hpl: Hpl, sets: int) -> Self:
+        seeds = [1 + RUNS * number for number in range(sets)]
+        few = [predict(hpl, "dahu", runs=RUNS, seed=seed, fidelity="full") for seed in seeds]
+        return cls(few, predict(hpl, "dahu", runs=300, seed=1_000_000, fidelity="full"))
+
+    @property
+    def plain(self) -> Self:
+        return replace(self, few=[replace(each, controls=None) for each in self.few])
+
+    @property
+    def widths(self) -> list[float]:
+        return [each.time_s.half_width_percent or 0.0 for each in self.few]
+
+    @property
+    def scatter(self) -> tuple[float, float]:
+        means = [each.time_s.mean for each in self.few]
+        return pstdev(self.widths) / fmean(self.widths), pstdev(means) / fmean(means)
+
+
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(("nb", "grid"), [(128, (4, 4)), (256, (4, 4)), (128, (2, 8))])
 def test_twelve_runs_tell_the_half_width_of_three_hundred(nb: int, grid: tuple[int, int]) -> None:
-    dahu, hpl = load_platform("dahu"), Hpl(n=12_000, nb=nb, p=grid[0], q=grid[1])
-    many = predict(hpl, dahu, runs=300, seed=1_000_000)
-    few = [predict(hpl, dahu, runs=RUNS, seed=1 + RUNS * number) for number in range(12)]
-    widths = [each.time_s.half_width_percent for each in few]
-    assert pstdev(widths) < 0.2 * fmean(widths)  # by Student's interval of the runs alone: 0.2 to 0.3
-    assert fmean(widths) == pytest.approx(many.time_s.half_width_percent, rel=0.1)
-    times_s = np.array([run.time_s for run in many.run_list])
-    inside = [float(np.mean((each.time_s.low <= times_s) & (times_s <= each.time_s.high))) for each in few]
+    luck = Luck.of(Hpl(n=12_000, nb=nb, p=grid[0], q=grid[1]), sets=12)
+    assert luck.scatter[0] < 0.2  # by Student's interval of the runs alone: 0.2 to 0.3
+    assert fmean(luck.widths) == pytest.approx(luck.many.time_s.half_width_percent, rel=0.1)
+    times_s = np.array([run.time_s for run in luck.many.run_list])
+    inside = [float(np.mean((each.time_s.low <= times_s) & (times_s <= each.time_s.high))) for each in luck.few]
     assert 0.92 <= fmean(inside) <= 0.98
+
+
+def main(sets: int) -> None:
+    """The table of docs/predict.md."""
+    warnings.simplefilter("ignore", PredictionWarning)  # of what is extrapolated, in each prediction
+    print("problem | scatter with, without | half-width of 12 runs, of 300 | scatter of the mean with, without")
+    for n, nb, p, q in ((20_000, 128, 8, 4), (20_000, 256, 8, 4), (20_000, 128, 2, 16), (12_000, 128, 16, 16)):
+        luck = Luck.of(Hpl(n=n, nb=nb, p=p, q=q), sets)
+        (width, mean), (plain_width, plain_mean) = luck.scatter, luck.plain.scatter
+        of_many = luck.many.time_s.half_width_percent
+        print(
+            f"N = {n}, NB = {nb}, {p} x {q} | {100 * width:.0f} %, {100 * plain_width:.0f} % | "
+            f"{fmean(luck.widths):.1f} %, {of_many:.1f} % | {100 * mean:.2f} %, {100 * plain_mean:.2f} %",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if sys.argv[1:] else 12)

@@ -1,5 +1,6 @@
 """The report of a fit: a page that opens offline in a real browser, and a file for programs that says the same."""
 
+import html
 import json
 import re
 from dataclasses import asdict, replace
@@ -248,8 +249,12 @@ def test_the_command_prints_the_serious_findings_and_writes_both_reports(tmp_pat
     out, page, data = tmp_path / "p.yaml", tmp_path / "r.html", tmp_path / "r.json"
     assert main(["fit", str(path), "-o", str(out), "--report", str(page), "--report", str(data)]) == 0
     told = capsys.readouterr().out
-    assert told.startswith("Doubtful, ")
-    assert "  to do   machine: The level changed during the measurement" in told
+    # The terminal, the page and the data say one sentence.
+    answered = json.loads(data.read_text())["answer"]
+    assert told.splitlines()[0] == answered
+    assert answered.startswith("This calibration is not good")
+    assert answered in html.unescape(page.read_text())
+    assert re.search(r"^  to do   .*machine.*: The level changed during the measurement", told, re.MULTILINE)
     assert page.read_text().startswith("<!doctype html>")
     assert json.loads(data.read_text())["flags"]
 

@@ -221,7 +221,7 @@ def _tell(
     from lepaute.fit.report import write_report
 
     width, caveats = terminal_columns(sys.stdout), (*warnings, *fitted.warnings)
-    print(verdict_text(fitted.quality, diagnosis, () if details else caveats, bool(reports), width))
+    print(verdict_text(diagnosis, () if details else caveats, bool(reports), width))
     if details:
         warn(caveats)
         sentences = [effect.sentence() for effect in fitted.conditions]

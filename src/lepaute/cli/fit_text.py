@@ -20,53 +20,24 @@ LEAST_SHARE = 0.01
 MOST_FINDINGS = 2
 
 
-def verdict_text(
-    rows: "Sequence[QualityRow]", diagnosis: "Diagnosis", caveats: Sequence[str], reported: bool, width: int
-) -> str:
-    """Whether a fit is good, what is worst in it, and what to do.
+def verdict_text(diagnosis: "Diagnosis", caveats: Sequence[str], reported: bool, width: int) -> str:
+    """Whether a fit is good, by how much it is off, and what to do: as its report says, which has the rest.
 
-    caveats: what else whoever fits should know;  reported: whether a report has the findings
+    caveats: what else whoever fits should know;  reported: whether a report is written
     """
-    serious, others = diagnosis.serious, len(diagnosis.flags) - len(diagnosis.serious)
-    word = "Good" if not serious else f"Doubtful, {counted(len(serious), 'serious finding')}"
-    facts = [("worst", text) for text in [_worst(rows)] if text]
-    facts += [("to do", f"{flag.subject}: {flag.sentence}") for flag in serious[:MOST_FINDINGS]]
+    from lepaute.fit.diagnostics.findings import answer, figures, findings
+
+    found = findings(diagnosis)
+    serious = [one for one in found if one.severity == "serious"][:MOST_FINDINGS]
+    _, error, machine = (f"{value} {of}" for value, of in figures(diagnosis).texts)
+    facts = [("error", error), ("machine", machine)]
+    facts += [("to do", f"{one.subjects}: {one.sentence} {one.remedy}".rstrip()) for one in serious]
     if diagnosis.missing:
         facts.append(("free", f"measured without a model, so that they cost nothing: {', '.join(diagnosis.missing)}"))
-    if others or len(serious) > MOST_FINDINGS:
-        more = others + max(0, len(serious) - MOST_FINDINGS)
+    if more := len(found) - len(serious):
         where = "the report has them" if reported else "--report report.html shows them"
         facts.append(("more", f"{counted(more, 'finding')} about the models; {where}"))
-    return answer_text(f"{word}: {_summed_up(rows)}", facts, caveats, width)
-
-
-def _summed_up(rows: "Sequence[QualityRow]") -> str:
-    """The error of all kernels together, were those of each one in the same direction: the held-out errors, each
-    weighted with the time that the kernel took."""
-    known = [row for row in rows if math.isfinite(row.discrepancy)]
-    whole_s = sum(row.time_s for row in known)
-    models = f"{counted(len(rows), 'kernel model')}"
-    if not whole_s:
-        return models
-    error = sum(row.time_s * row.discrepancy for row in known) / whole_s
-    main = max(rows, key=lambda row: row.time_s)
-    return (
-        f"{models}, off by {percent(error)} of the time on calls left out of the fit ({_threaded(main)} "
-        f"{percent(main.discrepancy)})"
-    )
-
-
-def _worst(rows: "Sequence[QualityRow]") -> str:
-    """The kernel whose error counts most: its own times its time."""
-    known = [row for row in rows if math.isfinite(row.discrepancy)]
-    whole_s = sum(row.time_s for row in rows)
-    if not known or not whole_s:
-        return ""
-    worst = max(known, key=lambda row: row.time_s * row.discrepancy)
-    return (
-        f"{_threaded(worst)}, {percent(worst.time_s / whole_s)} of the time: off by {percent(worst.discrepancy)}; of "
-        f"one class of its sizes by {percent(worst.group_error)}"
-    )
+    return answer_text(answer(diagnosis), facts, caveats, width)
 
 
 def quality_table(rows: "Sequence[QualityRow]", width: int) -> str:

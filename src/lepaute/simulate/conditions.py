@@ -300,6 +300,12 @@ class Conditions:
         """Of the platform as it was calibrated."""
         return self.platform.sha256 if self.lag is None else self.lag.platform_sha256
 
+    @property
+    def draws_population(self) -> bool:
+        """Whether each run sees other nodes, or another day of them, as the population of the platform says."""
+        population = self.platform.population
+        return population is not None and population.draw != "none" and self.layers.days
+
     def run_seed(self, seed: int) -> int:
         """What decides the draws of single runs, where `seed` decides those of the machine and its day."""
         return (seed + self.repeat * _SPREAD) % 2**64

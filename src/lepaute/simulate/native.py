@@ -129,7 +129,7 @@ class NativeSimulator:
         draws, run_seed = self._priced.get(application), self._conditions.run_seed
         if draws is None:
             return None
-        if not self._draws_population(application):
+        if not (application.kernel_models and self._conditions.draws_population):
             return draws.effects(self._machine(application), [(seed, run_seed(seed)) for seed in seeds])
         return [draws.effects(self._machine_of(application, seed), [(seed, run_seed(seed))])[0] for seed in seeds]
 
@@ -159,14 +159,9 @@ class NativeSimulator:
                 self._machines[threads] = machine_of(self._conditions.platform, threads)
             return self._machines[threads]
 
-    def _draws_population(self, application: "Application") -> bool:
-        population = self._conditions.platform.population
-        drawn = population is not None and population.draw != "none"
-        return drawn and application.kernel_models and self._conditions.layers.days
-
     def _machine_of(self, application: "Application", seed: int) -> _core.Machine:
-        """On its day."""
-        if not self._draws_population(application):
+        """The machine of the run with this seed."""
+        if not (application.kernel_models and self._conditions.draws_population):
             return self._machine(application)
         platform = on_its_day(self._conditions.platform, seed)
         return machine_of(platform, application.threads_per_rank)

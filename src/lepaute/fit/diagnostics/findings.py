@@ -50,6 +50,11 @@ class Finding:
         return wrong.removesuffix(".") + "."
 
     @property
+    def subjects(self) -> str:
+        """The first few of what it is of: kernel dgemv, message isend and 2 more."""
+        return _named([flag.subject for flag in self.flags])
+
+    @property
     def remedy(self) -> str:
         """What it means and what to do, a sentence; "" where there is nothing to do."""
         remedy = KINDS[self.kind].remedy
@@ -86,6 +91,20 @@ class Figures:
     mean_error: float
     machine_change: float
     possible_change: float
+
+    @property
+    def texts(self) -> list[tuple[str, str]]:
+        """Each as a value and what it is of."""
+        change, of = percent(self.machine_change), "is the largest change of the machine's speed during the measurement"
+        if self.machine_change == 0:
+            change, of = "no change", "of the machine's speed was found during the measurement"
+            if self.possible_change:
+                of = f"of the machine's speed is certain; one of {percent(self.possible_change)} may be chance"
+        return [
+            (percent(self.time_without_finding), "of the kernels' time is in kernels without any finding"),
+            (percent(self.mean_error), "is what the means of kernels are off by, over all sizes, weighted by time"),
+            (change, of),
+        ]
 
 
 def figures(diagnosis: "Diagnosis") -> Figures:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lepaute.fit.diagnostics import Diagnosis, Subject, machine_name
-from lepaute.fit.diagnostics.findings import Figures, Finding, answer, figures, findings
+from lepaute.fit.diagnostics.findings import Finding, answer, figures, findings
 from lepaute.fit.diagnostics.flag import KINDS, LEAST_SHARE, SERIOUS_SHARE, SEVERITIES, Check, Flag, chance
 from lepaute.fit.report.pictures import machine_in_time, of_kind, pictures
 from lepaute.kit.text import counted, percent
@@ -46,7 +46,7 @@ def page(diagnosis: Diagnosis, title: str) -> str:
         made_of=_made_of(diagnosis),
         state=found[0].severity if found else "fine",
         answer=answer(diagnosis),
-        figures=_figures(figures(diagnosis)),
+        figures=figures(diagnosis).texts,
         findings=[_finding(one) for one in found],
         seen=_evidence(diagnosis, found),
         weights=records_table("Kernels by their time", _weights(diagnosis)),
@@ -89,20 +89,6 @@ def _made_of(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     return [
         (f"archive of {one['file']}", one["id"][:12] + (f", seed {one['seed']}" if one["seed"] else ""))
         for one in diagnosis.archives
-    ]
-
-
-def _figures(three: Figures) -> list[tuple[str, str]]:
-    """Each as a value and what it is of."""
-    change, of = percent(three.machine_change), "is the largest change of the machine's speed during the measurement"
-    if three.machine_change == 0:
-        change, of = "no change", "of the machine's speed was found during the measurement"
-        if three.possible_change:
-            of = f"of the machine's speed is certain; one of {percent(three.possible_change)} may be chance"
-    return [
-        (percent(three.time_without_finding), "of the kernels' time is in kernels without any finding"),
-        (percent(three.mean_error), "is what the means of kernels are off by, over all sizes, weighted by time"),
-        (change, of),
     ]
 
 

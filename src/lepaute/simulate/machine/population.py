@@ -282,18 +282,19 @@ Factors = tuple[float, ...]
 
 
 def _slower_network(network: "Network", inside: Factors, between: Factors) -> "Network":
-    remote = network.remote.model_copy(update={"segments": _slower(network.remote.segments, between)})
+    remote = network.remote.model_copy(update={"segments": slower_segments(network.remote.segments, between)})
     link = network.node_link.model_copy(update={"bandwidth_Bps": network.node_link.bandwidth_Bps / between[0]})
     loopback = network.loopback
     if loopback.segments is not None:
-        loopback = loopback.model_copy(update={"segments": _slower(loopback.segments, inside)})
+        loopback = loopback.model_copy(update={"segments": slower_segments(loopback.segments, inside)})
     loopback = loopback.model_copy(update={"bandwidth_Bps": loopback.bandwidth_Bps / inside[0]})
     calls = {name: getattr(network.costs, name) * inside[1] for name in ("iprobe_s", "test_s", "wtime_s")}
     costs = network.costs.model_copy(update=calls)
     return network.model_copy(update={"remote": remote, "loopback": loopback, "node_link": link, "costs": costs})
 
 
-def _slower(segments: "tuple[Segment, ...]", factors: Factors) -> "tuple[Segment, ...]":
+def slower_segments(segments: "tuple[Segment, ...]", factors: Factors) -> "tuple[Segment, ...]":
+    """Segments whose transfers, and whose calls, take so many times as long."""
     transfers, overheads = factors
     return tuple(
         segment.model_copy(

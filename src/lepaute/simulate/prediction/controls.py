@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 #: Runs of a program that is emulated, unless given.
 DEFAULT_RUNS = 10
 #: Of what the native engine simulates, unless given: so many at least, and more where they are quick.
-LEAST_RUNS, MOST_RUNS = 12, 100
+LEAST_RUNS, MOST_USUAL_RUNS = 12, 100
 #: Time in events, of some 65 ns each: of all quick runs together (0.7 s), and of a run besides its events (3 ms).
 QUICK_EVENTS, EVENTS_OF_RUN = 1e7, 5e4
 #: Further draws that runs are priced for, 0.15 ms each; where each is another draw from a population, 5 ms.
@@ -30,7 +30,7 @@ def usual_runs(applications: "Sequence[Application]", engine: "Engine", fidelity
     """Runs of each application, unless given: as many as are quick, 12 to 100; by counts, never by a clock."""
     if not engine.samples:
         return DEFAULT_RUNS
-    return int(min(max(LEAST_RUNS, QUICK_EVENTS / _events(applications, fidelity)), MOST_RUNS))
+    return int(min(max(LEAST_RUNS, QUICK_EVENTS / _events(applications, fidelity)), MOST_USUAL_RUNS))
 
 
 def are_priced(applications: "Sequence[Application]", engine: "Engine", runs: int, fidelity: str) -> bool:
@@ -51,8 +51,7 @@ def controls_of(
     """Of the runs with these seeds, one of which was priced; None where the engine cannot tell."""
     from lepaute import _core
 
-    population = conditions.platform.population
-    of_population = population is not None and population.draw != "none" and conditions.layers.days
+    of_population = application.kernel_models and conditions.draws_population
     draws = range(FIRST_DRAW, FIRST_DRAW + (DRAWS_OF_POPULATION if of_population else DRAWS))
     effects = simulator.effects(application, [*seeds, *draws])
     if effects is None:
