@@ -28,7 +28,7 @@ def plot_prediction(prediction: "Prediction", path: Path | None, axes: "Axes | N
     if axes is None:
         axes = new_figure((8, 3), for_file=path is not None).add_subplot()
     axes.axvspan(low, high, color="#4c78a8", alpha=0.2, lw=0, label="95 % interval")
-    axes.axvline(mean, color="#4c78a8", lw=1.5, label="mean of the runs")
+    axes.axvline(mean, color="#4c78a8", lw=1.5, label="mean")
     shares = [(i + 0.5) / len(values) for i in range(len(values))]
     axes.plot(values, shares, "o", color="#222222", ms=5, label="simulated runs")
     axes.set_ylim(0, 1)
