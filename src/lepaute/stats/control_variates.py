@@ -19,6 +19,8 @@ LEAST_SD, LEAST_SHARE = 1e-4, 1e-3
 LEAST_F = 6.0
 #: Degrees of freedom that are left for e: below, Student's quantile costs more than a control saves.
 LEAST_FREEDOM = 6
+#: Fewer runs have no controls.
+LEAST_CONTROLLED = LEAST_FREEDOM + 2
 
 Rows = tuple[tuple[float, ...], ...]
 

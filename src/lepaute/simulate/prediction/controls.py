@@ -19,9 +19,6 @@ LEAST_RUNS, MOST_USUAL_RUNS = 12, 100
 QUICK_EVENTS, EVENTS_OF_RUN = 1e7, 5e4
 #: Further draws that runs are priced for, 0.15 ms each; where each is another draw from a population, 5 ms.
 DRAWS, DRAWS_OF_POPULATION = 1000, 100
-EVENTS_OF_DRAWS = 2.3e6
-#: Draws cost little where they take this share of the time of the runs at most, or no more than these events.
-SMALL_SHARE, FREE_EVENTS = 0.2, 5e6
 #: Seeds of the draws, beyond those of any run.
 FIRST_DRAW = 2**40
 
@@ -30,19 +27,8 @@ def usual_runs(applications: "Sequence[Application]", engine: "Engine", fidelity
     """Runs of each application, unless given: as many as are quick, 12 to 100; by counts, never by a clock."""
     if not engine.samples:
         return DEFAULT_RUNS
-    return int(min(max(LEAST_RUNS, QUICK_EVENTS / _events(applications, fidelity)), MOST_USUAL_RUNS))
-
-
-def are_priced(applications: "Sequence[Application]", engine: "Engine", runs: int, fidelity: str) -> bool:
-    """Whether further draws are looked at: they cost little beside the runs, or little at all."""
-    if not engine.samples or runs < 2:
-        return False
-    cost = len(applications) * EVENTS_OF_DRAWS
-    return cost <= max(FREE_EVENTS, SMALL_SHARE * runs * _events(applications, fidelity))
-
-
-def _events(applications: "Sequence[Application]", fidelity: str) -> float:
-    return sum(each.simulated_share(fidelity) * each.events + EVENTS_OF_RUN for each in applications)
+    events = sum(each.simulated_share(fidelity) * each.events + EVENTS_OF_RUN for each in applications)
+    return int(min(max(LEAST_RUNS, QUICK_EVENTS / events), MOST_USUAL_RUNS))
 
 
 def controls_of(

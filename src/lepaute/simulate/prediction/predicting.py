@@ -18,7 +18,7 @@ from lepaute.simulate.conditions import Conditions, Layers, Transfer, at_lag
 from lepaute.simulate.engine import Engine, SimulatedRun, Simulator
 from lepaute.simulate.machine.mapping import Mapping
 from lepaute.simulate.machine.population import on_its_day
-from lepaute.simulate.prediction.controls import are_priced, controls_of, usual_runs
+from lepaute.simulate.prediction.controls import controls_of, usual_runs
 from lepaute.simulate.prediction.parts import RUNS as PART_RUNS
 from lepaute.simulate.prediction.parts import parts_of, sampling_sd, sampling_warnings, simulators_of_parts
 from lepaute.simulate.prediction.prediction import Prediction, Run, SimulationFigures
@@ -34,7 +34,7 @@ from lepaute.simulate.prediction.trust import (
 )
 from lepaute.simulate.tasks import Task, available_cores, run_tasks
 from lepaute.simulate.tracing import TraceRequest
-from lepaute.stats.control_variates import Controls
+from lepaute.stats.control_variates import LEAST_CONTROLLED, Controls
 from lepaute.version import __version__
 
 #: Of all combinations together; each takes a millisecond at least.
@@ -195,7 +195,7 @@ def predict_all(
 
     conditions = conditions_with(changed, trace)
     simulator = engine.on(conditions)
-    priced = are_priced(applications, engine, runs, fidelity)
+    priced = engine.samples and runs >= LEAST_CONTROLLED
     costs = run_s or [application.events for application in applications]
     tasks: list[Task[Key, SimulatedRun]] = []
     for at, (application, cost) in enumerate(zip(applications, costs, strict=True)):

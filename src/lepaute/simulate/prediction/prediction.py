@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -173,12 +174,12 @@ class Prediction(Public):
     first: SimulatedRun | None = field(default=None, compare=False, repr=False)
     conditions: Conditions | None = field(default=None, compare=False, repr=False)
 
-    @property
+    @cached_property
     def time_s(self) -> Spread:
         """Time of what the application times, in seconds."""
         return self._spread([run.time_s for run in self.run_list])
 
-    @property
+    @cached_property
     def rate(self) -> Spread | None:
         """In the unit of the application; its mean is the mean of rates."""
         return self._where_known([run.rate for run in self.run_list])
@@ -190,7 +191,7 @@ class Prediction(Public):
             raise AttributeError(f"a prediction of {self.application.name} has no rate in Gflop/s")
         return self.rate
 
-    @property
+    @cached_property
     def energy_j(self) -> Spread | None:
         """Energy of the nodes used, in joules; None where the platform does not say what a node draws."""
         return self._where_known([run.energy_j for run in self.run_list])

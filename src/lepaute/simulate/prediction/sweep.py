@@ -15,7 +15,7 @@ from lepaute.simulate.prediction.comparing import (
 )
 from lepaute.simulate.prediction.prediction import Prediction, Spread, spread_of
 from lepaute.simulate.prediction.warnings import caveats
-from lepaute.stats.intervals import prediction_interval
+from lepaute.stats.intervals import median_of_runs, prediction_interval
 
 if TYPE_CHECKING:
     from lepaute.simulate.application import Application
@@ -284,10 +284,10 @@ def _is_faster(logs: Sequence[float], sampling_sd: float) -> bool:
 
 
 def _log_time(prediction: Prediction) -> float:
-    """Mean logarithm of the time of the runs."""
+    """Mean logarithm of the time."""
     from lepaute import _core
 
-    return fsum(_core.natural_log(run.time_s) for run in prediction.run_list) / len(prediction.run_list)
+    return _core.natural_log(median_of_runs([run.time_s for run in prediction.run_list], prediction.controls))
 
 
 # ---- how a problem of one size gets faster with the number of ranks --------------------------------------------------
