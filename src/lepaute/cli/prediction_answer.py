@@ -10,6 +10,7 @@ from lepaute.cli.prediction_text import (
     COMMUNICATION,
     PART_LABELS,
     effect_lines,
+    peak_gflops,
     readable,
     readable_emulation,
     scaling_details,
@@ -29,7 +30,6 @@ from lepaute.kit.text import (
     two_digits,
     with_interval,
 )
-from lepaute.simulate.application import GFLOPS
 from lepaute.simulate.prediction.sweep import Sweep
 from lepaute.simulate.prediction.warnings import caveats
 
@@ -101,11 +101,8 @@ def _rate(rate: "Spread", unit: str) -> str:
 
 
 def _of_peak(prediction: "Prediction", machine: "Platform") -> str:
-    application, rate, peak_per_core = prediction.application, prediction.rate, machine.nodes.peak_flops_per_core
-    if not peak_per_core or rate is None or application.rate != GFLOPS:
-        return ""
-    peak = peak_per_core * application.ranks * application.threads_per_rank / 1e9
-    return f", {100.0 * rate.mean / peak:.0f} % of peak"
+    rate, peak = prediction.rate, peak_gflops(prediction, machine)
+    return "" if rate is None or peak is None else f", {100.0 * rate.mean / peak:.0f} % of peak"
 
 
 def _where_run(prediction: "Prediction") -> str:
@@ -212,10 +209,10 @@ def answered_scaling(points: "Sequence[ScalingPoint]", width: int, *, details: b
     if details:
         return f"{details_text(answer, scaling_details(points), width)}\n{table}"
     each = f"{counted(len(first.prediction.run_list), 'simulated run')} of each on {first.prediction.platform_name}"
-    last_facts = [("apart", f"{len(apart)} of {len(points)} not comparable: {apart[0].trust.reasons[0]}")
-                  for apart in [Sweep(tuple(predictions)).apart] if apart]  # fmt: skip
-    head = answer_text(answer, [("from", each), *last_facts], caveats(predictions), width)
-    return f"{head}\n{table}"
+    facts = [("from", each)]
+    if apart := Sweep(tuple(predictions)).apart:
+        facts.append(("apart", f"{len(apart)} of {len(points)} not comparable: {apart[0].trust.reasons[0]}"))
+    return f"{answer_text(answer, facts, caveats(predictions), width)}\n{table}"
 
 
 def _less_needed(points: "Sequence[ScalingPoint]") -> tuple[int, ...]:

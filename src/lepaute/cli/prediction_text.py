@@ -107,12 +107,19 @@ def _parts_line(prediction: "Prediction") -> list[str]:
     return [f"  ±       {half_width:.1f} %: {', '.join(named)}"] if named else []
 
 
+def peak_gflops(prediction: "Prediction", machine: "Platform") -> float | None:
+    """Of the cores that the ranks compute on; None where it is not known, or the application counts no operations."""
+    application, peak_per_core = prediction.application, machine.nodes.peak_flops_per_core
+    if not peak_per_core or application.rate != GFLOPS:
+        return None
+    return peak_per_core * application.ranks * application.threads_per_rank / 1e9
+
+
 def _peak_line(prediction: "Prediction", machine: "Platform") -> list[str]:
     """The share of the peak rate, where the platform says what that is and the application counts operations."""
-    application, rate, peak_per_core = prediction.application, prediction.rate, machine.nodes.peak_flops_per_core
-    if not peak_per_core or rate is None or application.rate != GFLOPS:
+    rate, peak = prediction.rate, peak_gflops(prediction, machine)
+    if rate is None or peak is None:
         return []
-    peak = peak_per_core * application.ranks * application.threads_per_rank / 1e9
     text = f"  peak    {100.0 * rate.mean / peak:.1f} % of {quantity(peak, 'Gflop/s')}"
     if not rate.has_interval:
         return [text]
