@@ -6,8 +6,8 @@ DEMO_OUTPUT := demo-output
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # apt, pip and measurements must not run concurrently
-.PHONY: help programs setup demo demo-compare check test test-long fuzz bench validate docs lint format stubs clean \
-        distclean
+.PHONY: help programs setup demo demo-compare check test test-long test-versions sanitize fuzz bench validate docs lint \
+        format stubs clean distclean
 
 help:
 	@echo 'make setup      Debian packages, virtual environment in .venv with the tools of developers, the package, the real HPL'
@@ -16,10 +16,12 @@ help:
 	@echo 'make check      finds most errors in a minute on two cores: format, types, quick tests of src/ (after make setup)'
 	@echo 'make test       tests of the core and of the package, without the long ones; the last line counts them'
 	@echo 'make test-long  all tests, the long ones too;   make test LONG=2/4: the second quarter of the long ones too'
-	@echo 'make fuzz       damaged inputs to every reader, N=200000 of them (docs/archive.md; 20 minutes on 2 cores)'
-	@echo 'make bench      speed and memory (docs/speed.md; two hours)'
-	@echo 'make validate   compare with published figures (docs/accuracy.md; REFERENCE=DIR: folder of the data)'
-	@echo 'make docs       check the links of the documentation'
+	@echo 'make test-versions  quick tests with the lowest and the newest versions of dependencies that are allowed'
+	@echo 'make sanitize   the core and the extension with sanitizers (new: not yet seen to pass)'
+	@echo 'make fuzz       damaged inputs to every reader, N=200000 of them (docs/reference/archive.md; 20 minutes on 2 cores)'
+	@echo 'make bench      speed and memory (docs/evidence/speed.md; two hours)'
+	@echo 'make validate   compare with published figures (docs/evidence; REFERENCE=DIR: folder of the data)'
+	@echo 'make docs       the site of the documentation, build/site/index.html; a dead link is an error'
 	@echo 'make lint       check format, lint and types;   make format: apply the formatters'
 	@echo 'make stubs      regenerate src/lepaute/_core.pyi from the compiled module'
 	@echo 'make clean      remove build products;   make distclean: also .venv'
@@ -38,7 +40,7 @@ demo: programs
 	@echo 'The demo, four to nine minutes: what is installed (10 s); this machine measured and fitted (two to four minutes);'
 	@echo 'nine predictions (20 s); 36 real runs of HPL (two to four minutes). Close other programs meanwhile.'
 	-@$(LEPAUTE) doctor
-	@$(LEPAUTE) verify hpl --calibrate --output-dir $(DEMO_OUTPUT)/$$(date +%Y%m%d-%H%M%S)
+	@$(LEPAUTE) verify hpl --calibrate --output $(DEMO_OUTPUT)/$$(date +%Y%m%d-%H%M%S)
 
 # One machine has one clock, for which the quick synchronisation by SKaMPI is enough.
 demo-compare: programs
@@ -59,6 +61,15 @@ test: setup
 test-long: LONG := all
 test-long: test
 
+sanitize: setup
+	@scripts/install_debian.sh test
+	@scripts/sanitize.sh
+
+# Each of these in an environment of its own: the lowest and the newest versions that pyproject.toml allows.
+test-versions: setup
+	@scripts/test_versions.sh lowest $(PYTHON)
+	@scripts/test_versions.sh highest $(PYTHON)
+
 fuzz: setup
 	@$(PYTHON) validation/fuzz_readers.py $(or $(N),200000) $(if $(SEED),--seed $(SEED))
 
@@ -69,7 +80,7 @@ validate: setup
 	@scripts/run_folder.sh validation $(if $(REFERENCE),--reference '$(REFERENCE)')
 
 docs: setup
-	@scripts/check_docs.sh
+	@scripts/build_site.sh
 
 lint: setup
 	@scripts/install_debian.sh lint

@@ -18,6 +18,18 @@ from pathlib import Path
 
 import pandas
 
+from lepaute.kit.picture import (
+    MEASURED,
+    PREDICTED,
+    RULE,
+    SOFT,
+    bare,
+    entitle,
+    measured_origin,
+    new_figure,
+    write_picture,
+)
+
 REPETITIONS = 10
 #: From start to start: a machine that others share is another one half an hour later.
 APART_S = 1800.0
@@ -54,7 +66,7 @@ def main() -> int:
 def run_demo(folder: Path, seed: int, more: list[str]) -> None:
     """One whole demo, as `make demo` runs it; further options are passed on to it."""
     argv = [sys.executable, "-m", "lepaute.cli.main", "verify", "hpl", "--calibrate", "--seed", str(seed)]
-    subprocess.run([*argv, "--output-dir", str(folder), *more], check=True)
+    subprocess.run([*argv, "--output", str(folder), *more], check=True)
 
 
 def summarise(folder: Path) -> bool:
@@ -181,14 +193,12 @@ def markdown(table: pandas.DataFrame) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-def draw(cases: pandas.DataFrame, path: Path) -> None:
-    """A panel a grid and size: interval of each repetition, relative to its measured mean."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+def draw(cases: pandas.DataFrame, path: Path, foot: str = "") -> None:
+    """A panel a grid and size: interval of each repetition, relative to its measured mean; foot: of the picture."""
+    from matplotlib.lines import Line2D
 
     grids, sizes = sorted({*zip(cases["p"], cases["q"], strict=True)}), sorted(set(cases["n"]))
-    figure = Figure(figsize=(1.2 + 3.0 * len(grids), 1.2 + 1.9 * len(sizes)), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure((1.2 + 3.0 * len(grids), 1.6 + 1.9 * len(sizes)), for_file=True)
     axes = figure.subplots(len(sizes), len(grids), squeeze=False, sharex=True, sharey=True)
     for row, n in enumerate(sizes):
         for column, (p, q) in enumerate(grids):
@@ -196,22 +206,35 @@ def draw(cases: pandas.DataFrame, path: Path) -> None:
             chosen = cases[(cases["n"] == n) & (cases["p"] == p) & (cases["q"] == q)]
             measured = chosen["measured_time_s"]
             mean, low, high = (100 * (chosen[name] / measured - 1) for name in ("predicted_time_s", "low_s", "high_s"))
-            colours = ["#3b6ea5" if inside else "#d1495b" for inside in chosen["inside_interval"]]
-            axis.axhline(0, color="#555555", lw=0.9)
+            inside = chosen["inside_interval"].astype(bool)
+            colours = [PREDICTED if each else MEASURED for each in inside]
+            axis.axhline(0, color=SOFT, lw=0.9)
             axis.vlines(chosen["repetition"], low, high, color=colours, lw=6, alpha=0.35)
             axis.scatter(chosen["repetition"], mean, color=colours, marker="_", s=120, lw=2)
+            axis.plot(chosen["repetition"][~inside], mean[~inside], "x", color=MEASURED, ms=8, mew=1.8)
             axis.set_title(f"N = {n:,}, {p} × {q}", fontsize=9)
-            axis.grid(axis="y", color="#e8e8e8", lw=0.8)
-            axis.set_axisbelow(True)
-            axis.spines[["top", "right"]].set_visible(False)
+            axis.grid(axis="y", color=RULE, lw=0.8)
+            bare(axis)
             axis.set_xticks(sorted(set(cases["repetition"])))
             axis.margins(x=0.12)
-    figure.supxlabel("repetition of the whole demo", fontsize=10)
-    figure.supylabel("predicted duration against the measured mean, %", fontsize=10)
-    figure.suptitle(
-        "Predicted mean and 95 % interval; blue: the measured mean (0) lies inside, red: outside", fontsize=10
+    for axis in axes[-1]:
+        axis.set_xlabel("repetition of the whole demo", fontsize=9)
+    axes[len(sizes) // 2][0].set_ylabel("predicted against measured mean, %", fontsize=9)
+    interval = "predicted mean and 95 % interval; the measured mean (0) is"
+    handles = [
+        Line2D([], [], color=PREDICTED, lw=4, alpha=0.6, label=f"{interval} inside"),
+        Line2D([], [], color=MEASURED, lw=4, alpha=0.6, marker="x", ms=8, mew=1.8, label=f"{interval} outside"),
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8, frameon=False)
+    held = int(cases["inside_interval"].astype(bool).sum())
+    error = cases.loc[cases["n"] >= LARGE_N, "error_percent"].abs().mean()
+    entitle(
+        figure,
+        f"{held} of {len(cases)} measured means are inside their 95 % prediction intervals; mean absolute error "
+        f"{error:.1f} % (N ≥ {LARGE_N})",
+        measured_origin(foot or f"{cases['repetition'].nunique()} repetitions of the demo"),
     )
-    figure.savefig(path)
+    write_picture(figure, path)
 
 
 if __name__ == "__main__":

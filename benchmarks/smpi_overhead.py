@@ -9,7 +9,7 @@ on 64 nodes of exascale-like (one rank each, dgemm and dtrsm of one speed, flow_
 and system) of SimGrid's process. The ratio is the median over the pairs; the simulated times must agree within 0.1 %.
 
 Fixed before: the sizes in CASES, settings of SMPI in HAND_SETTINGS, goal: ratio at most 1.1. Writes a section of
-docs/speed.md; exits 1 where the goal is missed, 2 where the two do not simulate the same.
+docs/evidence/speed.md; exits 1 where the goal is missed, 2 where the two do not simulate the same.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from statistics import median
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "validation"))
 
+from support.evidence import EVIDENCE  # noqa: E402
 from support.goals import markdown  # noqa: E402
 from support.page import replace_section  # noqa: E402
 
@@ -45,7 +46,7 @@ LIMITS = Limits(timeout_s=300.0)
 FLAGS = ("-O2", "-std=gnu11")
 PLATFORM = "exascale-like"
 OVERRIDES = {"nodes.count": str(P * Q), "nodes.cores": "1", "nodes.cpus": "1", "network.flow_factor": "scale"}
-#: What a careful user sets (docs/simblas.md says why), and what smpirun does by itself.
+#: What a careful user sets (docs/concepts/emulation.md says why), and what smpirun does by itself.
 HAND_SETTINGS = {
     "network/model": "SMPI",
     "smpi/privatization": "dlopen",
@@ -110,7 +111,7 @@ def run_as_it_was(program: Path, arguments: list[str], platform: Platform) -> Co
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=9)
-    parser.add_argument("--output", type=Path, default=ROOT / "docs", help="where speed.md stands")
+    parser.add_argument("--output", type=Path, default=EVIDENCE, help="folder of the pages")
     options = parser.parse_args()
     platform = override(load_platform(PLATFORM), OVERRIDES)
     rows, met = [], True

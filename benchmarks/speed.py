@@ -24,8 +24,9 @@ was looked at (the cases, limits and goals stand in benchmarks/engine/cases.py):
 * sampled: Dahu, N = 100,000, 250,000, 500,000, seeds 1 to 10: time predicted by sampled / full - 1, run by run; none
   above 0.5 %.
 
-What the engine refuses is shown with its reason and counts as missed. Writes docs/speed/engine.csv, pictures beside it,
-and a section of docs/speed.md for each part; parts that are skipped keep theirs. Exits 1 where a limit is exceeded.
+What the engine refuses is shown with its reason and counts as missed. Writes data/engine.csv of docs/evidence, pictures
+beside it, and a section of its speed.md for each part; parts that are skipped keep theirs. Exits 1 where a limit is
+exceeded.
 """
 
 import argparse
@@ -45,6 +46,7 @@ from engine import cases  # noqa: E402
 from engine.before import built  # noqa: E402
 from engine.command import NOW, Cost, Program, in_turn, predict  # noqa: E402
 from engine.scaling import Point, exponent, flatness, picture  # noqa: E402
+from support.evidence import EVIDENCE  # noqa: E402
 from support.goals import Goal, markdown, status  # noqa: E402
 from support.page import replace_section, save_figure, write_whole  # noqa: E402
 
@@ -68,7 +70,7 @@ class Benchmark:
 
     @property
     def table_path(self) -> Path:
-        return self.output / "speed" / "engine.csv"
+        return self.output / "data" / "engine.csv"
 
     @property
     def old(self) -> pandas.DataFrame | None:
@@ -131,9 +133,9 @@ def main() -> int:
     )
     parser.add_argument("--against", default=BEFORE, metavar="REVISION", help=f"the version before ({BEFORE}); or none")
     parser.add_argument("--note", default="", help="a sentence about the machine, for the page")
-    parser.add_argument("--output", type=Path, help="where speed.md stands (docs; build/quick with --quick)")
+    parser.add_argument("--output", type=Path, help="where speed.md stands (docs/evidence; build/quick with --quick)")
     options = parser.parse_args()
-    output = options.output or (ROOT / "build" / "quick" if options.quick else ROOT / "docs")
+    output = options.output or (ROOT / "build" / "quick" if options.quick else EVIDENCE)
     before, problem = None, ""
     if options.against != "none":
         try:
@@ -308,13 +310,13 @@ def against(benchmark: Benchmark, what: str, squares: Sequence[object], title: s
     worst, reference = flatness([point for point in points if point.program == NOW.name], what)
     complete = all(line[3] != "–" for line in lines)
     met = benchmark.goal(f"cost of an event against {what}", complete and worst <= cases.FLAT_FACTOR)
-    save_figure(picture(points, what), benchmark.output / "speed" / f"{what}.png")
+    save_figure(picture(points, what), benchmark.output / "data" / f"{what}.png")
     header = ("ranks", "steps", "user s", "million events", "before, ns an event", "now, ns an event", "bytes a rank")
     benchmark.sections[what] = (
         f"### {title}\n\n`exascale-like` with 12,500 nodes, NB = √ranks, full; user time without start-up over "
         f"events (messages, and a turn of each rank in each step). An event costs at most {worst:.2f} times what it "
         f"costs with {reference:,} {what}, limit {cases.FLAT_FACTOR:g}: {met}.\n\n![cost of an event against {what}]"
-        f"(speed/{what}.png)"
+        f"(data/{what}.png)"
         f"\n\n{markdown(header, lines)}"
     )
 

@@ -74,9 +74,10 @@ lep_clock_model lep_clock_fitted(const int64_t *x_ns, const double *offset_ns, c
 /* Takes the drifts of the lines of `count` alike clocks, each from freedom + 2 points with y0 at x0 independent of it,
  * towards 0, by empirical Bayes: as far as all of them together say that they are errors. The squared error
  * LEP_CLOCK_HORIZON_NS later counts in parts of that of the better of "no drift" and the line: if clocks are many, the
- * result is as good as the better of the two, or better (docs/defense_of_design.md has the model, and what one clock
- * cannot have). The variance is that under the largest drifts which the lines leave possible (at 5 %): what cannot be
- * told from no drift is no certainty that there is none. */
+ * result is as good as the better of the two, or better (tests/oracles/clock_shrinkage.py has the model in short,
+ * docs/design/decisions/clocks_and_comparisons.md what one clock cannot have). The variance is that under the largest
+ * drifts which the lines leave possible (at 5 %): what cannot be told from no drift is no certainty that there is
+ * none. */
 void lep_clock_shrink(lep_clock_model *const *lines, int count, int freedom);
 
 #define LEP_CLOCK_HORIZON_NS 2e10

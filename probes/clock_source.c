@@ -131,6 +131,12 @@ const char *lep_clock_open(lep_clock *clock, const char *name) {
 int64_t lep_clock_made_at(const lep_clock *clock, int64_t base_ns) {
     int64_t since = base_ns - (int64_t)clock->first_tick,
             until_change = clock->change_at_ns - (int64_t)clock->first_tick;
+    if (clock->steps > 0 && since > 0) {
+        int64_t step = since / LEP_WANDER_STEP_NS;
+        step = step < clock->steps ? step : clock->steps - 1;
+        double inside = clock->drifts[step] * (double)(since - step * LEP_WANDER_STEP_NS);
+        return base_ns + clock->ahead_ns + llround(clock->gained_ns[step] + inside);
+    }
     double gained = since <= until_change
                         ? clock->drift * (double)since
                         : clock->drift * (double)until_change + clock->drift_after * (double)(since - until_change);
@@ -152,4 +158,13 @@ lep_clock lep_clock_made(const lep_clock *base, int64_t from_ns, int64_t ahead_n
     clock.drift = drift;
     clock.drift_after = drift_after;
     return clock;
+}
+
+void lep_clock_wanders(lep_clock *made, const double *drifts, double *gained_ns, int steps) {
+    gained_ns[0] = 0;
+    for (int step = 1; step < steps; step++)
+        gained_ns[step] = gained_ns[step - 1] + drifts[step - 1] * LEP_WANDER_STEP_NS;
+    made->drifts = drifts;
+    made->gained_ns = gained_ns;
+    made->steps = steps;
 }

@@ -21,7 +21,12 @@ struct lep_clock {
     const lep_clock *base;
     int64_t ahead_ns, change_at_ns; /* of the clock that it is made from */
     double drift, drift_after;
+    /* Of one whose drift wanders: in each step of LEP_WANDER_STEP_NS its drift, and what it has gained before. */
+    const double *drifts, *gained_ns;
+    int steps;
 };
+
+enum { LEP_WANDER_STEP_NS = 100000000 };
 
 /* Opens a clock by its name: "MPI_Wtime", "clock_gettime" (CLOCK_MONOTONIC), "rdtscp" (its frequency the processor's
  * word, where it gives one, else estimated), "rdtscp:HZ" (given), "rdtscp:estimated" (counted during 0.2 s of
@@ -32,6 +37,8 @@ const char *lep_clock_open(lep_clock *clock, const char *name);
 /* For tests: `base` + ahead_ns, drifting from the moment at which `base` shows from_ns. */
 lep_clock lep_clock_made(const lep_clock *base, int64_t from_ns, int64_t ahead_ns, double drift, int64_t change_at_ns,
                          double drift_after);
+/* Lets its drift be drifts[k] in step k, and the last one afterwards; gained_ns: room for as many. Both stay in use. */
+void lep_clock_wanders(lep_clock *made, const double *drifts, double *gained_ns, int steps);
 /* What such a clock shows when its base shows base_ns. */
 int64_t lep_clock_made_at(const lep_clock *clock, int64_t base_ns);
 

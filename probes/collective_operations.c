@@ -1,6 +1,8 @@
 #include "collective_operations.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "probe_common.h"
 
@@ -24,10 +26,26 @@ static int blocks_of(const lep_collective *with) {
     return with->ranks > 2 ? with->ranks : 2; /* each rank of a ring has two neighbours */
 }
 
+enum { HUGE_PAGE = 2 << 20 };
+
+/* madvise(2): asked for before the memory is touched, which makes the pages. */
+static unsigned char *allocate_on(lep_pages pages, size_t bytes, const char *what) {
+    if (pages == LEP_PAGES_DEFAULT)
+        return lep_allocate(bytes, what);
+    void *memory = NULL;
+    bytes = (bytes / HUGE_PAGE + 1) * HUGE_PAGE;
+    if (posix_memalign(&memory, HUGE_PAGE, bytes) != 0)
+        lep_fail_alone("no memory for %s (%.1f MB)", what, (double)bytes * 1e-6);
+    if (madvise(memory, bytes, pages == LEP_PAGES_HUGE ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) != 0)
+        lep_fail_alone("--pages: this system has no choice of pages (madvise)");
+    memset(memory, 1, bytes);
+    return memory;
+}
+
 void lep_collective_open(lep_collective *with, int most_bytes) {
     size_t bytes = (size_t)most_bytes * (size_t)blocks_of(with), ranks = (size_t)with->ranks;
-    with->send = lep_allocate(bytes, "what is sent");
-    with->receive = lep_allocate(bytes, "what is received");
+    with->send = allocate_on(with->pages, bytes, "what is sent");
+    with->receive = allocate_on(with->pages, bytes, "what is received");
     with->counts = lep_allocate(ranks * sizeof *with->counts, "counts");
     with->places = lep_allocate(ranks * sizeof *with->places, "displacements");
     with->types = lep_allocate(ranks * sizeof(MPI_Datatype), "datatypes");

@@ -14,9 +14,13 @@
 
 enum { LEP_MOST_REQUESTS = 2 };
 
+/* Pages that buffers lie on: as the system chooses, of the usual size alone, or huge ones where there are any. */
+typedef enum { LEP_PAGES_DEFAULT, LEP_PAGES_SMALL, LEP_PAGES_HUGE } lep_pages;
+
 typedef struct {
     MPI_Comm comm, ring;
     int rank, ranks, root;
+    lep_pages pages; /* of the buffers */
     lep_reduction reduction;
     int size_bytes;
     unsigned char *send, *receive; /* room for a block of each rank, two at least, each */
@@ -52,7 +56,7 @@ typedef struct {
 extern const lep_collective_operation lep_collective_operations[];
 extern const int lep_collective_operation_count;
 
-/* Allocates buffers for blocks of so many bytes, and the ring; comm, rank, ranks are given. */
+/* Allocates buffers for blocks of so many bytes, and the ring; comm, rank, ranks and pages are given. */
 void lep_collective_open(lep_collective *with, int most_bytes);
 /* Sets size, count and the layout of the v-variants. */
 void lep_collective_size(lep_collective *with, const lep_collective_operation *operation, int size_bytes);

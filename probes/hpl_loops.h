@@ -1,5 +1,5 @@
 /* HPL's own loops, as a list: WRAP(symbol, name of the kernel, m, n, k, (parameters), (arguments)). Each file that
- * includes it has a WRAP of its own. What m, n and k are is in docs/platform.md. */
+ * includes it has a WRAP of its own. What m, n and k are is in docs/reference/platform_file.md. */
 /* NOLINTBEGIN(readability-identifier-naming,readability-avoid-const-params-in-decls): HPL's names and types */
 
 /* k of those that walk along rows of the matrix is how many rows the trailing matrix of this process has, HPL's mp: how

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 /* Every kernel of HPL, and the whole phases whose untimed rest is HPL's own glue. The enum and the names are one
- * list, since they must agree. What m, n and k mean is in docs/platform.md. */
+ * list, since they must agree. What m, n and k mean is in docs/reference/platform_file.md. */
 #define LEP_KERNELS(X)                                                                                                 \
     X(dgemm)                                                                                                           \
     X(dgemm_nn)                                                                                                        \

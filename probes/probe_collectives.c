@@ -23,6 +23,7 @@
 #include "probe_common.h"
 #include "probe_mpi.h"
 #include "process_sync.h"
+#include "transports.h"
 
 enum { MOST_BYTES = 1 << 26, MOST_CALLS = 1000000, MOST_RESULT_BYTES = 1 << 30 };
 
@@ -244,20 +245,28 @@ static void write_calls(FILE *file, const batch *todo, const lep_process_sync *s
                 times[call].marks, (long long)sync->window_ns, sync->rank);
 }
 
-/* Marked calls of any rank, and the longest call of all, from start to end. */
+static int compare_int64(const void *left, const void *right) {
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* Marked calls of any rank; of all calls, from start to end, the longest, and the median of the slowest rank. */
 static void adapt(lep_process_sync *sync, const call_times *times, int calls, int *marks) {
-    int64_t longest_ns = 0;
+    int64_t took_ns[2] = {0, 0}, *each_ns = lep_allocate((size_t)calls * sizeof *each_ns, "the times of a batch");
     int marked = 0;
     for (int call = 0; call < calls; call++) {
-        int64_t took_ns = times[call].end_ns - times[call].start_ns;
-        longest_ns = took_ns > longest_ns ? took_ns : longest_ns;
+        each_ns[call] = times[call].end_ns - times[call].start_ns;
         marks[call] = times[call].marks;
     }
     MPI_Allreduce(MPI_IN_PLACE, marks, calls, MPI_INT, MPI_BOR, sync->comm);
-    MPI_Allreduce(MPI_IN_PLACE, &longest_ns, 1, MPI_INT64_T, MPI_MAX, sync->comm);
+    qsort(each_ns, (size_t)calls, sizeof *each_ns, compare_int64);
+    took_ns[0] = each_ns[calls - 1];
+    took_ns[1] = each_ns[calls / 2];
+    free(each_ns);
+    MPI_Allreduce(MPI_IN_PLACE, took_ns, 2, MPI_INT64_T, MPI_MAX, sync->comm);
     for (int call = 0; call < calls; call++)
         marked += marks[call] != 0;
-    lep_process_adapt(sync, calls, marked, longest_ns);
+    lep_process_adapt(sync, calls, marked, took_ns[0], took_ns[1]);
 }
 
 /* ---- the program ------------------------------------------------------------------------------------------------ */
@@ -275,6 +284,25 @@ static char *clocks_path(const char *out) {
     return lep_mpi_path(name);
 }
 
+static lep_pages pages_named(const char *name) {
+    static const char *const names[] = {"default", "small", "huge"};
+    for (int pages = 0; pages < 3; pages++)
+        if (strcmp(names[pages], name) == 0)
+            return (lep_pages)pages;
+    lep_fail("--pages: %s is none of default, small, huge", name);
+}
+
+static void write_transports(const char *name) {
+    if (!*name)
+        return;
+    const char *path = lep_mpi_path(name);
+    FILE *file = fopen(path, "w");
+    if (!file)
+        lep_fail_alone("--transports: %s cannot be written", path);
+    lep_transports_write(file);
+    lep_output_close(file, path);
+}
+
 int main(int argc, char **argv) {
     int ranks;
     lep_mpi_start("probe-collectives", &argc, &argv, &ranks);
@@ -290,6 +318,8 @@ int main(int argc, char **argv) {
         {"--datatype", "MPI_DOUBLE", false, "of reductions"},
         {"--op", "MPI_SUM", false, "of reductions"},
         {"--root", "0", false, "of operations that have one"},
+        {"--pages", "default", false, "that buffers lie on: default, small or huge"},
+        {"--transports", "", false, "file; rank r writes into FILE.r<r> what it shares with others at the end"},
     };
     const size_t count = sizeof options / sizeof *options;
     lep_options_read(options, count, argc, argv);
@@ -305,6 +335,7 @@ int main(int argc, char **argv) {
     extents most;
     lep_design design = lep_design_read(lep_option_text(options, count, "--design"));
     lep_collective with = {.rank = lep_self.rank, .ranks = ranks};
+    with.pages = pages_named(lep_option_text(options, count, "--pages"));
     with.root = (int)lep_option_integer(options, count, "--root", 0, ranks - 1);
     with.reduction =
         lep_reduction_named(lep_option_text(options, count, "--datatype"), lep_option_text(options, count, "--op"));
@@ -374,6 +405,7 @@ int main(int argc, char **argv) {
     write_model(models, method->name, "end", &model);
     lep_output_close(models, model_path);
     lep_output_close(file, path);
+    write_transports(lep_option_text(options, count, "--transports"));
     lep_clock_session_close(&session);
     if (most.window_bytes >= 0)
         lep_one_sided_close(&with);

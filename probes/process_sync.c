@@ -95,9 +95,10 @@ int lep_process_marks(const lep_process_sync *sync, int64_t end_ns) {
     return lep_clock_at(sync->model, end_ns) - sync->start_ns > sync->window_ns ? LEP_TOOK_TOO_LONG : 0;
 }
 
-void lep_process_adapt(lep_process_sync *sync, int calls, int marked, int64_t longest_ns) {
+void lep_process_adapt(lep_process_sync *sync, int calls, int marked, int64_t longest_ns, int64_t usual_ns) {
     if (!sync->method->needs_clock || 4 * marked <= calls)
         return;
-    int64_t grown_ns = sync->window_ns + sync->window_ns / 2, needed_ns = longest_ns + longest_ns / 2;
-    sync->window_ns = sync->method->begin == begin_windows && needed_ns > grown_ns ? needed_ns : grown_ns;
+    int64_t longer_ns = sync->method->begin == begin_windows ? longest_ns : usual_ns;
+    int64_t grown_ns = sync->window_ns + sync->window_ns / 2, needed_ns = longer_ns + longer_ns / 2;
+    sync->window_ns = needed_ns > grown_ns ? needed_ns : grown_ns;
 }

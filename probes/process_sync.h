@@ -60,7 +60,9 @@ void lep_process_sync_open(lep_process_sync *sync, const lep_process_method *met
 int lep_process_marks(const lep_process_sync *sync, int64_t end_ns);
 
 /* After a batch, by all ranks: `marked` of `calls` calls had a mark on some rank. Where more than a quarter had,
- * windows become one and a half times as long, at least as long as 1.5 `longest_ns`, the longest call of all ranks. */
-void lep_process_adapt(lep_process_sync *sync, int calls, int marked, int64_t longest_ns);
+ * windows become one and a half times as long, at least as long as 1.5 `longest_ns`, the longest call of all ranks, and
+ * leads of round-time as 1.5 `usual_ns`, the median call of the slowest rank: rank 0 must not let a call begin while a
+ * rank is still in the last one. */
+void lep_process_adapt(lep_process_sync *sync, int calls, int marked, int64_t longest_ns, int64_t usual_ns);
 
 #endif

@@ -1,5 +1,6 @@
 /* The recorder: a library that is loaded before a program's own ones (LD_PRELOAD), and writes a row for every MPI and
- * BLAS call of the program into a file a rank. What the rows mean is in docs/trace.md; this is their raw form.
+ * BLAS call of the program into a file a rank. What the rows mean is in docs/concepts/traces.md; this is their raw
+ * form.
  *
  * A program may add rows of its own, without being linked with anything: it asks dlsym(RTLD_DEFAULT,
  * LEP_RECORD_HOOKS) for the functions below, and does without where that is NULL. xhpl-lepaute does so for the loops

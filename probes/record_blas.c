@@ -1,5 +1,5 @@
 /* BLAS, C and Fortran interface, every precision: a clock stamp before and after the real one. What m, n and k of a
- * kernel are is in docs/platform.md.
+ * kernel are is in docs/reference/platform_file.md.
  *
  * Whole numbers passed by value are declared as long: a register or a slot of the stack holds 64 bits whichever of the
  * two sizes of integer the library was built for, and is handed on as it is. */

@@ -61,7 +61,15 @@ LARGE_K = 193
 #: So that bounds have an upper end.
 NO_BOUND = 1_000_000
 #: What else goes into the network of such a platform.
-BUSY_SOURCE = " (receivers inside MPI), network_fit/ringrong_*.csv (receivers that compute between their probes)"
+BUSY_SOURCE = (
+    " (receivers inside MPI), network_fit/pingpong_loopback.csv.gz (such receivers, large messages inside a node), "
+    "network_fit/ringrong_*.csv (receivers that compute between their probes)"
+)
+#: What of such a network no experiment tells.
+BUSY_LIMITS = (
+    " Messages to a rank that waits cost what they do between idle nodes, also where the other cores of its node "
+    "compute, which was not measured; on full nodes they take up to seven times as long."
+)
 #: The platform whose small kernels are scaled by dgemm to cores that nobody measured.
 MEASURED_CORE = "dahu-2020-01"
 #: What dgemm may be off by on assumed platforms: share of the nominal rate of a processor and its accelerator together;
@@ -295,6 +303,7 @@ def dahu(
                 "2.0.2, OpenBLAS 0.3.1. The small kernels are of January 2019 and the same for all CPUs; those with "
                 "mean 0 cost nothing, as in the published simulations. The rank on core r runs on CPU r mod 2. Where a "
                 "kernel has no range, the sizes that it was fitted to are not published."
+                f"{BUSY_LIMITS if BUSY_SOURCE in source else ''}"
             ),
             "source": source,
             "nodes": {

@@ -12,17 +12,22 @@ from scripts.dgemm_calibrations import rows_of
 IDLE = "optimistic"
 #: Sizes at which the durations of the ring are the wait for the receiver's probe.
 PLATEAU_BYTES = (16_000, 64_000)
+#: Seconds per byte of a piece whose durations do not grow with the size.
+LEAST_SLOPE = 1e-15
 
 
 def dahu_network(source: dict[str, Any], reference: Path) -> dict[str, Any]:
     """The network of one of the Dahu files; its latency factors are for a route latency of 0.10 µs as fitted.
 
-    One of idle nodes also gets what messages cost whose receiver computes between its probes for them; in one of loaded
-    nodes they cost what others do.
+    One of idle nodes, whose large messages inside a node have the nominal rate of its link, gets what a ping-pong
+    measured there, and what messages cost whose receiver computes between its probes for them; in one of loaded nodes
+    they cost what others do.
     """
     remote, local = source["remote"], source["local"]
     thresholds = {key: source["thresholds"][key] for key in ("eager_max_bytes", "detached_max_bytes")}
     inside = segments(local, local["link"]["latency_s"], thresholds)
+    if IDLE in source["name"]:
+        inside = ping_pong_segments(reference / "network_fit" / "pingpong_loopback.csv.gz", inside)
     between = segments(remote, 1e-7, thresholds)
     deviation = {which: transfer_deviation(reference, which) for which in ("local", "remote")}
     busy = {
@@ -88,24 +93,40 @@ def busy_segments(path: Path, idle: list[dict[str, Any]]) -> list[dict[str, Any]
     which the engine simulates. The mean of that wait, over what the message takes between idle nodes, is taken off the
     pieces that are fitted to the larger messages. Up to 64 kB the segments are those of idle nodes.
     """
+    rows = sizes_and_durations(path)
+    waits = [seconds - one_way_s(idle, size) for size, seconds in rows if PLATEAU_BYTES[0] < size <= PLATEAU_BYTES[1]]
+    return measured_segments(rows, idle, math.fsum(waits) / len(waits))
+
+
+def ping_pong_segments(path: Path, nominal: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What messages above 64 kB cost, from the durations of ping-pongs there and back; below, the segments given."""
+    return measured_segments([(size, seconds / 2) for size, seconds in sizes_and_durations(path)], nominal)
+
+
+def measured_segments(
+    rows: list[tuple[int, float]], known: list[dict[str, Any]], wait_s: float = 0.0
+) -> list[dict[str, Any]]:
+    """The segments `known` up to 64 kB, and above pieces fitted to (bytes, seconds) of messages, less `wait_s` each."""
     from lepaute import fit
 
-    rows = [(int(float(row["size"])), float(row["duration"])) for row in rows_of(path)]
-    waits = [seconds - one_way_s(idle, size) for size, seconds in rows if PLATEAU_BYTES[0] < size <= PLATEAU_BYTES[1]]
-    wait_s = math.fsum(waits) / len(waits)
     large = [(size, seconds) for size, seconds in rows if size > PLATEAU_BYTES[1]]
     line = fit.segment([size for size, _ in large], [seconds for _, seconds in large], objective="log")
     starts = [PLATEAU_BYTES[1], *(int(size) for size in line.breakpoints)]
-    last = idle[-1]
-    return [segment for segment in idle if segment["above_bytes"] < PLATEAU_BYTES[1]] + [
+    last = known[-1]
+    return [segment for segment in known if segment["above_bytes"] < PLATEAU_BYTES[1]] + [
         {
             **last,
             "above_bytes": start,
             "latency_s": max(last["latency_s"], float(f"{piece.intercept - wait_s:.6g}")),
-            "bandwidth_Bps": float(f"{1.0 / piece.slope:.6g}"),
+            "bandwidth_Bps": float(f"{1.0 / max(piece.slope, LEAST_SLOPE):.6g}"),
         }
         for start, piece in zip(starts, line.segments, strict=True)
     ]
+
+
+def sizes_and_durations(path: Path) -> list[tuple[int, float]]:
+    """(bytes, seconds) of each row of a table with the columns size and duration."""
+    return [(int(float(row["size"])), float(row["duration"])) for row in rows_of(path)]
 
 
 def one_way_s(listed: list[dict[str, Any]], size_bytes: int) -> float:

@@ -26,10 +26,10 @@ extern const int lepaute_routine_count;
 /* The two functions below are to be given by the runtime.
  *
  * One call of lepaute_routines[routine] by the calling rank, never for a call that has nothing to do.
- *   m, n, k  the sizes in the meaning of docs/platform.md where the routine has a kernel, else as the table says;
- *            0 for what the routine does not have
- *   flops    real floating-point operations (a complex multiplication counts 6, an addition 2); 0 for copies
- * All are finite and >= 0, and not rounded: nothing limits them to the range of int. */
+ *   m, n, k  the sizes in the meaning of docs/reference/platform_file.md where the routine has a kernel, else as the
+ * table says; 0 for what the routine does not have flops    real floating-point operations (a complex multiplication
+ * counts 6, an addition 2); 0 for copies All are finite and >= 0, and not rounded: nothing limits them to the range of
+ * int. */
 void lepaute_charge(int routine, double m, double n, double k, double flops);
 
 /* The place in 0 .. n-1 that an index function (idamax and the like) answers with; n >= 1. It is asked after the call

@@ -20,6 +20,10 @@ const models::Segment& segment_of(double size, bool inside) {
     return (inside ? network.loopback : network.remote).at(size);
 }
 
+/// Of all messages: without one, SimGrid shares a link between flows by weights in which those with latency have
+/// 1 / latency and those without have 1, and starves these, even on a link that nobody shares.
+constexpr double least_latency_s = 1e-12;
+
 /// The factor on the sum of the links' latencies that makes it the latency of the segment, less what the envelope
 /// takes.
 double latency_factor(double size, bool inside, const Links& links) {
@@ -29,7 +33,7 @@ double latency_factor(double size, bool inside, const Links& links) {
     }
     const models::Segment& segment = segment_of(size, inside);
     const double wanted_s = segment.latency_s - envelope_bytes / segment.bandwidth_Bps;
-    return sum_s > 0.0 ? std::max(0.0, wanted_s) / sum_s : 1.0;
+    return sum_s > 0.0 ? std::max(least_latency_s, wanted_s) / sum_s : 1.0;
 }
 
 /// SimGrid bounds a flow by this factor times the bandwidth of its links, and scales its share alike.

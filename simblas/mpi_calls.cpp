@@ -4,6 +4,7 @@
 #include "announce.hpp"
 #include "computing.hpp"
 #include "progress.hpp"
+#include "report.hpp"
 #include "state.hpp"
 
 #include <algorithm>
@@ -379,6 +380,7 @@ int MPI_Abort(MPI_Comm comm, int code) {
             state().aborted_rank = static_cast<int>(rank->number);
             state().abort_code = code;
         }
+        write_report(); // SimGrid may end by a signal while it ends the other ranks
     }
     return SMPI(Abort)(comm, code);
 }

@@ -33,17 +33,17 @@ Probing& probing() {
     return the_one;
 }
 
-/// A message of `size` is posted this long after its send began. SMPI charges a rendezvous for nothing but MPI_Isend.
-double overhead_s(Sending how, double size, const Rank& from, const Rank& to) {
+const models::Segment* segment_of(double size, const Rank& from, const Rank& to) {
     const State& there = state();
     const std::uint32_t cores = there.machine.cores_per_node;
     const auto& placed = there.request.core_of_rank;
     const bool inside = placed[from.number] / cores == placed[to.number] / cores;
     const models::NetworkClass& links = inside ? there.machine.network.loopback : there.machine.network.remote;
-    if (links.segments.empty()) {
-        return 0.0;
-    }
-    const models::Segment& segment = links.at(size);
+    return links.segments.empty() ? nullptr : &links.at(size);
+}
+
+/// A message of `size` is posted this long after its send began. SMPI charges a rendezvous for nothing but MPI_Isend.
+double overhead_s(Sending how, double size, const models::Segment& segment) {
     if (how == Sending::nonblocking) {
         return segment.isend.of(size);
     }
@@ -68,16 +68,28 @@ bool sleep_until_announced(Rank& rank, int source, int tag, MPI_Comm comm) {
     polling.source = source;
     polling.tag = tag;
     polling.comm = comm;
-    polling.posted_s = HUGE_VAL;
+    polling.seen_s = HUGE_VAL;
     const double from_s = simgrid::s4u::Engine::get_clock();
     probing().sleepers.push_back(&rank);
     polling.wake->acquire();
     const double turn_s = state().machine.network.iprobe_s;
-    if (turn_s > 0.0) {
-        const double turns = std::ceil((simgrid::s4u::Engine::get_clock() - from_s) / turn_s);
-        simgrid::s4u::this_actor::sleep_until(from_s + turns * turn_s);
+    double to_s = simgrid::s4u::Engine::get_clock();
+    if (polling.seen_s != HUGE_VAL) {
+        to_s = std::max(to_s, polling.seen_s);
     }
-    return polling.posted_s <= simgrid::s4u::Engine::get_clock();
+    if (turn_s > 0.0) {
+        simgrid::s4u::this_actor::sleep_until(from_s + std::ceil((to_s - from_s) / turn_s) * turn_s);
+    }
+    return polling.seen_s <= simgrid::s4u::Engine::get_clock();
+}
+
+/// Is a message like that still on its way? SMPI shows an eager one to a probe as soon as it is sent. One that has
+/// come, while another of its source and tag is on its way, is found with that.
+bool is_coming(Polling& polling, int source, int tag) {
+    const double now_s = simgrid::s4u::Engine::get_clock();
+    std::erase_if(polling.coming, [now_s](const Polling::Coming& each) { return each.arrival_s <= now_s; });
+    return std::ranges::any_of(polling.coming,
+                               [=](const Polling::Coming& each) { return each.source == source && each.tag == tag; });
 }
 
 } // namespace
@@ -139,12 +151,19 @@ void announce(const void* caller, Sending how, const void* buffer, int count, MP
     Rank& waiting = there.ranks[static_cast<std::size_t>(receiver)];
     Polling& polling = waiting.polling;
     const double bytes = static_cast<double>(size) * count;
-    const double posted_s = simgrid::s4u::Engine::get_clock() + overhead_s(how, bytes, *rank, waiting);
-    polling.until_s = std::max(polling.until_s, posted_s + margin_s);
+    double seen_s = simgrid::s4u::Engine::get_clock();
+    if (const models::Segment* segment = segment_of(bytes, *rank, waiting)) {
+        seen_s += overhead_s(how, bytes, *segment);
+        if (segment->protocol == models::Protocol::eager && how != Sending::synchronous) {
+            seen_s += segment->latency_s + bytes / segment->bandwidth_Bps; // when nothing slows it
+            polling.coming.push_back({static_cast<int>(rank->number), tag, seen_s});
+        }
+    }
+    polling.until_s = std::max(polling.until_s, seen_s + margin_s);
     const bool from_here = polling.source == MPI_ANY_SOURCE || polling.source == static_cast<int>(rank->number);
     if (polling.asleep && from_here && (polling.tag == MPI_ANY_TAG || polling.tag == tag)) {
         if (comm == polling.comm) {
-            polling.posted_s = posted_s;
+            polling.seen_s = seen_s;
             polling.announced = {};
             PMPI_Comm_rank(comm, &polling.announced.MPI_SOURCE);
             polling.announced.MPI_TAG = tag;
@@ -219,7 +238,14 @@ extern "C" int MPI_Iprobe(int from, int tag, MPI_Comm comm, int* flag, MPI_Statu
         }
     }
     ++state().probes;
-    const int result = smpi_iprobe(from, tag, comm, flag, status);
+    MPI_Status found{};
+    const int result = smpi_iprobe(from, tag, comm, flag, &found);
+    if (*flag != 0 && is_coming(polling, world_rank(found.MPI_SOURCE, comm), found.MPI_TAG)) {
+        *flag = 0;
+    }
+    if (*flag != 0 && status != MPI_STATUS_IGNORE) {
+        *status = found;
+    }
     polling.failures = *flag != 0 ? 0 : polling.failures + 1;
     return result;
 }

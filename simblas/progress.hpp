@@ -1,8 +1,8 @@
 #pragma once
-// MPI libraries move a rendezvous message only while its receiver is inside of MPI (docs/accuracy.md, "Messages whose
-// peers compute"); SMPI moves it in the background once both sides are posted. So MPI_Irecv of such a message makes a
-// persistent receive here, which starts when the receiver is back in MPI after it has computed, or in a call that can
-// wait, probes or starts a request.
+// MPI libraries move a rendezvous message only while its receiver is inside of MPI (docs/evidence/models.md, "Messages
+// whose peers compute"); SMPI moves it in the background once both sides are posted. So MPI_Irecv of such a message
+// makes a persistent receive here, which starts when the receiver is back in MPI after it has computed, or in a call
+// that can wait, probes or starts a request.
 
 #include "state.hpp"
 

@@ -68,8 +68,15 @@ struct Polling {
     int tag = 0;    // tag or MPI_ANY_TAG
     MPI_Comm comm = nullptr;
     MPI_Status announced{}; // of the message that ended the sleep
-    double posted_s = 0.0;  // when it is there; infinite where that is not known
-    double until_s = 0.0;   // announced messages are posted by then
+    double seen_s = 0.0;    // when a probe finds it; infinite where that is not known
+    double until_s = 0.0;   // probes find announced messages by then
+    /// An eager message on its way, or that has come; a communicator is another on each rank.
+    struct Coming {
+        int source; // rank of the world
+        int tag;
+        double arrival_s;
+    };
+    std::vector<Coming> coming;
     simgrid::s4u::SemaphorePtr wake;
 };
 

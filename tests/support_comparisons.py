@@ -74,32 +74,40 @@ def campaign(
     about: Mapping[str, Any] | None = None,
     session: int = 0,
     longer: float = 0.3,
+    fewer_ranks: tuple[int, ...] = (),
+    slow_rank: int | None = None,
 ) -> Archive:
     """Two libraries in turns: the second takes 30 % longer for Bcast, and as long for Allreduce, of each size.
 
     about  : more facts of the campaign
+    fewer_ranks: starts with so many in the same blocks, on which the first library is the one that takes longer
+    slow_rank: that alone takes longer for Bcast; None: all do
     session: which has noise, a date and a seed of its own; longer: logarithm of that ratio for Bcast in it
     """
     rng = np.random.default_rng(3 + session)
     calls, clocks, mpiruns = [], [], []
     for block in range(blocks):
-        for place, library in enumerate(libraries):
-            mpirun, common = len(libraries) * block + place, rng.normal(0, 0.01)
+        cells = [(library, number) for number in (*fewer_ranks, ranks) for library in libraries]
+        for place, (library, count) in enumerate(cells):
+            mpirun, common = len(cells) * block + place, rng.normal(0, 0.01)
             mpiruns.append(
                 {"mpirun": mpirun, "library": library, "block": block, "place": place, "trial": block == 0}
                 | {"attempt": 0, "outcome": "complete", "disturbed": disturbed, "started_s": 3600.0 * session + mpirun}
+                | ({"ranks": count} if fewer_ranks else {})
             )
             clocks += [
                 {"mpirun": mpirun, "rank": rank, "before_batch": 0, "x0_ns": START_NS, "y0_ns": START_NS}
                 | dict.fromkeys(("drift", "variance_ns2", "drift_variance", "covariance_ns", "bound_ns"), 0.0)
-                for rank in range(ranks)
+                for rank in range(count)
             ]
             cases = [(operation, size) for operation in ("none", "Bcast", "Allreduce") for size in sizes]
             for batch, (operation, size) in enumerate(cases):
-                slower = longer * (operation == "Bcast" and place == 1)
+                slow = libraries[1 if count == ranks else 0]
+                slower = longer * (operation == "Bcast" and library == slow)
                 for call in range(calls_each):
                     begun = START_NS + 1_000_000 * (calls_each * batch + call)
-                    ns = 10_000 * np.exp(common + slower + rng.normal(0, 0.02)) * (50 if call == 5 else 1)
+                    ns = 10_000 * np.exp(common + rng.normal(0, 0.02)) * (50 if call == 5 else 1)
+                    took = [int(ns * np.exp(slower if slow_rank in (None, rank) else 0.0)) for rank in range(count)]
                     calls += [
                         {
                             "mpirun": mpirun,
@@ -109,12 +117,13 @@ def campaign(
                             "size_bytes": size,
                         }
                         | {"synchronisation": "window", "call": call, "rank": rank, "start_ns": begun}
-                        | {"returned_ns": begun + int(ns), "end_ns": begun + int(ns), "window_ns": 100_000}
+                        | {"returned_ns": begun + took[rank], "end_ns": begun + took[rank], "window_ns": 100_000}
                         | {"marks": int(call == 7)}
-                        for rank in range(ranks)
+                        for rank in range(count)
                     ]
     asked = {"libraries": [[label, label] for label in libraries], "operations": [["Bcast", "blocking"]]}
     told = {"ranks": ranks, "capped": True, "libraries": [{"label": label} for label in libraries]}
+    told |= {"fewer_ranks": list(fewer_ranks)} if fewer_ranks else {}
     told |= {"precision": 0.02, "budget_s": 300.0, "asked": {**asked, "sizes_bytes": list(sizes), "ranks": ranks}}
     with ArchiveWriter(
         path, {"kind": KIND, "created": "2026-01-01T00:00:00Z", "seed": 1 + session, KIND: {**told, **(about or {})}}

@@ -16,7 +16,7 @@ from lepaute.measure.toolchain import C_FLAGS, probe_source
 CLOCKS = ("clock_sync.c", "clock_exchange.c", "clock_model.c", "clock_offset.c", "clock_source.c")
 COLLECTIVES = (
     *("probe_collectives.c", "collective_operations.c", "reductions.c", "point_to_point.c"),
-    *("one_sided.c", "process_sync.c", *CLOCKS),
+    *("one_sided.c", "process_sync.c", "transports.c", *CLOCKS),
 )
 COMMON = ("probe_common.c", "probe_mpi.c")
 
@@ -73,3 +73,22 @@ class MpiProbe:
         with self.start(ranks, *options, environment=environment, hosts=hosts) as process:
             output, errors = process.communicate(timeout=HANG_S)
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+
+def prefix_of(folder: Path, compile_: str, launch: str = "mpirun.openmpi", shim: str = "") -> Path:
+    """A prefix whose mpicc adds words to those of mpicc.openmpi, and whose mpirun is another one.
+
+    shim: C code that is linked into every program
+    """
+    (folder / "bin").mkdir(parents=True)
+    linked = ""
+    if shim:
+        source, linked = folder / "shim.c", f" {folder}/shim.o"
+        source.write_text(f"#define _GNU_SOURCE\n#include <mpi.h>\n#include <signal.h>\n#include <unistd.h>\n{shim}")
+        find_library(compile_).compile(["-c", str(source), "-o", str(folder / "shim.o")], what="the shim")
+    mpicc = f'case "$*" in *-E*|*-show*|*--version*) ;; *) set -- "$@"{linked} ;; esac\nexec {compile_} "$@"'
+    for name, line in (("mpicc", mpicc), ("mpirun", f'exec {launch} "$@"')):
+        path = folder / "bin" / name
+        path.write_text(f"#!/bin/sh\n{line}\n")
+        path.chmod(0o755)
+    return folder

@@ -1,5 +1,7 @@
 """What tests ask of pages: their elements, and how a browser without a network shows them."""
 
+import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +25,12 @@ class Elements(HTMLParser):
         self.ids += [values["id"]] if "id" in values else []
         self.links += [values["href"]] if tag == "a" else []
         self.images += [values] if tag in ("svg", "img") else []
+
+
+def text_of(page: str) -> str:
+    """What a reader sees of a page, with common blanks: no tag, no style, no script."""
+    bare = re.sub(r"<(style|script)\b.*?</\1>|<[^>]*>", "", page, flags=re.DOTALL)
+    return unescape(bare).replace("\u00a0", " ")
 
 
 def widths_offline(browser: "Browser", page_file: Path, width: int, pictures: str = "svg") -> list[float]:

@@ -4,7 +4,7 @@
 
 The part of PELT needs `pip install ruptures`. PYTHON is an interpreter that has Apache Otava (pip install
 apache-otava, in an environment of its own); without it, its table says that it is missing. About 15 minutes; a part by
-itself replaces its section of docs/accuracy/alarms.md.
+itself replaces its section of docs/evidence/alarms.md.
 
 Fixed before any result of these seeds was looked at: the kinds of noise (support/null_streams.py), 32 fleets of 64
 machines (2,048 streams), a year; changes of 0.5, 1, 2, 5 % after n = 3, 10, 50 values, 120 days, noise of 0.5 %, level
@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import stats
+from support.evidence import EVIDENCE, ROOT, write_section
 from support.look_streams import (
     BEFORE,
     NOISES,
@@ -47,7 +48,6 @@ from lepaute.watch.alarms.procedure import LEAST_CHANGE, AlarmSettings, judge_da
 
 Floats = npt.NDArray[np.float64]
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "accuracy" / "alarms.md"
 OTAVA_DAYS = Path(__file__).parent / "support" / "otava_days.py"
 SIZES = (0.5, 1.0, 2.0, 5.0)
 NOISE = 0.5
@@ -377,18 +377,12 @@ def main() -> None:
         "otava": ("Apache Otava at the same false-alarm rate", lambda: otava(asked.otava, 10 if quick else 60)),
         "steps": ("Change points", change_points),
     }
-    page = PAGE.parents[2] / "build" / "quick" / "alarms.md" if quick else PAGE
-    page.parent.mkdir(parents=True, exist_ok=True)
-    made = {title: "\n" + "\n".join(make()) for name, (title, make) in parts.items() if name in (asked.part or parts)}
-    kept = dict(part.split("\n", 1) for part in page.read_text().split("\n## ")[1:]) if page.exists() else {}
-    written = kept | made
-    head = (
-        "# Alarms\n\nWritten by `validation/alarms.py`; [reasons](../defense_of_design.md). "
-        "All streams are simulated.\n"
-    )
-    sections = [f"## {title}\n{written[title].rstrip()}\n" for title, _ in parts.values() if title in written]
-    page.write_text("\n".join([head, *sections]))
-    print(page.read_text())
+    output = ROOT / "build" / "quick" if quick else EVIDENCE
+    for name, (title, make) in parts.items():
+        if name in (asked.part or parts):
+            text = f"## {title}\n\n" + "\n".join(make())
+            write_section(output, f"alarms_{name}", text)
+            print(text)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from pathlib import Path
 import pandas
 from matplotlib.figure import Figure
 from scipy.stats import kendalltau
-from support.goals import Goal, markdown
+from support.goals import Goal, markdown, reached
 from support.options import Options, options_of
 from support.report import finish, signed
 
@@ -55,7 +55,8 @@ QUICK_ORDERS, QUICK_BLOCK_SIZES, QUICK_GRIDS = (800,), (32, 96, 128), ((1, 2),)
 def main() -> int:
     options = options_of(__doc__, (), add_own=add_own)
     frame = pandas.read_csv(options.table(STUDY)) if options.summarise else compared(options)
-    return finish(options, STUDY, frame, judged(frame), text(frame), picture(frame))
+    goals = judged(frame)
+    return finish(options, STUDY, frame, goals, text(frame), picture(frame), finding(goals))
 
 
 def add_own(parser: argparse.ArgumentParser) -> None:
@@ -189,12 +190,23 @@ Real HPL on this machine, predicted from a calibration at NB = {", ".join(map(st
 """
 
 
+def finding(goals: list[Goal]) -> str:
+    """On top of the picture."""
+    slower = max(float(goal.reached.split()[0]) for goal in goals if goal.what.startswith("named best"))
+    inside = reached(goals, "NB 96 and 192: inside")
+    return (
+        f"{inside} times of NB 96 and 192 are inside; the NB named best is at most {slower} % slower than the fastest"
+    )
+
+
 def picture(frame: pandas.DataFrame) -> Figure:
     """Time by block size, a panel for each N and grid."""
     panels = list(frame.groupby(["n", "p", "q"]))
-    figure = Figure(figsize=(4.2 * len(panels), 3.6), layout="constrained")
+    columns = min(2, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(4.6 * columns, 1.0 + 3.0 * rows), layout="constrained")
     for place, ((n, p, q), part) in enumerate(panels):
-        axes = figure.add_subplot(1, len(panels), place + 1)
+        axes = figure.add_subplot(rows, columns, place + 1)
         for comparable, face in ((True, "#4c78a8"), (False, "white")):
             some = part[part["comparable"].astype(bool) == comparable]
             if some.empty:
@@ -207,7 +219,7 @@ def picture(frame: pandas.DataFrame) -> Figure:
                 fmt="o",
                 color="#4c78a8",
                 mfc=face,
-                label="predicted" if comparable else "predicted, not comparable",
+                label="predicted, 95 % interval" if comparable else "predicted, not comparable (by extrapolation)",
             )
         axes.plot(part["nb"], part["measured_time_s"], "x", color="#222222", label="real")
         axes.set_xscale("log", base=2)
@@ -216,7 +228,10 @@ def picture(frame: pandas.DataFrame) -> Figure:
         axes.set_title(f"N = {n}, {p} x {q}", fontsize=10)
         axes.set_xlabel("NB")
         axes.set_ylabel("time (s)")
-        axes.legend(fontsize=8, frameon=False)
+    handles = {
+        label: handle for axes in figure.axes for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3, fontsize=8, frameon=False)
     return figure
 
 

@@ -1,4 +1,4 @@
-"""Clocks made one on this machine, where errors are known: all ranks share the clock that theirs are made of.
+"""Clocks synchronised on this machine, where errors are known: all ranks share the clock that theirs are made of.
 
     .venv/bin/python validation/clocks_here.py [--output DIR] [--reuse]
 
@@ -20,7 +20,7 @@ Fixed before anything was looked at; other programs use the machine meanwhile, a
   difference seen by messages 0, 2, 5 and 10 s afterwards. Drift: by what it grew in 10 s. Goal: the median size of the
   estimated drift is at least ten times that of the given (theirs: almost ten).
 
-Writes accuracy/clocks_here.csv.gz (every error) and a section of accuracy.md.
+Writes data/clocks_here.csv.gz (every error) and its section of docs/evidence.
 """
 
 import argparse
@@ -33,9 +33,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas
+from support.evidence import EVIDENCE, write_section
 from support.goals import Goal, markdown, status
 from support.mpi_probe import LIBRARIES, SYNCHRONISATION, TITLES, Program, program
-from support.page import replace_section
 
 from lepaute.trace.table import read_trace
 
@@ -50,10 +50,10 @@ SHIFT_NS = 1_000_000_000
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=ROOT / "docs", help="folder of the page and of accuracy/")
+    parser.add_argument("--output", type=Path, default=EVIDENCE, help="folder of the pages")
     parser.add_argument("--reuse", action="store_true", help="judge the errors of the table that is there")
     options = parser.parse_args()
-    table = options.output / "accuracy" / "clocks_here.csv.gz"
+    table = options.output / "data" / "clocks_here.csv.gz"
     if options.reuse:
         errors = pandas.read_csv(table)
     else:
@@ -61,7 +61,7 @@ def main() -> int:
             errors = measure(Path(name))
         errors.to_csv(table, index=False, compression={"method": "gzip", "mtime": 1})
     goals = judged(errors)
-    replace_section(options.output / "accuracy.md", "clocks_here", page(errors, goals))
+    write_section(options.output, "clocks_here", page(errors, goals))
     for goal in goals:
         print(goal)
     return status(goals)
@@ -205,7 +205,7 @@ def figure(value: float) -> str:
 
 
 def page(errors: pandas.DataFrame, goals: list[Goal]) -> str:
-    """The section of accuracy.md."""
+    """The section of its page."""
     words = {True: "yes", False: "NO", None: "not judged"}
     shown = [(goal.what, goal.goal, goal.reached, words[goal.met]) for goal in goals]
     rows = []
@@ -232,7 +232,7 @@ def page(errors: pandas.DataFrame, goals: list[Goal]) -> str:
         )
     return "\n\n".join(
         (
-            "## Clocks made one on this machine",
+            "## Clocks synchronised on this machine",
             "    .venv/bin/python validation/clocks_here.py",
             "A virtual machine of 2 cores, loaded by other programs (load average about 6); all clocks are made from "
             "the one of the machine, so that errors are known. What was fixed before is in the docstring.",
@@ -241,8 +241,8 @@ def page(errors: pandas.DataFrame, goals: list[Goal]) -> str:
             markdown(("library", "", "method", "after 0 s", "5 s", "20 s", "deviations", "and bound"), rows),
             "On the four hosts, 4 ranks share 2 busy cores.",
             f"Recordings of two ranks whose clocks are 1 s apart: starts are off by "
-            f"{recordings['error_ns'].abs().max() * 1e-3:.2f} us at most (median of the calls of a recording), with "
-            f"{recordings['bound_ns'].min() * 1e-3:.2f} to {recordings['bound_ns'].max() * 1e-3:.2f} us stated.",
+            f"{recordings['error_ns'].abs().max() * 1e-3:.2f} µs at most (median of the calls of a recording), with "
+            f"{recordings['bound_ns'].min() * 1e-3:.2f} to {recordings['bound_ns'].max() * 1e-3:.2f} µs stated.",
             "The time-stamp counter (figures 2 and 3): frequency of rank 0, MHz, and how two ranks of one machine "
             "drift apart, ns a second, median and largest of the mpiruns:",
             markdown(("frequency", "MHz", "drift", "largest"), ticks),

@@ -19,7 +19,7 @@ Fixed before anything was looked at; other programs use the machine meanwhile, a
 * beside it, of the same mpiruns, the usual order: all of one library first (of the disturbed and slowed campaigns,
   the first third of one and the middle third of the other) and the test of Mann and Whitney, without blocks.
 
-Writes accuracy/comparison_null.csv.gz (a row an mpirun, operation and size) and a section of accuracy.md.
+Writes data/comparison_null.csv.gz (a row an mpirun, operation and size) and its section of docs/evidence.
 """
 
 import argparse
@@ -30,11 +30,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas
+from support.evidence import EVIDENCE, write_section
 from support.goals import Goal, status
 from support.mpi_campaigns import goal_rows, judged, measured, numbers, prefix
-from support.page import replace_section
 
-ROOT = Path(__file__).resolve().parents[1]
 LIBRARIES = ("openmpi", "mpich")
 #: Campaigns by kind.
 CAMPAIGNS = {"same": 20, "disturbed": 4, "slowed": 4, "periodic": 6}
@@ -75,11 +74,11 @@ int MPI_Allreduce(const void *send, void *receive, int count, MPI_Datatype type,
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=ROOT / "docs", help="folder of the page and of accuracy/")
+    parser.add_argument("--output", type=Path, default=EVIDENCE, help="folder of the pages")
     parser.add_argument("--reuse", action="store_true", help="judge the table that is there")
     parser.add_argument("--kind", choices=CAMPAIGNS, help="measure this kind alone; keep the tables of the others")
     options, _ = parser.parse_known_args()
-    path = options.output / "accuracy" / "comparison_null.csv.gz"
+    path = options.output / "data" / "comparison_null.csv.gz"
     tables = []
     for kind in CAMPAIGNS:
         if options.reuse or options.kind not in (None, kind):
@@ -92,7 +91,7 @@ def main() -> int:
         table.to_csv(path, index=False, compression={"method": "gzip", "mtime": 1})
     results = pandas.DataFrame([result for _, one in table.groupby(["kind", "campaign"]) for result in rows(one)])
     goals = goals_of(results)
-    replace_section(options.output / "accuracy.md", "comparison_null", page(results, table, goals))
+    write_section(options.output, "comparison_null", page(results, table, goals))
     for goal in goals:
         print(goal)
     return status(goals)

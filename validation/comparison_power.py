@@ -14,7 +14,7 @@ Fixed before anything was looked at; other programs use the machine meanwhile, a
   windows of `again` at most 5 % are decided, and of all others at most 5 % the wrong way round. The comparison uses
   medians of mpiruns, which one call of a hundred does not change; beside it the same with means of all calls.
 
-Writes accuracy/comparison_power.csv.gz (a row an mpirun, operation and size) and a section of accuracy.md.
+Writes data/comparison_power.csv.gz (a row an mpirun, operation and size) and its section of docs/evidence.
 """
 
 import argparse
@@ -24,13 +24,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pandas
+from support.evidence import EVIDENCE, write_section
 from support.goals import Goal, at_most, markdown, status
 from support.mpi_campaigns import goal_rows, measured, numbers, prefix
-from support.page import replace_section
 
 from lepaute.compare.verdicts import verdicts
 
-ROOT = Path(__file__).resolve().parents[1]
 SIZES, CALLS, BLOCKS, PILOT = "1K,32K,256K", 100, 40, 6
 WINDOWS = (5, 10, 20, 40)
 #: Label: share of the median, rank that waits (-1: all), one call of so many.
@@ -82,10 +81,10 @@ int MPI_Allreduce(const void *send, void *receive, int count, MPI_Datatype type,
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=ROOT / "docs", help="folder of the page and of accuracy/")
+    parser.add_argument("--output", type=Path, default=EVIDENCE, help="folder of the pages")
     parser.add_argument("--reuse", action="store_true", help="judge the table that is there")
     options, _ = parser.parse_known_args()
-    path = options.output / "accuracy" / "comparison_power.csv.gz"
+    path = options.output / "data" / "comparison_power.csv.gz"
     if options.reuse:
         table = pandas.read_csv(path)
     else:
@@ -94,7 +93,7 @@ def main() -> int:
         table.to_csv(path, index=False, compression={"method": "gzip", "mtime": 1})
     results = pandas.concat([detections(table, value).assign(value=value) for value in ("median_s", "mean_all_s")])
     goals = goals_of(results[results["value"] == "median_s"])
-    replace_section(options.output / "accuracy.md", "comparison_power", page(results, table, goals))
+    write_section(options.output, "comparison_power", page(results, table, goals))
     for goal in goals:
         print(goal)
     return status(goals)

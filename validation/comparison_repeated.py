@@ -20,7 +20,7 @@ Fixed before anything was looked at; other programs use the machine meanwhile, a
   numbers 0, 5 and 10 are the first campaign, 2, 7 and 12 the second, and the ten others the reference; same goals;
 * beside it the usual way: the mean of all calls of the first mpirun of each library says which is faster.
 
-Writes accuracy/comparison_repeated.csv.gz (a row an mpirun, operation and size) and a section of accuracy.md.
+Writes data/comparison_repeated.csv.gz (a row an mpirun, operation and size) and its section of docs/evidence.
 """
 
 import argparse
@@ -30,15 +30,14 @@ from pathlib import Path
 
 import numpy as np
 import pandas
+from support.evidence import EVIDENCE, cases, write_section
 from support.goals import Goal, markdown, status
 from support.mpi_campaigns import goal_rows, judged, measured, numbers
-from support.page import replace_section
 
 from lepaute.compare.verdicts import Verdict
 from lepaute.compare.wording import sentence
 from lepaute.kit.text import exact_size
 
-ROOT = Path(__file__).resolve().parents[1]
 OPS, SIZES, CALLS, BLOCKS, REFERENCE = "bcast,allreduce,alltoall", "8,1K,16K,128K", 40, 30, 100
 CAMPAIGNS = (("first", BLOCKS, 1), ("reference", REFERENCE, 2), ("second", BLOCKS, 3))
 LEFT, RIGHT = "openmpi", "mpich"
@@ -56,11 +55,11 @@ time; 30 mpiruns of each library, twice, and 100 for the reference."""
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=ROOT / "docs", help="folder of the page and of accuracy/")
+    parser.add_argument("--output", type=Path, default=EVIDENCE, help="folder of the pages")
     parser.add_argument("--reuse", action="store_true", help="judge the table that is there")
     parser.add_argument("--part", choices=PARTS, help="measure this part alone; keep the table of the other")
     options, _ = parser.parse_known_args()
-    path = options.output / "accuracy" / "comparison_repeated.csv.gz"
+    path = options.output / "data" / "comparison_repeated.csv.gz"
     tables = []
     for part, measure in PARTS.items():
         if options.reuse or options.part not in (None, part):
@@ -77,7 +76,7 @@ def main() -> int:
         goals = goals_of(found, forecasts, continued)
         lines.append(section(WORDS[part], found, continued, table, goals))
         every += goals
-    replace_section(options.output / "accuracy.md", "comparison_repeated", "\n\n".join(lines))
+    write_section(options.output, "comparison_repeated", "\n\n".join(lines))
     for goal in every:
         print(goal)
     return status(every)
@@ -242,8 +241,11 @@ def section(
             "",
             goal_rows(goals),
             "",
-            markdown(
-                ("", "", "first", "second", "MPICH / Open MPI, reference", "the usual way: mean of one mpirun"), rows
+            cases(
+                markdown(
+                    ("", "", "first", "second", "MPICH / Open MPI, reference", "the usual way: mean of one mpirun"),
+                    rows,
+                )
             ),
             "",
             f"The usual way names the same library twice in {100 * agree:.0f} % of the rows, and the faster one of the "

@@ -19,8 +19,8 @@ the spread of the ratio of the libraries, by each scheme of one mpirun and as `l
 and in how many trials the verdict is the same. Corrected after that look: SKaMPI's rule leaves out calls that began
 late (algorithm 10, line 23 of the paper), which it had not done at first.
 
-Writes accuracy/comparison_spread.csv.gz (a row an mpirun and size), accuracy/comparison_spread.png and a section of
-accuracy.md. --archives: folder that keeps the archives; those that are there are not measured again.
+Writes data/comparison_spread.csv.gz (a row an mpirun and size), data/comparison_spread.png and its section of
+docs/evidence. --archives: folder that keeps the archives; those that are there are not measured again.
 """
 
 import argparse
@@ -31,9 +31,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas
+from support.evidence import EVIDENCE, write_section
 from support.goals import Goal, goals_table, markdown, status
 from support.one_run import one_run_values
-from support.page import replace_section, save_figure
+from support.page import save_figure
 
 from lepaute.archive import Archive, mpi_campaign
 from lepaute.compare.resampling import TRIALS, normalised
@@ -41,7 +42,6 @@ from lepaute.compare.summaries import mpirun_summaries
 from lepaute.compare.verdicts import verdicts
 from lepaute.kit.text import exact_size, three_digits
 
-ROOT = Path(__file__).resolve().parents[1]
 LIBRARIES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 COMMAND = [
     *("compare", *LIBRARIES, "--ops", "bcast", "--sizes", "8,64,512,4K,16K,32K", "--np", "2"),
@@ -61,11 +61,11 @@ LIMIT, LIMIT_BYTES = 0.05, 16_384
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=ROOT / "docs", help="folder of the page and of accuracy/")
+    parser.add_argument("--output", type=Path, default=EVIDENCE, help="folder of the pages")
     parser.add_argument("--archives", type=Path, help="folder that keeps the archives of the trials")
     parser.add_argument("--reuse", action="store_true", help="judge the table that is there")
     options = parser.parse_args()
-    table = options.output / "accuracy" / "comparison_spread.csv.gz"
+    table = options.output / "data" / "comparison_spread.csv.gz"
     if not options.reuse:
         with tempfile.TemporaryDirectory(prefix="comparison-spread-") as name:
             folder = options.archives or Path(name)
@@ -76,9 +76,9 @@ def main() -> int:
     values = pandas.read_csv(table)
     found = spreads(values)
     goals = judged(found)
-    picture(found, table.with_name("comparison_spread.png"))
+    picture(found, goals, table.with_name("comparison_spread.png"))
     text = page(values, found, goals)
-    replace_section(options.output / "accuracy.md", "comparison_spread", text)
+    write_section(options.output, "comparison_spread", text)
     print(goals_table(goals))
     return status(goals)
 
@@ -210,7 +210,7 @@ def page(values: pandas.DataFrame, found: pandas.DataFrame, goals: list[Goal]) -
         "",
         markdown(("ratio", *header), ratio_rows),
         "",
-        "![run-times of thirty trials over the least of them](accuracy/comparison_spread.png)",
+        "![run-times of thirty trials over the least of them](data/comparison_spread.png)",
     )
     return "\n".join(
         ("## Repetitions of a comparison\n\n    .venv/bin/python validation/comparison_spread.py\n", *lines)
@@ -226,13 +226,11 @@ def level_correlation(found: pandas.DataFrame) -> tuple[float, float]:
     return min(each), max(each)
 
 
-def picture(found: pandas.DataFrame, path: Path) -> None:
-    import matplotlib as mpl
+def picture(found: pandas.DataFrame, goals: list[Goal], path: Path) -> None:
+    from matplotlib.figure import Figure
 
-    mpl.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(2, len(SCHEMES), figsize=(3 * len(SCHEMES), 6), sharey=True, sharex=True)
+    figure = Figure(figsize=(3 * len(SCHEMES), 6.6), layout="constrained")
+    axes = figure.subplots(2, len(SCHEMES), sharey=True, sharex=True)
     sizes = sorted(found["size_bytes"].unique())
     for line, (library, title) in zip(axes, LIBRARIES.items(), strict=True):
         for place, (scheme, name) in zip(line, SCHEMES.items(), strict=True):
@@ -244,9 +242,16 @@ def picture(found: pandas.DataFrame, path: Path) -> None:
             place.grid(axis="y", which="both", alpha=0.3)
             place.axhline(1.05, color="tab:red", linewidth=0.8, linestyle="--")
         line[0].set_ylabel("run-time over the least of 30")
-    figure.tight_layout()
-    save_figure(figure, path)
-    pyplot.close(figure)
+    for place in axes[-1]:
+        place.set_xlabel("message size", fontsize=9)
+    spread = [goal.reached for goal in goals if goal.what.endswith("spread by 30 mpiruns")]
+    rows = [goal.reached for goal in goals if goal.what.startswith("rows in which 30 mpiruns")]
+    finding = (
+        f"30 mpiruns spread less than one in {' and '.join(sorted(set(rows)))} of {len(sizes) * len(LIBRARIES)} rows, "
+        f"but by {' and '.join(spread)} at {exact_size(LIMIT_BYTES)} ({', '.join(LIBRARIES.values())}; goal: below 5 %)"
+    )
+    source = "comparison_spread.csv.gz: 30 trials; box: quartiles and median, whiskers: least and greatest, dashed: 5 %"
+    save_figure(figure, path, finding, source)
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ Fixed before anything was looked at; other programs use the machine meanwhile, a
   (verdicts, corrected for its rows), and at most 2 rows have a 95 % interval beyond the default (97.5 % quantile of the
   binomial distribution with 2.5 %, of 16 rows or 13); at least half of the rows with a rule are decided as faster.
 
-Writes accuracy/comparison_tuning.csv.gz (a row an mpirun, operation and size of the second campaign), the rules, and a
-section of accuracy.md.
+Writes data/comparison_tuning.csv.gz (a row an mpirun, operation and size of the second campaign), the rules, and a
+section of its page.
 """
 
 import argparse
@@ -26,9 +26,9 @@ import tempfile
 from pathlib import Path
 
 import pandas
+from support.evidence import EVIDENCE, cases, write_section
 from support.goals import Goal, markdown, status
 from support.mpi_campaigns import QUICK, goal_rows, judged, summarised
-from support.page import replace_section
 
 from lepaute.archive import Archive
 from lepaute.archive.mpi_campaign import facts
@@ -36,9 +36,8 @@ from lepaute.cli.compare import MeasureOptions, variants_to_measure
 from lepaute.compare.tuning import Choice, forced_algorithms, tuning_of
 from lepaute.compare.wording import change
 from lepaute.kit.text import exact_size
-from lepaute.measure.comparison.campaign import measure_libraries
+from lepaute.measure.comparison.measuring import measure_libraries
 
-ROOT = Path(__file__).resolve().parents[1]
 #: Library, ranks, operations and sizes of each part.
 PARTS = {
     "openmpi-2": ("openmpi", 2, "bcast,allreduce,alltoall,allgather", "8,1K,16K,128K"),
@@ -56,11 +55,11 @@ DEFAULT, TUNED = "default", "rules"
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=ROOT / "docs", help="folder of the page and of accuracy/")
+    parser.add_argument("--output", type=Path, default=EVIDENCE, help="folder of the pages")
     parser.add_argument("--reuse", action="store_true", help="judge the tables that are there")
     parser.add_argument("--part", choices=PARTS, help="measure this part alone; keep the table of the other")
     options, _ = parser.parse_known_args()
-    folder = options.output / "accuracy"
+    folder = options.output / "data"
     path, chosen_path = folder / "comparison_tuning.csv.gz", folder / "comparison_tuning_rules.csv"
     tables, choices = [], []
     for part, what in PARTS.items():
@@ -78,7 +77,7 @@ def main() -> int:
     pandas.concat(choices).to_csv(chosen_path, index=False)
     rows = {part: compared(*both) for part, *both in zip(PARTS, tables, choices, strict=True)}
     goals = {part: goals_of(mine) for part, mine in rows.items()}
-    replace_section(options.output / "accuracy.md", "comparison_tuning", page(rows, goals))
+    write_section(options.output, "comparison_tuning", page(rows, goals))
     for goal in goals.values():
         print(*goal, sep="\n")
     return status([one for part in goals.values() for one in part])
@@ -186,7 +185,7 @@ def page(parts: dict[str, pandas.DataFrame], goals: dict[str, list[Goal]]) -> st
             for row in rows.itertuples()
         ]
         table = markdown(("", "", "rule", "default", "change by the rules, fresh mpiruns", "verdict"), cells)
-        lines += ["", WORDS[part], "", goal_rows(goals[part]), "", table]
+        lines += ["", WORDS[part], "", goal_rows(goals[part]), "", cases(table)]
     return "\n".join(lines)
 
 

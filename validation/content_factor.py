@@ -43,7 +43,8 @@ PERMUTATIONS, SEED, SIGNIFICANT = 9999, 1, 0.05
 def main() -> int:
     options = options_of(__doc__, tuple(f"{FOLDER}/{name}.csv.gz" for name in STUDIES.values()))
     frame = pandas.read_csv(options.table(STUDY), dtype={"level": str}) if options.summarise else compared(options)
-    return finish(options, STUDY, frame, judged(frame), text(frame), picture(frame))
+    goals = judged(frame)
+    return finish(options, STUDY, frame, goals, text(frame), picture(frame), finding(goals))
 
 
 def compared(options: Options) -> pandas.DataFrame:
@@ -162,8 +163,20 @@ and some do not; data of clusters other than Dahu are not published. Written by
 
 ![duration of dgemm relative to random content]({{picture}})
 
+<!-- cases -->
 {markdown(header, rows)}
+<!-- end cases -->
 """
+
+
+def finding(goals: list[Goal]) -> str:
+    """On top of the picture: of the first node."""
+    kinds, steps = (next(goal.reached for goal in goals if word in goal.what) for word in ("constant", "larger"))
+    constant, sequence, _ = kinds.rsplit(", ", 2)
+    return (
+        f"dgemm takes {constant} of the time of random matrices with constant ones, {sequence} with a sequence; "
+        f"the more bits are masked, the faster (in {steps} steps)"
+    )
 
 
 def picture(frame: pandas.DataFrame) -> Figure:

@@ -195,10 +195,10 @@ def text(frame: pandas.DataFrame) -> str:
     header = ["node", "cores that compute", "grid", "error, %", "half-width, %", "inside, %", "two cores: error, %"]
     return f"""## Nodes whose cores share a clock and a memory
 
-Made-up nodes of 24 or 32 cores, calibrated under all loads and, for comparison, on two neighbouring cores, as versions
-before 0.11 did. A clock that falls from 3.5 to 2.4 GHz as cores compute, and memories that five cores saturate; HPL on
-full and on partly filled nodes, {RUNS} runs each ([plan](../validation/crowded_nodes.py), fixed in advance:
-`.venv/bin/python validation/crowded_nodes.py`). Errors are those of the predicted mean, one of each node of a kind.
+Made-up nodes of 24 or 32 cores, calibrated under all loads and, for comparison, on two neighbouring cores alone.
+A clock that falls from 3.5 to 2.4 GHz as cores compute, and memories that five cores saturate; HPL on full and on
+partly filled nodes, {RUNS} runs each. Written by `validation/crowded_nodes.py`, where everything was fixed in advance.
+Errors are those of the predicted mean, one of each node of a kind.
 
 {{goals}}
 

@@ -11,7 +11,7 @@ Fixed before any result was looked at, the constants of `lepaute.platform.data_s
   dahu/hpl/temperature_real.csv; parameters as in matrix_size.py;
 * the machine: `--nodes 1 --cores 1x2 --dgemm 66.6G`, the rate that the calibration of one `make demo` found on it
   (November 2026, a virtual machine); all other kernels are those of Dahu, scaled, and nothing is known of
-  messages. Against the means of four runs each of that demo (accuracy/data_sheet_machine.csv);
+  messages. Against the means of four runs each of that demo (data/data_sheet_machine.csv);
 * changed after the first run, in which 2 of the 9 cases of the machine were inside: the error of scaled kernels, which
   had been that of twelve single calls (0.37), became that of the calls of HPL in the same two calibrations (0.65, and
   0.88 for kernels likened to others). No time of a run of HPL went into it;
@@ -24,8 +24,9 @@ import sys
 
 import pandas
 from support.coverage import LEAST_INSIDE_PERCENT, half_widths_percent, inside_percent
+from support.evidence import EVIDENCE
 from support.goals import Goal, at_most, markdown
-from support.options import ROOT, Options, options_of
+from support.options import Options, options_of
 from support.report import finish, seconds, signed
 from support.simulations import Case, predict_all
 
@@ -62,7 +63,7 @@ def compared(options: Options) -> pandas.DataFrame:
     dahu, machine = platform_from(DAHU, like), platform_from(MACHINE, like)
     real = pandas.read_csv(options.data(REAL))
     real = real[real["date"].str.slice(0, 7).isin(MONTHS)]
-    here = pandas.read_csv(ROOT / "docs" / "accuracy" / "data_sheet_machine.csv")
+    here = pandas.read_csv(EVIDENCE / "data" / "data_sheet_machine.csv")
     if options.quick:
         real, here = real[real["matrix_size"] == 50_000], here.head(1)
     rows = []

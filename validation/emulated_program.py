@@ -88,7 +88,8 @@ def main() -> int:
         except LepauteError as problem:
             print(f"{Path(sys.argv[0]).name}: {problem}", file=sys.stderr)
             return 2
-    return finish(options, STUDY, frame, judged(frame), text(frame), picture(frame))
+    goals = judged(frame)
+    return finish(options, STUDY, frame, goals, text(frame), picture(frame), finding(frame))
 
 
 def cases_of(quick: bool) -> list[Case]:
@@ -119,7 +120,7 @@ def compared(options: Options) -> pandas.DataFrame:
     frame["seeds"] = [len(times) for times in emulations]
     write_whole(WORK / "emulated.csv", frame.to_csv(index=False).encode())
     runs = measured(cases, program, platform, 2 if options.quick else ROUNDS)
-    write_whole(options.output / "accuracy" / f"{STUDY}_runs.csv", runs.to_csv(index=False).encode())
+    write_whole(options.output / "data" / f"{STUDY}_runs.csv", runs.to_csv(index=False).encode())
     for name, chosen in (("real", undisturbed(runs)), ("real_all", runs)):
         found = chosen.groupby("case")["time_s"].agg(["mean", "std", "count"])
         frame[f"{name}_s"], frame[f"{name}_sd_s"], frame[f"{name}_runs"] = (
@@ -254,7 +255,7 @@ def text(frame: pandas.DataFrame) -> str:
     header = ("N", "NB", "grid", "emulated, s", "sd, s", "real, s", "sd, s", "runs used", "error", "error, all runs")
     return f"""## This machine: an emulated program against the real one
 
-A matrix product in Fortran ([summa_fortran](../examples/emulation/summa_fortran/summa.f90)) on two ranks, emulated on
+A matrix product in Fortran (`examples/emulation/summa_fortran`) on two ranks, emulated on
 the platform that `lepaute calibrate` wrote here and then run here. Error: mean of the emulated times / mean of the real
 times − 1. Written by `validation/emulated_program.py`, where everything was fixed in advance.
 
@@ -264,7 +265,7 @@ times − 1. Written by `validation/emulated_program.py`, where everything was f
 
 {markdown(header, rows)}
 
-The individual runs are in `docs/accuracy/{STUDY}_runs.csv`; those not used were disturbed by other load.
+The individual runs are in [{STUDY}_runs.csv](data/{STUDY}_runs.csv); those not used were disturbed by other load.
 """
 
 
@@ -278,9 +279,18 @@ def warning(frame: pandas.DataFrame) -> str:
     )
 
 
+def finding(frame: pandas.DataFrame) -> str:
+    """On top of the picture."""
+    errors = frame["error_percent"].abs()
+    return (
+        f"Emulated times are off by {errors.mean():.1f} % on average, by {errors.max():.0f} % at most; "
+        f"{(errors > EACH_LIMIT_PERCENT).sum()} of {len(errors)} by more than the goal of {EACH_LIMIT_PERCENT:g} %"
+    )
+
+
 def picture(frame: pandas.DataFrame) -> Figure:
     """Rates above (times differ too much for one scale), differences below, by case in order of N."""
-    figure = Figure(figsize=(8, 6), layout="constrained")
+    figure = Figure(figsize=(8, 6.4), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
     places = numpy.arange(len(frame), dtype=float)
     gflop = 2e-9 * frame["n"].astype(float) ** 3
@@ -299,7 +309,7 @@ def picture(frame: pandas.DataFrame) -> Figure:
     labels = [f"{row['n']}\n{row['nb']}\n{row['p']} × {row['q']}" for row in frame.to_dict("records")]
     below.set_xticks(places, labels, fontsize=8)
     below.set_xlabel("N, NB, grid")
-    below.set_ylabel("emulated relative to real (%)")
+    below.set_ylabel("time, emulated vs real (%)")
     above.set_ylabel("rate (Gflop/s)")
     above.set_ylim(bottom=0.0)
     above.legend(fontsize=8, frameon=False)

@@ -3,8 +3,9 @@
     .venv/bin/python validation/fuzz_readers.py [COUNT] [--seed S] [--minutes M] [--only KIND ...] [--processes P]
 
 COUNT mutants (default 2,000; `make fuzz` runs 200,000, `make test` 4,000 with a seed of its own) shared by the kinds of
-input: platforms, `--set`, HPL.dat, hostfiles, rankfiles, SimGrid's XML, traces, designs, output of other benchmarks
-and mappings (tests/mutants/), and archives of experiments (tests/archive_mutants.py: bytes, header fields, members,
+input: platforms, studies, `--set`, HPL.dat, results of HPL, hostfiles, rankfiles, sets of nodes, SimGrid's XML, traces,
+designs, output of other benchmarks, tables of durations and of coefficients, inventories, changelogs and mappings
+(tests/mutants/), and archives of experiments (tests/archive_mutants.py: bytes, header fields, members,
 values of documents; most sealed again, so that the layers behind the seal are reached). What is read goes through all
 that precedes a simulation: a platform is summed up, written and read again, a trace described, an archive shown,
 verified, compared and extracted.

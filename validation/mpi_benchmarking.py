@@ -15,12 +15,12 @@ and MPICH on 2 ranks bound to 2 cores. Fixed before anything was looked at:
   of them (numpy, seed 16) in their order. Expected: of the autocorrelations at lags 1 to 40, fewer are outside
   1.96 / sqrt(n) after sub-sampling, or no more than 5, and the mean changes by less than 2 %;
 * windows (figures 19, 20): 5 mpiruns of each library, clocks by HCA; 500 calls of MPI_Alltoall and MPI_Scan of
-  8192 bytes in windows of 1, 2, 5, 10, 20, 50, 100, 200, 500 and 1000 us, in shuffled order, not adapted. Expected: the
-  share of marked calls (started late, or longer than the window) falls from more than half at 1 us to less than a
-  quarter at 1000 us (median over mpiruns), and the medians over mpiruns of the median global times of unmarked calls at
-  200, 500 and 1000 us are within 10 % of each other.
+  8192 bytes in windows of 1, 2, 5, 10, 20, 50, 100, 200, 500 and 1000 µs, in shuffled order, not adapted. Expected: the
+  share of marked calls (started late, or longer than the window) falls from more than half at 1 µs to less than a
+  quarter at 1000 µs (median over mpiruns), and the medians over mpiruns of the median global times of unmarked calls at
+  200, 500 and 1000 µs are within 10 % of each other.
 
-Writes accuracy/mpi_benchmarking_PART.csv.gz (every call), accuracy/mpi_benchmarking.png and a section of accuracy.md.
+Writes data/mpi_benchmarking_PART.csv.gz (every call), data/mpi_benchmarking.png and its section of docs/evidence.
 """
 
 import argparse
@@ -30,12 +30,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas
+from support.evidence import EVIDENCE, write_section
 from support.goals import Goal, markdown, status
 from support.mpi_factors import autocorrelations, mpirun_effect, picture, tukey, without_outliers
 from support.mpi_probe import COLLECTIVES, LIBRARIES, TITLES, Program, measured, program
-from support.page import replace_section
 
-ROOT = Path(__file__).resolve().parents[1]
 MPIRUNS, CALLS = 30, 1000
 CASES = (("Bcast", 64), ("Bcast", 1024), ("Bcast", 8192), ("Allreduce", 1000))
 SUCCESSIVE, SUBSAMPLE, LAGS = 10_000, 1_000, 40
@@ -48,11 +47,11 @@ Frames = dict[str, pandas.DataFrame]
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=ROOT / "docs", help="folder of the page and of accuracy/")
+    parser.add_argument("--output", type=Path, default=EVIDENCE, help="folder of the pages")
     parser.add_argument("--only", choices=PARTS, help="measure this part alone; no page")
     parser.add_argument("--reuse", action="store_true", help="judge the calls of the tables that are there")
     options = parser.parse_args()
-    folder = options.output / "accuracy"
+    folder = options.output / "data"
     if not options.reuse:
         with tempfile.TemporaryDirectory(prefix="mpi-benchmarking-") as name:
             programs = {library: program(library, COLLECTIVES, Path(name)) for library in LIBRARIES}
@@ -65,8 +64,11 @@ def main() -> int:
         return 0
     frames = {part: pandas.read_csv(folder / f"mpi_benchmarking_{part}.csv.gz") for part in PARTS}
     goals = [*judged_mpiruns(frames["mpiruns"]), *judged_calls(frames["calls"]), *judged_windows(frames["windows"])]
-    picture(frames["mpiruns"], frames["calls"], frames["windows"], LAGS, folder / "mpi_benchmarking.png")
-    replace_section(options.output / "accuracy.md", "mpi_benchmarking", page(frames, goals))
+    finding = (
+        f"{sum(map(bool, (goal.met for goal in goals)))} of {len(goals)} observations of the article are found again"
+    )
+    picture(frames["mpiruns"], frames["calls"], frames["windows"], LAGS, folder / "mpi_benchmarking.png", finding)
+    write_section(options.output, "mpi_benchmarking", page(frames, goals))
     for goal in goals:
         print(goal)
     return status(goals)
@@ -193,7 +195,7 @@ def judged_windows(calls: pandas.DataFrame) -> list[Goal]:
             spread = 100 * float(wide.max() / wide.min() - 1)
             goals.append(
                 Goal(
-                    f"{TITLES[library]}, {operation}: marked calls at 1 us, at 1 ms; times at 0.2 to 1 ms differ by",
+                    f"{TITLES[library]}, {operation}: marked calls at 1 µs, at 1 ms; times at 0.2 to 1 ms differ by",
                     "above 50 %, below 25 %; below 10 %",
                     f"{100 * first:.0f} %, {100 * last:.0f} %; {spread:.0f} %",
                     first > 0.5 and last < 0.25 and spread < 10,
@@ -206,7 +208,7 @@ def judged_windows(calls: pandas.DataFrame) -> list[Goal]:
 
 
 def page(frames: Frames, goals: list[Goal]) -> str:
-    """The section of accuracy.md."""
+    """The section of its page."""
     words = {True: "yes", False: "NO", None: "not judged"}
     shown = [(goal.what, goal.goal, goal.reached, words[goal.met]) for goal in goals]
     effects = []
@@ -227,9 +229,12 @@ def page(frames: Frames, goals: list[Goal]) -> str:
     windows = []
     table = window_table(frames["windows"])
     for (library, operation), group in table.groupby(["library", "operation"]):
-        for name, form in (("marked", "{:.0%}"), ("time_us", "{:.2f}")):
-            cells = ["-" if np.isnan(value) else form.format(value) for value in group[name]]
-            windows.append((TITLES[str(library)], str(operation), "marked" if name == "marked" else "time, us", *cells))
+        for name, label, form, factor in (
+            ("marked", "marked", "{:.0f} %", 100.0),
+            ("time_us", "time, µs", "{:.2f}", 1.0),
+        ):
+            cells = ["-" if np.isnan(value) else form.format(factor * value) for value in group[name]]
+            windows.append((TITLES[str(library)], str(operation), label, *cells))
     return "\n\n".join(
         (
             "## The mpirun, successive calls, the window",
@@ -238,7 +243,7 @@ def page(frames: Frames, goals: list[Goal]) -> str:
             "as far as they could be; what was fixed before is in the docstring.",
             markdown(("", "expected", "reached", "met"), shown),
             "![means of mpiruns, their distribution, autocorrelation, marked calls and times by "
-            "window](accuracy/mpi_benchmarking.png)",
+            "window](data/mpi_benchmarking.png)",
             f"Means of {MPIRUNS} mpiruns of {CALLS} calls, us; mpiruns whose own 95 % interval holds the grand mean, "
             "%; standard deviation of their means over what the calls within explain; p of Shapiro and Wilk's test of "
             "the means (figures 14 and 15):",
@@ -247,8 +252,10 @@ def page(frames: Frames, goals: list[Goal]) -> str:
             "a level that changes during the mpirun. Marked calls become as few with long windows as in the paper; "
             "times do not become constant: the longer the ranks have waited, the longer the calls take, for a reason "
             "that lies in the processor (what waiting for a window costs, below).",
+            "<!-- cases -->",
             "Marked calls, and the median time of the others, by the window in us (figures 19 and 20):",
             markdown(("library", "operation", "", *map(str, WINDOWS_US)), windows),
+            "<!-- end cases -->",
         )
     )
 

@@ -100,7 +100,8 @@ def main() -> int:
         return finish(options, STUDY, frame, judged(frame), text(frame), None)
     fits = [raw_fit(options, name) for name in RAW_SERIES] + [dahu_fit(options, name) for name in DAHU_SERIES]
     frame = pandas.concat([told(options, fitted) for fitted in fits] + [load_effects(options)], ignore_index=True)
-    return finish(options, STUDY, frame, judged(frame), text(frame), picture(fits))
+    goals = judged(frame)
+    return finish(options, STUDY, frame, goals, text(frame), picture(fits), finding(goals))
 
 
 # ---- data
@@ -372,7 +373,7 @@ def text(frame: pandas.DataFrame) -> str:
     return f"""## Networks: fits to published raw calibrations
 
 `lepaute`'s fits of half of the repetitions of each size, against the other half. Written by
-`validation/network_fit.py`, which states what was fixed in advance and what was changed later.
+`validation/network_fit.py`, which states what was fixed in advance.
 
 {{goals}}
 
@@ -388,10 +389,12 @@ the median of their neighbours count as interrupted if they are fewer than a qua
 
 {markdown(("", "sizes", "fitted mean", "repetitions", "neighbours", "bias of the fitted mean"), summary)}
 
+<!-- cases -->
 Segments. Noise: share of each mode, factor on the mean time at its centre, and standard deviation of the logarithm
 in it (of half a ping-pong); distance: Kolmogorov-Smirnov on the held-out half, mixture / half-normal.
 
 {markdown(("", "above, bytes", "protocol", "latency, µs", "GB/s", "noise", "distance"), segments)}
+<!-- end cases -->
 
 Against the published model of Taurus: breakpoints, and costs of calls in µs (fitted / published). Its message times
 cannot be compared: it has 66 MB/s for large messages, where these data have 0.7 GB/s.
@@ -412,6 +415,13 @@ def number(value: float) -> str:
 def micro(value: float) -> str:
     """Microseconds, or a dash."""
     return "–" if math.isnan(value) else f"{1e6 * value:.2g}"
+
+
+def finding(goals: list[Goal]) -> str:
+    """On top of the picture."""
+    name = "median error of the mean, "
+    errors = [f"{goal.reached} ({goal.what.removeprefix(name)})" for goal in goals if goal.what.startswith(name)]
+    return f"Median error of the mean: {'; '.join(errors)}"
 
 
 def picture(fits: list[Fitted]) -> Figure:

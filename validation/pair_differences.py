@@ -3,7 +3,7 @@
     .venv/bin/python validation/simulated_replicates.py     simulates, once, what this script and tuning_regret.py judge
     .venv/bin/python validation/pair_differences.py [--reference DIR] [--summarise]
 
-Fixed before any difference was looked at (the errors of the 36 predictions themselves are in docs/accuracy.md):
+Fixed before any difference was looked at (the errors of the 36 predictions themselves are in docs/evidence):
 
 * data: dahu/hpl/factorial_real.csv, 36 configurations, 8 real runs each, all in the same 8 jobs: 630 pairs;
 * predictions: dahu-2020-01 as shipped, all layers, seeds 1 to 10, fidelity sampled, as in factorial.py. Of a pair, the
@@ -18,7 +18,7 @@ Fixed before any difference was looked at (the errors of the 36 predictions them
 * the same with --transfer: the layer has `relative_sd`, the standard deviation between studies of the mean of
   log(real / predicted), which cancels in a pair, and `configuration_relative_sd`, the standard deviation within a study
   about its mean, pooled over the studies by degrees of freedom, drawn for each configuration by itself. Both come from
-  accuracy/coverage.csv without the factorial study: the three of the matrix size and the one of the geometry. No width
+  data/coverage.csv without the factorial study: the three of the matrix size and the one of the geometry. No width
   is changed after looking;
 * shown, never judged: the pairs by what differs (block size, depth, swap, broadcast alone, or more); and the 91 pairs
   of the 14 grids of 960 ranks in the same way, whose ranks compute for other parts of the matrix on the same CPUs.
@@ -33,7 +33,7 @@ from factorial import REAL as FACTORIAL
 from geometry import REAL as GEOMETRY
 from matplotlib.figure import Figure
 from simulated_replicates import SEEDS, TABLE, factorial_configurations, factorial_name, grid_configurations
-from support.goals import Goal, markdown
+from support.goals import Goal, markdown, reached
 from support.options import Options, options_of
 from support.replicates import read_replicates
 from support.report import finish
@@ -54,16 +54,15 @@ RESAMPLES = 4000
 def main() -> int:
     options = options_of(__doc__, (FACTORIAL, GEOMETRY))
     frame = pandas.read_csv(options.table(STUDY)) if options.summarise else compared(options)
-    return finish(options, STUDY, frame, judged(frame), text(frame, learnt(options)), picture(frame))
+    goals = judged(frame)
+    return finish(options, STUDY, frame, goals, text(frame, learnt(options)), picture(frame), finding(goals))
 
 
 def compared(options: Options) -> pandas.DataFrame:
     """A row a (study, layers, pair): the real ratio, the predicted one with its interval, what differs."""
     runs = read_replicates(options.table(TABLE))
     if runs.empty:
-        sys.exit(
-            "pair_differences.py: accuracy/simulated_replicates.csv is not there; run simulated_replicates.py first"
-        )
+        sys.exit("pair_differences.py: data/simulated_replicates.csv is not there; run simulated_replicates.py first")
     layer = learnt(options)
     factorial = pandas.read_csv(options.data(FACTORIAL))
     factorial["name"] = [factorial_name(row) for row in factorial.to_dict("records")]
@@ -131,7 +130,7 @@ def learnt(options: Options) -> Transfer:
     groups = numpy.log(others["real_s"] / others["predicted_s"]).groupby(others["study"])
     within = float(numpy.sqrt((groups.var() * (groups.count() - 1)).sum() / (groups.count() - 1).sum()))
     return Transfer(
-        "docs/accuracy/coverage.csv without the factorial study",
+        "docs/evidence/data/coverage.csv without the factorial study",
         round(float(groups.mean().std()), 4),
         tuple(sorted(others["study"].unique())),
         round(within, 4),
@@ -233,7 +232,9 @@ common to all of a study (cancels), {100.0 * layer.configuration_relative_sd:.1f
 
 ![predicted and real ratio of each pair]({{picture}})
 
+<!-- cases -->
 {markdown(header, rows)}
+<!-- end cases -->
 
 {causes(frame)}
 """
@@ -250,19 +251,15 @@ def causes(frame: pandas.DataFrame) -> str:
     return f"""Found afterwards, and nothing was changed for it: pairs of one block size have ±{widths["same"]:.1f} %
 and hold {held["same"]:.0f} %, those of two block sizes ±{widths["other"]:.1f} % and hold {held["other"]:.0f} %. Two
 opposite faults nearly balance. Within a block size a layer is missing: over half of the variance of
-log(real / predicted) is between the four combinations of depth and swap (at NB 128 binary exchange takes 1.9 % less
-than predicted without look-ahead and 2.0 % more with it; at NB 256 4.9 % less and 0.8 % more). That is an error of how
-simulated row swaps overlap with the rest: no measurement of kernels or of messages contains it, and it cancels only
-between configurations that swap alike. Between block sizes, the layer `discrepancy` alone gives NB 256 a standard
-deviation of 5.9 % (NB 128: 1.6 %), since few calls with K above 192 are published: half of the pairs cannot be told
-apart. `--transfer` adds what other studies say of single configurations, so that intervals hold more and tell fewer
-apart.
+log(real / predicted) is between the four combinations of depth and swap, an error of how simulated row swaps overlap
+with the rest, which no measurement of kernels or of messages contains. Between block sizes, the layer `discrepancy`
+alone gives NB 256 a standard deviation of 5.9 % (NB 128: 1.6 %), since few calls with K above 192 are published: half
+of the pairs cannot be told apart.
 
 How far the 630 pairs of 36 configurations bear the percentages, by drawing configurations (95 %, bootstrap): default
 layers hold {resampled(frame, "default", "held")} and tell {resampled(frame, "default", "right")} apart, with --transfer
 {resampled(frame, "transfer", "held")} and {resampled(frame, "transfer", "right")}. Neither miss is told from its goal
-of 90 and 50 %. {misses(frame)} The kinds of error are known, then; a layer for how swaps overlap would have to be
-measured by runs of applications, which no width comes from, so that nothing was mended."""
+of 90 and 50 %. {misses(frame)}"""
 
 
 def resampled(frame: pandas.DataFrame, layers: str, column: str) -> str:
@@ -298,13 +295,19 @@ def misses(frame: pandas.DataFrame) -> str:
     )
 
 
+def finding(goals: list[Goal]) -> str:
+    """On top of the picture."""
+    held, apart = (reached(goals, f"default layers: {what}") for what in ("intervals hold", "told apart, of pairs"))
+    return f"{held} of the intervals contain the real ratio; of pairs more than 5 % apart, {apart} are told apart"
+
+
 def picture(frame: pandas.DataFrame) -> Figure:
     """Predicted against real ratios with their intervals, one panel for each set of layers."""
     figure = Figure(figsize=(11, 5.2), layout="constrained")
     for axes, layers in zip(figure.subplots(1, 2, sharey=True), LAYERS, strict=True):
         rows = frame[(frame["study"] == "factorial") & (frame["layers"] == layers)]
         held = verdicts(rows)["held"]
-        for chosen, colour, name in ((held, "#4c78a8", "holds it"), (~held, "#e45756", "does not")):
+        for chosen, colour, name in ((held, "#4c78a8", "contains the real ratio"), (~held, "#e45756", "does not")):
             part = rows[chosen]
             axes.vlines(part["real_ratio"], part["low"], part["high"], color=colour, lw=0.5, alpha=0.5)
             axes.plot(part["real_ratio"], part["ratio"], ".", color=colour, ms=3, label=f"{name} ({len(part)})")

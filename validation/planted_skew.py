@@ -1,12 +1,12 @@
-"""A barrier that one rank leaves 40 us late reverses the verdict of a benchmark that trusts it, and not ours.
+"""A barrier that one rank leaves 40 µs late reverses the verdict of a benchmark that trusts it, and not ours.
 
     .venv/bin/python validation/planted_skew.py [--output DIR] [--reuse]
 
-Hunold and Carpen-Amarie, "MPI Benchmarking Revisited", found a library whose barrier lets ranks go up to 40 us apart
+Hunold and Carpen-Amarie, "MPI Benchmarking Revisited", found a library whose barrier lets ranks go up to 40 µs apart
 (figure 10), and two libraries whose order depends on the barrier before the calls (figure 11). Here Debian's Open MPI
 and MPICH, each as it is and with tests/data/mpi/late_barrier.c before it, by which rank 0, the root, leaves MPI_Barrier
-40 us late. Fixed before anything was looked at: 2 ranks on 2 cores, 8 mpiruns of each of the four, in turn; MPI_Bcast
-of 64, 1024 and 8192 bytes, 200 calls after MPI_Barrier, 200 after our dissemination barrier, 200 in windows of 200 us;
+40 µs late. Fixed before anything was looked at: 2 ranks on 2 cores, 8 mpiruns of each of the four, in turn; MPI_Bcast
+of 64, 1024 and 8192 bytes, 200 calls after MPI_Barrier, 200 after our dissemination barrier, 200 in windows of 200 µs;
 clocks by HCA. The time of an mpirun is the median of its calls:
 
 * of the benchmark that trusts the barrier, the longest local time of a rank after MPI_Barrier;
@@ -15,9 +15,9 @@ clocks by HCA. The time of an mpirun is the median of its calls:
 A verdict is the library with the lower median over mpiruns where Mann and Whitney's test over them has p < 0.05
 (two-sided), else none. The late barrier is given to the library that is faster by ours without it. Goals, for each size
 for which ours decides without it: the benchmark that trusts the barrier now says the opposite, and ours the same; the
-median exit skew of the late barrier, as recorded with its calls, is 40 us within 5 %.
+median exit skew of the late barrier, as recorded with its calls, is 40 µs within 5 %.
 
-Writes accuracy/planted_skew.csv.gz (every call) and a section of accuracy.md.
+Writes data/planted_skew.csv.gz (every call) and its section of docs/evidence.
 """
 
 import argparse
@@ -27,9 +27,9 @@ import tempfile
 from pathlib import Path
 
 import pandas
+from support.evidence import EVIDENCE, cases, write_section
 from support.goals import Goal, markdown, status
 from support.mpi_probe import COLLECTIVES, LIBRARIES, TITLES, Program, measured, preloaded, program
-from support.page import replace_section
 
 ROOT = Path(__file__).resolve().parents[1]
 SHIM = ROOT / "tests" / "data" / "mpi" / "late_barrier.c"
@@ -44,10 +44,10 @@ WAYS = (TRUSTING, OURS, WINDOWS)
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=ROOT / "docs", help="folder of the page and of accuracy/")
+    parser.add_argument("--output", type=Path, default=EVIDENCE, help="folder of the pages")
     parser.add_argument("--reuse", action="store_true", help="judge the calls of the table that is there")
     options = parser.parse_args()
-    table = options.output / "accuracy" / "planted_skew.csv.gz"
+    table = options.output / "data" / "planted_skew.csv.gz"
     if options.reuse:
         calls = pandas.read_csv(table)
     else:
@@ -55,7 +55,7 @@ def main() -> int:
         calls.to_csv(table, index=False, compression={"method": "gzip", "mtime": 1})
     times = times_of(calls)
     goals = judged(times, calls)
-    replace_section(options.output / "accuracy.md", "planted_skew", page(times, calls, goals))
+    write_section(options.output, "planted_skew", page(times, calls, goals))
     for goal in goals:
         print(goal)
     return status(goals)
@@ -149,8 +149,8 @@ def judged(times: pandas.DataFrame, calls: pandas.DataFrame) -> list[Goal]:
         goals.append(
             Goal(
                 f"exit skew of {TITLES[library]}'s late barrier, median",
-                "38 to 42 us",
-                f"{skew:.2f} us",
+                "38 to 42 µs",
+                f"{skew:.2f} µs",
                 38 <= skew <= 42,
             )
         )
@@ -158,7 +158,7 @@ def judged(times: pandas.DataFrame, calls: pandas.DataFrame) -> list[Goal]:
 
 
 def page(times: pandas.DataFrame, calls: pandas.DataFrame, goals: list[Goal]) -> str:
-    """The section of accuracy.md."""
+    """The section of its page."""
     words = {True: "yes", False: "NO", None: "not judged"}
     shown = [(goal.what, goal.goal, goal.reached, words[goal.met]) for goal in goals]
     rows = []
@@ -168,19 +168,21 @@ def page(times: pandas.DataFrame, calls: pandas.DataFrame, goals: list[Goal]) ->
     skews = []
     for (library, late, how), group in calls.groupby(["library", "late", "synchronisation"]):
         cells = [f"{group[name].median() * 1e-3:.2f}" for name in ("skew_ns", "skew_low_ns", "skew_high_ns")]
-        skews.append((TITLES[str(library)], "yes" if late else "no", str(how), *cells, f"{group['marked'].mean():.1%}"))
+        skews.append(
+            (TITLES[str(library)], "yes" if late else "no", str(how), *cells, f"{100 * group['marked'].mean():.1f} %")
+        )
     return "\n\n".join(
         (
             "## A barrier that one rank leaves late",
             "    .venv/bin/python validation/planted_skew.py",
-            "Open MPI and MPICH of Debian on 2 cores of a virtual machine; rank 0 leaves MPI_Barrier 40 us late, or "
+            "Open MPI and MPICH of Debian on 2 cores of a virtual machine; rank 0 leaves MPI_Barrier 40 µs late, or "
             "does not. A benchmark that takes local times after that barrier reverses its verdict; global times after "
             "a barrier of our own, or in windows, do not (figure 11 of Hunold and Carpen-Amarie).",
             markdown(("", "goal", "reached", "met"), shown),
-            "No verdict is no reversal: in windows the clocks of an mpirun err by about 0.2 us, beside differences of "
-            "0.4 us, and calls that started late, while another program held the core, do not count.",
+            "No verdict is no reversal: in windows the clocks of an mpirun err by about 0.2 µs, beside differences of "
+            "0.4 µs, and calls that started late, while another program held the core, do not count.",
             f"Median over {MPIRUNS} mpiruns of the median of {CALLS} calls of MPI_Bcast, us:",
-            markdown(("library", "late barrier", "bytes", *WAYS), rows),
+            cases(markdown(("library", "late barrier", "bytes", *WAYS), rows)),
             "Exit skew of each synchronisation as recorded with its calls, us: median, and the median ends of its "
             "interval by the models of the clocks; calls that windows marked:",
             markdown(("library", "late barrier", "synchronisation", "skew", "from", "to", "marked"), skews),

@@ -13,7 +13,7 @@ With Debian's Open MPI and MPICH. Fixed before anything was looked at:
 * 2 ranks and 500,000 calls each; when both files have the rows of this batch, during the next, rank 1 is killed. Goal:
   1,000,000 rows of the batch, each whole, each call of each rank once.
 
-Writes a section of accuracy.md.
+Writes a section of docs/evidence.
 """
 
 import argparse
@@ -28,18 +28,17 @@ from pathlib import Path
 import numpy as np
 import pandas
 import psutil
+from support.evidence import EVIDENCE, write_section
 from support.goals import Goal, markdown, status
 from support.mpi_probe import COLLECTIVES, DESIGN_COLUMNS, LIBRARIES, TITLES, Program, program
-from support.page import replace_section
 
-ROOT = Path(__file__).resolve().parents[1]
 CLOCKS = ("MPI_Wtime", "clock_gettime", "rdtscp")
 CALLS, ROWS, LIMIT_S = 100_000, 1_000_000, 60.0
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=ROOT / "docs", help="folder of the page")
+    parser.add_argument("--output", type=Path, default=EVIDENCE, help="folder of the pages")
     options = parser.parse_args()
     rows, goals = [], []
     with tempfile.TemporaryDirectory(prefix="probe-overhead-") as name:
@@ -55,7 +54,7 @@ def main() -> int:
             what = f"{TITLES[library]}: rows left when a rank was killed"
             goals.append(Goal(what, f"{ROWS:,}, all whole", f"{kept:,}, {'' if whole else 'not '}all whole", whole))
             rows.append((TITLES[library], "a row is written", f"{written:.0f}", "", ""))
-    replace_section(options.output / "accuracy.md", "probe_overhead", page(rows, goals))
+    write_section(options.output, "probe_overhead", page(rows, goals))
     for goal in goals:
         print(goal)
     return status(goals)
@@ -138,7 +137,7 @@ def finish(process: subprocess.Popen[str]) -> None:
 
 
 def page(rows: list[tuple[str, ...]], goals: list[Goal]) -> str:
-    """The section of accuracy.md."""
+    """The section of its page."""
     words = {True: "yes", False: "NO", None: "not judged"}
     shown = [(goal.what, goal.goal, goal.reached, words[goal.met]) for goal in goals]
     return "\n\n".join(

@@ -11,7 +11,8 @@ Fixed before any result was looked at:
   and kinds of noise, exact sharing, sampled, traced; the stencil), seeds 1 to 3, run by same_bits.cpp;
 * builds: gcc and clang, -O2 and -O3, otherwise as CMakeLists.txt has it; gcc -O3 once more with instructions of AVX2
   and FMA allowed everywhere. Each on this processor and on an emulated one without AVX (Nehalem), except the last,
-  which cannot run there; each with one thread and with two, which share the runs;
+  which cannot run there; each with one thread and with two, which share the runs; and of gcc 12 to 14 and clang 16 to
+  20, -O2, those that are installed, on this processor;
 * compared: time, messages, bytes, and a digest of all figures of each rank, kernel and traced call, with those of
   gcc -O2 with one thread on this processor. A run that fails counts as different;
 * the package: the tests of tests/golden, which compare predictions with all options on all shipped platforms with
@@ -51,6 +52,7 @@ class Build:
     compilers: tuple[str, ...]
     optimisation: str
     needs_avx: bool = False
+    here_only: bool = False
 
     def compiler(self) -> str | None:
         return next(filter(None, map(which, self.compilers)), None)
@@ -63,6 +65,8 @@ BUILDS = (
     Build("clang -O2", CLANG, "-O2"),
     Build("clang -O3", CLANG, "-O3"),
     Build("gcc -O3 -mavx2 -mfma", GCC, "-O3 -mavx2 -mfma", needs_avx=True),
+    *(Build(f"gcc {version} -O2", (f"g++-{version}",), "-O2", here_only=True) for version in range(12, 15)),
+    *(Build(f"clang {version} -O2", (f"clang++-{version}",), "-O2", here_only=True) for version in range(16, 21)),
 )
 
 
@@ -127,6 +131,8 @@ def skipped(build: Build, processor: str) -> str:
         return "skipped: this processor has no AVX2" if build.needs_avx and not has_avx else ""
     if build.needs_avx:
         return "cannot run there"
+    if build.here_only:
+        return "not run there"
     return "" if which(EMULATOR) else f"skipped: no {EMULATOR}"
 
 

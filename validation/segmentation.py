@@ -39,7 +39,8 @@ def main() -> int:
     options = options_of(__doc__, (MEMCPY, SERIES))
     frame = pandas.read_csv(options.table(STUDY), dtype=str) if options.summarise else compared(options)
     frame = frame.fillna("").astype(str)
-    return finish(options, STUDY, frame, judged(frame), text(frame), picture(options))
+    goals = judged(frame)
+    return finish(options, STUDY, frame, goals, text(frame), picture(options), finding(goals))
 
 
 def data_sets(options: Options) -> dict[str, tuple[np.ndarray, np.ndarray, tuple[float, ...]]]:
@@ -176,6 +177,12 @@ def text(frame: pandas.DataFrame) -> str:
     )
 
 
+def finding(goals: list[Goal]) -> str:
+    """On top of the picture."""
+    free = [goal.met for goal in goals if goal.what.endswith("number free")]
+    return f"The three real breakpoints are among those found in {sum(map(bool, free))} of {len(free)} data sets"
+
+
 def picture(options: Options) -> Figure:
     """The four data sets with their fits."""
     figure = Figure(figsize=(11, 7), layout="constrained")
@@ -187,9 +194,10 @@ def picture(options: Options) -> Figure:
             axis.plot(along, fitted.predict(along), color="#c1440e", lw=1.5)
         for place in fitted.breakpoints:
             axis.axvline(place, color="#2b6cb0", lw=0.8, ls="-" if place in true else ":")
+        further = "" if set(fitted.breakpoints) <= set(true) else " (dotted: beyond the three)"
         axis.set_xscale("log")
         axis.set_yscale("log")
-        axis.set_title(f"{name}: {len(fitted.breakpoints)} breakpoints (dotted: beyond the three)", fontsize=9)
+        axis.set_title(f"{name}: {len(fitted.breakpoints)} breakpoints{further}", fontsize=9)
         axis.set_xlabel("size, bytes", fontsize=8)
         axis.set_ylabel("duration, s", fontsize=8)
         axis.tick_params(labelsize=8)

@@ -60,7 +60,8 @@ def main() -> int:
 def show(options: Options, study: ModuleType) -> int:
     """One study; its exit status."""
     frame = pandas.read_csv(options.table(study.STUDY)) if options.summarise else study.compared(options)
-    return finish(options, study.STUDY, frame, study.judged(frame), study.text(frame), study.picture(frame))
+    goals = study.judged(frame)
+    return finish(options, study.STUDY, frame, goals, study.text(frame), study.picture(frame), study.finding(goals))
 
 
 if __name__ == "__main__":

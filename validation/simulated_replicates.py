@@ -4,7 +4,7 @@
 
 dahu-2020-01 as shipped, all layers, fidelity sampled: the 36 configurations of the factorial study and the 14 grids of
 960 ranks, as factorial.py and geometry.py predict them (copy_l included). Seeds 1 to 10, with repeat 0 and 1. Writes
-accuracy/simulated_replicates.csv.
+data/simulated_replicates.csv.
 """
 
 import sys

@@ -50,7 +50,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 from matplotlib.figure import Figure
-from support.goals import Goal, markdown
+from support.goals import Goal, markdown, reached
 from support.options import Options, options_of
 from support.page import write_whole
 from support.report import finish
@@ -65,8 +65,8 @@ from lepaute.archive import Archive
 from lepaute.simulate import Hpl, predict
 
 STUDY = "simulated_truth"
-#: The same of the first machines before the fits and layers were mended, and of machines of another seed after that.
-BEFORE, FRESH = "simulated_truth_before", "simulated_truth_fresh"
+#: The same of machines of another seed.
+FRESH = "simulated_truth_fresh"
 MACHINES, QUICK_MACHINES = 200, 3
 PREDICTED_RUNS, FURTHER_RUNS = 20, 20
 SIZES = (2000, 3000, 4000)
@@ -80,8 +80,9 @@ def main() -> int:
     """Simulates, and writes the section."""
     options = options_of(__doc__, (), add_own=_add_options)
     frame = pandas.read_csv(options.table(STUDY)) if options.summarise else simulated(options)
-    others = {name: pandas.read_csv(options.table(name)) for name in (BEFORE, FRESH) if options.table(name).is_file()}
-    return finish(options, STUDY, frame, judged(frame), text(frame, others), picture(frame))
+    others = {name: pandas.read_csv(options.table(name)) for name in (FRESH,) if options.table(name).is_file()}
+    goals = judged(frame)
+    return finish(options, STUDY, frame, goals, text(frame, others), picture(frame), finding(goals))
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
@@ -170,7 +171,7 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 def text(frame: pandas.DataFrame, others: Mapping[str, pandas.DataFrame]) -> str:
-    """The section of the page; others: BEFORE and FRESH, where there are tables of them."""
+    """The section of the page; others: FRESH, where there is a table of it."""
     beside = {name: groups(other) for name, other in others.items()}
     rows = []
     for name, part in groups(frame).items():
@@ -202,9 +203,8 @@ def text(frame: pandas.DataFrame, others: Mapping[str, pandas.DataFrame]) -> str
         "1.96 sd of runs, %",
         "error, %",
     ]
-    titles = {BEFORE: "before, %", FRESH: "other machines, %"}
+    titles = {FRESH: "other machines, %"}
     meaning = {
-        BEFORE: "the first {} of these machines before fits and layers were mended",
         FRESH: (
             "{} machines of another seed, since some of the defects were\nlocated on the first ones; by the "
             "fits as they are now, which allow for differences between processes that a few\nnoisy sums cannot exclude"
@@ -218,7 +218,7 @@ def text(frame: pandas.DataFrame, others: Mapping[str, pandas.DataFrame]) -> str
 
 {len(frame)} machines made up, calibrated and predicted by default settings; {int(frame["runs"].sum())} further runs of
 HPL, each on another day, against the 95 % intervals. The kinds of machines were fixed in advance
-([plan](../validation/simulated_truth.py)). Medians over the machines: half-width of the interval; 1.96 standard
+(`validation/simulated_truth.py`). Medians over the machines: half-width of the interval; 1.96 standard
 deviations of the machine's own further runs, which an interval would have that knew the machine exactly; and the error
 of the predicted mean. Below and above: runs faster and slower than the interval.{told}
 
@@ -243,6 +243,13 @@ def _half(part: pandas.DataFrame) -> float:
     return float((50.0 * (part["high_s"] - part["low_s"]) / part["predicted_s"]).median())
 
 
+def finding(goals: list[Goal]) -> str:
+    """On top of the picture."""
+    whole = reached(goals, "further runs inside")
+    low, high = OVER_ALL
+    return f"{whole} of the further runs are inside their 95 % intervals (goal: {low:g} to {high:g} %)"
+
+
 def picture(frame: pandas.DataFrame) -> Figure:
     """Coverage by kind with its interval, and each machine's half-width against the scatter of its runs."""
     figure = Figure(figsize=(11, 4.5), layout="constrained")
@@ -251,8 +258,8 @@ def picture(frame: pandas.DataFrame) -> Figure:
     for at, part in enumerate(parts.values()):
         inside, error = coverage(part)
         left.errorbar(inside, -at, xerr=error, fmt="o", color="#2b6cb0", capsize=3)
-    left.axvspan(*OVER_ALL, color="#c6dbef", alpha=0.6)
-    left.axvline(OF_A_KIND, color="#c1440e", lw=1, ls="--")
+    left.axvspan(*OVER_ALL, color="#c6dbef", alpha=0.6, label="goal over all")
+    left.axvline(OF_A_KIND, color="#c1440e", lw=1, ls="--", label="goal of each kind")
     left.set_yticks([-at for at in range(len(parts))], list(parts))
     left.set_xlabel("further runs inside the 95 % interval, %")
     needed = 196.0 * frame["true_sd_s"] / frame["true_mean_s"]
@@ -261,11 +268,12 @@ def picture(frame: pandas.DataFrame) -> Figure:
     right.plot(needed[~combined], half[~combined], "o", ms=4, color="#2b6cb0", label=ALONE)
     right.plot(needed[combined], half[combined], "s", ms=4, color="#c1440e", label=COMBINED)
     ends = [0.5 * float(needed.min()), 2.0 * float(half.max())]
-    right.plot(ends, ends, color="#7a8794", lw=1)
+    right.plot(ends, ends, color="#7a8794", lw=1, label="as wide as the runs scatter")
     right.set(
         xscale="log", yscale="log", xlabel="1.96 sd of the further runs, %", ylabel="half-width of the interval, %"
     )
-    right.legend()
+    left.legend(fontsize=8, frameon=False)
+    right.legend(fontsize=8, frameon=False)
     return figure
 
 

@@ -5,10 +5,10 @@
 In windows of 0.2 to 1 ms collective operations take longer the longer the ranks have waited (mpi_benchmarking.py). The
 tasks of waiting_rank.c are done 500 times after each of seven waits, in 5 rounds; two of them live on what the
 processor has learned of the code, one on its data caches. Fixed before this script was run, but after trials by hand
-that had led to it: the wait acts through the code if from waits of 20 us to 1 ms the mean of both tasks of code grows
+that had led to it: the wait acts through the code if from waits of 20 µs to 1 ms the mean of both tasks of code grows
 by more than 10 %, and that of reading cache lines by less than that; means without the slowest 5 % of the calls.
 
-Writes a section of accuracy.md.
+Writes a section of docs/evidence.
 """
 
 import argparse
@@ -19,10 +19,9 @@ import tempfile
 from pathlib import Path
 
 import pandas
+from support.evidence import EVIDENCE, write_section
 from support.goals import Goal, markdown, status
-from support.page import replace_section
 
-ROOT = Path(__file__).resolve().parents[1]
 CALLS, ROUNDS = 500, 5
 SHORT_US, LONG_US = 20, 1000
 TASKS = {
@@ -36,11 +35,11 @@ CODE, DATA = ("branches", "functions"), "lines"
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=ROOT / "docs", help="folder of the page")
+    parser.add_argument("--output", type=Path, default=EVIDENCE, help="folder of the pages")
     options = parser.parse_args()
     calls = measured()
     goals = judged(calls)
-    replace_section(options.output / "accuracy.md", "waiting_rank", page(calls, goals))
+    write_section(options.output, "waiting_rank", page(calls, goals))
     for goal in goals:
         print(goal)
     return status(goals)
@@ -62,7 +61,7 @@ def judged(calls: pandas.DataFrame) -> list[Goal]:
 
     means = calls.groupby(["task", "wait_us"])["duration_ns"].agg(trimmed_mean)
     growth = {task: 100 * (means[task, LONG_US] / means[task, SHORT_US] - 1) for task in TASKS}
-    what = "grows from waits of 20 us to 1 ms by"
+    what = "grows from waits of 20 µs to 1 ms by"
     goals = [Goal(f"{TASKS[task]} {what}", "above 10 %", f"{growth[task]:.0f} %", growth[task] > 10) for task in CODE]
     return [*goals, Goal(f"{TASKS[DATA]} {what}", "below 10 %", f"{growth[DATA]:.0f} %", growth[DATA] < 10)]
 

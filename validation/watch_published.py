@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy
 import pandas
 from matplotlib.figure import Figure
-from support.goals import Goal, markdown
+from support.goals import Goal, markdown, reached
 from support.options import options_of
 from support.report import finish
 from support.watch_data import FACTORS, published_values
@@ -53,7 +53,8 @@ def main() -> int:
         values = values[values["node"].isin(["26", "29"])]
     log = read_changelog(options.data(EVENTS), options.data(OUTLIERS))
     frame = pandas.read_csv(options.table(STUDY)) if options.summarise else counted(values, log)
-    return finish(options, STUDY, frame, judged(frame, values), text(frame), picture(values, log))
+    goals = judged(frame, values)
+    return finish(options, STUDY, frame, goals, text(frame), picture(values, log), finding(goals))
 
 
 def counted(values: pandas.DataFrame, log: Changelog) -> pandas.DataFrame:
@@ -122,7 +123,7 @@ def equal(what: str, wanted: int, reached: int) -> Goal:
 
 
 def text(frame: pandas.DataFrame) -> str:
-    """The section of accuracy.md."""
+    """The section of its page."""
     rows = [
         (
             reading,
@@ -166,6 +167,13 @@ alarms too, and the pooled tests assume that all processors scatter alike.
 """
 
 
+def finding(goals: list[Goal]) -> str:
+    """On top of the picture."""
+    tests, alarms = (reached(goals, f"log of outliers: whole: {what}") for what in ("tests", "alarms"))
+    met = sum(bool(goal.met) for goal in goals)
+    return f"{met} of {len(goals)} published counts are found again, such as {alarms} alarms in {tests} tests"
+
+
 def picture(values: pandas.DataFrame, log: Changelog) -> Figure:
     """Every test of processor power: a row a processor, dates from left to right, colours as in the thesis."""
     found = judge(values, log, factors=["cpu_power_W"], windows=(1,), confidence=1 - LEVEL)
@@ -176,7 +184,7 @@ def picture(values: pandas.DataFrame, log: Changelog) -> Figure:
     alarm = (found["p_value"] < LEVEL).to_numpy()
     kinds = (
         ("not yet enough", found["missing"].to_numpy() > 0, "#dddddd", 3),
-        ("as before", (found["missing"].to_numpy() == 0) & ~alarm, "#9db89d", 3),
+        ("as before", (found["missing"].to_numpy() == 0) & ~alarm, "#5f9e5f", 5),
         ("alarm, higher", alarm & (found["direction"].to_numpy() > 0), "#c0392b", 14),
         ("alarm, lower", alarm & (found["direction"].to_numpy() < 0), "#2457a6", 14),
     )
@@ -201,7 +209,7 @@ def picture(values: pandas.DataFrame, log: Changelog) -> Figure:
     )
     axes.tick_params(axis="y", labelsize=7)
     axes.set_ylabel("node of Dahu (two processors each)")
-    axes.set_title("Mean power of each processor in each job, tested against the jobs since the last event")
+    axes.set_title("Mean power of each processor in each job, against the jobs since the last event", fontsize=10)
     axes.margins(x=0.01, y=0.01)
     figure.legend(loc="outside lower center", ncols=5, frameon=False, markerscale=1.5)
     return figure

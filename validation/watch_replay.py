@@ -39,7 +39,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pandas
-from support.goals import Goal
+from support.goals import Goal, reached
 from support.options import Options, options_of
 from support.page import write_whole
 from support.replay_events import CLUSTER, belongs_to, known_events, memory_gaps, without
@@ -108,7 +108,13 @@ def main() -> int:
         for name, table in tables.items():
             write_whole(_path(options, name), table.to_csv(index=False, float_format="%.6g").encode())
     goals = judged(found, tables)
-    return finish(options, STUDY, found, goals, text(found, tables), picture(verdicts, log))
+    return finish(options, STUDY, found, goals, text(found, tables), picture(verdicts, log), finding(goals))
+
+
+def finding(goals: list[Goal]) -> str:
+    """On top of the picture."""
+    outside, left = (reached(goals, which) for which in ("alarms outside of all events", "the same, without"))
+    return f"Alarms of single jobs outside of all events: {outside}; {left} stay unexplained"
 
 
 def _path(options: Options, name: str) -> Path:

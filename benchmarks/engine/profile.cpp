@@ -1,6 +1,6 @@
 // One run of HPL with nothing around it, for profilers. Arguments: a file with the text of a machine (Machine.text() of
 // the core), n, nb, p, q, and how many steps to simulate, without the solve; all of them where it is left out.
-// docs/speed.md says how it is compiled.
+// docs/evidence/speed.md says how it is compiled.
 
 #include "apps/hpl/simulation.hpp"
 #include "models/machine_file.hpp"

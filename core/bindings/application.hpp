@@ -40,6 +40,7 @@ void def_application(nanobind::module_& m, const char* parameters_name, const ch
         [simulate](const Parameters& of, const lepaute::models::Machine& machine, const lepaute::models::Layers& layers,
                    const std::vector<std::uint32_t>& core_of_rank, std::uint64_t seed, const Chosen& trace_ranks,
                    const Chosen& trace_steps, std::optional<std::uint64_t> run_seed, lepaute::mpi::Progress* progress) {
+            lepaute::check_all(of); // before anything is made of its numbers of ranks and steps
             return simulate(of, machine, layers, core_of_rank, {seed, run_seed.value_or(seed)},
                             wanted_trace(of.ranks(), of.steps(), trace_ranks, trace_steps), progress);
         },

@@ -33,8 +33,14 @@ void bind_kernels(nb::module_& m) {
     bind_struct<models::KernelPiece>(m, "KernelPiece");
     nb::class_<models::KernelModel>(m, "KernelModel")
         .def(nb::init<std::vector<models::KernelPiece>>(), nb::arg("pieces"))
-        .def("distance", nb::overload_cast<const models::Size&>(&models::KernelModel::distance, nb::const_),
-             nb::arg("size"), "How far a call of that size is outside of what its piece was fitted to.");
+        .def(
+            "distance",
+            [](const models::KernelModel& model, const models::Size& size) {
+                check_all(model);
+                check_all(size);
+                return model.distance(size);
+            },
+            nb::arg("size"), "How far a call of that size is outside of what its piece was fitted to.");
     nb::class_<models::Distance>(m, "Distance", "Outside of what a model was fitted to, by parameter: m, n, k.")
         .def_ro("log", &models::Distance::log)
         .def_ro("varied", &models::Distance::varied);
@@ -90,6 +96,7 @@ void bind_models(nb::module_& m) {
     m.def(
         "message_factor",
         [](const std::string& link_class, double relative_sd, std::uint64_t seed) {
+            check_relative_sd("relative_sd", relative_sd);
             return models::message_factor(of_word<models::LinkClass>("link_class", link_class), relative_sd, seed);
         },
         nb::arg("link_class"), nb::arg("relative_sd"), nb::arg("seed"),

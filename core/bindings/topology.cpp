@@ -1,5 +1,7 @@
 #include "net/topology.hpp"
 
+#include "checks.hpp"
+
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -101,6 +103,12 @@ void bind_topology(nb::module_& m) {
                 return route;
             },
             nb::arg("a"), nb::arg("b"))
-        .def("link_name", &net::Topology::link_name, nb::arg("link"))
+        .def(
+            "link_name",
+            [](const net::Topology& topology, net::LinkId link) {
+                check_number("link", link, 0U, static_cast<net::LinkId>(topology.links().size() - 1));
+                return topology.link_name(link);
+            },
+            nb::arg("link"))
         .def_prop_ro("state_bytes", &net::Topology::state_bytes);
 }

@@ -125,6 +125,32 @@ double KernelCost::draw_other(const rng::Stream& stream, std::uint64_t index) co
     return mean_s;
 }
 
+void KernelPiece::check() const {
+    for (std::size_t term = 0; term < term_count; ++term) {
+        const auto check_term = [&](const std::string& name, double value) {
+            check_number(name + "[" + std::string(terms.at(term)) + "]", value, -most_coefficient, most_coefficient);
+        };
+        check_term("mean", mean.at(term));
+        check_term("deviation", deviation.at(term));
+    }
+    for (const int term : covariance_terms) {
+        check_number("covariance_terms", term, 0, static_cast<int>(term_count) - 1);
+    }
+    if (covariance.size() != covariance_terms.size() * covariance_terms.size()) {
+        refuse("covariance", "of " + text_of(covariance.size()) + " numbers",
+               "it has a row and a column for each of its " + text_of(covariance_terms.size()) + " terms");
+    }
+    for (const double value : covariance) {
+        check_number("covariance", value, -most_coefficient * most_coefficient, most_coefficient * most_coefficient);
+    }
+    for (const rng::Mode& mode : modes) {
+        check_number("modes: cumulative", mode.cumulative, 0.0, 1.0 + 1e-6);
+        check_number("modes: mean", mode.mean, -most_relative_sd, most_relative_sd);
+        check_relative_sd("modes: deviation", mode.deviation);
+    }
+    check_relative_sd("discrepancy_relative_sd", discrepancy_relative_sd);
+}
+
 Distance KernelModel::distance(const Size& size) const noexcept {
     const auto own =
         std::ranges::find_if(pieces_, [&](const KernelPiece& piece) { return piece.where.contains(size); });

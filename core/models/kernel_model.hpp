@@ -2,6 +2,7 @@
 // The duration of a compute kernel as a value: a polynomial mean, a noise whose standard deviation is a polynomial,
 // both by pieces of the parameters (M-0 .. M-2, M', N-0 .. N-2, N' in the notation of Cornebize & Legrand).
 
+#include "checks.hpp"
 #include "models/extrapolation.hpp"
 #include "models/words.hpp"
 #include "rng/stream.hpp"
@@ -15,12 +16,18 @@
 
 namespace lepaute::models {
 
-/// Parameters of one call; what m, n and k are for each kernel is told in docs/platform.md. Unused ones are 0.
+/// Parameters of one call; what m, n and k are for each kernel is told in docs/reference/platform_file.md. Unused ones
+/// are 0.
 struct Size {
     double m = 0.0;
     double n = 0.0;
     double k = 0.0;
 
+    void check() const {
+        check_number("m", m, 0.0, 1e300);
+        check_number("n", n, 0.0, 1e300);
+        check_number("k", k, 0.0, 1e300);
+    }
     template <class Visit>
     static void fields(Visit visit) {
         visit("m", &Size::m);
@@ -47,6 +54,11 @@ struct Bounds {
                size.k <= high.k;
     }
 
+    void check() const {
+        if (!(low.m <= high.m && low.n <= high.n && low.k <= high.k)) {
+            throw std::invalid_argument("low is above high, or no number; bounds are low <= high in m, n and k");
+        }
+    }
     template <class Visit>
     static void fields(Visit visit) {
         visit("low", &Bounds::low);
@@ -75,6 +87,7 @@ struct KernelPiece {
     std::vector<rng::Mode> modes;         // of a mixture, whose mean is 0 and whose variance is 1
     double discrepancy_relative_sd = 0.0; // of the logarithm of a factor on all calls of the piece
 
+    void check() const;
     /// All fields, by name: the machine file and the binding go through them.
     template <class Visit>
     static void fields(Visit visit) {

@@ -25,8 +25,66 @@ constexpr double smallest_factor = 0.05;
 // coth(1/6) / 6 = 1.009 times that of the continuous process.
 constexpr double steps_of_correlation = 3.0;
 constexpr double shortest_step_s = 1e-3;
+// A call that goes through more episodes than that takes the mean of the rest: nothing of them can be seen.
+constexpr std::uint64_t most_episodes_of_call = 1U << 24U;
+constexpr double shortest_episode_s = 1e-9;
+constexpr double longest_exponent = 700.0; // of rng::exponential
 
 } // namespace
+
+void MachineKernel::check() const {
+    check_relative_sd("discrepancy_relative_sd", discrepancy_relative_sd);
+    check_relative_sd("crowding_relative_sd", crowding_relative_sd);
+    const auto not_above = [](const CrowdingPoint& one, const CrowdingPoint& next) {
+        return !(one.share < next.share);
+    };
+    if (std::ranges::adjacent_find(crowding, not_above) != crowding.end()) {
+        throw std::invalid_argument("crowding is not in increasing order of share");
+    }
+}
+
+void Machine::check() const {
+    check_number("nodes", nodes, 1U, most_nodes);
+    check_number("cores_per_node", cores_per_node, 1U, most_cores_per_node);
+    if (std::uint64_t{nodes} * cores_per_node > most_cores) {
+        refuse("cores_per_node", text_of(cores_per_node),
+               text_of(nodes) + " nodes have at most " + text_of(most_cores) + " cores together");
+    }
+    const auto check_parts = [&](std::string_view name, std::uint32_t parts) {
+        check_number(name, parts, 1U, cores_per_node);
+        if (cores_per_node % parts != 0) {
+            refuse(name, text_of(parts), text_of(cores_per_node) + " cores cannot be divided evenly among them");
+        }
+    };
+    check_parts("cpus_per_node", cpus_per_node);
+    check_parts("sockets_per_node", sockets_per_node);
+    check_number("threads_per_rank", threads_per_rank, 1U, most_cores_per_node);
+    for (const MachineKernel& kernel : kernels) {
+        const std::size_t models = kernel.models.size();
+        if (models > 1 && models != std::size_t{nodes} * cpus_per_node &&
+            models != std::size_t{nodes} * sockets_per_node) {
+            refuse("kernels: " + kernel.name + ".models", "of " + text_of(models) + " models",
+                   "there is one, or one for each CPU or socket of all nodes");
+        }
+    }
+    check_relative_sd("day_common_relative_sd", day_common_relative_sd);
+    check_relative_sd("day_run_relative_sd", day_run_relative_sd);
+    check_relative_sd("day_cpu_relative_sd", day_cpu_relative_sd);
+    check_number("day_degrees_of_freedom", day_degrees_of_freedom, 0, most_degrees_of_freedom);
+    check_number("day_run_degrees_of_freedom", day_run_degrees_of_freedom, 0, most_degrees_of_freedom);
+    check_number("day_cpu_degrees_of_freedom", day_cpu_degrees_of_freedom, 0, most_degrees_of_freedom);
+    check_relative_sd("episode_relative_sd", episode_relative_sd);
+    check_number("episode_s", episode_s, episode_s == 0.0 ? 0.0 : shortest_episode_s, most_seconds);
+    check_relative_sd("wandering_relative_sd", wandering_relative_sd);
+    check_number("wandering_correlation_s", wandering_correlation_s,
+                 wandering_relative_sd > 0.0 ? shortest_episode_s : 0.0, most_seconds);
+    check_number("wandering_relative_sd_error", wandering_relative_sd_error, 0.0, 10.0);
+    check_number("wandering_correlation_error", wandering_correlation_error, 0.0, 10.0);
+    if (topology && topology->nodes() < nodes) {
+        refuse("topology", "of " + text_of(topology->nodes()) + " nodes",
+               "the machine has " + text_of(nodes) + ", and all are joined by it");
+    }
+}
 
 std::uint32_t Machine::cpu_of_core(std::uint32_t node, std::uint32_t core) const noexcept {
     const std::uint32_t cpu = cpu_is_core_modulo ? core % cpus_per_node : core / (cores_per_node / cpus_per_node);
@@ -130,7 +188,7 @@ MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const L
         episode_relative_sd_ = drawn(machine.wandering_relative_sd, machine.wandering_relative_sd_error, 0);
         const double correlation_s = drawn(machine.wandering_correlation_s, machine.wandering_correlation_error, 1);
         episode_s_ = std::max(correlation_s / steps_of_correlation, shortest_step_s);
-        persistence_ = rng::exponential(-episode_s_ / correlation_s);
+        persistence_ = rng::exponential(-std::min(episode_s_ / correlation_s, longest_exponent));
         levels_.resize(ranks_.size());
     }
     if (layers.days) {
@@ -204,7 +262,11 @@ double MachineDay::next_factor(std::uint32_t rank, std::uint64_t episode) noexce
 double MachineDay::through_episodes(std::uint32_t rank, double seconds) noexcept {
     RankState& state = ranks_[rank];
     double total_s = 0.0;
+    const std::uint64_t last = state.episodes + most_episodes_of_call;
     while (seconds > 0.0) {
+        if (state.episodes == last) {
+            return total_s + seconds;
+        }
         if (state.episode_left_s <= 0.0) {
             state.episode_factor = next_factor(rank, state.episodes++);
             state.episode_left_s = episode_s_;

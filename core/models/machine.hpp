@@ -1,6 +1,7 @@
 #pragma once
 // A machine as the engine sees it, and one draw of it: the layers of uncertainty of one run.
 
+#include "checks.hpp"
 #include "models/kernel_model.hpp"
 #include "models/network_model.hpp"
 #include "net/large_pages.hpp"
@@ -22,6 +23,10 @@ struct CrowdingPoint {
     double share = 0.0;
     double increase = 0.0;
 
+    void check() const {
+        check_number("share", share, 1e-9, 1.0);
+        check_number("increase", increase, -1.0 + 1e-12, most_relative_sd); // at -1 a call would take no time
+    }
     template <class Visit>
     static void fields(Visit visit) {
         visit("share", &CrowdingPoint::share);
@@ -41,6 +46,7 @@ struct MachineKernel {
     std::vector<CrowdingPoint> crowding{};
     double crowding_relative_sd = 0.0; // error of durations next to idle cores; none at the last share of the table
 
+    void check() const;
     template <class Visit>
     static void fields(Visit visit) {
         visit("name", &MachineKernel::name);
@@ -53,6 +59,11 @@ struct MachineKernel {
 };
 
 struct Machine {
+    static constexpr std::uint32_t most_nodes = 1U << 20U;
+    static constexpr std::uint32_t most_cores_per_node = 1U << 16U;
+    static constexpr std::uint64_t most_cores = 1U << 24U;
+    static constexpr int most_degrees_of_freedom = 1'000'000; // so many numbers are drawn for an effect
+
     std::uint32_t nodes = 1;
     std::uint32_t cores_per_node = 1;
     std::uint32_t cpus_per_node = 1;
@@ -87,6 +98,8 @@ struct Machine {
     /// The socket among those of all nodes: CPUs of a socket are consecutive, or the cores where all have one CPU.
     [[nodiscard]] std::uint32_t socket_of_core(std::uint32_t node, std::uint32_t core) const noexcept;
 
+    /// Numbers of nodes and cores; of what is inside, only what goes with them.
+    void check() const;
     /// All fields but the topology, by name.
     template <class Visit>
     static void fields(Visit visit) {

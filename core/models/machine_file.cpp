@@ -92,6 +92,16 @@ public:
         if (error != std::errc{} || end != digits.end()) {
             throw std::invalid_argument("has '" + std::string(digits) + "' where a number should be");
         }
+        if constexpr (std::same_as<Value, bool>) {
+            if (read != 0 && read != 1) {
+                throw std::invalid_argument("has '" + std::string(digits) + "' where 0 or 1 should be");
+            }
+        } else if constexpr (std::integral<Value>) {
+            if (!std::in_range<Value>(read)) {
+                throw std::invalid_argument("has '" + std::string(digits) +
+                                            "' where a number that its field holds should be");
+            }
+        }
         number = static_cast<Value>(read);
     }
     void value(std::string& name) {
@@ -148,6 +158,7 @@ Machine machine_of_text(std::string_view text) {
     Machine machine;
     transfer(file, machine);
     file.check_end();
+    check_all(machine);
     return machine;
 }
 

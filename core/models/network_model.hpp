@@ -1,6 +1,7 @@
 #pragma once
 // What a message costs on one class of links, by segments of its size.
 
+#include "checks.hpp"
 #include "models/noise_mixture.hpp"
 #include "models/words.hpp"
 
@@ -27,6 +28,10 @@ struct Overhead {
     double per_byte_s = 0.0;
     [[nodiscard]] double of(double size_bytes) const noexcept { return intercept_s + per_byte_s * size_bytes; }
 
+    void check() const {
+        check_seconds("intercept_s", intercept_s);
+        check_seconds("per_byte_s", per_byte_s);
+    }
     template <class Visit>
     static void fields(Visit visit) {
         visit("intercept_s", &Overhead::intercept_s);
@@ -62,6 +67,12 @@ struct Segment {
         return least;
     }
 
+    void check() const {
+        check_number("above_bytes", above_bytes, 0.0, 1e300);
+        check_seconds("latency_s", latency_s);
+        check_bandwidth("bandwidth_Bps", bandwidth_Bps);
+        check_relative_sd("noise_relative_sd", noise_relative_sd);
+    }
     template <class Visit>
     static void fields(Visit visit) {
         visit("above_bytes", &Segment::above_bytes);
@@ -76,7 +87,7 @@ struct Segment {
     }
 };
 
-/// Segments in increasing order, at least one.
+/// Segments in increasing order, at least one where messages are of the class.
 struct NetworkClass {
     std::vector<Segment> segments;
     double fitted_low_bytes = 0.0; // outside of these sizes, the segments extrapolate
@@ -92,6 +103,18 @@ struct NetworkClass {
         return segments[i];
     }
 
+    void check() const {
+        const auto not_above = [](const Segment& one, const Segment& next) {
+            return !(one.above_bytes < next.above_bytes);
+        };
+        if (std::ranges::adjacent_find(segments, not_above) != segments.end()) {
+            throw std::invalid_argument("segments are not in increasing order of above_bytes");
+        }
+        check_number("fitted_low_bytes", fitted_low_bytes, 0.0, 1e300);
+        check_number("fitted_high_bytes", fitted_high_bytes, fitted_low_bytes, 1e300);
+        check_relative_sd("discrepancy_relative_sd", discrepancy_relative_sd);
+        check_relative_sd("overhead_relative_sd", overhead_relative_sd);
+    }
     template <class Visit>
     static void fields(Visit visit) {
         visit("segments", &NetworkClass::segments);
@@ -201,6 +224,23 @@ struct Network {
         return remote;
     }
 
+    void check() const {
+        for (const LinkClass link : {LinkClass::loopback, LinkClass::remote}) {
+            check_has_segments(link);
+        }
+        if (noncontiguous_modelled) {
+            check_has_segments(LinkClass::loopback_noncontiguous);
+            check_has_segments(LinkClass::remote_noncontiguous);
+        }
+        check_bandwidth("node_link_Bps", node_link_Bps);
+        check_bandwidth("loopback_Bps", loopback_Bps);
+        check_seconds("iprobe_s", iprobe_s);
+    }
+    void check_has_segments(LinkClass link) const {
+        if (of(link).segments.empty()) {
+            refuse(std::string(word_of(link)) + ".segments", "empty", "every size of message needs a segment");
+        }
+    }
     template <class Visit>
     static void fields(Visit visit) {
         visit("loopback", &Network::loopback);

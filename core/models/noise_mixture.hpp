@@ -1,6 +1,7 @@
 #pragma once
 // Noise of several modes: the logarithm of a duration over its mean is a mixture of normal distributions.
 
+#include "checks.hpp"
 #include "rng/elementary.hpp"
 #include "rng/stream.hpp"
 
@@ -15,6 +16,8 @@ struct NoiseMode {
     double weight = 1.0;
     double mean = 0.0;
     double sd = 0.0;
+
+    void check() const;
 };
 
 /// No modes: no noise.
@@ -27,6 +30,7 @@ struct NoiseMixture {
         return rng::exponential(stream.mixture(index, modes));
     }
 
+    void check() const;
     template <class Visit>
     static void fields(Visit visit) {
         visit("modes", &NoiseMixture::modes);
@@ -34,7 +38,8 @@ struct NoiseMixture {
 };
 
 /// The mixture with weights that add up to 1, and all means shifted alike so that the mean of the factor,
-/// sum of weight * exp(mean + sd^2 / 2), is 1. Weights are > 0, |mean| and sd at most 20 and 3.
+/// sum of weight * exp(mean + sd^2 / 2), is 1. Throws std::invalid_argument for modes that are none: weights are > 0,
+/// |mean| and sd at most 20 and 3.
 [[nodiscard]] NoiseMixture centred(std::span<const NoiseMode> modes);
 
 } // namespace lepaute::models

@@ -94,6 +94,11 @@ double Engine::run(const std::function<Task(Rank)>& program) {
                 fetch_for_flow_end();
             }
             const std::uint32_t id = flows_.finish_next();
+            if (messages_[id].loose) {
+                end_loose_transfer(id);
+                resume_ready();
+                continue;
+            }
             if (fetches()) {
                 const Message& message = messages_[id];
                 fetch_program(ranks_[message.to]);
@@ -112,7 +117,11 @@ double Engine::run(const std::function<Task(Rank)>& program) {
             fetch_for_event(state);
         }
         const Event event = std::exchange(state.event, Event::none);
-        if (event == Event::send) {
+        if (event == Event::receive) {
+            state.event = Event::send;
+            queue_.set(rank, state.clock_s);
+            post_receive(rank, state.posted_s);
+        } else if (event == Event::send) {
             handle_send(rank);
         } else if (event == Event::probe) {
             answer_probe(rank);
@@ -219,7 +228,7 @@ bool Engine::post(Rank rank) {
         prepare_send(rank);
         break;
     case Operation::Kind::receive:
-        post_receive(rank);
+        post_receive(rank, state.clock_s);
         finish_if_complete(rank);
         break;
     case Operation::Kind::probe:
@@ -305,11 +314,15 @@ void Engine::prepare_send(Rank rank) {
     const models::Overhead& overhead = sends_at_once ? message.segment->isend : message.segment->send;
     spend(rank, Share::overhead, overhead.of(message.bytes) * overhead_factor(message));
     sender.outgoing = id;
+    sender.send_done_s = sender.clock_s;
     if (fetches()) {
         fetch_for_send(message);
     }
     if (message.local) {
         handle_send(rank); // the order of dates does not matter
+    } else if (receives_apart(sender, message)) {
+        sender.event = Event::receive;
+        queue_.set(rank, sender.posted_s);
     } else {
         sender.event = Event::send;
         queue_.set(rank, sender.clock_s);
@@ -322,8 +335,8 @@ void Engine::handle_send(Rank rank) {
     messages_[id].ready_s = sender.clock_s;
     sender.send_done_s = sender.clock_s;
     sender.send_pending = messages_[id].sender_waits;
-    if (sender.operation.kind == Operation::Kind::exchange) {
-        post_receive(rank);
+    if (sender.operation.kind == Operation::Kind::exchange && !receives_apart(sender, messages_[id])) {
+        post_receive(rank, sender.operation.synchronous ? sender.clock_s : sender.posted_s);
     }
     const Message& message = messages_[id];
     RankState& receiver = ranks_[message.to];
@@ -340,11 +353,11 @@ void Engine::handle_send(Rank rank) {
     finish_if_complete(rank);
 }
 
-void Engine::post_receive(Rank rank) {
+void Engine::post_receive(Rank rank, double posted_s) {
     RankState& state = ranks_[rank];
     state.receive_pending = true;
     state.receive_unmatched = true;
-    state.receive_posted_s = state.clock_s;
+    state.receive_posted_s = posted_s;
     const std::uint32_t found = find_unexpected(state, state.operation.receive_from, state.operation.receive_tag);
     if (found != none) {
         remove_unexpected(state, found);

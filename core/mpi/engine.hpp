@@ -309,6 +309,18 @@ public:
     Awaiter<void> until(Rank rank, double date_s) {
         return operation<void>(rank, {.kind = Operation::Kind::until, .date_s = date_s});
     }
+    /// A transfer of a message that no rank posts: for operations that an application evaluates by itself, of which the
+    /// links shall know. It starts now; `rank`, which waits by until_transferred(), is told `number` when it is over.
+    void start_loose_transfer(Rank rank, std::uint32_t number, Rank from, Rank to, const models::Segment& segment,
+                              double bytes);
+    /// As until(), or until one of its loose transfers is over, whichever comes first.
+    Awaiter<void> until_transferred(Rank rank, double date_s) {
+        return operation<void>(rank, {.kind = Operation::Kind::until, .receive_tag = none, .date_s = date_s});
+    }
+    /// After that: the number of the transfer, which is over now; none: the date has come.
+    [[nodiscard]] std::uint32_t transferred(Rank rank) const noexcept { return ranks_[rank].operation.receive_tag; }
+    static constexpr std::uint32_t none = no_message;
+
     /// Flows now on the most loaded link between two nodes, in units of the link of a node.
     [[nodiscard]] double flows_on_way(std::uint32_t from, std::uint32_t to) const;
     /// The same of a plain switch: flows that leave or reach a node.
@@ -319,14 +331,19 @@ public:
     }
 
 private:
-    static constexpr std::uint32_t none = no_message;
     static constexpr double never = net::EventQueue::never;
 
     bool post(Rank rank); // true: the operation has not ended
     bool join(Rank rank, Meeting& meeting, std::coroutine_handle<> caller);
     void prepare_send(Rank rank);
     void handle_send(Rank rank);
-    void post_receive(Rank rank);
+    void post_receive(Rank rank, double posted_s);
+    /// An exchange posts its receive before it spends the overhead of its send (unless that is MPI_Issend): as an event
+    /// of its own, where the order of dates matters.
+    [[nodiscard]] static bool receives_apart(const RankState& state, const Message& outgoing) noexcept {
+        return state.operation.kind == Operation::Kind::exchange && !state.operation.synchronous && !outgoing.local &&
+               state.clock_s > state.posted_s;
+    }
     /// What a probe that is called now finds; open: what is still to be posted decides.
     enum class Probed : std::uint8_t { found, nothing, open };
     [[nodiscard]] Probed look(Rank rank, Rank from, std::uint32_t tag) const noexcept;
@@ -342,6 +359,7 @@ private:
     void start_transfer(std::uint32_t id, double date_s);
     void start_flow(std::uint32_t id);
     void arrive(std::uint32_t id, double date_s);
+    void end_loose_transfer(std::uint32_t id);
     void finish_if_complete(Rank rank);
     void wake_who_asks(std::uint32_t id);
     void resume(Rank rank, double date_s);

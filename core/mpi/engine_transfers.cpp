@@ -125,6 +125,32 @@ void Engine::start_flow(std::uint32_t id) {
     flows_.start(now_s_, id, work_bytes, from, to, cap_Bps);
 }
 
+void Engine::start_loose_transfer(Rank rank, std::uint32_t number, Rank from, Rank to, const models::Segment& segment,
+                                  double bytes) {
+    const std::uint32_t id = new_message();
+    Message& message = messages_[id];
+    message.loose = true;
+    message.from = from;
+    message.to = to;
+    message.tag = rank;
+    message.next = number;
+    message.bytes = bytes;
+    message.segment = &segment;
+    message.sender_waits = false;
+    start_flow(id);
+}
+
+void Engine::end_loose_transfer(std::uint32_t id) {
+    Message& message = messages_[id];
+    message.loose = false;
+    free_messages_.push_back(id);
+    const Rank rank = message.tag;
+    ranks_[rank].operation.receive_tag = message.next;
+    ranks_[rank].event = Event::none;
+    queue_.set(rank, never);
+    ready_.push_back(rank);
+}
+
 void Engine::arrive(std::uint32_t id, double date_s) {
     Message& message = messages_[id];
     message.arrival_known = true;
@@ -152,7 +178,7 @@ void Engine::arrive(std::uint32_t id, double date_s) {
         is_buffered ? message.segment->receive.of(message.bytes) * overhead_factor(message) : 0.0;
     receiver.received_bytes = message.bytes;
     if (receiver.send_pending || receiver.send_done_s <= date_s) { // of an exchange, the later end counts
-        receiver.wait = wait_from(receiver.receive_posted_s);
+        receiver.wait = wait_from(receiver.clock_s);
     }
     const Rank from = message.from;
     const Rank to = message.to;

@@ -28,7 +28,7 @@ struct Wait {
 };
 
 /// What the date of a rank in the queue stands for.
-enum class Event : std::uint8_t { none, send, probe, start_transfer, wake };
+enum class Event : std::uint8_t { none, receive, send, probe, start_transfer, wake };
 
 struct alignas(64) RankState { // a multiple of a cache line: an event touches most of it
     double clock_s = 0.0;
@@ -75,6 +75,7 @@ struct alignas(128) Message { // one pair of cache lines
     bool started = false;
     bool arrival_known = false;
     bool sender_waits = false;
+    bool loose = false; // of an application's own: who is told of its end is its `tag`
     models::Protocol protocol = models::Protocol::eager;
     double bytes = 0.0;
     const models::Segment* segment = nullptr;

@@ -1,6 +1,7 @@
 #pragma once
 // What all applications have in common: where their ranks run, what they trace, and what a run tells.
 
+#include "checks.hpp"
 #include "models/machine.hpp"
 #include "mpi/engine.hpp"
 
@@ -27,6 +28,17 @@ struct RunResult {
     Trace trace; // what was asked for
     std::size_t engine_bytes = 0;
 };
+
+/// Checks what a run is given. Throws std::invalid_argument, in one line that begins with the field.
+template <class Parameters>
+void check_inputs(const Parameters& parameters, const models::Machine& machine, std::size_t cores) {
+    check_all(parameters);
+    check_in("machine", [&] { check_all(machine); });
+    if (cores != parameters.ranks()) {
+        refuse("core_of_rank", "of " + text_of(cores) + " cores",
+               "there is one for each of " + text_of(parameters.ranks()) + " ranks");
+    }
+}
 
 /// The node of each rank. core_of_rank: global core (node * cores_per_node + core) of each rank. Throws
 /// std::invalid_argument for a core that the machine does not have.

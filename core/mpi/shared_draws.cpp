@@ -30,6 +30,11 @@ models::Machine with_kernels(const models::Machine& machine, const models::Kerne
 SharedDraws::SharedDraws(const RunResult& result, const models::Machine& machine, const models::Layers& layers,
                          std::vector<std::uint32_t> core_of_rank, models::Seeds seeds)
     : kernels_(result.kernel_set), layers_(without_noise(layers)), cores_(std::move(core_of_rank)) {
+    check_machine(machine);
+    if (cores_.size() != result.rank_shares_s.size()) {
+        refuse("core_of_rank", "of " + text_of(cores_.size()) + " cores",
+               "the run has " + text_of(result.rank_shares_s.size()) + " ranks");
+    }
     for (std::size_t number = 0; number < result.kernels.size(); ++number) {
         for (const models::SizeCell& cell : result.kernels[number].by_size.cells()) {
             if (cell.time_s > 0.0) {
@@ -59,12 +64,19 @@ SharedDraws::SharedDraws(const RunResult& result, const models::Machine& machine
 
 std::vector<SharedEffect> SharedDraws::effects(const models::Machine& machine,
                                                std::span<const models::Seeds> seeds) const {
+    check_machine(machine);
     const models::Machine known = with_kernels(machine, kernels_);
     std::vector<SharedEffect> result;
     for (const models::Seeds& of : seeds) {
         result.push_back(effect(known, of));
     }
     return result;
+}
+
+/// Throws std::invalid_argument for a machine that is none, or has no such cores.
+void SharedDraws::check_machine(const models::Machine& machine) const {
+    check_in("machine", [&] { check_all(machine); });
+    static_cast<void>(nodes_of_ranks(machine, cores_));
 }
 
 SharedEffect SharedDraws::effect(const models::Machine& machine, models::Seeds seeds) const {

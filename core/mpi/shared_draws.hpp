@@ -25,6 +25,7 @@ public:
                                                     std::span<const models::Seeds> seeds) const;
 
 private:
+    void check_machine(const models::Machine& machine) const;
     [[nodiscard]] SharedEffect effect(const models::Machine& machine, models::Seeds seeds) const;
     struct Call {
         models::KernelNumber kernel;

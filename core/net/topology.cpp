@@ -1,5 +1,6 @@
 #include "net/topology.hpp"
 
+#include "checks.hpp"
 #include "net/topology/shape.hpp"
 
 #include <algorithm>
@@ -11,7 +12,29 @@ using topology::Cable;
 using topology::Shape;
 using topology::Vertex;
 
+void TopologyOptions::check() const {
+    if (levels.empty()) {
+        refuse("levels", "empty", "there is one link of each level, at least one");
+    }
+    const auto check_link = [](std::string_view name, double capacity_Bps, double latency_s) {
+        check_in(name, [&] {
+            check_bandwidth("bandwidth_Bps", capacity_Bps);
+            check_seconds("latency_s", latency_s);
+        });
+    };
+    for (const Link& level : levels) {
+        check_link("levels", level.capacity_Bps, level.latency_s);
+    }
+    for (const Override& entry : overrides) {
+        check_link("overrides: " + entry.name, entry.capacity_Bps.value_or(most_Bps), entry.latency_s.value_or(0.0));
+    }
+    check_number("node_limiter_Bps", node_limiter_Bps, node_limiter_Bps == 0.0 ? 0.0 : least_Bps, most_Bps);
+    check_number("switch_limiter_Bps", switch_limiter_Bps, switch_limiter_Bps == 0.0 ? 0.0 : least_Bps, most_Bps);
+    check_number("first_node_number", first_node_number, 0U, 1U << 31U);
+}
+
 Topology Topology::single_switch(std::uint32_t nodes, const TopologyOptions& options) {
+    options.check();
     Topology made(topology::make_single_switch(nodes, options), options);
     made.is_plain_switch_ = !options.shared && made.limiter_of_vertex_.empty();
     return made;
@@ -24,18 +47,22 @@ Topology Topology::plain_switch(std::uint32_t nodes, double link_Bps) {
 }
 
 Topology Topology::fat_tree(const FatTree& tree, const TopologyOptions& options) {
+    options.check();
     return {topology::make_fat_tree(tree, options), options};
 }
 
 Topology Topology::dragonfly(const Dragonfly& dragonfly, const TopologyOptions& options) {
+    options.check();
     return {topology::make_dragonfly(dragonfly, options), options};
 }
 
 Topology Topology::torus(const std::vector<std::uint32_t>& dimensions, const TopologyOptions& options) {
+    options.check();
     return {topology::make_torus(dimensions, options), options};
 }
 
 Topology Topology::graph(const Graph& graph, const TopologyOptions& options) {
+    options.check();
     return {topology::make_graph(graph, options), options};
 }
 

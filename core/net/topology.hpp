@@ -60,6 +60,8 @@ struct Graph {
     std::vector<std::string> switches;
     std::vector<Cable> cables;
     bool by_latency = false; // shortest routes by sum of latencies, then by number of links; else by links alone
+
+    void check() const;
 };
 
 /// What all topologies have in common.
@@ -77,6 +79,8 @@ struct TopologyOptions {
     std::uint32_t first_node_number = 0;
     std::vector<Override> overrides;
     std::vector<std::string> removed; // names of switches and cables
+
+    void check() const;
 };
 
 /// Immutable; copies share their tables.

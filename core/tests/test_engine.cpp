@@ -115,6 +115,54 @@ TEST(Engine, ExchangeOfEqualMessagesEndsAtTheSameTimeOnBothSides) {
     EXPECT_NEAR(engine.clock(1), engine.clock(0), 1e-12);
 }
 
+// MPI_Irecv, MPI_Send, MPI_Wait: a rendezvous message begins when the receive is posted, while its receiver still
+// spends the overhead of what it sends: 0.5 s for an eager message, none for the other.
+TEST(Engine, AnExchangePostsItsReceiveBeforeItSends) {
+    models::Network slow = network();
+    for (models::NetworkClass* links : {&slow.loopback, &slow.remote}) {
+        links->segments.front().send = {0.5, 0.0};
+        links->segments.back().send = {};
+    }
+    for (const std::uint32_t other : {0U, 1U}) { // inside a node, and between two
+        for (const double late_s : {0.0, 0.2, 0.7}) {
+            Engine engine(slow, {0, other}, 2, 1, false);
+            engine.run([&](Rank rank) -> Task {
+                engine.compute(rank, rank == 1 ? late_s : 0.0);
+                co_await engine.exchange(rank, 1 - rank, 7, rank == 0 ? 50.0 : 5000.0);
+            });
+            EXPECT_NEAR(engine.clock(0), late_s + rendezvous_latency + 5.0 + 2e-3, 1e-9) << other << late_s;
+            EXPECT_NEAR(engine.clock(1), late_s + rendezvous_latency + 5.0 + 2e-3, 1e-9) << other << late_s;
+        }
+    }
+}
+
+// Two transfers share a link from 1 s on, each at 500 bytes/s: the loose one of 1000 bytes is over at 3 s, and the
+// message, which has 5000 bytes, 1 s late.
+TEST(Engine, LooseTransfersShareLinksWithMessages) {
+    models::Network free = network();
+    free.remote.segments.back().send = {};
+    Engine engine(free, {0, 1, 2}, 3, 1, false);
+    engine.run([&](Rank rank) -> Task {
+        if (rank == 0) {
+            co_await engine.send(0, 1, 7, 5000.0);
+        } else if (rank == 1) {
+            co_await engine.receive(1, 0, 7);
+        } else {
+            co_await engine.until_transferred(2, 1.0);
+            EXPECT_EQ(engine.transferred(2), Engine::none);
+            engine.start_loose_transfer(2, 42, 0, 1, free.remote.segments.front(), 1000.0);
+            co_await engine.until_transferred(2, 1.5);
+            EXPECT_EQ(engine.transferred(2), Engine::none);
+            co_await engine.until_transferred(2, 100.0);
+            EXPECT_EQ(engine.transferred(2), 42U);
+            EXPECT_NEAR(engine.now_s(), 3.0, 1e-9);
+            EXPECT_EQ(engine.clock(2), 0.0);
+        }
+    });
+    EXPECT_NEAR(engine.clock(1), 6.0 + rendezvous_latency + 2e-3, 1e-9);
+    EXPECT_EQ(engine.statistics().messages, 1U); // a loose transfer is counted by who makes it
+}
+
 // A datatype with gaps has a bandwidth of its own: 500 bytes/s instead of 1000.
 TEST(Engine, NoncontiguousMessagesHaveTheirOwnSegments) {
     models::Network gaps = network();

@@ -26,7 +26,7 @@ Machine some_machine() {
     piece.modes = {{0.75, -0.5, 0.25}, {1.0, 1.5, 0.1 + 0.2}};
     piece.discrepancy_relative_sd = 0.02;
     machine.kernels = {{.name = "dgemm",
-                        .models = {KernelModel({piece, piece}), KernelModel({piece})},
+                        .models = std::vector<KernelModel>(6, KernelModel({piece, piece})), // of each socket
                         .discrepancy_relative_sd = 0.01},
                        {.name = "dtrsm",
                         .models = {KernelModel({piece})},
@@ -40,6 +40,8 @@ Machine some_machine() {
     machine.network.remote.segments[0].noise =
         centred(std::vector<NoiseMode>{{0.7, -0.1, 0.05}, {0.3, 1.0 / 3.0, 0.2}});
     machine.network.remote.fitted_high_bytes = 1e9;
+    machine.network.loopback.segments = {machine.network.remote.segments[1]};
+    machine.network.loopback.segments[0].above_bytes = 0.0;
     machine.network.flow_factor = FlowFactor::scale;
     return machine;
 }
@@ -61,7 +63,7 @@ TEST(MachineFile, KeepsEveryNumberToTheLastBit) {
     const std::vector<KernelModel>& dgemm = after.kernels[0].models;
     const std::vector<KernelModel>& dgemm_before = before.kernels[0].models;
     EXPECT_EQ(after.kernels[0].discrepancy_relative_sd, 0.01);
-    ASSERT_EQ(dgemm.size(), 2U);
+    ASSERT_EQ(dgemm.size(), 6U);
     ASSERT_EQ(dgemm[0].pieces().size(), 2U);
     EXPECT_EQ(dgemm[0].pieces()[1].mean, dgemm_before[0].pieces()[1].mean);
     EXPECT_EQ(dgemm[0].pieces()[0].deviation[0], 5e-324);
@@ -91,6 +93,29 @@ TEST(MachineFile, RefusesWhatIsNotOne) {
     EXPECT_THROW((void)machine_of_text(text + " 1"), std::invalid_argument);
     EXPECT_THROW((void)machine_of_text(text.substr(0, text.size() / 2)), std::invalid_argument);
     EXPECT_THROW((void)machine_of_text("lepaute-machine/4 1 1 1 1 99999999999999"), std::invalid_argument);
+}
+
+/// What is said of the machine's text with its first numbers replaced.
+std::string refusal(const std::string& first_numbers) {
+    std::string text = machine_text(some_machine());
+    const std::string before = "lepaute-machine/8\n3 4 2 0 2 1 ";
+    EXPECT_TRUE(text.starts_with(before));
+    try {
+        static_cast<void>(machine_of_text(text.replace(0, before.size(), "lepaute-machine/8\n" + first_numbers)));
+    } catch (const std::invalid_argument& error) {
+        return error.what();
+    }
+    return "none";
+}
+
+TEST(MachineFile, RefusesNumbersThatItsFieldsDoNotHold) {
+    EXPECT_EQ(refusal("3 4 2 0 2 1 "), "none");
+    EXPECT_EQ(refusal("4294967299 4 2 0 2 1 "),
+              "has '4294967299' where a number that its field holds should be"); // 3, narrowed
+    EXPECT_EQ(refusal("-1 4 2 0 2 1 "), "has '-1' where a number that its field holds should be");
+    EXPECT_EQ(refusal("3 4 2 2 2 1 "), "has '2' where 0 or 1 should be");
+    EXPECT_EQ(refusal("3 0 2 0 2 1 "), "cores_per_node is 0; it is 1 to 65536");
+    EXPECT_EQ(refusal("3 4 3 0 2 1 "), "cpus_per_node is 3; 4 cores cannot be divided evenly among them");
 }
 
 } // namespace

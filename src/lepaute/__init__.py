@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from lepaute.errors import InputError as InputError
     from lepaute.errors import LepauteError as LepauteError
     from lepaute.errors import PredictionWarning as PredictionWarning
-    from lepaute.measure.comparison.campaign import measure_libraries as measure_libraries
+    from lepaute.measure.comparison.measuring import measure_libraries as measure_libraries
     from lepaute.measure.comparison.sessions import measure_sessions as measure_sessions
     from lepaute.measure.experiment.job import Job as Job
     from lepaute.measure.experiment.life import run as run
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 _NAMES_IN = {  # the public names, by the module that each is loaded from
     "archive": ("Archive",),
     "errors": ("InputError", "LepauteError", "PredictionWarning"),
-    "measure.comparison.campaign": ("measure_libraries",),
+    "measure.comparison.measuring": ("measure_libraries",),
     "measure.comparison.sessions": ("measure_sessions",),
     "measure.experiment.job": ("Job",),
     "measure.experiment.life": ("run",),

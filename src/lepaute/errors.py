@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 #: A message that quotes something longer is cut in its middle.
 MOST_CHARACTERS = 2000
+CUT = " [...] "
 
 
 class LepauteError(Exception):
@@ -11,8 +12,8 @@ class LepauteError(Exception):
 
     def __init__(self, message: object = "", *more: object) -> None:
         if isinstance(message, str) and len(message) > MOST_CHARACTERS:
-            kept = MOST_CHARACTERS // 2
-            message = f"{message[:kept]} [...] {message[-kept:]}"
+            kept = (MOST_CHARACTERS - len(CUT)) // 2
+            message = f"{message[:kept]}{CUT}{message[-kept:]}"
         super().__init__(message, *more)
 
     def _render_traceback_(self) -> list[str]:
@@ -73,6 +74,8 @@ class SimulationError(LepauteError):
 
 class PredictionWarning(UserWarning):
     """What a reader of a prediction must know, raised by `warnings` as well as listed in `Prediction.warnings`.
+
+    It says what it is about without figures, which are in the list: a line that predicts in a loop tells each once.
 
     `warnings.simplefilter("ignore", lepaute.PredictionWarning)` silences it, "error" stops at it.
     """

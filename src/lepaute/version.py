@@ -1,3 +1,3 @@
 """The version of the package, also written into predictions, archives and raw data."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

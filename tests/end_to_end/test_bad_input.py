@@ -18,7 +18,7 @@ exec %s "$@"
 
 
 def assert_named_with_its_package(folder: Path, name: str, **environment: str) -> None:
-    verify = ["verify", "hpl", "-p", "dahu", "--n", "100", "--grid", "1x1", "--output-dir", str(folder / "out")]
+    verify = ["verify", "hpl", "-p", "dahu", "--n", "100", "--grid", "1x1", "--output", str(folder / "out")]
     result = subprocess.run(
         [sys.executable, "-m", "lepaute.cli.main", *verify],
         capture_output=True, text=True, timeout=HANG_S, check=False,

@@ -89,7 +89,7 @@ def test_every_core_of_two_sockets_is_measured_fitted_and_predicted(tmp_path, la
         (("--nb", "0"), "--nb is 0; give different numbers from 1 to 4096"),
         (("--nb", "x"), "--nb is 'x'"),
         (("--nb", "4000"), "--nb 4000 is too large for matrices up to N = 1200; give less"),
-        (("--threads", "99"), "--threads 99 is more than the"),
+        (("--threads-per-rank", "99"), "--threads-per-rank 99 is more than the"),
     ],
 )
 def test_block_sizes_and_threads_that_cannot_be_are_refused(tmp_path, options, complaint, capsys):

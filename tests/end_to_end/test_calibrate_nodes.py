@@ -51,7 +51,7 @@ def test_two_hosts_are_calibrated_with_their_links_and_hpl_is_predicted_on_both(
     assert archive.about.switches == (("node1", "node2"),)
     semantics = archive.table("observations/semantics.parquet")
     limits = {link: semantic_limits(rows_of(part)) for link, part in semantics.groupby("link")}
-    assert set(limits) == {"local", "remote"}
+    assert set(limits) == {"local", "remote"}, archive.metadata["warnings"]
     # Between hosts messages go by TCP, whose limit is 64 KiB less a header in Open MPI; a stall lowers it.
     assert all(found.asynchronous_up_to_bytes < 65536 for found in limits.values())
     members = set(archive.members())

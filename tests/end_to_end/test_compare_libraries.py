@@ -1,5 +1,6 @@
 """Campaigns with the real libraries of Debian, and what goes wrong in them; a few calls of a few cases each."""
 
+import json
 import os
 import signal
 import subprocess
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support_limits import wait_until
+from support_mpi_probes import prefix_of
 from support_run import lepaute_argv, run_lepaute
 
 from lepaute.archive import Archive
@@ -14,7 +16,7 @@ from lepaute.archive.mpi_campaign import calls, facts, mpiruns
 from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.mpi_library import find_library
-from lepaute.measure.comparison.campaign import measure_libraries
+from lepaute.measure.comparison.measuring import measure_libraries
 from lepaute.measure.experiment.workspace import folder_of
 
 pytestmark = [pytest.mark.machine, pytest.mark.slow]
@@ -30,25 +32,6 @@ def libraries() -> None:
             find_library(name)
         except Exception as problem:  # noqa: BLE001 - whatever is missing, there is nothing to test
             pytest.skip(f"no {name} here: {problem}")
-
-
-def prefix_of(folder: Path, compile_: str, launch: str = "mpirun.openmpi", shim: str = "") -> Path:
-    """A prefix whose mpicc adds words to those of mpicc.openmpi, and whose mpirun is another one.
-
-    shim: C code that is linked into every program
-    """
-    (folder / "bin").mkdir(parents=True)
-    linked = ""
-    if shim:
-        source, linked = folder / "shim.c", f" {folder}/shim.o"
-        source.write_text(f"#define _GNU_SOURCE\n#include <mpi.h>\n#include <signal.h>\n#include <unistd.h>\n{shim}")
-        find_library(compile_).compile(["-c", str(source), "-o", str(folder / "shim.o")], what="the shim")
-    mpicc = f'case "$*" in *-E*|*-show*|*--version*) ;; *) set -- "$@"{linked} ;; esac\nexec {compile_} "$@"'
-    for name, line in (("mpicc", mpicc), ("mpirun", f'exec {launch} "$@"')):
-        path = folder / "bin" / name
-        path.write_text(f"#!/bin/sh\n{line}\n")
-        path.chmod(0o755)
-    return folder
 
 
 def test_a_campaign_measures_both_libraries_and_one_of_them_twice(tmp_path: Path) -> None:
@@ -213,13 +196,47 @@ def test_variables_that_set_a_library_are_recorded_and_those_without_effect_are_
     ]
 
 
+def test_factors_are_crossed_with_libraries_and_reach_the_probe(tmp_path: Path, capsys) -> None:
+    """Every combination of levels in one block; what the probe was told is in its raw files."""
+    factors = ["--factor", "cache=warm,cold", "--factor", "pages=small,default", "--factor", "flags=-O2,-O1"]
+    words = ["--ops", "barrier", "--sizes", "8", "--calls", "5", "--mpiruns", "1", "--budget", "1"]
+    more = ["--clock-method", "SKaMPI", "--json", "-o", str(tmp_path / "c.zip")]
+    assert main(["compare", "openmpi", "again=openmpi", *words, *factors, *more]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {(one["factor"], one["reference"], one["level"]) for one in found["effects"]} == {
+        ("cache", "warm", "cold"),
+        ("pages", "small", "default"),
+        ("flags", "-O2", "-O1"),
+    }
+    assert len(found["effects"]) == 3 * 2
+    archive = Archive.open(tmp_path / "c.zip")
+    runs = mpiruns(archive)
+    measured = runs[~runs["trial"]]
+    assert len(set(zip(measured["library"], measured["levels"], strict=True))) == len(measured) == 2 * 8
+    assert set(measured["block"]) == {0}
+    assert facts(archive).factors["cache"] == "varied: warm, cold"
+    for run in measured.itertuples():
+        levels, raw = json.loads(run.levels), archive.read_bytes(f"raw/mpirun{run.mpirun:04d}.r0.csv").decode()
+        assert f"--pages {levels['pages']}" in raw
+        assert ("--cold-bytes 0 " in raw) == (levels["cache"] == "warm")
+
+
+def test_a_frequency_that_cannot_be_set_is_refused_and_nothing_is_left(tmp_path: Path) -> None:
+    if Path("/sys/devices/system/cpu/cpufreq/policy0").exists():
+        pytest.skip("this machine has frequencies")
+    with pytest.raises(EnvironmentProblem, match="--factor frequency: performance cannot be set: ") as problem:
+        measure_libraries(["openmpi"], tmp_path / "c.zip", **QUICK, factors=["frequency=performance,powersave"])
+    assert "\n" not in str(problem.value)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_operations_beyond_collective_ones_are_measured_with_both_libraries(tmp_path, capsys):
     ops = (
         "reduce_scatter,ialltoallw,allreduce_init,gather_in_place,neighbor_alltoall,put,accumulate,bandwidth,iallreduce"
     )
     words = ["--ops", ops, "--sizes", "0,64", "--root", "1", "--datatype", "int", "--op", "max", "--compute", "50us"]
     numbers = ["--calls", "6", "--mpiruns", "1", "--budget", "1", "--clock-method", "SKaMPI"]
-    assert main(["compare", "openmpi", "mpich", *words, *numbers, "-o", str(tmp_path / "c.zip")]) == 0
+    assert main(["compare", "openmpi", "mpich", *words, *numbers, "--details", "-o", str(tmp_path / "c.zip")]) == 0
     said = capsys.readouterr().out
     archive = Archive.open(tmp_path / "c.zip")
     about, rows = facts(archive), calls(archive)
@@ -349,7 +366,7 @@ def test_sessions_are_an_archive_each_and_go_on_after_a_kill(tmp_path: Path) -> 
     begun_s = [mpiruns(one)["started_s"].min() for one in both]
     assert begun_s[1] - begun_s[0] >= 5.0
     assert "no difference shown; 2 sessions, and 3 are needed; " in done.stdout
-    assert f"{tmp_path}/c-2.zip: archive {both[1].id[:12]}" in done.stdout
+    assert f"{tmp_path}/c-2.zip: archive {both[1].id[:12]}" in done.stderr
 
 
 def test_wrong_words_are_one_line_and_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

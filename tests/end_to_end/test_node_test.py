@@ -10,6 +10,7 @@ from farms.sshd import SshdFarm
 from support_run import run_lepaute
 
 from lepaute.archive import Archive
+from lepaute.measure.node_test_workloads import INSTALL, STRESSORS
 from lepaute.store import open_store
 from lepaute.watch.factors.dgemm import MODEL_FACTORS, RATE
 from lepaute.watch.factors.hardware import BANDWIDTH
@@ -17,6 +18,9 @@ from lepaute.watch.factors.hardware import BANDWIDTH
 CORES = len(os.sched_getaffinity(0))
 QUICK = ("--set", "quick=true")
 HERE = {RATE, BANDWIDTH, *MODEL_FACTORS, "disk_write_B_per_s", "disk_read_B_per_s"}
+STRESSED = {f"workload_{name}_ops_per_s" for name in STRESSORS}
+#: For tests of something else.
+UNSTRESSED = ("--set", "workloads=none")
 
 
 @pytest.mark.machine
@@ -31,7 +35,7 @@ def test_two_tests_of_this_machine_are_of_one_stratum_and_have_all_factors(tmp_p
     with open_store(tmp_path / "store") as store:
         values = store.values()
     messages = {"loopback_latency_s", "loopback_bandwidth_B_per_s"} if CORES > 1 else set()
-    assert HERE | messages <= set(values["factor"])
+    assert HERE | STRESSED | messages <= set(values["factor"])
     assert (values.groupby(["factor", "cpu"])["stratum"].nunique() == 1).all()
     assert (values.groupby(["factor", "cpu"])["value"].count() == 2).all()
     assert set(values["state"]) == {"done"}
@@ -49,7 +53,7 @@ def test_two_tests_of_this_machine_are_of_one_stratum_and_have_all_factors(tmp_p
 @pytest.mark.nodes
 @pytest.mark.slow
 def test_several_nodes_are_tested_and_messages_between_neighbours(ssh_nodes: SshdFarm, tmp_path: Path) -> None:
-    options = ["--nodes", "node[1-2]", "--ssh-config", ssh_nodes.ssh_config]
+    options = ["--nodes", "node[1-2]", "--ssh-config", ssh_nodes.ssh_config, *UNSTRESSED]
     done = run_lepaute("run", "node-test", *QUICK, *options, "-o", "two.zip", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     archive = Archive.open(tmp_path / "two.zip")
@@ -70,14 +74,22 @@ def test_several_nodes_are_tested_and_messages_between_neighbours(ssh_nodes: Ssh
 @pytest.mark.nodes
 @pytest.mark.slow
 def test_watch_run_tests_nodes_of_slurm_under_their_names(slurm: SlurmFarm, tmp_path: Path) -> None:
-    options = ["--nodes", "n[1-2]", *QUICK, "--store", "store", "--archives", "tests", "--for", "10min", "--json"]
+    own = [
+        "--set",
+        "workloads=branch",
+        "--workload",
+        "nap=sleep 0.1; echo a=7",
+        "--workload-pattern",
+        r"nap=a=(?P<x_s>\d)",
+    ]
+    options = ["--nodes", "n[1-2]", *QUICK, *own, "--store", "store", "--archives", "tests", "--for", "10min", "--json"]
     done = run_lepaute("watch", "run", *options, folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert [test["outcome"] for test in json.loads(done.stdout)["tests"]] == ["done", "done"]
     with open_store(tmp_path / "store") as store:
         values = store.values()
     assert set(values["node"]) == {"n1", "n2"}
-    assert set(values["factor"]) >= HERE
+    assert set(values["factor"]) >= HERE | {"workload_branch_ops_per_s", "workload_nap_x_s"}
     # One experiment, one machine: their values can be compared.
     assert (values.groupby("factor")["stratum"].nunique() == 1).all()
     assert slurm.jobs() == []
@@ -85,13 +97,45 @@ def test_watch_run_tests_nodes_of_slurm_under_their_names(slurm: SlurmFarm, tmp_
 
 @pytest.mark.machine
 def test_a_part_that_fails_is_absent_and_the_rest_is_measured(tmp_path: Path) -> None:
-    done = run_lepaute("run", "node-test", *QUICK, "--set", "disk_folder=/proc/nowhere", "-o", "x.zip", folder=tmp_path)
+    options = ["--set", "disk_folder=/proc/nowhere", "--set", "workloads=disk,branch"]
+    for name, command in (("bad", "exit 3"), ("mute", "true"), ("good", "sleep 0.1")):
+        options += ["--workload", f"{name}={command}"]
+    options += ["--workload-pattern", r"mute=(?P<x_s>\d+)"]
+    done = run_lepaute("run", "node-test", *QUICK, *options, "-o", "x.zip", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     archive = Archive.open(tmp_path / "x.zip")
     absent = archive.table("observations/absent.parquet")
-    assert "disk" in set(absent["what"])
+    why = dict(zip(absent["what"], absent["reason"], strict=True))
+    assert {"disk", "workload disk", "workload bad", "workload mute"} <= set(why)
+    assert "exit status 3" in why["workload bad"]
+    assert why["workload mute"] == "it printed nothing that its pattern matches"
     assert "observations/disk.parquet" not in archive.members()
     assert len(archive.table("observations/memory.parquet")) > 0
+    ran = archive.table("observations/workloads.parquet")
+    assert sorted(ran["workload"]) == ["branch", "good"]
+    assert (ran["value"] > 0).all()
+    # What stress-ng wrote is in the record of commands, word by word.
+    commands = archive.json("commands.json")
+    (branch,) = [each for each in commands if "--branch" in each["argv"]]
+    assert "bogo-ops-per-second-real-time" in branch["stdout"]
+
+
+@pytest.mark.machine
+def test_without_stress_ng_its_workloads_are_absent_and_one_line_says_how_to_install_it(tmp_path: Path) -> None:
+    there = tmp_path / "bin"
+    there.mkdir()
+    for folder in os.environ["PATH"].split(os.pathsep):
+        for program in Path(folder).glob("*"):
+            if program.name != "stress-ng" and not (there / program.name).is_symlink():
+                (there / program.name).symlink_to(program)
+    options = [*QUICK, "--set", "workloads=branch,cache"]
+    done = run_lepaute("run", "node-test", *options, "-o", "x.zip", folder=tmp_path, PATH=str(there))
+    assert done.returncode == 0, done.stderr
+    assert len([line for line in done.stderr.splitlines() if INSTALL in line]) == 1
+    archive = Archive.open(tmp_path / "x.zip")
+    absent = archive.table("observations/absent.parquet")
+    assert ("workloads branch, cache", INSTALL) in set(zip(absent["what"], absent["reason"], strict=True))
+    assert "observations/workloads.parquet" not in archive.members()
 
 
 def test_a_wrong_parameter_gets_one_line(tmp_path: Path) -> None:

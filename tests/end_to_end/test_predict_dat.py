@@ -165,7 +165,7 @@ def test_hosts_and_ranks_go_where_their_files_say(tmp_path: Path) -> None:
         (("--hostfile", "hosts"), "hosts:2: host dahu-77 is no node of platform dahu-2020-01"),
         (("--hostfile", "few"), "few has 2 slots, too few for 4 ranks"),
         (("--hostfile", "none"), "none: cannot be read (No such file"),
-        (("--rankfile", "ranks"), "ranks:2: rank 1 needs 1 core(s) and finds 0 free, rank 0 has it"),
+        (("--rankfile", "ranks"), "ranks:2: rank 1 needs 1 core and finds 0 free, rank 0 has it"),
         (("--rankfile", "ranks", "--mapping", "random"), "a rankfile places every rank"),
         (("--threads-per-rank", "4"), "no kernel models for 4 threads a rank; it has them for 1"),
         (("--fidelity", "high"), "fidelity is 'high'"),
@@ -221,3 +221,36 @@ def test_an_interrupt_is_answered_at_once_however_long_the_runs_are() -> None:
         _, told = process.communicate(timeout=HANG_S)
     assert "this will take about" in announced
     assert (process.returncode, told) == (130, "lepaute: interrupted\n")
+
+
+def test_several_orders_and_grids_are_all_combined() -> None:
+    done = run("--n", "1000,1500", "--grid", "1x1,1x2", "--runs", "2", "--json")
+    found = [each["parameters"] for each in json.loads(done.stdout)["predictions"]]
+    assert [(each["n"], each["p"], each["q"]) for each in found] == [
+        (1000, 1, 1),
+        (1000, 1, 2),
+        (1500, 1, 1),
+        (1500, 1, 2),
+    ]
+    assert "scaling" not in json.loads(done.stdout)  # of one problem alone
+    assert "several go into an HPL.dat" in run("--n", "1000", "--nb", "64,128").stderr
+
+
+def test_n_fills_a_share_of_the_memory_of_the_node_with_most_ranks() -> None:
+    done = run(
+        "--memory-fraction", "50%", "--grid", "3x11", "--set", "nodes.memory_bytes=1000000000", "--runs", "1", "--json"
+    )
+    hpl = json.loads(done.stdout)["parameters"]
+    on_a_node = 32 / 33 * 8 * hpl["n"] * (hpl["n"] + 1)  # dahu has 32 cores a node
+    larger = hpl["n"] + hpl["nb"]
+    assert hpl["n"] % hpl["nb"] == 0
+    assert on_a_node <= 0.5e9 < 32 / 33 * 8 * larger * (larger + 1)
+    for arguments, words in (
+        (("--memory-fraction", "0.8", "--n", "1000"), "both say n"),
+        (("--memory-fraction", "0.8", "--dat", str(DAT)), "both say n"),
+        (("--memory-fraction", "1.5"), "above 0 and at most 1"),
+        (("--memory-fraction", "0.8", "--set", "nodes.memory_bytes=1000"), "holds no block of 128"),
+    ):
+        refused = run(*arguments)
+        assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1), refused.stderr
+        assert words in refused.stderr

@@ -104,9 +104,11 @@ def test_every_send_is_received_by_its_partner_with_its_size(which: str, request
 def test_calls_of_a_rank_follow_each_other_inside_the_time_of_the_solver(which, request):
     trace, solver_s = request.getfixturevalue(which)
     assert trace.start_s.min() >= 0
-    assert trace.end_s.max() <= solver_s
     for rank in (0, 1):
-        calls = trace.where((trace.rank == rank) & (trace.kind != PHASE))
+        own = trace.where(trace.rank == rank)
+        # A rank that is kept from its core may begin later than the other: the solver's time is that of a rank.
+        assert own.end_s.max() - own.start_s.min() <= solver_s
+        calls = own.where(own.kind != PHASE)
         assert (calls.start_s[1:] >= calls.end_s[:-1] - 1e-9).all()
         assert calls.duration_s[calls.kind == KERNEL].sum() <= solver_s
     found = breakdown_of(trace)
@@ -300,7 +302,7 @@ def test_a_breakdown_tells_own_code_and_waiting_for_a_rank_that_comes_late(mpicc
     own, late, transfer = (found.by_rank_s[:, CATEGORIES.index(name)] for name in ("own_code", "late", "transfer"))
     assert own[0] > 0.5  # it sleeps
     # Rank 1 waits for its message for 0.2 s, and then at the reduction of the two of them for 0.3 s.
-    parts = split(trace)
+    parts, _waited_for = split(trace)
     of_waits, of_reductions = (
         parts[trace.named([name]) & (trace.rank == 1)] for name in ("MPI_Waitall", "MPI_Allreduce")
     )

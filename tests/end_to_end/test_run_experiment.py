@@ -153,7 +153,7 @@ def test_a_class_of_a_python_session_is_run_resumed_and_replaced(tmp_path: Path)
     assert "an interrupted run is there; resume it (--resume; lp.run(..., resume=True))" in again.stderr
     done = session("resume")
     assert done.stdout.splitlines()[0] == "complete mine.py 3", done.stderr
-    assert "x.zip: complete, 3 of 3 rows of the design measured" in done.stderr
+    assert "x.zip: complete, 3 of 3 rows measured" in done.stderr
     assert Archive.open(tmp_path / "x.zip").read_bytes("experiment/mine.py").decode() == OWN_CLASS
     assert "or replace it with --force (force=True)" in session().stderr
     assert session("fail", "force").returncode == 1

@@ -202,4 +202,4 @@ print(lp.Archive.open("y.partial.zip").metadata["status"])
     assert done.returncode == 0, done.stderr
     first, second, third, fourth = done.stdout.splitlines()
     assert (first, second, fourth) == ("by hand", "complete", "failed")
-    assert "false failed (exit status 1" in third
+    assert "command 'false' failed on " in third

@@ -12,7 +12,7 @@ from lepaute.cli.compare import MeasureOptions, variants_to_measure
 from lepaute.cli.main import main
 from lepaute.compare.tuning import Choice, rules_text, selection_text
 from lepaute.kit.mpi_library import default_tree, find_library
-from lepaute.measure.comparison.campaign import measure_libraries
+from lepaute.measure.comparison.measuring import measure_libraries
 
 pytestmark = [pytest.mark.machine, pytest.mark.slow]
 

@@ -56,7 +56,7 @@ def written(path: Path, cores: int) -> Path:
 
 def verify(folder: Path, *options: object, repeats: int = 1):
     return run_lepaute(
-        "verify", "hpl", *SIZES, "--repeats", str(repeats), "--output-dir", "out", *map(str, options), folder=folder
+        "verify", "hpl", *SIZES, "--repeats", str(repeats), "--output", "out", *map(str, options), folder=folder
     )
 
 

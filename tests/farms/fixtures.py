@@ -86,7 +86,7 @@ def quick_calibration(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("calibration needs two cores")
     folder = tmp_path_factory.mktemp("calibration")
-    words = ("--threads", "1,2", "-o", "platform.yaml", "--archive", "calibration.zip")
+    words = ("--threads-per-rank", "1,2", "-o", "platform.yaml", "--archive", "calibration.zip")
     done = run_lepaute("calibrate", *SMALL_CALIBRATION, *words, folder=folder, limit_s=CALIBRATION_HANG_S)
     assert done.returncode == 0, done.stderr
     return folder

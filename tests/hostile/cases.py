@@ -63,7 +63,7 @@ BASES = {
     "platform list": Base(),
     "platform show": Base(arguments={"name": "{in}/platform.yaml"}),
     "platform check": Base(arguments={"file": "{in}/platform.yaml"}),
-    "platform export": Base({"--simgrid": "out.xml"}, {"name": "{in}/platform.yaml"}),
+    "platform export": Base({"--output": "out.xml"}, {"name": "{in}/platform.yaml"}),
     "platform new": Base(
         {"--nodes": "2", "--cores": "2x2", "--dgemm": "45G", "--link": "100Gb", "--output": "out.yaml"}
     ),
@@ -81,10 +81,10 @@ BASES = {
     "emulate hpl": Base({**_PLATFORM, "--n": "64", "--nb": "32", "--grid": "1x1", "--runs": "1"}),
     "emulate compilers": Base(),
     "completion": Base(arguments={"shell": "bash"}),
-    "verify hpl": Base({**_PLATFORM, "--n": "64", "--nb": "32", "--grid": "1x1", "--output-dir": "out"}),
+    "verify hpl": Base({**_PLATFORM, "--n": "64", "--nb": "32", "--grid": "1x1", "--output": "out"}),
     "design dgemm": Base({"--output": "out.csv"}),
     "design factorial": Base({"--factor": ("a=1,2", "b=3,4"), "--output": "out.csv"}),
-    "design fractional": Base({"--factor": ("a=1,2", "b=1,2", "c=1,2"), "--runs": "4", "--output": "out.csv"}),
+    "design fractional": Base({"--factor": ("a=1,2", "b=1,2", "c=1,2"), "--count": "4", "--output": "out.csv"}),
     "design latin": Base({"--factor": ("a=uniform:1:9", "b=uniform:1:9"), "--count": "4", "--output": "out.csv"}),
     "design sample": Base({"--factor": ("a=uniform:1:9", "b=uniform:1:9"), "--count": "4", "--output": "out.csv"}),
     "design mix": Base({"--output": "out.csv"}, {"files": ("{in}/design.csv",)}),
@@ -102,6 +102,7 @@ BASES = {
     "archive close": Base(arguments={"folder": "{in}/none.work"}),
     "archive diff": Base({}, {"first": "{in}/archive.zip", "second": "{in}/archive.zip"}),
     "compare": Base({"--output": "out.zip"}, {"libraries": ("openmpi",)}),
+    "clocks": Base({"--output": "out.zip"}, {"what": "openmpi"}),
     "fit": Base({"--output": "out.yaml"}, {"archives": ("{in}/archive.zip",)}),
     "segment": Base({"--unit": "us"}, {"file": "{in}/durations.txt"}),
     "record": Base({"--output": "out.parquet"}, {"words": ("mpirun", "{in}/junk")}),
@@ -137,7 +138,7 @@ BASES = {
     "watch run": Base(
         {**_STORE, "--archives": "tests", "--scheduler": "none", "--for": "1s"}, {"experiment": "memory"}
     ),
-    "watch site": Base({**_STORE, "--output-dir": "site"}),
+    "watch site": Base({**_STORE, "--output": "site"}),
     "watch alert": Base({**_STORE, "--prometheus": "out.prom"}),
     "watch health": Base(_STORE, {"nodes": "1"}),
     "watch replay": Base(_STORE),

@@ -27,6 +27,8 @@ MEMORY_BYTES = 256 << 20
 TOGETHER = 16
 #: Of addresses: libraries reserve more than they use.
 RESERVED_BYTES = 3 << 30
+#: Folders of the cache that any command may leave (lepaute.watch.alarms.kept).
+MEANT_TO_STAY = {"judgements"}
 #: Of other packages; of ours, everything.
 PRELOADED = ("pyarrow.parquet", "matplotlib.figure", "matplotlib.backends.backend_agg")
 #: Needs packages of an extra.
@@ -127,7 +129,9 @@ def run_in_one(cases: list[list[str]], folder: Path, fifo: Path) -> list[dict[st
                 **ended,
                 "stdout": (place / "stdout").read_text(errors="surrogateescape")[:100_000],
                 "stderr": (place / "stderr").read_text(errors="surrogateescape")[:100_000],
-                "left": {name: sorted(os.listdir(place / name)) for name in ("work", "tmp", "home")},
+                "left": {
+                    name: sorted(set(os.listdir(place / name)) - MEANT_TO_STAY) for name in ("work", "tmp", "home")
+                },
             }
         )
     return answers

@@ -22,6 +22,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
+def _stem(name: str) -> str:
+    """What a file was called on the command line: a picture without an ending becomes a PNG and an SVG."""
+    return name.removesuffix(".png").removesuffix(".svg")
+
+
 def complaints(case: Case, answer: dict[str, Any], usual_bytes: int) -> list[str]:
     """What is wrong with how a case ended; usual_bytes: memory of the command with nothing hostile in it."""
     status, stderr, left = answer["status"], answer["stderr"], answer["left"]
@@ -38,7 +43,7 @@ def complaints(case: Case, answer: dict[str, Any], usual_bytes: int) -> list[str
         wrong.append("control characters are printed")
     if answer["memory_bytes"] > usual_bytes + MEMORY_BYTES:
         wrong.append(f"{answer['memory_bytes'] >> 20} MiB, usually {usual_bytes >> 20}")
-    written = {name for name in left["work"] if not any(name in word for word in case.words)}
+    written = {name for name in left["work"] if not any(_stem(name) in word for word in case.words)}
     if left["tmp"] or left["home"] or (left["work"] if status == 2 else written):
         wrong.append(f"left behind: {left}")
     return wrong

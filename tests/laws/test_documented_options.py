@@ -11,7 +11,7 @@ from lepaute.cli.commands import built
 from lepaute.cli.main import COMMANDS
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: A command up to the end of its line or code span; what follows ` -- ` is another program's.
 LINE = re.compile(r"lepaute ([a-z]+)((?: [^`\n|;]*)?)")
 

@@ -11,6 +11,7 @@ MAY_IMPORT = {
     "observations": {"numeric"},
     "segmentation": {"numeric"},
     "duration_tables": {"numeric"},
+    "segment_report": {"duration_tables", "segmentation"},
     "ping_pongs": {"duration_tables", "segmentation"},
     "kernels": {"numeric", "mixtures", "observations"},
     "messages": {"numeric", "mixtures", "observations", "segmentation"},

@@ -189,7 +189,7 @@ def test_a_regular_fraction_is_orthogonal_and_its_words_multiply_to_one(
 ) -> None:
     runs = data.draw(st.sampled_from([2**b for b in range(2, count) if 2**b > count]))
     keys = [f"f{i}" for i in range(count)]
-    design = fractional({key: [-1, 1] for key in keys}, runs=runs, seed=seed)
+    design = fractional({key: [-1, 1] for key in keys}, count=runs, seed=seed)
     assert len(set(design.rows)) == runs
     for i in range(count):
         for j in range(i):
@@ -205,7 +205,7 @@ def test_a_balanced_subset_has_every_level_equally_often(sizes: list[int], data:
     sizes = [*sizes, 3]  # not two levels everywhere, which would be a regular fraction
     runs = data.draw(st.integers(max(sizes), min(math.prod(sizes), 20)))
     factors: dict[Any, Any] = {f"f{i}": list(range(size)) for i, size in enumerate(sizes)}
-    design = fractional(factors, runs=runs, seed=seed)
+    design = fractional(factors, count=runs, seed=seed)
     assert design.header["method"] == "balanced"
     for name, given_levels in factors.items():
         counts = Counter(design.column(name))

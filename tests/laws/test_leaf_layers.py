@@ -8,9 +8,9 @@ PACKAGE = Path(__file__).parents[2] / "src" / "lepaute"
 MAY_IMPORT = {
     "kit": {"errors", "version"},
     "stats": {"errors", "version", "kit", "_core"},  # the compiled core, which imports nothing of ours
-    "trace": {"errors", "version", "kit", "stats"},
+    "trace": {"errors", "version", "kit", "stats", "report"},
     "store": {"errors", "version", "kit", "stats", "archive"},
-    "report": {"errors", "version", "kit", "stats", "trace"},
+    "report": {"errors", "version", "kit", "stats"},
 }
 
 

@@ -21,14 +21,30 @@ READ = {
     "watch events import --events", "watch events import --outliers",
 }  # fmt: skip
 #: They are made, or hold what they know as theirs: results that --resume continues, an older site.
-FOLDERS = {"--archives", "--output-dir", "archive extract --output", "trace otf2 --output"} | {
-    f"study {question} --output" for question in ("whatif", "tune", "sensitivity", "capacity", "ready")
-}
+FOLDERS = {
+    "--archives",
+    "archive extract --output",
+    "trace otf2 --output",
+    "verify hpl --output",
+    "watch site --output",
+} | {f"study {question} --output" for question in ("whatif", "tune", "sensitivity", "capacity", "ready")}
 #: They end before they write anything where there are neither compilers nor measurements.
-WITHOUT_RESULT = {"calibrate", "compare", "emulate hpl", "emulate program", "fit", "record", "run", "trace convert"}
+WITHOUT_RESULT = {
+    "calibrate",
+    "clocks",
+    "compare",
+    "emulate hpl",
+    "emulate program",
+    "fit",
+    "record",
+    "run",
+    "trace convert",
+    "verify hpl",
+}
 #: What an option needs beside it.
 BESIDE = {
     "segment --plot": {"--table": ""},
+    "segment --report": {"--table": ""},
     "emulate program --plot": {"--np": "1,2"},
     "predict hpl --plot": {"--runs": "2"},
     "predict stencil": {"--cell-time": "1e-9", "--runs": "2"},
@@ -91,7 +107,17 @@ def words_of(command: str, name: str, path: Path, inputs: Path) -> list[str]:
 def suffix_of(command: str, name: str) -> str:
     if command == "run" or name == "--archive":
         return ".zip"
-    return {"--report": ".html", "--plot": ".png", "--gantt": ".png", "--perfetto": ".json"}.get(name, ".out")
+    if command in ("trace gantt", "design picture"):
+        return ".png"
+    return {
+        "--report": ".html",
+        "--plot": ".png",
+        "--scaling": ".png",
+        "--csv": ".csv",
+        "--latex": ".tex",
+        "--gantt": ".png",
+        "--perfetto": ".json",
+    }.get(name, ".out")
 
 
 @pytest.mark.parametrize(("command", "name"), FILES, ids=[" ".join(each) for each in FILES])

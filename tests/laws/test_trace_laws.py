@@ -30,7 +30,7 @@ def test_the_rows_of_a_rank_add_up_to_its_time_in_every_category(traced: Predict
     trace, breakdown = traced.trace, traced.breakdown
     assert trace is not None
     assert breakdown is not None
-    parts = split(trace)
+    parts, _ = split(trace)
     by_rank = numpy.zeros((breakdown.ranks, len(CATEGORIES)))
     numpy.add.at(by_rank, trace.rank, parts[:, : len(CATEGORIES)])
     numpy.testing.assert_allclose(by_rank, breakdown.by_rank_s, rtol=1e-9, atol=1e-9)

@@ -398,7 +398,103 @@ def _compare_output(path: Path) -> None:
     outputs(path, other).to_dict()
 
 
+def _read_durations(path: Path) -> None:
+    from lepaute.fit.duration_tables import read_durations
+
+    assert read_durations(path)
+
+
+def _hpl_results() -> list[bytes]:
+    return [path.read_bytes() for path in sorted((DATA / "hpl_out").glob("*.out"))]
+
+
+def _read_hpl_results(path: Path) -> None:
+    from lepaute.simulate.apps.hpl.hpl_out import read_hpl_results
+
+    read_hpl_results(path, {})
+
+
+def _studies() -> list[bytes]:
+    examples = DATA.parents[1] / "examples"
+    return [
+        path.read_bytes() for name in ("studies", "literature") for path in sorted((examples / name).glob("*.yaml"))
+    ]
+
+
+def _read_study(path: Path) -> None:
+    from lepaute.study.schema import load_study
+
+    load_study(path)
+
+
+def _inventories() -> list[bytes]:
+    return [
+        b"node,chassis,rack\nnode[1-4],c1,r1\nnode[5-8],c2,r1\nnode9,,r2\n",
+        b"\xef\xbb\xbfnode,switch\n13/14,s1\n15,s2\n",
+    ]
+
+
+def _read_inventory(path: Path) -> None:
+    from lepaute.watch.proposals.proposed_event import read_inventory
+
+    read_inventory(path)
+
+
+def _changelogs() -> list[bytes]:
+    return [path.read_bytes() for name in ("events", "outliers") for path in sorted(DATA.rglob(f"{name}.csv"))]
+
+
+def _read_changelog(path: Path) -> None:
+    """As both of its files; refused where it is neither."""
+    from lepaute.watch.changelog import read_changelog
+
+    with contextlib.suppress(LepauteError):
+        read_changelog(path)
+        return
+    read_changelog(None, path)
+
+
+_COEFFICIENTS = b"""# of a day
+day,node,cpu,mnk,1,sd:mnk
+1,1,0,1.1e-10,2e-6,1e-12
+1,1,1,1.2e-10,2.5e-6,2e-12
+2,1,0,1.15e-10,2e-6,1e-12
+2,1,1,1e-10,-1e-6,1e-12
+"""
+
+
+def _read_coefficients(path: Path) -> None:
+    from lepaute.fit.population.coefficients import read_coefficients
+
+    read_coefficients(path)
+
+
+def _read_slots(path: Path) -> None:
+    from lepaute.kit.documents import read_text
+    from lepaute.kit.hostfiles import read_slots
+
+    read_slots(read_text(path, "a hostfile"), path.name)
+
+
+def _node_sets() -> list[bytes]:
+    return [b"node[1-4,7].site", b"a,b,c-[001-100]", b"dahu-1-2"]
+
+
+def _read_node_set(path: Path) -> None:
+    from lepaute.kit.node_sets import parse_node_set
+
+    parse_node_set(path.read_bytes().decode(errors="surrogateescape"))
+
+
 KINDS = {
+    "durations": Kind(_benchmark_outputs, _read_durations),
+    "hpl-results": Kind(_hpl_results, _read_hpl_results),
+    "study": Kind(_studies, _read_study),
+    "inventory": Kind(_inventories, _read_inventory),
+    "changelog": Kind(_changelogs, _read_changelog),
+    "coefficients": Kind(lambda: [_COEFFICIENTS], _read_coefficients),
+    "slots": Kind(_hostfiles, _read_slots),
+    "node-set": Kind(_node_sets, _read_node_set),
     "benchmark-output": Kind(_benchmark_outputs, _compare_output),
     "google-benchmark": Kind(_google_benchmarks, _read_foreign),
     "reframe": Kind(_reframe_logs, _read_foreign),

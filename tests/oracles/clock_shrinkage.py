@@ -1,4 +1,7 @@
-"""Drifts of clocks shrunk together, as docs/defense_of_design.md has them: for one group, without regard to speed."""
+"""Drifts of clocks shrunk together: for one group, without regard to speed.
+
+Why so: docs/design/decisions/clocks_and_comparisons.md.
+"""
 
 from dataclasses import dataclass
 from typing import Any

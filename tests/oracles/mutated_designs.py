@@ -56,7 +56,7 @@ def good_files() -> list[bytes]:
         full_factorial({"word": odd, "ratio": [0.1, 1e-300, -0.0]}, replications=2, blocks=2, seed=1),
         latin_hypercube({"size_bytes": log_uniform(1, 2**62), "x": uniform(-1.0, 1e9)}, count=8, seed=1),
         fractional({"a": [0, 1], "b": [0, 1], "c": ["on", "off"]}, generators=["c=a*b"], seed=1),
-        collective_design(1, sizes_bytes=(1, 4), repetitions=1),
+        collective_design(1, sizes_bytes=(1, 4), replications=1),
     ]
     designs.append(mix(designs[3], full_factorial({"n": [1, 2]}, blocks=2, seed=2), kinds=["a", "b"], seed=3))
     return [design.to_csv().encode() for design in designs]

@@ -1,6 +1,6 @@
 """Drifts of clocks, shrunk together, are never worse than the better of "offset only" and "line".
 
-docs/defense_of_design.md has the settings, which were fixed before any of these numbers was seen.
+The settings were fixed before any of these numbers was seen (docs/design/decisions/clocks_and_comparisons.md).
 """
 
 import ctypes
@@ -129,7 +129,7 @@ def test_thirty_one_clocks_are_as_well_known_as_by_the_better_of_the_two(library
 @pytest.mark.parametrize("ppm", [0.0, 0.4, 1.0, 2.0, 4.0, 10.0, 50.0])
 @pytest.mark.parametrize("noise", NOISES)
 def test_a_clock_alone_is_at_most_three_and_a_half_times_worse_off(library: Any, noise: str, ppm: float) -> None:
-    """No rule has less than 1.99 times for all drifts (docs/defense_of_design.md); its intervals hold all the same."""
+    """No rule has less than 1.99 times for all drifts; its intervals hold all the same."""
     errors = simulate(library, noise, 30, normal(ppm), 3000, 1, seed=int(10 * ppm) + 1)
     ratio, error = errors.ratio()
     assert ratio + SURE * error <= (1.05 if ppm <= 0.4 else 3.5)

@@ -1,7 +1,8 @@
 """Verdicts over sessions whose ratio depends on a state of the machine: intervals, false alarms, forecasts, counted.
 
-The worlds and what they are judged by were written down before (docs/defense_of_design.md). A bound of a correct
-program is missed by less than one seed in a million.
+The worlds and what they are judged by were written down before; why sessions are compared so:
+docs/design/decisions/clocks_and_comparisons.md. A bound of a correct program is missed by less than one seed
+in a million.
 """
 
 from collections.abc import Callable

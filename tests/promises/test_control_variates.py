@@ -110,7 +110,7 @@ def test_twelve_runs_tell_the_half_width_of_three_hundred(nb: int, grid: tuple[i
 
 
 def main(sets: int) -> None:
-    """The table of docs/predict.md."""
+    """The table of docs/concepts/intervals.md."""
     warnings.simplefilter("ignore", PredictionWarning)  # of what is extrapolated, in each prediction
     print("problem | scatter with, without | half-width of 12 runs, of 300 | scatter of the mean with, without")
     for n, nb, p, q in ((20_000, 128, 8, 4), (20_000, 256, 8, 4), (20_000, 128, 2, 16), (12_000, 128, 16, 16)):

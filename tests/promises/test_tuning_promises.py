@@ -59,6 +59,21 @@ def test_probabilities_and_intervals_hold_on_a_further_machine(studies: int) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("studies", STUDIES)
+def test_a_further_machine_takes_a_time_within_the_interval_of_the_best(studies: int) -> None:
+    """Though the best was chosen by the same runs (docs/design/decisions/studies.md)."""
+    covered = 0
+    for study in range(studies):
+        evaluate, truth = made_up(study)
+        best = halve(POINTS, evaluate, 60, tolerance=0.0).ranking.best
+        assert best.spread is not None
+        covered += best.spread.low <= 100.0 * np.exp(truth[POINTS.index(best.point)]) <= best.spread.high
+    low, high = binom.ppf([5e-7, 1 - 5e-7], studies, 0.95)
+    assert low <= covered <= high
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("studies", STUDIES)
 @pytest.mark.long
 def test_the_interval_after_real_runs_holds_a_further_real_run(studies: int) -> None:

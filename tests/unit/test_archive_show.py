@@ -24,9 +24,8 @@ def test_a_complete_experiment_tells_what_it_is(tmp_path: Path) -> None:
     nodes = [Node(f"node{number}") for number in (1, 2, 3, 10)]
     lines = screen(experiment_archive(tmp_path / "a.zip", nodes))
     shown = "\n".join(lines)
-    assert lines[0] == "COMPLETE: experiment croaring"
+    assert lines[0] == "COMPLETE: experiment croaring, 10 of 10 rows measured on 4 nodes, 2026-11-21"
     assert "node[1-3,10] (4); ssh" in shown
-    assert "10 of 10 rows" in shown
     assert "seed=7 repetitions=5" in shown
     assert "environment/ 80" in shown
     assert "resume" not in shown
@@ -36,18 +35,16 @@ def test_a_failed_experiment_tells_why_in_its_first_screen(tmp_path: Path) -> No
     """Phase, node, command, status, end of its stderr, place in the script, rows done, lost nodes, warnings, go on."""
     lines = screen(failed_archive(tmp_path / "failed run.zip"))
     shown = "\n".join(lines)
-    assert lines[0] == "FAILED: experiment croaring, in phase run on node2"
+    assert lines[0] == "FAILED: experiment croaring, in phase run on node2, 4 of 10 rows measured, 2026-11-21"
     for told in (
         "CommandFailed: make ended with exit status 2",
         "croaring.py:9",
         "node2$ make -j 4 'CFLAGS=-O3 -march=native'",
         "exit status 2 after 1.25 s, number 1 of commands.json",
         "| roaring.c:12:9: error: unknown type name 'uint'",
-        "4 of 10 rows of the design, 6 are missing",
         "setup complete 31.5 s, run failed 20 s",
         "lost nodes node3: the connection ended (2026-11-21T09:14:40+00:00)",
-        "1. node1: turbo cannot be set, no permission",
-        "and 2 more",
+        "5 caveats: node1: turbo cannot be set, no permission",
         "lepaute run croaring.py --resume -o ",
         "lepaute archive extract 'failed run.zip' log.txt commands.json -o FOLDER",
     ):
@@ -83,7 +80,7 @@ def test_an_interrupted_experiment_without_a_failure_says_so(tmp_path: Path) -> 
     lines = screen(
         experiment_archive(tmp_path / "a.zip", status="partial", partial=True, design={"rows": 10, "done": 3})
     )
-    assert lines[0] == "PARTIAL: experiment croaring"
+    assert lines[0] == "PARTIAL: experiment croaring, 3 of 10 rows measured on 2 nodes, 2026-11-21"
     assert any("it was interrupted" in line for line in lines)
     assert any("lepaute run croaring.py --resume -o" in line for line in lines)
 
@@ -153,7 +150,9 @@ def test_verify_checks_several_files_and_goes_on_after_a_bad_one(tmp_path, capsy
     bad.write_bytes(good.read_bytes()[:-5])
     assert main(["archive", "verify", str(good), str(bad), str(failed)]) == 2
     printed = capsys.readouterr()
-    assert [line.partition(": ")[0] for line in printed.out.splitlines()] == [str(good), str(failed)]
+    answer, *lines = printed.out.splitlines()
+    assert answer == "1 of 3 archives is not intact"
+    assert [line.partition(": ")[0] for line in lines] == [str(good), str(failed)]
     assert "(failed: `lepaute archive show` tells why)" in printed.out
     assert printed.err.count("\n") == 1
     assert str(bad) in printed.err

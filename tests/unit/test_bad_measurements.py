@@ -137,11 +137,12 @@ def test_poor_observations_are_fitted_and_flagged_and_the_serious_are_printed(de
     change, kind, said = POOR[defect]
     kernels = change(kernel_rows(kernels=("dgemm", "dtrsm") if defect == "one kernel takes no time" else ("dgemm",)))
     path = write_calibration(tmp_path / "poor.zip", kernels=kernels)
-    report = tmp_path / "report.json"
-    assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--report", str(report), "--details"]) == 0
-    flags = [flag for flag in json.loads(report.read_text())["flags"] if flag["kind"] == kind]
+    fit = ["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--force"]
+    assert main([*fit, "--json"]) == 0
+    flags = [flag for flag in json.loads(capsys.readouterr().out)["flags"] if flag["kind"] == kind]
     assert len(flags) == 1
     assert said in flags[0]["sentence"]
+    assert main([*fit, "--details"]) == 0
     printed = capsys.readouterr()
     assert (flags[0]["severity"] == "serious") == (said in printed.err)
     assert printed.out.startswith("This calibration is not good") == (flags[0]["severity"] == "serious")
@@ -149,23 +150,22 @@ def test_poor_observations_are_fitted_and_flagged_and_the_serious_are_printed(de
 
 def test_messages_of_one_size_are_refused_or_flagged(tmp_path, capsys):
     path = write_calibration(tmp_path / "poor.zip", messages=message_rows().assign(size_bytes=64))
-    report = tmp_path / "report.json"
-    status = main(["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--report", str(report)])
+    status = main(["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--json"])
+    told = capsys.readouterr()
     if status == 2:
-        assert len(capsys.readouterr().err.splitlines()) == 1
+        assert len(told.err.splitlines()) == 1
     else:
-        kinds = {(flag["subject"], flag["kind"]) for flag in json.loads(report.read_text())["flags"]}
+        kinds = {(flag["subject"], flag["kind"]) for flag in json.loads(told.out)["flags"]}
         assert ("message pingpong", "sizes") in kinds
 
 
 @pytest.mark.slow
-def test_constant_durations_of_messages_are_flagged(tmp_path):
+def test_constant_durations_of_messages_are_flagged(tmp_path, capsys):
     messages = message_rows()
     messages = messages.assign(duration_s=1e-4, start_s=np.arange(len(messages)) * 2e-3)
     path = write_calibration(tmp_path / "poor.zip", messages=messages)
-    report = tmp_path / "report.json"
-    assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--report", str(report)]) == 0
-    flags = json.loads(report.read_text())["flags"]
+    assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--json"]) == 0
+    flags = json.loads(capsys.readouterr().out)["flags"]
     assert ("message pingpong", "constant", "serious") in {(f["subject"], f["kind"], f["severity"]) for f in flags}
 
 

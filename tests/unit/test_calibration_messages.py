@@ -26,10 +26,21 @@ def test_tests_of_sends_that_hang_are_answers_and_any_other_failure_of_theirs_is
     assert limit(archive) == 1000
     assert "hung" in set(archive.table("observations/semantics.parquet")["outcome"])
     assert archive.metadata["warnings"] == []
+    probe = machine.folder / "probe-semantics"
+    works = probe.read_text()
+    fails = "echo 'probe-semantics: no such luck' >&2\nexit 2\n"
     place.unlink()
-    (machine.folder / "probe-semantics").write_text("#!/bin/sh\necho 'probe-semantics: no such luck' >&2\nexit 2\n")
+    machine.break_at(0, "fail")
+    once = works.split("\n", 1)
+    probe.write_text(f"{once[0]}\nif [ ! -e {probe}.failed ]; then\ntouch {probe}.failed\n{fails}fi\n{once[1]}")
     archive = Archive.open(calibrate(place, quick=True))
+    assert limit(archive) == 1000, archive.metadata["warnings"]
     (warning,) = archive.metadata["warnings"]
+    assert warning.startswith("semantics0 failed and was repeated: ")
+    place.unlink()
+    probe.write_text(f"#!/bin/sh\n{fails}")
+    archive = Archive.open(calibrate(place, quick=True))
+    _, warning = archive.metadata["warnings"]
     assert warning.startswith("the send-completion semantics remain unknown: ")
     assert warning.endswith("no such luck")
     assert archive.metadata["status"] == "complete"

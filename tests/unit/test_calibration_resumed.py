@@ -75,7 +75,7 @@ def test_a_calibration_goes_on_with_the_block_sizes_and_threads_that_it_began_wi
     machine.break_at(4, "fail")
     with pytest.raises(EnvironmentProblem):
         calibrate(place, quick=True, nbs=(96, 160), threads=(1, 2))
-    for other, begun in (({"threads": (1, 2)}, "--nb [(]96,160"), ({"nbs": (96, 160)}, "--threads [(]1,2")):
+    for other, begun in (({"threads": (1, 2)}, "--nb [(]96,160"), ({"nbs": (96, 160)}, "--threads-per-rank [(]1,2")):
         with pytest.raises(EnvironmentProblem, match=f"begun with other {begun}"):
             calibrate(place, quick=True, resume=True, **other)
     machine.break_at(0, "never")

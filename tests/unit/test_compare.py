@@ -69,7 +69,7 @@ def test_what_reductions_reduced_is_said_and_where_two_campaigns_differ(tmp_path
     assert "reductions: MPI_SUM of MPI_DOUBLE where 8 divides the size, else" in capsys.readouterr().out
     assert main(["compare", str(after)]) == 0
     said = capsys.readouterr().out
-    assert "reductions: MPI_MAX of MPI_FLOAT\nroot: rank 1\n" in said
+    assert "reductions: MPI_MAX of MPI_FLOAT; root: rank 1\n" in said
     found = archives(before, after, left="openmpi", right="a")
     assert any("else MPI_BXOR of MPI_BYTE and MPI_MAX of MPI_FLOAT: such rows are not" in one for one in found.warnings)
     found.write_report(tmp_path / "r.html")

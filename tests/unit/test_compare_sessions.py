@@ -38,7 +38,7 @@ def test_several_archives_are_sessions_and_the_verdict_is_over_them(series, tmp_
     assert slower.right_s / slower.left_s == pytest.approx(slower.ratio)
     assert (slower.outcome, slower.left_mpiruns) == ("left faster", 28)
     assert equal.outcome in ("undecided", "no difference above the margin")
-    assert found.answer.endswith("; this speaks of the average over sessions such as these 4, begun within 3 h")
+    assert found.answer.endswith("; valid for the average over sessions such as these 4, begun within 3 h")
     assert any("4 sessions miss one of two equally frequent states" in line for line in found.warnings)
     assert not any("--seed" in line for line in found.warnings)
     written = found.to_dict()
@@ -53,7 +53,7 @@ def test_several_archives_are_sessions_and_the_verdict_is_over_them(series, tmp_
 
 def test_a_single_session_says_so_and_keeps_its_keys(series):
     found = archives(series[0])
-    assert found.answer.endswith("; this speaks of this session only")
+    assert found.answer.endswith("; valid for this session only")
     written = found.to_dict()
     assert written["sessions"] == 1
     assert "Hodges and Lehmann" in written["estimand"]

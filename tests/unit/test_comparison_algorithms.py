@@ -1,6 +1,6 @@
 """Names of algorithms from the dynamic linker's log."""
 
-from lepaute.measure.comparison.mpirun import parse_bindings
+from lepaute.measure.comparison.algorithms import parse_bindings
 
 _LOG = [
     *("ompi_coll_base_bcast_intra_basic_linear", "ompi_coll_base_framework"),  # before the first mark

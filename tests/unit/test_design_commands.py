@@ -23,6 +23,29 @@ def test_the_command_line_and_python_give_the_same_table(capsys: pytest.CaptureF
         assert capsys.readouterr().out == make(laws, count=9, seed=1).to_csv()
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (
+            "-f a=1,2 -f b=1,2 -f c=1,2 --count 4",
+            "4 of 8 combinations; main effects are mixed with interactions of two ",
+        ),
+        (
+            "-f a=1,2 -f b=1,2 -f c=1,2 -f d=1,2 --count 8",
+            "8 of 16 combinations; interactions of two factors are mixed ",
+        ),
+        ("-f a,b=1,2;3,4 -f c=1,2 -f d=1,2 --count 4", "4 of 8 combinations; main effects are mixed"),
+        ("-f a=1,2,3 -f b=1,2 -f c=1,2 --count 6", "6 of 12 combinations, pairs of levels "),
+        ("-f a=1,2 -f b=1,2 --count 4", "4 rows, all different"),
+    ],
+)
+def test_a_fraction_says_what_it_leaves_out_and_mixes(
+    given: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["design", "fractional", *given.split(), "-o", str(tmp_path / "f.csv")]) == 0
+    assert capsys.readouterr().out.startswith(f"{tmp_path / 'f.csv'}: {told}")
+
+
 def test_the_factors_in_the_header_make_the_same_table_again(tmp_path: Path) -> None:
     first, again = tmp_path / "first.csv", tmp_path / "again.csv"
     given = ["-f", "m,n,k=loguniformproduct:1e3:1e9:8000,8000,2048", "-f", "op=send,recv", "--count", "12"]
@@ -40,9 +63,9 @@ def test_show_tells_levels_ranges_blocks_and_first_rows(tmp_path: Path, capsys: 
     assert main([*command, "-o", str(path)]) == 0
     assert main(["design", "show", str(path)]) == 0
     printed = capsys.readouterr().out
-    assert "40 rows: 4 treatments, each 5 times in a block; 2 blocks, each holds every treatment" in printed
-    assert "size_bytes (int): 2 different: 1, 1024; 20 rows each" in printed
-    assert "... and 35 more" in printed
+    assert "40 rows of 4 treatments, each 5 times in each of 2 blocks" in printed
+    assert "size_bytes (int): 2 levels, 1, 1024; 20 rows each" in printed
+    assert "and 35 more rows" in printed
     assert main(["design", "show", str(path), "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["factors"][2]["counts"] == [["recv", 20], ["send", 20]]
@@ -105,8 +128,8 @@ def test_values_too_wide_to_draw_are_refused(tmp_path: Path, capsys: pytest.Capt
         ("fractional -f a=0,1 -f b=0,1", "either a list of generators"),
         ("fractional -f a=0,1 -f b=0,1 -f c=0,1 -g c=a*z", "write NEW=FACTOR*FACTOR"),
         ("fractional -f a=0,1 -f b=0,1 -f c=0,1 -g c=a", "factors that always change together"),
-        ("fractional -f a=0,1,2 -f b=0,1 --runs 99", "give a number from 3"),
-        ("fractional -f a=0,1 -f b=0,1 -f c=0,1 --runs 2", "give a power of two above 3"),
+        ("fractional -f a=0,1,2 -f b=0,1 --count 99", "give a number from 3"),
+        ("fractional -f a=0,1 -f b=0,1 -f c=0,1 --count 2", "give a power of two above 3"),
         ("show none.csv", "none.csv: cannot be read"),
         ("picture none.csv -o .", "--output .: is a folder; give a file name"),
         ("picture none.csv -o p.png", "none.csv: cannot be read"),
@@ -124,7 +147,7 @@ def test_what_cannot_be_is_one_line_and_exit_status_2(capsys, arguments, message
 
 
 def test_the_commands_at_the_top_of_the_documentation_run_in_their_order(tmp_path, monkeypatch):
-    text = (Path(__file__).parents[2] / "docs/design.md").read_text()
+    text = (Path(__file__).parents[2] / "docs/reference/designs.md").read_text()
     lines = [line.strip() for line in text.splitlines() if line.startswith("    lepaute design ")]
     assert len(lines) >= 5
     monkeypatch.chdir(tmp_path)

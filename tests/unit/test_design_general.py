@@ -32,7 +32,7 @@ def two_levels(count: int) -> dict[str, list[int]]:
     ],
 )
 def test_the_search_finds_the_resolution_of_the_published_table(factors: int, runs: int, resolution: str) -> None:
-    design = lp.design.fractional(two_levels(factors), runs=runs, seed=1)
+    design = lp.design.fractional(two_levels(factors), count=runs, seed=1)
     assert len(set(design.rows)) == runs
     assert design.header["resolution"] == resolution
 
@@ -40,13 +40,13 @@ def test_the_search_finds_the_resolution_of_the_published_table(factors: int, ru
 @pytest.mark.parametrize(("factors", "runs"), [(11, 32), (8, 16)])
 def test_more_factors_than_can_be_searched_still_keep_main_effects_clear_of_pairs(monkeypatch, factors, runs):
     monkeypatch.setattr(fraction, "_MOST_WORDS", 30_000)  # 330 sets of 16 words would be searched for 8 factors
-    assert lp.design.fractional(two_levels(factors), runs=runs, seed=1).header["resolution"] == "IV"
+    assert lp.design.fractional(two_levels(factors), count=runs, seed=1).header["resolution"] == "IV"
 
 
 def test_a_search_that_would_take_too_long_says_what_to_give() -> None:
     factors = {f"f{i:02}": [0, 1] for i in range(30)}
     with pytest.raises(DesignError, match="would take too long to search; name them, such as f29=f00"):
-        lp.design.fractional(factors, runs=2**18, seed=1)
+        lp.design.fractional(factors, count=2**18, seed=1)
 
 
 def test_aliases_of_the_half_fraction_of_four_factors_are_the_textbook_ones() -> None:
@@ -69,7 +69,7 @@ def test_a_negative_generator_gives_the_other_half() -> None:
 
 def test_nine_runs_of_four_factors_with_three_levels_are_an_orthogonal_array() -> None:
     factors = {name: [0, 1, 2] for name in "abcd"}
-    design = lp.design.fractional(factors, runs=9, seed=1)  # Taguchi's L9 exists: the search reaches it for this seed
+    design = lp.design.fractional(factors, count=9, seed=1)  # Taguchi's L9 exists: the search reaches it for this seed
     assert design.header["pair_imbalance"] == "0"
     for one in "abcd":
         for two in "abcd":
@@ -165,10 +165,10 @@ def test_a_summary_counts_treatments_replications_and_incomplete_blocks() -> Non
 
 
 def test_the_memory_design_holds_every_combination_and_collective_every_operation() -> None:
-    memory = lp.design.memory_design(1, sizes_bytes=[1024, 4096], repetitions=2)
+    memory = lp.design.memory_design(1, sizes_bytes=[1024, 4096], replications=2)
     assert len(memory) == 2 * 5 * 3 * 2 * 4 * 2
     assert summary_of(memory).replications == (2, 2)
-    collective = lp.design.collective_design(1, sizes_bytes=[1, 1024], ranks=[2, 4], repetitions=5)
+    collective = lp.design.collective_design(1, sizes_bytes=[1, 1024], ranks=[2, 4], replications=5)
     assert len(collective) == (7 * 2 * 2 + 2) * 5
     assert {row["size_bytes"] for row in collective if row["operation"] == "barrier"} == {None}
     with pytest.raises(DesignError, match="unknown collective operation bcats; known are bcast"):

@@ -170,7 +170,7 @@ def test_into_a_pipe_a_finding_is_one_line_that_nothing_breaks(monkeypatch, caps
     found, remedy = "a path " + "/very/long" * 30, "install " + "this and that " * 20 + "."
     monkeypatch.setattr(doctor, "_CHECKS", {"HPL": lambda: [Check("HPL", "warning", found, remedy)]})
     assert main(["doctor"]) == 0
-    _titles, line = capsys.readouterr().out.splitlines()
+    _answer, _titles, line = capsys.readouterr().out.splitlines()
     assert line.split("  ", 1)[0] == "warning"
     assert found in line
     assert remedy in line

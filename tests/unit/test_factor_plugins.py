@@ -19,7 +19,7 @@ from lepaute.errors import InputError
 from lepaute.watch.factors import FactorValue, factors_of, kinds, register, strata_of, unregister
 
 STREAM = pandas.DataFrame({"node": ["n1", "n1"], "function": ["triad", "triad"], "bytes": [4e9, 6e9], "s": [0.4, 0.6]})
-DOCUMENTATION = Path(__file__).parents[2] / "docs" / "watch.md"
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "howto" / "add_format.md"
 #: The example of the documentation, as it stands there.
 MODULE = next(
     block for block in re.findall(r"```python\n(.*?)```", DOCUMENTATION.read_text(), re.DOTALL) if "def stream" in block

@@ -81,7 +81,7 @@ def test_the_command_prints_a_table_and_writes_the_platform_with_the_kernels_tha
     assert main(["fit", str(archive_path), "-o", str(out)]) == 0
     verdict = capsys.readouterr().out
     assert re.match(r"This calibration is (not )?good\b", verdict)
-    assert re.search(r"^  error   [0-9.]+ % is what the means of kernels are off by", verdict, re.MULTILINE)
+    assert re.search(r"^  error   [0-9.]+ % mean error of the kernel models", verdict, re.MULTILINE)
     assert len(verdict.splitlines()) <= 7
     assert main(["fit", str(archive_path), "-o", str(out), "--force", "--details"]) == 0
     detailed = capsys.readouterr().out

@@ -10,7 +10,7 @@ import numpy as np
 import pandas
 import pytest
 from support_fit import kernel_rows, message_rows, write_calibration
-from support_pages import Elements, widths_offline
+from support_pages import Elements, text_of, widths_offline
 
 from lepaute.archive import Archive
 from lepaute.cli.main import main
@@ -236,7 +236,7 @@ def test_the_three_figures_are_those_of_planted_errors(diagnosis):
     assert unsure.machine_change == 0.0
     largest = max(check.size for check in diagnosis.machines[0].checks if check.able and check.kind in CHANGES)
     assert unsure.possible_change == largest  # the step that was planted, were it no finding
-    assert f"one of {percent(largest)} may be chance" in page(replace(judged, flags=()), "title")
+    assert f"one of {percent(largest)} may be chance" in text_of(page(replace(judged, flags=()), "title"))
     nothing_known = figures(replace(judged, subjects=(), machines=()))
     assert np.isnan([nothing_known.mean_error, nothing_known.time_without_finding, nothing_known.machine_change]).all()
     assert page(replace(judged, subjects=(), machines=()), "title")
@@ -246,23 +246,26 @@ def test_the_three_figures_are_those_of_planted_errors(diagnosis):
 def test_the_command_prints_the_serious_findings_and_writes_both_reports(tmp_path, capsys):
     kernels = slower_from_the_middle(kernel_rows(20, 200, kernels=("dgemm", "dtrsm"), gap_s=5.0))
     path = write_calibration(tmp_path / "c.zip", kernels=kernels)
-    out, page, data = tmp_path / "p.yaml", tmp_path / "r.html", tmp_path / "r.json"
-    assert main(["fit", str(path), "-o", str(out), "--report", str(page), "--report", str(data)]) == 0
+    out, page = tmp_path / "p.yaml", tmp_path / "r.html"
+    assert main(["fit", str(path), "-o", str(out), "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert main(["fit", str(path), "-o", str(out), "--report", str(page), "--force"]) == 0
     told = capsys.readouterr().out
     # The terminal, the page and the data say one sentence.
-    answered = json.loads(data.read_text())["answer"]
+    answered = data["answer"]
     assert told.splitlines()[0] == answered
     assert answered.startswith("This calibration is not good")
     assert answered in html.unescape(page.read_text())
     assert re.search(r"^  to do   .*machine.*: The level changed during the measurement", told, re.MULTILINE)
     assert page.read_text().startswith("<!doctype html>")
-    assert json.loads(data.read_text())["flags"]
+    assert data["flags"]
+    assert data["platform_sha256"].startswith(load_platform(out).sha256[:12])
 
 
 def test_a_report_of_another_kind_or_place_is_refused_before_anything_is_fitted(tmp_path, capsys):
     path = write_calibration(tmp_path / "c.zip")
     assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--report", str(tmp_path / "r.pdf")]) == 2
-    assert "the name of a report must end in .html" in capsys.readouterr().err
+    assert "the name of a page must end in .html" in capsys.readouterr().err
     with pytest.raises(InputError, match="there is no folder"):
         files.write_report(tmp_path / "nowhere" / "r.html", page=pytest.fail, content=pytest.fail)
 

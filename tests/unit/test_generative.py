@@ -48,7 +48,7 @@ def test_a_file_is_read_whatever_its_kind(tmp_path: Path) -> None:
     frame = table(some_rows())
     frame.to_csv(tmp_path / "t.csv.gz", index=False)
     frame.to_parquet(tmp_path / "t.parquet")
-    one, other = read_coefficients(tmp_path / "t.csv.gz"), read_coefficients(tmp_path / "t.parquet")
+    one, other = read_coefficients(tmp_path / "t.csv.gz"), read_coefficients(str(tmp_path / "t.parquet"))
     assert np.array_equal(one.values, other.values)
     assert np.array_equal(one.day, other.day)
 

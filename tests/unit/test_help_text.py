@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from lepaute.cli.commands import EXAMPLES, built
-from lepaute.cli.main import COMMANDS, HELP, main
+from lepaute.cli.commands import built
+from lepaute.cli.examples import EXAMPLES
+from lepaute.cli.help_groups import GROUPS, OTHER
+from lepaute.cli.main import COMMANDS, HELP, QUESTIONS, main
 
 
 def each_command(words: str, command: Any) -> Iterator[tuple[str, Any]]:
@@ -31,7 +33,9 @@ def test_help_names_values_and_cuts_nothing(words: str, capsys: pytest.CaptureFi
     assert capsys.readouterr().out == shown
 
 
-@pytest.mark.parametrize("line", [line for lines in EXAMPLES.values() for line in lines])
+@pytest.mark.parametrize(
+    "line", [*(line for lines in EXAMPLES.values() for line in lines), *(line for _, line in QUESTIONS)]
+)
 def test_an_example_of_the_help_is_a_command_line_that_parses(line: str) -> None:
     program, name, *arguments = shlex.split(line)
     assert program == "lepaute"
@@ -43,8 +47,58 @@ def test_an_example_of_the_help_is_a_command_line_that_parses(line: str) -> None
         word, *arguments = arguments
         command = command.commands[word]
         context = command.make_context(word, list(arguments), parent=context)
-    assert context.params
+    assert context.params or not context.command.params
 
 
-def test_examples_are_of_commands_that_exist() -> None:
+def test_every_command_that_does_something_has_an_example() -> None:
     assert EXAMPLES.keys() <= {words for words, _ in ALL}
+    assert {words for words, command in ALL if not getattr(command, "commands", None)} <= EXAMPLES.keys()
+
+
+def headings(words: str, capsys: pytest.CaptureFixture[str]) -> dict[str, list[str]]:
+    """Long options in the help of a command, by the heading that they stand under."""
+    assert main([*words.split(), "--help"]) == 0
+    found: dict[str, list[str]] = {}
+    heading = ""
+    for line in capsys.readouterr().out.partition("\n  Examples:")[0].splitlines():
+        if re.fullmatch(r"\S.*:", line):
+            heading = line[:-1]
+        elif heading and (option := re.match(r"  (?:-\w+, )*--([\w-]+)", line)):
+            found.setdefault(heading, []).append(option[1])
+    return found
+
+
+def test_every_option_is_shown_once_whatever_the_headings(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, command in ALL:
+        if not getattr(command, "commands", None):
+            shown = [name for names in headings(words, capsys).values() for name in names]
+            long = [next((w for w in p.opts if w.startswith("--")), None) for p in command.params if not p.hidden]
+            assert sorted(shown) == sorted(
+                [
+                    "help",
+                    *(w[2:] for w, p in zip(long, command.params, strict=True) if w and p.param_type_name == "option"),
+                ]
+            ), words
+
+
+def test_an_option_has_one_heading_and_those_of_hpl_stand_last(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [name for below in GROUPS.values() for name in below]
+    assert len(names) == len(set(names))
+    shown = headings("predict hpl", capsys)
+    assert next(iter(shown)) == "Problem"
+    assert list(shown)[-1] == "HPL.dat"
+    assert set(shown["HPL.dat"]) == set(GROUPS["HPL.dat"])
+    assert OTHER not in shown
+    assert OTHER in headings("trace gantt", capsys)  # a few options need no headings
+
+
+def test_values_keep_their_letters_and_only_fields_of_hpl_dat_have_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = {}
+    for words in ("design factorial", "predict hpl", "segment", "platform new"):
+        assert main([*words.split(), "-h"]) == 0
+        shown[words] = " ".join(capsys.readouterr().out.split())
+    assert " size_bytes=1,1Ki,1Mi" in shown["design factorial"]
+    assert " auto, full or sampled" in shown["predict hpl"]
+    assert " log: relative errors" in shown["segment"]
+    assert "number in HPL.dat" in shown["predict hpl"]
+    assert "HPL.dat" not in shown["platform new"]

@@ -7,6 +7,7 @@ import gzip
 import json
 import re
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,11 @@ from lepaute.errors import InputError
 from lepaute.simulate import Hpl, predict_all
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat
 from lepaute.simulate.apps.hpl.hpl_out import parse_hpl_results, read_hpl_results, real_report, report
+from lepaute.watch.foreign import read_foreign
 
 FILE = Path(__file__).parents[1] / "data/hpl_out/HPL.out"
 LINE = "WR12R2C2        2000   128     1     2               0.09              5.998e+01"
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 COMMAND = ("verify", "hpl", "--results", str(FILE), "-p", "dahu", "--runs", "2")
 
 
@@ -130,7 +133,7 @@ def test_predictions_in_the_form_of_hpl_are_no_results():
 
 def test_the_report_of_a_campaign_is_read_as_what_it_was():
     cases = [Hpl(n=n, p=1, q=q, swap="mix", swap_threshold=64, u="no-transposed") for n in (1000, 2000) for q in (1, 2)]
-    text = real_report("HPL", [(hpl, 0.01 * (1 + at)) for at, hpl in enumerate(cases)])
+    text = real_report("HPL", [(hpl, 0.01 * (1 + at), NOON) for at, hpl in enumerate(cases)])
     read = parse_hpl_results(text, "HPL.out", {})
     assert [result.hpl for result in read] == cases
     assert [result.time_s for result in read] == pytest.approx([0.01, 0.02, 0.03, 0.04], rel=1e-3)
@@ -138,10 +141,20 @@ def test_the_report_of_a_campaign_is_read_as_what_it_was():
         HplDat.covering([cases[0], Hpl(n=1000)])
 
 
+def test_runs_that_were_made_here_can_be_watched_with_their_dates(tmp_path):
+    """A watch refuses a result without a date; the second run begins at 01:05 of the next day in UTC."""
+    later = datetime(2026, 1, 31, 23, 5, tzinfo=timezone(timedelta(hours=-2)))
+    file = tmp_path / "HPL.out"
+    file.write_text(real_report("HPL", [(Hpl(n=1000), 0.01, NOON), (Hpl(n=2000), 0.02, later)]))
+    values = read_foreign(file, node="n1")
+    assert list(values["started_s"]) == [NOON.timestamp(), later.timestamp()]
+    assert list(values["factor"]) == ["hpl_rate_flops"] * 2
+
+
 def test_runs_of_several_files_are_reported_one_file_after_the_other():
     """By default the threshold of the row swap is the block size, and a file has one."""
     cases = [Hpl(n=n, nb=nb, p=1, q=2, swap="mix") for n in (1000, 2000) for nb in (64, 128)]
-    text = real_report("HPL", [(hpl, 0.01) for hpl in cases])
+    text = real_report("HPL", [(hpl, 0.01, NOON) for hpl in cases])
     read = [result.hpl for result in parse_hpl_results(text, "HPL.out", {})]
     assert sorted((hpl.n, hpl.nb, hpl.threshold) for hpl in read) == [
         (1000, 64, 64),
@@ -154,7 +167,7 @@ def test_runs_of_several_files_are_reported_one_file_after_the_other():
 def test_the_command_shows_prediction_and_result_of_each_case_and_runs_nothing(capsys):
     assert main([*COMMAND]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "inside the 95 % prediction interval" in lines[0]
+    assert "inside their 95 % prediction interval" in lines[0]
     assert lines[2].split()[:4] == ["N", "NB", "T/V", "grid"]  # the cases differ in NB and in the broadcast
     assert lines[3].split()[:4] == ["1000", "64", "WR10R2C4", "1x2"]
     # The sentence, a row a case, the one furthest off, and the fastest of each of two N.
@@ -163,14 +176,15 @@ def test_the_command_shows_prediction_and_result_of_each_case_and_runs_nothing(c
 
 def test_the_command_gives_json_and_files_and_an_exit_status(tmp_path, capsys):
     folder = tmp_path / "compared"
-    assert main([*COMMAND, "--json", "--output-dir", str(folder), "--tolerance", "10"]) == 1
+    assert main([*COMMAND, "--json", "--output", str(folder), "--tolerance", "10%"]) == 1
     told = json.loads(capsys.readouterr().out)["verifications"]
     assert json.loads((folder / "verification.json").read_text())["verifications"] == told
     assert told[0]["measured"][0]["line"] == 47
     assert told[0]["results"] == "HPL.out"
     assert told[0]["measured_time_s"] == told[0]["measured"][0]["time_s"]
-    assert {path.name for path in folder.iterdir()} == {"results.csv", "verification.json", "verification.png"}
-    assert main([*COMMAND, "--output-dir", str(folder)]) == 2
+    written = ("results.csv", "verification.json", "verification.png", "verification.svg")
+    assert {path.name for path in folder.iterdir()} == set(written)
+    assert main([*COMMAND, "--output", str(folder)]) == 2
     assert "holds results.csv of an earlier verification" in capsys.readouterr().err
 
 

@@ -209,10 +209,10 @@ def test_an_output_that_is_an_input_or_another_output_is_refused(tmp_path: Path)
 
 def test_a_folder_for_outputs_is_checked_without_making_it(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    check_output_folder(tmp_path / "a" / "b", "--output-dir")
+    check_output_folder(tmp_path / "a" / "b", "--output")
     assert not (tmp_path / "a").exists()
-    with pytest.raises(InputError, match=r"--output-dir .* is not a folder"):
-        check_output_folder(tmp_path / "file" / "b", "--output-dir")
+    with pytest.raises(InputError, match=r"--output .* is not a folder"):
+        check_output_folder(tmp_path / "file" / "b", "--output")
 
 
 def test_what_a_killed_writer_left_is_removed_and_nothing_else(tmp_path: Path) -> None:

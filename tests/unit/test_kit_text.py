@@ -19,6 +19,7 @@ from lepaute.kit.text import (
     seconds,
     size_text,
     time_unit,
+    without_figures,
 )
 
 
@@ -143,3 +144,29 @@ def test_no_value_is_printed_with_an_exponent_or_in_many_digits(unit: str) -> No
             assert len(number) <= 5 or unit == "s" or value < 1.0
             assert "e" not in seconds(value)
             assert time_unit(value)[0] in ("s", "ms", "µs", "ns")
+
+
+@pytest.mark.parametrize(
+    ("text", "about"),
+    [
+        (
+            "not modelled, so taken to cost nothing: dlocswp (320000 calls)",
+            "not modelled, so taken to cost nothing: dlocswp",
+        ),
+        (
+            "47 % of dgemm time is outside the fitted ranges: m = 2..5054, fitted in 108..15493; k = 2..128",
+            "part of dgemm time is outside the fitted ranges",
+        ),
+        (
+            "the data need 1.5 GB, a node of dahu-2020-01 has 192.0 GB",
+            "the data need … GB, a node of dahu-2020-01 has … GB",
+        ),
+        ("the setting scale.bandwidth=2 changes no time", "the setting scale.bandwidth=2 changes no time"),
+        (
+            "an hour later the effect is 3.2e-2 instead of 1,000 (--lag 1h)",
+            "an hour later the effect is … instead of … (--lag 1h)",
+        ),
+    ],
+)
+def test_what_a_message_is_about_has_no_figures_and_keeps_names(text: str, about: str) -> None:
+    assert without_figures(text) == about

@@ -16,7 +16,7 @@ from lepaute.simulate.prediction.parts import FREE_EVENTS, RUNS, Parts, are_free
 
 HPL = Hpl(n=1200, p=2, q=2)
 COMMAND = ("predict", "hpl", "-p", "dahu", "--n", "1200", "--grid", "2x2")
-LAYER = "{source: docs/accuracy.md, relative_sd: 0.03, studies: [one cluster, another]}"
+LAYER = "{source: docs/evidence, relative_sd: 0.03, studies: [one cluster, another]}"
 
 
 def json_of(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, object]:
@@ -123,7 +123,7 @@ def test_one_run_has_no_parts(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_layer_of_other_studies_multiplies_every_run_and_is_named(tmp_path, capsys):
     (tmp_path / "layer.yaml").write_text(LAYER)
-    layer = Transfer("docs/accuracy.md", 0.03, ("one cluster", "another"))
+    layer = Transfer("docs/evidence", 0.03, ("one cluster", "another"))
     assert read_transfer(tmp_path / "layer.yaml") == layer
     plain = json_of(capsys)
     found = json_of(capsys, "--transfer", str(tmp_path / "layer.yaml"))
@@ -156,7 +156,7 @@ def test_the_error_of_a_configuration_cancels_between_platforms_and_not_between_
         (LAYER.replace("0.03", "-1"), "relative_sd is -1; it is a number from 0 to 1"),
         (LAYER.replace("studies", "configuration_relative_sd: 2, studies"), "configuration_relative_sd is 2; it is a"),
         (LAYER.replace("0.03", ".nan"), "relative_sd is nan"),
-        (LAYER.replace("docs/accuracy.md", "''"), "source is ''; say where"),
+        (LAYER.replace("docs/evidence", "''"), "source is ''; say where"),
         (LAYER.replace("[one cluster, another]", "[]"), "studies is []"),
         ("{", "layer.yaml:2:1: is not YAML"),
     ],

@@ -161,7 +161,7 @@ def test_a_rank_of_several_threads_takes_its_cores_or_those_behind_its_one_core(
         ("rank 0=dahu-1 slot=2:0", "ranks:1: slot=2:0: there is no cpu 2"),
         ("rank 0=dahu-1 slot=first", "ranks:1: slot=first is no list of cores"),
         ("rank 0=dahu-1 slot=5-3", "ranks:1: slot=5-3"),
-        ("rank 0=dahu-1 slot=4\nrank 1=dahu-1 slot=4", "ranks:2: rank 1 needs 1 core(s) and finds 0 free, rank 0 has"),
+        ("rank 0=dahu-1 slot=4\nrank 1=dahu-1 slot=4", "ranks:2: rank 1 needs 1 core and finds 0 free, rank 0 has"),
         ("rank 0=dahu-1 slot=4\nrank 0=dahu-1 slot=5", "ranks:2: rank 0 is given a second place"),
         ("rank 0=dahu-1 slot=4\nrank 2=dahu-1 slot=5", "ranks: has no line for rank 1"),
         ("rank 0=dahu-99 slot=4", "ranks:1: host dahu-99 is no node"),
@@ -178,7 +178,7 @@ def test_a_bad_rankfile_is_refused_with_its_line(dahu, text, words):
 def test_a_file_with_too_few_slots_is_told(dahu, tmp_path):
     (tmp_path / "hosts").write_text("dahu-1:3\n")
     with pytest.raises(InputError, match="hosts has 3 slots, too few for 4 ranks"):
-        predict(Hpl(n=500, p=2, q=2), dahu, mapping=read_hostfile(tmp_path / "hosts", dahu))
+        predict(Hpl(n=500, p=2, q=2), dahu, mapping=read_hostfile(str(tmp_path / "hosts"), dahu))
 
 
 def test_the_mapping_is_recorded_so_that_the_prediction_repeats(dahu, tmp_path):

@@ -69,7 +69,7 @@ def test_parameters_that_cannot_be_are_refused(given: dict[str, object], expecte
 
 def test_a_quick_test_is_short_unless_told_otherwise() -> None:
     assert Parameters.of({}).dgemm_s >= 240.0  # minutes 2 to 4 are the steady window
-    assert Parameters.of({"quick": "true"}) == Parameters(warm_up_s=0.5, dgemm_s=0.0, quick=True)
+    assert Parameters.of({"quick": "true"}) == Parameters(warm_up_s=0.5, dgemm_s=0.0, workload_s=1, quick=True)
     assert Parameters.of({"quick": True, "warm_up_s": "2"}).warm_up_s == 2.0
 
 

@@ -72,7 +72,9 @@ def test_a_node_reached_through_a_shell_gets_the_same_words():
 
 
 def test_a_failure_names_node_status_and_the_programs_last_words(nodes):
-    with pytest.raises(CommandFailed, match=re.escape("beta: sh failed (exit status 3: so it is)")) as caught:
+    with pytest.raises(
+        CommandFailed, match=re.escape("command 'sh' failed on beta (exit status 3: so it is)")
+    ) as caught:
         nodes["beta"].shell("echo so it is >&2; exit 3")
     assert caught.value.result.returncode == 3
 
@@ -312,7 +314,7 @@ def test_a_node_that_fails_where_others_do_not_is_given_up_where_that_is_wanted(
         assert list(results) == ["alpha"]
         assert sparing.names == ("alpha",)
         assert lost == [("beta", "sh failed: exit status 1: it is full")]
-        with pytest.raises(CommandFailed, match="alpha: false failed"):
+        with pytest.raises(CommandFailed, match="command 'false' failed on alpha"):
             sparing.run("false")  # all that are left fail: nobody's own misfortune
 
 

@@ -40,7 +40,7 @@ def test_brackets_of_any_trace_are_closed_and_never_go_back() -> None:
 
 def test_without_the_package_its_name_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "otf2", None)
-    with pytest.raises(EnvironmentProblem, match="the Python package otf2 is missing: pip install otf2"):
+    with pytest.raises(EnvironmentProblem, match=r"needs otf2.*: pip install 'lepaute\[otf2\]'"):
         write_otf2(hpl_like(ranks=2, steps=1), tmp_path / "archive")
     assert list(tmp_path.iterdir()) == []
 

@@ -32,22 +32,16 @@ def contents(folder: Path) -> dict[str, bytes]:
 #: A command line that reads a file, without its last word, and the file.
 READERS = [
     ("fit c.zip -o", "c.zip"),
-    ("fit c.zip -o out.yaml --plot", "c.zip"),
     ("predict hpl -p p.yaml --n 100 -o", "p.yaml"),
-    ("predict hpl -p p.yaml --n 100 --plot", "p.yaml"),
     ("predict hpl -p p.yaml --n 100 --trace", "p.yaml"),
     ("predict hpl -p p.yaml --dat HPL.dat -o", "HPL.dat"),
     ("predict hpl -p p.yaml --n 100 --hostfile d.csv -o", "d.csv"),
     ("emulate hpl -p p.yaml --n 100 --trace", "p.yaml"),
-    ("emulate hpl -p p.yaml --dat HPL.dat --gantt", "HPL.dat"),
-    ("trace gantt t.parquet -o", "t.parquet"),
     ("trace perfetto t.parquet -o", "t.parquet"),
     ("trace convert smpi.trace -o", "smpi.trace"),
-    ("trace breakdown t.parquet --plot", "t.parquet"),
-    ("trace compare t.parquet u.parquet --plot", "u.parquet"),
-    ("design picture d.csv -o", "d.csv"),
+    ("trace breakdown t.parquet --report", "t.parquet"),
     ("design mix d.csv --force -o", "d.csv"),
-    ("platform export p.yaml --simgrid", "p.yaml"),
+    ("platform export p.yaml --output", "p.yaml"),
     ("platform import p.xml -o", "p.xml"),
     ("platform synthesize --nodes 2 --like p.yaml -o", "p.yaml"),
     ("platform population table.csv --of p.yaml -o", "table.csv"),
@@ -70,8 +64,24 @@ def test_no_command_writes_over_what_it_reads(words, file, folder, capsys):
 
 @pytest.mark.parametrize(
     "words",
-    ["calibrate -o new.zip --archive new.zip", "predict hpl -p p.yaml --n 100 -o new --plot ./new",
-     "fit c.zip -o new.html --report new.html", "predict hpl -p p.yaml --n 100 --trace new --gantt new"],
+    ["fit c.zip -o out.yaml --plot c.zip", "predict hpl -p p.yaml --n 100 --plot p.yaml",
+     "emulate hpl -p p.yaml --n 100 --gantt p.yaml", "trace gantt t.parquet -o t.parquet",
+     "trace breakdown t.parquet --plot t.parquet", "trace compare t.parquet u.parquet --plot u.parquet",
+     "design picture d.csv -o d.csv", "segment d.csv --plot d.csv"],
+)  # fmt: skip
+def test_a_picture_has_the_name_of_a_picture_and_so_of_no_input(words, folder, capsys):
+    before = contents(folder)
+    assert main(words.split()) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "a picture's name ends in .png, .svg or .pdf" in told
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["calibrate -o new.zip --archive new.zip", "predict hpl -p p.yaml --n 100 -o new.png --plot ./new",
+     "fit c.zip -o new.html --report new.html", "predict hpl -p p.yaml --n 100 --trace new.svg --gantt new"],
 )  # fmt: skip
 def test_two_outputs_of_one_name_are_refused(words: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = contents(folder)

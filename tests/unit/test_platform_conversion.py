@@ -65,6 +65,21 @@ def test_the_wait_for_the_next_probe_is_no_cost_of_a_message_to_a_busy_receiver(
     assert large["latency_s"] == pytest.approx(1e-5, abs=2e-5)
 
 
+def test_large_messages_inside_an_idle_node_cost_half_of_a_measured_ping_pong(network, tmp_path):
+    # there and back at 10 GB/s up to 8 MB, which the caches hold, and at 4 GB/s above; the nominal rate is 20 GB/s
+    nominal = [{"above_bytes": start, "latency_s": 0.0, "bandwidth_Bps": 2e10} for start in (0, 64_000)]
+    sizes = [70_000 * 2 ** (step / 4) for step in range(48)]
+    rows = [(size, 2 * size / (1e10 if size < 8e6 else 4e9) * wobble) for size in sizes for wobble in (0.98, 1.0, 1.02)]
+    table = tmp_path / "pingpong.csv"
+    table.write_text("size,duration\n" + "".join(f"{size:.0f},{seconds}\n" for size, seconds in rows), encoding="utf-8")
+    small, *large = network.ping_pong_segments(table, nominal)
+    assert small == nominal[0]
+    for size in (100_000, 5_000_000, 20_000_000, 200_000_000):
+        piece = network.in_force(large, size - 1)
+        expected = size / (1e10 if size < 8e6 else 4e9)
+        assert piece["latency_s"] + size / piece["bandwidth_Bps"] == pytest.approx(expected, rel=0.03)
+
+
 def test_segments_begin_where_a_factor_an_overhead_or_a_protocol_does(network: ModuleType) -> None:
     link_class = {
         "link": {"bandwidth_Bps": 10.0},

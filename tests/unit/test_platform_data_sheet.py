@@ -48,7 +48,7 @@ def sheet(**changed: object) -> Platform:
 
 def made(tmp_path: Path, **changed: str | None) -> tuple[int, Path]:
     options = OPTIONS | {f"--{name.replace('_', '-')}": value for name, value in changed.items()}
-    words = [word for name, value in options.items() if value is not None for word in (name, value)]
+    words = [word for name, value in options.items() if value is not None for word in (name, value) if word]
     file = tmp_path / "mine.yaml"
     return main(["platform", "new", *words, "-o", str(file)]), file
 
@@ -57,12 +57,16 @@ def test_the_command_of_the_docs_writes_a_platform_that_is_complete(tmp_path, ca
     status, file = made(tmp_path)
     assert status == 0
     printed = capsys.readouterr()
-    assert "platform mine: 16 nodes of 2 x 24 cores, a fat tree of 2 leaf switches with 8 nodes and 4 " in printed.out
+    assert "platform mine: 16 nodes of 48 cores, 45 Gflop/s a core in dgemm\n" in printed.out
+    assert "given   16 nodes of 2 x 24 cores, a fat tree of 2 leaf switches with 8 nodes and 4 " in printed.out
     # what was understood, in the units in which a slip of a unit shows
     assert (
         "dgemm 45 Gflop/s a core (2160 Gflop/s a node, 34.56 Tflop/s in all), link 12.5 GB/s (100 Gb/s)" in printed.out
     )
-    assert "assumed: all other kernels (sd 65 %): those of a core of dahu-2020-01, scaled by dgemm" in printed.err
+    assert "not measured; the least certain: all other kernels (sd 65 %)" in printed.out
+    assert made(tmp_path, details="", force="")[0] == 0
+    details = capsys.readouterr().out
+    assert "all other kernels (sd 65 %): those of a core of dahu-2020-01, scaled by dgemm" in details
     platform = load_platform(file)
     nodes = platform.nodes
     assert (nodes.count, nodes.cores, nodes.sockets, nodes.memory_bytes) == (16, 48, 2, 192 * 2**30)
@@ -303,7 +307,7 @@ def test_the_core_may_be_one_that_the_user_has_measured(tmp_path: Path) -> None:
         ({"dgemm": "45e9G"}, "--dgemm is '45e9G'; no core has more than 10^16 operations a second"),
         ({"simd": "avx2"}, "--simd and --clock say what a nominal --peak counts; give it, or leave them out"),
         ({"blas": "atlas"}, "blas is 'atlas'; it must be one of mkl, openblas, blis, aocl, none"),
-        ({"threads": "49"}, "--threads is 49; a node has 48 cores"),
+        ({"threads_per_rank": "49"}, "--threads-per-rank is 49; a node has 48 cores"),
         ({"cores": "2x2000000000"}, "data sheet: nodes.cores is 4000000000; it must be <= 65536"),
         ({"like": "stampede"}, "no shipped platform and no file is named 'stampede'"),
     ],
@@ -318,7 +322,7 @@ def test_what_cannot_be_is_one_line_that_says_what_to_do(changed, told, tmp_path
 
 
 def test_the_example_of_the_docs_is_complete_and_plausible(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "platform.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "platform_file.md").read_text(encoding="utf-8")
     file = tmp_path / "example.yaml"
     file.write_text(page.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
     assert main(["platform", "check", str(file)]) == 0

@@ -136,7 +136,7 @@ def test_show_says_how_the_nodes_are_joined(capsys: pytest.CaptureFixture[str], 
         "fat-tree 2;4,4;1,2;1,2: 4 + 2 switches",
         "level 1: 50 GB/s",
         "a node passes 20 GB/s in all",
-        "n1-s1.0: 1 us extra latency",
+        "n1-s1.0: 1 µs extra latency",
         "removed: s2.1",
     ]
     file = tmp_path / "p.yaml"

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from lepaute.cli import terminal
 from lepaute.cli.entry import guarded
 from lepaute.cli.terminal import progress_bar
 
@@ -69,3 +70,42 @@ def test_it_is_not_drawn_before_its_time(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_it_is_not_drawn_where_standard_error_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert drawn(monkeypatch, io.StringIO(), 0.0) == ""
+
+
+def test_into_a_file_a_line_a_minute_says_what_is_done_and_how_long_it_will_take(monkeypatch) -> None:
+    clock = iter([0.0, 30.0, 61.0, 100.0, 125.0])
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: next(clock))
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    with progress_bar() as tell:
+        for share in (0.1, 0.25, 0.4, 0.5):
+            tell("simulating", share)
+    # a quarter in 61 s: three quarters take 183 s, which is 3 min
+    assert stream.getvalue() == (
+        "lepaute: simulating, 25 %, about 3 min left\nlepaute: simulating, 50 %, about 2.1 min left\n"
+    )
+
+
+def test_a_program_prints_below_the_line_of_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, now_s = Terminal(), [0.0]
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: now_s[0])
+    with terminal.simulated_date(1, 3600.0) as (tell, _, end_line):
+        end_line()
+        assert stream.getvalue() == ""
+        now_s[0] = 5.0
+        tell(0.00920702)
+        end_line()
+        end_line()
+    assert stream.getvalue() == (
+        "lepaute: emulating 1 run; its duration is not known in advance, 60 min at most\n"
+        "\r\033[Ksimulated 9.21 ms in 5 s \n"
+    )
+
+
+def test_the_time_left_is_of_the_piece_of_work_that_has_begun() -> None:
+    left = terminal._TimeLeft(0.0)
+    assert left.text(10.0, 0.5) == "about 10 s left"
+    assert left.text(20.0, 1.0) == ""
+    assert left.text(21.0, 0.0) == ""  # another piece
+    assert left.text(31.0, 0.25) == "about 30 s left"

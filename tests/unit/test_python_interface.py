@@ -15,6 +15,7 @@ from support_archive import experiment_archive
 
 import lepaute as lp
 from lepaute.errors import InputError
+from lepaute.kit.text import without_figures
 from lepaute.trace import trace_of_columns
 
 DATA = Path(__file__).parents[1] / "data" / "duration_tables"
@@ -233,7 +234,7 @@ def test_a_plot_is_drawn_on_the_axes_that_are_given_or_on_new_ones_which_it_retu
     figure, (left, right) = pyplot.subplots(1, 2)
     assert prediction.plot(ax=left) is left
     assert line.plot(ax=right) is right
-    assert left.get_xlabel().startswith("rate (")
+    assert left.get_xlabel() == "time of a run (s)"
     assert len(right.lines) >= 2 + len(line.breakpoints)
     pyplot.close(figure)
     both = line.plot()
@@ -246,9 +247,13 @@ def test_what_a_prediction_rests_on_is_raised_once_by_warnings_and_can_be_silenc
     hpl = lp.Hpl(n=2000, p=2, q=2)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default", lp.PredictionWarning)
-        for _ in range(3):
-            found = lp.predict(hpl, "dahu", runs=1)
-    assert [str(one.message) for one in caught] == list(found.warnings)
+        listed = [lp.predict(lp.Hpl(n=n, p=2, q=2), "dahu", runs=1).warnings for n in (2000, 2300, 2700)]
+    told = [str(one.message) for one in caught]
+    assert len(set(listed)) == 3  # they differ in figures, and each cause is told once
+    assert len(told) == len(set(told)) == len(listed[0])
+    assert [said.removesuffix(" (figures in Prediction.warnings)") for said in told] == [
+        without_figures(full) for full in listed[0]
+    ]
     assert {one.category for one in caught} == {lp.PredictionWarning}
     assert {one.filename for one in caught} == {__file__}
     with warnings.catch_warnings():

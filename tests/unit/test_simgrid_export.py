@@ -156,9 +156,10 @@ def test_a_platform_without_dgemm_has_the_nominal_speed() -> None:
 
 def test_the_command_writes_the_file_and_says_what_is_lost(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = tmp_path / "dahu.xml"
-    assert main(["platform", "export", "dahu", "--simgrid", str(out)]) == 0
+    assert main(["platform", "export", "dahu", "--output", str(out)]) == 0
     printed = capsys.readouterr()
-    assert printed.out == f"{out}: hosts dahu-2020-01-1 to dahu-2020-01-32\n"
-    assert "not exported: kernels: the models of 25 kernels" in printed.err
+    answer, caveats = printed.out.splitlines()
+    assert answer == f"{out}: 32 hosts of platform dahu-2020-01, dahu-2020-01-1 to dahu-2020-01-32, each at one speed"
+    assert caveats.startswith("8 caveats: kernels not exported; days not exported; ")
     assert out.read_text() == export_xml(load_platform("dahu")).text
     assert [path.name for path in tmp_path.iterdir()] == ["dahu.xml"]

@@ -262,8 +262,9 @@ def test_the_command_writes_a_platform_that_check_and_show_take(capsys, tmp_path
     out = tmp_path / "taurus.yaml"
     assert main(["platform", "import", str(DATA / "taurus.xml"), "-o", str(out)]) == 0
     printed = capsys.readouterr()
-    assert f"{out}: platform taurus, 16 nodes" in printed.out
-    assert "watt_per_state" in printed.err
+    assert f"{out}: platform taurus: 16 nodes of 12 cores" in printed.out
+    assert main(["platform", "import", str(DATA / "taurus.xml"), "-o", str(out), "--force", "--details"]) == 0
+    assert "watt_per_state" in capsys.readouterr().out
     assert main(["platform", "check", str(out)]) == 0
     assert main(["platform", "show", str(out)]) == 0
     assert "taurus: 16 nodes of 12 cores, " in capsys.readouterr().out

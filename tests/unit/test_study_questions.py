@@ -66,12 +66,15 @@ def test_what_is_mostly_extrapolated_is_never_the_best_by_itself(tmp_path, monke
         f"{text}  nb: {{path: application.nb, levels: [96, 192]}}\nbudget: {{simulations: 20}}\n"
     )
     assert main(["study", "tune", "ask.yaml"]) == 0
+    short = capsys.readouterr().out
+    assert "caveats: not modelled by the platform, so taken to cost nothing; " in short
+    assert main(["study", "tune", "ask.yaml", "--resume", "--details"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("nb=192: time 4.")
-    assert "; 1 more may be as good but cannot be compared: extrapolation alone makes its time uncertain by" in said
-    assert "to decide: `lepaute calibrate --nb 96,192`, or --real-runs N" in said
+    assert said.startswith("Best: nb=192, time 4.")
+    assert "rivals  1 more may be as good but cannot be compared: extrapolation alone makes its time uncertain" in short
+    assert "decide  `lepaute calibrate --nb 96,192`, or --real-runs N" in short
     assert [hpl.nb for hpl in read_hpl_dat(tmp_path / "ask.results" / "HPL.dat").combinations()] == [192]
-    assert "warning: not comparable, extrapolation alone makes its time uncertain by +- 16.6 %: nb=96 (1 of 2)" in said
+    assert "warning: not comparable, extrapolation alone makes its time uncertain by ± 16.4 %: nb=96 (1 of 2)" in said
     assert "warning: not modelled by the platform, so taken to cost nothing: dlocswp" in said
     answer = json.loads(Path("ask.results/answer.json").read_text())
     first, second = answer["standings"]
@@ -79,5 +82,5 @@ def test_what_is_mostly_extrapolated_is_never_the_best_by_itself(tmp_path, monke
     assert [one["comparable"] for one in (first, second)] == [True, False]
     assert answer["ahead"] == []
     assert len(answer["caveats"]) == sum(line.startswith("warning: ") for line in said.splitlines())
-    page = Path("ask.results/report.html").read_text()
-    assert "not comparable, extrapolation alone makes its time uncertain by +- 16.6 %: nb=96" in page
+    page = Path("ask.results/report.html").read_text().replace("\N{NO-BREAK SPACE}", " ")
+    assert "not comparable, extrapolation alone makes its time uncertain by ± 16.4 %: nb=96" in page

@@ -1,6 +1,7 @@
 """Main effects, interactions and Sobol indices of small tables."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -33,7 +34,11 @@ def test_shares_of_a_balanced_design_add_up_and_effects_multiply() -> None:
     levels = {one.level: one.effect for one in found.terms[0].levels}
     assert levels[4] / levels[1] == pytest.approx(4.0, rel=0.02)
     assert found.between_seeds == pytest.approx(0.05, rel=1.0)
-    assert found.text.startswith("a explains 9")
+    assert found.text.startswith("a matters most: it explains 9")
+    chance = replace(found, terms=(replace(found.terms[0], p_value=0.5), *found.terms[1:]))
+    assert chance.terms[1].is_significant
+    assert chance.sentence.startswith("a explains the most, 9")
+    assert "but that may be chance; shown to matter: b " in chance.sentence
 
 
 def test_one_seed_has_shares_and_no_tests() -> None:
@@ -41,7 +46,7 @@ def test_one_seed_has_shares_and_no_tests() -> None:
     assert found.terms[0].share > 0.9
     assert all(term.p_value is None and term.f is None for term in found.terms)
     assert found.terms[0].levels[0].low is None
-    assert "With one run of each configuration nothing tells an effect on time_s from what machines" in found.text
+    assert "With one run of each configuration nothing tells an effect on the time from what machines" in found.text
     assert "5 runs may tell" in found.text
 
 

@@ -99,10 +99,12 @@ def test_what_is_not_comparable_comes_first_where_it_is_certainly_better_and_is_
     assert not found.ranking.best.flagged
     assert {one.point["nb"] for one in found.ranking.ahead} == {192}
     assert set(found.ranking.refused.values()) == {"does not fit"}
-    assert found.sentence.startswith("depth=")
-    assert "nb=192 comes first" in found.sentence
-    assert "not comparable, since extrapolation alone makes its time uncertain by +- 35.7 %" in found.sentence
-    assert "; of those that are, depth=" in found.sentence
+    assert found.sentence.startswith("Best of those that are comparable: depth=")
+    assert "nb=192, time " in found.sentence
+    assert (
+        "is certainly better, by how much is not known: extrapolation alone makes its time uncertain by ± 35.7 %"
+        in found.sentence
+    )
     assert found.candidates()[1] == found.ranking.ahead[0].point
     assert "neither it nor any other is comparable" in halve(POINTS, doubtful((64, 128, 192, 256)), 60).sentence
     assert "comparable" not in halve(POINTS, doubtful((64,)), 60).sentence
@@ -129,13 +131,16 @@ def test_how_many_runs_would_tell_the_best_from_the_others_is_said() -> None:
     found = crossed(alike, machine(lambda point: 100.0 + 0.015 * float(str(point["nb"])), own_sd=0.01), 4)
     assert len(found.ranking.near) == 2
     (other,) = found.ranking.near[1:]
-    assert "these 2 cannot be told apart; " in found.sentence
+    assert ", one of 2 that cannot be told apart; the best one with a probability of " in found.sentence
     if other.enough is None:
         assert "no number of simulated runs would" in found.sentence
     else:
-        assert f"{other.enough} runs of each would" in found.sentence
+        assert f"{other.enough} runs of each would tell these 2 apart" in found.sentence
     same = crossed(alike, machine(lambda _: 100.0, own_sd=0.02), 6)
-    assert "no number of simulated runs would: which is faster differs from machine to machine" in same.sentence
+    assert (
+        "no number of simulated runs would tell these 2 apart: which is faster differs from machine to machine"
+        in same.sentence
+    )
     single = crossed(alike, machine(), 1)
     assert "one run of each tells these 2 not apart" in single.sentence
     assert "against the best" in found.text  # the table

@@ -198,6 +198,18 @@ def test_equal_runs_are_no_difference() -> None:
     assert "equal" not in answer.text
 
 
+def test_where_no_change_can_be_shown_the_largest_is_an_interval_and_no_change() -> None:
+    three = study(scenarios={"base": {}, "half": {"scale.bandwidth": 0.5}, "third": {"scale.bandwidth": 0.3}})
+    answer = answer_of(three, lambda trial: 10.0 + ((3 * trial.seed + 7 * len(str(trial.point["scenario"]))) % 5))
+    (size,) = {each.differences["time_s"].bounds for each in answer.comparisons if each.other.level == "third"}
+    assert answer.told_apart == 0
+    assert answer.sentence.startswith(
+        "None of 2 changes makes a difference to the time that can be shown; the largest seems to be that of "
+    )
+    assert "cannot be told apart" not in answer.sentence
+    assert size
+
+
 def test_what_is_not_comparable_is_not_told_apart_by_a_study_either() -> None:
     asked = study(scenarios={"base": {}, "small": {"application.nb": 32}})
 
@@ -216,7 +228,7 @@ def test_what_is_not_comparable_is_not_told_apart_by_a_study_either() -> None:
     (comparison,) = doubtful.comparisons
     assert comparison.differences["time_s"].is_told_apart
     assert doubtful.told_apart == 0
-    assert "not comparable, at small extrapolation alone makes its time uncertain by +- 79.5 %" in doubtful.sentence
+    assert "not comparable, at small extrapolation alone makes its time uncertain by ± 79.5 %" in doubtful.sentence
     assert doubtful.to_dict()["comparisons"][0]["comparable"] is False
 
 

@@ -2,14 +2,13 @@
 
 import json
 import re
-from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
-from matplotlib.figure import Figure
 
 from lepaute.cli.main import main
 from lepaute.cli.prediction_text import summary
+from lepaute.kit.picture import own_figure
 from lepaute.platform import load_platform
 from lepaute.platform.data_sheet import DataSheet, platform_from
 from lepaute.simulate import Difference, Hpl, Layers, Prediction, difference, predict, predict_all
@@ -17,6 +16,7 @@ from lepaute.simulate.prediction.comparing import may_be_as_fast
 from lepaute.simulate.prediction.plot import plot_sweep, quantity_axis
 from lepaute.simulate.prediction.sweep import Sweep, calibration_of, speed
 from lepaute.simulate.prediction.warnings import caveats
+from lepaute.simulate.prediction.wording import fastest
 
 #: dgemm of `dahu` was fitted for k = 128, 256 and 512.
 BLOCK_SIZES = (16, 32, 64, 128, 256, 512)
@@ -255,18 +255,15 @@ def width(found: Difference) -> float:
 
 
 def test_the_picture_of_a_sweep_marks_the_best_and_has_numbers_on_its_axis(sweep, tmp_path, monkeypatch):
-    figures: list[Figure] = []
-    monkeypatch.setattr(Figure, "savefig", lambda self, *_words, **_options: figures.append(self))
     monkeypatch.setattr("lepaute.simulate.prediction.plot.MOST_LINES", 4)
-    monkeypatch.setattr("lepaute.simulate.prediction.plot.whole_file", nullcontext)
-    plot_sweep(sweep, tmp_path / "sweep.png")
-    (axes,) = figures[0].axes
-    figures[0].draw_without_rendering()
+    axes = plot_sweep(sweep, tmp_path / "sweep.png")
+    figure = own_figure(axes)
+    figure.draw_without_rendering()
     labels = [tick.get_text() for tick in axes.get_yticklabels()]
-    fastest = sorted(sweep, key=speed, reverse=True)[:4]
-    assert labels == [one.application.label for one in sweep if one in fastest]
-    assert axes.get_title().endswith(", the 4 fastest of 6")
-    assert {"may be the best"} <= {text.get_text() for text in figures[0].legends[0].get_texts()}
+    assert labels == [one.application.label for one in sorted(sweep, key=speed, reverse=True)[:4]]
+    assert axes.get_ylabel() == "the 4 fastest of 6"
+    assert figure.get_suptitle().replace("\n", " ") == fastest(Sweep(tuple(sweep)))
+    assert "fastest" in {text.get_text() for text in figure.legends[0].get_texts()}
     ticks = [tick.get_text() for tick in axes.get_xticklabels()]
     assert all(float(tick) > 0.0 for tick in ticks)  # 1500, not 1.5 x 10^3
     assert len(ticks) >= 3

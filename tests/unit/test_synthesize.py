@@ -26,7 +26,8 @@ def test_a_cluster_has_what_was_asked_for_and_says_what_is_assumed(tmp_path, cap
     file = tmp_path / "c.yaml"
     arguments = ["--nodes", "256", "--like", "dahu-2019-04", "--spatial", "2x", "--temporal", "0.5", "--seed", "3"]
     assert main(["platform", "synthesize", *arguments, "-o", str(file)]) == 0
-    assert "256 nodes of 32 cores, like dahu-2019-04" in capsys.readouterr().out
+    assert "256 nodes of 32 cores, " in (printed := capsys.readouterr().out)
+    assert "of the population of dahu-2019-04, spatial 2x, temporal 0.5, seed 3" in printed
     cluster = load_platform(file)
     assert (cluster.nodes.count, cluster.nodes.cores, cluster.days) == (256, 32, None)
     assert cluster.network == load_platform("dahu-2019-04").network
@@ -113,7 +114,7 @@ def test_a_population_is_fitted_to_a_table_and_put_into_a_platform(tmp_path, cap
     assert main(["platform", "population", str(table), "--of", "dahu", "-o", str(file)]) == 0
     shown = capsys.readouterr().out
     assert "8 nodes, 2 groups" in shown
-    assert "group 1: 1 nodes, 2 CPUs" in shown
+    assert "group 1 1 node, 2 CPUs" in shown
     content = yaml.safe_load(file.read_text())["population"]
     assert content["terms"] == ["mnk", "1", "sd:mnk"]
     assert main(["platform", "synthesize", "--nodes", "3", "--like", str(file), "-o", str(tmp_path / "s.yaml")]) == 0
@@ -124,7 +125,7 @@ def test_a_population_is_fitted_to_a_table_and_put_into_a_platform(tmp_path, cap
     ("change", "told"),
     [
         (lambda f: f.assign(mnk=float("nan")), "mnk of row 1 is nan"),
-        (lambda f: f[f["node"] == 1], "holds 1 node(s) and 2 CPUs"),
+        (lambda f: f[f["node"] == 1], "holds 1 node and 2 CPUs"),
         (lambda f: f.drop(columns="node"), "there is no column node"),
     ],
 )

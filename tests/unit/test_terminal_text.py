@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from lepaute.cli.prediction_answer import answered, answered_scaling, answered_sweep
-from lepaute.cli.terminal import answer_text, caveat_line
+from lepaute.cli.terminal import answer_text
 from lepaute.kit.printable import UNLIMITED, terminal_columns
 from lepaute.kit.tables import shown_table
-from lepaute.kit.text import folded, with_interval
+from lepaute.kit.text import caveat_line, folded, with_interval
 from lepaute.platform import load_platform, shipped_names
 from lepaute.platform.overview import facts, in_one_line
 from lepaute.simulate import Hpl, Prediction, predict_all
@@ -80,6 +80,8 @@ def test_what_is_no_terminal_has_no_width():
 def test_caveats_are_one_line_with_their_count_and_the_way_to_all():
     assert caveat_line(["a is so: because"], NARROW) == "1 caveat: a is so; --details"
     assert caveat_line([f"no {i} is so" for i in range(5)], NARROW).startswith("5 caveats: no 0 is so; no 1 is so; ")
+    alike = caveat_line(["a is so: 1", "a is so: 2", *(f"no {i} is so" for i in range(6))], UNLIMITED)
+    assert alike == "8 caveats: a is so; no 0 is so; no 1 is so; and 5 more; --details"  # 3 + 5
     assert answer_text("x", (), (), NARROW) == "x"
 
 

@@ -19,7 +19,7 @@ def file(tmp_path: Path) -> Path:
 def test_show_names_the_run_and_its_calls(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trace", "show", str(file)]) == 0
     told = capsys.readouterr().out
-    assert told.startswith("HPL N = 384, NB = 64, 4 × 1, recorded\n")
+    assert told.startswith("HPL N = 384, NB = 64, 4 × 1, recorded: 96 calls in 26.9 s on 4 ranks\n")
     assert "steps:    0 to 5" in told
     assert any(line.split()[:3] == ["dgemm", "kernel", "24"] for line in told.splitlines())
 

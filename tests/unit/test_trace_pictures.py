@@ -16,8 +16,9 @@ from lepaute.trace import colours
 from lepaute.trace.breakdown import breakdown_of
 from lepaute.trace.compare import compare_traces
 from lepaute.trace.compare_report import plot_comparison
-from lepaute.trace.gantt import Window, _binned, _messages_in, plot_gantt
+from lepaute.trace.gantt import Window, _messages_in, plot_gantt
 from lepaute.trace.report import plot_breakdown
+from lepaute.trace.timeline import binned
 from lepaute.trace.viewers import events, write_perfetto
 
 
@@ -81,7 +82,7 @@ def test_a_window_with_nothing_in_it_is_refused(tmp_path: Path, arguments: dict[
 def test_the_bins_of_a_strip_hold_all_the_time_of_the_calls(calls: list[tuple[float, list[float]]], bins: int) -> None:
     start_s, seconds = numpy.array([start for start, _ in calls]), numpy.array([parts for _, parts in calls])
     # 10 s of starts and at most 9 s for each call: all of it lies inside the window.
-    shares = _binned(start_s, seconds, -1.0, 20.0, bins)
+    shares = binned(start_s, seconds, -1.0, 20.0, bins)
     numpy.testing.assert_allclose(shares.sum(axis=0) * 21.0 / bins, seconds.sum(axis=0), atol=1e-9)
 
 
@@ -115,7 +116,7 @@ def test_every_two_classes_can_be_told_apart_by_colour_blind_eyes(vision: tuple[
 @pytest.mark.slow
 def test_breakdown_and_comparison_are_drawn(tmp_path: Path) -> None:
     made = hpl_like(ranks=300, steps=3)
-    plot_breakdown(breakdown_of(made), tmp_path / "b.png", "title")
+    plot_breakdown(breakdown_of(made), tmp_path / "b.png", "title", "foot")
     plot_comparison(compare_traces(exchange(1.0), exchange(2.0)), tmp_path / "c.png", "one", "other")
     assert is_png(tmp_path / "b.png")
     assert is_png(tmp_path / "c.png")

@@ -119,7 +119,7 @@ def test_a_campaign_of_other_predictions_cannot_be_resumed(cases, plan, differen
     with pytest.raises(InputError) as refusal:
         sealed_before(cases, plan, PROGRAM, tmp_path)
     assert difference in str(refusal.value)
-    assert "another --output-dir" in str(refusal.value)
+    assert "another --output" in str(refusal.value)
 
 
 def test_the_sealed_predictions_come_back_with_their_own_figures_of_the_simulation(tmp_path):
@@ -223,9 +223,7 @@ def test_single_runs_are_counted_in_the_interval_of_one_run_and_their_mean_in_th
     assert (row["n_inside"], row["n_counting"]) == (3, 4)
     assert [row["mean_low_s"], row["mean_high_s"]] == pytest.approx([0.97544, 1.02514], abs=1e-4)
     assert row["inside_interval"] is True
-    assert sentence(table).startswith(
-        "3 of 4 runs inside the 95 % prediction interval; the mean of a case's runs inside that of such means in 1 of "
-    )
+    assert sentence(table).startswith("3 of 4 runs and 1 of 1 mean inside their 95 % prediction intervals; ")
     table, _, _ = whole({0: [1.03, 1.03, 1.03, 1.03]}, {}, [case])
     (row,) = table.to_dict("records")
     assert (row["n_inside"], row["inside_interval"]) == (4, False)
@@ -253,7 +251,7 @@ def test_cases_of_which_every_run_was_disturbed_are_told_apart_from_the_others()
     table, _, _ = whole({1: [1.0], 2: [1.0]}, {0: [2.0] * 4}, CASES[:3])
     assert sentence(table).splitlines()[1:] == [
         "Every run of 1 case was disturbed by other load. "
-        "The other 2: 2 of 2 runs inside the 95 % prediction interval; error 0.0 % for N >= 4000."
+        "The other 2: 2 of 2 runs inside their 95 % prediction intervals; error 0.0 % (N ≥ 4000)."
     ]
     table, _, _ = whole({}, {0: [2.0] * 4}, CASES[:1])
     assert sentence(table).splitlines()[1:] == [
@@ -278,7 +276,7 @@ def test_the_sentence_counts_cases_and_averages_the_errors_of_large_ones():
     table, _, _ = whole({0: [1.0], 1: [1.0], 2: [1.02], 3: [0.8]}, {}, CASES)
     # Errors for N = 4000: -1.96 % and +25 %: mean absolute 13.48 %.
     assert sentence(table) == (
-        "3 of 4 runs inside the 95 % prediction interval; mean absolute error 13.5 % for N >= 4000."
+        "3 of 4 runs inside their 95 % prediction intervals; mean absolute error 13.5 % (N ≥ 4000)."
     )
 
 
@@ -367,7 +365,7 @@ def test_the_picture_is_drawn_for_several_grids_for_one_and_without_interval(tmp
     several = whole({0: [1.0], 1: [1.0], 2: [1.02], 3: [0.8]}, {1: [2.0]}, CASES)
     no_interval = whole({0: [1.0]}, {}, [case_of(Hpl(n=2000), [1.0])])
     for name, (table, frame, _) in {"several": several, "no_interval": no_interval}.items():
-        plot(table, frame, tmp_path / f"{name}.png", "title")
+        plot(table, frame, tmp_path / f"{name}.png", "title", "foot")
         data = (tmp_path / f"{name}.png").read_bytes()
         assert data.startswith(b"\x89PNG")
         assert len(data) > 20_000
@@ -383,7 +381,7 @@ def words_of(monkeypatch, table, frame, path, **more) -> list[str]:
     monkeypatch.setattr(
         Figure, "savefig", lambda self, *words, **options: figures.append(self) or saved(self, *words, **options)
     )
-    plot(table, frame, path, "title", **more)
+    plot(table, frame, path, "title", "foot", **more)
     return list(dict.fromkeys(text.get_text() for text in figures[0].findobj(Text)))
 
 

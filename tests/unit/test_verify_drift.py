@@ -59,7 +59,7 @@ def test_a_slower_machine_is_told_and_its_drift_taken_out(tmp_path: Path, capsys
     found = verification(levels, 1.06, tmp_path)
     assert found.drift is not None
     assert found.drift.significant
-    assert "This machine is 6.0 % +- 0.1 slower than when it was calibrated (53.7 -> 50.6 Gflop/s a core" in (
+    assert "This machine is 6.0 % ± 0.1 slower than when it was calibrated (53.7 -> 50.6 Gflop/s a core" in (
         found.drift.sentence
     )
     # Predicted 1.0, measured 1.06 on a machine that is 6 % slower: outside as sealed, right without the drift.
@@ -69,14 +69,14 @@ def test_a_slower_machine_is_told_and_its_drift_taken_out(tmp_path: Path, capsys
     assert found.table["inside_without_drift"].tolist() == [True] * 3
     show(found.table, found.run_table, sys.stdout, found.drift)
     text = capsys.readouterr().out
-    assert "With that taken out: 6 of 6 runs inside the 95 % prediction interval" in text
-    assert "0 of 6 runs inside the 95 % prediction interval" in text
+    assert "With that taken out: 6 of 6 runs and 3 of 3 means inside their 95 % prediction intervals" in text
+    assert "0 of 6 runs and 0 of 3 means inside their 95 % prediction intervals" in text
     record = found.to_dict()
     assert record["machine_drift"]["significant"] is True
     assert record["verifications"][0]["drift_percent"] == pytest.approx(6.0, abs=0.2)
     assert record["verifications"][0]["measured"][0]["sentinel_before_s"] > 0.005
     json.dumps(record, allow_nan=False)
-    plot(found.table, found.run_table, tmp_path / "one.png", "title")
+    plot(found.table, found.run_table, tmp_path / "one.png", "title", "foot")
     assert (tmp_path / "one.png").stat().st_size > 20_000
 
 

@@ -21,6 +21,7 @@ from support_limits import within
 from threadpoolctl import threadpool_limits
 
 from lepaute.kit.journal import entries
+from lepaute.kit.picture import picture_files
 
 #: mpirun and an HPL whose run takes a moment. `fatal` holds the run that is killed in its middle.
 MPIRUN = """#!/bin/sh
@@ -66,8 +67,13 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # Loaded here once for all forks; the picture, which takes most of the time, has tests of its own.
     for module in ("lepaute.simulate.prediction.predicting", "lepaute.platform", "pandas"):
         import_module(module)
-    monkeypatch.setattr("lepaute.verify.plot.plot", lambda _table, _runs, path, _title: path.write_bytes(b"PNG"))
+    monkeypatch.setattr("lepaute.verify.plot.plot", blank)
     return folder
+
+
+def blank(_table: object, _runs: object, path: Path, _title: str, _foot: str) -> None:
+    for file in picture_files(path):
+        file.write_bytes(b"")
 
 
 def start(
@@ -122,7 +128,7 @@ def whole(folder: Path, text: str) -> list[dict[str, object]]:
     assert {run["predictions_sha256"] for run in runs} == {sealed}
     for name in ("predictions.sha256", "results.sha256"):
         subprocess.run(["sha256sum", "--check", "--strict", "--quiet", name], cwd=folder, check=True)
-    assert "inside the 95 % prediction interval" in text
+    assert "inside their 95 % prediction interval" in text
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
     return runs
 
@@ -130,7 +136,7 @@ def whole(folder: Path, text: str) -> list[dict[str, object]]:
 def finished_under(fault: str, moment: float, machine: Path, folder: Path, output: Path) -> int:
     """A campaign that dies of the fault at that moment, from 0 to 1; how many runs may be missing in its journal."""
     after_runs = max(int(moment * RUNS), fault == "full disk")  # a disk without room for predictions is another matter
-    where = ("--output-dir", str(folder))
+    where = ("--output", str(folder))
     if fault == "killed rank":
         (machine / "fatal").write_text(f"{1 + after_runs}\n")
         assert ended(start(machine, output, *where)) == 2
@@ -171,14 +177,14 @@ MOMENTS = [
 @pytest.mark.parametrize(("fault", "moment"), long_but(MOMENTS, *MOMENTS[::4]))
 def test_a_campaign_that_dies_loses_no_finished_run_and_can_be_resumed(fault, moment, machine, tmp_path):
     folder, output = tmp_path / "out", tmp_path / "output"
-    where = ("--output-dir", str(folder))
+    where = ("--output", str(folder))
     with small_disk(folder) if fault == "full disk" else contextlib.nullcontext():
         missing = finished_under(fault, moment, machine, folder, output)
         before = finished_runs(folder)
         done = len((machine / "ended").read_text().splitlines())
         assert done - missing <= len(before) <= done
         if missing == 0:
-            assert len(before) < RUNS or "inside the 95 % prediction" in output.read_text()
+            assert len(before) < RUNS or "inside their 95 % prediction" in output.read_text()
             assert "--resume" in output.read_text()
         if before:  # nothing that was measured is written over
             assert ended(start(machine, output, *where)) == 2
@@ -193,7 +199,7 @@ def test_a_campaign_that_dies_loses_no_finished_run_and_can_be_resumed(fault, mo
 def test_a_whole_campaign_can_be_resumed_to_print_its_results_again(machine: Path, tmp_path: Path) -> None:
     output, outputs = tmp_path / "output", []
     for more in ((), ("--resume",)):
-        assert ended(start(machine, output, "--output-dir", str(tmp_path / "out"), "--json", *more)) == 0
+        assert ended(start(machine, output, "--output", str(tmp_path / "out"), "--json", *more)) == 0
         text = output.read_text()
         outputs.append(json.loads(text[text.index("{") : text.rindex("}") + 1]))
     assert outputs[0] == outputs[1]
@@ -201,7 +207,7 @@ def test_a_whole_campaign_can_be_resumed_to_print_its_results_again(machine: Pat
 
 
 def test_another_campaign_is_not_resumed_and_none_is_begun_by_resume(machine: Path, tmp_path: Path) -> None:
-    output, where = tmp_path / "output", ("--output-dir", str(tmp_path / "out"))
+    output, where = tmp_path / "output", ("--output", str(tmp_path / "out"))
     assert ended(start(machine, output, *where, "--resume")) == 2
     assert "no interrupted verification to resume" in output.read_text()
     assert not (tmp_path / "out").exists()
@@ -218,7 +224,7 @@ def test_another_campaign_is_not_resumed_and_none_is_begun_by_resume(machine: Pa
 
 @pytest.mark.slow
 def test_a_calibration_is_neither_replaced_nor_made_again(machine: Path, tmp_path: Path) -> None:
-    output, where = tmp_path / "output", ("--output-dir", str(tmp_path / "out"))
+    output, where = tmp_path / "output", ("--output", str(tmp_path / "out"))
     (tmp_path / "out").mkdir()
     archive = write_calibration(tmp_path / "out/calibration.zip").read_bytes()
     assert ended(start(machine, output, *where, platform=("--calibrate",))) == 2

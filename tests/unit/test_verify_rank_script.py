@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from lepaute.measure.experiment.ranks import CPUS, SCRIPT, cpus_text, rank_script
 from lepaute.measure.kernel_set import blas_environment
-from lepaute.verify.real_run import CPUS, SCRIPT, cpus_text, rank_script
 
 PROGRAM = """#!/bin/sh
 pwd

@@ -120,8 +120,9 @@ def test_all_commands_find_a_node_by_its_names_and_none_by_another(tested, capsy
     status, text = answer(capsys, "health", "node[5-6],node99", *at)
     assert (status, text) == (
         2,
-        "node5: unknown (no value since 2026-02-25; others reported on 3 days since)\nnode6: no open regression\n"
-        "node99: unknown (the store has no such node)\n",
+        "0 of 3 nodes have regressed, 2 are unknown\n"
+        "node5: unknown (no value since 2026-02-25; others reported on 3 days since)\n"
+        "node99: unknown (the store has no such node)\nnode6: no open regression\n",
     )
     assert answer(capsys, "health", "node[7,99]", *at)[0] == 1
     cost = ("cost", "node99", "-p", "dahu", "--n", "100")
@@ -134,12 +135,18 @@ def test_all_commands_find_a_node_by_its_names_and_none_by_another(tested, capsy
 def test_a_planted_fault_is_found_with_its_date_size_and_machines(copied, capsys):
     status, text = answer(capsys, "test", "--store", copied)
     assert status == 1
-    fault, alarm = text.split("  demo node7 cpu 0, 1, since 2026-02-10: ")[1].splitlines()[:2]
-    assert fault.startswith("dgemm_rate_flops -"), fault
+    first, alarm, *facts = text.splitlines()
+    assert first.startswith("1 open regression: demo node7 cpu 0, 1: dgemm_rate_flops -")
+    assert first.endswith(" since 2026-02-10; 4 of 24 CPUs cannot be judged"), "silent machines are not well"
+    assert alarm.startswith("  open    mean_frequency_Hz -")
     assert "alarm of 2026-02-1" in alarm
+    assert [fact.split()[0] for fact in facts[:3]] == ["single", "unknown", "from"]
     assert "node3 cpu 0, 1: no value since 2026-02-17; others reported on 11 days since" in text
     assert "its last 3 jobs failed" in text
-    assert "12 nodes, 24 CPUs, 3 factors, 2026-01-02 to 2026-02-28" in text.splitlines()[-1]
+    assert "12 nodes, 24 CPUs, 3 factors, 2026-01-02 to 2026-02-28; at most 5 % of alarms" in facts[2]
+    status, full = answer(capsys, "test", "--store", copied, "--details")
+    assert (status, full.splitlines()[0]) == (1, first)
+    assert "  demo node7 cpu 0, 1, since 2026-02-10: dgemm_rate_flops -" in full
 
 
 @pytest.mark.slow
@@ -167,7 +174,7 @@ def test_nodes_that_are_well_end_with_status_zero(tested: Path, capsys: pytest.C
     status, text = answer(capsys, "test", "--store", tested, "--node", "node[1-2,4]")
     assert status == 0
     assert "3 nodes, 6 CPUs" in text
-    assert text.splitlines()[-1].endswith("no open regression")
+    assert text.startswith("No open regression in 6 CPUs since 2026-01-02\n")
 
 
 @pytest.mark.slow
@@ -205,12 +212,16 @@ def test_what_the_store_does_not_have_is_refused(words, problem, ingested, capsy
 
 @pytest.mark.slow
 def test_a_replay_gives_the_alarms_on_the_days_after_the_fault(tested, capsys):
-    status, text = answer(capsys, "replay", "--store", tested)
+    status, text = answer(capsys, "replay", "--store", tested, "--details")
     assert status == 0
-    alarms = [line for line in text.splitlines() if "ALARM demo node7 cpu 0, 1, since 2026-02-10" in line]
+    assert text.startswith("Replayed 55 days: 2 alarms, the first on 2026-02-1")
+    alarms = [line for line in text.splitlines() if "alarm: demo node7 cpu 0, 1, since 2026-02-10" in line]
     assert "2026-02-10" <= alarms[0][:10] <= "2026-02-12"
     assert any(": dgemm_rate_flops -" in line for line in alarms)
-    assert text.splitlines()[-1].startswith("55 days, 2026-01-05 to 2026-02-28")
+    assert "tests on 55 days, 2026-01-05 to 2026-02-28" in text.splitlines()[-1]
+    status, short = answer(capsys, "replay", "--store", tested)
+    assert short.splitlines()[0] == text.splitlines()[0]
+    assert len(short.splitlines()) <= 6
     days = found(capsys, "replay", "--store", tested, "--since", "2026-02-09", "--until", "2026-02-13")["days"]
     assert [day["date"] for day in days] == ["2026-02-09", *(f"2026-02-{day}" for day in (10, 11, 12, 13))]
     given = [day["date"] for day in days for alarm in day["alarms"] if ["demo", "node7", 0] in alarm["machines"]]
@@ -241,7 +252,9 @@ def test_the_cost_is_of_the_state_since_the_standing_regression(tested, tmp_path
     assert latest["state"]["jobs_now"] == 3
     status, text = answer(capsys, *words, "--runs", "2", "--since", "2026-02-12")
     assert status == 0
-    assert "dgemm_rate_flops of 17 jobs, 2026-02-12 to 2026-02-28" in text
+    assert "dgemm_rate_flops of 17 jobs since 2026-02-12" in text
+    assert text.startswith("Keep node7 unless another takes its place: HPL takes ")
+    assert " more than as calibrated" in text.splitlines()[0]
 
 
 def test_a_node_without_a_number_needs_one_in_the_platform(ingested, tmp_path, capsys):
@@ -279,7 +292,7 @@ def test_what_accept_prints_takes_it_back(copied: Path, capsys: pytest.CaptureFi
     *_, last = text.splitlines()
     said, command = last.split("lepaute watch ")
     assert said == "to take it back: "
-    assert answer(capsys, *shlex.split(command)) == (0, "1 withdrawn\n")
+    assert answer(capsys, *shlex.split(command)) == (0, f"1 entry withdrawn: {shlex.split(command)[2]}\n")
     assert found(capsys, "events", "list", "--store", store)["entries"] == []
 
 
@@ -291,10 +304,10 @@ def test_an_event_that_explains_a_regression_ends_it(tested, tmp_path, capsys):
     (event,) = found(capsys, "events", "add", *words, "--store", store)["ids"]
     status, text = answer(capsys, "test", "--store", store)
     assert status == 0
-    assert "demo node7 cpu 0, 1: 3 more jobs" in text
-    assert (
-        answer(capsys, "events", "withdraw", event[:8], "--reason", "not yet", "--store", store)[1] == "1 withdrawn\n"
-    )
+    assert text.startswith("No open regression in 18 CPUs since 2026-01-02; 6 of 24 CPUs cannot be judged\n")
+    assert "demo node7 cpu 0, 1: 3 more jobs" in answer(capsys, "test", "--store", store, "--details")[1]
+    withdrawn = answer(capsys, "events", "withdraw", event[:8], "--reason", "not yet", "--store", store)[1]
+    assert withdrawn == f"1 entry withdrawn: {event[:8]}\n"
     assert answer(capsys, "test", "--store", store)[0] == 1
 
 
@@ -312,6 +325,7 @@ def test_the_changelog_goes_out_and_in_as_csv(ingested, copied, tmp_path, capsys
     assert answer(capsys, *words) == (0, "0 entries imported; 2 entries in force already\n")
     one, two = (answer(capsys, "events", "list", "--store", store)[1] for store in (copied, other))
     assert one == two
+    assert one.startswith("2 entries, 2026-02-28 to 2026-02-28\n")
     assert "2026-02-28  node[1-2]  platform: new fans, both (joe)" in one
     assert "outlier, job 4711: power drop (joe)" in one
 
@@ -339,7 +353,8 @@ def test_the_history_says_who_withdrew_what_and_why(copied: Path, capsys: pytest
     (entry,) = found(capsys, "events", "add", *words)["ids"]
     answer(capsys, "events", "withdraw", entry, "--reason", "not done", "--author", "jane", *store)
     assert answer(capsys, "events", "list", *store) == (0, "no event and no outlier is recorded\n")
-    added, withdrawn = answer(capsys, "events", "list", "--history", *store)[1].splitlines()
+    count, added, withdrawn = answer(capsys, "events", "list", "--history", *store)[1].splitlines()
+    assert count.startswith("1 entry, 1 withdrawal, ")
     assert added.endswith("platform: new fans (joe)")
     assert withdrawn.endswith("platform: withdrawn: not done (jane)")
 
@@ -365,10 +380,11 @@ def test_the_effect_of_a_planned_change_is_that_of_all_and_of_each(ingested, cap
     words = ("events", "effect", "2026-01-31", "--store", ingested, "--factor", "dgemm_rate_flops")
     status, text = answer(capsys, *words, "--node", "node[1-2,4,6,8-12]")
     assert status == 0
-    title, together, *machines = text.splitlines()
+    first, title, together, *machines = text.splitlines()
+    assert " 18 CPUs changed on 2026-01-31: dgemm_rate_flops -1." in first
     assert title.startswith("demo dgemm_rate_flops: ")
     assert title.endswith("of 18 CPUs changed")
-    assert together.startswith("  all together -1.")
+    assert together.startswith("  on average -1.")
     assert len(machines) <= 9, "the largest eight and how many more"
     changes = found(capsys, *words)["changes"]
     assert {"low", "high", "p_adjusted"} <= changes[0].keys()
@@ -380,7 +396,7 @@ def test_the_effect_of_a_planned_change_is_that_of_all_and_of_each(ingested, cap
 def test_of_three_nodes_it_is_said_how_many_jobs_an_alarm_takes_and_strict_tells_strong_evidence(tmp_path, capsys):
     with open_store(tmp_path / "store") as store:
         store.add_values(planted(3, 31, (Fault((2,), -0.1, 30),), 5))
-    status, text = answer(capsys, "test", "--store", tmp_path / "store")
+    status, text = answer(capsys, "test", "--store", tmp_path / "store", "--details")
     assert status == 0
     assert "c: 3 machines, fewer than 5: a change of 5 % is confirmed after about " in text
     assert "2026-01-31  c n2: dgemm_rate_flops lower" in text

@@ -85,7 +85,7 @@ def test_a_pipe_is_read_as_a_file_is(tmp_path: Path) -> None:
 
 
 def test_the_mapping_of_the_documentation_is_that_of_the_examples() -> None:
-    text = (GRID5000.parents[2] / "docs" / "watch.md").read_text()
+    text = (GRID5000.parents[2] / "docs" / "reference" / "watch_commands.md").read_text()
     (block,) = [block for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if "factors:" in block]
     assert parse_mapping(block, "docs") == read_mapping(GRID5000)
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas
 import pytest
+from support_limits import HANG_S
 from support_run import run_lepaute
 
 from lepaute.errors import InputError
 from lepaute.store import open_store
 from lepaute.watch import open as open_watch
 from lepaute.watch.open_regressions import open_regressions
-from lepaute.watch.site.read import codes_of, factor_rows, natural
+from lepaute.watch.report.factor_history import codes_of, factor_rows
 from lepaute.watch.site.write import MARKER, write_site
 
 if TYPE_CHECKING:
@@ -63,9 +64,15 @@ def test_from_the_landing_page_by_clicks_to_an_evolution_and_its_job(site: Path,
     page.goto(f"file://{site / 'index.html'}")
     assert "1 open regression on 12 nodes" in page.inner_text("main")
     assert "BIOS <b>2.8</b>" in page.inner_text("main")
-    page.click("text=dgemm_rate_flops >> nth=1")
+    page.click("table a >> text=dgemm_rate_flops >> nth=0")
     page.wait_for_selector("#places canvas")
     assert "2 of 24 CPUs regressed" in page.inner_text("main")
+    assert re.search(r"Mean [0-9.]+ G; coefficient of spatial variability [0-9.]+ %", page.inner_text("#spread"))
+    for view, legend in (("means", "regressed"), ("values", "or more"), ("jobs", "as before")):
+        page.click(f"[data-view={view}]")
+        page.wait_for_selector(f"#overview[data-drawn={view}]")
+        assert legend in page.inner_text("#legend")
+    assert "2026-01-31: BIOS" in page.inner_text("ol.events li.platform")
     page.mouse.wheel(0, 200)
     box = page.locator("#overview").bounding_box()
     assert box is not None
@@ -214,5 +221,67 @@ def test_rows_have_the_latest_verdict_and_the_mean_of_their_window(site: Path) -
     assert (regressed["value"] < regressed["low"]).all()
 
 
-def test_names_with_numbers_are_in_the_order_of_the_numbers() -> None:
-    assert sorted(["n10", "n2", "10", "9", "b"], key=natural) == ["9", "10", "b", "n2", "n10"]
+def test_from_the_map_to_a_node_and_from_a_factor_to_another(site: Path, page: "Page") -> None:
+    page.goto(f"file://{site / 'index.html'}")
+    assert page.locator(".map .nodes a").count() == 12
+    page.click(".map .nodes a:has-text('node7')")
+    page.wait_for_selector("[data-drawn]")
+    assert page.inner_text("h1") == "demo node7"
+    assert "BIOS" in page.inner_text("ol.events")
+    page.goto(f"file://{next(site.glob('factor-demo-mean-temp*.html'))}")
+    page.select_option("#jump", label="dgemm_rate_flops and mean_frequency_Hz (regressed)")
+    page.wait_for_selector("#overview[data-drawn=jobs]")
+    assert page.inner_text("h1") == "demo: dgemm_rate_flops and mean_frequency_Hz"
+    assert "mean_frequency_Hz" in page.inner_text("table")  # which of them moved, on node 7
+
+
+@pytest.mark.slow
+def test_the_notebook_of_a_factor_makes_its_pictures_from_the_store(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import nbformat
+    from nbclient import NotebookClient
+
+    monkeypatch.setenv("LEPAUTE_STORE", str(site.parent / "store"))
+    assert len(list(site.glob("*.ipynb"))) == len(list(site.glob("factor-*.html"))) == 4
+    pictures = {}
+    for name in ("demo-dgemm-rate-flops-*", "demo-dgemm-rate-flops-mean-*"):
+        (path,) = (path for path in site.glob(f"factor-{name}.ipynb") if ("mean" in path.name) == ("mean" in name))
+        document = nbformat.read(path, as_version=4)
+        nbformat.validate(document)
+        NotebookClient(document, timeout=HANG_S).execute()
+        outputs = [output for cell in document.cells if cell.cell_type == "code" for output in cell.outputs]
+        pictures[name] = sum("image/png" in output.get("data", {}) for output in outputs)
+        assert str(site.parent) not in path.read_text()  # a page tells nobody where the store is
+    # overviews of jobs, means and values, distribution, places, a node by jobs and means; of a vector two overviews
+    assert list(pictures.values()) == [7, 2]
+
+
+def test_a_factor_is_a_table_and_pictures(site: Path) -> None:
+    from matplotlib import pyplot
+
+    with open_watch(site.parent / "store") as watch:
+        factor = watch.factor("dgemm_rate_flops", cluster="demo")
+        vector = watch.factor(["dgemm_rate_flops", "mean_frequency_Hz"], cluster="demo")
+        with pytest.raises(InputError, match="has no factor 'x_s'; it has dgemm_rate_flops"):
+            watch.factor("x_s", cluster="demo")
+    last = factor.rows[factor.rows["state"] == "done"].groupby(["node", "cpu"], observed=True)["value"].last()
+    assert factor.spread.machines == 24
+    assert factor.spread.mean == pytest.approx(last.mean())
+    assert factor.spread.coefficient == pytest.approx(last.std() / last.mean())
+    for view in ("jobs", "means", "values"):
+        axes = factor.overview(view)
+        drawn = sum(len(points.get_offsets()) for points in axes.collections)
+        assert drawn == (factor.rows["value"].notna().sum() if view == "values" else len(factor.rows))
+        assert [text.get_text() for text in axes.texts] == ["platform: BIOS <b>2.8</b>"]
+    _, ax = pyplot.subplots()
+    assert factor.evolution("node7", ax=ax) is ax
+    assert "spatial variability" in factor.distribution().get_title(loc="left")
+    factor.places()
+    assert {each.node for each in vector.moved} == {"node7"}
+    for wrong in (vector.distribution, lambda: vector.evolution("node7"), lambda: factor.evolution("node99")):
+        with pytest.raises(InputError):
+            wrong()
+    with pytest.raises(InputError, match="give jobs, means or values"):
+        factor.overview("jbos")  # type: ignore[arg-type]
+    pyplot.close("all")

@@ -36,6 +36,11 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def reached(goals: Sequence[Goal], beginning: str) -> str:
+    """What was reached of the first goal whose name begins so, in the words of the table."""
+    return next(goal.reached for goal in goals if goal.what.startswith(beginning))
+
+
 def status(goals: Sequence[Goal]) -> int:
     """Exit status: 1 where a goal is missed or could not be judged."""
     return 0 if all(goal.met for goal in goals) else 1

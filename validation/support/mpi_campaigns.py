@@ -11,7 +11,7 @@ from lepaute.archive import Archive, mpi_campaign
 from lepaute.compare.comparison import campaign_summaries
 from lepaute.compare.verdicts import Verdict, verdicts
 from lepaute.kit.mpi_library import find_library
-from lepaute.measure.comparison.campaign import measure_libraries
+from lepaute.measure.comparison.measuring import measure_libraries
 from support.goals import Goal, markdown
 
 #: One machine has one clock: SKaMPI's synchronisation is enough and quick. The budget of a second, after which

@@ -66,7 +66,7 @@ def autocorrelations(times: np.ndarray, lags: int) -> np.ndarray:
 
 
 def picture(
-    mpiruns: pandas.DataFrame, calls: pandas.DataFrame, windows: pandas.DataFrame, lags: int, path: Path
+    mpiruns: pandas.DataFrame, calls: pandas.DataFrame, windows: pandas.DataFrame, lags: int, path: Path, finding: str
 ) -> None:
     """Figures 14 to 16, 19 and 20 in form: a row a library."""
     from matplotlib.figure import Figure
@@ -79,7 +79,7 @@ def picture(
         correlation(panels[2], without_outliers(calls.loc[calls["library"] == library, "local_ns"].to_numpy()), lags)
         by_window(panels[3], panels[4], windows[windows["library"] == library])
         panels[0].set_title(f"{TITLES[library]}: Bcast, 1024 bytes")
-    save_figure(figure, path)
+    save_figure(figure, path, finding, "mpi_benchmarking_*.csv.gz: 2 ranks of this machine")
 
 
 def means_of(panel: Any, calls: pandas.DataFrame) -> None:
@@ -88,13 +88,13 @@ def means_of(panel: Any, calls: pandas.DataFrame) -> None:
     half = [1.96 * each.std(ddof=1) / np.sqrt(len(each)) for each in times]
     panel.errorbar(range(len(means)), means, half, fmt="o", markersize=3, capsize=2)
     panel.axhline(np.mean(means), color="C7", linewidth=1)
-    panel.set(xlabel="mpirun", ylabel="mean and 95 % interval, us")
+    panel.set(xlabel="mpirun", ylabel="mean and 95 % interval, µs")
 
 
 def distribution(panel: Any, calls: pandas.DataFrame) -> None:
     means = [tukey(group.to_numpy() * 1e-3).mean() for _, group in calls.groupby("mpirun")["local_ns"]]
     panel.hist(means, bins=12, color="C0")
-    panel.set(xlabel="mean of an mpirun, us", ylabel="mpiruns", title="Allreduce, 1000 bytes")
+    panel.set(xlabel="mean of an mpirun, µs", ylabel="mpiruns", title="Allreduce, 1000 bytes")
 
 
 def correlation(panel: Any, times: np.ndarray, lags: int) -> None:
@@ -119,9 +119,9 @@ def by_window(shares: Any, times: Any, calls: pandas.DataFrame) -> None:
         right = group[~group["marked"]].groupby(["window_ns", "mpirun"])["global_ns"].median() * 1e-3
         dots = right.reset_index()
         times.plot(dots["window_ns"] * 1e-3, dots["global_ns"], "o", markersize=3, label=operation)
-    shares.set(xscale="log", xlabel="window, us", ylabel="marked calls, %", title="marked: late or too long")
+    shares.set(xscale="log", xlabel="window, µs", ylabel="marked calls, %", title="marked: late or too long")
     shares.legend(fontsize=8)
     times.set(
-        xscale="log", yscale="log", xlabel="window, us", ylabel="median of unmarked calls, us", title="8192 bytes"
+        xscale="log", yscale="log", xlabel="window, µs", ylabel="median of unmarked calls, µs", title="8192 bytes"
     )
     times.legend(fontsize=8)

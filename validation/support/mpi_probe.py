@@ -18,7 +18,7 @@ CLOCKS = ("clock_sync.c", "clock_exchange.c", "clock_model.c", "clock_offset.c",
 COMMON = ("probe_common.c", "probe_mpi.c")
 COLLECTIVES = (
     *("probe_collectives.c", "collective_operations.c", "reductions.c", "point_to_point.c"),
-    *("one_sided.c", "process_sync.c", *CLOCKS, *COMMON),
+    *("one_sided.c", "process_sync.c", "transports.c", *CLOCKS, *COMMON),
 )
 SYNCHRONISATION = ("probe_clocks.c", *CLOCKS, *COMMON)
 DESIGN_COLUMNS = "design_row,operation,form,size_bytes,calls,synchronisation,compute_ns,window_ns"

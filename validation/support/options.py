@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from support.evidence import EVIDENCE
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -14,7 +16,7 @@ class Options:
     """What was asked for.
 
     reference : the folder of the reference data
-    output : where accuracy.md stands; tables and pictures go into its folder accuracy/
+    output : where the pages stand; tables and pictures go into its folder data/
     quick : a few small cases, to see that the script works; nothing it shows is a result
     full : everything, where the script takes a subset by default
     summarise : no simulation: judge and draw again what the table of the last run holds
@@ -34,7 +36,7 @@ class Options:
 
     def table(self, study: str) -> Path:
         """The table that a study writes, a row a case."""
-        return self.output / "accuracy" / f"{study}.csv"
+        return self.output / "data" / f"{study}.csv"
 
 
 def options_of(
@@ -52,7 +54,7 @@ def options_of(
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = ROOT.parent / "shared" / "reference"
     parser.add_argument("--reference", type=Path, default=default, help="the folder of the reference data")
-    parser.add_argument("--output", type=Path, help="where accuracy.md stands (docs; build/quick with --quick)")
+    parser.add_argument("--output", type=Path, help="where the pages stand (docs/evidence; build/quick with --quick)")
     parser.add_argument("--quick", action="store_true", help="a few small cases, to see that the script works")
     parser.add_argument("--summarise", action="store_true", help="judge and draw the table of the last run again")
     if has_subset:
@@ -68,5 +70,5 @@ def options_of(
             file=sys.stderr,
         )
         sys.exit(2)
-    output = found.output or (ROOT / "build" / "quick" if found.quick else ROOT / "docs")
+    output = found.output or (ROOT / "build" / "quick" if found.quick else EVIDENCE)
     return Options(found.reference, output, found.quick, has_subset and found.full, found.summarise, found)

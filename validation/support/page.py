@@ -2,8 +2,12 @@
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lepaute.kit import files
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -28,10 +32,16 @@ def replace_section(page: Path, name: str, text: str) -> None:
     write_whole(page, new.encode())
 
 
-def save_figure(figure: object, path: Path) -> None:
-    """A Matplotlib figure as a PNG, without a date in it, so that the same figure gives the same file."""
+def save_figure(figure: "Figure", path: Path, finding: str, source: str) -> None:
+    """A figure with a constrained layout as a PNG: the finding on top, at the foot what it was drawn from.
+
+    Legends of the figure itself are "outside lower". Without a date, so that the same figure gives the same file.
+    """
     import io
 
+    from lepaute.kit.picture import entitle, measured_origin
+
+    entitle(figure, finding, measured_origin(source))
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=120, metadata={"Software": None})  # type: ignore[attr-defined]
+    figure.savefig(buffer, format="png", dpi=120, metadata={"Software": None, "Title": finding.replace("\n", " ")})
     write_whole(path, buffer.getvalue())

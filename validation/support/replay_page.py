@@ -1,4 +1,4 @@
-"""The section of accuracy.md about the replay."""
+"""The section of its page about the replay."""
 
 import pandas
 
@@ -25,12 +25,34 @@ def text(found: pandas.DataFrame, tables: dict[str, pandas.DataFrame]) -> str:
     return f"""## The published data, replayed day by day
 
 Each day of the published monitoring of Dahu is judged with what was known on it (`validation/watch_replay.py`, which
-says what was fixed before and what was changed afterwards; 50 s of one core). All tables: `accuracy/watch_replay*.csv`.
+says what was fixed before and what was changed afterwards; 50 s of one core). All tables: `data/watch_replay*.csv`.
 
 {{goals}}
 
 ![Alarms on their days, a row a processor]({{picture}})
 
+The repair of 2019-11-27 is found at the first job on all eight processors only where tests are pooled: two of them
+scatter too much by day. Small changes of all nodes (2020-04-01, 2020-12-15) take windows or pooling.
+
+*Outliers of the log*: entries with an alarm on any of their nodes, and on all of them. Without the log they enter the
+references and hide the next ones.
+
+{outliers(tables["outliers"])}
+
+*Alarms by what they belong to*, as logged, and how many of those outside the level promises:
+
+{counts(tables["counts"])}
+
+The raw tests do not hold their level on these data: days are alike on neighbouring nodes, and have heavy tails. Of
+{len(tables["outside"])} alarms of r = 1 outside of all events, {len(alone)} are alone (one processor, one factor, one
+job). Of these, {later.get("below 0.01 %", 0)} are changes of power by less than 0.01 % (it is capped near 124.64 W),
+and {later.get("same chassis", 0)} came on the same day, in the same direction as one on another node of their four, 1
+to 4, 5 to 8 and so on; both were seen afterwards. {later.get("", 0)} are left.
+
+Alarms after correction (`watch.alarms`), and change points in the end, are few, most of them from the power drain of
+node 26 with its neighbours, and they miss most of the events of the log.
+
+<!-- cases -->
 *Events of the log*, each left out of the log, which otherwise masks it: days and jobs until a tenth of its processors
 have alarms, by the factor that was first, and processors with alarms of all it touches. The repair of 2019-11-27 is
 found at the first job on all eight processors only where tests are pooled: two of them scatter too much by day.
@@ -40,27 +62,13 @@ terms of the models are not published, so there is no p = 8.
 
 {events(found)}
 
-*Outliers of the log*: entries with an alarm on any of their nodes, and on all of them. Without the log they enter the
-references and hide the next ones.
-
-{outliers(tables["outliers"])}
-
 *Memory faults* left no value, only absence; around their dates:
 
 {gaps(tables["gaps"])}
 
-*Alarms by what they belong to*, as logged, and how many of those outside the level promises:
-
-{counts(tables["counts"])}
-
-The raw tests do not hold their level on these data: days are alike on neighbouring nodes, and have heavy tails. What
-explains the alarms of r = 1 outside of all events:
+*What explains the alarms of r = 1 outside of all events*:
 
 {outside(tables["outside"])}
-
-Of the {len(alone)} that are alone, {later.get("below 0.01 %", 0)} are changes of power by less than 0.01 % (it is
-capped near 124.64 W), and {later.get("same chassis", 0)} came on the same day, in the same direction as one on another
-node of their four, 1 to 4, 5 to 8 and so on; both were seen afterwards. {later.get("", 0)} are left.
 
 *Proposed platform events* (`watch.proposals.day_events`) from the tests of all days:
 
@@ -70,6 +78,7 @@ node of their four, 1 to 4, 5 to 8 and so on; both were seen afterwards. {later.
 them from the power drain of node 26 with its neighbours, and they miss most of the events above:
 
 {corrected(tables["alarms"])}
+<!-- end cases -->
 """
 
 

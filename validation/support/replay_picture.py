@@ -31,7 +31,13 @@ def picture(verdicts: pandas.DataFrame, log: Changelog) -> Figure:
         axes.scatter(x[known], y[known], s=9, facecolors="none", edgecolors=colour, linewidths=0.5, alpha=0.7, zorder=3)
         axes.scatter(x[~known], y[~known], s=16, c=colour, linewidths=0, label=name, zorder=4)
     axes.scatter(
-        [], [], s=9, facecolors="none", edgecolors="#555555", linewidths=0.5, label="belongs to an entry or drop"
+        [],
+        [],
+        s=9,
+        facecolors="none",
+        edgecolors="#555555",
+        linewidths=0.5,
+        label="explained by an entry of the log or a drop",
     )
     for node, dates in log.resets_s({(CLUSTER, str(node)) for node, _ in machines}).items():
         numbers = [number for (name, _), number in row.items() if str(name) == node[1]]
@@ -44,7 +50,7 @@ def picture(verdicts: pandas.DataFrame, log: Changelog) -> Figure:
     axes.set_yticks([row[each] for each in machines if each[1] == 0], [str(node) for node, cpu in machines if cpu == 0])
     axes.tick_params(axis="y", labelsize=7)
     axes.set_ylabel("node of Dahu (two processors each)")
-    axes.set_title("Alarms of single jobs (p < 0.0001), each with what was known on its day")
+    axes.set_title("Alarms of single jobs (p < 0.0001), each with what was known on its day", fontsize=10)
     axes.margins(x=0.01, y=0.01)
     figure.legend(loc="outside lower center", ncols=6, frameon=False)
     return figure

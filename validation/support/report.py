@@ -2,12 +2,15 @@
 
 import math
 import re
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from support.evidence import write_section
 from support.goals import Goal, goals_table, status
 from support.options import Options
-from support.page import replace_section, save_figure, write_whole
+from support.page import save_figure, write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,24 +18,32 @@ if TYPE_CHECKING:
 
 
 def finish(
-    options: Options, study: str, frame: "pd.DataFrame", goals: Sequence[Goal], text: str, figure: "Figure | None"
+    options: Options,
+    study: str,
+    frame: "pd.DataFrame",
+    goals: Sequence[Goal],
+    text: str,
+    figure: "Figure | None",
+    finding: str = "",
 ) -> int:
-    """Writes accuracy/STUDY.csv, accuracy/STUDY.png and the section STUDY of accuracy.md, prints that section, and
+    """Writes data/STUDY.csv, data/STUDY.png and the section STUDY of its page, prints that section, and
     returns the exit status: 1 where a goal is missed, and everything is written all the same.
 
     text : Markdown with {goals} and {picture} where these belong
+    finding : what was reached, in a sentence, on top of the picture
     """
     write_whole(options.table(study), frame.to_csv(index=False).encode())
     picture = ""
     if figure is not None:
-        save_figure(figure, options.output / "accuracy" / f"{study}.png")
-        picture = f"accuracy/{study}.png"
+        source = f"{study}.csv, drawn by {Path(sys.argv[0]).name}"
+        save_figure(figure, options.output / "data" / f"{study}.png", finding, source)
+        picture = f"data/{study}.png"
     warning = "**A quick trial of the script: a few small cases, no result.**\n\n" if options.quick else ""
     section = warning + text.replace("{goals}", goals_table(goals))
     if figure is None:
         section = re.sub(r"!\[[^]]*\]\(\{picture\}\)\n+", "", section)
     section = section.replace("{picture}", picture)
-    replace_section(options.output / "accuracy.md", study, section)
+    write_section(options.output, study, section)
     print(section)
     return status(goals)
 

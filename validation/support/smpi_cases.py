@@ -23,10 +23,17 @@ from lepaute.simulate.smpi.process import Limits
 from lepaute.simulate.smpi.request import Files, Folding, request_text
 
 PLATFORM = "dahu-2020-01"
+#: The same machine, whose messages cost all what they cost when receivers compute between their probes.
+LOADED = "dahu-2020-01-loaded"
 #: What SMPI does: shares times factors, and one state for all messages.
 SETTINGS = {"network.flow_factor": "scale", "network.loopback.busy": "null", "network.remote.busy": "null"}
 EXACT = {"network.sharing": "exact"}
 SHAPES = ((4, 4), (2, 8), (1, 16), (6, 6), (6, 8), (4, 16), (16, 4), (32, 2), (2, 32))
+#: Of groups E and F, by the number of ranks: NB, with which 1 x R and R x 1 have two blocks a rank, as grids of 1000
+#: ranks have; cores of a node that the grid's rows and columns fill, and of one that they do not.
+NARROW = {16: (64, 4, 6), 64: (16, 16, 12)}
+ALGORITHMS = (("1ring", "binary-exchange"), ("1ring-modified", "spread-roll"), ("2ring", "mix"),
+              ("2ring-modified", "binary-exchange"))  # fmt: skip
 LIMITS = Limits(timeout_s=3600.0, stall_s=300.0)
 NATIVE_LIMIT_S = 600.0
 
@@ -44,11 +51,14 @@ class SmpiCase:
     swap: str = "binary-exchange"
     noise: bool = False
     seeds: tuple[int, ...] = (1,)
+    nb: int = 128
+    cores: int = 32
+    platform: str = PLATFORM
 
     @property
     def hpl(self) -> Hpl:
         """Its parameters; the others are HPL's usual ones, those of lepaute.Hpl."""
-        return Hpl(n=self.n, nb=128, p=self.p, q=self.q, depth=self.depth, bcast=self.bcast, swap=self.swap)
+        return Hpl(n=self.n, nb=self.nb, p=self.p, q=self.q, depth=self.depth, bcast=self.bcast, swap=self.swap)
 
     @property
     def layers(self) -> Layers:
@@ -59,7 +69,14 @@ class SmpiCase:
     def name(self) -> str:
         """The case in words."""
         noise = ", noise" if self.noise else ""
-        return f"{self.p} × {self.q}, N = {self.n:,}, depth {self.depth}, {self.bcast}, {self.swap}{noise}"
+        where = f", {self.cores} a node" if self.cores != 32 else ""
+        where += ", loaded" if self.platform == LOADED else ""
+        return f"{self.p} × {self.q}, N = {self.n:,}, depth {self.depth}, {self.bcast}, {self.swap}{noise}{where}"
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Of the platform, for both engines."""
+        return SETTINGS | ({"nodes.cores": str(self.cores)} if self.cores != 32 else {})
 
 
 def cases_of(groups: str) -> list[SmpiCase]:
@@ -78,12 +95,17 @@ def cases_of(groups: str) -> list[SmpiCase]:
         SmpiCase("D", 20000, 32, 32, 1, noise=True),
         SmpiCase("D", 20000, 32, 32, 0),
     ]
+    for group, ranks in (("E", 16), ("F", 64)):
+        nb, filled, unfilled = NARROW[ranks]
+        every += [SmpiCase(group, 2000, 1 << p, ranks >> p, depth, bcast, swap, nb=nb, cores=cores, platform=platform)
+                  for cores, platform in ((filled, PLATFORM), (unfilled, PLATFORM), (unfilled, LOADED))
+                  for p in range(ranks.bit_length()) for depth in (0, 1) for bcast, swap in ALGORITHMS]  # fmt: skip
     return [case for case in every if case.group in groups]
 
 
-def shared_platform() -> Platform:
+def shared_platform(case: SmpiCase) -> Platform:
     """The platform that both engines are given."""
-    return override(load_platform(PLATFORM), SETTINGS)
+    return override(load_platform(case.platform), case.settings)
 
 
 def emulation_inputs(case: SmpiCase, platform: Platform, program: Path) -> str:
@@ -131,11 +153,11 @@ def emulated(case: SmpiCase, platform: Platform, program: Path) -> Said:
 
 def native(case: SmpiCase, settings: dict[str, str] | None = None) -> Said:
     """The native engine in a process of its own; settings : of the platform, beside those of both."""
-    hpl = {name: getattr(case, name) for name in ("n", "p", "q", "depth", "bcast", "swap")} | {"nb": case.hpl.nb}
+    hpl = {name: getattr(case, name) for name in ("n", "nb", "p", "q", "depth", "bcast", "swap")}
     asked = {
         "hpl": hpl,
-        "platform": PLATFORM,
-        "set": SETTINGS | (settings or {}),
+        "platform": case.platform,
+        "set": case.settings | (settings or {}),
         "noise": case.noise,
         "seeds": case.seeds,
     }

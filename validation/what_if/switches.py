@@ -3,7 +3,7 @@
 import numpy
 import pandas
 from matplotlib.figure import Figure
-from support.goals import Goal, markdown
+from support.goals import Goal, markdown, reached
 from support.options import Options
 from support.report import seconds, signed
 
@@ -98,6 +98,12 @@ Time with four top switches in s, and the effect of another topology on it: ours
 """
 
 
+def finding(goals: list[Goal]) -> str:
+    """On top of the picture."""
+    same, most = reached(goals, "switches: same direction"), reached(goals, "switches: largest difference")
+    return f"Effects of fewer switches: {same} have the direction of the published ones, and differ by {most} at most"
+
+
 def picture(frame: pandas.DataFrame) -> Figure | None:
     """The effect of removing switches, ours and the published one, a panel a size."""
     if frame["predicted_s"].isna().any():
@@ -105,7 +111,7 @@ def picture(frame: pandas.DataFrame) -> Figure | None:
     ours, published = effects(frame)
     sizes = sorted(frame["matrix_size"].unique())
     shown = [name for name in NAMES if name != WHOLE]
-    figure = Figure(figsize=(2.6 * max(len(sizes), 2), 3.4), layout="constrained")
+    figure = Figure(figsize=(2.6 * max(len(sizes), 2), 4.2), layout="constrained")
     panels = numpy.atleast_1d(figure.subplots(1, len(sizes), sharey=True))
     for axes, n in zip(panels, sizes, strict=True):
         places = numpy.arange(len(shown))
@@ -116,6 +122,6 @@ def picture(frame: pandas.DataFrame) -> Figure | None:
         axes.axhline(0.0, color="#222222", lw=0.8)
         axes.set_xticks(places, [NAMES[topo] for topo in shown], rotation=60, fontsize=8)
         axes.set_title(f"N = {n:,}", fontsize=9)
-    panels[0].set_ylabel("time relative to 4 top switches (%)")
+    panels[0].set_ylabel("time against 4 top switches (%)")
     panels[0].legend(fontsize=8, frameon=False)
     return figure

@@ -3,7 +3,7 @@
 import numpy
 import pandas
 from matplotlib.figure import Figure
-from support.goals import Goal, at_most, markdown
+from support.goals import Goal, at_most, markdown, reached
 from support.options import Options
 from support.report import signed
 
@@ -65,10 +65,16 @@ def extreme(errors: pandas.Series) -> float:
     return float(errors[errors.abs().idxmax()])
 
 
+def finding(goals: list[Goal]) -> str:
+    """On top of the picture."""
+    mean = reached(goals, "mean absolute difference")
+    return f"How much slower than without variability: Lepaute and the published emulation differ by {mean} of the time"
+
+
 def picture(frame: pandas.DataFrame) -> Figure:
     """The effect of the variability, ours and the published one, a panel a size."""
     sizes = sorted(frame["matrix_size"].unique())
-    figure = Figure(figsize=(2.6 * max(len(sizes), 2), 3.2), layout="constrained")
+    figure = Figure(figsize=(2.6 * max(len(sizes), 2), 3.8), layout="constrained")
     panels = numpy.atleast_1d(figure.subplots(1, len(sizes), sharey=True))
     for axes, n in zip(panels, sizes, strict=True):
         rows = frame[frame["matrix_size"] == n]

@@ -31,6 +31,7 @@ void bind_hpl(nb::module_& m) {
     m.def(
         "hpl_simulated_steps",
         [](const hpl::Parameters& parameters, bool further) {
+            check_all(parameters);
             const hpl::Sample sample = hpl::sample_of(parameters);
             return further && !sample.further.empty() ? hpl::extended(sample).steps : sample.steps;
         },

@@ -30,12 +30,9 @@ struct Program::Factorisation : Program::ProcessColumn {
         on_all(Kernel::idamax, [](const Process& process, std::uint32_t) { return length(process.rows); });
         for (std::int64_t done = 0; done < n; ++done) {
             if (any_crosses) {
-                const double begins_s = latest_s();
-                program.column_begins_s_[column] = begins_s;
-                co_await program.engine_.until(driver, begins_s);
-                look_at_links();
+                program.column_begins_s_[column] = latest_s();
             }
-            pivot();
+            co_await pivot();
             --program.columns_to_factor_[column];
             leaf_column(done, n - 1 - done);
             --processes.front().rows;

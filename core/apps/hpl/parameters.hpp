@@ -1,6 +1,7 @@
 #pragma once
 // The parameters of one HPL run, as in HPL.dat.
 
+#include "checks.hpp"
 #include "models/words.hpp"
 
 #include <array>
@@ -65,6 +66,11 @@ constexpr auto words_of(Pivots /*enum*/) noexcept {
 
 /// Names are those of lepaute.Hpl.
 struct Parameters {
+    static constexpr std::int64_t most = 0x7FFFFFFF; // HPL keeps its parameters in C's int
+    static constexpr std::uint32_t most_ranks = 1U << 24U;
+    static constexpr std::uint32_t most_depth = 1024; // HPL's users have 0, 1 or 2
+    static constexpr std::size_t most_steps = 1U << 26U;
+
     std::int64_t n = 0;  // order of the matrix
     std::int64_t nb = 0; // block size
     std::uint32_t p = 1; // process rows
@@ -96,6 +102,7 @@ struct Parameters {
         return nb > 0 ? static_cast<std::size_t>((n + nb - 1) / nb) : 0;
     }
 
+    void check() const;
     /// All fields, by name: the binding goes through them.
     template <class Visit>
     static void fields(Visit visit) {

@@ -1,14 +1,16 @@
 #pragma once
 // The ranks of a process column while they factor a panel: local clocks that kernels and the pivot exchange of each
-// column (HPL_pdmxswp) move, as a recurrence of sums and maxima. Its messages see what else is on the links of their
-// nodes when the exchange of a column begins, but are too small to slow others.
+// column (HPL_pdmxswp) move, as a recurrence of sums and maxima. Where its messages meet others on the links of their
+// nodes, or each other, they are flows like all.
 
 #include "apps/hpl/pivot_rounds.hpp"
 #include "apps/hpl/simulation.hpp"
 
 #include <algorithm>
 #include <bit>
-#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
 
 namespace lepaute::hpl {
 
@@ -58,11 +60,12 @@ struct Program::ProcessColumn {
 
     std::vector<PivotRound> rounds;   // log2(power) x power
     std::vector<Delivery> deliveries; // what each process sends in each round
-    std::optional<PivotRounds> over_rounds;
-    double per_flow = 0.0; // of the messages that cross, relative to their time alone, at most
+    PivotRounds over_rounds;
+    double per_flow = 0.0;       // of the messages that cross, relative to their time alone, at most
+    std::vector<double> began_s; // a round
     std::vector<double> ready_s;
-    std::vector<double> leaving;  // flows that leave the node of each process now
-    std::vector<double> reaching; // flows that reach it
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> ways; // between nodes, of the messages that cross
+    bool can_meet = false;                                     // can they slow each other?
     bool any_crosses = false;
     bool any_traced = false;
     bool all_eager = true;
@@ -72,7 +75,7 @@ struct Program::ProcessColumn {
 
     ProcessColumn(Program& of, const Panel& factored, std::uint32_t process_column, Rank driving)
         : program(of), panel(factored), column(process_column), driver(driving), processes(of.parameters_.p),
-          ready_s(processes.size()), leaving(processes.size()), reaching(processes.size()) {
+          began_s(processes.size()), ready_s(processes.size()) {
         const Shape& shape = program.shape_at(panel.start);
         for (std::uint32_t distance = 0; distance < p(); ++distance) {
             const std::uint32_t row = (panel.owner_row + distance) % p();
@@ -103,19 +106,17 @@ struct Program::ProcessColumn {
                                   crosses ? times.per_flow_s : 0.0, in.receive.of(received), sent, received});
                 deliveries.push_back(delivery(processes[distance], partner, sent));
                 any_crosses = any_crosses || crosses;
+                if (crosses) {
+                    ways.emplace_back(program.engine_.node_of(processes[distance].rank),
+                                      program.engine_.node_of(partner.rank));
+                }
                 per_flow = std::max(per_flow, crosses ? times.per_flow_s / times.alone_s : 0.0);
                 combined_bytes += sent;
                 ++combined_messages;
                 note(combined_use, processes[distance], partner, sent);
             }
         }
-        if (any_crosses && all_eager) {
-            std::vector<std::uint32_t> nodes(power);
-            for (std::uint32_t distance = 0; distance < power; ++distance) {
-                nodes[distance] = program.engine_.node_of(processes[distance].rank);
-            }
-            over_rounds.emplace(nodes);
-        }
+        note_ways();
     }
 
     [[nodiscard]] std::uint32_t p() const noexcept { return program.parameters_.p; }
@@ -211,8 +212,8 @@ struct Program::ProcessColumn {
             const double begins_s = message.protocol == Protocol::eager ? ready : std::max(ready, posted_s);
             return begins_s + message.latency_s + message.cables_s + message.alone_s;
         };
-        const double at_b = arrives(from_a, ready_a, ready_b);
-        const double at_a = arrives(from_b, ready_b, ready_a);
+        const double at_b = arrives(from_a, ready_a, start_b); // each posts its receive before it sends
+        const double at_a = arrives(from_b, ready_b, start_a);
         const double sent_a = from_a.protocol == Protocol::rendezvous ? at_b : ready_a;
         const double sent_b = from_b.protocol == Protocol::rendezvous ? at_a : ready_b;
         const Waited waited_a = wait(a, ready_a, std::max(sent_a, at_a), ready_b, from_b.receive_s);
@@ -293,6 +294,14 @@ struct Program::ProcessColumn {
         }
     }
 
+    /// When the first message of the exchange sets out.
+    [[nodiscard]] double earliest_s() const noexcept {
+        double date_s = PivotRounds::never;
+        for (std::uint32_t d = 0; d < std::bit_floor(p()); ++d) {
+            date_s = std::min(date_s, processes[d].clock_s + rounds[d].send_s);
+        }
+        return date_s;
+    }
     [[nodiscard]] double latest_s() const noexcept {
         double date_s = 0.0;
         for (const Process& process : processes) {
@@ -301,46 +310,56 @@ struct Program::ProcessColumn {
         return date_s;
     }
 
-    /// What else is on the links when the exchange of the next column begins: its messages are too small to slow
-    /// others, but others slow them.
-    void look_at_links() {
-        for (std::uint32_t distance = 0; distance < p(); ++distance) {
-            const std::uint32_t node = program.engine_.node_of(processes[distance].rank);
-            if (program.engine_.plain_switch()) {
-                leaving[distance] = program.engine_.flows_leaving(node);
-                reaching[distance] = program.engine_.flows_reaching(node);
-                continue;
-            }
-            double most = 0.0; // over the partners of all rounds: they differ little
-            for (std::uint32_t bit = 1; bit < std::bit_floor(p()); bit <<= 1U) {
-                const std::uint32_t partner = distance ^ bit;
-                if (partner < p() && program.engine_.node_of(processes[partner].rank) != node) {
-                    most = std::max(
-                        most, program.engine_.flows_on_way(node, program.engine_.node_of(processes[partner].rank)));
-                }
-            }
-            leaving[distance] = most;
+    /// Each way once. Messages meet where several processes of a node send over its link at once.
+    void note_ways() {
+        std::ranges::sort(ways);
+        const auto repeated = std::ranges::unique(ways);
+        ways.erase(repeated.begin(), repeated.end());
+        std::vector<std::uint32_t> nodes;
+        for (std::uint32_t distance = 0; distance < std::bit_floor(p()); ++distance) {
+            nodes.push_back(program.engine_.node_of(processes[distance].rank));
         }
+        const auto senders = [&](std::uint32_t node) { return static_cast<double>(std::ranges::count(nodes, node)); };
+        can_meet = std::ranges::any_of(ways, [&](const auto& way) { return per_flow * senders(way.first) > 1.0; });
+    }
+
+    /// Do messages of the exchange that begins now meet any on their links?
+    [[nodiscard]] bool meets_others() const {
+        const mpi::Engine& engine = program.engine_;
+        return can_meet || std::ranges::any_of(ways, [&](const auto& way) {
+                   return engine.plain_switch()
+                              ? engine.flows_leaving(way.first) + engine.flows_reaching(way.second) > 0
+                              : engine.flows_on_way(way.first, way.second) > 0.0;
+               });
     }
 
     /// HPL_pdmxswp and HPL_dlocswp: finds the pivot row of a column over the process column, and swaps it in.
-    void pivot() {
+    Task pivot() {
         const std::int64_t width = panel.width;
         on_all(Kernel::dcopy, [&](const Process& process, std::uint32_t) {
             return process.rows > 0 ? length(width, process.leading_dimension) : models::Size{};
         });
         on_owner(Kernel::dcopy, length(width, processes.front().leading_dimension)); // the current row
         if (p() > 1) {
-            combine();
+            fold();
+            if (any_crosses && all_eager) {
+                co_await program.engine_.until(driver, earliest_s());
+            }
+            if (any_crosses && all_eager && meets_others()) {
+                co_await exchange_over_links();
+            } else {
+                exchange_alone();
+            }
+            count_messages();
+            unfold();
         }
         on_all(Kernel::dlocswp,
                [&](const Process& process, std::uint32_t) { return length(width, process.matrix_rows); });
     }
 
     /// The bidirectional exchange, distances relative to the owner; ranks beyond the power of two fold in and out.
-    void combine() {
+    void fold() {
         const std::uint32_t power = std::bit_floor(p());
-        const bool in_bulk = !any_traced && !program.engine_.counts_sizes();
         for (std::uint32_t d = power; d < p(); ++d) {
             if (d == power) {
                 exchange(processes[d], delivery(processes[d], processes[0], one_row()), processes[0],
@@ -349,32 +368,69 @@ struct Program::ProcessColumn {
                 send(processes[d], processes[d - power], one_row());
             }
         }
-        if (over_rounds && over_rounds->can_meet(per_flow, most_others())) {
-            over_rounds->run(
-                rounds, leaving, reaching, [&](std::uint32_t d) -> double& { return processes[d].clock_s; },
-                [&](std::uint32_t d, std::uint32_t round, const PivotWait& wait) {
-                    note_round(d, d ^ (1U << round), rounds[round * power + d], wait);
-                });
-        } else {
-            std::size_t first = 0; // of the round
-            for (std::uint32_t bit = 1; bit < power; bit <<= 1U, first += power) {
-                if (all_eager) {
-                    exchange_eagerly(bit, power, rounds.data() + first);
-                    continue;
-                }
-                const Delivery* sent = deliveries.data() + first;
-                if (in_bulk) {
-                    exchange_untraced(bit, power, sent);
-                    continue;
-                }
-                for (std::uint32_t d = 0; d < power; ++d) {
-                    if (d < (d ^ bit)) {
-                        exchange(processes[d], sent[d], processes[d ^ bit], sent[d ^ bit]);
-                    }
+    }
+
+    [[nodiscard]] bool in_bulk() const { return !any_traced && !program.engine_.counts_sizes(); }
+
+    /// The rounds of messages that have their links for themselves.
+    void exchange_alone() {
+        const std::uint32_t power = std::bit_floor(p());
+        std::size_t first = 0; // of the round
+        for (std::uint32_t bit = 1; bit < power; bit <<= 1U, first += power) {
+            if (all_eager) {
+                exchange_eagerly(bit, power, rounds.data() + first);
+                continue;
+            }
+            const Delivery* sent = deliveries.data() + first;
+            if (in_bulk()) {
+                exchange_untraced(bit, power, sent);
+                continue;
+            }
+            for (std::uint32_t d = 0; d < power; ++d) {
+                if (d < (d ^ bit)) {
+                    exchange(processes[d], sent[d], processes[d ^ bit], sent[d ^ bit]);
                 }
             }
         }
-        if (all_eager || in_bulk) {
+    }
+
+    /// The rounds of messages that meet others. What a process that came early sent before now had its links for
+    /// itself until now.
+    Task exchange_over_links() {
+        mpi::Engine& engine = program.engine_;
+        const std::uint32_t power = std::bit_floor(p());
+        for (std::uint32_t d = 0; d < power; ++d) {
+            ready_s[d] = processes[d].clock_s;
+        }
+        const auto done = [&](std::uint32_t d, std::uint32_t round, const PivotWait& wait) {
+            processes[d].clock_s = over_rounds.clock_s(d);
+            note_round(d, d ^ (1U << round), rounds[round * power + d], wait);
+        };
+        over_rounds.begin(rounds, std::span(ready_s).first(power));
+        while (!over_rounds.is_over()) {
+            const double start_s = over_rounds.next_start_s();
+            co_await engine.until_transferred(driver, start_s);
+            if (const std::uint32_t message = engine.transferred(driver); message != mpi::Engine::none) {
+                over_rounds.arrive(message, engine.now_s() + rounds[message].latency_s, done);
+                continue;
+            }
+            const std::uint32_t message = over_rounds.start_next(done);
+            const PivotRound& round = rounds[message];
+            const Rank from = processes[over_rounds.sender(message)].rank;
+            const Rank to = processes[over_rounds.receiver(message)].rank;
+            const double left_s = round.alone_s - (engine.now_s() - start_s);
+            if (engine.same_node(from, to) || left_s <= 0.0) {
+                over_rounds.arrive(message, start_s + round.alone_s + round.latency_s, done);
+            } else {
+                engine.start_loose_transfer(driver, message, from, to,
+                                            engine.class_between(from, to).at(round.received_bytes),
+                                            round.received_bytes * std::min(1.0, left_s / round.alone_s));
+            }
+        }
+    }
+
+    void count_messages() {
+        if (all_eager || in_bulk()) {
             program.engine_.statistics().messages += combined_messages;
             program.engine_.statistics().bytes += combined_bytes;
             if (program.engine_.counts_sizes()) {
@@ -383,7 +439,11 @@ struct Program::ProcessColumn {
                 }
             }
         }
-        // Beyond the power of two, the current row is spread by a binomial tree; then the result comes from the others.
+    }
+
+    /// Beyond the power of two, the current row is spread by a binomial tree; then the result comes from the others.
+    void unfold() {
+        const std::uint32_t power = std::bit_floor(p());
         const std::uint32_t beyond = p() - power;
         for (std::uint32_t bit = beyond > 1 ? std::bit_floor(beyond - 1) : 0; bit > 0; bit >>= 1U) {
             for (std::uint32_t d = 0; d < beyond; d += 2 * bit) {
@@ -397,11 +457,6 @@ struct Program::ProcessColumn {
         }
     }
 
-    /// Flows on the links that the messages take, at most.
-    [[nodiscard]] double most_others() const {
-        return std::max(*std::ranges::max_element(leaving), *std::ranges::max_element(reaching));
-    }
-
     /// One round of exchanges whose messages are all eager and meet no other of the exchange: what exchange() does,
     /// without its cases.
     void exchange_eagerly(std::uint32_t bit, std::uint32_t power, const PivotRound* round) {
@@ -411,24 +466,19 @@ struct Program::ProcessColumn {
         for (std::uint32_t d = 0; d < power; ++d) {
             Process& process = processes[d];
             const PivotRound& own = round[d];
-            const double flows = 1.0 + std::max(leaving[d ^ bit], reaching[d]);
-            const double slower_s = std::max(0.0, own.per_flow_s * flows - own.alone_s);
             const double own_s = ready_s[d];
             const double other_s = ready_s[d ^ bit];
-            const double end_s = std::max(own_s, other_s + own.latency_s + own.alone_s + slower_s);
-            // As in note_round(), where contention may be negative.
+            const double end_s = std::max(own_s, other_s + own.latency_s + own.alone_s);
             const double late_s = std::max(0.0, other_s - own_s);
-            const double contention_s = std::min(slower_s, end_s - own_s - late_s);
-            const double transfer_s = end_s - own_s - late_s - contention_s;
+            const double transfer_s = end_s - own_s - late_s;
             const double start_s = process.clock_s;
             process.clock_s = end_s + own.receive_s;
             process.late_s += late_s;
-            process.contention_s += contention_s;
             process.transfer_s += transfer_s;
             process.overhead_s += own.send_s + own.receive_s;
             if (process.traced) [[unlikely]] {
                 trace_exchange(process, processes[d ^ bit], start_s, own_s, own.sent_bytes, own.received_bytes,
-                               {late_s, transfer_s, contention_s});
+                               {late_s, transfer_s, 0.0});
             }
         }
     }
@@ -436,12 +486,13 @@ struct Program::ProcessColumn {
     /// One round of exchanges of which nobody wants a trace: what exchange() does with each pair, but for statistics.
     void exchange_untraced(std::uint32_t bit, std::uint32_t power, const Delivery* sent) {
         for (std::uint32_t d = 0; d < power; ++d) {
-            ready_s[d] = processes[d].clock_s + sent[d].send_s;
+            began_s[d] = processes[d].clock_s;
+            ready_s[d] = began_s[d] + sent[d].send_s;
         }
         const auto arrival_s = [&](std::uint32_t from) {
             const Delivery& message = sent[from];
             const double begins_s =
-                message.protocol == Protocol::eager ? ready_s[from] : std::max(ready_s[from], ready_s[from ^ bit]);
+                message.protocol == Protocol::eager ? ready_s[from] : std::max(ready_s[from], began_s[from ^ bit]);
             return begins_s + message.latency_s + message.cables_s + message.alone_s;
         };
         for (std::uint32_t d = 0; d < power; ++d) {

@@ -6,20 +6,39 @@
 #include <bit>
 #include <cmath>
 #include <span>
-#include <stdexcept>
+#include <utility>
 
 namespace lepaute::hpl {
 
 using mpi::Rank;
 using mpi::Task;
 
+void Parameters::check() const {
+    check_number("n", n, 1, most);
+    check_number("nb", nb, 1, most);
+    check_number("p", p, 1U, most_ranks);
+    check_number("q", q, 1U, most_ranks / p);
+    check_number("depth", depth, 0U, most_depth);
+    check_number("nbmin", nbmin, 1U, static_cast<std::uint32_t>(most));
+    check_number("ndiv", ndiv, 2U, static_cast<std::uint32_t>(most)); // the panel itself would be its only part
+    check_number("align", align, 1, most);
+    check_number("trial_steps", trial_steps, 0, most);
+    if (steps() > most_steps) {
+        refuse("n", text_of(n) + " in blocks of " + text_of(nb), "the engine takes " + text_of(most_steps) + " blocks");
+    }
+    if (!pivot_rows.empty() && std::cmp_not_equal(pivot_rows.size(), n)) {
+        refuse("pivot_rows", "of " + text_of(pivot_rows.size()) + " rows",
+               "there is one for each of n columns, or none");
+    }
+    for (const std::int64_t row : pivot_rows) {
+        check_number("pivot_rows", row, 0, n - 1);
+    }
+}
+
 Result simulate(const Parameters& parameters, const models::Machine& machine, const models::Layers& layers,
                 const std::vector<std::uint32_t>& core_of_rank, models::Seeds seeds, mpi::Trace trace,
                 mpi::Progress* progress) {
-    const std::size_t ranks = std::size_t{parameters.p} * parameters.q;
-    if (parameters.n < 1 || parameters.nb < 1 || ranks == 0 || core_of_rank.size() != ranks) {
-        throw std::invalid_argument("HPL needs n >= 1, nb >= 1 and one core for each of its p x q ranks");
-    }
+    mpi::check_inputs(parameters, machine, core_of_rank.size());
     std::vector<std::uint32_t> nodes = mpi::nodes_of_ranks(machine, core_of_rank);
     models::MachineDay day(machine, kernels, layers, seeds, core_of_rank);
     mpi::Engine engine(mpi::network_of_run(machine, layers, seeds.day), mpi::links_of_run(machine, layers, seeds.day),

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <stdexcept>
 
 namespace lepaute::stencil {
 
@@ -14,22 +13,31 @@ namespace {
 constexpr models::KernelSet kernels{.names = kernel_names, .first_stream = 9};
 constexpr std::uint32_t allreduce_tag = 6; // 0 to 5 are the directions of the faces
 
-void check(const Parameters& parameters, std::size_t cores) {
-    std::size_t ranks = 1;
-    for (std::size_t dimension = 0; dimension < 3; ++dimension) {
-        const std::uint32_t processes = parameters.grid[dimension];
-        if (processes == 0 || parameters.halo < 1 || parameters.cells[dimension] / processes < parameters.halo) {
-            throw std::invalid_argument(
-                "each process of a stencil needs at least as many cells as its halo has layers");
-        }
-        ranks *= processes;
-    }
-    if (ranks != cores || parameters.iterations < 1) {
-        throw std::invalid_argument("a stencil needs one core for each rank of its grid and at least one iteration");
-    }
-}
-
 } // namespace
+
+void Parameters::check() const {
+    std::uint32_t left = most_ranks;
+    for (std::size_t dimension = 0; dimension < grid.size(); ++dimension) {
+        const std::uint32_t processes = grid.at(dimension);
+        check_number("grid", processes, 1U, left);
+        left /= processes;
+        check_number("halo", halo, 1, most);
+        check_number("cells", cells.at(dimension), 1, most);
+        if (cells.at(dimension) / processes < halo) {
+            refuse("cells", text_of(cells.at(dimension)) + " over " + text_of(processes) + " processes",
+                   "each needs at least as many as its halo has layers, " + text_of(halo));
+        }
+    }
+    check_number("iterations", iterations, 1, most);
+    check_number("value_bytes", value_bytes, 0.0, 1e15);
+    check_seconds("cell_time_s", cell_time_s);
+    check_number("cell_bytes", cell_bytes, 0.0, 1e15);
+    if (node_memory_Bps) {
+        check_bandwidth("node_memory_Bps", *node_memory_Bps);
+    }
+    check_relative_sd("noise_relative_sd", noise_relative_sd);
+    check_number("allreduce_values", allreduce_values, 0U, most_values);
+}
 
 std::int64_t local_cells(std::int64_t cells, std::uint32_t processes, std::uint32_t position) noexcept {
     return cells / processes + (position < cells % processes ? 1 : 0);
@@ -38,7 +46,7 @@ std::int64_t local_cells(std::int64_t cells, std::uint32_t processes, std::uint3
 mpi::RunResult simulate(const Parameters& parameters, const models::Machine& machine, const models::Layers& layers,
                         const std::vector<std::uint32_t>& core_of_rank, models::Seeds seeds, mpi::Trace trace,
                         mpi::Progress* progress) {
-    check(parameters, core_of_rank.size());
+    mpi::check_inputs(parameters, machine, core_of_rank.size());
     std::vector<std::uint32_t> nodes = mpi::nodes_of_ranks(machine, core_of_rank);
     std::vector<std::uint32_t> ranks_on(machine.nodes, 0);
     for (const std::uint32_t node : nodes) {

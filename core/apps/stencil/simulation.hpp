@@ -2,6 +2,7 @@
 // A 3D stencil on simulated ranks: each iteration exchanges the faces of a rank's box of cells with its six neighbours,
 // sweeps over the cells, and reduces the norm of the residual over all ranks.
 
+#include "checks.hpp"
 #include "models/machine.hpp"
 #include "models/words.hpp"
 #include "mpi/collectives.hpp"
@@ -26,6 +27,10 @@ constexpr auto words_of(Allreduce /*enum*/) noexcept {
 
 /// Names are those of lepaute.Stencil.
 struct Parameters {
+    static constexpr std::int64_t most = 0x7FFFFFFF;
+    static constexpr std::uint32_t most_ranks = 1U << 24U;
+    static constexpr std::uint64_t most_values = std::uint64_t{1} << 50U; // whose bytes a double counts exactly
+
     std::array<std::uint32_t, 3> grid{1, 1, 1}; // processes along x, y, z; ranks in the order of MPI_Cart_create
     std::array<std::int64_t, 3> cells{1, 1, 1}; // of the whole box
     std::int64_t iterations = 1;
@@ -42,6 +47,7 @@ struct Parameters {
     [[nodiscard]] std::size_t ranks() const noexcept { return std::size_t{grid[0]} * grid[1] * grid[2]; }
     [[nodiscard]] std::size_t steps() const noexcept { return static_cast<std::size_t>(iterations); }
 
+    void check() const;
     /// All fields, by name: the binding goes through them.
     template <class Visit>
     static void fields(Visit visit) {

@@ -1,6 +1,7 @@
 // Dragonflies with minimal routing: within a chassis all routers are joined, within a group the routers of equal number
 // of all chassis, and group i has one link to group j, at its router number j.
 
+#include "checks.hpp"
 #include "net/topology/shape.hpp"
 
 #include <algorithm>
@@ -26,7 +27,7 @@ public:
         switches = nodes / size_.nodes;
         const auto join = [&](Vertex a, Vertex b, std::size_t level, std::uint32_t count) {
             const Link one = level_link(options, level);
-            cables.push_back({a, b, {one.capacity_Bps * count, one.latency_s}, options.shared});
+            cables.push_back({a, b, {std::min(one.capacity_Bps * count, most_Bps), one.latency_s}, options.shared});
         };
         for (std::uint32_t node = 0; node < nodes; ++node) {
             join(node, nodes + node / size_.nodes, 0, 1);

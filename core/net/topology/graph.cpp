@@ -7,6 +7,8 @@
 
 #include "net/topology/shape.hpp"
 
+#include "checks.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -14,7 +16,8 @@
 #include <stdexcept>
 #include <tuple>
 
-namespace lepaute::net::topology {
+namespace lepaute::net {
+namespace topology {
 
 namespace {
 
@@ -103,6 +106,7 @@ public:
 private:
     static constexpr std::uint32_t none = 0xFFFFFFFFU;
     static constexpr std::uint16_t unreachable = 0xFFFFU;
+    static constexpr std::size_t most_entries = std::size_t{1} << 31U; // of the table; four gigabytes
 
     /// Where a node joins the network: a switch, over its only cable, or the node itself.
     struct Place {
@@ -157,6 +161,10 @@ private:
             }
             place.table = table_of[place.vertex];
         }
+        if (targets.size() * std::size_t{vertices()} > most_entries) {
+            throw std::invalid_argument("the shortest paths to " + std::to_string(targets.size()) + " parts from " +
+                                        std::to_string(vertices()) + " are too many");
+        }
         table_.assign(targets.size() * vertices(), unreachable);
         ways_.assign(vertices(), {});
         std::vector<std::map<std::vector<Arc>, std::uint16_t>> known(vertices());
@@ -173,6 +181,9 @@ private:
                         after(arc, distance[next]) == distance[vertex]) {
                         best.push_back(arc);
                     }
+                }
+                if (known[vertex].size() == unreachable) {
+                    throw std::invalid_argument("the ways on from " + vertex_name(vertex) + " are too many");
                 }
                 const auto [entry, is_new] =
                     known[vertex].emplace(best, static_cast<std::uint16_t>(known[vertex].size()));
@@ -219,11 +230,29 @@ private:
 };
 
 } // namespace
+} // namespace topology
 
-std::unique_ptr<Shape> make_graph(const Graph& graph, const TopologyOptions& options) {
-    if (graph.nodes == 0) {
+void Graph::check() const {
+    if (nodes == 0) {
         throw std::invalid_argument("a graph has at least one node");
     }
+    check_number("nodes", nodes, 1U, topology::most_parts);
+    check_number("switches", switches.size(), 0U, topology::most_parts - nodes);
+    std::uint32_t left = topology::most_parts;
+    for (const Cable& cable : cables) {
+        check_number("cables", cable.count, 1U, left);
+        left -= cable.count;
+        check_in("cable " + cable.a + "-" + cable.b, [&] {
+            check_bandwidth("bandwidth_Bps", cable.capacity_Bps.value_or(most_Bps));
+            check_seconds("latency_s", cable.latency_s.value_or(0.0));
+        });
+    }
+}
+
+namespace topology {
+
+std::unique_ptr<Shape> make_graph(const Graph& graph, const TopologyOptions& options) {
+    graph.check();
     return std::make_unique<GraphShape>(graph, options);
 }
 
@@ -231,4 +260,5 @@ std::unique_ptr<Shape> make_shortest_paths(std::unique_ptr<Shape> wiring, bool b
     return std::make_unique<GraphShape>(std::move(wiring), by_latency);
 }
 
-} // namespace lepaute::net::topology
+} // namespace topology
+} // namespace lepaute::net

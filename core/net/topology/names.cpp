@@ -101,7 +101,7 @@ std::uint32_t checked_product(const std::vector<std::uint32_t>& factors, std::st
     std::uint64_t product = 1;
     for (const std::uint32_t factor : factors) {
         product *= factor;
-        if (product == 0 || product > 0x0FFFFFFFU) {
+        if (product == 0 || product > most_parts) {
             throw std::invalid_argument(std::string(what) +
                                         (product == 0 ? ": a number of them is 0" : ": there are too many of them"));
         }

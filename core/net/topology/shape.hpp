@@ -77,7 +77,9 @@ public:
 /// The same wiring, removed cables included in the numbering, routed by shortest paths over what is left.
 [[nodiscard]] std::unique_ptr<Shape> make_shortest_paths(std::unique_ptr<Shape> wiring, bool by_latency);
 
-/// Throws std::invalid_argument where a product of numbers of parts is 0 or beyond what ids hold.
+inline constexpr std::uint32_t most_parts = 1U << 24U; // nodes, switches, cables; some gigabytes
+
+/// Throws std::invalid_argument where a product of numbers of parts is 0 or above `most_parts`.
 [[nodiscard]] std::uint32_t checked_product(const std::vector<std::uint32_t>& factors, std::string_view what);
 
 /// Applies overrides and removals, by name, to the cables of `shape`.

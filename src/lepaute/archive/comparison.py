@@ -11,6 +11,7 @@ from lepaute.archive.setups import Setup
 from lepaute.archive.setups.facts import COMMANDS, GROUPS, OTHER, SCRIPT, Value
 from lepaute.kit.node_sets import folded
 from lepaute.kit.printable import fitted, wrapped
+from lepaute.kit.text import counted
 
 #: Differences of one thing are listed for no more pairs of values than this.
 _MOST_PAIRS = 8
@@ -145,6 +146,8 @@ def _settled(changes: list[Change]) -> list[Change]:
 WIDTH = 100
 #: Without --all: lines of a group, lines of a text's difference, characters of a value.
 MOST_LINES, MOST_DIFF_LINES, MOST_VALUE = 14, 24, 160
+#: Of the sentence: differences that it names, and characters of each.
+MOST_NAMED, MOST_SHORT = 3, 60
 #: difflib takes time with the square of the lines: longer texts are only counted.
 _MOST_COMPARED_LINES = 2000
 
@@ -167,6 +170,25 @@ def comparison_lines(
             yield from report.cut([line for thing in things for line in report.uneven(thing)], MOST_LINES)
     for problem in unread:
         yield fitted(f"not compared: {problem}", 10_000 if everything else width)
+
+
+def comparison_sentence(comparison: Comparison) -> str:
+    """How many things differ, and the first: 5 differences between the setups: seed 7 -> 8, software and 3 more."""
+    if not comparison.changes:
+        return "No differences between the setups"
+    *named, last = [_short(change) for change in comparison.changes[:MOST_NAMED]]
+    more = len(comparison.changes) - MOST_NAMED
+    listed = f"{', '.join([*named, last])} and {more} more" if more > 0 else " and ".join([*named[-1:], last])
+    if more <= 0 and len(named) > 1:
+        listed = f"{', '.join(named[:-1])}, {listed}"
+    return f"{counted(len(comparison.changes), 'difference')} between the setups: {listed}"
+
+
+def _short(change: Change) -> str:
+    """seed 7 -> 8; of texts and sets only what differs."""
+    sides = (change.a, change.b)
+    plain = all(side is None or not isinstance(side, tuple | frozenset) for side in sides)
+    return fitted(f"{change.what} {_shown(change.a)} -> {_shown(change.b)}" if plain else change.what, MOST_SHORT)
 
 
 def comparison_json(comparison: Comparison) -> dict[str, Any]:

@@ -69,6 +69,11 @@ class DesignProgress:
     done: float | None = None
     further: float | None = None
 
+    @property
+    def text(self) -> str:
+        """16 of 16 rows measured; empty where there are none."""
+        return f"{self.done:.0f} of {self.rows:.0f} rows measured" if self.rows and self.done is not None else ""
+
 
 @dataclass(frozen=True, slots=True)
 class BlasFacts:

@@ -5,8 +5,10 @@ starts of mpirun in observations/mpiruns.parquet. `calls` joins them to a row a 
 of "MPI Benchmarking Revisited" (Hunold and Carpen-Amarie).
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from lepaute.archive.reader import Archive
@@ -34,7 +36,9 @@ _COLUMNS = {
     ),
     MPIRUNS: ("mpirun", "library", "block", "place", "trial", "attempt", "outcome", "disturbed", "started_s"),
 }
-_TEXTS = ("library", "operation", "form", "synchronisation", "outcome")
+_TEXTS = ("library", "operation", "form", "synchronisation", "outcome", "levels")
+#: Of newer campaigns.
+_LATER = ("ranks", "levels")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,11 @@ class LibraryFacts:
     algorithms: Mapping[str, str] = field(default_factory=dict)
 
 
+def algorithm_key(case: str, ranks: int) -> str:
+    """Of `LibraryFacts.algorithms`; ranks: 0 where a campaign has one number of them."""
+    return f"{case}, {ranks} ranks" if ranks else case
+
+
 def settings_text(settings: Mapping[str, str]) -> str:
     """As a shell takes them, with commas in between."""
     return ", ".join(f"{name}={value}" for name, value in settings.items())
@@ -94,6 +103,9 @@ class CaseFacts:
 class CampaignFacts:
     """What a campaign compared, and how.
 
+    ranks    : of the largest starts; fewer_ranks: of the others, which were in the same blocks
+    varied   : levels of each factor that was varied beside the libraries, the first of them the reference
+    nodes    : in the order in which ranks fill them, and slots, how many each takes; empty on one machine
     precision: wanted half-width of the 95 % interval of a library's mean over mpiruns, a share; budget_s: most seconds
     blocks   : inside which the mpiruns of all libraries are in random order
     mpiruns  : of each library, trials and repetitions of disturbed ones not counted; 0 in archives with one a block
@@ -105,6 +117,10 @@ class CampaignFacts:
     """
 
     ranks: int = 0
+    fewer_ranks: tuple[int, ...] = ()
+    nodes: tuple[str, ...] = ()
+    slots: tuple[int, ...] = ()
+    varied: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     oversubscribed: bool = False
     libraries: tuple[LibraryFacts, ...] = ()
     cases: tuple[CaseFacts, ...] = ()
@@ -125,6 +141,16 @@ class CampaignFacts:
         """The libraries, in the order in which the user named them."""
         return tuple(library.label for library in self.libraries)
 
+    @property
+    def all_ranks(self) -> tuple[int, ...]:
+        """The numbers of ranks, increasing."""
+        return *self.fewer_ranks, self.ranks
+
+    def node_of(self, rank: int) -> str:
+        """The name of its node, empty on one machine."""
+        every = (name for name, count in zip(self.nodes, self.slots, strict=False) for _ in range(count))
+        return next(islice(every, rank, None), "")
+
 
 def facts(archive: Archive) -> CampaignFacts:
     """The facts; members of another type than expected count as missing. Raises ArchiveError for another kind."""
@@ -136,6 +162,15 @@ def facts(archive: Archive) -> CampaignFacts:
     return from_json(CampaignFacts, archive.metadata.get(KIND), lenient=True)
 
 
+def levels_of(text: object) -> dict[str, str]:
+    """The levels of factors that a cell of the column `levels` holds; none where it holds something else."""
+    try:
+        levels = json.loads(text) if isinstance(text, str) else {}
+    except ValueError:
+        return {}
+    return {name: str(level) for name, level in levels.items()} if isinstance(levels, dict) else {}
+
+
 def mpiruns(archive: Archive) -> "pandas.DataFrame":
     """A row a start of mpirun, in their order: failed, disturbed and trial ones too.
 
@@ -145,9 +180,13 @@ def mpiruns(archive: Archive) -> "pandas.DataFrame":
     outcome : "complete", or "failed" where a rank died or the time was over; failure: why, else empty
     disturbed, causes: other programs used the machine (the rule of calibrations, blind to the durations)
     started_s: seconds since the epoch; wall_s: seconds it took; seed: of its order
+    ranks   : that it started; levels: of each factor, a JSON object
     """
-    facts(archive)
-    return _table(archive, MPIRUNS).sort_values("mpirun", ignore_index=True)
+    about = facts(archive)
+    table = _table(archive, MPIRUNS).sort_values("mpirun", ignore_index=True)
+    if "ranks" not in table:  # before several could be measured
+        table = table.assign(ranks=about.ranks)
+    return table if "levels" in table else table.assign(levels="{}")
 
 
 def begun_s(archive: Archive) -> float | None:
@@ -159,7 +198,7 @@ def begun_s(archive: Archive) -> float | None:
 def calls(archive: Archive, *, warm_up: bool = False) -> "pandas.DataFrame":
     """A row a call, in the order in which they were made, from every mpirun.
 
-    library, block, place, mpirun, attempt, trial, failed, disturbed: of the mpirun, see `mpiruns`
+    library, ranks, levels, block, place, mpirun, attempt, trial, failed, disturbed: of the mpirun, see `mpiruns`
     batch     : place in the shuffled order of the mpirun; call: from 0 in the batch, below 0 for calls to warm up,
                 which are there where `warm_up` is true
     operation, form, size_bytes, synchronisation: of the call; form: blocking or nonblocking; the operation `none` does
@@ -180,19 +219,38 @@ def calls(archive: Archive, *, warm_up: bool = False) -> "pandas.DataFrame":
     return call_table(_table(archive, CALLS), _table(archive, CLOCKS), mpiruns(archive), warm_up=warm_up)
 
 
-def rank_times(archive: Archive) -> "pandas.DataFrame":
-    """A row a library, operation, form, size_bytes and rank: own_s, what a call takes on this rank by its own clock.
+def rank_times(archive: Archive, ranks: int | None = None) -> "pandas.DataFrame":
+    """A row a library, operation, form, size_bytes and rank: what a call takes on this rank, and when it is in it.
 
-    The median over complete mpiruns, trials left out, of the median of an mpirun's calls; calls to warm up and those
-    that started late on the rank are left out. Raises ArchiveError as `calls` does.
+    ranks  : of the starts that count; the largest unless given
+    own_s  : by the rank's own clock; medians over complete mpiruns, trials left out, of the median of an mpirun's
+             calls; calls to warm up and those that started late on the rank are left out
+    begin_s, end_s: when it begins and ends a call, after the first rank's begin, by rank 0's clock; medians in the same
+             way, of calls that started late on no rank; begin_low_s, begin_high_s, end_low_s, end_high_s: between which
+             half of the mpiruns lie. NaN where every call started late on some rank
+    Raises ArchiveError as `calls` does.
     """
     raw, runs = _table(archive, CALLS), mpiruns(archive)
-    runs = runs[~runs["trial"].astype(bool) & (runs["outcome"] == "complete")]
-    raw = raw[(raw["call"] >= 0) & (raw["marks"] & STARTED_LATE == 0)].merge(runs[["mpirun", "library"]], on="mpirun")
+    wanted = runs["ranks"] == (facts(archive).ranks if ranks is None else ranks)
+    runs = runs[~runs["trial"].astype(bool) & (runs["outcome"] == "complete") & wanted]
+    raw = raw[raw["call"] >= 0].merge(runs[["mpirun", "library"]], on="mpirun")
+    late = raw["marks"] & STARTED_LATE > 0
     raw = raw.assign(own_s=1e-9 * (raw["end_ns"] - raw["start_ns"]))
     case = ["library", "operation", "form", "size_bytes", "rank"]
-    medians = raw.groupby([*case, "mpirun"], observed=True)["own_s"].median()
-    return medians.groupby(case, observed=True).median().reset_index()
+    medians = raw[~late].groupby([*case, "mpirun"], observed=True)["own_s"].median()
+    result = medians.groupby(case, observed=True).median().to_frame()
+    of_call = [raw["mpirun"], raw["batch"], raw["call"]]
+    clocks = _models(raw, _table(archive, CLOCKS))
+    begin_ns = clocks.at(raw["start_ns"])
+    first_ns = raw.assign(begin_ns=begin_ns)["begin_ns"].groupby(of_call).transform("min").to_numpy()
+    kept = raw.assign(begin_s=1e-9 * (begin_ns - first_ns), end_s=1e-9 * (clocks.at(raw["end_ns"]) - first_ns))
+    kept = kept[~late.groupby(of_call).transform("any")]
+    in_mpiruns = kept.groupby([*case, "mpirun"], observed=True)[["begin_s", "end_s"]].median()
+    over_mpiruns = in_mpiruns.groupby(case, observed=True)
+    for name, share in (("s", 0.5), ("low_s", 0.25), ("high_s", 0.75)):
+        names = {f"{which}_s": f"{which}_{name}" for which in ("begin", "end")}
+        result = result.join(over_mpiruns.quantile(share).rename(columns=names))
+    return result.reset_index()
 
 
 def call_table(
@@ -250,11 +308,23 @@ def call_table(
     )
     begin_ns = pandas.Series(start_ns[first] + begun.astype(np.int64))
     frame["since_start_s"] = (begin_ns - begin_ns.groupby(frame["mpirun"]).transform("min")).to_numpy() * 1e-9
-    about = runs[["mpirun", "library", "block", "place", "attempt", "trial", "disturbed"]].assign(
+    about = runs[["mpirun", "library", "block", "place", "attempt", "trial", "disturbed", "ranks", "levels"]].assign(
         failed=runs["outcome"] != "complete"
     )
     joined = frame.merge(about, on="mpirun", how="left", validate="many_to_one")
-    front = ["library", "block", "place", "mpirun", "attempt", "trial", "failed", "disturbed", "batch"]
+    front = [
+        "library",
+        "ranks",
+        "levels",
+        "block",
+        "place",
+        "mpirun",
+        "attempt",
+        "trial",
+        "failed",
+        "disturbed",
+        "batch",
+    ]
     return joined[[*front, *(name for name in joined if name not in front)]]
 
 
@@ -279,7 +349,8 @@ def _table(archive: Archive, name: str) -> "pandas.DataFrame":
     frame = archive.table(name)
     if missing := [column for column in _COLUMNS[name] if column not in frame]:
         raise ArchiveError(f"{archive.path}: {name} has no column {missing[0]}; it is not that of a campaign")
-    for column in _COLUMNS[name] if len(frame) else ():
+    later = [column for column in _LATER if name == MPIRUNS and column in frame]
+    for column in (*_COLUMNS[name], *later) if len(frame) else ():
         if is_numeric_dtype(frame[column]) == (column in _TEXTS):
             kind = "texts" if column in _TEXTS else "numbers"
             raise ArchiveError(f"{archive.path}: {column} of {name} does not hold {kind}; it is not that of a campaign")

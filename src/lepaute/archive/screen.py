@@ -1,6 +1,8 @@
-"""What an archive tells a person first: one screen of 24 lines and 100 columns; of a failed one, why."""
+"""What an archive tells a person first: what it is and how it ended in the first line, then what that rests on, on one
+screen of 24 lines and 100 columns; of a failed one, why."""
 
 import contextlib
+import re
 from collections import Counter
 from typing import Any
 
@@ -10,37 +12,57 @@ from lepaute.archive.mpi_campaign import KIND as COMPARISON
 from lepaute.archive.reader import Archive
 from lepaute.errors import ArchiveError
 from lepaute.kit.node_sets import folded
-from lepaute.kit.printable import fitted, printable, wrapped
-from lepaute.kit.text import moment, size_text
+from lepaute.kit.printable import UNLIMITED, columns, fitted, printable, wrapped
+from lepaute.kit.text import caveat_line, counted, moment, size_text
 
 WIDTH, LINES = 100, 24
 _INDENT = 11
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 #: Lines of standard error that are shown, at most, where the screen has room.
 _MOST_STDERR = 8
-_MOST_WARNINGS = 3
+#: Further lines into which a line is folded, where the screen has room.
+_MOST_MORE = 2
 
 
-def first_screen(archive: Archive, width: int = WIDTH) -> list[str]:
-    """At most LINES lines of at most `width` columns; the first one is the status.
+def first_screen(archive: Archive, width: int = WIDTH, *, details: bool = False) -> list[str]:
+    """At most LINES lines of at most `width` columns; the first one is the answer: how it ended, what, and how much.
 
+    details: all steps and warnings too, in as many lines as these take
     Nothing in them is a terminal's command, whatever the archive holds.
     """
     about = archive.about
     status = about.outcome
-    head = [_status_line(about), *_identity(archive), *_measured(about)]
     why = [] if status == COMPLETE else _why(about, width)
     failed, stderr = _failed_command(archive, width) if status != COMPLETE else ([], [])
     tail = [
+        *_identity(about),
+        *(_phases(about) if details or status != COMPLETE else []),
         *_lost(about),
-        *_warnings(about),
         *_next_steps(archive, status),
         *_content(archive, width, most_lines=1 if status == FAILED else 2),
+        _line("id", archive.id),
     ]
-    room = LINES - len(head) - len(why) - len(failed) - len(tail)
+    room = LINES - 2 - len(why) - len(failed) - len(tail)
     kept = stderr[-max(0, min(room - 1, _MOST_STDERR)) :] if room > 1 else []
-    title = [_line("its stderr", f"last {len(kept)} of {len(stderr)} lines")] if kept else []
-    lines = [*head, *why, *failed, *title, *(f"  | {line}" for line in kept), *tail]
-    return [fitted(line, width) for line in lines[:LINES]]
+    title = [_line("its stderr", f"last {len(kept)} of {counted(len(stderr), 'line')}")] if kept else []
+    body = [*why, *failed, *title, *(f"  | {line}" for line in kept), *tail]
+    warnings = _warnings(about, details=details)
+    room = 1000 if details else max(0, LINES - 1 - len(body) - len(warnings))
+    lines: list[str] = []
+    for line, indent in [(_answer(about), 0), *((line, _INDENT) for line in body), *((line, 0) for line in warnings)]:
+        pieces = _pieces(line, indent, width, 1 + min(room, _MOST_MORE))
+        room -= len(pieces) - 1
+        lines += pieces
+    return [fitted(line, width) for line in (lines if details else lines[:LINES])]
+
+
+def _pieces(line: str, indent: int, width: int, most: int) -> list[str]:
+    """A line that is too wide in at most `most`, the others indented as its text is."""
+    if columns(line) <= width or most == 1 or line.startswith("  |"):
+        return [line]
+    within = indent or 2
+    first, *others = wrapped(line[indent:], width - within, most)
+    return [line[:indent] + first, *(" " * within + each for each in others)]
 
 
 def members_by_folder(archive: Archive) -> list[tuple[str, int, int]]:
@@ -70,47 +92,44 @@ def _duration(value: object) -> str:
     return "" if seconds is None or not 0 <= seconds < 1e9 else moment(seconds if seconds >= 0.001 else 0)
 
 
-def _status_line(about: Metadata) -> str:
+def _answer(about: Metadata) -> str:
+    """COMPLETE: experiment MemoryCopy, 16 of 16 rows measured on 1 node, 2026-11-27"""
     line = f"{about.outcome.upper()}: {about.kind} {about.name or about.host}".rstrip()
     phase, node = about.failure.phase, about.failure.node
-    return line + (f", in phase {phase}" if phase else "") + (f" on {node}" if node else "")
+    line += (f", in phase {phase}" if phase else "") + (f" on {node}" if node else "")
+    if about.design.text:
+        line += f", {about.design.text}"
+        line += "" if node or not about.nodes else f" on {counted(len(about.nodes), 'node')}"
+    return line + (f", {day[0]}" if (day := _DAY.match(about.created)) else "")
 
 
-def _identity(archive: Archive) -> list[str]:
-    about = archive.about
-    lines = [_line("id", archive.id)]
-    by = f", by Lepaute {about.lepaute_version}" if about.lepaute_version else ""
-    lines.append(_line("created", about.created + by + (f", run {about.run_id}" if about.run_id else "")))
+def _identity(about: Metadata) -> list[str]:
+    """Where it was measured, with what, and who made the archive."""
     nodes = about.nodes or (about.host,)
     by = ", ".join(
         f"{key} {value}" for key, value in about.scheduler.items() if isinstance(value, str | int) and key != "name"
     )
     name = text(about.scheduler.get("name"))
-    count = f" ({len(nodes)})" if len(nodes) > 1 else ""
-    lines.append(_line("nodes", f"{folded(nodes)}{count}" + (f"; {name}" if name else "") + (f": {by}" if by else "")))
-    if about.phases:
-        facts = ((p.name, "" if p.status == "done" else p.status, _duration(p.duration_s)) for p in about.phases)
-        lines.append(_line("phases", ", ".join(" ".join(filter(None, words)) for words in facts)))
-    return lines
-
-
-def _measured(about: Metadata) -> list[str]:
-    rows, done = about.design.rows, about.design.done
-    lines = []
-    if rows is not None and done is not None:
-        left = f", {rows - done:.0f} are missing" if done < rows else ""
-        lines.append(_line("measured", f"{done:.0f} of {rows:.0f} rows of the design{left}"))
+    where = [
+        folded(nodes) + (f" ({len(nodes)})" if len(nodes) > 1 else ""),
+        name + (f": {by}" if name and by else by),
+        about.cpu_model or "",
+        ", ".join(filter(None, (about.blas.library, about.blas.core))),
+    ]
     settings = [] if about.seed is None else [f"seed={about.seed}"]
     settings += [
         f"{key}={value}" for key, value in sorted(about.parameters.items()) if isinstance(value, str | int | float)
     ]
-    if settings:
-        lines.append(_line("with", " ".join(settings)))
-    if about.cpu_model:
-        lines.append(_line("cpu", about.cpu_model))
-    if blas := ", ".join(filter(None, (about.blas.library, about.blas.core))):
-        lines.append(_line("blas", blas))
-    return lines
+    by = f", by Lepaute {about.lepaute_version}" if about.lepaute_version else ""
+    made = about.created + by + (f", run {about.run_id}" if about.run_id else "")
+    lines = [("nodes", "; ".join(filter(None, where))), ("with", " ".join(settings)), ("created", made)]
+    return [_line(key, value) for key, value in lines if value]
+
+
+def _phases(about: Metadata) -> list[str]:
+    facts = ((p.name, "" if p.status == "done" else p.status, _duration(p.duration_s)) for p in about.phases)
+    told = ", ".join(" ".join(filter(None, words)) for words in facts)
+    return [_line("phases", told)] if told else []
 
 
 def _why(about: Metadata, width: int) -> list[str]:
@@ -156,12 +175,11 @@ def _lost(about: Metadata) -> list[str]:
     return [_line("lost nodes", f"{folded(loss.node for loss in lost)}: {lost[0].why} ({lost[0].when}){more}")]
 
 
-def _warnings(about: Metadata) -> list[str]:
-    first = about.warnings[:_MOST_WARNINGS]
-    lines = [_line("warnings" if not place else "", f"{place + 1}. {text}") for place, text in enumerate(first)]
-    if len(about.warnings) > _MOST_WARNINGS:
-        lines.append(_line("", f"and {len(about.warnings) - _MOST_WARNINGS} more (--json)"))
-    return lines
+def _warnings(about: Metadata, *, details: bool) -> list[str]:
+    """One line for all, or with details a line each."""
+    if not about.warnings:
+        return []
+    return [f"warning: {text}" for text in about.warnings] if details else [caveat_line(about.warnings, UNLIMITED)]
 
 
 def _next_steps(archive: Archive, status: str) -> list[str]:
@@ -170,7 +188,7 @@ def _next_steps(archive: Archive, status: str) -> list[str]:
     script = archive.about.script
     file = archive.path.name
     if archive.about.kind != "experiment":
-        used = "compared" if archive.about.kind == COMPARISON else "fitted"
+        used = "compared" if archive.about.kind in (COMPARISON, "clocks") else "fitted"
         return [_line("go on", f"what was measured can be {used}; --resume of the same command measures the rest")]
     import shlex
 

@@ -10,12 +10,12 @@ import typer
 from lepaute.archive import Archive
 from lepaute.archive.metadata import COMPLETE
 from lepaute.cli.entry import BAD_INPUT, complain
-from lepaute.cli.options import App, AsJson, Force
+from lepaute.cli.options import App, AsJson, Details, Force
 from lepaute.cli.terminal import json_text
 from lepaute.errors import LepauteError
 from lepaute.kit.outputs import check_output_folder
-from lepaute.kit.printable import printable, shown_width
-from lepaute.kit.text import counted
+from lepaute.kit.printable import printable, terminal_columns
+from lepaute.kit.text import counted, size_text
 
 app = App(help="Show, verify, compare and extract archives of measurements.", no_args_is_help=True)
 
@@ -25,11 +25,12 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="The .zip that a camp
 @app.command()
 def show(
     file: File,
+    details: Details = False,
     as_json: AsJson = False,
     members: Annotated[bool, typer.Option("--members", help="All members, with their sizes.")] = False,
 ) -> None:
     """What the archive is, on one screen; of a failed experiment, why. The archive is verified first."""
-    from lepaute.archive.screen import WIDTH, first_screen
+    from lepaute.archive.screen import first_screen
 
     archive = Archive.open(file)
     listed = archive.members()
@@ -37,7 +38,7 @@ def show(
         sizes = {name: {"sha256": member.sha256, "size_bytes": member.size_bytes} for name, member in listed.items()}
         print(json_text({"id": archive.id, "metadata": archive.metadata, "members": sizes}))
         return
-    status, *lines = first_screen(archive, shown_width(WIDTH))
+    status, *lines = first_screen(archive, _width(), details=details)
     _print_loud(status, good=archive.about.outcome == COMPLETE)
     for line in lines:
         print(line)
@@ -45,6 +46,14 @@ def show(
         print(f"{len(listed)} members:")
         for name, member in listed.items():
             print(f"  {member.size_bytes:>12}  {name}")
+
+
+def _width() -> int:
+    """Columns of a screen of an archive, which is not as wide as a wide terminal."""
+    from lepaute.archive.screen import WIDTH
+
+    columns = terminal_columns(sys.stdout)
+    return min(columns, WIDTH) if sys.stdout.isatty() else columns
 
 
 def _print_loud(line: str, *, good: bool) -> None:
@@ -66,26 +75,31 @@ def verify(
     """Checks every byte of archives against seal, manifest and RO-Crate; exit status 2 where one differs."""
     from lepaute.archive.ro_crate import check_crate
 
-    status, facts = 0, []
+    facts: list[dict[str, object]] = []
+    lines, damaged = [], []
     for file in files:
         try:
             archive = Archive.open(file)
             check_crate(archive)
         except LepauteError as problem:  # the others are still to be checked
-            complain(str(problem))
-            status = BAD_INPUT
+            damaged.append(str(problem))
             facts.append({"path": str(file), "whole": False, "problem": str(problem)})
             continue
         ended = archive.about.outcome
         members = len(archive.members())
         facts.append({"path": str(file), "whole": True, "members": members, "id": archive.id, "outcome": ended})
-        if as_json:
-            continue
         note = "" if ended == COMPLETE else f" ({ended}: `lepaute archive show` tells why)"
-        print(f"{file}: whole, {members} members, id {archive.id}{note}")
+        lines.append(f"{file}: intact, {counted(members, 'member')}, id {archive.id[:12]}{note}")
     if as_json:
         print(json_text({"archives": facts}))
-    return status
+    elif len(files) > 1:
+        bad = f"{len(damaged)} of {len(files)} archives {'is' if len(damaged) == 1 else 'are'} not intact"
+        print(bad if damaged else f"{'Both' if len(files) == 2 else f'All {len(files)}'} archives are intact")
+    for line in [] if as_json else lines:
+        print(line)
+    for line in damaged:
+        complain(line)
+    return BAD_INPUT if damaged else 0
 
 
 @app.command()
@@ -102,7 +116,8 @@ def extract(
 
     check_output_folder(output, "--output")
     written = extract_members(Archive.open(file), output, members or (), force=force)
-    print(f"{output}: {counted(len(written), 'file')}")
+    size_bytes = sum((output / name).stat().st_size for name in written)
+    print(f"{output}: {counted(len(written), 'file')} of {file}, {size_text(size_bytes)}")
 
 
 @app.command()
@@ -111,12 +126,16 @@ def close(
     force: Force = False,
 ) -> None:
     """Makes an archive of what a run had measured when its engine was killed; the run can still be resumed."""
+    from lepaute.clocks.campaign import CONTENT as CLOCKS
     from lepaute.measure.calibration.entries import CALIBRATION
     from lepaute.measure.comparison.entries import COMPARISON
     from lepaute.measure.experiment.closing import close_interrupted
 
-    target = close_interrupted(folder, [CALIBRATION, COMPARISON], force=force)
-    print(f"{target}: {len(Archive.open(target).members())} members, partial")
+    target = close_interrupted(folder, [CALIBRATION, COMPARISON, CLOCKS], force=force)
+    archive = Archive.open(target)
+    measured = archive.about.design.text
+    rows = f", {measured}" if measured else ""
+    print(f"{target}: {archive.about.outcome}{rows}; {counted(len(archive.members()), 'member')}")
 
 
 @app.command()
@@ -128,7 +147,7 @@ def diff(
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit status 1 where the setups differ.")] = False,
 ) -> int:
     """What differs between the setups of two experiments; results are not compared."""
-    from lepaute.archive.comparison import WIDTH, compare, comparison_json, comparison_lines
+    from lepaute.archive.comparison import compare, comparison_json, comparison_lines, comparison_sentence
     from lepaute.archive.setups import setup_of
 
     archives = [Archive.open(file) for file in (first, second)]
@@ -141,8 +160,10 @@ def diff(
         }
         print(json_text({**sides, **comparison_json(comparison), "not_compared": unread}))
     else:
+        lines = comparison_lines(comparison, unread, everything=everything, width=_width())
+        print(comparison_sentence(comparison))
         for side, archive in zip("AB", archives, strict=True):
             print(f"{side}: {archive.path}  {archive.id[:12]}")
-        for line in comparison_lines(comparison, unread, everything=everything, width=shown_width(WIDTH)):
+        for line in lines:
             print(line)
     return 1 if exit_code and not comparison.same else 0

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.options import FORCE_HELP, App, AsJson, Force, flags_of, is_given, with_options_of
+from lepaute.cli.options import FORCE_HELP, App, AsJson, Details, Force, flags_of, is_given, with_options_of
 from lepaute.cli.terminal import json_text
 from lepaute.errors import DesignError, InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
+from lepaute.kit.picture import picture_files
+from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import numbers_of, size_of
-from lepaute.kit.tables import text_table
+from lepaute.kit.tables import shown_table
+from lepaute.kit.text import counted, folded, number
 from lepaute.simulate.apps.hpl import Hpl
 
 if TYPE_CHECKING:
@@ -30,13 +33,15 @@ MOST_ROWS = 1_000_000
 FIRST_ROWS = 5
 #: Lines of the header that say how the table came about; those of the parts of a mix are left to --json.
 MOST_HEADER_LINES = 25
+#: Factors that are told without --details.
+MOST_FACTORS = 5
 
 
 @dataclass(frozen=True)
 class Table:
     """Where the table goes, and its seed; raises InputError where it cannot go there, before it is made."""
 
-    output: Path | None = option_field(None, "file to write; standard output unless given", also=("-o", "--out"))
+    output: Path | None = option_field(None, "file to write; default: standard output", also=("-o",))
     force: bool = option_field(False, FORCE_HELP)
     seed: int = option_field(1, "The same seed gives the same table, byte for byte.", minimum=0)
 
@@ -52,8 +57,12 @@ class Table:
             print(design.to_csv(), end="")
         else:
             from lepaute.design import write_design
+            from lepaute.design.summary import summary_of
 
             write_design(design, self.output)
+            summary, width = summary_of(design), terminal_columns(sys.stdout)
+            print(folded(f"{self.output}: {summary.sentence}", width, 2))
+            print("\n".join(_factor_lines(summary, width)))
 
 
 @dataclass(frozen=True)
@@ -174,7 +183,7 @@ class Factors:
     factor: list[str] = option_field(
         MISSING,
         "size_bytes=1,1Ki,1Mi or op=send,recv or n=uniform:1:100 or n=loguniform:1:1e6 or 'm,k=64,8;128,16'; once for "
-        "each factor. docs/design.md has the rest.",
+        "each factor. docs/reference/designs.md has the rest.",
         also=("-f",),
     )
     replications: int = option_field(1, "Rows of each treatment (in each block).", minimum=1)
@@ -214,7 +223,7 @@ def fractional(
     generator: Annotated[
         list[str] | None, typer.Option("--generator", "-g", help="Of a two-level fraction: d=a*b*c.")
     ] = None,
-    runs: Annotated[int | None, typer.Option(help="Number of treatments.", min=1)] = None,
+    count: Annotated[int | None, typer.Option(help="How many treatments.", min=1)] = None,
 ) -> None:
     """Some of the combinations: regular two-level fractions, or balanced subsets for any numbers of levels."""
     from lepaute.design import fractional as make
@@ -222,7 +231,7 @@ def fractional(
     design = make(
         factors.levels(),
         generators=generator or (),
-        runs=runs,
+        count=count,
         replications=factors.replications,
         blocks=factors.blocks,
         seed=table.seed,
@@ -276,8 +285,8 @@ File = Annotated[Path, typer.Argument(help="A design.", show_default=False)]
 
 
 @app.command()
-def show(file: File, as_json: AsJson = False) -> None:
-    """Prints the factors with their levels or ranges, replications, blocks, balance, and the first rows."""
+def show(file: File, details: Details = False, as_json: AsJson = False) -> None:
+    """Prints how many rows and treatments, the factors with their levels or ranges, and the first rows."""
     from lepaute.design import read_design
     from lepaute.design.summary import summary_of
 
@@ -286,60 +295,74 @@ def show(file: File, as_json: AsJson = False) -> None:
     if as_json:
         print(json_text({"header": dict(design.header), **asdict(summary)}))
         return
-    print("\n".join([*_about(design, summary), "", *map(_factor_line, summary.factors), "", *_first_rows(design)]))
+    width = terminal_columns(sys.stdout)
+    header = _header_lines(design, width) if details else []
+    factors = _factor_lines(summary, width, details=details)
+    answer = folded(f"{file}: {summary.sentence}", width, 2)
+    print("\n".join([answer, *factors, *header, *_first_rows(design, width)]))
 
 
 @app.command()
 def picture(
     file: File,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The PNG to write.", show_default=False)],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The picture to write, .png or .svg.", show_default=False)
+    ],
     force: Force = False,
 ) -> None:
     """Draws what is covered: each pair of factors, and each factor against the order of execution."""
     from lepaute.design import read_design
     from lepaute.design.plot import plot_design
 
-    check_outputs({"--output": output}, inputs=[file], force=force)
-    plot_design(read_design(file), output, title=file.name)
+    check_outputs({"--output": picture_files(output)}, inputs=[file], force=force)
+    design = read_design(file)
+    plot_design(design, output, title=file.name)
+    factors = counted(len(design.columns), "factor")
+    print(f"{' and '.join(map(str, picture_files(output)))}: {counted(len(design), 'row')} and {factors} of {file}")
 
 
-def _about(design: "Design", summary: "DesignSummary") -> list[str]:
-    fewest, most = summary.replications
-    times = "each once" if most == 1 else f"each {fewest} times" if fewest == most else f"each {fewest} to {most} times"
-    where = ""
-    if summary.blocks:
-        complete = "each holds every treatment" if summary.complete else "not every block holds every treatment"
-        where = f" in a block; {summary.blocks} blocks, {complete}"
+def _header_lines(design: "Design", width: int) -> list[str]:
     arguments = [(key, text) for key, text in design.header.items() if not key.startswith("part.")]
     return [
-        f"{summary.rows} rows: {summary.treatments} treatments, {times}{where}",
-        *(f"  {key}: {_cut(text, 110)}" for key, text in arguments[:MOST_HEADER_LINES] if key != "columns"),
+        folded(f"  {key}: {_cut(text, 110)}", width, 4)
+        for key, text in arguments[:MOST_HEADER_LINES]
+        if key != "columns"
     ]
 
 
-def _factor_line(factor: "FactorSummary") -> str:
-    line = f"  {factor.name} ({factor.type}): {factor.distinct} different"
+def _factor_lines(summary: "DesignSummary", width: int, *, details: bool = False) -> list[str]:
+    factors = summary.factors if details else summary.factors[:MOST_FACTORS]
+    more = len(summary.factors) - len(factors)
+    lines = [folded(_factor_line(factor, details=details), width, 4) for factor in factors]
+    return [*lines, f"  and {counted(more, 'more factor')}: lepaute design show --details"] if more else lines
+
+
+def _factor_line(factor: "FactorSummary", *, details: bool) -> str:
+    line = f"  {factor.name} ({factor.type}): {counted(factor.distinct, 'level')}"
     if factor.counts:
         same = {count for _, count in factor.counts}
-        levels = ", ".join(_level(v) if len(same) == 1 else f"{_level(v)} ({n} rows)" for v, n in factor.counts)
-        line += f": {_cut(levels, 160)}"
-        line += f"; {next(iter(same))} rows each" if len(same) == 1 and factor.distinct > 1 else ""
+        levels = ", ".join(
+            _level(v) if len(same) == 1 else f"{_level(v)} ({counted(n, 'row')})" for v, n in factor.counts
+        )
+        line += f", {_cut(levels, 160)}"
+        line += f"; {counted(next(iter(same)), 'row')} each" if len(same) == 1 and factor.distinct > 1 else ""
     elif factor.low is not None:
-        line += f", from {_level(factor.low)} to {_level(factor.high)}"
+        ends = (number(end, 4) if isinstance(end, float) else _level(end) for end in (factor.low, factor.high))
+        line += f", from {' to '.join(ends)}"
     if factor.empty:
-        line += f"; empty in {factor.empty} rows"
-    if factor.with_order is not None:
+        line += f"; empty in {counted(factor.empty, 'row')}"
+    if details and factor.with_order is not None:
         line += f"; rank correlation with the order {factor.with_order:+.2f}"
     return line
 
 
-def _first_rows(design: "Design") -> list[str]:
+def _first_rows(design: "Design", width: int) -> list[str]:
     from lepaute.design.columns import cell_of
 
     rows = [[str(i), *(_cut(cell_of(v), 24) for v in row)] for i, row in enumerate(design.rows[:FIRST_ROWS])]
-    lines = [f"  {line}" for line in text_table(["row", *design.columns], rows, left=()).splitlines()]
+    lines = [f"  {line}" for line in shown_table(["row", *design.columns], rows, width, left=()).splitlines()]
     more = len(design) - FIRST_ROWS
-    return lines + ([f"  ... and {more} more"] if more > 0 else [])
+    return lines + ([f"  and {counted(more, 'more row')}"] if more > 0 else [])
 
 
 def _level(value: object) -> str:
@@ -400,7 +423,7 @@ def memory(
     element_bytes: Annotated[str, typer.Option(help="Widths of an element.")] = "4,8,16",
     unrolls: Annotated[str, typer.Option(help="How often the loop is unrolled.")] = "1,8",
     allocations: Annotated[int, typer.Option(help="Buffers of each size.", min=1, max=10_000)] = 4,
-    repetitions: Annotated[int, typer.Option(help="Rows of each combination.", min=1)] = 1,
+    replications: Annotated[int, typer.Option(help="Rows of each combination.", min=1)] = 1,
 ) -> None:
     """Passes over memory: buffer size, stride, width, unrolling and allocation, all combinations."""
     from lepaute.design import memory_design
@@ -416,7 +439,7 @@ def memory(
         element_bytes=numbers_of(element_bytes, "--element-bytes"),
         unrolls=numbers_of(unrolls, "--unrolls"),
         allocations=allocations,
-        repetitions=repetitions,
+        replications=replications,
     )
     table.write(design)
 
@@ -426,8 +449,8 @@ def collective(
     table: Table,
     operations: Annotated[str | None, typer.Option(help="Some of the operations: bcast,barrier. Default: all.")] = None,
     max_bytes: Annotated[str, typer.Option(help="Largest message; sizes are powers of 4.")] = "16M",
-    ranks: Annotated[str, typer.Option(help="Numbers of ranks: 2,4,8.")] = "2",
-    repetitions: Annotated[int, typer.Option(help="Rows of each combination.", min=1)] = 20,
+    ranks: Annotated[str, typer.Option("-np", "--np", "--ranks", help="Numbers of ranks: 2,4,8.")] = "2",
+    replications: Annotated[int, typer.Option(help="Rows of each combination.", min=1)] = 20,
 ) -> None:
     """MPI collective operations: operation, size, ranks, all combinations."""
     from lepaute.design import collective_design
@@ -439,6 +462,6 @@ def collective(
         operations=operations.split(",") if operations is not None else SIZED + UNSIZED,
         sizes_bytes=[size for size in SIZES_BYTES if size <= most],
         ranks=numbers_of(ranks, "--ranks"),
-        repetitions=repetitions,
+        replications=replications,
     )
     table.write(design)

@@ -8,8 +8,9 @@ import typer
 
 from lepaute.cli.options import AsJson
 from lepaute.cli.terminal import json_text, progress_bar
-from lepaute.kit.printable import printable
-from lepaute.kit.tables import text_table
+from lepaute.kit.printable import printable, terminal_columns
+from lepaute.kit.tables import shown_table
+from lepaute.kit.text import counted, folded
 
 if TYPE_CHECKING:
     from lepaute.measure.doctor import Check
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def command(as_json: AsJson = False) -> None:
     """Tells what is installed, what is missing and the command that installs it, and what would disturb a measurement.
 
-    Exit status 2 when something is missing, 0 otherwise: warnings do not hinder a calibration.
+    Exit status 2 when something is missing, 0 otherwise: warnings do not prevent a calibration.
     """
     from lepaute.measure.doctor import examine, something_missing
 
@@ -32,19 +33,15 @@ def command(as_json: AsJson = False) -> None:
 
 
 def _print_table(checks: "Sequence[Check]") -> None:
-    titles = ("", "what", "found", "what to do")
+    titles, width = ("status", "what", "found", "what to do"), terminal_columns(sys.stdout)
+    print(folded(_sentence(checks), width, 2))
     rows = [(check.status, *(printable(text) for text in (check.name, check.found, check.remedy))) for check in checks]
-    if not sys.stdout.isatty():
-        print(text_table(titles, rows, left=None))
-        return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    print(shown_table(titles, rows, width, left=range(len(titles))))
 
-    table = Table(box=None, pad_edge=False)
-    for title in titles:
-        table.add_column(title, overflow="fold")
-    colour = {"ok": "green", "warning": "yellow", "missing": "red"}
-    for status, *texts in rows:
-        table.add_row(Text(status, style=colour[status]), *map(Text, texts))
-    Console().print(table)
+
+def _sentence(checks: "Sequence[Check]") -> str:
+    """Whether a calibration can be made here, and what is missing or would disturb it."""
+    named = {status: [check.name for check in checks if check.status == status] for status in ("missing", "warning")}
+    missing, warnings = named["missing"], named["warning"]
+    answer = f"Not ready, missing: {', '.join(missing)}" if missing else "Ready: nothing is missing"
+    return f"{answer}; {counted(len(warnings), 'warning')}: {', '.join(warnings)}" if warnings else answer

@@ -3,19 +3,21 @@
 import json
 import re
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
 from lepaute.cli.options import App, AsJson, Details, Force, with_options_of
 from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of
-from lepaute.cli.terminal import interrupt_on_sigterm, json_text, note, simulated_date
+from lepaute.cli.terminal import json_text, note, simulated_date
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
+from lepaute.kit.picture import files_of
 from lepaute.kit.printable import terminal_columns, unfiltered
 from lepaute.kit.quantities import numbers_of, size_of
 from lepaute.kit.temporary import temporary_folder
@@ -23,7 +25,8 @@ from lepaute.simulate.apps.hpl import Hpl
 from lepaute.simulate.apps.hpl.parameters import HplFiles
 
 if TYPE_CHECKING:
-    from lepaute.simulate import Prediction
+    from lepaute.simulate import Mapping, Prediction
+    from lepaute.simulate.application import Application
     from lepaute.simulate.smpi.emulate import Keep, Options
     from lepaute.simulate.smpi.request import Folding, Private
 
@@ -50,23 +53,26 @@ class ProgramOptions:
     source: Path | None = option_field(None, "folder to build the program from")
     make: str = option_field("make", "command that builds it")
     binary: Path | None = option_field(None, "a program built with the compilers of 'lepaute emulate compilers'")
-    skip: list[str] | None = option_field(None, "a function that returns at once")
+    skip: list[str] | None = option_field(None, "make this function return immediately")
     fold: str | None = option_field(None, "allocations of this size or more share memory: 1M")
     private: list[str] | None = option_field(
         None, "WHERE[@FIRST-LAST]: not folded; WHERE is file.c, file.c:LINE or a function"
     )
     computing: str = option_field("measured", "outside of BLAS and LAPACK: measured here, or none")
     contention: bool = option_field(
-        True, "run once more to see what slows down where ranks share memory", name="contention/--no-contention"
+        True, "run once more to measure memory contention between ranks", name="contention/--no-contention"
     )
     memory_share: float | None = option_field(
-        None, "share of it that waits for memory, 0 to 1, instead", minimum=0.0, maximum=1.0
+        None,
+        "fraction of the program's own computing that is bound by memory, 0 to 1, instead of that run",
+        minimum=0.0,
+        maximum=1.0,
     )
     pattern: str | None = option_field(
         None, r"regular expression for the seconds that the program prints: 'time: (\S+) s'", name="time-pattern"
     )
     collectives: str | None = option_field(
-        None, "algorithms as in openmpi, mpich, mvapich2 or intelmpi; a run draws one unless given"
+        None, "algorithms as in openmpi, mpich, mvapich2 or intelmpi; default: each run draws one"
     )
     timeout: float = option_field(3600.0, "wall seconds of a run")
     stall: float = option_field(120.0, "wall seconds without an MPI call or simulated time")
@@ -127,7 +133,9 @@ def program(
     words: Annotated[
         list[str] | None, typer.Argument(metavar="-- PROGRAM ARGS", help="The program.", show_default=False)
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="a PNG of time and efficiency over the ranks")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="a picture of time and efficiency over the ranks, .png or .svg")
+    ] = None,
     force: Force = False,
     details: Details = False,
     as_json: AsJson = False,
@@ -146,22 +154,23 @@ def program(
     words = words or []
     options.check(words)
     counts = _counts_of(ranks, traces, plot)
-    check_outputs({**traces.outputs, "--plot": plot}, inputs=[options.binary, *simulation.inputs], force=force)
-    interrupt_on_sigterm()
+    check_outputs(
+        {**traces.outputs, "--plot": files_of(plot)}, inputs=[options.binary, *simulation.inputs], force=force
+    )
     how = options.for_engine()
     simulation.read()
     with temporary_folder("lepaute-emulate-", plain=True) as folder:
-        with simulated_date() as on_progress:
+        with simulated_date(simulation.runs * len(counts), how.limits.timeout_s) as (on_progress, on_share, end_line):
             path, arguments = options.program(words, folder)
             engine = Smpi(
                 # What the program prints is its own: it also reaches a terminal as it is.
-                on_line=None if as_json else partial(print, file=unfiltered(sys.stdout), flush=True),
-                on_complaint=partial(print, file=unfiltered(sys.stderr), flush=True),
+                on_line=None if as_json else partial(_pass_on, unfiltered(sys.stdout), end_line),
+                on_complaint=partial(_pass_on, unfiltered(sys.stderr), end_line),
                 on_progress=on_progress,
                 keep=_keep(traces, folder),
             )
             programs = [Program(path, arguments, count, options=how) for count in counts]
-            predictions = simulation.predicted(programs, engine=engine)
+            predictions = simulation.predicted(programs, engine=engine, progress=on_share)
         points = scaling(predictions) if len(predictions) > 1 else []
         if as_json:
             objects = [prediction.to_dict() for prediction in predictions]
@@ -169,6 +178,8 @@ def program(
             print(json_text(several if points else objects[0]))
         else:
             width = terminal_columns(sys.stderr)
+            if sys.stdout.isatty() and sys.stderr.isatty():
+                note("")  # apart from what the program printed
             note(
                 answered_scaling(points, width, details=details)
                 if points
@@ -180,7 +191,7 @@ def program(
 
 
 @app.command()
-@with_options_of(HplFiles, "files", leave_out=("output",))
+@with_options_of(HplFiles, "files", leave_out=("output", "memory_fraction"))
 @with_options_of(Hpl, "values", may_lack=("n",), make=dict)
 @with_options_of(TraceFiles, "traces", leave_out=("trace_ranks", "trace_steps"))
 def hpl(
@@ -203,15 +214,15 @@ def hpl(
     from lepaute.simulate.smpi.process import Limits
 
     check_outputs(traces.outputs, inputs=[*simulation.inputs, *files.inputs, *placement.inputs], force=force)
-    hpls, from_file = applications_of(context, Hpl, values, files)
-    interrupt_on_sigterm()
+    hpls, from_file = applications_of(context, Hpl, values, files, simulation.read)
     machine = simulation.read()
     mapping = placement.on(machine, hpls[0].threads_per_rank)
     built = build_hpl_smpi(unpack_source, SHA256)
     with temporary_folder("lepaute-emulate-", plain=True) as folder:
-        with simulated_date() as on_progress:
+        runs, whole_s = simulation.runs * len(hpls), _whole_s(simulation, hpls, mapping)
+        with simulated_date(runs, timeout, whole_s) as (on_progress, on_share, _):
             engine = Smpi(built, limits=Limits(timeout), on_progress=on_progress, keep=_keep(traces, folder))
-            predictions = simulation.predicted(hpls, mapping=mapping, engine=engine)
+            predictions = simulation.predicted(hpls, mapping=mapping, engine=engine, progress=on_share)
         if as_json:
             objects = [prediction.to_dict() for prediction in predictions]
             print(json_text({"predictions": objects} if from_file else objects[0]))
@@ -220,6 +231,22 @@ def hpl(
             print("\n".join(answered(each, machine, width, details=details) for each in predictions))
         part = (START_S, START_S + predictions[0].run_list[0].time_s)
         _write_trace(traces, folder, predictions[0], part)
+
+
+def _whole_s(simulation: EmulatedRuns, hpls: "Sequence[Application]", mapping: "Mapping") -> float | None:
+    """The simulated date at which the only run will end, by a quick prediction; None where that is not quick."""
+    from lepaute.simulate.apps.hpl.emulation import START_S
+    from lepaute.simulate.prediction.predicting import expected_run_s
+
+    if len(hpls) > 1 or simulation.runs > 1 or expected_run_s(hpls, simulation.read(), runs=1, mapping=mapping):
+        return None
+    return START_S + simulation.predicted(hpls, mapping=mapping)[0].time_s.mean
+
+
+def _pass_on(stream: TextIO, end_line: Callable[[], None], line: str) -> None:
+    """Prints a line of the program below that of the progress."""
+    end_line()
+    print(line, file=stream, flush=True)
 
 
 @app.command("compilers")

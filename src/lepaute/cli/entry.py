@@ -168,27 +168,35 @@ def _open_closed_descriptors() -> None:
 
 @contextlib.contextmanager
 def _noted_interrupt() -> Iterator[Callable[[], bool]]:
-    """Gives a function that says whether Ctrl-C was pressed, whatever has become of the KeyboardInterrupt."""
+    """Gives a function that says whether Ctrl-C was pressed, whatever has become of the KeyboardInterrupt.
+
+    SIGTERM, with which a batch system ends a job, is taken for it: what the command started must end too, and what was
+    measured be kept. A signal that whoever started the process ignores stays ignored.
+    """
     import signal
 
     pressed = False
+    usual: dict[signal.Signals, signal._HANDLER] = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: signal.SIG_DFL,
+    }
+    ours: list[signal.Signals] = []
 
     def handle(*_: object) -> None:
         nonlocal pressed
         pressed = True
         raise KeyboardInterrupt
 
-    try:
-        is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        if is_ours:
-            signal.signal(signal.SIGINT, handle)
-    except ValueError:  # not the main thread, which alone gets signals
-        is_ours = False
+    with contextlib.suppress(ValueError):  # not the main thread, which alone gets signals
+        for number, handler in usual.items():
+            if signal.getsignal(number) is handler:
+                signal.signal(number, handle)
+                ours.append(number)
     try:
         yield lambda: pressed
     finally:
-        if is_ours:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number in ours:
+            signal.signal(number, usual[number])
 
 
 def _silence_broken_output() -> None:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.archive import Archive
-from lepaute.cli.options import Details, Force
+from lepaute.cli.options import AsJson, Details, Force
 from lepaute.cli.run import PythonOnNodes, SchedulerName
-from lepaute.cli.terminal import interrupt_on_sigterm, note, notes_printed, progress_bar, warn
+from lepaute.cli.terminal import announce, json_text, note, notes_printed, progress_bar, warn
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_archive_output, check_outputs
+from lepaute.kit.picture import files_of, picture_files
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import numbers_of
 from lepaute.kit.text import folded
@@ -25,13 +26,14 @@ if TYPE_CHECKING:
     from lepaute.fit.diagnostics import Diagnosis
     from lepaute.fit.fitted_models import FittedModels
     from lepaute.fit.kernels.form import Form
+    from lepaute.fit.memory import MemoryHierarchy
     from lepaute.fit.observations.factors import FactorTest
+    from lepaute.platform import Platform
 
 #: Serious findings that are printed; a report has them all.
 MOST_TOLD = 6
-Reports = Annotated[
-    list[Path] | None,
-    typer.Option("--report", metavar="FILE", help="what is wrong with the models: .html to read, .json for programs"),
+Report = Annotated[
+    Path | None, typer.Option("--report", metavar="FILE.html", help="a page: what is wrong with the models, and where")
 ]
 
 
@@ -42,17 +44,17 @@ class CalibrateOptions:
     output: Path = option_field(Path("platform.yaml"), "Platform file to write.", also=("-o",))
     archive: Path = option_field(Path("calibration.zip"), "Archive to write.")
     quick: bool = option_field(False, "Two tiny blocks, to check that everything works.")
-    network_bytes: int | None = option_field(None, "Largest message, up to 1 GiB; 64 MiB unless given.")
+    network_bytes: int | None = option_field(None, "Largest message, up to 1 GiB; default: 64 MiB.")
     nbs: tuple[int, ...] = option_field(
         "64,128,256", "Block sizes of HPL to measure.", name="nb", metavar="NB,...", quantity=numbers_of
     )
-    threads: tuple[int, ...] = option_field(
-        "1", "BLAS threads of a process, each number measured in turn.", metavar="T,...", quantity=numbers_of
+    threads_per_rank: tuple[int, ...] = option_field(
+        "1", "BLAS threads of a rank, each number measured in turn.", metavar="T,...", quantity=numbers_of
     )
     switches: Switches | None = option_field(
-        None, "Nodes of each switch; as Slurm knows them unless given.", metavar="NODES;NODES...", parse=switches_of
+        None, "Nodes of each switch; default: as Slurm knows them.", metavar="NODES;NODES...", parse=switches_of
     )
-    seed: int = option_field(1, "Of the designs and of their order.", minimum=0)
+    seed: int = option_field(1, "Seed of the designs and of their order.", minimum=0)
     resume: bool = option_field(False, "Resume an interrupted calibration.")
 
 
@@ -61,8 +63,9 @@ def calibrate(
     request: Request,
     scheduler: SchedulerName = None,
     python: PythonOnNodes = None,
-    report: Reports = None,
+    report: Report = None,
     details: Details = False,
+    as_json: AsJson = False,
     force: Force = False,
 ) -> None:
     """Measures this machine (all its cores at once, about two minutes), fits its models and writes its platform.
@@ -74,12 +77,10 @@ def calibrate(
     from lepaute.fit import diagnose, platform_and_models
     from lepaute.measure.calibration.campaign import calibrate as measure
     from lepaute.platform import dump_platform
-    from lepaute.report.files import check_report_name
+    from lepaute.report.files import check_page_name
 
     output, archive = options.output, options.archive
-    interrupt_on_sigterm()
-    for file in report or ():
-        check_report_name(file)
+    check_page_name(report)
     check_outputs({"--output": output, "--archive": archive, "--report": report}, force=force)
     check_archive_output(archive, force=force)
     with notes_printed(), progress_bar() as tell:
@@ -88,10 +89,11 @@ def calibrate(
             quick=options.quick,
             network_bytes=options.network_bytes,
             nbs=options.nbs,
-            threads=options.threads,
+            threads=options.threads_per_rank,
             switches=options.switches,
             seed=options.seed,
             progress=tell,
+            announce=announce,
             scheduler=scheduler or default_scheduler(request.nodes),
             request=request,
             python=python,
@@ -99,10 +101,12 @@ def calibrate(
         )
     measured = Archive.open(path)
     platform, fitted = platform_and_models(measured, output.stem)
-    _tell(fitted, diagnose(measured, fitted), measured.about.warnings, report or (), details=details)
+    told = _Told(report, details, as_json)
+    told.tell(fitted, diagnose(measured, fitted), platform, output, warnings=measured.about.warnings)
     dump_platform(platform, output)
-    print(f"{path}: archive {measured.id[:12]}, {len(measured.members())} members")
-    print(f"{output}: platform {platform.sha256[:12]}")
+    if not as_json:
+        print(f"{path}: archive {measured.id[:12]}, {len(measured.members())} members")
+        print(f"{output}: platform {platform.sha256[:12]}")
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,9 @@ class FitOptions:
         "messages as measured under idle, dgemm, iprobe or iprobe+dgemm; default: two ranks, nothing else",
         metavar="CONDITION",
     )
-    plot: Path | None = option_field(None, "picture of a memory hierarchy (of an experiment)", metavar="FILE")
+    plot: Path | None = option_field(
+        None, "picture of a memory hierarchy (of an experiment), .png or .svg", metavar="FILE"
+    )
     factor: list[str] | None = option_field(
         None,
         "a column of an experiment's observations to test besides those of its design; may be repeated",
@@ -137,8 +143,9 @@ class FitOptions:
 def fit(
     archives: Annotated[list[Path], typer.Argument(metavar="ARCHIVE...", help="calibrations of one machine")],
     options: FitOptions,
-    report: Reports = None,
+    report: Report = None,
     details: Details = False,
+    as_json: AsJson = False,
     force: Force = False,
 ) -> None:
     """Fit kernel and network models to calibrations and write a platform.
@@ -146,61 +153,70 @@ def fit(
     Of experiments (`lepaute run`) it reports which factors matter, or the memory hierarchy; they yield no platform.
     """
     from lepaute.fit.kernels.form import requested_forms
-    from lepaute.report.files import check_report_name
+    from lepaute.report.files import check_page_name
 
     forms = requested_forms(options.kernel_model or [])
-    for path in report or ():
-        check_report_name(path)
+    check_page_name(report)
     opened = [Archive.open(path) for path in archives]
     of_experiments = all(archive.about.kind == "experiment" for archive in opened)
-    outputs = {"--output": None if of_experiments else options.output, "--plot": options.plot, "--report": report}
+    outputs = {
+        "--output": None if of_experiments else options.output,
+        "--plot": files_of(options.plot),
+        "--report": report,
+    }
     check_outputs(outputs, inputs=archives, force=force)
     if of_experiments:
         of_models = {"--report": report, "--kernel-model": forms, "--network-condition": options.network_condition}
         if given := [option for option, value in of_models.items() if value]:
             raise InputError(f"{given[0]} applies to models, and experiments yield none; give calibrations")
-        _print_findings(opened, options)
+        _print_findings(opened, options, as_json=as_json)
         return
     for option, value in (("--factor", options.factor), ("--column", options.column)):
         if value:
             raise InputError(f"{option} names a column of an experiment; calibrations declare theirs")
     if options.plot is not None:
         raise InputError("--plot draws the memory hierarchy of an experiment; calibrations have none")
-    _fit(opened, options, forms, report or [], details=details)
+    _fit(opened, options, forms, _Told(report, details, as_json))
 
 
-def _fit(
-    archives: list[Archive], options: FitOptions, forms: "dict[str, Form]", reports: list[Path], *, details: bool
-) -> None:
+def _fit(archives: list[Archive], options: FitOptions, forms: "dict[str, Form]", told: "_Told") -> None:
     from lepaute.fit import diagnose, platform_and_models
     from lepaute.platform import dump_platform
 
     condition, output = options.network_condition or None, options.output
     platform, fitted = platform_and_models(archives, options.name or output.stem, forms, condition)
-    _tell(fitted, diagnose(archives, fitted, alone=condition is None), (), reports, details=details)
+    told.tell(fitted, diagnose(archives, fitted, alone=condition is None), platform, output)
     dump_platform(platform, output)
     note(f"wrote {output}")
 
 
-def _print_findings(archives: list[Archive], options: FitOptions) -> None:
+def _print_findings(archives: list[Archive], options: FitOptions, *, as_json: bool) -> None:
     """What experiments show that are no calibrations; they make no platform."""
     from lepaute.fit.experiments import findings
-    from lepaute.fit.memory import hierarchy_text, plot_hierarchies
+    from lepaute.fit.memory import finding, hierarchy_lines, plot_hierarchies
     from lepaute.fit.observations.factors import DURATION
 
-    hierarchies = []
+    hierarchies: list[MemoryHierarchy] = []
+    objects: list[dict[str, object]] = []
     for archive in archives:
         for result in findings(archive, options.factor or (), options.column or DURATION):
-            print(f"{archive.path}: {result.table}")
+            hierarchies += result.hierarchies
+            if as_json:
+                objects.append({"archive": str(archive.path), **result.to_dict()})
+                continue
+            told = [finding(hierarchy) for hierarchy in result.hierarchies] or [f"{archive.path}: {result.table}"]
+            print("\n".join(folded(line, terminal_columns(sys.stdout), 2) for line in told))
             _print_factors(result.factor_tests)
             for hierarchy in result.hierarchies:
-                print(hierarchy_text(hierarchy))
-                hierarchies.append(hierarchy)
+                print("\n".join(folded(line, terminal_columns(sys.stdout), 4) for line in hierarchy_lines(hierarchy)))
+    if as_json:
+        print(json_text({"findings": objects}))
     if options.plot is not None:
         if not hierarchies:
             raise InputError("--plot draws the memory hierarchy, and these archives measured none")
-        plot_hierarchies(tuple(hierarchies), options.plot)
-        note(f"wrote {options.plot}")
+        measured = ", ".join(f"{archive.path.name} ({archive.id[:12]})" for archive in archives)
+        plot_hierarchies(tuple(hierarchies), options.plot, measured)
+        note(f"wrote {' and '.join(map(str, picture_files(options.plot)))}")
 
 
 def _print_factors(tests: "Sequence[FactorTest]") -> None:
@@ -213,29 +229,53 @@ def _print_factors(tests: "Sequence[FactorTest]") -> None:
         print("", *lines, "", sep="\n")
 
 
-def _tell(
-    fitted: "FittedModels", diagnosis: "Diagnosis", warnings: Sequence[str], reports: Sequence[Path], *, details: bool
-) -> None:
-    """Prints the verdict, with details all tables and warnings, and writes the reports."""
-    from lepaute.cli.fit_text import dependence_text, quality_table, selection_table, verdict_text
-    from lepaute.fit.report import write_report
+@dataclass(frozen=True)
+class _Told:
+    """How the answer is told: as a page too, with all details, as JSON."""
 
-    width, caveats = terminal_columns(sys.stdout), (*warnings, *fitted.warnings)
-    print(verdict_text(diagnosis, () if details else caveats, bool(reports), width))
-    if details:
+    report: Path | None
+    details: bool
+    as_json: bool
+
+    def tell(
+        self,
+        fitted: "FittedModels",
+        diagnosis: "Diagnosis",
+        platform: "Platform",
+        output: Path,
+        *,
+        warnings: Sequence[str] = (),
+    ) -> None:
+        """Prints the verdict, with details all tables and warnings, or the facts as JSON; writes the report."""
+        from lepaute.fit.report import write_report
+
+        caveats = (*warnings, *fitted.warnings)
+        if self.as_json:
+            files = {"platform": str(output), "platform_sha256": platform.sha256}
+            print(json_text({**diagnosis.to_dict(), **files, "warnings": list(caveats)}))
+        else:
+            self._print(fitted, diagnosis, caveats)
+        if self.report is not None:
+            write_report(diagnosis, self.report)
+            note(f"wrote {self.report}")
+
+    def _print(self, fitted: "FittedModels", diagnosis: "Diagnosis", caveats: Sequence[str]) -> None:
+        from lepaute.cli.fit_text import dependence_text, quality_table, selection_table, verdict_text
+
+        width = terminal_columns(sys.stdout)
+        print(verdict_text(diagnosis, () if self.details else caveats, self.report is not None, width))
+        if not self.details:
+            return
         warn(caveats)
         sentences = [effect.sentence() for effect in fitted.conditions]
         if fitted.frequency is not None:
             sentences.insert(0, fitted.frequency.sentence)
-        told = (
+        tables = (
             quality_table(fitted.quality, width),
             selection_table(fitted.selections, width),
             folded(dependence_text(fitted.dependence, fitted.quality, everything=True), width, 2),
             "\n".join(folded(sentence, width, 2) for sentence in sentences),
         )
-        print("".join(f"\n{text}\n" for text in told if text), end="")
+        print("".join(f"\n{text}\n" for text in tables if text), end="")
         _print_factors(fitted.factor_tests)
         warn(f"{flag.subject}: {flag.sentence}" for flag in diagnosis.serious[:MOST_TOLD])
-    for path in reports:
-        write_report(diagnosis, path)
-        note(f"wrote {path}")

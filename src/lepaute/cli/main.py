@@ -19,35 +19,62 @@ class Command(NamedTuple):
 
     `app` is a `typer.Typer` with subcommands, `app_for` makes one for given arguments; anything else is a function with
     Typer's annotations.
+    extra: of the package, which all that the command does needs (`kit.extras`)
     """
 
     name: str
     summary: str
     place: str = ""
+    extra: str = ""
 
 
 COMMANDS = (
-    Command("doctor", "what is installed, what is missing, what would disturb a measurement", "doctor:command"),
-    Command("calibrate", "measure this machine and fit its models: an archive and a platform", "fit:calibrate"),
-    Command("platform", "list, show, check, import and export platforms; new ones from a data sheet"),
     Command("predict", "how long an application will take on a platform", "predict:app_for"),
     Command("emulate", "run the code of an MPI program, or of HPL, on a simulated machine"),
     Command("verify", "predict, run the real application here, show both and the error"),
-    Command("design", "tables of what will be measured"),
-    Command("run", "an experiment on one node or many: from a script to an archive", "run:command"),
-    Command("archive", "show, verify, compare and extract archives of measurements"),
-    Command("fit", "models from archives: a platform", "fit:fit"),
+    Command("study", "questions that take many simulations: tune, what if, sensitivity, capacity", extra="study"),
+    Command("platform", "list, show, check, import and export platforms; new ones from a data sheet"),
+    Command(
+        "calibrate", "measure this machine, fit models and write an archive and a platform", "fit:calibrate", "fit"
+    ),
+    Command("fit", "fit models to archives and write a platform", "fit:fit", "fit"),
+    Command("compare", "MPI libraries, measured side by side", "compare:command", "compare"),
+    Command(
+        "clocks",
+        "how far off synchronised clocks are, by which method and for how long: here, on nodes or simulated",
+        "clocks:command",
+        "fit",
+    ),
+    Command(
+        "watch",
+        "detect machines that have changed, from months of jobs; log events; estimate the cost",
+        extra="watch",
+    ),
     Command(
         "segment",
-        "at which sizes durations change their line, of OSU's and Intel's benchmarks or CSV",
+        "the message sizes at which timings change slope or jump, from benchmark output or CSV",
         "segment:command",
     ),
-    Command("study", "questions that take many simulations: tune, what if, sensitivity, capacity"),
-    Command("compare", "MPI libraries, measured side by side", "compare:command"),
-    Command("watch", "has a machine changed: jobs of months, tests, events, and what it costs"),
-    Command("record", "run a program under MPI and record its kernels and messages", "trace:record"),
-    Command("trace", "show, draw, break down and compare traces"),
+    Command("record", "run a program under MPI and record its kernels and messages", "trace:record", "trace"),
+    Command("trace", "show, draw, break down and compare traces", extra="trace"),
+    Command("design", "tables of what will be measured", extra="fit"),
+    Command("run", "an experiment on one node or many: from a script to an archive", "run:command", "fit"),
+    Command("archive", "show, verify, compare and extract archives of measurements"),
+    Command("doctor", "what is installed, what is missing, what would disturb a measurement", "doctor:command"),
     Command("completion", "the script with which bash, zsh or fish completes command lines", "commands:completion"),
+)
+
+#: What people ask, and the command line that answers.
+QUESTIONS = (
+    ("How fast would it run?", "lepaute predict hpl -p dahu --n 100k --grid 8x8"),
+    ("And my own program?", "lepaute emulate -p dahu -np 64 -- PROGRAM"),
+    ("Is my HPL.out good?", "lepaute verify hpl -p dahu --results HPL.out"),
+    ("What should I tune, or buy?", "lepaute study ready nb-and-grid -p dahu"),
+    ("How fast is this machine?", "lepaute calibrate -o platform.yaml"),
+    ("Is this node slow?", "lepaute watch health NODE --store STORE"),
+    ("Which MPI library is faster?", "lepaute compare openmpi mpich"),
+    ("Where does my network change protocol?", "lepaute segment osu_latency.txt"),
+    ("Where does the time go?", "lepaute record -o trace.parquet -- mpirun -np 2 PROGRAM"),
 )
 
 #: What asks for the help of any command.
@@ -109,11 +136,15 @@ def run_command(name: str, arguments: list[str]) -> int:
     import typer
 
     from lepaute.cli.commands import built, misuse
+    from lepaute.kit.extras import missing_extra, need
 
-    command, default = built(name, arguments)
-    if default is not None and arguments and arguments[0] not in (*getattr(command, "commands", ()), *HELP):
-        arguments = [default, *arguments]
+    extra = next(command.extra for command in COMMANDS if command.name == name)
+    if extra and not {*HELP} & {*arguments}:
+        need(extra, name)
     try:
+        command, default = built(name, arguments)
+        if default is not None and arguments and arguments[0] not in (*getattr(command, "commands", ()), *HELP):
+            arguments = [default, *arguments]
         # Not command.main(): it has its own ideas about interrupts and closed pipes, and those are guarded()'s.
         with command.make_context(f"lepaute {name}", arguments, help_option_names=list(HELP)) as context:
             result = command.invoke(context)
@@ -124,6 +155,10 @@ def run_command(name: str, arguments: list[str]) -> int:
     except typer.TyperException as error:
         complain(misuse(name, error))
         return BAD_INPUT
+    except ImportError as error:
+        if (missing := missing_extra(error, name, extra)) is None:
+            raise
+        raise missing from error
     return result if isinstance(result, int) else DONE
 
 
@@ -139,13 +174,15 @@ def unknown(name: str) -> str:
 
 def usage() -> str:
     """The help of the program as a whole."""
+    asked = max(len(question) for question, _ in QUESTIONS)
+    questions = "\n".join(f"  {question:<{asked}}  {line}" for question, line in QUESTIONS)
     width = max(len(command.name) for command in COMMANDS)
     rows = "\n".join(f"  {command.name:<{width}}  {command.summary}" for command in COMMANDS)
     return (
-        "usage: lepaute COMMAND [ARGUMENTS]   (lepaute COMMAND --help tells more)\n\n"
+        "usage: lepaute COMMAND [ARGUMENTS]   (see lepaute COMMAND --help)\n\n"
         "Measures a machine, fits models, and predicts how long an application will run on it.\n\n"
-        f"commands:\n{rows}\n\noptions:\n"
-        "  -V, --version   print the version\n  -h, --help      print this; 'lepaute help COMMAND' tells of a command"
+        f"{questions}\n\ncommands:\n{rows}\n\noptions:\n"
+        "  -V, --version   print the version\n  -h, --help      print this; 'lepaute help COMMAND' explains a command"
     )
 
 

@@ -4,7 +4,7 @@
 def measure(output: ..., request: Request, resume: ...) -> None:
     ...
 
-of an App has --nodes, --count, ... in the place of its argument `request`, and is called with a Request.
+of an App has --nodes, --count, ... instead of its argument `request`, and is called with a Request.
 """
 
 import functools
@@ -19,10 +19,10 @@ from lepaute.errors import InputError
 from lepaute.kit.options import Option, flag_of, option_of, options_of, word_of
 from lepaute.kit.quantities import product_of
 
-FORCE_HELP = "replace files that are there"
+FORCE_HELP = "overwrite existing files"
 Force = Annotated[bool, typer.Option("--force", help=FORCE_HELP)]
 AsJson = Annotated[bool, typer.Option("--json", help="one JSON object on standard output")]
-DETAILS_HELP = "all that the answer rests on, and all warnings in full"
+DETAILS_HELP = "show everything behind the answer, and every warning in full"
 Details = Annotated[bool, typer.Option("--details", help=DETAILS_HELP)]
 
 Result = TypeVar("Result")
@@ -36,7 +36,7 @@ def with_options_of(
     *,
     leave_out: Collection[str] = (),
     may_lack: Collection[str] = (),
-    several: str | None = None,
+    several: Collection[str] = (),
     make: Callable[..., Any] | None = None,
     lists: str = "",
 ) -> "Callable[[Callable[..., Result]], Callable[..., Result]]":
@@ -44,8 +44,8 @@ def with_options_of(
 
     leave_out: fields that the command has options of its own for
     may_lack : fields without a default that need not be given all the same; they are None then
-    several  : argument of which several values may be given, with commas in between; `make` gets them as a list of
-               dictionaries under EACH besides the values of the first
+    several  : arguments of which several values may be given, with commas in between; `make` gets their combinations
+               as a list of dictionaries under EACH, besides the values of the first one
     make     : gets the values by field name; default: the dataclass itself
     lists    : where several values of the other arguments go, which messages about a comma tell
     """
@@ -54,11 +54,12 @@ def with_options_of(
     def values_of(options: dict[str, Any]) -> dict[str, Any]:
         """The values of the fields; takes their options out of those of the command."""
         values: dict[str, Any] = {}
+        each: list[dict[str, Any]] = [{}]
         for flag in flags:
             text = options.pop(flag.argument)
-            if flag.argument == several and isinstance(text, str):
-                values[EACH] = [flag.values(part) for part in text.split(",")]
-                values |= values[EACH][0]
+            if flag.argument in several and isinstance(text, str):
+                parts = [flag.values(part) for part in text.split(",")]
+                each = [one | part for one in each for part in parts]
                 continue
             try:
                 values |= flag.values(text)
@@ -66,7 +67,7 @@ def with_options_of(
                 if not lists or "," not in str(text):
                     raise
                 raise InputError(f"{error}; {lists}") from None
-        return values
+        return values | each[0] | ({EACH: each} if several else {})
 
     def decorate(command: "Callable[..., Result]") -> "Callable[..., Result]":
         @functools.wraps(command)
@@ -75,7 +76,7 @@ def with_options_of(
             return command(**options, **{argument: value})
 
         signature, hints = inspect.signature(command), get_type_hints(described)
-        own = [flag.parameter(hints, flag.fields[0].name in may_lack, flag.argument == several) for flag in flags]
+        own = [flag.parameter(hints, flag.fields[0].name in may_lack, flag.argument in several) for flag in flags]
         parameters = [
             each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
             for parameter in signature.parameters.values()
@@ -160,7 +161,8 @@ class Flag(NamedTuple):
         explained = option.help
         if option.choices:
             *words, last = option.choices
-            explained += f": {', '.join(words)} or {last}, or its code, from 0"
+            numbered = f", or its number in {option.numbered}, from 0" if option.numbered else ""
+            explained += f": {', '.join(words)} or {last}{numbered}"
         info = typer.Option(
             self.name,
             *option.also,

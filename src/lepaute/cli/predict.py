@@ -12,12 +12,13 @@ import typer
 from lepaute.cli.entry import INTERRUPTED, complain
 from lepaute.cli.options import FORCE_HELP, App, Details, Flag, flags_of, with_options_of
 from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of, platform_of
-from lepaute.cli.terminal import BAR_AFTER_S, answer_text, details_text, json_text, note, progress_bar
+from lepaute.cli.terminal import BAR_AFTER_S, announce, answer_text, details_text, json_text, note, progress_bar
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
+from lepaute.kit.picture import files_of
 from lepaute.kit.printable import terminal_columns
-from lepaute.kit.text import counted, duration
+from lepaute.kit.text import counted
 from lepaute.simulate.apps import APPLICATIONS, application_class
 from lepaute.simulate.prediction.warnings import BLOCK_SIZES_GUESSED, caveats
 
@@ -38,10 +39,12 @@ class PredictOptions:
         None, "FIELD=VALUE: also with this parameter, such as nb=256, or platform=NAME, and the ratio"
     )
     parts: bool | None = option_field(
-        None, "what the interval is made of; where that is quick, unless given", name="parts/--no-parts"
+        None, "break down the interval by cause; default: only if quick", name="parts/--no-parts"
     )
     as_json: bool = option_field(False, "one JSON object on standard output", name="json")
-    plot: Path | None = option_field(None, "a PNG of the runs, or of all combinations")
+    plot: Path | None = option_field(
+        None, "a picture of the distribution, or of all combinations; .png, .svg, or without an ending both"
+    )
     force: bool = option_field(False, FORCE_HELP)
 
 
@@ -60,7 +63,7 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
     *fidelities, last = application.fidelities
 
     @with_options_of(application.files, "files")
-    @with_options_of(application, "values", may_lack=may_lack, several="grid", make=dict, lists=lists)
+    @with_options_of(application, "values", may_lack=may_lack, several=application.several, make=dict, lists=lists)
     def command(
         context: typer.Context,
         simulation: Simulation,
@@ -72,9 +75,9 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         fidelity: Annotated[str, typer.Option(help=f"{', '.join(fidelities)} or {last}")] = "auto",
         details: Details = False,
     ) -> None:
-        outputs = {**files.outputs, "--plot": options.plot, **traces.outputs}
+        outputs = {**files.outputs, "--plot": files_of(options.plot), **traces.outputs}
         check_outputs(outputs, inputs=[*simulation.inputs, *files.inputs, *placement.inputs], force=options.force)
-        applications, from_file = applications_of(context, application, values, files)
+        applications, from_file = applications_of(context, application, values, files, simulation.read)
         _predict(
             applications,
             simulation,
@@ -135,7 +138,8 @@ def _predict(
     except KeyboardInterrupt:
         complain("interrupted")
         os._exit(INTERRUPTED)  # a normal exit would wait for the runs that are under way
-    points = scaling(predictions) if len(predictions) > 1 and not from_file else []
+    one_problem = len({each.problem for each in applications}) == 1
+    points = scaling(predictions) if len(predictions) > 1 and one_problem and not from_file else []
     if options.as_json:
         _print_as_json(predictions, points, compared, as_list=from_file)
     else:
@@ -218,7 +222,7 @@ def announced(
         count = len(applications)
         what = f"{counted(count, 'combination')} x {counted(runs, 'run')}" if count > 1 else counted(runs, "run")
         besides = ", and those that tell what the interval is made of" if extra_runs else ""
-        note(f"lepaute: this will take about {duration(wall_s)}: {what} on {counted(cores, 'core')}{besides}")
+        announce(wall_s, f"{what} on {counted(cores, 'core')}{besides}")
     return run_s
 
 
@@ -238,7 +242,7 @@ def _print_as_json(
     several = {"predictions": objects, **Sweep(tuple(predictions)).to_dict()}
     if points:
         several["scaling"] = [point.to_dict() for point in points]
-    print(json_text(several if as_list or points else objects[0]))
+    print(json_text(several if as_list or len(objects) > 1 else objects[0]))
 
 
 def _texts(
@@ -254,9 +258,9 @@ def _texts(
 
     width = terminal_columns(sys.stdout)
     if len(predictions) == 1:
-        return [
-            answered(predictions[0], machine, width, details=details),
+        return [  # who asks for a difference reads it first
             *(each.text(width, details=details) for each in compared),
+            answered(predictions[0], machine, width, details=details),
         ]
     if points:
         return [answered_scaling(points, width, details=details)]

@@ -26,12 +26,12 @@ from lepaute.kit.text import (
     quantity,
     ranks_text,
     scaled_unit,
-    time_unit,
     two_digits,
     with_interval,
 )
 from lepaute.simulate.prediction.sweep import Sweep
 from lepaute.simulate.prediction.warnings import caveats
+from lepaute.simulate.prediction.wording import fastest, scaling_answer, span_of, takes, where_run
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
@@ -46,10 +46,10 @@ LEAST_OUTSIDE = 0.005
 
 def answered(prediction: "Prediction", machine: "Platform", width: int, *, details: bool = False) -> str:
     """One prediction on a terminal of `width` columns, or in a file."""
-    answer = _answer(prediction, prediction.application.title) + _of_peak(prediction, machine)
+    answer = takes(prediction) + _of_peak(prediction, machine)
     if details:
         return details_text(answer, readable(prediction, machine), width)
-    facts = [("run", _where_run(prediction)), *_facts(prediction)]
+    facts = [("run", where_run(prediction)), *_facts(prediction)]
     return answer_text(answer, facts, _caveats(prediction), width)
 
 
@@ -59,7 +59,7 @@ def answered_emulation(prediction: "Prediction", width: int, *, details: bool = 
     assert run is not None
     assert run.emulated is not None
     emulated, on = run.emulated, f"on {ranks_text(prediction.application.ranks)} of {prediction.platform_name}"
-    answer = f"{_answer(prediction, prediction.application.name)} {on}"
+    answer = f"{takes(prediction, prediction.application.name)} {on}"
     if details:
         return details_text(answer, readable_emulation(prediction), width)
     computing = f"{four_digits(emulated.computing_s)} s over all ranks"
@@ -71,42 +71,9 @@ def answered_emulation(prediction: "Prediction", width: int, *, details: bool = 
     return answer_text(answer, [*facts, *_facts(prediction)], _caveats(prediction), width)
 
 
-def _answer(prediction: "Prediction", name: str) -> str:
-    """HPL takes 54.9 s (95 %: 53.0 to 57.0 s), 777 Gflop/s"""
-    return f"{name} takes {_figures(prediction)}"
-
-
-def _figures(prediction: "Prediction") -> str:
-    application, rate = prediction.application, prediction.rate
-    text = span_of(prediction.time_s)
-    if rate is not None and application.rate is not None:
-        text += f", {_rate(rate, application.rate.unit)}"
-    return text
-
-
-def span_of(time_s: "Spread") -> str:
-    """A time with its interval in the unit that suits it."""
-    unit, factor = time_unit(time_s.mean, 1e-3)
-    if not time_s.has_interval:
-        return f"{four_digits(time_s.mean * factor)} {unit} (one run: no interval)"
-    return with_interval(time_s.mean * factor, time_s.low * factor, time_s.high * factor, unit)
-
-
-def _rate(rate: "Spread", unit: str) -> str:
-    """A rate with the digits that its interval gives it; the interval of the time says how sure it is."""
-    shown, factor = scaled_unit(unit, rate.mean)
-    if not rate.has_interval or rate.high <= rate.low:
-        return quantity(rate.mean, unit)
-    return f"{rate.mean * factor:.{interval_decimals(rate.low * factor, rate.high * factor)}f} {shown}"
-
-
 def _of_peak(prediction: "Prediction", machine: "Platform") -> str:
     rate, peak = prediction.rate, peak_gflops(prediction, machine)
     return "" if rate is None or peak is None else f", {100.0 * rate.mean / peak:.0f} % of peak"
-
-
-def _where_run(prediction: "Prediction") -> str:
-    return f"{prediction.application.label} ranks on {counted(prediction.nodes, 'node')} of {prediction.platform_name}"
 
 
 def _facts(prediction: "Prediction") -> list[tuple[str, str]]:
@@ -136,6 +103,8 @@ def _from(prediction: "Prediction") -> str:
     if half_width is None:
         return text
     text += f"; ± {half_width:.1f} %"
+    if prediction.interval_basis is not None and prediction.controls is None:
+        text += f" by {prediction.interval_basis}"
     if prediction.parts is not None:
         widths = sorted(prediction.parts.half_widths(half_width).items(), key=lambda part: -part[1])[:MOST_PARTS]
         text += f", mostly {', '.join(f'{PART_LABELS.get(name, name)} {width:.1f}' for name, width in widths)}"
@@ -159,7 +128,7 @@ def answered_sweep(predictions: "Sequence[Prediction]", width: int, *, details: 
     answers, facts = [], []
     for problem in sweep.problems:
         of = f" for {problem.problem}" if len(sweep.problems) > 1 else ""
-        answers.append(_fastest(problem, of))
+        answers.append(fastest(problem, of))
         facts += _facts_of_problem(problem)
     if details:
         return "\n".join([*answers[:-1], details_text(answers[-1], summary(predictions), width)])
@@ -172,17 +141,6 @@ def answered_sweep(predictions: "Sequence[Prediction]", width: int, *, details: 
     runs = sum(len(prediction.run_list) for prediction in predictions)
     facts.append(("from", f"{counted(runs, 'simulated run')} on {predictions[0].platform_name}"))
     return "\n".join([*answers[:-1], answer_text(answers[-1], facts, caveats(predictions), width)])
-
-
-def _fastest(sweep: Sweep, of: str) -> str:
-    best, number = sweep.best, len(sweep.predictions)
-    if sweep.ahead:
-        first = sweep.ahead[0]
-        return f"Fastest{of}: {first.application.label}, by how much is not known: {first.trust.reasons[0]}"
-    if best is None:
-        return f"Fastest{of}: not known, none of {number} is comparable"
-    alike = "" if len(sweep.bests) == 1 else f", one of {len(sweep.bests)} that cannot be told apart"
-    return f"Fastest of {number}{of}: {best.application.label}, {_figures(best)}{alike}"
 
 
 def _facts_of_problem(sweep: Sweep) -> list[tuple[str, str]]:
@@ -198,13 +156,7 @@ def _facts_of_problem(sweep: Sweep) -> list[tuple[str, str]]:
 
 def answered_scaling(points: "Sequence[ScalingPoint]", width: int, *, details: bool = False) -> str:
     """Several numbers of ranks: the time on most of them, a table, and the caveats."""
-    predictions, last, first = [point.prediction for point in points], points[-1], points[0]
-    application, speed_up = last.prediction.application, last.speed_up
-    faster = with_interval(speed_up.mean, speed_up.low, speed_up.high, "times").replace(" times)", ")")
-    answer = (
-        f"{application.heading} on {ranks_text(last.ranks)} takes {span_of(last.prediction.time_s)}, "
-        f"{faster} as fast as on {ranks_text(first.ranks)}"
-    )
+    predictions, first, answer = [point.prediction for point in points], points[0], scaling_answer(points)
     table = shown_table(*scaling_table(points), width, left=(1,), drop=_less_needed(points))
     if details:
         return f"{details_text(answer, scaling_details(points), width)}\n{table}"

@@ -59,8 +59,12 @@ def readable(prediction: "Prediction", machine: "Platform") -> str:
         lines.append(f"  ranges  {prediction.outside.text()}")
     runs, figures = len(prediction.run_list), prediction.simulation
     simulated = f"{counted(runs, 'simulated run')}, {counted(figures.messages, 'message')} each"
-    lines.append(f"  from    {simulated}, in {figures.wall_s:.2f} s")
+    lines.append(f"  from    {simulated}, in {figures.wall_s:.2f} s{_basis(prediction)}")
     return "\n".join([*lines, *_conditions_and_warnings(prediction)])
+
+
+def _basis(prediction: "Prediction") -> str:
+    return "" if prediction.interval_basis is None else f"; the interval: {prediction.interval_basis}"
 
 
 def readable_emulation(prediction: "Prediction") -> str:
@@ -91,7 +95,8 @@ def readable_emulation(prediction: "Prediction") -> str:
         lines.append(f"  ranges     {prediction.outside.text()}")
     folded = f", {first.folded_bytes / 1e9:.3g} GB folded" if first.folded else ""
     runs = f"{counted(len(prediction.run_list), 'simulated run')}, {first.messages} point-to-point messages each"
-    lines.append(f"  from       {runs}, in {figures.wall_s:.2f} s and {figures.peak_rss_bytes / 1e6:.0f} MB{folded}")
+    took = f"in {figures.wall_s:.2f} s and {figures.peak_rss_bytes / 1e6:.0f} MB{folded}"
+    lines.append(f"  from       {runs}, {took}{_basis(prediction)}")
     return "\n".join([*lines, *_conditions_and_warnings(prediction)])
 
 

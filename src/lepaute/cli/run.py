@@ -2,7 +2,8 @@
 
 import shlex
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.cli.options import FORCE_HELP
-from lepaute.cli.terminal import BAR_AFTER_S, interrupt_on_sigterm, note, progress_bar
+from lepaute.cli.terminal import BAR_AFTER_S, LEAST_SPENT_S, announce, json_text, note, progress_bar
+from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.quantities import settings_of
+from lepaute.kit.text import counted
 from lepaute.measure.schedulers import SCHEDULERS, Request, default_scheduler
 
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 #: Options of all commands that measure on nodes, besides a Request.
 SchedulerName = Annotated[
     str | None,
-    typer.Option("--scheduler", help=f"One of {', '.join(SCHEDULERS)}; unless given, ssh with --nodes and else local."),
+    typer.Option("--scheduler", help=f"One of {', '.join(SCHEDULERS)}; default: ssh with --nodes, else local."),
 ]
 PythonOnNodes = Annotated[str | None, typer.Option("--python", help="Python 3.9 or newer on the nodes.")]
 
@@ -35,6 +38,12 @@ class RunOptions:
 
     install: Path | None = option_field(None, "Installation file: settings in YAML.")
     parameter: list[str] | None = option_field(None, "A parameter of the experiment, NAME=VALUE.", name="set")
+    workload: list[str] | None = option_field(
+        None, "Of node-test: NAME=COMMAND, run in the shell of each node besides its own workloads."
+    )
+    workload_pattern: list[str] | None = option_field(
+        None, "NAME=REGEX: named groups match the figures that the workload prints; else its duration is its figure."
+    )
     seed: int = option_field(1, "Of the design and of everything random.", minimum=0)
     monitor: float | None = option_field(None, "Seconds between samples of the monitor; 0 for none.")
     class_name: str | None = option_field(None, "The experiment, where the script has several.", name="class")
@@ -43,6 +52,7 @@ class RunOptions:
     dry_run: bool = option_field(False, "Print what would be done, and do nothing.")
     keep_folders: bool = option_field(False, "Do not delete the working folders on the nodes.")
     quiet: bool = option_field(False, "Print only how it ended.", also=("-q",))
+    as_json: bool = option_field(False, "One JSON object on standard output: how it ended.", name="json")
 
 
 def command(
@@ -56,7 +66,7 @@ def command(
     request: Request,
     run: RunOptions,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Archive to write; EXPERIMENT-DATE.zip unless given.")
+        Path | None, typer.Option("--output", "-o", help="Archive to write; default: EXPERIMENT-DATE.zip.")
     ] = None,
     scheduler: SchedulerName = None,
     python: PythonOnNodes = None,
@@ -67,13 +77,15 @@ def command(
     """
     from lepaute.measure.experiment.options import options_of
     from lepaute.measure.experiment.script import load_job_class, made_job
-    from lepaute.measure.shipped import shipped_experiments
+    from lepaute.measure.shipped import name_of_shipped, shipped_experiments
 
-    interrupt_on_sigterm()
     if not script.is_file():
         # An archive names the script of an experiment, memory.py, in the command that resumes it.
         script = shipped_experiments().get(str(script).removesuffix(".py").replace("_", "-"), script)
     job_class = load_job_class(script, run.class_name)
+    parameters = settings_of(run.parameter or [])
+    if run.workload or run.workload_pattern:
+        parameters |= workload_parameters(name_of_shipped(script), run.workload, run.workload_pattern)
     options = options_of(
         script=script,
         archive=output,
@@ -81,7 +93,7 @@ def command(
         request=request,
         seed=run.seed,
         installation=run.install,
-        parameters=settings_of(run.parameter or []),
+        parameters=parameters,
         monitor_period_s=run.monitor,
         python=python,
         keep_folders=run.keep_folders,
@@ -91,7 +103,9 @@ def command(
     if run.dry_run:
         from lepaute.measure.experiment.script import planned_steps
 
-        for line in planned_steps(job_class, options):
+        steps = planned_steps(job_class, options)
+        print(f"{options.archive}: dry run: {counted(len(steps), 'step')}, nothing was done")
+        for line in steps:
             print(line)
         return 0
     from lepaute.measure.experiment.life import execute
@@ -99,38 +113,63 @@ def command(
     experiment = made_job(job_class, options)
     with _progress_of(experiment, run.quiet):
         outcome = execute(experiment, resume=run.resume)
-    return _print_outcome(outcome, options)
+    return _print_outcome(outcome, options, as_json=run.as_json)
+
+
+def workload_parameters(
+    experiment: str | None, commands: Sequence[str] | None, patterns: Sequence[str] | None
+) -> dict[str, str]:
+    """What --workload and --workload-pattern are as parameters; raises InputError where they do not fit."""
+    from lepaute.measure.node_test_workloads import parameters_of
+
+    if experiment != "node-test":
+        raise InputError("--workload and --workload-pattern go with node-test; an experiment runs commands of its own")
+    return parameters_of(commands or (), patterns or ())
 
 
 @contextmanager
 def _progress_of(job: "Job", quiet: bool) -> "Iterator[None]":
-    """Shows the log on standard error while a job runs; on a terminal a progress bar with its latest line."""
-    if quiet or not sys.stderr.isatty():
-        job.say = (lambda _line: None) if quiet else None
+    """Shows the log on standard error while a job runs, and on a terminal a bar with its latest line, in a file a line
+    a minute; once the first rows of the design tell how long all will take, that is announced."""
+    if quiet:
+        job.say = lambda _line: None
         yield
         return
-    share, latest, before, planned = 0.0, "", -1, 0
+    from lepaute.simulate.tasks import WORTH_TELLING_S
+
+    share, latest, before, planned, began_s, announced = 0.0, "", -1, 0, 0.0, False
     with progress_bar(BAR_AFTER_S) as bar:
 
         def say(line: str) -> None:
             nonlocal latest
             latest = line[:60]
-            bar(latest, share)
+            if sys.stderr.isatty():
+                bar(latest, share)
+            else:
+                note(line)
 
         def on_row(rows: int) -> None:
-            nonlocal share, before, planned
+            nonlocal share, before, planned, began_s, announced
+            now_s = time.monotonic()
             if before < 0:
                 done, planned = job.workspace.measured()
-                before = done - rows
+                before, began_s = done - rows, now_s
             share = min(1.0, (before + rows) / planned) if planned else 0.0
-            bar(latest, share)
+            spent_s = now_s - began_s
+            if not announced and rows > 1 and spent_s >= LEAST_SPENT_S and planned:
+                left = planned - before - rows
+                announced = True
+                if (left_s := spent_s * left / (rows - 1)) > WORTH_TELLING_S:
+                    announce(left_s, f"{counted(left, 'row')} of {planned}, by the first ones")
+            bar(latest if sys.stderr.isatty() else f"{before + rows} of {counted(planned, 'row')} measured", share)
 
         job.say, job.on_row = say, on_row
         yield
 
 
-def _print_outcome(outcome: "Outcome", options: "Options") -> int:
-    print(outcome)
+def _print_outcome(outcome: "Outcome", options: "Options", *, as_json: bool = False) -> int:
+    # Why it failed is on standard error, once.
+    print(json_text(outcome.to_dict()) if as_json else outcome.headline)
     if outcome.status == "complete":
         return 0
     failure = " ".join((outcome.failure or "").split())

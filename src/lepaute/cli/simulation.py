@@ -1,6 +1,6 @@
 """The options that commands which simulate share: the platform, the runs, the mapping of ranks, the trace."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,9 @@ from lepaute.cli.options import EACH, flags_of, is_given
 from lepaute.cli.terminal import note
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field, word_of
+from lepaute.kit.picture import files_of
 from lepaute.kit.quantities import numbers_of, settings_of, time_of
+from lepaute.kit.text import ranks_text, seconds
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
@@ -40,14 +42,16 @@ class Simulation:
     platform: str = option_field(MISSING, PLATFORM_HELP, also=("-p",), complete=platform_names)
     settings: list[str] | None = option_field(None, "FIELD=VALUE of the platform", name="set")
     runs: int | None = option_field(
-        None, "simulated runs; unless given 12 to 100, as many as are quick, and 10 of an emulated program"
+        None, "simulated runs; default: 12 to 100, as many as are quick; 10 of an emulated program"
     )
     seed: int = option_field(1, "run i uses seed + i")
     without: str | None = option_field(None, "layers of uncertainty that are not drawn, such as days,noise; or all")
-    transfer: Path | None = option_field(None, "a layer learnt from other studies, YAML")
+    transfer: Path | None = option_field(
+        None, "YAML file of prediction errors seen in earlier studies, which widen the interval"
+    )
     lag_s: float | None = option_field(
         None,
-        "time since the calibration, such as 30min or 2h; within that of the calibration unless given",
+        "time between calibration and run, such as 30min or 2h; default: both in one session",
         name="lag",
         metavar="TIME",
         quantity=time_of,
@@ -112,12 +116,12 @@ class Placement:
     """Where ranks run."""
 
     mapping: str = option_field("sequential", "ranks to nodes: sequential or random")
-    mapping_seed: int | None = option_field(None, "of a random mapping; 1 if not given")
+    mapping_seed: int | None = option_field(None, "seed of a random mapping; default: 1")
     hostfile: Path | None = option_field(None, "slots for ranks: lines as host slots=N or host:N")
     rankfile: Path | None = option_field(None, "a place for each rank: rank 0=host slot=0:1")
     map_hosts: str | None = option_field(
         None,
-        "which node a host of a file is: by-number, that at the end of its name, unless given; in-order, the next",
+        "how hosts of a file map to nodes: by-number (at the end of the host name; the default) or in-order",
         metavar="by-number|in-order",
     )
 
@@ -156,14 +160,14 @@ class TraceFiles:
 
     trace: Path | None = option_field(None, "kernels and messages of a run, Parquet")
     perfetto: Path | None = option_field(None, "the same for the Perfetto viewer, JSON or JSON.gz")
-    gantt: Path | None = option_field(None, "the same as a picture, PNG")
+    gantt: Path | None = option_field(None, "the same as a picture, .png or .svg")
     trace_ranks: str | None = option_field(None, "such as 0,5-7; else all that fit")
     trace_steps: str | None = option_field(None, "such as 0,5-7; else all that fit")
 
     @property
-    def outputs(self) -> dict[str, Path | None]:
+    def outputs(self) -> dict[str, Path | tuple[Path, ...] | None]:
         """The files by option."""
-        return {"--trace": self.trace, "--perfetto": self.perfetto, "--gantt": self.gantt}
+        return {"--trace": self.trace, "--perfetto": self.perfetto, "--gantt": files_of(self.gantt)}
 
     @property
     def requested(self) -> bool:
@@ -188,16 +192,18 @@ class TraceFiles:
             return
         from lepaute.trace import write_trace
         from lepaute.trace.gantt import plot_gantt
+        from lepaute.trace.report import written_text as trace_written
         from lepaute.trace.viewers import write_perfetto, written_text
 
         if self.trace is not None:
             write_trace(trace, self.trace)
-            note(f"{self.trace}: {len(trace)} calls of {len(trace.ranks)} ranks; lepaute trace show {self.trace}")
+            note(trace_written(self.trace, trace))
         if self.perfetto is not None:
             note(written_text(self.perfetto, write_perfetto(trace, self.perfetto)))
         if self.gantt is not None:
             window = plot_gantt(trace, self.gantt)
-            note(f"{self.gantt}: {len(window.ranks)} ranks from {window.low_s:.6g} to {window.high_s:.6g} s")
+            span = f"from {seconds(window.low_s)} to {seconds(window.high_s)}"
+            note(f"{self.gantt}: {ranks_text(len(window.ranks))} {span}")
 
 
 def platform_of(name: "str | Platform", settings: list[str] | None) -> "tuple[Platform, dict[str, str]]":
@@ -210,13 +216,18 @@ def platform_of(name: "str | Platform", settings: list[str] | None) -> "tuple[Pl
 
 
 def applications_of(
-    context: typer.Context, application: "type[Application]", values: dict[str, Any], files: Any
+    context: typer.Context,
+    application: "type[Application]",
+    values: dict[str, Any],
+    files: Any,
+    platform: "Callable[[], Platform]",
 ) -> "tuple[list[Application], bool]":
-    """The runs that the options describe, one for each grid, and whether an input file does.
+    """The runs that the options describe, one for each combination of several values, and whether an input file does.
 
     Raises InputError where neither or both do.
     """
-    grids = values.pop(EACH, [{}])
+    each = [one | files.filled(values | one, platform) for one in values.pop(EACH, [{}])]
+    values |= each[0]
     flags = {flag.fields[0].name: flag for flag in flags_of(application)}
     combinations: list[Application] | None = files.combinations(
         {name: value for name, value in values.items() if name not in files.decides}
@@ -229,7 +240,7 @@ def applications_of(
         instead = f", or {files.input_option} FILE" if files.input_option else ""
         option = f"{missing[0].name} {missing[0].argument.upper()}"
         raise InputError(f"no run of {application.title} is described: give {option} and further options{instead}")
-    return list(dict.fromkeys(application(**values | grid) for grid in grids)), False
+    return list(dict.fromkeys(application(**values | one) for one in each)), False
 
 
 def check_not_given(context: typer.Context, application: type, decided: Any, instead: str) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.cli.entry import INTERRUPTED, complain
-from lepaute.cli.options import App, AsJson
+from lepaute.cli.options import App, AsJson, Details
 from lepaute.cli.simulation import PlatformName
 from lepaute.cli.terminal import (
     BAR_AFTER_S,
-    interrupt_on_sigterm,
     json_text,
     note,
     notes_printed,
@@ -23,8 +23,9 @@ from lepaute.cli.terminal import (
 )
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
+from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import whole_of
-from lepaute.kit.text import counted
+from lepaute.kit.text import counted, folded
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
@@ -47,15 +48,15 @@ class StudyOptions:
     """How a study is run; None where the study itself decides."""
 
     output: Path | None = option_field(
-        None, "folder of all results; STUDY.results unless given", also=("-o",), metavar="DIR"
+        None, "folder of all results; default: STUDY.results", also=("-o",), metavar="DIR"
     )
     resume: bool = option_field(False, "continue in the folder: only what is missing is simulated")
     scheduler: str | None = option_field(
-        None, "threads, local (processes), slurm or oar; unless given, by how long it takes"
+        None, "where it runs: threads, local (processes), slurm or oar; default: by how long it takes"
     )
-    workers: int | None = option_field(None, "processes that simulate; a core each unless given")
-    runs: int | None = option_field(None, "simulated runs of a configuration; the study's unless given")
-    seed: int | None = option_field(None, "run i uses seed + i; the study's unless given")
+    workers: int | None = option_field(None, "processes that simulate; default: one per core")
+    runs: int | None = option_field(None, "simulated runs of a configuration; default: the study's")
+    seed: int | None = option_field(None, "run i uses seed + i; default: the study's")
 
     def folder(self, study: str) -> Path:
         """Where the results of a study of this name go."""
@@ -79,10 +80,10 @@ app = App(help="Questions that take many simulations: tune, what if, sensitivity
 def command_of(question: str) -> Callable[..., None]:
     """The command that answers a question."""
 
-    def command(file: StudyFile, options: StudyOptions, as_json: AsJson = False) -> None:
+    def command(file: StudyFile, options: StudyOptions, details: Details = False, as_json: AsJson = False) -> None:
         check_question(file, question)
         words = ["lepaute", "study", question, str(file)]
-        printed(studied(file, options.folder(file.stem), options, words), as_json=as_json)
+        printed(studied(file, options.folder(file.stem), options, words), as_json=as_json, details=details)
 
     command.__doc__ = QUESTIONS[question]
     return command
@@ -93,22 +94,28 @@ def tune(
     options: StudyOptions,
     real_runs: Annotated[
         int | None,
-        typer.Option(help="at most so many runs of the real HPL on this machine correct the simulation"),
+        typer.Option(help="correct the simulation by at most N runs of the real HPL on this machine"),
     ] = None,
     other_machine: Annotated[
-        bool, typer.Option("--other-machine", help="with --real-runs: also where the platform is of another machine")
+        bool,
+        typer.Option("--other-machine", help="with --real-runs: even if the platform describes another machine"),
     ] = False,
+    details: Details = False,
     as_json: AsJson = False,
 ) -> None:
     """Which configuration is best."""
     check_question(file, "tune")
     words = ["lepaute", "study", "tune", str(file), *_given({"--real-runs": real_runs})]
     if real_runs is not None:
-        printed(tuned_for_real(file, real_runs, options, words, other_machine=other_machine), as_json=as_json)
+        printed(
+            tuned_for_real(file, real_runs, options, words, other_machine=other_machine),
+            as_json=as_json,
+            details=details,
+        )
         return
     if other_machine:
         raise InputError("--other-machine goes with --real-runs; leave it out")
-    printed(studied(file, options.folder(file.stem), options, words), as_json=as_json)
+    printed(studied(file, options.folder(file.stem), options, words), as_json=as_json, details=details)
 
 
 def check_question(file: Path, question: str) -> None:
@@ -146,36 +153,41 @@ def _given(options: Mapping[str, object]) -> list[str]:
     return [word for name, value in options.items() if value is not None for word in (name, str(value))]
 
 
-def printed(run: "StudyRun", *, as_json: bool) -> None:
+def printed(run: "StudyRun", *, as_json: bool, details: bool) -> None:
     """The answer on standard output."""
     if as_json:
         print(json_text(run.to_dict()))
         return
-    print(run.text)
-    note(f"{run.folder}: {run.simulated} simulations, {run.reused} known before; results.csv, answer.json, report.html")
+    from lepaute.cli.study_text import answered_study
+
+    print(answered_study(run, terminal_columns(sys.stdout), details=details))
+    simulated = f"{counted(run.simulated, 'simulation')}, {run.reused} known before"
+    note(f"{run.folder}: {simulated}; results.csv, answer.json, report.html")
 
 
 def check(file: StudyFile) -> None:
     """Check a study file: what it varies, how many simulations it takes, and for how long."""
     from lepaute.study.checking import checked_text
 
-    print(checked_text(file))
+    width = terminal_columns(sys.stdout)
+    print("\n".join(folded(line, width, 4) for line in checked_text(file).split("\n")))
 
 
 def ready(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="of the study; all are listed without one")] = None,
     platform: PlatformName = "dahu",
     n: Annotated[
-        str | None, typer.Option("--n", help="order of the matrix; several with commas in between; 50k unless given")
+        str | None, typer.Option("--n", help="order of the matrix; several with commas in between; default: 50k")
     ] = None,
-    nb: Annotated[int | None, typer.Option("--nb", help="block size; 128 unless given")] = None,
-    grid: Annotated[str | None, typer.Option("--grid", help="as 8x8; all cores unless given")] = None,
+    nb: Annotated[int | None, typer.Option("--nb", help="block size; default: 128")] = None,
+    grid: Annotated[str | None, typer.Option("--grid", help="as 8x8; default: all cores")] = None,
     threads: Annotated[
         int | None, typer.Option("--threads-per-rank", help="cores that each rank computes on", min=1)
     ] = None,
     *,
     options: StudyOptions,
     show: Annotated[bool, typer.Option("--print", help="print the study file instead, to be edited")] = False,
+    details: Details = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a ready study of HPL on a platform: a question of the literature, in one command."""
@@ -185,7 +197,7 @@ def ready(
 
     if name is None:
         for each, function in READY.items():
-            print(f"{each:22}{(function.__doc__ or '').splitlines()[0]}")
+            print(f"{each:26}{(function.__doc__ or '').splitlines()[0]}")
         return
     sizes = tuple(whole_of(each, "--n") for each in n.split(",")) if n is not None else ()
     given = {"n": sizes[0] if len(sizes) == 1 else None, "nb": nb, "grid": grid, "threads_per_rank": threads}
@@ -203,7 +215,7 @@ def ready(
         return
     subject_options = {"-p": platform, "--n": n, "--nb": nb, "--grid": grid, "--threads-per-rank": threads}
     words = ["lepaute", "study", "ready", name, *_given(subject_options)]
-    printed(studied(study, options.folder(name), options, words), as_json=as_json)
+    printed(studied(study, options.folder(name), options, words), as_json=as_json, details=details)
 
 
 def schema() -> None:
@@ -243,7 +255,6 @@ def tuned_for_real(
         check_machine(case)
     where = where_of(None, Request(), None, None, other_machine=other_machine)
     program, threads = built_program(note), cases[0].threads_per_rank
-    interrupt_on_sigterm()
     folder = options.folder(file.stem)
     campaign_folder = folder / CAMPAIGN
     resumed = campaign_folder if options.resume and campaign_folder.exists() else None

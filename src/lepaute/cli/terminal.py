@@ -1,8 +1,6 @@
 """What commands print besides their answer: JSON, warnings, notes, progress."""
 
 import json
-import re
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,17 +8,17 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.printable import PrintableStream, printable, terminal_columns, unfiltered
-from lepaute.kit.text import counted, folded
+from lepaute.kit.text import caveat_line, counted, duration, folded, seconds
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 #: A command that is done earlier shows no bar.
 BAR_AFTER_S = 2.0
-#: Caveats of an answer whose beginnings are shown.
-MOST_CAVEATS = 3
-#: Two words of a sentence, which names of functions are not.
-_WORDS = re.compile(r"\b[a-z]+,? [a-z]+\b")
+#: Into a file a line on what is done is written as often.
+LINE_EVERY_S = 60.0
+#: Of the work, and seconds: with less behind nothing is said of the time that is left.
+LEAST_BEHIND, LEAST_SPENT_S = 0.01, 2.0
 
 
 def json_text(value: Any, default: Callable[[Any], Any] | None = None) -> str:
@@ -31,6 +29,11 @@ def json_text(value: Any, default: Callable[[Any], Any] | None = None) -> str:
 def note(text: str) -> None:
     """A line on standard error, at once."""
     print(text, file=sys.stderr, flush=True)
+
+
+def announce(wall_s: float, what: str) -> None:
+    """A line on standard error that says before a long command begins how long it will take, and for what."""
+    note(f"lepaute: this will take about {duration(wall_s)}: {what}")
 
 
 def warn(sentences: Iterable[str]) -> None:
@@ -46,33 +49,14 @@ def answer_text(answer: str, facts: Iterable[tuple[str, str]], caveats: Sequence
     facts: what each is, in one word, and its text;  caveats: whole sentences, of which the beginnings are shown
     width: of the terminal; elsewhere no line is folded
     """
-    lines = [folded(answer, width, 2), *(folded(f"  {name:<8}{text}", width, 10) for name, text in facts)]
+    lines = [folded(answer, width, 2), *(folded(f"  {name:<7} {text}", width, 10) for name, text in facts)]
     return "\n".join([*lines, *([caveat_line(caveats, width)] if caveats else [])])
-
-
-def caveat_line(caveats: Sequence[str], width: int) -> str:
-    """3 caveats: the beginnings of some; --details"""
-    beginnings = list(dict.fromkeys(map(_beginning, caveats)))
-    named = "; ".join(beginnings[:MOST_CAVEATS])
-    more = f"; and {len(beginnings) - MOST_CAVEATS} more" if len(beginnings) > MOST_CAVEATS else ""
-    return folded(f"{counted(len(caveats), 'caveat')}: {named}{more}; --details", width, 2)
 
 
 def details_text(answer: str, details: str, width: int) -> str:
     """The same answer, and below it all there is to say; its lines are folded on a terminal."""
     lines = [folded(line, width, len(line) - len(line.lstrip()) + 2) for line in details.split("\n")]
     return "\n".join([folded(answer, width, 2), *lines])
-
-
-def _beginning(caveat: str) -> str:
-    """A caveat up to its first colon, or the second where names alone precede the first."""
-    head, _, rest = caveat.partition(": ")
-    return head if _WORDS.search(head) or not rest else f"{head}: {rest.partition(': ')[0]}"
-
-
-def interrupt_on_sigterm() -> None:
-    """A batch system ends a job with SIGTERM: what the command started must end too, and what was measured be kept."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @contextmanager
@@ -88,20 +72,28 @@ def notes_printed() -> Iterator[None]:
 
 @contextmanager
 def progress_bar(after_s: float = 0.0) -> Iterator[Callable[[str, float], None]]:
-    """Gives a function (what is done, share of the work behind from 0 to 1) that moves the bar on standard error;
-    nothing where that is no terminal.
+    """Gives a function (what is done, share of the work behind from 0 to 1) that moves the bar on standard error, with
+    the time that is left; where that is no terminal, it writes a line a minute.
 
     It is drawn when it is told something, not by a clock: a thread that redraws it takes a hundredth of a core from
     what is being measured meanwhile.
     after_s : nothing is drawn before (and Rich, which draws, is not even loaded)
     """
-    began_s = time.monotonic()
+    began_s = told_s = time.monotonic()
     bar: Progress | None = None
+    left = _TimeLeft(began_s)
 
     def tell(message: str, share: float) -> None:
-        nonlocal bar
+        nonlocal bar, told_s
+        now_s = time.monotonic()
+        remaining = left.text(now_s, share)
+        if not sys.stderr.isatty():
+            if now_s - told_s >= LINE_EVERY_S:
+                told_s = now_s
+                note(f"lepaute: {message}, {100.0 * share:.0f} %{remaining and f', {remaining}'}")
+            return
         if bar is None:
-            if not sys.stderr.isatty() or time.monotonic() - began_s < after_s:
+            if now_s - began_s < after_s:
                 return
             bar = _drawn_bar()
             bar.start()
@@ -110,7 +102,8 @@ def progress_bar(after_s: float = 0.0) -> Iterator[Callable[[str, float], None]]
                 PrintableStream(sys.stdout, "standard output"),
                 PrintableStream(sys.stderr, "standard error"),
             )
-        bar.update(bar.task_ids[0], description=printable(message), completed=share, refresh=True)
+        task, shown = bar.task_ids[0], printable(message)
+        bar.update(task, description=shown, completed=share, remaining=remaining, refresh=True)
 
     try:
         yield tell
@@ -119,44 +112,94 @@ def progress_bar(after_s: float = 0.0) -> Iterator[Callable[[str, float], None]]
             bar.stop()
 
 
+class _TimeLeft:
+    """Of work whose share behind is told as it goes; a share that falls begins another piece of work."""
+
+    def __init__(self, now_s: float) -> None:
+        self._began_s, self._began_at, self._last = now_s, 0.0, 0.0
+
+    def text(self, now_s: float, share: float) -> str:
+        """about 3 min left; nothing while too little is behind to tell."""
+        if share < self._last:
+            self._began_s, self._began_at = now_s, share
+        self._last = share
+        behind, spent_s = share - self._began_at, now_s - self._began_s
+        if behind < LEAST_BEHIND or spent_s < LEAST_SPENT_S or share >= 1.0:
+            return ""
+        return f"about {duration(spent_s * (1.0 - share) / behind)} left"
+
+
 def _drawn_bar() -> "Progress":
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
         TextColumn("{task.description}", markup=False),
-        BarColumn(),
+        BarColumn(20),
         TextColumn("{task.percentage:3.0f} %"),
         TimeElapsedColumn(),
+        TextColumn("{task.fields[remaining]}"),
     )
     bar = Progress(*columns, console=Console(file=unfiltered(sys.stderr)), transient=True, auto_refresh=False)
-    bar.add_task("", total=1.0)
+    bar.add_task("", total=1.0, remaining="")
     return bar
 
 
 @contextmanager
-def simulated_date(every_s: float = 1.0) -> Iterator[Callable[[float], None] | None]:
-    """Gives a function that shows the simulated date on standard error; None where that is no terminal.
+def simulated_date(
+    runs: int, most_s: float, whole_s: float | None = None, every_s: float = 1.0
+) -> Iterator[tuple[Callable[[float], None], Callable[[float], None], Callable[[], None]]]:
+    """Gives functions that are told the simulated date of a run, and the share of the runs that is done: shows both on
+    standard error; where that is no terminal, a line a minute. A second after it has begun it is announced. The third
+    ends the line that is shown, before something else is printed.
 
-    How long a program will run is not known in advance, so there is no bar.
+    runs, most_s : how many there are, and the seconds after which one is ended
+    whole_s : simulated seconds of the only run, as predicted, by which it is told how long it will take; None: how long
+        a program will run is not known in advance
     """
-    if not sys.stderr.isatty():
-        yield None
-        return
-    terminal = unfiltered(sys.stderr)
+    terminal = unfiltered(sys.stderr) if sys.stderr.isatty() else None
     began_s = last_s = time.monotonic()
+    period_s, announced, behind = LINE_EVERY_S if terminal is None else every_s, False, 0.0
+    is_open = False
+    left = _TimeLeft(began_s)
+
+    def tell_share(share: float) -> None:
+        nonlocal behind
+        behind = share
 
     def tell(date_s: float) -> None:
-        nonlocal last_s
+        nonlocal last_s, announced, behind, is_open
         now_s = time.monotonic()
-        if now_s - last_s >= every_s:
-            last_s = now_s
-            terminal.write(f"\rsimulated {date_s:.6g} s in {now_s - began_s:.0f} s ")
+        if whole_s:
+            behind = min(date_s / whole_s, 0.99)
+        remaining = left.text(now_s, behind) if behind else ""
+        if not announced and now_s - began_s >= (LEAST_SPENT_S if whole_s else every_s):
+            announced, what = True, f"emulating {counted(runs, 'run')}"
+            if not behind:
+                note(f"lepaute: {what}; its duration is not known in advance, {duration(most_s)} at most")
+            elif (left_s := (now_s - began_s) * (1.0 - behind) / behind) > BAR_AFTER_S:
+                announce(left_s, what)
+        if now_s - last_s < period_s:
+            return
+        last_s = now_s
+        text = f"simulated {seconds(date_s)} in {duration(now_s - began_s)}{remaining and f', {remaining}'}"
+        if terminal is None:
+            note(f"lepaute: {text}")
+        else:
+            terminal.write(f"\r\033[K{text} ")
+            terminal.flush()
+            is_open = True
+
+    def end_line() -> None:
+        nonlocal is_open
+        if terminal is not None and is_open:
+            is_open = False
+            terminal.write("\n")
             terminal.flush()
 
     try:
-        yield tell
+        yield tell, tell_share, end_line
     finally:
-        if last_s > began_s:
+        if terminal is not None and is_open:
             terminal.write("\r\033[K")
             terminal.flush()

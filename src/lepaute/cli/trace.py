@@ -1,16 +1,21 @@
 """`lepaute record` and `lepaute trace`: traces of real runs, what is in a trace, and its pictures."""
 
+import shlex
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lepaute.cli.options import App, AsJson, Force
-from lepaute.cli.terminal import interrupt_on_sigterm, json_text, note, warn
+from lepaute.cli.terminal import json_text, note, warn
 from lepaute.errors import InputError
-from lepaute.kit.files import check_output, is_stream
+from lepaute.kit.files import check_output, is_stream, write_whole
 from lepaute.kit.outputs import check_output_folder, check_outputs
+from lepaute.kit.picture import files_of, picture_files
+from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import numbers_of, span_of
+from lepaute.kit.text import ranks_text, seconds
 from lepaute.trace import Trace, read_trace, write_trace
 
 app = App(help="Show, draw, break down and compare traces.", no_args_is_help=True)
@@ -34,16 +39,15 @@ def record(
     ] = False,
     force: Force = False,
 ) -> None:
-    """Runs a program under MPI and records its MPI and BLAS calls, at some ten nanoseconds each.
+    """Runs a program under MPI and records its MPI and BLAS calls, at about ten nanoseconds per call.
 
     lepaute record -o trace.parquet -- mpirun -np 2 PROGRAM. The program must use its MPI and BLAS as shared libraries.
     The word xhpl-lepaute is the HPL that is built here, whose own loops and phases are recorded too; it reads HPL.dat.
-    Exit status 1 where the program fails; the trace then holds what it did until then.
+    Exit status 1 where the program fails; the trace then holds what it did up to that point.
     """
     from lepaute.measure.record import record as record_run
 
     check_outputs({"--output": output}, inputs=[dat], force=force)
-    interrupt_on_sigterm()
     recording = record_run(
         words,
         workspace=Path() if is_stream(check_output(output)) else output.parent,
@@ -61,9 +65,11 @@ def record(
 
 def _write(trace: Trace, output: Path) -> None:
     """Writes a trace that was made of something, and tells what is in it."""
+    from lepaute.trace.report import written_text
+
     write_trace(trace, output)
     warn(trace.metadata["warnings"])
-    note(f"{output}: {len(trace)} calls of {len(trace.ranks)} ranks; lepaute trace show {output}")
+    note(written_text(output, trace))
 
 
 @app.command()
@@ -72,13 +78,15 @@ def show(file: File, as_json: AsJson = False) -> None:
     from lepaute.trace.report import description, facts
 
     trace = read_trace(file)
-    print(json_text(facts(trace), default=str) if as_json else description(trace))
+    print(json_text(facts(trace), default=str) if as_json else description(trace, terminal_columns(sys.stdout)))
 
 
 @app.command()
 def gantt(
     file: File,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The PNG to write.", show_default=False)],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The picture to write, .png or .svg.", show_default=False)
+    ],
     ranks: Annotated[str | None, typer.Option(help="Ranks to draw, such as 0-3,7; by default all, at most 64.")] = None,
     steps: Annotated[str | None, typer.Option(help="First and last panel to draw, such as 10-12.")] = None,
     low_s: Annotated[float | None, typer.Option("--from", help="Draw from this time on, in seconds.")] = None,
@@ -90,11 +98,11 @@ def gantt(
 
     if steps is not None and (low_s is not None or high_s is not None):
         raise InputError("give either --steps, or --from and --to")
-    check_outputs({"--output": output}, inputs=[file], force=force)
+    check_outputs({"--output": picture_files(output)}, inputs=[file], force=force)
     chosen = None if ranks is None else numbers_of(ranks, "--ranks")
     span = None if steps is None else span_of(steps, "--steps")
     window = plot_gantt(read_trace(file), output, chosen, span, low_s, high_s)
-    note(f"{output}: {len(window.ranks)} ranks from {window.low_s:.6g} to {window.high_s:.6g} s")
+    note(f"{output}: {ranks_text(len(window.ranks))} from {seconds(window.low_s)} to {seconds(window.high_s)}")
 
 
 @app.command()
@@ -146,19 +154,30 @@ def otf2(
 def breakdown(
     file: File,
     as_json: AsJson = False,
-    plot: Annotated[Path | None, typer.Option(help="Also write a PNG with bars.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Also a picture with bars, .png or .svg.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Also write a page with all calls over time.")
+    ] = None,
     force: Force = False,
 ) -> None:
     """Prints where the time of each rank went: computing, overhead, waiting, transfer, contention, probes."""
+    from lepaute.report.files import check_page_name
     from lepaute.trace.breakdown import breakdown_of
-    from lepaute.trace.report import breakdown_dict, breakdown_text, headline, plot_breakdown
+    from lepaute.trace.report import breakdown_dict, breakdown_text, foot, headline, plot_breakdown
 
-    check_outputs({"--plot": plot}, inputs=[file], force=force)
+    check_outputs({"--plot": files_of(plot), "--report": report}, inputs=[file], force=force)
+    check_page_name(report)
     trace = read_trace(file)
     time_spent = breakdown_of(trace)
-    print(json_text(breakdown_dict(time_spent)) if as_json else breakdown_text(time_spent))
+    print(
+        json_text(breakdown_dict(time_spent)) if as_json else breakdown_text(time_spent, terminal_columns(sys.stdout))
+    )
     if plot is not None:
-        plot_breakdown(time_spent, plot, headline(trace))
+        plot_breakdown(time_spent, plot, headline(trace), foot(trace))
+    if report is not None:
+        from lepaute.trace.page import write_report
+
+        write_report(trace, report, shlex.join(["lepaute", "trace", "breakdown", str(file), "--report", str(report)]))
 
 
 @app.command()
@@ -168,16 +187,21 @@ def compare(
         Path, typer.Argument(metavar="RIGHT", help="Another trace of the same program.", show_default=False)
     ],
     as_json: AsJson = False,
-    plot: Annotated[Path | None, typer.Option(help="Also write a PNG.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Also a picture, .png or .svg.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Also write a page: the finding, pictures, all calls.")
+    ] = None,
     force: Force = False,
     same: Annotated[bool, typer.Option("--same", help="Exit with status 1 if calls, order or sizes differ.")] = False,
 ) -> None:
     """Compares two traces of the same program call by call: counts, sizes, order, durations."""
+    from lepaute.report.files import check_page_name
     from lepaute.trace.compare import compare_traces, parameters_that_differ
-    from lepaute.trace.compare_report import comparison_dict, comparison_text, plot_comparison
+    from lepaute.trace.compare_report import comparison_dict, comparison_text, page, plot_comparison
     from lepaute.trace.report import headline
 
-    check_outputs({"--plot": plot}, inputs=[left, right], force=force)
+    check_outputs({"--plot": files_of(plot), "--report": report}, inputs=[left, right], force=force)
+    check_page_name(report)
     one, other = read_trace(left), read_trace(right)
     differences = parameters_that_differ(one.metadata, other.metadata)
     warn(f"the traces are from different runs: {difference}" for difference in differences)
@@ -185,8 +209,12 @@ def compare(
     if as_json:
         print(json_text(comparison_dict(comparison)))
     else:
-        print(comparison_text(comparison, f"{left}: {headline(one)}", f"{right}: {headline(other)}"))
+        titles = (f"{left}: {headline(one)}", f"{right}: {headline(other)}")
+        print(comparison_text(comparison, *titles, terminal_columns(sys.stdout)))
     if plot is not None:
         plot_comparison(comparison, plot, headline(one), headline(other))
+    if report is not None:
+        command = shlex.join(["lepaute", "trace", "compare", str(left), str(right), "--report", str(report)])
+        write_whole(report, page(comparison, headline(one), headline(other), differences, command))
     if same and not comparison.same_sizes:
         raise typer.Exit(1)

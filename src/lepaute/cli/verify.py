@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from lepaute.cli.options import DETAILS_HELP, App, flags_of, is_given, with_options_of
+from lepaute.cli.options import DETAILS_HELP, App, Force, flags_of, is_given, with_options_of
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.simulation import check_not_given, platform_of
 from lepaute.cli.terminal import (
     BAR_AFTER_S,
-    caveat_line,
-    interrupt_on_sigterm,
+    announce,
     json_text,
     note,
     notes_printed,
@@ -24,11 +23,13 @@ from lepaute.cli.terminal import (
     warn,
 )
 from lepaute.errors import InputError
+from lepaute.kit.extras import need
+from lepaute.kit.files import write_whole
 from lepaute.kit.options import option_field
-from lepaute.kit.outputs import check_output_folder
+from lepaute.kit.outputs import check_output_folder, check_outputs
 from lepaute.kit.printable import terminal_columns
-from lepaute.kit.quantities import grid_of, whole_of
-from lepaute.kit.text import folded
+from lepaute.kit.quantities import grid_of, share_of, whole_of
+from lepaute.kit.text import caveat_line, folded
 from lepaute.measure.schedulers import Request
 from lepaute.simulate.apps.hpl import Hpl
 
@@ -62,7 +63,9 @@ _WITH_RESULTS = frozenset(
         "tolerance",
         "details",
         "as_json",
-        "output_dir",
+        "output",
+        "report",
+        "force",
         "ranks_per_node",
     }
 )
@@ -75,28 +78,29 @@ class VerifyOptions:
     platform: str | None = option_field(None, "platform file of this machine, or of the nodes", also=("-p",))
     n: str = option_field("2000,4000,8000", "orders of the matrix, one or several; suffix k")
     grid: str = option_field("1x1,1x2,2x1", "process grids, one or several")
-    dat: Path | None = option_field(None, "an HPL.dat: all its combinations, in the place of the options")
+    dat: Path | None = option_field(None, "an HPL.dat: all its combinations, instead of the options")
     results: Path | None = option_field(
         None, "an HPL.out: its cases are predicted and compared with it; nothing is run"
     )
     settings: list[str] | None = option_field(None, "FIELD=VALUE of the platform", name="set")
     runs: int | None = option_field(None, "simulated runs of each case (default: 100; with --results 10)")
-    seed: int = option_field(1, "of the simulated runs, the order and the calibration")
+    seed: int = option_field(1, "seed of the simulated runs, the order and the calibration")
     repeats: int = option_field(4, "real runs of each case")
     xhpl: Path | None = option_field(None, "your own xhpl instead of the one built here")
     tolerance: float | None = option_field(
-        None, "exit with status 1 if an error exceeds this, in per cent", minimum=0.0
+        None, "exit with status 1 if an error exceeds this, such as 5%", metavar="SHARE", quantity=share_of
     )
     details: bool = option_field(False, DETAILS_HELP)
     as_json: bool = option_field(False, "one JSON object on standard output", name="json")
-    output_dir: Path = option_field(Path("lepaute-verification"), "folder for all files")
-    ranks_per_node: int | None = option_field(
-        None, "ranks on each node in turn; unless given, one on each core", minimum=1
+    output: Path = option_field(Path("lepaute-verification"), "folder for all files", also=("-o",))
+    report: Path | None = option_field(
+        None, "also a page: what came of it, predicted beside measured", metavar="FILE.html"
     )
-    other_machine: bool = option_field(False, "also where the platform is of another machine")
+    ranks_per_node: int | None = option_field(None, "ranks on each node in turn; default: one on each core", minimum=1)
+    other_machine: bool = option_field(False, "run even if the platform describes another machine")
     calibrate: bool = option_field(False, "measure and fit this machine, or the nodes, first")
     quick: bool = option_field(False, "a tiny calibration: only checks that everything works")
-    resume: bool = option_field(False, "resume the interrupted campaign in --output-dir")
+    resume: bool = option_field(False, "resume the interrupted campaign in --output")
 
 
 @app.command()
@@ -108,6 +112,7 @@ def hpl(
     request: Request,
     scheduler: SchedulerName = None,
     python: PythonOnNodes = None,
+    force: Force = False,
 ) -> None:
     """Predicts HPL, seals the predictions, runs the real HPL in shuffled order, and compares.
 
@@ -117,9 +122,13 @@ def hpl(
     With --results it compares an HPL.out with predictions of its cases, and runs nothing.
     """
     from lepaute.cli.verify_site import where_of
+    from lepaute.report.files import check_page_name
     from lepaute.verify.real_run import check_machine
     from lepaute.verify.verification import exceeds
 
+    check_page_name(options.report)
+    inputs = (options.dat, options.results, options.platform, options.xhpl)
+    check_outputs({"--report": options.report}, inputs, force=force)
     if options.results is not None:
         table = _compared_with_results(context, options.results, values, options)
     else:
@@ -127,6 +136,8 @@ def hpl(
             raise InputError("give either -p PLATFORM, or --calibrate to measure this machine first")
         if options.quick and not options.calibrate:
             raise InputError("--quick applies to the calibration; give --calibrate as well")
+        if options.calibrate:
+            need("fit", "--calibrate")
         where = where_of(scheduler, request, python, options.ranks_per_node, other_machine=options.other_machine)
         _check_folder(options)
         cases = _cases_of(context, values, options)
@@ -142,8 +153,8 @@ def _check_folder(options: VerifyOptions) -> None:
     from lepaute.measure.experiment.workspace import folder_of
     from lepaute.verify.verification import check_begun, check_unused
 
-    folder = options.output_dir
-    check_output_folder(folder, "--output-dir")
+    folder = options.output
+    check_output_folder(folder, "--output")
     if options.resume:
         check_begun(folder)
         return
@@ -178,11 +189,10 @@ def _verified(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") -> A
     from lepaute.verify.seal import held
     from lepaute.verify.verification import verify
 
-    folder, resume = options.output_dir, options.resume
+    folder, resume = options.output, options.resume
     plan = Plan(repeats=options.repeats, order_seed=options.seed)
     given = None if options.platform is None else platform_of(options.platform, options.settings)
     program = built_program(note) if options.xhpl is None else user_program(options.xhpl, here=where.is_here)
-    interrupt_on_sigterm()
     with held(folder), notes_printed(), ExitStack() as stack:
         coretype = None
         if given is None:
@@ -233,8 +243,8 @@ def _lag_of_runs(machine: "Platform", cases: Sequence[Hpl], options: VerifyOptio
     from lepaute.verify.machine import lag_of_campaign
     from lepaute.verify.seal import PREDICTIONS_FILE, sealed_lag_s
 
-    if options.resume and (options.output_dir / PREDICTIONS_FILE).exists():
-        return sealed_lag_s(options.output_dir)
+    if options.resume and (options.output / PREDICTIONS_FILE).exists():
+        return sealed_lag_s(options.output)
     if machine.sentinel is None or machine.days is None or machine.days.drift is None:
         return None
     return lag_of_campaign(machine, cases, options.repeats)
@@ -250,15 +260,22 @@ def _tell_sealed(seal: "Seal", finished: int) -> None:
 
 def _print_and_save(verification: "Verification", cases: Sequence[Hpl], options: VerifyOptions, place: str) -> None:
     """Prints all results before any file is written, so that a full disk hides none."""
+    from lepaute.verify.comparison import CAUSES
     from lepaute.verify.seal import PREDICTIONS_FILE
     from lepaute.verify.verification import PLOT_FILE
 
-    folder, sizes = options.output_dir, {case.nb for case in cases}
+    folder, sizes = options.output, {case.nb for case in cases}
     block_size = f", NB = {sizes.pop()}" if len(sizes) == 1 else ""
     try:
         _print_results(verification, PREDICTIONS_FILE, options, drift=verification.drift)
     finally:  # whoever does not read the results to their end has them in the folder
-        verification.save(folder, f"HPL on {place}{block_size}: predicted and measured")
+        title = f"HPL on {place}{block_size}: predicted and measured"
+        verification.save(folder, title)
+        if options.report is not None:
+            from lepaute.verify.page import page
+
+            told = page(verification, title, CAUSES, drift=verification.drift, seal=verification.seal)
+            write_whole(options.report, told)
     if options.as_json:
         return
     print(f"Picture: {folder / PLOT_FILE}; predictions sealed as {verification.seal.sha256[:16]} before the runs.")
@@ -309,12 +326,11 @@ def _calibrated(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") ->
     from lepaute.cli.fit_text import quality_table
     from lepaute.design.hpl_step import DEFAULT_NBS
     from lepaute.fit import platform_and_models
-    from lepaute.kit.files import write_whole
     from lepaute.measure.calibration.campaign import calibrate
     from lepaute.measure.experiment.workspace import folder_of
     from lepaute.platform import dump_platform
 
-    folder = options.output_dir
+    folder = options.output
     path = folder / CALIBRATION_FILE
     begun = options.resume and folder_of(path).is_dir()
     sizes = {case.nb for case in cases}
@@ -330,6 +346,7 @@ def _calibrated(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") ->
                 threads=tuple(sorted({1, *(case.threads_per_rank for case in cases)})),
                 seed=options.seed,
                 progress=tell,
+                announce=announce,
                 scheduler=where.scheduler,
                 request=where.request,
                 python=where.python,
@@ -363,9 +380,9 @@ def _compared_with_results(
     given = _known_otherwise(context, values, options.dat)
     if options.platform is None:
         raise InputError("--results are compared with the predictions of a platform; give it with -p PLATFORM")
-    folder = options.output_dir if is_given(context, "output_dir") else None
+    folder = options.output if is_given(context, "output") else None
     if folder is not None:
-        check_output_folder(folder, "--output-dir")
+        check_output_folder(folder, "--output")
         check_unused(folder, FILES)
     machine, overrides = platform_of(options.platform, options.settings)
     runs = _RUNS_OF_RESULTS if options.runs is None else options.runs
@@ -402,6 +419,12 @@ def _compared_with_results(
     finally:  # whoever does not read the results to their end has them in the folder
         if folder is not None:
             known.save(folder)
+        if options.report is not None:
+            from lepaute.verify.page import page
+
+            title = f"HPL: predicted, and as in {known.source}"
+            beside = [*known.warnings(), *doubts, *(line.strip() for line in gap_lines), *known.bests()]
+            write_whole(options.report, page(known, title, CAUSES, beside))
     if folder is not None and not options.as_json:
         print(f"Picture: {folder / PLOT_FILE}.")
     return known.table

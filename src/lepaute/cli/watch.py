@@ -4,7 +4,7 @@ import os
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,13 +20,19 @@ from lepaute.kit.files import not_written
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.text import counted
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lepaute.watch.alerts import Announced
+    from lepaute.watch.report.summary import Regression
+
 #: Of the environment: URLs with passwords, which a command line would show to everybody on the machine.
 VARIABLE = "LEPAUTE_NOTIFY"
 
 
 def site(
     output: Annotated[
-        Path, typer.Option("--output-dir", "-o", metavar="FOLDER", help="an older site there is replaced")
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="an older site there is replaced")
     ] = Path("watch-site"),
     store: Place = None,
     as_json: AsJson = False,
@@ -91,14 +97,31 @@ def alert(
         ]
         print(json_text({"open_regressions": len(reports), "messages": plain}))
     else:
+        print(_alert_answer(prometheus, reports, len(channels), messages))
         for message in messages:
             if not message.problem:
                 print(f"sent to {message.channel}: {message.title}")
-        print(f"{counted(len(reports), 'open regression')}, {counted(len(messages), 'new message')}")
     problems = [message.problem for message in messages if message.problem]
     for problem in problems:
         note(f"lepaute: {problem}")
     return 2 if problems else 0
+
+
+def _alert_answer(
+    written: Path | None, reports: "Sequence[Regression]", channels: int, messages: "Sequence[Announced]"
+) -> str:
+    """The file, what is open on which nodes, and what there was to tell the channels."""
+    from lepaute.watch.report.summary import regression_nodes
+
+    file = f"{written} written; " if written is not None else ""
+    nodes = ", ".join(dict.fromkeys(regression_nodes(each) for each in reports))
+    failed = sum(bool(each.problem) for each in messages)
+    told = ""
+    if messages:
+        told = f"; {counted(len(messages) - failed, 'message')} sent{f', {failed} failed' if failed else ''}"
+    elif channels:
+        told = f"; {'already reported: ' if reports else ''}no message sent"
+    return f"{file}{counted(len(reports), 'open regression')}{nodes and f' ({nodes})'}{told}"
 
 
 app = App(help="Has a machine changed, since when, which others, and what does it cost?")

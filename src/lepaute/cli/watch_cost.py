@@ -1,25 +1,29 @@
 """`lepaute watch cost NODE`: what a node that has changed costs an HPL, and what leaving it out would."""
 
+import sys
 from dataclasses import dataclass
+from math import isnan
 from re import search
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from lepaute.cli.options import AsJson, with_options_of
+from lepaute.cli.options import AsJson, Details, with_options_of
 from lepaute.cli.simulation import Simulation
 from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar
 from lepaute.cli.watch_store import Cluster, Place, check_text, opened, start_of
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
+from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import grid_of
-from lepaute.kit.text import counted
+from lepaute.kit.text import counted, two_digits
 from lepaute.simulate.apps.hpl.parameters import Hpl
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from lepaute.simulate.application import Fidelity
+    from lepaute.simulate.prediction.comparing import Difference
     from lepaute.simulate.prediction.node_cost import NodeCost
     from lepaute.watch import Watch
     from lepaute.watch.node_state import NodeState
@@ -72,18 +76,19 @@ def cost(
     store: Place = None,
     cluster: Cluster = None,
     platform_node: Annotated[
-        int | None, typer.Option(help="number in the platform; the one at the end of its name unless given")
+        int | None, typer.Option(help="number in the platform; default: the one at the end of its name")
     ] = None,
     grid_without: Annotated[
-        str | None, typer.Option(metavar="PxQ", help="of the job without the node; the fastest unless given")
+        str | None, typer.Option(metavar="PxQ", help="grid of the job without the node; default: the fastest")
     ] = None,
     fidelity: Annotated[str, typer.Option(help="auto, full or sampled")] = "auto",
+    details: Details = False,
     as_json: AsJson = False,
 ) -> None:
     """Predicts HPL with the node as the platform says, as it is now, and without it.
 
     The state of the node is the change of a factor, cpu by cpu, between its jobs since a date and those before, back to
-    the last event. dgemm takes so many times as long on its CPUs; all else is as the platform says.
+    the last event. dgemm takes as much longer on its CPUs as its jobs show; all else is as the platform says.
     """
     from lepaute.simulate.prediction.controls import DEFAULT_RUNS
     from lepaute.simulate.prediction.node_cost import CpuFactors, node_cost
@@ -108,7 +113,68 @@ def cost(
             grid_without=smaller,
             progress=lambda what, share: tell(f"simulating {what}", share),
         )
-    print(json_text({**_state_dict(state), **result.to_dict()}) if as_json else "\n".join(_cost_lines(state, result)))
+    if as_json:
+        print(json_text({**_state_dict(state), **result.to_dict()}))
+    else:
+        print(_cost_text(state, result, terminal_columns(sys.stdout), details=details))
+
+
+def _cost_text(state: "NodeState", result: "NodeCost", width: int, *, details: bool) -> str:
+    """What HPL takes with the node as it is now, and what to do; then what that rests on."""
+    from lepaute.cli.terminal import answer_text, details_text
+    from lepaute.simulate.prediction.wording import span_of
+
+    name = f"{'node ' * state.node.isdigit()}{state.node}"
+    takes = f"HPL takes {span_of(result.as_now.time_s)}"
+    with_it = (
+        f"{takes} with {name} as it is now" if result.gain is None else f"{_advice(result, name)}: {takes} with it"
+    )
+    answer = f"{with_it}, {_change_text(result.slowdown)}"
+    if details:
+        warnings = [f"warning: {warning}" for warning in result.warnings]
+        return details_text(answer, "\n".join([*_cost_lines(state, result), *warnings]), width)
+    return answer_text(answer, _cost_facts(state, result), result.warnings, width)
+
+
+def _cost_facts(state: "NodeState", result: "NodeCost") -> list[tuple[str, str]]:
+    from lepaute.simulate.prediction.wording import span_of
+    from lepaute.watch.values import day_of
+
+    first, application = result.as_calibrated, cast(Any, result.as_calibrated.application)
+    jobs = f"{state.factor} of {counted(state.r, 'job')} since {day_of(state.now_s[0])} against {state.n} before"
+    facts = [
+        ("run", f"{application.label} ranks on {first.platform_name}: {counted(result.nodes, 'node')} with this one"),
+        ("node", f"dgemm takes {', '.join(_slowdowns(state))}; {jobs}"),
+        ("before", f"{span_of(first.time_s)} as calibrated{_shared(result)}"),
+    ]
+    if result.without is not None and result.gain is not None:
+        other: Any = result.without.application
+        where = f"{counted(result.without.nodes, 'node')}, {other.p} x {other.q}"
+        facts.append(
+            (
+                "without",
+                f"{span_of(result.without.time_s)} on {where} ({_spare(result)}); against now {result.gain.text}",
+            )
+        )
+    if result.slowest != result.node:
+        facts.append(("slowest", f"node {result.slowest} of the platform is slower even so, and HPL waits for it"))
+    return facts
+
+
+def _slowdowns(state: "NodeState") -> list[str]:
+    return [
+        f"{ratio:.3f} times as long{'' if cpu < 0 else f' on cpu {cpu}'} (95 %: {low:.3f} to {high:.3f})"
+        for cpu in state.cpus
+        for ratio, low, high in [state.slowdown(cpu)]
+    ]
+
+
+def _shared(result: "NodeCost") -> str:
+    """What the node would cost if the other nodes took over, where that is less."""
+    if result.nodes > 1 and result.slowdown.low is not None and result.slowdown.low > result.shared_slowdown > 1.0:
+        shared = 100.0 * (result.shared_slowdown - 1.0)
+        return f"; {shared:.1f} % slower if work were shared by speed, but in HPL all nodes wait for the slowest"
+    return ""
 
 
 def _cost_lines(state: "NodeState", result: "NodeCost") -> list[str]:
@@ -116,14 +182,9 @@ def _cost_lines(state: "NodeState", result: "NodeCost") -> list[str]:
     from lepaute.watch.values import day_of
 
     first, hpl = result.as_calibrated, cast(Any, result.as_calibrated.application)
-    shown = [
-        f"{ratio:.3f} times as long{'' if cpu < 0 else f' on cpu {cpu}'} (95 %: {low:.3f} to {high:.3f})"
-        for cpu in state.cpus
-        for ratio, low, high in [state.slowdown(cpu)]
-    ]
     lines = [
-        f"HPL  {hpl.label} ranks on {first.platform_name}: {counted(result.nodes, 'node')}, {state.node} among them",
-        f"  {'node ' * state.node.isdigit()}{state.node}: dgemm takes {', '.join(shown)}",
+        f"{hpl.label} ranks on {first.platform_name}: {counted(result.nodes, 'node')}, {state.node} among them",
+        f"  {'node ' * state.node.isdigit()}{state.node}: dgemm takes {', '.join(_slowdowns(state))}",
         f"    {state.factor} of {counted(state.r, 'job')}, {day_of(state.now_s[0])} to {day_of(state.now_s[1])}, "
         f"against {state.n}, {day_of(state.before_s[0])} to {day_of(state.before_s[1])}",
         f"  as calibrated  {interval(first.time_s, 's')}",
@@ -133,29 +194,37 @@ def _cost_lines(state: "NodeState", result: "NodeCost") -> list[str]:
         other: Any = result.without.application
         where = f"{counted(result.without.nodes, 'node')}, {other.p} x {other.q}"
         lines.append(f"  without it     {interval(result.without.time_s, 's')}; {where}")
-    lines.append(f"  now against as calibrated: {result.slowdown.text}")
-    shared = 100.0 * (result.shared_slowdown - 1.0)
-    if result.nodes > 1 and result.slowdown.low is not None and result.slowdown.low > result.shared_slowdown > 1.0:
-        lines.append(f"    {shared:.1f} % if work were shared by speed; in HPL all nodes wait for the slowest")
+    lines.append(f"  now against as calibrated: {result.slowdown.text}{_shared(result)}")
     if result.slowest != result.node:
         lines.append(f"    node {result.slowest} of the platform is slower even so, and HPL waits for the slowest")
     if result.gain is not None:
-        lines += [f"  without it against now: {result.gain.text}", f"    {_advice(result)}"]
-    return lines + [f"  warning: {warning}" for warning in result.warnings]
+        lines.append(f"  without it against now: {result.gain.text} ({_spare(result)})")
+    return lines
 
 
-def _advice(result: "NodeCost") -> str:
+def _advice(result: "NodeCost", name: str) -> str:
     assert result.gain is not None
     if not result.gain.is_told_apart:
-        text = "as far as the prediction tells, it makes no difference to leave the node out"
-    elif result.gain.ratio < 1.0:
-        text = "leave the node out"
-    else:
-        text = "keep the node, unless another takes its place"
-    spare = (
+        return f"It makes no certain difference to leave {name} out"
+    if result.gain.ratio < 1.0:
+        return f"Leave {name} out"
+    return f"Keep {name} unless another takes its place"
+
+
+def _change_text(slowdown: "Difference") -> str:
+    """1.4 % more than as calibrated, within the uncertainty (95 %: -0.3 to +3.0 %)"""
+    change, low, high = (100.0 * (ratio - 1.0) for ratio in (slowdown.ratio, slowdown.low, slowdown.high))
+    more = f"{two_digits(abs(change))} % {'more' if change >= 0.0 else 'less'} than as calibrated"
+    if isnan(low):
+        return f"{more} (one run: no interval)"
+    within = "" if slowdown.is_told_apart else ", within the uncertainty"
+    return f"{more}{within} (95 %: {low:+.1f} to {high:+.1f} %)"
+
+
+def _spare(result: "NodeCost") -> str:
+    return (
         "the platform has others: with one of them as calibrated" if result.spare_nodes else "the platform has no other"
     )
-    return f"{text} ({spare})"
 
 
 def _state_dict(state: "NodeState") -> dict[str, Any]:

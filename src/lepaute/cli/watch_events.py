@@ -2,7 +2,8 @@
 
 import getpass
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -12,15 +13,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.options import App, AsJson, Force
-from lepaute.cli.terminal import json_text, warn
-from lepaute.cli.watch_store import Cluster, Nodes, Place, check_text, date_of, opened, start_of
+from lepaute.cli.options import App, AsJson, Details, Force
+from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar, warn
+from lepaute.cli.watch_store import Cluster, Nodes, Place, check_text, date_of, opened, stage, start_of
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
-from lepaute.kit.text import counted
+from lepaute.kit.printable import terminal_columns
+from lepaute.kit.quantities import share_of
+from lepaute.kit.text import counted, folded
 
 if TYPE_CHECKING:
+    import datetime as dt
+
     import pandas as pd
 
     from lepaute.watch import Watch
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
 
 app = App(help="The changelog: known changes, and those that the data show.")
 
-Author = Annotated[str | None, typer.Option(metavar="NAME", help="who records it; the login name unless given")]
+Author = Annotated[str | None, typer.Option(metavar="NAME", help="who records it; default: the login name")]
 EventFile = Annotated[Path | None, typer.Option("--events", help="CSV: date,cluster,node,type,description,author")]
 OutlierFile = Annotated[Path | None, typer.Option("--outliers", help="CSV: date,cluster,node,jobid,description,author")]
 InventoryFile = Annotated[
@@ -38,7 +43,7 @@ InventoryFile = Annotated[
 ]
 #: Characters of an id that are shown; any beginning that is unique is enough.
 ID_CHARACTERS = 8
-#: Without --all: proposals, machines of a factor.
+#: Without --details: proposals, machines of a factor.
 MOST_PROPOSALS, MOST_MACHINES = 10, 8
 #: A machine changed if its corrected p-value is below it.
 LEVEL = 0.05
@@ -58,10 +63,16 @@ def list_entries(
     if as_json:
         print(json_text({"entries": [_entry_dict(each) for each in entries]}))
         return
-    for each in entries:
-        print(_entry_text(each))
     if not entries:
         print("no event and no outlier is recorded")
+        return
+    withdrawals = sum(each.withdrawn for each in entries)
+    taken_back = f", {counted(withdrawals, 'withdrawal')}" if withdrawals else ""
+    dates = sorted(each.entry.date for each in entries)
+    print(f"{_count(len(entries) - withdrawals)}{taken_back}, {dates[0]} to {dates[-1]}")
+    width = terminal_columns(sys.stdout)
+    for each in entries:
+        print(folded(_entry_text(each), width, ID_CHARACTERS + 2))
 
 
 @app.command()
@@ -119,7 +130,7 @@ def withdraw(
     check_text(reason, "--reason")
     with opened(store) as watch:
         count = withdraw_entries(watch.store, ids, author_of(author), reason)
-    print(json_text({"withdrawn": count}) if as_json else f"{count} withdrawn")
+    print(json_text({"withdrawn": count}) if as_json else f"{_count(count)} withdrawn: {', '.join(ids)}")
 
 
 @app.command("import")
@@ -167,20 +178,24 @@ def export_files(
     _check_files(events, outliers, "to write")
     check_outputs({"--events": events, "--outliers": outliers}, force=force)
     with opened(store) as watch:
-        export_changelog(watch.store, events, outliers)
+        log = export_changelog(watch.store, events, outliers)
+    written = ((events, counted(len(log.events), "event")), (outliers, counted(len(log.outliers), "outlier")))
+    print("; ".join(f"{path}: {count}" for path, count in written if path is not None))
 
 
 @dataclass(frozen=True)
 class ProposalOptions:
     """Which changes are proposed."""
 
-    inventory: Path | None = option_field(None, "CSV of what nodes share; the imported one unless given")
-    least_change: float | None = option_field(None, "smallest relative change worth reporting")
+    inventory: Path | None = option_field(None, "CSV of what nodes share; default: the imported one")
+    least_change: float | None = option_field(
+        None, "smallest relative change worth reporting", metavar="SHARE", quantity=share_of
+    )
     since_s: float | None = option_field(
         None, "only changes from this date on", name="since", metavar="DATE", quantity=start_of
     )
 
-    def proposals(self, watch: "Watch") -> "dict[str, ProposedEvent]":
+    def proposals(self, watch: "Watch", tell: Callable[[str, float], None]) -> "dict[str, ProposedEvent]":
         """The proposed events by their ids, the weightiest first.
 
         An id is a digest of what a person calls the event by: its shape, date, nodes and factors.
@@ -189,15 +204,18 @@ class ProposalOptions:
         from lepaute.watch.proposals.platform_events import propose as propose_events
         from lepaute.watch.proposals.proposed_event import read_inventory
 
-        known = open_regressions(watch.store)
+        known = open_regressions(watch.store, progress=stage(tell, "judging days", 0.0, 0.3))
         shared = known.changelog.inventory if self.inventory is None else read_inventory(self.inventory)
+        tests = stage(tell, "testing jobs", 0.3, 0.5)
+        verdicts = watch.test(windows=(1,), record=False, standing=known.rows, progress=tests)
+        tell("looking for changes", 0.5)
         events = propose_events(
             known.values,
             known.changelog,
             inventory=shared,
             least_change=self.least_change,
             since_s=self.since_s,
-            verdicts=watch.test(windows=(1,), record=False, standing=known.rows),
+            verdicts=verdicts,
             standing=known.rows,
         )
         by_id = {}
@@ -212,7 +230,7 @@ class ProposalOptions:
 def propose(
     options: ProposalOptions,
     store: Place = None,
-    everything: Annotated[bool, typer.Option("--all", help="every proposal, with what else changed")] = False,
+    details: Details = False,
     as_json: AsJson = False,
 ) -> None:
     """Changes in the data that are missing from the changelog, largest first; one report per cause.
@@ -223,21 +241,33 @@ def propose(
     """
     from lepaute.watch.proposals.other_changes import with_other_changes
 
-    with opened(store) as watch:
-        proposals = options.proposals(watch)
-        ids = list(proposals) if everything or as_json else list(proposals)[:MOST_PROPOSALS]
+    with opened(store) as watch, progress_bar(BAR_AFTER_S) as tell:
+        proposals = options.proposals(watch, tell)
+        tell("comparing archives", 0.95)
+        ids = list(proposals) if details or as_json else list(proposals)[:MOST_PROPOSALS]
         explained = with_other_changes([proposals[key] for key in ids], watch.store)
     shown = dict(zip(ids, explained, strict=True))
     if as_json:
         print(json_text({"proposals": [{"id": key, **event.as_json()} for key, event in shown.items()]}))
         return
+    print("\n".join(_proposal_lines(shown, len(proposals), terminal_columns(sys.stdout), details=details)))
+
+
+def _proposal_lines(shown: "dict[str, ProposedEvent]", found: int, width: int, *, details: bool) -> list[str]:
+    """How many changes the changelog lacks, and which is the largest; then each with its id."""
+    if not shown:
+        return ["No change in the data is missing from the changelog"]
+    first = next(iter(shown.values()))
+    missing = f"{counted(found, 'change')} in the data {'is' if found == 1 else 'are'} not in the changelog"
+    which = f"{'largest: ' * (found > 1)}{first.nodes_text}, {first.date}, {first.factors[0]}"
+    lines = [folded(f"{missing}{'; ' if found > 1 else ': '}{which}", width, 2)]
     for key, event in shown.items():
-        print(f"{key}  {event}")
-        for line in event.other_changes:
-            print(f"          {line}")
-    if len(proposals) > len(shown):
-        print(f"and {len(proposals) - len(shown)} more; --all")
-    print("accept one: lepaute watch events accept ID" if proposals else "no change is found beyond the changelog")
+        lines.append(folded(f"{key}  {event}", width, ID_CHARACTERS + 2))
+        others = event.other_changes if details else ()
+        lines += [folded(f"{' ' * (ID_CHARACTERS + 2)}{line}", width, ID_CHARACTERS + 4) for line in others]
+    if found > len(shown):
+        lines.append(f"and {found - len(shown)} more; --details")
+    return [*lines, "To record one: lepaute watch events accept ID"]
 
 
 @app.command()
@@ -256,8 +286,8 @@ def accept(
     if not fullmatch(rf"[0-9a-f]{{1,{ID_CHARACTERS}}}", proposal):
         raise InputError(f"{proposal[:80]!r} is not the id of a proposal; `lepaute watch events propose` lists them")
     who = author_of(author)
-    with opened(store) as watch:
-        proposals = options.proposals(watch)
+    with opened(store) as watch, progress_bar(BAR_AFTER_S) as tell:
+        proposals = options.proposals(watch, tell)
         keys = [key for key in proposals if key.startswith(proposal)]
         if len(keys) != 1:
             what = "the beginning of several" if keys else "no proposal"
@@ -277,8 +307,8 @@ def effect(
     store: Place = None,
     node: Nodes = None,
     cluster: Cluster = None,
-    factor: Annotated[list[str] | None, typer.Option(help="every factor unless given")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="every machine")] = False,
+    factor: Annotated[list[str] | None, typer.Option(help="only this factor; default: every one")] = None,
+    details: Details = False,
     as_json: AsJson = False,
 ) -> None:
     """Effect of a planned change on each machine and on all: before and after DATE, between the events around it.
@@ -298,35 +328,47 @@ def effect(
     if as_json:
         print(json_text({"date": day.isoformat(), "changes": json.loads(changes.to_json(orient="records"))}))
     else:
-        print("\n".join(_effect_lines(changes, everything=everything)))
+        width = terminal_columns(sys.stdout)
+        print("\n".join(folded(line, width, 4) for line in _effect_lines(changes, day, details=details)))
 
 
-def _effect_lines(changes: "pd.DataFrame", *, everything: bool) -> list[str]:
+def _effect_lines(changes: "pd.DataFrame", day: "dt.date", *, details: bool) -> list[str]:
+    """How many CPUs changed in any factor, then each factor: the mean over CPUs, and those that changed most."""
     from lepaute.watch.report.summary import machines_text
+    from lepaute.watch.values import MACHINE
 
-    lines = []
+    own = changes[changes["node"] != ""]
+    tested = own[own["missing"] == 0]
+    every, judged, moved = (
+        len(rows[MACHINE].drop_duplicates()) for rows in (own, tested, tested[tested["p_adjusted"] < LEVEL])
+    )
+    unknown = f"; {every - judged} have too few jobs" if every > judged else ""
+    together = changes[(changes["node"] == "") & (changes["missing"] == 0)].sort_values("p_adjusted", kind="stable")
+    largest = [f": {row['factor']} {_change(row, 'on average ')}" for row in together.head(1).to_dict("records")]
+    which = f"All {counted(judged, 'CPU')}" if moved == judged > 1 else f"{moved} of {counted(judged, 'CPU')}"
+    lines = [f"{which} changed on {day}{unknown}{''.join(largest)}"]
     for (cluster, factor), rows in changes.groupby(["cluster", "factor"], sort=True):
         machines: list[dict[Any, Any]] = rows[rows["node"] != ""].to_dict("records")
         changed = [row for row in machines if row["p_adjusted"] < LEVEL]
         few = sum(row["missing"] > 0 for row in machines)
         title = f"{cluster} {factor}: {len(changed)} of {counted(len(machines) - few, 'CPU')} changed"
         lines.append(f"{title}; {few} with too few jobs" if few else title)
-        lines += [f"  all together {_change(row)}" for row in rows[rows["node"] == ""].to_dict("records")]
-        shown = sorted(machines if everything else changed, key=lambda row: -abs(row["change"]))
-        most = len(shown) if everything else MOST_MACHINES
+        lines += [f"  on average {_change(row)}" for row in rows[rows["node"] == ""].to_dict("records")]
+        shown = sorted(machines if details else changed, key=lambda row: -abs(row["change"]))
+        most = len(shown) if details else MOST_MACHINES
         lines += [
             f"  {machines_text([(row['cluster'], row['node'], row['cpu'])])} {_change(row)}" for row in shown[:most]
         ]
         if len(shown) > most:
-            lines.append(f"  and {len(shown) - most} more; --all")
+            lines.append(f"  and {len(shown) - most} more; --details")
     return lines
 
 
-def _change(row: dict[Any, Any]) -> str:
+def _change(row: dict[Any, Any], of: str = "") -> str:
     if row["missing"] > 0:
         return f"needs {counted(row['missing'], 'more job')}"
     change, low, high = (f"{100.0 * row[name]:+.2f}" for name in ("change", "low", "high"))
-    return f"{change} % (95 %: {low} to {high}), p = {row['p_adjusted']:.1g}"
+    return f"{change} % {of}(95 %: {low} to {high} %), p = {row['p_adjusted']:.1g}"
 
 
 def author_of(given: str | None) -> str:

@@ -2,9 +2,10 @@
 
 import os
 import socket
+import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,13 +13,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.cli.options import AsJson
-from lepaute.cli.terminal import interrupt_on_sigterm, json_text, note
+from lepaute.cli.run import workload_parameters
+from lepaute.cli.terminal import json_text, note
 from lepaute.cli.watch_store import Cluster, Place, check_text, ingested, opened, place_of
 from lepaute.errors import InputError
-from lepaute.kit.node_sets import parse_node_set
+from lepaute.kit.node_sets import fold_node_set, parse_node_set
 from lepaute.kit.options import option_field
+from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import settings_of, time_of
-from lepaute.kit.text import counted
+from lepaute.kit.text import counted, folded
 
 if TYPE_CHECKING:
     from lepaute.measure.idle_nodes import NodeHistory, NodeTests
@@ -50,6 +53,8 @@ class NodeTestOptions:
     )
     walltime_s: float = option_field("30min", "of a test", name="walltime", metavar="TIME", quantity=time_of)
     parameter: list[str] | None = option_field(None, "a parameter of the experiment", name="set")
+    workload: list[str] | None = option_field(None, "of node-test: NAME=COMMAND, run on each node, too")
+    workload_pattern: list[str] | None = option_field(None, "NAME=REGEX: named groups match what it prints")
     dry_run: bool = option_field(False, "print which nodes are due, and do nothing")
 
 
@@ -72,15 +77,17 @@ def run(
     from lepaute.measure.schedulers import batch_system
     from lepaute.measure.shipped import shipped_experiments
 
-    interrupt_on_sigterm()
     place = place_of(store)
     batch = batch_system(options.scheduler, options.partition, options.account, options.qos)
     script = Path(experiment)
     if experiment not in shipped_experiments() and not script.is_file():
         known = ", ".join(shipped_experiments())
         raise InputError(f"there is no experiment {experiment[:200]}; give a script, or one of {known}")
-    parameters = options.parameter or []
+    parameters = [*(options.parameter or [])]
     settings_of(parameters)
+    if options.workload or options.workload_pattern:
+        of_workloads = workload_parameters(experiment, options.workload, options.workload_pattern)
+        parameters += [f"{name}={value}" for name, value in of_workloads.items()]
     words = [str(script.absolute()) if script.is_file() else experiment, *(f"--set={text}" for text in parameters)]
     cluster = str(check_text(options.cluster, "--cluster"))
     if options.walltime_s < 1.0:
@@ -151,10 +158,10 @@ def _report(tests: "NodeTests", nodes: "Mapping[str, bool]", *, dry_run: bool, a
         ]
         print(json_text({"tests": records, "due": due, "idle": [node for node in due if nodes[node]], "late": late}))
     elif dry_run:
+        idle = sum(nodes[node] for node in due)
+        print(f"{counted(len(due), 'node')} due, {idle} of them idle" if due else "no node is due")
         for node in due:
             print(f"{node}: {age(node)}; {'idle' if nodes[node] else 'not idle'}")
-        if not due:
-            print("no node is due")
     else:
         outcomes = ", ".join(f"{count} {outcome}" for outcome, count in Counter(r.outcome for r in tried).items())
         print(f"{counted(len(tried), 'test')}{f': {outcomes}' if outcomes else ''}")
@@ -170,7 +177,7 @@ def _report(tests: "NodeTests", nodes: "Mapping[str, bool]", *, dry_run: bool, a
 def health(
     nodes: Annotated[
         str | None,
-        typer.Argument(metavar="[NODES]", help="such as n3 or n[1-16]; unless given, this node as Slurm names it"),
+        typer.Argument(metavar="[NODES]", help="such as n3 or n[1-16]; default: this node as Slurm names it"),
     ] = None,
     store: Place = None,
     cluster: Cluster = None,
@@ -218,12 +225,32 @@ def health(
     if as_json:
         print(json_text({"nodes": [{**plain(node), "verdict": node.verdict.name.lower()} for node in judged]}))
     else:
-        for node in judged:
-            print(_health_text(node, drains))
-        if lines := [f"  {line}" for node in judged for line in node.worth_a_look.lines]:
-            print("\n".join([f"{LABEL}:", *lines]))
+        lines = _health_lines(judged, drains)
+        if looks := [f"  {line}" for node in judged for line in node.worth_a_look.lines]:
+            lines += [f"{LABEL}:", *looks]
+        width = terminal_columns(sys.stdout)
+        print("\n".join(folded(line, width, 2) for line in lines))
     verdicts = {node.verdict for node in judged}
     return 1 if verdicts - {Verdict.HEALTHY, Verdict.UNKNOWN} else 2 if Verdict.UNKNOWN in verdicts else 0
+
+
+def _health_lines(judged: "Sequence[NodeHealth]", drains: "Drains | None") -> list[str]:
+    """Of several nodes how many have regressed first; then a line for each, those without anything to tell together."""
+    from lepaute.watch.drains import Verdict
+
+    if len(judged) == 1:
+        return [_health_text(judged[0], drains)]
+    known_first = sorted(judged, key=lambda node: node.verdict is Verdict.UNKNOWN)
+    texts = {node.name: _health_text(node, drains) for node in known_first}
+    quiet = [name for name, text in texts.items() if text == f"{name}: {Verdict.HEALTHY.value}"]
+    unknown = sum(node.verdict is Verdict.UNKNOWN for node in judged)
+    regressed = sum(node.verdict not in (Verdict.HEALTHY, Verdict.UNKNOWN) for node in judged)
+    parts = [
+        f"{regressed} of {counted(len(judged), 'node')} {'has' if regressed == 1 else 'have'} regressed",
+        *([f"{unknown} {'is' if unknown == 1 else 'are'} unknown"] if unknown else []),
+    ]
+    folded_names = [f"{fold_node_set(tuple(quiet))}: {Verdict.HEALTHY.value}"] if quiet else []
+    return [", ".join(parts), *(text for name, text in texts.items() if name not in quiet), *folded_names]
 
 
 def _health_text(node: "NodeHealth", drains: "Drains | None") -> str:

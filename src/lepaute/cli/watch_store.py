@@ -2,6 +2,7 @@
 
 import datetime as dt
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +24,7 @@ MOST_CHARACTERS = 2000
 NODES_HELP = "such as dahu-13, 13/14 or node[13-16]"
 Place = Annotated[
     str | None,
-    typer.Option("--store", metavar="PLACE", help=f"a folder or a postgresql:// URL; ${VARIABLE} unless given"),
+    typer.Option("--store", metavar="PLACE", help=f"a folder or a postgresql:// URL; default: ${VARIABLE}"),
 ]
 Cluster = Annotated[str | None, typer.Option(metavar="NAME", help="only this cluster")]
 Nodes = Annotated[str | None, typer.Option(metavar="SET", help=NODES_HELP)]
@@ -49,6 +50,21 @@ def opened(place: str | None) -> "Watch":
     from lepaute.watch import open as open_watch
 
     return open_watch(place_of(place), create=False)
+
+
+def stage(tell: Callable[[str, float], None], what: str, begin: float, end: float = 1.0) -> Callable[[float], None]:
+    """Tells of a part of the work, by the share of that part, as `terminal.progress_bar` wants to be told of all: each
+    further per cent."""
+    told = -1
+
+    def tell_of_part(share: float) -> None:
+        nonlocal told
+        whole = begin + (end - begin) * share
+        if int(100 * whole) > told:
+            told = int(100 * whole)
+            tell(what, whole)
+
+    return tell_of_part
 
 
 def date_of(text: str, option: str) -> dt.date:
@@ -89,7 +105,7 @@ def ingest(
     cluster: Annotated[str, typer.Option(metavar="NAME", help="cluster the nodes belong to")] = "",
     file_format: Annotated[
         str | None,
-        typer.Option("--format", help="one of google-benchmark, reframe, hpl and csv; recognised unless given"),
+        typer.Option("--format", help="one of google-benchmark, reframe, hpl and csv; default: recognised"),
     ] = None,
     node: Annotated[str, typer.Option(help="node name to use instead of the one in the file")] = "",
     mapping: Annotated[Path | None, typer.Option(help="YAML that describes the columns of a CSV file")] = None,

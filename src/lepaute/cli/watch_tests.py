@@ -1,22 +1,23 @@
 """`lepaute watch test` and `replay`: which machines have changed, and what would have been said on each day."""
 
-import datetime as dt
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.options import FORCE_HELP
-from lepaute.cli.terminal import json_text
-from lepaute.cli.watch_store import NODES_HELP, Place, check_text, date_of, end_of, opened, start_of
+from lepaute.cli.options import DETAILS_HELP, FORCE_HELP, Details
+from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar
+from lepaute.cli.watch_store import NODES_HELP, Place, check_text, date_of, end_of, opened, stage, start_of
 from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
-from lepaute.kit.quantities import numbers_of
+from lepaute.kit.printable import terminal_columns
+from lepaute.kit.quantities import numbers_of, share_of
 from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
@@ -24,13 +25,9 @@ if TYPE_CHECKING:
 
     from lepaute.watch import Watch
     from lepaute.watch.open_regressions import OpenRegressions
-    from lepaute.watch.report.history import Day
-    from lepaute.watch.report.summary import Regression, Summary
 
 #: A test below this is evidence by itself: one of a million by chance.
 STRONG = 1e-6
-#: Without --all: reports of a kind, factors of a report, days; with it: suspicious tests a day.
-MOST_REPORTS, MOST_FACTORS, MOST_DAYS, MOST_SUSPICIONS = 8, 4, 40, 2
 
 
 @dataclass(frozen=True)
@@ -40,13 +37,18 @@ class TestOptions:
     node: str | None = option_field(None, NODES_HELP, metavar="SET")
     cluster: str | None = option_field(None, "only this cluster", metavar="NAME")
     factor: list[str] | None = option_field(
-        None, "a factor, or several tested as one vector, as 'a & b'; every factor unless given"
+        None, "a factor, or several tested as one vector, as 'a & b'; default: every factor"
     )
     windows: tuple[int, ...] = option_field(
         "1,5", "test the mean of the latest R jobs", name="window", metavar="R,...", quantity=numbers_of
     )
-    confidence: float = option_field(0.9999, "of a single test; p-values below 1 minus it are suspicious")
-    pooled: bool = option_field(False, "with a covariance common to all machines of a cluster")
+    confidence: float = option_field(
+        "99.99%",
+        "confidence level of one test: p-values below 1 - SHARE are flagged",
+        metavar="SHARE",
+        quantity=share_of,
+    )
+    pooled: bool = option_field(False, "pool the covariance over all machines of a cluster")
     csv: Path | None = option_field(None, "write every test to this file, one row each")
     force: bool = option_field(False, FORCE_HELP)
     as_json: bool = option_field(False, "one JSON object on standard output", name="json")
@@ -86,11 +88,16 @@ class ReportOptions:
     until_s: float | None = option_field(
         None, "ignore jobs after this date", name="until", metavar="DATE", quantity=end_of
     )
-    level: float | None = option_field(None, "accepted share of false alarms; 0.05, fixed by the first test")
-    least_change: float | None = option_field(
-        None, "smallest relative change worth an alarm; 0.002, fixed by the first test"
+    level: float | None = option_field(
+        None, "accepted share of false alarms; 5%, fixed by the first test", metavar="SHARE", quantity=share_of
     )
-    everything: bool = option_field(False, "all reports, in full", name="all")
+    least_change: float | None = option_field(
+        None,
+        "smallest relative change worth an alarm; 0.2%, fixed by the first test",
+        metavar="SHARE",
+        quantity=share_of,
+    )
+    details: bool = option_field(False, DETAILS_HELP)
     strict: bool = option_field(False, "exit status 1 for a recent test of p < 1e-6 as well, confirmed or not")
 
 
@@ -101,28 +108,33 @@ def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) 
     It is open until the machine is back or an event explains it. A suspicious test is a single one: among thousands,
     some always are.
     """
+    from lepaute.cli.watch_answer import tested_text
+    from lepaute.watch.alarms.procedure import settings_of
     from lepaute.watch.notices.notice import few_machines, notices, unconfirmed_changes, worth_a_look
     from lepaute.watch.report.summary import OF_VERDICTS, summarise
     from lepaute.watch.values import plain
 
-    with opened(store) as watch:
+    with opened(store) as watch, progress_bar(BAR_AFTER_S) as tell:
         values = chosen_values(watch, tested.node, tested.cluster, options.until_s)
-        judged, new = _judged(watch, options)
+        judged, new = _judged(watch, options, stage(tell, "judging days", 0.0, 0.5))
         verdicts = watch.test(
             nodes=sorted(values["node"].unique()),
             **tested.arguments(),
             until_s=options.until_s,
             columns=OF_VERDICTS if tested.csv is None else None,
             standing=judged.rows,
+            progress=stage(tell, "testing jobs", 0.5, 0.9),
         )
+        tell("looking at all of them", 0.9)
         verdicts = _of_machines(verdicts, values)
-    nodes = _nodes_of(values)
-    open_here = judged.of_nodes(nodes)
-    sentences = [
-        *notices(values, judged.changelog),
-        *unconfirmed_changes(judged, nodes),
-        *few_machines(open_here.values, judged.changelog),
-    ]
+        nodes = _nodes_of(values)
+        open_here = judged.of_nodes(nodes)
+        sentences = [
+            *notices(values, judged.changelog),
+            *unconfirmed_changes(judged, nodes),
+            *few_machines(open_here.values, judged.changelog),
+        ]
+        false_alarms = settings_of(watch.store).level
     level = 1.0 - tested.confidence
     looks = worth_a_look(open_here)
     summary = summarise(verdicts, values, open_here.rows, sentences, looks, level=level, since_s=options.since_s)
@@ -130,12 +142,14 @@ def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) 
     if tested.as_json:
         print(json_text({**plain(summary), "new_alarms": new}))
     else:
-        print("\n".join(_summary_lines(summary, everything=options.everything)))
+        print(tested_text(summary, false_alarms, terminal_columns(sys.stdout), details=options.details))
     strong = any(suspicion.p_value < STRONG for suspicion in summary.suspicions)
     return 1 if summary.regressions or (options.strict and strong) else 0
 
 
-def _judged(watch: "Watch", options: ReportOptions) -> "tuple[OpenRegressions, list[dict[str, Any]]]":
+def _judged(
+    watch: "Watch", options: ReportOptions, progress: Callable[[float], None]
+) -> "tuple[OpenRegressions, list[dict[str, Any]]]":
     """What is open by all nodes, and the alarms of days that are recorded now: of all days, whatever was asked for."""
     from lepaute.watch.alarms.procedure import check_settings, record_alarms, settings_of
     from lepaute.watch.open_regressions import open_regressions
@@ -143,7 +157,7 @@ def _judged(watch: "Watch", options: ReportOptions) -> "tuple[OpenRegressions, l
     given = {"level": options.level, "least_change": options.least_change}
     settings = replace(settings_of(watch.store), **{name: value for name, value in given.items() if value is not None})
     check_settings(watch.store, settings)
-    whole = open_regressions(watch.store, settings=settings)
+    whole = open_regressions(watch.store, settings=settings, progress=progress)
     new: list[dict[str, Any]] = json.loads(record_alarms(watch.store, whole.judged).to_json(orient="records"))
     if options.until_s is None:
         return whole, new
@@ -184,137 +198,62 @@ def _of_machines(rows: "pd.DataFrame", values: "pd.DataFrame") -> "pd.DataFrame"
     return rows[(rows["cluster"] + "\n" + rows["node"]).isin(kept)].reset_index(drop=True)
 
 
-def _summary_lines(summary: "Summary", *, everything: bool) -> list[str]:
-    """What stands first, then what may be, then what is not known, and a last line that sums up."""
-    from lepaute.watch.report.summary import absence_text, machines_text, suspicion_text
-
-    older = f" ({summary.older_suspicions} older: --since DATE)" if summary.older_suspicions else ""
-    most = None if everything else MOST_FACTORS
-    waiting = [
-        f"  {machines_text(each.machines)}: {counted(each.missing, 'more job')} ({_limited(each.factors, most)})"
-        for each in summary.waiting
-    ]
-    suspicions = [
-        f"  {suspicion_text(each, each.changes[:most], len(each.changes[most:]) if most else 0)}"
-        for each in summary.suspicions
-    ]
-    lines: list[str] = []
-    for title, reports in (
-        (
-            counted(len(summary.regressions), "open regression"),
-            [_regression(each, everything) for each in summary.regressions],
-        ),
-        (f"Suspicious tests, not confirmed{older}", suspicions),
-        ("Machines that fail or do not report", [f"  {absence_text(each)}" for each in summary.absences]),
-        (summary.worth_a_look.label, [f"  {line}" for line in summary.worth_a_look.lines]),
-        ("Also worth a look", [f"  {notice}" for notice in summary.notices]),
-        ("Not yet enough jobs to test", waiting),
-    ):
-        if reports:
-            shown = reports if everything else reports[:MOST_REPORTS]
-            lines += [f"{title}:", *shown]
-            lines += [f"  and {len(reports) - len(shown)} more; --all"] if len(reports) > len(shown) else []
-    if summary.regressions:
-        lines.append("To record a cause: lepaute watch events propose, then accept")
-    stands = counted(len(summary.regressions), "open regression") if summary.regressions else "no open regression"
-    days = "" if summary.first is None else f", {_span(summary.first, summary.last)}"
-    clusters = ", ".join(cluster for cluster in summary.clusters if cluster)
-    sizes = f"{counted(summary.nodes, 'node')}, {counted(summary.machines, 'CPU')}"
-    lines.append(
-        f"{f'{clusters}: ' if clusters else ''}{sizes}, {counted(len(summary.factors), 'factor')}{days}: "
-        f"{counted(summary.tests, 'test')}, {stands}"
-    )
-    return lines
-
-
-def _limited(texts: Sequence[str], most: int | None) -> str:
-    more = 0 if most is None else len(texts[most:])
-    return "; ".join(texts[:most]) + (f"; and {more} more" if more else "")
-
-
-def _regression(regression: "Regression", everything: bool) -> str:
-    from lepaute.watch.report.summary import change_text, regression_nodes, since_text
-
-    changes = _limited(list(map(change_text, regression.changes)), None if everything else MOST_FACTORS)
-    origin = f"alarm of {regression.alarm}"
-    if archives := regression.archives if everything else regression.archives[:1]:
-        origin += f"; archive {', '.join(archive[:12] for archive in archives)}"
-    return f"  {regression_nodes(regression)}, {since_text(regression)}: {changes}\n    {origin}"
-
-
-def _span(first: dt.date, last: dt.date | None) -> str:
-    """2026-01-02 to 2026-03-01."""
-    return f"{first}" if last in (None, first) else f"{first} to {last}"
-
-
 def replay(
     tested: TestOptions,
     store: Place = None,
     since: Annotated[str | None, typer.Option(metavar="DATE", help="first day to show")] = None,
     until: Annotated[str | None, typer.Option(metavar="DATE", help="last day to show")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="show days with suspicious tests as well")] = False,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE.html", help="a page: what would have been found, and when")
+    ] = None,
+    details: Details = False,
 ) -> None:
     """Replays the store day by day: each day is judged by what was measured and logged up to it.
 
     Nothing is recorded. The regressions of an evening are those that `lepaute watch test` would have named then.
     """
+    from lepaute.cli.watch_answer import replayed_text
+    from lepaute.report.files import check_page_name, write_report
+    from lepaute.watch.alarms.procedure import settings_of
     from lepaute.watch.judging.replay import replay as replay_days
     from lepaute.watch.open_regressions import open_regressions
     from lepaute.watch.report.history import days_of, evenings_of
-    from lepaute.watch.values import plain
+    from lepaute.watch.report.replay_page import Replayed, page
 
+    check_page_name(report)
+    if report is not None:
+        check_outputs({"--csv": tested.csv, "--report": report}, force=tested.force)
     first = None if since is None else date_of(since, "--since")
     last = None if until is None else date_of(until, "--until")
-    with opened(store) as watch:
+    with opened(store) as watch, progress_bar(BAR_AFTER_S) as tell:
         values = chosen_values(watch, tested.node, tested.cluster, None)
-        known = open_regressions(watch.store, until_s=None if until is None else end_of(until, "--until"))
-    verdicts = replay_days(values, known.changelog, **tested.arguments(), since=first, until=last)
-    news = {day: _of_machines(rows, values) for day, rows in evenings_of(known, first, last).items()}
+        known = open_regressions(
+            watch.store,
+            until_s=None if until is None else end_of(until, "--until"),
+            progress=stage(tell, "judging days", 0.0, 0.3),
+        )
+        false_alarms = settings_of(watch.store).level
+        verdicts = replay_days(
+            values,
+            known.changelog,
+            **tested.arguments(),
+            since=first,
+            until=last,
+            progress=stage(tell, "testing jobs", 0.3, 0.6),
+        )
+        evenings = evenings_of(known, first, last, stage(tell, "asking each evening", 0.6))
+        news = {day: _of_machines(rows, values) for day, rows in evenings.items()}
     still_open = known.of_nodes(_nodes_of(values)).reports
     days = days_of(verdicts, news, level=1.0 - tested.confidence)
     tested.write(verdicts)
+    tests = int((verdicts["missing"] == 0).sum())
+    nodes, factors = len(_nodes_of(values)), values["factor"].nunique()
+    what = f"{counted(nodes, 'node')}, {counted(factors, 'factor')}"
+    replayed = Replayed(days, still_open, tests, false_alarms, 1.0 - tested.confidence, what)
+    if report is not None:
+        write_report(report, lambda: page(replayed), replayed.to_dict)
     if tested.as_json:
-        print(json_text({"verdicts": len(verdicts), "days": plain(days), "regressions": plain(still_open)}))
+        print(json_text({"verdicts": len(verdicts), **replayed.to_dict()}))
     else:
-        tests = int((verdicts["missing"] == 0).sum())
-        print("\n".join(_replay_lines(days, still_open, tests=tests, everything=everything)))
-
-
-def _replay_lines(
-    days: "Sequence[Day]", still_open: "Sequence[Regression]", *, tests: int, everything: bool
-) -> list[str]:
-    """The days with an alarm; with `everything` those with a suspicious test, too; and what is open at the end."""
-    from lepaute.watch.report.summary import change_text, regression_nodes, since_text
-
-    eventful = [day for day in days if day.alarms or (everything and day.suspicions)]
-    shown = eventful if everything else eventful[:MOST_DAYS]
-    lines = [line for day in shown for line in _day_lines(day, everything=everything)]
-    if len(eventful) > len(shown):
-        lines.append(f"and {len(eventful) - len(shown)} more days; --all")
-    lines += [
-        f"open at the end: {regression_nodes(each)}, {since_text(each)}: {'; '.join(map(change_text, each.changes))}"
-        for each in still_open
-    ]
-    suspicious = sum(day.suspicious_tests for day in days)
-    span = f", {days[0].date} to {days[-1].date}" if days else ""
-    alarms = counted(sum(len(day.alarms) for day in days), "alarm")
-    return [*lines, f"{counted(len(days), 'day')}{span}: {counted(tests, 'test')}, {suspicious} suspicious, {alarms}"]
-
-
-def _day_lines(day: "Day", *, everything: bool) -> list[str]:
-    from lepaute.watch.report.summary import change_text, machines_text
-
-    lines = [
-        f"{day.date}  ALARM {machines_text(each.machines)}, since {each.since}: "
-        f"{'; '.join(map(change_text, each.changes))}{'' if each.worse else ' (for the better)'}"
-        for each in day.alarms
-    ]
-    if everything:
-        lines += [
-            f"{day.date}  {machines_text(each.machines)}: {'; '.join(map(change_text, each.changes))}, "
-            f"p = {each.p_value:.1g}"
-            for each in day.suspicions[:MOST_SUSPICIONS]
-        ]
-        if (more := len(day.suspicions) - MOST_SUSPICIONS) > 0:
-            lines.append(f"{day.date}  and {more} more suspicious (--json has all)")
-    return lines
+        width = terminal_columns(sys.stdout)
+        print(replayed_text(days, still_open, tests, false_alarms, width, details=details))

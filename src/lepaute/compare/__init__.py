@@ -6,6 +6,7 @@
 >>> table = found.to_frame()  # a row an operation, form and size
 >>> found.write_report("report.html")
 
+`by_ranks("comparison.zip")` gives a comparison for each number of ranks, where a campaign has several.
 `outputs("openmpi.txt", "mpich.txt")` compares what the OSU or the Intel MPI benchmarks printed, as far as that goes.
 """
 
@@ -17,14 +18,16 @@ if TYPE_CHECKING:
     from lepaute.compare.benchmark_output import outputs as outputs
     from lepaute.compare.comparison import Comparison as Comparison
     from lepaute.compare.comparison import archives as archives
+    from lepaute.compare.scaling import by_ranks as by_ranks
     from lepaute.compare.verdicts import Verdict as Verdict
 
-__all__ = ["Comparison", "Verdict", "archives", "outputs"]
+__all__ = ["Comparison", "Verdict", "archives", "by_ranks", "outputs"]
 
 _HOME_OF = {
     "Comparison": ("lepaute.compare.comparison", "Comparison"),
     "Verdict": ("lepaute.compare.verdicts", "Verdict"),
     "archives": ("lepaute.compare.comparison", "archives"),
+    "by_ranks": ("lepaute.compare.scaling", "by_ranks"),
     "outputs": ("lepaute.compare.benchmark_output", "outputs"),
 }
 

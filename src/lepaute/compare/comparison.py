@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
@@ -10,12 +11,14 @@ from lepaute.archive import Archive, mpi_campaign
 from lepaute.archive.mpi_campaign import CampaignFacts, LibraryFacts, settings_text
 from lepaute.compare import sessions
 from lepaute.compare.derived import derived_lines, no_rank_times, times_of_ranks
+from lepaute.compare.factor_effects import FactorEffect, OrderChange, factor_effects, order_changes, strata_of
 from lepaute.compare.flags import Flags, flagged, flags, ratio_warnings
 from lepaute.compare.guidelines import Violation, check_guidelines
 from lepaute.compare.resampling import SampleMeans, normality_sentence, sample_means
 from lepaute.compare.setting import Source, algorithms, different_settings, setting_lines, source
-from lepaute.compare.summaries import mpirun_summaries, without_levels
-from lepaute.compare.verdicts import MARGIN, Correction, Verdict, verdicts
+from lepaute.compare.single_calls import SingleCalls, no_calls, of_rows
+from lepaute.compare.summaries import ROW, mpirun_summaries, without_levels
+from lepaute.compare.verdicts import MARGIN, Correction, Verdict, verdicts_of_each
 from lepaute.compare.wording import answer, operation_name, sentence
 from lepaute.errors import InputError
 from lepaute.kit.frames import frame_of
@@ -49,11 +52,16 @@ class Comparison(Public):
     warnings    : what weakens the comparison as a whole, sentences
     archives    : where the measurements come from
     ranks       : 0 where the measurements do not say
+    nodes       : the node of each rank; empty on one machine
+    effects, order_changes: of the factors that were varied beside the libraries, on this number of ranks
+    all_ranks   : the numbers of ranks of the campaign, whose rows are corrected together; empty where there is one
     run_time    : of a call, a RunTime, or other words where another benchmark took it
     value       : column of the summaries that stands for an mpirun
     correction, primary: of the p-values of all rows, see `verdicts`
     rank_times  : of both libraries (`mpi_campaign.rank_times`); empty where single calls are not known
     scope       : what the verdicts speak of, words: this session only, or an average over sessions such as those made
+    calls       : those that count, in the order in which they were made, with the columns of `single_calls.of_rows`;
+                  empty where single calls are not known
     """
 
     left: str
@@ -74,7 +82,12 @@ class Comparison(Public):
     correction: Correction = "fdr"
     primary: tuple[tuple[str, str, int], ...] = ()
     rank_times: "pandas.DataFrame" = field(default_factory=no_rank_times)
-    scope: str = "this speaks of these runs only"
+    scope: str = "valid for these runs only"
+    calls: "pandas.DataFrame" = field(default_factory=no_calls)
+    nodes: tuple[str, ...] = ()
+    all_ranks: tuple[int, ...] = ()
+    effects: tuple[FactorEffect, ...] = ()
+    order_changes: tuple[OrderChange, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON takes it: infinite and missing values are null."""
@@ -83,6 +96,7 @@ class Comparison(Public):
             "right": self.right,
             "libraries": [_plain(asdict(one)) for one in self.libraries],
             "ranks": self.ranks or None,
+            "nodes": list(self.nodes),
             "run_time": self.run_time,
             "margin": self.margin,
             "correction": self.correction,
@@ -96,11 +110,14 @@ class Comparison(Public):
             "derived": derived_lines(self),
             "calls_left_out": self.left_out,
             "rows": self._rows(),
+            "effects": [{**_plain(asdict(one)), "outcome": one.outcome, "stars": one.stars} for one in self.effects],
+            "order_changes": [_plain(asdict(one)) for one in self.order_changes],
             "guidelines": [{**_plain(asdict(one)), "violated": one.is_violated} for one in self.guidelines],
             "flags": [_plain(asdict(one)) for one in self.flags],
             "normality_of_means": normality_sentence(self.sample_means),
             "mpiruns": _plain(self.summaries.to_dict("records")),
             "rank_times": _plain(self.rank_times.to_dict("records")),
+            "single_calls": [_plain(one.to_dict()) for row in self.single_calls for one in row],
         }
 
     def to_frame(self) -> "pandas.DataFrame":
@@ -137,7 +154,7 @@ class Comparison(Public):
         return table_html(self.answer, header, rows, self.warnings)
 
     def sentence(self, verdict: Verdict) -> str:
-        """Such as "openmpi is faster by 12 % [9, 15]"."""
+        """Such as "openmpi is faster by 12 % (9 to 15 %)"."""
         return sentence(verdict, self.left, self.right)
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -156,7 +173,13 @@ class Comparison(Public):
     @property
     def answer(self) -> str:
         """How many rows each library wins, in one sentence."""
-        return answer(self.verdicts, self.left, self.right, self.scope)
+        on = f"on {self.ranks} ranks, " if self.all_ranks else ""
+        return on + answer(self.verdicts, self.left, self.right, self.scope)
+
+    @cached_property
+    def single_calls(self) -> tuple[tuple[SingleCalls, ...], ...]:
+        """Of each row, what the calls of both libraries look like; worked out when it is first asked for."""
+        return tuple(of_rows(self.calls, self.left, self.right))
 
     @property
     def is_over_sessions(self) -> bool:
@@ -182,6 +205,7 @@ def archives(
     margin: float = MARGIN,
     correction: Correction = "fdr",
     primary: Collection[tuple[str, str, int]] | None = None,
+    ranks: int | None = None,
 ) -> Comparison:
     """Compares two libraries of one campaign, or over several sessions, or the library of one campaign with that of
     another.
@@ -194,6 +218,8 @@ def archives(
     run_time : of a call: "global", from the first start to the last end by one clock; "local", the slowest rank's
     margin : a difference that is certainly below this share counts as none
     correction, primary : as of `verdicts`; primary rows are those that the campaign was planned with, unless given
+    ranks : of the starts that are compared, where a campaign has several numbers of them; p-values are corrected for
+        the rows of all
 
     Returns
     -------
@@ -219,9 +245,7 @@ def archives(
     for number, one in enumerate(opened):
         if (same := next((other for other in opened[:number] if other.id == one.id), None)) is not None:
             raise InputError(f"{same.path.name} and {one.path.name} are the same archive; give it once")
-    if len(ranks := sorted({one.ranks for one in facts})) > 1:
-        words = " and ".join(map(str, ranks))
-        raise InputError(f"the campaigns have {words} ranks; only campaigns of equally many ranks can be compared")
+    ranks = _ranks_of(facts, ranks)
     shared = shared_labels(facts)
     over_sessions = len(opened) > 1 and len(shared) > 1 and {left, right} - {None} <= set(shared)
     if len(opened) > 2 and not over_sessions:
@@ -236,26 +260,58 @@ def archives(
     subject, left_out, weakened = _subjects(calls)
     if len(opened) > 1 and not over_sessions:  # nothing was measured in turns: all mpiruns are one block
         subject = subject.assign(block=0)
-    summaries = mpirun_summaries(subject, duration)
+    every = mpirun_summaries(subject, duration)
     if over_sessions:
         of_block = subject.drop_duplicates("block").set_index("block")["campaign"]
-        summaries = summaries.assign(session=summaries["block"].map(of_block))
+        every = every.assign(session=every["block"].map(of_block))
+    of_mpirun = subject.drop_duplicates("mpirun").set_index("mpirun")
+    every = every.assign(ranks=every["mpirun"].map(of_mpirun["ranks"]))
+    numbers = facts[0].all_ranks
+    varied = {name: levels for name, levels in facts[0].varied.items() if len(levels) > 1}
+    effects: tuple[FactorEffect, ...] = ()
+    changes: tuple[OrderChange, ...] = ()
+    if varied:
+        every = every.assign(levels=every["mpirun"].map(of_mpirun["levels"].map(mpi_campaign.levels_of)))
+        effects = factor_effects(every, varied, margin=margin, correction=correction)
+        changes = order_changes(every, varied, *chosen, margin=margin, correction=correction)
+        every = every.assign(levels=every["mpirun"].map(of_mpirun["levels"]))
+        every = every.assign(block=strata_of(every))
+        # What is odd inside a level, not that levels differ.
+        reference = {name: levels[0] for name, levels in varied.items()}
+        subject = subject[[mpi_campaign.levels_of(text) == reference for text in subject["levels"]]]
+    of_ranks = every["ranks"] == ranks
+    parts = [every[every["ranks"] == each].drop(columns=["ranks", "levels"], errors="ignore") for each in numbers]
+    summaries, subject = (
+        every[of_ranks].drop(columns=["ranks", "levels"], errors="ignore"),
+        subject[subject["ranks"] == ranks],
+    )
     found = flags(subject, without_levels(summaries) if over_sessions else summaries, duration)
     rows_first = list(dict.fromkeys(row for one in facts for row in one.primary)) if primary is None else primary
     weakening = _warnings(facts) if over_sessions or len(opened) == 1 else [*_warnings(facts), NOT_IN_TURNS]
     weakening += _of_sessions(opened, facts, shared) if over_sessions else ratio_warnings(summaries, *chosen)
     rules = tuple(
         one for label in chosen if (summaries["library"] == label).any() and _blocking(summaries, label)
-        for one in check_guidelines(summaries, label, facts[0].ranks)
+        for one in check_guidelines(summaries, label, ranks)
     )  # fmt: skip
+    decided = verdicts_of_each(
+        parts,
+        *chosen,
+        margin=margin,
+        correction=correction,
+        primary=rows_first,
+    )
     return Comparison(
         left=chosen[0],
         right=chosen[1],
         libraries=tuple(libraries[label] for label in chosen),
-        ranks=facts[0].ranks,
+        ranks=ranks,
+        all_ranks=numbers if len(numbers) > 1 else (),
+        effects=tuple(one for one in effects if one.ranks == ranks),
+        order_changes=tuple(one for one in changes if one.ranks == ranks),
+        nodes=tuple(facts[0].node_of(rank) for rank in range(ranks)) if facts[0].nodes else (),
         run_time=run_time,
         margin=margin,
-        verdicts=verdicts(summaries, *chosen, margin=margin, correction=correction, primary=rows_first),
+        verdicts=decided[numbers.index(ranks)],
         correction=correction,
         primary=tuple(rows_first),
         guidelines=rules,
@@ -265,9 +321,28 @@ def archives(
         left_out=left_out,
         warnings=(*weakening, *weakened, *flagged(found)),
         archives=tuple(source(one, about) for one, about in zip(opened, facts, strict=True)),
-        rank_times=times_of_ranks(chosen, libraries, list(zip(opened, facts, strict=True)), over_sessions),
+        rank_times=times_of_ranks(chosen, libraries, list(zip(opened, facts, strict=True)), over_sessions, ranks),
         scope=_scope(opened, over_sessions),
+        calls=subject[["library", "mpirun", *ROW, duration]].rename(columns={duration: "run_s"}),
     )
+
+
+def _ranks_of(facts: Sequence["CampaignFacts"], ranks: int | None) -> int:
+    """The number of ranks that is meant; raises InputError where it is not one that every campaign has."""
+    if len(numbers := {one.all_ranks for one in facts}) > 1:
+        words = " and ".join(counts_text(each) for each in sorted(numbers))
+        raise InputError(f"the campaigns have {words} ranks; only campaigns of equally many ranks can be compared")
+    (known,) = numbers
+    if ranks is None and len(known) > 1:
+        raise InputError(f"the campaign has {counts_text(known)} ranks; choose one of these, or compare.by_ranks()")
+    if ranks is not None and ranks not in known:
+        raise InputError(f"ranks is {ranks!r}; the campaign has {counts_text(known)}")
+    return known[-1] if ranks is None else ranks
+
+
+def counts_text(counts: Sequence[int]) -> str:
+    """Such as 2, 4, 8."""
+    return ", ".join(map(str, counts))
 
 
 def shared_labels(facts: Sequence["CampaignFacts"]) -> tuple[str, ...]:
@@ -403,7 +478,7 @@ def _of_sessions(campaigns: Sequence[Archive], facts: Sequence["CampaignFacts"],
 
 def _scope(campaigns: Sequence[Archive], over_sessions: bool) -> str:
     if not over_sessions:
-        return "this speaks of this session only" if len(campaigns) == 1 else "this speaks of these two sessions only"
+        return "valid for this session only" if len(campaigns) == 1 else "valid for these two sessions only"
     begins_s = [begin_s for one in campaigns if (begin_s := mpi_campaign.begun_s(one)) is not None]
     span = f", begun within {duration(max(begins_s) - min(begins_s))}" if len(begins_s) > 1 else ""
-    return f"this speaks of the average over sessions such as these {len(campaigns)}{span}"
+    return f"valid for the average over sessions such as these {len(campaigns)}{span}"

@@ -6,6 +6,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from lepaute.archive import mpi_campaign
+from lepaute.compare.factor_effects import effect_sentences
 from lepaute.kit.text import counted, exact_size, seconds, three_digits
 from lepaute.measure.comparison.cases import NONBLOCKING, OVERLAPPED, STREAM_MESSAGES, STREAMS, name_of
 
@@ -27,6 +28,7 @@ class SlowRank:
     """Of an operation whose times differ, in how many of its rows which rank alone has the difference.
 
     rank    : None where all ranks have it alike in most rows
+    node    : its name, or that of the node whose ranks alone have it, all of them; empty on one machine
     excess_s: by which the slower library takes longer on it, at most, in the row of size_bytes; others_s: on others
     """
 
@@ -39,24 +41,28 @@ class SlowRank:
     size_bytes: int
     excess_s: float
     others_s: float
+    node: str = ""
 
     def __str__(self) -> str:
         name = name_of(self.operation, self.form)
         rows = f"{self.rows} of the {counted(self.all_rows, 'row')} shown to differ"
-        if self.rank is None:
+        if self.rank is None and not self.node:
             return (
                 f"{name}: all ranks take longer alike in {rows}: a rank that is late and those that wait for it look "
                 "the same here; operations from a root (bcast, scatter) tell them apart"
             )
+        where = f"rank {self.rank}" if self.rank is not None else "every rank"
+        where += f" on {self.node}" if self.node else ""
         return (
-            f"{name}: rank {self.rank} takes longer in {rows} ({self.slower} by {seconds(self.excess_s)} at "
+            f"{name}: {where} takes longer in {rows} ({self.slower} by {seconds(self.excess_s)} at "
             f"{exact_size(self.size_bytes)}), other ranks by {seconds(self.others_s)}"
         )
 
 
 def derived_lines(found: "Comparison") -> list[str]:
     """Sentences on what the table does not show."""
-    return [*_streams(found), *_overlaps(found), *map(str, slow_ranks(found))]
+    of_factors = effect_sentences(found.effects, found.order_changes, found.left, found.right)
+    return [*of_factors, *_streams(found), *_overlaps(found), *map(str, slow_ranks(found))]
 
 
 def _streams(found: "Comparison") -> list[str]:
@@ -111,6 +117,7 @@ def times_of_ranks(
     libraries: "dict[str, LibraryFacts]",
     campaigns: Iterable[tuple["Archive", "CampaignFacts"]],
     over_sessions: bool,
+    ranks: int,
 ) -> "pandas.DataFrame":
     """`mpi_campaign.rank_times` of the chosen libraries, by their labels of the comparison; medians over sessions."""
     import pandas
@@ -123,10 +130,10 @@ def times_of_ranks(
             if over_sessions or any(one is libraries[label] for one in about.libraries)
         }
         if labels:
-            table = mpi_campaign.rank_times(campaign)
+            table = mpi_campaign.rank_times(campaign, ranks)
             tables.append(table[table["library"].isin(labels)].replace({"library": labels}))
     if over_sessions:
-        return pandas.concat(tables).groupby(_RANK, observed=True)["own_s"].median().reset_index()
+        return pandas.concat(tables).groupby(_RANK, observed=True).median().reset_index()
     return pandas.concat(tables, ignore_index=True) if tables else no_rank_times()
 
 
@@ -134,7 +141,8 @@ def no_rank_times() -> "pandas.DataFrame":
     """The table without rows."""
     import pandas
 
-    return pandas.DataFrame(columns=[*_RANK, "own_s"])
+    times = ("own_s", "begin_s", "end_s", "begin_low_s", "end_low_s", "begin_high_s", "end_high_s")
+    return pandas.DataFrame(columns=[*_RANK, *times])
 
 
 def slow_ranks(found: "Comparison") -> tuple[SlowRank, ...]:
@@ -148,13 +156,17 @@ def slow_ranks(found: "Comparison") -> tuple[SlowRank, ...]:
                 rows.setdefault((one.operation, one.form), []).append(row)
     result = []
     for each in rows.values():
-        # Of as many rows, one that names a rank tells more.
-        ranks = sorted({row.rank for row in each}, key=lambda rank: (rank is None, rank))
-        most = max(ranks, key=lambda rank: sum(row.rank == rank for row in each))
-        of_it = [row for row in each if row.rank == most]
+        # Of as many rows, one that names a rank tells more, then one that names a node.
+        places = sorted(set(map(_place, each)))
+        most = max(places, key=lambda place: sum(_place(row) == place for row in each))
+        of_it = [row for row in each if _place(row) == most]
         worst = max(of_it, key=lambda row: row.excess_s)
         result.append(replace(worst, rows=len(of_it), all_rows=len(each)))
     return tuple(result)
+
+
+def _place(row: SlowRank) -> tuple[bool, bool, int, str]:
+    return row.rank is None, not row.node, row.rank or 0, row.node
 
 
 def _slow_rank(one: "Verdict", found: "Comparison", table: "pandas.Series[float]") -> SlowRank | None:
@@ -169,6 +181,14 @@ def _slow_rank(one: "Verdict", found: "Comparison", table: "pandas.Series[float]
     if len(excess) < 2 or not isfinite(excess.iloc[0]) or excess.iloc[0] <= 0:
         return None
     worst, others = float(excess.iloc[0]), float(excess.iloc[1])
-    alone = others <= OTHERS * worst
-    rank = int(excess.index[0]) if alone else None
-    return SlowRank(one.operation, one.form, rank, 1, 1, slower, one.size_bytes, worst, max(0.0, others))
+    rank: int | None = int(excess.index[0])
+    node = found.nodes[int(excess.index[0])] if found.nodes else ""
+    if others > OTHERS * worst:
+        rank = None
+        mine = [value for each, value in excess.items() if node and found.nodes[int(str(each))] == node]
+        rest = [value for each, value in excess.items() if node and found.nodes[int(str(each))] != node]
+        if len(mine) > 1 and rest and max(rest) <= OTHERS * min(mine):
+            others = float(max(rest))
+        else:
+            node = ""
+    return SlowRank(one.operation, one.form, rank, 1, 1, slower, one.size_bytes, worst, max(0.0, others), node)

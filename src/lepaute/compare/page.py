@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lepaute.archive.mpi_campaign import KIND, settings_text
-from lepaute.compare import pictures
+from lepaute.compare import call_pictures, pictures
 from lepaute.compare.derived import derived_lines
 from lepaute.compare.flags import flagged
 from lepaute.compare.resampling import normality_sentence
 from lepaute.compare.setting import Source, algorithms, setting_lines
+from lepaute.compare.summaries import ROW
 from lepaute.compare.verdicts import MARGIN, Verdict, verdicts
 from lepaute.compare.wording import change, correction_sentence, operation_name, sentence, violation_sentence
 from lepaute.kit.text import exact_size, seconds
@@ -29,6 +30,10 @@ WAYS = {
     "mean_s": "mean, filtered",
     "mean_all_s": "mean of all calls",
 }
+#: Verdicts, of which more are folded.
+MOST_SHOWN_ROWS = 16
+#: Rows that have pictures of their calls: five of 4 kB each, so that a page stays below 5 MB.
+MOST_PICTURED = 240
 _RUN_TIMES = {"local": "the slowest rank's own", "global": "first start to last end"}
 _STATES = {"left faster": "left", "right faster": "right", "undecided": "open"}
 
@@ -38,24 +43,31 @@ def page(found: "Comparison") -> str:
     ways = other_ways(found)
     changed = changed_rows(found, ways)
     doubts = flagged(found.flags)
+    operations = _operations(found)
+    behind = _behind(found)
     undecided = sum(one.outcome == "undecided" for one in found.verdicts)
     return render(
         "lepaute.compare",
         "comparison.html.j2",
         title=f"{found.left} and {found.right}",
-        answer=found.answer,
+        answer=f"{found.answer[:1].upper()}{found.answer[1:]}",
         estimand=found.estimand,
         over_sessions=found.is_over_sessions,
         correction=correction_sentence(found.correction),
-        doubtful=undecided > len(found.verdicts) / 2 or not found.verdicts,
+        state="notable" if undecided > len(found.verdicts) / 2 or not found.verdicts else "fine",
         facts=_facts(found),
         made_of=[(one.file, one.id[:12]) for one in found.archives],
-        warnings=[line for line in found.warnings if line not in doubts],
+        beware=list(dict.fromkeys((*found.warnings, *doubts))),
         left=found.left,
         right=found.right,
-        rows=[_row(one, found) for one in found.verdicts],
+        rows=[_row(one, found, behind) for one in found.verdicts],
+        behind=_by_operation(found, behind),
+        pictured=len(behind),
+        knows_calls=len(found.calls) > 0,
         sessions=records_table("Ratio of each session", _sessions(found)),
-        operations=_operations(found),
+        most_shown=MOST_SHOWN_ROWS,
+        differences=[operation["difference"] for operation in operations],
+        operations=operations,
         violations=[f"{one.library}: {violation_sentence(one)}" for one in found.guidelines if one.is_violated],
         tested=len(found.guidelines),
         derived=derived_lines(found),
@@ -64,7 +76,6 @@ def page(found: "Comparison") -> str:
         changed=records_table("Rows that depend on it", [_with_size_text(one) for one in changed]),
         ways=_ways_table(found, ways) if len(ways) > 1 else None,
         way=next(iter(ways)),
-        doubts=doubts,
         flags=records_table("All rows and libraries", _flags(found)),
         normality=normality_sentence(found.sample_means),
         normality_pictures=[
@@ -75,7 +86,7 @@ def page(found: "Comparison") -> str:
         libraries=_libraries(found),
         archives=[_archive(one) for one in found.archives],
         left_out=[f"{count} calls {words}" for words, count in found.left_out.items()],
-        command=_command(found),
+        commands=[("This page is made by", _command(found))],
     )
 
 
@@ -88,11 +99,12 @@ def _facts(found: "Comparison") -> str:
     return "; ".join([*versions, *ranks, *setting_lines(found), f"run-time: {kind}"])
 
 
-def _row(one: Verdict, found: "Comparison") -> dict[str, str]:
+def _row(one: Verdict, found: "Comparison", behind: dict[tuple[str, str, int], Any]) -> dict[str, str]:
     return {
         "operation": operation_name(one),
         "anchor": anchor(operation_name(one)),
         "size": exact_size(one.size_bytes),
+        "behind": _anchor_of(one) if _key(one) in behind else "",
         "left": seconds(one.left_s),
         "right": seconds(one.right_s),
         "sentence": sentence(one, found.left, found.right),
@@ -103,6 +115,39 @@ def _row(one: Verdict, found: "Comparison") -> dict[str, str]:
         "mpiruns": f"{one.left_mpiruns}, {one.right_mpiruns}",
         "algorithms": algorithms(found, one),
     }
+
+
+def _key(one: Verdict) -> tuple[str, str, int]:
+    return one.operation, one.form, one.size_bytes
+
+
+def _anchor_of(one: Verdict) -> str:
+    return anchor(f"calls of {operation_name(one)} of {exact_size(one.size_bytes)}")
+
+
+def _behind(found: "Comparison") -> dict[tuple[str, str, int], list[dict[str, Any]]]:
+    """The pictures of the calls of each row; of too many rows, of those whose p-values are least."""
+    chosen = sorted(found.verdicts, key=lambda one: one.p_corrected)[:MOST_PICTURED]
+    calls = {(row[0].operation, row[0].form, row[0].size_bytes): row for row in found.single_calls if row}
+    values = dict(list(found.summaries.assign(value_s=found.summaries[found.value]).groupby(list(ROW), observed=True)))
+    ranks = dict(list(found.rank_times.groupby(list(ROW), observed=True)))
+    names = (found.left, found.right)
+    return {
+        key: list(map(picture_values, call_pictures.of_row(
+            one, calls.get(key, ()), values[key], ranks.get(key, found.rank_times.iloc[:0]), names)))
+        for one in chosen
+        if (key := _key(one)) in values
+    }  # fmt: skip
+
+
+def _by_operation(found: "Comparison", behind: dict[tuple[str, str, int], Any]) -> list[dict[str, Any]]:
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for one in found.verdicts:
+        if _key(one) in behind:
+            told = {"anchor": _anchor_of(one), "size": exact_size(one.size_bytes), "pictures": behind[_key(one)]}
+            told["sentence"] = sentence(one, found.left, found.right)
+            groups.setdefault(operation_name(one), []).append(told)
+    return [{"name": name, "rows": rows} for name, rows in groups.items()]
 
 
 def _sessions(found: "Comparison") -> list[dict[str, Any]]:
@@ -119,15 +164,16 @@ def _sessions(found: "Comparison") -> list[dict[str, Any]]:
 
 
 def _operations(found: "Comparison") -> list[dict[str, Any]]:
-    """The pictures of each operation and form."""
+    """The pictures of each operation and form: the difference, and the others."""
     generator = np.random.default_rng(29)
     result = []
     for key in dict.fromkeys((one.operation, one.form) for one in found.verdicts):
         rows = [one for one in found.verdicts if (one.operation, one.form) == key]
         table = found.summaries[(found.summaries["operation"] == key[0]) & (found.summaries["form"] == key[1])]
-        drawn = pictures.of_operation(rows, table, found, generator)
+        times, difference, *more = map(picture_values, pictures.of_operation(rows, table, found, generator))
         name = operation_name(rows[0])
-        result.append({"name": name, "anchor": anchor(name), "pictures": [picture_values(one) for one in drawn]})
+        named = {**difference, "caption": f"{name}. {difference['caption']}"}
+        result.append({"name": name, "anchor": anchor(name), "difference": named, "pictures": [times, *more]})
     return result
 
 
@@ -138,7 +184,7 @@ def _guidelines(found: "Comparison") -> list[dict[str, Any]]:
             "guideline": one.guideline,
             "size": exact_size(one.size_bytes),
             "violated": one.is_violated,
-            "times as long": f"{one.ratio:.3g} [{one.low:.3g}, {one.high:.3g}]",
+            "times as long": f"{one.ratio:.3g} ({one.low:.3g} to {one.high:.3g})",
             "excess a call": seconds(one.excess_s) if isfinite(one.excess_s) else "–",
             "p (Holm)": one.p_holm,
             "mpiruns": one.mpiruns,

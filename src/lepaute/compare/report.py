@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lepaute.compare.verdicts import SIGNIFICANT, Verdict
 from lepaute.compare.wording import operation_name
 from lepaute.errors import InputError
-from lepaute.kit.files import check_output, whole_file, write_whole
+from lepaute.kit.files import check_output, write_whole
+from lepaute.kit.picture import APART, BLUE, RULE, SOFT, bare, entitle, measured_origin, new_figure, write_picture
 from lepaute.kit.text import exact_size, seconds, three_digits
 from lepaute.report import files
 
@@ -29,17 +30,30 @@ KINDS = {
     ".svg": "a figure",
     ".pdf": "a figure",
 }
-_SHOWN, _FAINT = "#1b4f8a", "#b9c4d0"
+_SHOWN, _FAINT = BLUE, APART
 #: Changes beyond are drawn at the edge, in per cent.
 _FARTHEST = 400.0
 _SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 
 
-def check_name(path: Path) -> None:
-    """Raises InputError where the name of a report does not say which kind it is."""
-    if path.suffix.lower() not in KINDS:
-        kinds = ", ".join(f"{suffix} ({what})" for suffix, what in KINDS.items())
-        raise InputError(f"{path}: the name of a report must end in one of {kinds}")
+#: What the options of the command line write.
+OF_OPTION = {"--report": "a page", "--plot": "a figure", "--csv": "the rows", "--latex": "a table"}
+
+
+def check_name(path: Path, option: str = "") -> None:
+    """Raises InputError where the name of a report says no kind, or another than that of the option."""
+    kinds = {suffix: what for suffix, what in KINDS.items() if not option or what == OF_OPTION[option]}
+    if path.suffix.lower() not in kinds:
+        named = ", ".join(kinds if option else (f"{suffix} ({what})" for suffix, what in kinds.items()))
+        one_of = "one of " if len(kinds) > 1 else ""
+        raise InputError(f"{option} {path}: the name must end in {one_of}{named}".lstrip())
+
+
+def all_data(found: "Comparison") -> dict[str, Any]:
+    """What JSON is made of: the comparison, and which rows another way to summarise calls would decide otherwise."""
+    from lepaute.compare.page import changed_rows, other_ways
+
+    return {**found.to_dict(), "rows_that_depend_on_the_summary": changed_rows(found, other_ways(found))}
 
 
 def write_report(found: "Comparison", path: str | Path) -> None:
@@ -51,16 +65,9 @@ def write_report(found: "Comparison", path: str | Path) -> None:
     check_name(path)
     suffix = path.suffix.lower()
     if suffix in files.SUFFIXES:
-        from lepaute.compare.page import changed_rows, other_ways, page
+        from lepaute.compare.page import page
 
-        files.write_report(
-            path,
-            lambda: page(found),
-            lambda: {
-                **found.to_dict(),
-                "rows_that_depend_on_the_summary": changed_rows(found, other_ways(found)),
-            },
-        )
+        files.write_report(path, lambda: page(found), lambda: all_data(found))
         return
     check_output(path)
     if KINDS[suffix] == "a figure":
@@ -71,18 +78,18 @@ def write_report(found: "Comparison", path: str | Path) -> None:
 
 def _write_figure(found: "Comparison", path: Path) -> None:
     """The change from the left library to the right one over the size, a panel an operation; .png, .svg or .pdf."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     operations = list(dict.fromkeys(operation_name(one) for one in found.verdicts))
-    figure = Figure(figsize=(6.4, 0.7 + 1.9 * max(1, len(operations))), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure((6.4, 1.1 + 1.9 * max(1, len(operations))), for_file=True)
     panels = figure.subplots(max(1, len(operations)), 1, squeeze=False)[:, 0]
     for panel, name in zip(panels, operations, strict=False):
         _draw(panel, name, [one for one in found.verdicts if operation_name(one) == name])
-    figure.suptitle(f"{found.right} against {found.left}: above 0, {found.left} is faster", fontsize=10)
-    with whole_file(path) as temporary:
-        figure.savefig(temporary, format=path.suffix.lower().removeprefix("."))
+    source = ", ".join(f"{one.file} ({one.id[:12]})" for one in found.archives)
+    entitle(
+        figure,
+        f"{found.answer}\n{found.right} against {found.left}: above 0, {found.left} is faster",
+        measured_origin(source),
+    )
+    write_picture(figure, path)
 
 
 def _draw(panel: "Axes", name: str, rows: Sequence[Verdict]) -> None:
@@ -90,15 +97,15 @@ def _draw(panel: "Axes", name: str, rows: Sequence[Verdict]) -> None:
     change = np.array([_percent(one.ratio) for one in rows])
     low, high = (np.array([_percent(getattr(one, end)) for one in rows]) for end in ("low", "high"))
     shown = np.array([one.p_corrected <= SIGNIFICANT for one in rows], dtype=bool)
-    panel.axhline(0.0, color="#444444", lw=0.8)
-    panel.axhspan(*(_percent(1 + sign * rows[0].margin) for sign in (-1, 1)), color="#e8ebee", lw=0)
-    for chosen, colour, label in ((shown, _SHOWN, "shown"), (~shown, _FAINT, "not shown")):
+    panel.axhline(0.0, color=SOFT, lw=0.8)
+    panel.axhspan(*(_percent(1 + sign * rows[0].margin) for sign in (-1, 1)), color=RULE, lw=0)
+    for chosen, colour, marker, label in ((shown, _SHOWN, "o", "shown"), (~shown, _FAINT, "x", "not shown")):
         panel.vlines(places[chosen], low[chosen], high[chosen], color=colour, lw=1.6)
-        panel.plot(places[chosen], change[chosen], "o", color=colour, ms=4, label=label)
+        panel.plot(places[chosen], change[chosen], marker, color=colour, ms=4, label=label)
     panel.set_xticks(places, [exact_size(one.size_bytes) for one in rows], rotation=60, ha="right", fontsize=7)
     panel.tick_params(axis="y", labelsize=8)
-    panel.set_ylabel(f"{name}, %", fontsize=9)
-    panel.spines[["top", "right"]].set_visible(False)
+    panel.set_ylabel(f"{name} (%)", fontsize=9)
+    bare(panel)
     if not shown.all():
         panel.legend(frameon=False, fontsize=7, loc="best")
 

@@ -2,7 +2,7 @@
 
 What is estimated: the expectation over sessions of the mean over mpiruns of log(right) - log(left), each inside its
 block; as a ratio, geometric means over mpiruns, then over sessions. Student's t over the means of the sessions, which
-are independent where their blocks are not; why: docs/defense_of_design.md.
+are independent where their blocks are not; why: docs/design/decisions/clocks_and_comparisons.md.
 """
 
 from collections.abc import Sequence

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lepaute.archive.documents import mapping, sequence
-from lepaute.archive.mpi_campaign import KIND, settings_text
+from lepaute.archive.mpi_campaign import KIND, algorithm_key, settings_text
+from lepaute.kit.node_sets import fold_node_set
 from lepaute.measure.comparison.cases import OVERLAPPED, REDUCTIONS, ROOTED, name_of, word_of
 
 if TYPE_CHECKING:
@@ -92,11 +93,16 @@ def measuring_command(facts: "CampaignFacts", seed: int | None) -> str:
     words: list[str] = ["lepaute", "compare", *libraries]
     words += ["--ops", ",".join(operations)] if operations else []
     words += ["--sizes", ",".join(str(size) for size in sequence(asked.get("sizes_bytes")))]
-    words += ["--np", str(asked.get("ranks", facts.ranks))]
+    words += ["--np", ",".join(map(str, facts.all_ranks))]
+    if facts.nodes:
+        words += ["--nodes", fold_node_set(facts.nodes)]
+        words += ["--ranks-per-node", str(facts.slots[0])] if len(set(facts.slots)) == 1 else []
     words += ["--precision", f"{100 * facts.precision:g}%", "--budget", f"{facts.budget_s:g}s"]
     for name in ("calls", "mpiruns", "synchronisation", "clock", "clock_method", "warm_up", "datatype", "op", "root"):
         if asked.get(name) is not None:
             words += [f"--{name.replace('_', '-')}", str(asked[name])]
+    for name, levels in facts.varied.items():
+        words += ["--factor", f"{name}={','.join(levels)}"]
     words += ["--compute", f"{1e6 * compute_s(facts):g}us"] if compute_s(facts) else []
     words += ["--cold"] if asked.get("cold") else []
     words += ["--seed", str(seed)] if seed is not None else []
@@ -124,7 +130,8 @@ def setting_lines(found: "Comparison") -> list[str]:
 def algorithms(found: "Comparison", verdict: "Verdict") -> str:
     """What the left and the right library ran for a row, "unknown" where that was not seen; empty where neither was."""
     key = f"{name_of(verdict.operation, verdict.form)} of {verdict.size_bytes} bytes"
-    ran = {one.label: one.algorithms.get(key, _UNKNOWN) for one in found.libraries}
+    with_ranks = algorithm_key(key, found.ranks)
+    ran = {one.label: one.algorithms.get(with_ranks, one.algorithms.get(key, _UNKNOWN)) for one in found.libraries}
     both = [ran.get(label, _UNKNOWN) for label in (found.left, found.right)]
     return "" if set(both) == {_UNKNOWN} else ", ".join(dict.fromkeys(both))
 

@@ -128,12 +128,12 @@ class Choice:
     p_holm: float
 
     def __str__(self) -> str:
-        """Such as "Bcast of 8 bytes: algorithm 6 is faster than the default by 12 % [9, 15]"."""
+        """Such as "Bcast of 8 bytes: algorithm 6 is faster than the default by 12 % (9 to 15 %)"."""
         what = f"{self.operation} of {self.size_bytes} bytes" if self.size_bytes else self.operation
         if not self.algorithm:
             return f"{what}: no algorithm is shown to be faster than the default"
         saved, low, high = (three_digits(100 * (1 - value)) for value in (self.ratio, self.high, self.low))
-        return f"{what}: algorithm {self.algorithm} is faster than the default by {saved} % [{low}, {high}]"
+        return f"{what}: algorithm {self.algorithm} is faster than the default by {saved} % ({low} to {high} %)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,27 +159,39 @@ def verdicts(
     Raises InputError for a library without mpiruns, two names for one, a margin that is not above 0, or an unknown
     correction.
     """
-    if left == right:
-        raise InputError(f"{left} cannot be compared with itself under one name; give one of them another label")
-    if not margin > 0:
-        raise InputError(f"the margin is {margin!r}; it must be above 0, such as 0.02")
-    if correction not in CORRECTIONS:
-        raise InputError(f"the correction is {correction!r}; it must be one of {', '.join(get_args(Correction))}")
-    for library in (left, right):
-        if not (summaries["library"] == library).any():
-            names = ", ".join(sorted(set(summaries["library"])))
-            raise InputError(f"there are no measurements of {library}; there are some of {names or 'no library'}")
-    rows = [
-        (_SessionsRow if "session" in summaries else _Row)(key, table, right, value)
-        for key, table in summaries[summaries["library"].isin([left, right])].groupby(list(ROW), observed=True)
+    (only,) = verdicts_of_each(
+        [summaries], left, right, margin=margin, value=value, correction=correction, primary=primary
+    )
+    return only
+
+
+def verdicts_of_each(
+    parts: "Sequence[pandas.DataFrame]",
+    left: str,
+    right: str,
+    *,
+    margin: float = MARGIN,
+    value: str = "median_s",
+    correction: Correction = "fdr",
+    primary: Collection[tuple[str, str, int]] = (),
+) -> list[tuple[Verdict, ...]]:
+    """`verdicts` of each part, such as of each number of ranks, with the p-values of all parts corrected together."""
+    for summaries in parts:
+        _check(summaries, left, right, margin, correction)
+    rows_of = [
+        [
+            (_SessionsRow if "session" in summaries else _Row)(key, table, right, value)
+            for key, table in summaries[summaries["library"].isin([left, right])].groupby(list(ROW), observed=True)
+        ]
+        for summaries in parts
     ]
-    both = [row for row in rows if row.has_both]
-    first = [row.name in primary for row in both]
-    tests = [row.test() for row in both]
+    both = [(part, row) for part, rows in enumerate(rows_of) for row in rows if row.has_both]
+    first = [row.name in primary for _, row in both]
+    tests = [row.test() for _, row in both]
     corrected = corrected_apart([test.two_sided for test in tests], first, correction)
-    slow_corrected = corrected_apart([row.slow_p() for row in both], first, correction)
-    result = []
-    for row, test, p_corrected, p_slow in zip(both, tests, corrected, slow_corrected, strict=True):
+    slow_corrected = corrected_apart([row.slow_p() for _, row in both], first, correction)
+    result: list[list[Verdict]] = [[] for _ in parts]
+    for (part, row), test, p_corrected, p_slow in zip(both, tests, corrected, slow_corrected, strict=True):
         ratio, low, high = row.ratio()
         left_s, right_s = row.times_s()
         one = Verdict(
@@ -204,8 +216,21 @@ def verdicts(
         )
         # A row alone among others that do not differ has to be as clear as this.
         level = SIGNIFICANT / sum(each == (row.name in primary) for each in first)
-        result.append(one if one.outcome != "undecided" else row.with_forecast(one, level))
-    return tuple(result)
+        result[part].append(one if one.outcome != "undecided" else row.with_forecast(one, level))
+    return [tuple(each) for each in result]
+
+
+def _check(summaries: "pandas.DataFrame", left: str, right: str, margin: float, correction: str) -> None:
+    if left == right:
+        raise InputError(f"{left} cannot be compared with itself under one name; give one of them another label")
+    if not margin > 0:
+        raise InputError(f"the margin is {margin!r}; it must be above 0, such as 0.02")
+    if correction not in CORRECTIONS:
+        raise InputError(f"the correction is {correction!r}; it must be one of {', '.join(get_args(Correction))}")
+    for library in (left, right):
+        if not (summaries["library"] == library).any():
+            names = ", ".join(sorted(set(summaries["library"])))
+            raise InputError(f"there are no measurements of {library}; there are some of {names or 'no library'}")
 
 
 def corrected_apart(p_values: Sequence[float], primary: Sequence[bool], correction: Correction) -> list[float]:

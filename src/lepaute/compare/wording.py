@@ -12,8 +12,8 @@ from lepaute.measure.comparison.cases import name_of
 
 
 def sentence(verdict: Verdict, left: str, right: str) -> str:
-    """Such as "Open MPI is faster by 12 % [9, 15]": the share of the slower one's time that is saved; and who has more
-    slow calls, where that is shown."""
+    """Such as "Open MPI is faster by 12 % (9 to 15 %)": the share of the slower one's time that is saved; and who has
+    more slow calls, where that is shown."""
     return f"{_of_medians(verdict, left, right)}{_of_slow_calls(verdict, left, right)}"
 
 
@@ -68,11 +68,11 @@ def correction_sentence(correction: Correction) -> str:
 
 
 def change(verdict: Verdict) -> str:
-    """The right library's time against the left one's: "+12.1 % [9.3, 15]"."""
+    """The right library's time against the left one's: "+12.1 % (+9.3 to +15 %)"."""
     if not (isfinite(verdict.low) and isfinite(verdict.high) and verdict.low > 0):
         return f"{100 * (verdict.ratio - 1):+.3g} %, interval unlimited"
     low, high = 100 * (verdict.low - 1), 100 * (verdict.high - 1)
-    return f"{100 * (verdict.ratio - 1):+.3g} % [{low:+.3g}, {high:+.3g}]"
+    return f"{100 * (verdict.ratio - 1):+.3g} % ({low:+.3g} to {high:+.3g} %)"
 
 
 def violation_sentence(violation: Violation) -> str:
@@ -80,7 +80,7 @@ def violation_sentence(violation: Violation) -> str:
     size = "" if "(" in violation.guideline else f" at {exact_size(violation.size_bytes)}"
     return (
         f"{violation.guideline}{size} is violated: {violation.operation} takes {violation.ratio:.3g} times as long "
-        f"[{violation.low:.3g}, {violation.high:.3g}], {seconds(violation.excess_s)} a call"
+        f"({violation.low:.3g} to {violation.high:.3g}), {seconds(violation.excess_s)} a call"
     )
 
 
@@ -88,7 +88,7 @@ def _saved(ratio: float, low_ratio: float, high_ratio: float) -> str:
     """From times of the faster over the slower library; the interval may be open."""
     saved, low, high = (100 * (1 - value) for value in (ratio, low_ratio, high_ratio))
     bounds = sorted((low, high))
-    return f"{three_digits(saved)} % [{three_digits(bounds[0])}, {three_digits(bounds[1])}]"
+    return f"{three_digits(saved)} % ({three_digits(bounds[0])} to {three_digits(bounds[1])} %)"
 
 
 def _needed(verdict: Verdict) -> str:

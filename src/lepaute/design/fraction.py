@@ -34,7 +34,7 @@ def fractional(
     factors: Mapping[Any, Any],
     *,
     generators: Sequence[str] = (),
-    runs: int | None = None,
+    count: int | None = None,
     replications: int = 1,
     blocks: int | None = None,
     seed: int,
@@ -42,7 +42,7 @@ def fractional(
     """A fraction of the combinations of the levels.
 
     generators: of a two-level fraction 2^(k-p): `["d=a*b*c"]`, `["e=-a*b"]`
-    runs      : number of treatments. Where all factors have two levels and it is a power of two, the regular fraction
+    count     : number of treatments. Where all factors have two levels and it is a power of two, the regular fraction
                 of the highest resolution; else a subset in which levels are balanced and pairs of levels nearly so
 
     The header says `method` (regular or balanced), and of a regular fraction the resolution and the aliases, of a
@@ -52,28 +52,28 @@ def fractional(
     levels = leveled(checked)
     labels = [",".join(names) for names in sorted(checked)]
     sizes = [len(one.values) for one in levels]
-    if isinstance(generators, str) or bool(generators) == (runs is not None):
-        raise DesignError("a fraction needs either a list of generators, such as ['d=a*b*c'], or a number of runs")
+    if isinstance(generators, str) or bool(generators) == (count is not None):
+        raise DesignError("a fraction needs either a list of generators such as ['d=a*b*c'], or a count of treatments")
     two = all(size == 2 for size in sizes)
-    if generators or (runs is not None and two and type(runs) is int and runs > 0 and runs & (runs - 1) == 0):
+    if generators or (count is not None and two and type(count) is int and count > 0 and count & (count - 1) == 0):
         if not two:
             odd = next(label for label, size in zip(labels, sizes, strict=True) if size != 2)
-            raise DesignError(f"{odd} does not have two levels; generators need two of each factor, else give runs")
-        fraction = parsed(labels, generators) if runs is None else searched(labels, runs)
+            raise DesignError(f"{odd} does not have two levels; generators need two of each factor, else give count")
+        fraction = parsed(labels, generators) if count is None else searched(labels, count)
         checked_size(2 ** (len(labels) - len(fraction.generators)), len(labels), replications, blocks or 1)
         rows = fraction.rows()
         about = {"method": "regular", **fraction.describe()}
     else:
-        if type(runs) is not int or not max(sizes) <= runs <= min(math.prod(sizes), _MOST_SUBSET_ROWS):
+        if type(count) is not int or not max(sizes) <= count <= min(math.prod(sizes), _MOST_SUBSET_ROWS):
             raise DesignError(
-                f"runs is {shortened(repr(runs))}; give a number from {max(sizes)}, the most levels of a factor, to "
+                f"count is {shortened(repr(count))}; give a number from {max(sizes)}, the most levels of a factor, to "
                 f"{min(math.prod(sizes), _MOST_SUBSET_ROWS)}"
             )
-        rows = balanced_subset(sizes, runs, Draws(seed, "subset"))
+        rows = balanced_subset(sizes, count, Draws(seed, "subset"))
         about = {
             "method": "balanced",
-            "runs": str(runs),
-            "fraction": f"{runs}/{math.prod(sizes)}",
+            "runs": str(count),
+            "fraction": f"{count}/{math.prod(sizes)}",
             "distinct": str(len(set(rows))),
             "pair_imbalance": f"{imbalance_of(rows, sizes):.6g}",
         }

@@ -24,7 +24,7 @@ def memory_design(
     allocations: int = 4,
     fresh: bool = False,
     batch_bytes: Sequence[int] | None = None,
-    repetitions: int = 1,
+    replications: int = 1,
     blocks: int | None = None,
 ) -> Design:
     """Passes over a buffer of `size_bytes`, an element of `element_bytes` in every `stride`, unrolled `unroll` times.
@@ -34,7 +34,7 @@ def memory_design(
     fresh      : also the allocation -1: memory got for one measurement and given back after it
     batch_bytes: levels of how much is read, in as many passes as that takes, by one measurement; None: no such column,
                  the probe reads 1 MiB
-    repetitions: rows of each combination (in each block); blocks: see `lepaute.design.blocks`
+    replications: rows of each combination (in each block); blocks: see `lepaute.design.blocks`
     """
     factors = {
         "size_bytes": list(sizes_bytes),
@@ -44,7 +44,7 @@ def memory_design(
         "allocation": [*([-1] if fresh else []), *range(allocations)],
         **({} if batch_bytes is None else {"batch_bytes": list(batch_bytes)}),
     }
-    return full_factorial(factors, replications=repetitions, blocks=blocks, seed=seed)
+    return full_factorial(factors, replications=replications, blocks=blocks, seed=seed)
 
 
 def hierarchy_sizes(least_bytes: int, most_bytes: int, per_octave: int = 4) -> tuple[int, ...]:

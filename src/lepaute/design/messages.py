@@ -144,9 +144,9 @@ def collective_design(
     operations: Sequence[str] = SIZED + UNSIZED,
     sizes_bytes: Sequence[int] = SIZES_BYTES,
     ranks: Sequence[int] = (2,),
-    repetitions: int = 20,
+    replications: int = 20,
 ) -> Design:
-    """Every operation with every size on every number of ranks, `repetitions` times, in random order.
+    """Every operation with every size on every number of ranks, `replications` times, in random order.
 
     A barrier has no size: the cell is empty. Raises DesignError for an operation that is none of MPI's here.
     """
@@ -158,5 +158,5 @@ def collective_design(
         chosen = [operation for operation in operations if operation in known]
         if chosen:
             factors = {"operation": chosen, **size, "ranks": list(ranks)}
-            parts.append(full_factorial(factors, replications=repetitions, seed=seed))
+            parts.append(full_factorial(factors, replications=replications, seed=seed))
     return mix(*parts, seed=seed)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lepaute.design.columns import Value
 from lepaute.design.table import Design
 from lepaute.errors import DesignError
-from lepaute.kit.files import whole_file
+from lepaute.kit.picture import BLUE, RED, SOFT, entitle, measured_origin, new_figure, write_picture
 from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
@@ -20,26 +20,22 @@ if TYPE_CHECKING:
 MOST_FACTORS = 7
 _MOST_TEXT_LEVELS = 30
 _LEAST_DRAWN = 1e-100  # products and ratios of what is drawn must be numbers
-_BLUE, _RED, _GREY = "#4c78a8", "#e45756", "#555555"
+_BLUE, _RED, _GREY = BLUE, RED, SOFT
 
 
 def plot_design(design: Design, path: Path, title: str) -> None:
-    """Writes a PNG: each pair of factors, how often each value occurs, and each factor against the order of execution.
+    """Draws each pair of factors, how often each value occurs, and each factor against the order of execution.
 
     At most seven factors are drawn, those with the most values first left in their order; constant ones are left out
     where others are there. Raises DesignError for a design without rows.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     if not design.rows:
         raise DesignError("the design has no rows; there is nothing to draw")
     axes_of = [_Axis(name, design.column(name)) for name in design.columns]
     drawn, note = _chosen(axes_of)
     count = len(drawn)
     side = 2.5 if count > 2 else 3.4
-    figure = Figure(figsize=(max(side * count + 0.8, 6.0), side * (count + 1) + 0.6), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure((max(side * count + 0.8, 6.0), side * (count + 1) + 0.8), for_file=True)
     grid: Any = figure.subplots(count + 1, count, squeeze=False)
     for row, vertical in enumerate(drawn):
         for column, horizontal in enumerate(drawn):
@@ -63,9 +59,11 @@ def plot_design(design: Design, path: Path, title: str) -> None:
         _order(grid[count][column], horizontal, first=column == 0)
     discs = sum(axis.discrete for axis in drawn) > 1
     area = "; the area of a disc is its number of rows" if discs else ""
-    figure.suptitle(f"{_short(title, 60)}: {counted(len(design), 'row')}{note}{area}", fontsize=9)
-    with whole_file(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=100)
+    if any(axis.discrete for axis in drawn):
+        area += "; points are moved a little within their level"
+    seed = f"seed {design.header['seed']}" if "seed" in design.header else "no seed"
+    entitle(figure, f"{_short(title, 60)}: {counted(len(design), 'row')}{note}", measured_origin(f"{seed}{area}"))
+    write_picture(figure, path)
 
 
 class _Axis:

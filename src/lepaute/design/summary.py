@@ -1,13 +1,23 @@
 """What a design holds: factors with their levels or ranges, replications, blocks, and whether the order is random."""
 
 from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from re import fullmatch
 
 from lepaute.design.columns import Value
 from lepaute.design.generators import BLOCK
 from lepaute.design.table import Design
+from lepaute.kit.text import counted
 
 MOST_LEVELS_LISTED = 12
+
+
+#: What a regular fraction mixes, by its resolution.
+MIXED = {
+    "III": "main effects are mixed with interactions of two factors",
+    "IV": "interactions of two factors are mixed with each other, main effects with those of three",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +50,7 @@ class DesignSummary:
     replications : fewest and most rows of a treatment, in a block where there are blocks
     blocks       : how many; 0 where the design has none
     complete     : whether each block holds each treatment, as often as the others do
+    fraction     : of a fractional design, which combinations and what they mix; else empty
     """
 
     rows: int
@@ -48,6 +59,20 @@ class DesignSummary:
     replications: tuple[int, int]
     blocks: int
     complete: bool
+    fraction: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """60 rows of 6 treatments, each 2 times in each of 5 blocks; 100 rows, all different"""
+        if self.fraction:
+            return f"{self.fraction}; {counted(self.rows, 'row')}"
+        if self.treatments == self.rows:
+            return f"{counted(self.rows, 'row')}, all different"
+        fewest, most = self.replications
+        often = f"{fewest} to {most} times" if fewest < most else "once" if most == 1 else counted(most, "time")
+        where = f" in each of {counted(self.blocks, 'block')}" if self.blocks and self.complete else ""
+        apart = f"; {counted(self.blocks, 'block')}, not each with every treatment" if not where and self.blocks else ""
+        return f"{counted(self.rows, 'row')} of {counted(self.treatments, 'treatment')}, each {often}{where}{apart}"
 
 
 def summary_of(design: Design) -> DesignSummary:
@@ -64,18 +89,40 @@ def summary_of(design: Design) -> DesignSummary:
             held.setdefault(row[place], Counter())[row[:place] + row[place + 1 :]] += 1
     complete = all(one == next(iter(held.values())) for one in held.values())
     replications = (min(times, default=0), max(times, default=0))
-    return DesignSummary(len(design), factors, len(treatments), replications, blocks, complete)
+    return DesignSummary(
+        len(design),
+        factors,
+        len(treatments),
+        replications,
+        blocks,
+        complete,
+        _fraction(design.header, treatments),
+    )
+
+
+def _fraction(header: Mapping[str, str], treatments: Collection[object]) -> str:
+    """4 of 8 combinations; main effects are mixed with interactions of two factors (resolution III)"""
+    stated = fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", header.get("fraction", ""))
+    if stated is None or stated[1] == stated[2]:
+        return ""
+    resolution = header.get("resolution")
+    of = int(stated[2]) * (len(treatments) if resolution is not None else 1)
+    some = f"{len(treatments)} of {counted(of, 'combination')}"
+    if resolution is None:
+        return f"{some}, pairs of levels {'balanced' if header.get('pair_imbalance') == '0' else 'nearly balanced'}"
+    mixed = MIXED.get(resolution, "no two of main effects and interactions of two factors are mixed")
+    return f"{some}; {mixed} (resolution {resolution})"
 
 
 def _factor(design: Design, name: str) -> FactorSummary:
     given = design.column(name)
     values = [value for value in given if value is not None]
-    counted = Counter(values)
+    often = Counter(values)
     texts = all(isinstance(value, str) for value in values)
-    levels = sorted(counted, key=lambda v: (0.0, v) if isinstance(v, str) else (float(v or 0), ""))
+    levels = sorted(often, key=lambda v: (0.0, v) if isinstance(v, str) else (float(v or 0), ""))
     kind = "text" if texts and values else "real" if any(isinstance(v, float) for v in values) else "int"
     numbers: list[Value] = [] if texts else [*levels]
-    counts = tuple((level, counted[level]) for level in levels) if len(levels) <= MOST_LEVELS_LISTED else ()
+    counts = tuple((level, often[level]) for level in levels) if len(levels) <= MOST_LEVELS_LISTED else ()
     return FactorSummary(
         name=name,
         type=next((c.type for c in design.schema if c.name == name and hasattr(c, "type")), kind),

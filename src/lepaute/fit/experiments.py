@@ -1,9 +1,9 @@
 """What can be fitted to an experiment that is no calibration: tests of its factors, and the memory hierarchy."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lepaute.archive import Archive
 from lepaute.archive.setups.topology import data_caches
@@ -37,6 +37,10 @@ class Findings:
     table: str
     factor_tests: tuple[FactorTest, ...]
     hierarchies: tuple[MemoryHierarchy, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """What JSON is made of: the fields, by name."""
+        return asdict(self)
 
     def __repr__(self) -> str:
         about = [f"{test.factor} matters" if test.matters else test.factor for test in self.factor_tests]

@@ -1,6 +1,6 @@
 """Caches from bandwidths: plateaus of bandwidth against buffer size, where they end, and what hwloc says of that.
 
-The rules below were fixed before any measurement was looked at (docs/fit.md).
+The rules below were fixed before any measurement was looked at (docs/reference/fit_output.md).
 """
 
 import math
@@ -15,12 +15,25 @@ from lepaute.archive.setups.topology import Cache
 from lepaute.errors import FitError
 from lepaute.fit.numeric import Floats
 from lepaute.fit.segmentation.points import BREAKPOINT_PARAMETERS, Points, best_cuts
-from lepaute.kit.files import whole_file
+from lepaute.kit.picture import (
+    BLACK,
+    RULE,
+    SERIES,
+    bare,
+    entitle,
+    measured_origin,
+    new_figure,
+    plain_decades,
+    shown_once,
+    sizes_of_memory,
+    write_picture,
+)
 from lepaute.kit.text import size_text
 from lepaute.stats.intervals import median_interval
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.figure import Figure
 
 MOST_BREAKPOINTS = 24
 #: A cache may end within one step of the sizes, and then the size in between is a piece of its own.
@@ -288,17 +301,23 @@ def _unseen(cache: Cache) -> str:
 
 
 def hierarchy_text(hierarchy: MemoryHierarchy) -> str:
-    """The hierarchy as text: a line a plateau, a line a cache, and the notes."""
-    lines = [f"memory hierarchy of {hierarchy.node}" if hierarchy.node else "memory hierarchy"]
+    """The hierarchy as text."""
+    title = f"memory hierarchy of {hierarchy.node}" if hierarchy.node else "memory hierarchy"
+    return "\n".join([title, *hierarchy_lines(hierarchy)])
+
+
+def hierarchy_lines(hierarchy: MemoryHierarchy) -> list[str]:
+    """A line a plateau, a line a cache, and the notes."""
+    lines = []
     for number, plateau in enumerate(hierarchy.plateaus):
-        best = max(plateau.bandwidths, key=lambda bandwidth: bandwidth.median)
+        best = _fastest(plateau)
         lines.append(
             f"  {size_text(plateau.first_bytes)} to {size_text(plateau.last_bytes)}: {best.median * 1e-9:.3g} GB/s "
-            f"({best.low * 1e-9:.3g} to {best.high * 1e-9:.3g}; {best.curve})"
+            f"(95 %: {best.low * 1e-9:.3g} to {best.high * 1e-9:.3g} GB/s; {best.curve})"
         )
         if number < len(hierarchy.levels):
             lines.append(f"    {level_text(hierarchy.levels[number])}")
-    return "\n".join([*lines, *(f"  note: {note}" for note in hierarchy.notes)])
+    return [*lines, *(f"  note: {note}" for note in hierarchy.notes)]
 
 
 def level_text(level: Level) -> str:
@@ -312,45 +331,85 @@ def level_text(level: Level) -> str:
     return f"{text}; hwloc reports L{level.known.level} of {size_text(level.known.size_bytes)}: agrees"
 
 
-def plot_hierarchies(hierarchies: tuple[MemoryHierarchy, ...], path: Path) -> None:
-    """Writes a PNG, one panel a node: medians as lines, a colour a curve; ends of caches shaded, hwloc's dashed."""
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
+def finding(hierarchy: MemoryHierarchy) -> str:
+    """What one core reads from the first and from the last plateau, in a line: figures of `hierarchy_text`."""
+    core = f"one core of {hierarchy.node}" if hierarchy.node else "one core"
+    plateaus = hierarchy.plateaus
+    if not plateaus:
+        return f"No plateau of bandwidth was found ({core})"
+    ends = [f"{_fastest(plateaus[at]).median * 1e-9:.3g} GB/s {_place(hierarchy, at)}" for at in range(len(plateaus))]
+    return f"{ends[0]} ({core})" if len(ends) == 1 else f"From {ends[0]} to {ends[-1]} ({core})"
 
-    figure = Figure(figsize=(9.0, 4.8 * len(hierarchies)), layout="constrained")
+
+def _place(hierarchy: MemoryHierarchy, number: int) -> str:
+    """Where the buffers of a plateau are, by the sizes that hwloc reports; their sizes where that is not known."""
+    plateau = hierarchy.plateaus[number]
+    ended_by = hierarchy.levels[number].known if number < len(hierarchy.levels) else None
+    holds = [cache for cache in hierarchy.known if cache.size_bytes >= plateau.last_bytes]
+    if ended_by is not None or holds:
+        return f"in L{(ended_by or min(holds, key=lambda cache: cache.size_bytes)).level}"
+    if hierarchy.known and plateau.first_bytes >= max(cache.size_bytes for cache in hierarchy.known):
+        return "in memory"
+    return f"up to {size_text(plateau.last_bytes)}"
+
+
+def plot_hierarchies(hierarchies: tuple[MemoryHierarchy, ...], path: Path | None, source: str = "") -> "Figure":
+    """One panel a node: medians as lines, a colour a curve, plateaus thick; where bandwidth falls is shaded, sizes that
+    hwloc reports are dashed, and between them stands which cache holds the buffer. Returns the figure.
+
+    path : of `kit.picture.picture_files`;  source : where the measurements are from, for the foot
+    """
+    figure = new_figure((9.0, 0.7 + 4.8 * len(hierarchies)), for_file=path is not None)
     axes = figure.subplots(len(hierarchies), 1, squeeze=False)[:, 0]
     for axis, hierarchy in zip(axes, hierarchies, strict=True):
         _lines(axis, hierarchy)
-        _ends(axis, hierarchy)
         axis.set_xscale("log", base=2)
         axis.set_yscale("log")
         sizes = [size for curve in hierarchy.curves for size in curve.size_bytes]
-        low, high = min(sizes), max(sizes)
-        ticks = [1 << power for power in range(0, 60, 2) if low <= 1 << power <= high]
-        axis.xaxis.set_major_locator(FixedLocator(ticks))
-        axis.xaxis.set_minor_formatter(NullFormatter())
-        axis.xaxis.set_major_formatter(FuncFormatter(lambda size, _: size_text(size)))
-        axis.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
-        axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.yaxis.set_minor_formatter(NullFormatter())
-        axis.set_xlim(low / 1.15, high * 1.15)
+        ends = min(sizes) / 1.15, max(sizes) * 1.15
+        sizes_of_memory(axis.xaxis, (min(sizes), max(sizes)))
+        values = [value * 1e-9 for curve in hierarchy.curves for value in curve.bandwidth]
+        plain_decades(axis.yaxis, (min(values), max(values)))
+        _ends(axis, hierarchy, ends)
+        axis.set_xlim(*ends)
         axis.set_xlabel("size of the buffer")
-        axis.set_ylabel("read (GB/s), median")
-        axis.set_title(f"Memory hierarchy{' of ' + hierarchy.node if hierarchy.node else ''}", loc="left")
-        axis.grid(alpha=0.25, which="major")
+        axis.set_ylabel("bandwidth of reading, median (GB/s)")
+        if len(hierarchies) > 1:
+            axis.set_title(finding(hierarchy), loc="left", fontsize=9)
+        axis.grid(color=RULE, lw=0.8, which="major")
+        bare(axis)
         axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
-    with whole_file(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=130)
+    whole = finding(hierarchies[0]) if len(hierarchies) == 1 else f"Bandwidth of reading on {len(hierarchies)} nodes"
+    entitle(figure, whole, measured_origin(source or "measurements of memory"))
+    if path is not None:
+        write_picture(figure, path)
+    return shown_once(figure, path)
+
+
+def _fastest(plateau: Plateau) -> Bandwidth:
+    return max(plateau.bandwidths, key=lambda bandwidth: bandwidth.median)
 
 
 def _lines(axis: Any, hierarchy: MemoryHierarchy) -> None:
     ways = sorted({(curve.element_bytes, curve.stride) for curve in hierarchy.curves})
     most = max(curve.unroll for curve in hierarchy.curves)
     for curve in hierarchy.curves:
-        colour = f"C{ways.index((curve.element_bytes, curve.stride)) % 10}"
+        way = ways.index((curve.element_bytes, curve.stride))
+        colour, marker = SERIES[way % len(SERIES)], "osD^vPX"[way % 7]
         values = [value * 1e-9 for value in curve.bandwidth]
         style = "-" if curve.unroll == most else ":"
-        axis.plot(curve.size_bytes, values, style, color=colour, linewidth=1.1, label=curve.name)
+        axis.plot(
+            curve.size_bytes,
+            values,
+            style,
+            color=colour,
+            lw=1.1,
+            alpha=1.0 if curve.unroll == most else 0.45,
+            marker=marker,
+            ms=3.5,
+            markevery=0.08,
+            label=curve.name,
+        )
         if curve.unroll != most:
             continue
         for plateau in hierarchy.plateaus:
@@ -359,14 +418,19 @@ def _lines(axis: Any, hierarchy: MemoryHierarchy) -> None:
             axis.plot([plateau.first_bytes, plateau.last_bytes], [level, level], color=colour, linewidth=4, alpha=0.3)
 
 
-def _ends(axis: Any, hierarchy: MemoryHierarchy) -> None:
+def _ends(axis: Any, hierarchy: MemoryHierarchy, ends: tuple[float, float]) -> None:
+    """Where bandwidth falls, the sizes of caches, and above the lines the level that a buffer of each size fits in."""
     for number, level in enumerate(hierarchy.levels):
         axis.axvspan(
-            level.low_bytes, level.high_bytes, color="0.85", zorder=0, label=None if number else "bandwidth falls"
+            level.low_bytes, level.high_bytes, color="0.88", zorder=0, label=None if number else "bandwidth falls here"
         )
-    place = axis.get_xaxis_transform()
-    for number, cache in enumerate(hierarchy.known):
-        axis.axvline(
-            cache.size_bytes, color="k", linestyle="--", linewidth=0.9, label=None if number else "cache by hwloc"
-        )
-        axis.text(cache.size_bytes, 0.03, f" L{cache.level}", transform=place, ha="left", va="bottom", fontsize=9)
+    caches = sorted(hierarchy.known, key=lambda cache: cache.size_bytes)
+    for number, cache in enumerate(caches):
+        label = None if number else "size of a cache (hwloc)"
+        axis.axvline(cache.size_bytes, color=BLACK, linestyle="--", linewidth=0.9, label=label)
+    limits = [ends[0], *(cache.size_bytes for cache in caches), math.inf]
+    names = [*(f"L{cache.level}\n{size_text(cache.size_bytes)}" for cache in caches), "memory"]
+    for name, low, high in zip(names, limits[:-1], limits[1:], strict=True):
+        if caches and min(high, ends[1]) > 1.3 * low:
+            middle = math.sqrt(low * min(high, ends[1]))
+            axis.text(middle, 1.01, name, transform=axis.get_xaxis_transform(), ha="center", va="bottom", fontsize=8)

@@ -11,7 +11,7 @@ Source: MacKinnon, Nielsen and Webb (2023), "Cluster-robust inference: a guide t
 Econometrics 232, 272-299: the jackknife (CV3) with t(G - 1) is the most reliable of the simple methods.
 
 Choices do not sit on rounding: sums and small matrices are those of `stats.algebra`, what is equal up to rounding is
-equal, and of models that the data do not tell apart the simplest holds (docs/fit.md).
+equal, and of models that the data do not tell apart the simplest holds (docs/concepts/kernel_models.md).
 """
 
 from collections.abc import Iterator

@@ -7,7 +7,7 @@ if the class has one. A field of ABSENT_IF_NONE is left out of the object while 
 import functools
 import math
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -88,6 +88,8 @@ def _converter(hint: Any, lenient: bool) -> Callable[[Any], Any]:
         (inner,) = (each for each in arguments if each is not type(None))
         some = _converter(inner, lenient)
         return lambda value: None if value is None else some(value)
+    if origin is tuple and arguments[-1] is not Ellipsis:
+        return functools.partial(_positions, [_converter(each, lenient) for each in arguments])
     if origin in (tuple, list):
         return functools.partial(_listed, origin, _converter(arguments[0], lenient), lenient=lenient)
     if origin is not None and issubclass(origin, Mapping):
@@ -110,6 +112,13 @@ def _listed(made: type, convert: Callable[[Any], Any], value: Any, *, lenient: b
             if not lenient:
                 raise
     return made(items)
+
+
+def _positions(converters: Sequence[Callable[[Any], Any]], value: Any) -> tuple[Any, ...]:
+    """Of a tuple whose places have types of their own."""
+    if len(_expect(value, list, "a list")) != len(converters):
+        raise _Unfit(f"a list of {len(converters)}")
+    return tuple(convert(each) for convert, each in zip(converters, value, strict=True))
 
 
 def _scalar(hint: type, value: Any, *, lenient: bool) -> Any:

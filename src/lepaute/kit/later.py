@@ -5,6 +5,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from lepaute.kit.extras import missing_extra
+
 
 class _Later(ModuleType):
     """Stands for a module that is loaded when one of its attributes is first asked for."""
@@ -34,7 +36,12 @@ def public_names(
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
         module, there = home_of[name]
-        loaded = import_module(module)
+        try:
+            loaded = import_module(module)
+        except ImportError as error:
+            if (missing := missing_extra(error, f"{package}.{name}")) is None:
+                raise
+            raise missing from error
         return getattr(loaded, there) if there else loaded
 
     def names() -> list[str]:

@@ -143,10 +143,11 @@ class Launcher:
             raise InputError(f"{self.path} of {title} does not take options for its remote shell: {remote_shell}")
         return ["-f", hostfile, "-launcher", "ssh", "-launcher-exec", remote_shell]
 
-    def hostfile_text(self, nodes: Sequence[str], ranks_per_node: int) -> str:
-        """The content of a hostfile with as many ranks on each node."""
+    def hostfile_text(self, nodes: Sequence[str], ranks_per_node: int | Sequence[int]) -> str:
+        """The content of a hostfile with so many ranks on every node, or on each."""
         form = "{} slots={}\n" if self.family == OPEN_MPI else "{}:{}\n"
-        return "".join(form.format(name, ranks_per_node) for name in nodes)
+        counts = [ranks_per_node] * len(nodes) if isinstance(ranks_per_node, int) else ranks_per_node
+        return "".join(form.format(name, count) for name, count in zip(nodes, counts, strict=True))
 
     def tuning(self, settings: Mapping[str, str]) -> dict[str, str]:
         """Environment variables that set parameters of the library, such as btl (Open MPI) or CH4_NETMOD (MPICH).

@@ -1,14 +1,9 @@
-"""How values show themselves: `Hpl(n=1000, p=2)` in a line, small tables of HTML in a notebook, axes of pictures."""
+"""How values show themselves: `Hpl(n=1000, p=2)` in a line, small tables of HTML in a notebook."""
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from html import escape
-from typing import TYPE_CHECKING, Any, ClassVar, cast
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from typing import Any, ClassVar
 
 
 class Listed(type):
@@ -74,39 +69,3 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"
     return "" if value is None else escape(str(value))
-
-
-def new_figure(size: tuple[float, float], *, for_file: bool) -> "Figure":
-    """A figure of so many inches: one of pyplot, which a notebook shows, or for a file one that pyplot never sees."""
-    if for_file:
-        from matplotlib.figure import Figure
-
-        return Figure(figsize=size, layout="constrained")
-    from matplotlib import pyplot
-
-    return pyplot.figure(figsize=size, layout="constrained")
-
-
-def own_figure(axes: "Axes") -> "Figure":
-    """The figure that axes are drawn in, its outermost one."""
-    figure = axes.figure
-    while not hasattr(figure, "savefig"):
-        figure = figure.figure
-    return cast("Figure", figure)
-
-
-def plain_decades(axis: Any, ends: tuple[float, float]) -> None:
-    """Ticks of a logarithmic axis that are numbers, not powers: evenly spaced on an axis of less than half a decade.
-
-    ends: of the values that it shows, above 0
-    """
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
-
-    decades = math.log10(ends[1] / ends[0])
-    if decades < 0.4:
-        axis.set_major_locator(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]))
-    else:
-        steps = (1.0,) if decades > 4.0 else (1.0, 2.0, 5.0) if decades > 0.9 else (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
-        axis.set_major_locator(LogLocator(subs=steps))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_locator(NullLocator())

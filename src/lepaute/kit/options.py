@@ -28,6 +28,7 @@ class Option(NamedTuple):
     also    : other names, with their dashes: -o
     metavar : what stands for the value in the help text; its type where it is empty
     choices : the values that the field takes; () where it is no choice
+    numbered: the file that numbers the choices from 0, for the help; none: a number is taken, but not told of
     aliases : (word, value): other words for the choices on the command line
     unit    : of a number
     minimum, maximum: of a number; both are allowed
@@ -45,6 +46,7 @@ class Option(NamedTuple):
     also: tuple[str, ...] = ()
     metavar: str = ""
     choices: tuple[str, ...] = ()
+    numbered: str = ""
     aliases: tuple[tuple[str, str], ...] = ()
     unit: str = ""
     minimum: float | None = None
@@ -108,7 +110,7 @@ def check_fields(value: object, *, largest: int) -> None:
         if whole and abs(given) > largest:
             raise InputError(f"{name} is {str(given)[:80]}; the largest value is {largest}")
         most = _LARGEST_REAL if described.maximum is None else described.maximum
-        if abs(given) > most and not whole:
+        if abs(given) > most and not (whole and described.maximum is None):
             raise InputError(f"{name} is {given:g}; it must be at most {most:g}")
 
 

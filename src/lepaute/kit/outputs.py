@@ -5,13 +5,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from lepaute.errors import InputError
+from lepaute.kit.extras import need
 from lepaute.kit.files import check_output, is_stream
+
+#: Options whose files only an extra of the package can write.
+_EXTRA_OF = {
+    **dict.fromkeys(("--plot", "--report", "--gantt", "--scaling"), "report"),
+    **dict.fromkeys(("--trace", "--perfetto"), "trace"),
+}
 
 
 def check_outputs(
     options: Mapping[str, Path | Sequence[Path] | None], inputs: Iterable[str | Path | None] = (), *, force: bool
 ) -> None:
     """Raises InputError, one line, where an output cannot be written, is also read, is named twice, or exists.
+
+    Raises MissingExtra where what writes it is not installed.
 
     options: paths by the words that messages name them with, such as "--output"; None for an option that is not given
     inputs : files that the command reads; a name that is none (of a shipped platform) does no harm
@@ -21,6 +30,8 @@ def check_outputs(
     written: dict[object, str] = {}
     there = []
     for option, given in options.items():
+        if given is not None and option in _EXTRA_OF:
+            need(_EXTRA_OF[option], option)
         for path in [given] if isinstance(given, Path) else given or ():
             target = check_output(path, option)
             if is_stream(target):

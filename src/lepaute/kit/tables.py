@@ -5,6 +5,9 @@ from collections.abc import Collection, Iterable, Sequence
 from lepaute.kit.printable import UNLIMITED
 from lepaute.kit.text import folded
 
+#: Columns of a terminal that are enough for a folded text.
+LEAST_FOLDED = 24
+
 
 def text_table(titles: Sequence[object], rows: Iterable[Sequence[object]], left: Collection[int] | None = (0,)) -> str:
     """Columns two blanks apart; those numbered in `left` (None: all) are set flush left, the others flush right."""
@@ -43,7 +46,7 @@ def shown_table(
             break
         shown.remove(column)
         dropped.append(titles[column])
-    texts = [_folded_table(lines, widths, block, width, left) for block in _blocks(widths, shown, width)]
+    texts = [_folded_table(lines, widths, block, width, left) for block in _blocks(widths, shown, width, left)]
     if dropped:
         texts.append(folded(f"(without {', '.join(dropped)}: a wider terminal or a file has all columns)", width))
     return "\n".join(texts)
@@ -53,12 +56,14 @@ def _taken(widths: Sequence[int], columns: Sequence[int]) -> int:
     return sum(widths[column] + 2 for column in columns) - 2
 
 
-def _blocks(widths: Sequence[int], columns: Sequence[int], width: int) -> list[list[int]]:
-    """Columns of each table, in each the first one and as many as fit beside it."""
+def _blocks(widths: Sequence[int], columns: Sequence[int], width: int, left: Collection[int]) -> list[list[int]]:
+    """Columns of each table, in each the first one and as many as fit beside it; a last one of text may be folded."""
     first, *rest = columns
     blocks = [[first]]
     for column in rest:
-        if len(blocks[-1]) > 1 and _taken(widths, [*blocks[-1], column]) > width:
+        is_text = column == rest[-1] and column in left
+        needed = _taken(widths, blocks[-1]) + 2 + (min(widths[column], LEAST_FOLDED) if is_text else widths[column])
+        if len(blocks[-1]) > 1 and needed > width:
             blocks.append([first])
         blocks[-1].append(column)
     return blocks

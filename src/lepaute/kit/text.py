@@ -3,7 +3,7 @@
 import math
 import re
 import textwrap
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 #: Units without a prefix of their own that get one.
@@ -14,8 +14,16 @@ _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 #: A blank between a number and its unit, at which no line is broken.
 _OF_UNIT = re.compile(r"(?<=[0-9]) (?=(?:%|[mnµ]?s|min|h|[kMGTP]?(?:i?B|B/s|flop/s|W|J))(?:[\s,;:.)]|$))")
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
+#: A number that is no part of a name, an option or a setting; a remark with one; sizes that a call had.
+_FIGURE = re.compile(r"(?<![\w.=-])[0-9][0-9,]*(\.[0-9]+)?(e[+-]?[0-9]+)?(?![\w-])")
+_IN_PARENTHESES = re.compile(r" \((?!--)[^()]*[0-9][^()]*\)")
+_OF_SIZES = re.compile(r": [mnk] = [0-9].*$")
 #: Names that are listed behind a message that stands for others.
 MOST_NAMED = 6
+#: Caveats of an answer whose beginnings are shown.
+MOST_CAVEATS = 3
+#: Two words of a sentence, which names of functions are not.
+_WORDS = re.compile(r"\b[a-z]+,? [a-z]+\b")
 
 
 def counted(count: int, noun: str) -> str:
@@ -150,19 +158,39 @@ def number(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}g}" if abs(value) < 999.5 else f"{value:,.0f}"
 
 
+def unbroken(text: str) -> str:
+    """The text, in which no line is broken between a number and its unit."""
+    return _OF_UNIT.sub("\u00a0", text)
+
+
 def folded(text: str, width: int, indent: int = 0) -> str:
     """The text in lines of `width` columns, broken at blanks alone and never between a number and its unit; all lines
     but the first are indented."""
     if len(text) <= width:
         return text
     lines = textwrap.wrap(
-        _OF_UNIT.sub("\u00a0", text),
+        unbroken(text),
         width,
         subsequent_indent=" " * indent,
         break_long_words=False,
         break_on_hyphens=False,
     )
     return "\n".join(lines).replace("\u00a0", " ")
+
+
+def caveat_line(caveats: Sequence[str], width: int) -> str:
+    """3 caveats: the beginnings of some; --details"""
+    beginnings = list(dict.fromkeys(map(_beginning, caveats)))
+    shown = beginnings[:MOST_CAVEATS]
+    left = len(caveats) - len(shown)
+    more = f"; and {left} more" if left > 0 else ""
+    return folded(f"{counted(len(caveats), 'caveat')}: {'; '.join(shown)}{more}; --details", width, 2)
+
+
+def _beginning(caveat: str) -> str:
+    """A caveat up to its first colon, or the second where names alone precede the first."""
+    head, _, rest = caveat.rstrip(".").partition(": ")
+    return head if _WORDS.search(head) or not rest else f"{head}: {rest.partition(': ')[0]}"
 
 
 def level_order(levels: Iterable[str]) -> list[str]:
@@ -183,7 +211,7 @@ def level_order(levels: Iterable[str]) -> list[str]:
 
 def natural_order(name: str) -> list[tuple[int, int, str]]:
     """A key to sort names by, in which the whole numbers in them count as numbers: node-2 before node-10."""
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.findall(r"[0-9]+|[^0-9]+", name)]
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.findall(r"[0-9]{1,18}|[^0-9]+", name)]
 
 
 class Alike(NamedTuple):
@@ -204,6 +232,17 @@ class Alike(NamedTuple):
         more = ", ..." if len(self.names) > MOST_NAMED else ""
         named = f", of {', '.join(self.names[:MOST_NAMED])}{more}" if self.names else ""
         return f"{self.text} (and {self.number - 1} more like it{named})"
+
+
+def without_figures(text: str) -> str:
+    """What a message is about: the same for messages that differ in measured numbers alone.
+
+    Bounds of sizes and parentheses with numbers are left out, other numbers become an ellipsis; names, options and
+    settings keep theirs.
+    """
+    about = _OF_SIZES.sub("", _IN_PARENTHESES.sub("", text))
+    about = _FIGURE.sub("…", about)
+    return f"part of{about.removeprefix('… % of')}" if about.startswith("… % of") else about
 
 
 def one_for_all(texts: Iterable[str], names: Collection[str] = ()) -> list[Alike]:

@@ -173,7 +173,7 @@ def check_simgrid() -> Iterator[Check]:
 #: Optional programs of experiments: program, its Debian package, and what is missing without it.
 _TOOLS = (
     ("ssh", "openssh-client", "other nodes"),
-    ("stress-ng", "stress-ng", "warming up"),
+    ("stress-ng", "stress-ng", "warming up, workloads of the node test"),
     ("numactl", "numactl", "memory policies"),
     ("lstopo-no-graphics", "hwloc-nox", "the topology in archives"),
     ("lspci", "pciutils", "devices in archives"),

@@ -15,9 +15,10 @@ from lepaute.design.sizes import Triple
 from lepaute.design.table import header_of
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES
-from lepaute.measure.experiment.helpers import HOSTS, hosts_text, start_of_ranks
 from lepaute.measure.experiment.options import parsed_parameters
+from lepaute.measure.experiment.ranks import start_of_ranks, write_hosts
 from lepaute.measure.layout import Layout
+from lepaute.measure.node_test_workloads import chosen_workloads, is_of_workloads
 from lepaute.measure.nodes.channel import Channel
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.probes import DGEMM_PROGRAM, P2P_PROGRAM
@@ -51,19 +52,27 @@ class Parameters(BaseModel, frozen=True, extra="forbid"):
     """warm_up_s  : dgemm on all cores before anything is measured
     dgemm_s    : no block of dgemm begins later than this; four minutes, so that the steady window is whole
     disk_folder: where the disk is probed; the folder of temporary files by default
+    workloads  : of stress-ng, with commas; all or none. A user's: workload.NAME=COMMAND, workload_pattern.NAME=PATTERN
+    workload_s : of each run of a stressor
     quick      : a few seconds of each part, to try the test out; not comparable with whole tests
     """
 
     warm_up_s: Seconds = 60.0
     dgemm_s: Seconds = 240.0
     disk_folder: str = ""
+    workloads: str = "all"
+    workload_s: Annotated[int, Field(ge=1, le=600)] = 3
     quick: bool = False
 
     @classmethod
     def of(cls, given: Mapping[str, object]) -> Self:
         """Raises InputError for an unknown name, or a value that cannot be."""
-        chosen = parsed_parameters(cls, given)
-        return parsed_parameters(cls, {"warm_up_s": 0.5, "dgemm_s": 0.0, **given}) if chosen.quick else chosen
+        known = {name: value for name, value in given.items() if name in cls.model_fields or not is_of_workloads(name)}
+        chosen = parsed_parameters(cls, known)
+        if chosen.quick:
+            chosen = parsed_parameters(cls, {"warm_up_s": 0.5, "dgemm_s": 0.0, "workload_s": 1, **known})
+        chosen_workloads(chosen.workloads, chosen.workload_s, given)
+        return chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +203,7 @@ def messages_between(
     names = [first.names[0], second.names[0]]
     for node in pair:
         node.write("p2p.csv", design.to_csv())
-    first.write(HOSTS, hosts_text(names, 1))
+    write_hosts(first, names, 1, launch)
     one = first.channels[0]
     cores = [layouts[names[0]].cores[0], layouts[names[1]].cores[1 if _are_one_machine(pair) else 0]]
     words = _p2p_words(",".join(str(core.pu) for core in cores), seed, one)

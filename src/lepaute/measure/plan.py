@@ -414,7 +414,7 @@ def run_s(run: PlannedRun, gflops: float) -> float:
     if run.probe in SERIAL:
         return _PROCESS_S + 0.002 * run.ranks + _dgemm_s(run, rate)
     start_s = _MPIRUN_S + _RANK_S * run.ranks
-    if run.probe in (P2P, RING):
+    if run.probe in (P2P, RING, FLOWS):
         sizes = [int(str(size)) for size in run.design.column("size_bytes")]
         byte_s = _P2P_S if run.probe == P2P else _RING_S
         return start_s + len(sizes) * _EXCHANGE_S + byte_s * sum(sizes) + 8 * _TOUCH_S * max(sizes)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.journal import Lines, drop_broken_end
+from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
     import pandas
@@ -109,7 +110,7 @@ def read_table(path: Path, tell: Callable[[str], None] = lambda _warning: None) 
         cells = list(rows)
     if strange := sum(len(row) != len(names) for row in cells):
         cells = [row for row in cells if len(row) == len(names)]
-        tell(f"{path.name}: {strange} damaged line(s) were left out of the table; the file has them")
+        tell(f"{path.name}: {counted(strange, 'damaged line')} left out of the table; the file has them")
     columns = zip(*cells, strict=True) if cells else [()] * len(names)
     return pandas.DataFrame({name: _column_of(name, column) for name, column in zip(names, columns, strict=True)})
 

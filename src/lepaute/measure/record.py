@@ -222,7 +222,7 @@ def build_recorder(library: MpiLibrary, progress: Callable[[str], None] | None =
 
     def build(folder: Path) -> None:
         if progress is not None:
-            progress("compiling the recorder")
+            progress("compiling the recorder that is loaded into the program (once per MPI library)")
         sources = [str(probe_source() / name) for name in _SOURCES]
         words = ("-fPIC", "-fvisibility=hidden", "-shared", "-pthread", *sources, "-ldl", "-lm")
         library.compile([*C_FLAGS, *words, "-o", str(folder / LIBRARY)], what="building the recorder")

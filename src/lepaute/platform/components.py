@@ -13,6 +13,7 @@ from typing import Any
 from lepaute.errors import InputError
 from lepaute.platform.kernel_model import KernelModel, Noise, PerCpu, Piece
 from lepaute.platform.network_model import Network, Segment
+from lepaute.platform.population import Group, Population
 from lepaute.platform.schema import Assumption, Nodes, Platform
 from lepaute.platform.topology import Topology
 
@@ -74,7 +75,31 @@ def _with_noise(platform: Platform, kernel: str, value: Any) -> Platform:
         raise InputError(
             f"noise.{kernel}: platform {platform.name} has no kernel {kernel[:60]!r}; it has {', '.join(known)[:300]}"
         )
-    return _with_pieces(platform, [kernel], lambda piece: _noisy(piece, relative_sd))
+    changed = _with_pieces(platform, [kernel], lambda piece: _noisy(piece, relative_sd))
+    population = platform.population
+    if population is None or population.kernel != kernel:
+        return changed
+    return changed.model_copy(update={"population": _of_the_mean(population)})
+
+
+def _of_the_mean(population: Population) -> Population:
+    """`population` without the standard deviations of calls, which are then those of the kernel's noise."""
+    kept = [place for place, term in enumerate(population.terms) if not term.startswith("sd:")]
+
+    def part(rows: Any) -> Any:
+        return rows and tuple(tuple(rows[i][j] for j in kept) for i in kept)
+
+    def parts(holder: Group | Population) -> dict[str, Any]:
+        return {name: part(getattr(holder, name)) for name in type(holder).model_fields if name.startswith("covar")}
+
+    scales = population.scale_of_cpu and tuple(tuple(row[i] for i in kept) for row in population.scale_of_cpu)
+    groups = tuple(
+        group.model_copy(update={"mean": tuple(group.mean[i] for i in kept), **parts(group)})
+        for group in population.groups
+    )
+    terms = tuple(population.terms[i] for i in kept)
+    own = {"terms": terms, "groups": groups, "scale_of_cpu": scales}
+    return population.model_copy(update={**own, **parts(population)})
 
 
 def _with_pieces(platform: Platform, kernels: Collection[str], change: Callable[[Piece], Piece]) -> Platform:

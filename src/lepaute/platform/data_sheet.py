@@ -1,7 +1,7 @@
 """A platform from what a data sheet says: few numbers are given, the rest is guessed, and each guess has an error.
 
-All constants below were chosen before any prediction with them was compared with a real run (docs/accuracy.md has what
-came out). A standard deviation is of the logarithm, drawn once a run.
+All constants below were chosen before any prediction with them was compared with a real run (docs/evidence/models.md
+has what came out). A standard deviation is of the logarithm, drawn once a run.
 """
 
 import math
@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from lepaute.errors import InputError
-from lepaute.kit.text import quantity, three_digits
+from lepaute.kit.text import counted, quantity, three_digits
 from lepaute.platform.guessed_messages import (
     BUSY_SD,
     BUSY_SHARE,
@@ -35,7 +35,7 @@ GIVEN_DGEMM_SD = 0.05
 SHARE_OF_PEAK, SHARE_OF_PEAK_SD = 0.75, 0.2
 #: Share of the nominal peak that dgemm reaches on all cores of a node, and its error, by library and by what the peak
 #: counts: the base clock, that clock in AVX-512 of Intel's cores, or the clock that all cores hold ("turbo"). Fitted to
-#: tests/data/published_dgemm.csv; how, and all else here: docs/defense_of_design.md.
+#: tests/data/published_dgemm.csv; how, and all else here: docs/design/decisions/data_sheets.md.
 SHARES: dict[str | None, dict[str, tuple[float, float]]] = {
     "mkl": {"base": (1.0, 0.16), "avx512": (0.69, 0.15), "turbo": (0.86, 0.09)},
     "openblas": {"base": (0.8, 0.14), "avx512": (0.55, 0.15), "turbo": (0.8, 0.09)},
@@ -161,14 +161,14 @@ def rate_of(sheet: DataSheet) -> CoreRate:
     if sheet.blas is None and sheet.simd is None and sheet.clock is None:
         source = f"{100 * SHARE_OF_PEAK:.0f} % of the nominal peak; --blas, --simd and --clock say more"
         return CoreRate(SHARE_OF_PEAK * peak, SHARE_OF_PEAK_SD, source, SHARE_OF_PEAK * peak)
-    counted = "turbo" if sheet.clock == "turbo" else "avx512" if sheet.simd == "avx512" else "base"
-    share, relative_sd = SHARES[sheet.blas][counted]
-    tuned = SHARES[None if sheet.blas == "none" else sheet.blas][counted][0]
+    by = "turbo" if sheet.clock == "turbo" else "avx512" if sheet.simd == "avx512" else "base"
+    share, relative_sd = SHARES[sheet.blas][by]
+    tuned = SHARES[None if sheet.blas == "none" else sheet.blas][by][0]
     # Errors are factors of mean 1 on durations: this mean has the share as its middle.
     mean = share * math.exp(-0.5 * relative_sd * relative_sd)
     library = _SPELT.get(sheet.blas or "", "a library that is not known")
     clocks = {"base": "the base clock", "turbo": "the clock of all cores", "avx512": "the base clock in AVX-512"}
-    source = f"about {100 * share:.0f} % of the peak at {clocks[counted]} with {library}"
+    source = f"about {100 * share:.0f} % of the peak at {clocks[by]} with {library}"
     return CoreRate(mean * peak, relative_sd, source, tuned * peak)
 
 
@@ -289,7 +289,7 @@ def _topology(sheet: DataSheet) -> tuple[dict[str, Any], str]:
 
 def _assumed(sheet: DataSheet, core: CoreRate, scaled_from: str) -> list[dict[str, Any]]:
     likened = f"those not measured there either as others (sd {100 * LIKENED_RELATIVE_SD:.0f} %)"
-    inside = f"{LOOPBACK_BPS / 1e9:g} GB/s and {LOOPBACK_LATENCY_S * 1e6:g} us, on Dahu 18 GB/s"
+    inside = f"{LOOPBACK_BPS / 1e9:g} GB/s and {LOOPBACK_LATENCY_S * 1e6:g} µs, on Dahu 18 GB/s"
     share, share_sd = sheet.threads_share
     others = f"{_cores_of_memory(sheet)} times as fast" if sheet.blas in WITH_OWN_HPL else "on one of them"
     threads = f"dgemm and dtrsm at {100 * share:.0f} % of the rate of {sheet.threads} cores, all other kernels {others}"
@@ -309,7 +309,7 @@ def _assumed(sheet: DataSheet, core: CoreRate, scaled_from: str) -> list[dict[st
 
 def what_is_given(sheet: DataSheet) -> list[str]:
     """What a data sheet says, in words; the form of a fat tree is completed."""
-    given = [f"{sheet.nodes} nodes of {sheet.sockets} x {sheet.cores_per_socket} cores", _topology(sheet)[1]]
+    given = [f"{counted(sheet.nodes, 'node')} of {sheet.sockets} x {sheet.cores_per_socket} cores", _topology(sheet)[1]]
     cores = sheet.sockets * sheet.cores_per_socket
     for what, flops in (("dgemm", sheet.dgemm_flops), ("peak", sheet.peak_flops)):
         if flops is not None:
@@ -325,7 +325,7 @@ def what_is_given(sheet: DataSheet) -> list[str]:
     if sheet.fabric is not None:
         given.append({"rdma": "RDMA", "ethernet": "TCP over Ethernet"}[sheet.fabric])
     if sheet.latency_s is not None:
-        given.append(f"latency {sheet.latency_s * 1e6:.4g} us")
+        given.append(f"latency {sheet.latency_s * 1e6:.4g} µs")
     if sheet.memory_bytes is not None:
         given.append(f"{sheet.memory_bytes / 2**30:.4g} GiB a node")
     if sheet.memory_Bps is not None:

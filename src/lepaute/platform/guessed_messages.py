@@ -1,6 +1,7 @@
 """Messages of a machine whose network nobody measured: by InfiniBand and its like, or by TCP over Ethernet.
 
-Where the constants come from: docs/defense_of_design.md. A standard deviation is drawn once a run, for all nodes.
+Where the constants come from: docs/design/decisions/data_sheets.md. A standard deviation is drawn once a run, for
+all nodes.
 """
 
 from dataclasses import dataclass
@@ -65,7 +66,7 @@ class Link:
     def error(self) -> tuple[float, str]:
         """Standard deviation of messages between nodes, and what is assumed of them."""
         known = self.given_latency_s is not None
-        latency = "the given latency" if known else f"{self.latency_s * 1e6:g} us"
+        latency = "the given latency" if known else f"{self.latency_s * 1e6:g} µs"
         if self.is_ethernet:
             width = f"{100 * SHARE_OF_ETHERNET:.0f} % of the link, a flow at most {TCP_FLOW_BPS / 1e9:g} GB/s"
             text = f"TCP: {width}, {latency}, eager up to {TCP_EAGER_BYTES} bytes"

@@ -96,7 +96,7 @@ def override(platform: Platform, settings: Mapping[str, str | float]) -> Platfor
     ----------
     platform : the platform, which stays as it is
     settings : values by field, {"network.flow_factor": "scale", "kernels[0].threads": 2}, and by knob,
-        {"scale.bandwidth": 2} (docs/platform.md), which turn what the fields have made; texts are YAML
+        {"scale.bandwidth": 2} (docs/concepts/studies.md), which turn what the fields have made; texts are YAML
 
     Returns
     -------

@@ -5,7 +5,17 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from lepaute.platform.values import TOLERANCE, Interval, NonNegative, Number, Overhead, Positive, Value, fault
+from lepaute.platform.values import (
+    MOST_COUNTED,
+    TOLERANCE,
+    Interval,
+    NonNegative,
+    Number,
+    Overhead,
+    Positive,
+    Value,
+    fault,
+)
 
 
 class NoiseMode(Value):
@@ -43,7 +53,7 @@ class Segment(Value):
     `noise_relative_sd` on latency and transfer, or the modes of `noise`.
     """
 
-    above_bytes: Annotated[int, Field(ge=0)]
+    above_bytes: Annotated[int, Field(ge=0, le=MOST_COUNTED)]
     protocol: Literal["eager", "detached", "rendezvous"]
     latency_s: NonNegative
     bandwidth_Bps: Positive  # noqa: N815 - the unit

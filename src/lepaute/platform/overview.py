@@ -11,8 +11,12 @@ from lepaute.platform.schema import Platform
 from lepaute.platform.topology import topology_lines
 from lepaute.platform.values import Bounds
 
+#: Protocols, with what a word that SMPI alone has means.
+_PROTOCOLS = {"eager": "eager", "detached": "detached (the sender does not wait)", "rendezvous": "rendezvous"}
 #: Kernels that are named, dgemm first.
 MOST_KERNELS = 6
+#: What a platform without a model of dgemm is good for.
+NO_SPEED = "no speed of dgemm, without which HPL cannot be predicted"
 #: Where a range has no end of its own.
 _NO_END = 10**9
 
@@ -20,7 +24,7 @@ _NO_END = 10**9
 def in_one_line(platform: Platform) -> str:
     """dahu-2020-01: 32 nodes of 32 cores, 29 Gflop/s a core in dgemm"""
     nodes, rate = platform.nodes, dgemm_rate(platform)
-    speed = "no dgemm" if rate is None else f"{quantity(rate / 1e9, 'Gflop/s')} a core in dgemm"
+    speed = NO_SPEED if rate is None else f"{quantity(rate / 1e9, 'Gflop/s')} a core in dgemm"
     return f"{platform.name}: {counted(nodes.count, 'node')} of {counted(nodes.cores, 'core')}, {speed}"
 
 
@@ -28,6 +32,7 @@ def facts(platform: Platform) -> list[tuple[str, str]]:
     """What each is, in a word, and its text: fewer than 20 lines of 80 columns together."""
     told = [
         ("what", (platform.description or "").partition(". ")[0].partition(": ")[0].strip().rstrip(".")),
+        ("assumed", _assumed(platform)),
         ("nodes", _nodes(platform)),
         ("dgemm", _dgemm(platform)),
         ("kernels", _kernels(platform)),
@@ -39,6 +44,15 @@ def facts(platform: Platform) -> list[tuple[str, str]]:
         ("file", f"sha256 {platform.sha256[:16]}"),
     ]
     return [(name, text) for name, text in told if text]
+
+
+def _assumed(platform: Platform) -> str:
+    """How much was not measured, and what of it is the least certain."""
+    assumed = platform.assumed or ()
+    if not assumed:
+        return ""
+    worst = max(assumed, key=lambda each: each.relative_sd or 0.0)
+    return f"{counted(len(assumed), 'value')}, not measured; the least certain: {worst.text}"
 
 
 def _nodes(platform: Platform) -> str:
@@ -94,14 +108,13 @@ def _messages(segments: Sequence[Segment] | None) -> str:
     if not segments:
         return ""
     first, last = segments[0], segments[-1]
-    text = (
-        f"{seconds(first.latency_s)} for a short message, {quantity(last.bandwidth_Bps / 1e9, 'GB/s')} for a long one"
-    )
+    short_s = first.latency_s + first.send[0] + first.receive[0]
+    text = f"{seconds(short_s)} for a short message, {quantity(last.bandwidth_Bps / 1e9, 'GB/s')} for a long one"
     changes = [
         after for before, after in zip(segments, segments[1:], strict=False) if before.protocol != after.protocol
     ]
     if changes:
-        text += "; " + ", ".join(f"{each.protocol} above {size_text(each.above_bytes)}" for each in changes)
+        text += "; " + ", ".join(f"{_PROTOCOLS[each.protocol]} above {size_text(each.above_bytes)}" for each in changes)
     return text
 
 

@@ -35,6 +35,12 @@ _MOST_ROWS = 2000
 POOR_FIT = "the calibration was disturbed or too short (--quick): calibrate again on an idle machine"
 
 
+def assumed_values(platform: Platform) -> list[str]:
+    """One sentence that names what nobody measured; none where all was."""
+    assumed = ", ".join(each.text for each in platform.assumed or ())
+    return [f"assumed, not measured: {assumed}; a calibration replaces these"] if assumed else []
+
+
 def implausible(platform: Platform) -> list[str]:
     """Sentences on values that no machine has: field, what was found, what is usual, what was probably meant."""
     sentences = list(_nodes(platform.nodes))
@@ -54,7 +60,7 @@ def unmodelled(platform: Platform, kernels: Iterable[str]) -> list[str]:
     for threads in sorted({model.threads for model in platform.kernels}) or [1]:
         modelled = models_of(platform.kernels, kernels, threads)
         several = f" with {threads} threads" if threads > 1 else ""
-        missing = [kernel for kernel in kernels if kernel not in modelled]
+        missing = without_model(platform, kernels, threads)
         free = [kernel for kernel, model in modelled.items() if _is_free(model) and kernel not in VARIANTS]
         if missing:
             others = sorted({model.kernel for model in platform.kernels} - set(kernels))
@@ -67,6 +73,13 @@ def unmodelled(platform: Platform, kernels: Iterable[str]) -> list[str]:
         if free:
             sentences.append(f"kernels: HPL calls some{several} whose mean is 0: {', '.join(free)}")
     return sentences
+
+
+def without_model(platform: Platform, kernels: Iterable[str], threads: int) -> list[str]:
+    """Those of `kernels` that the platform has no model for, for ranks of so many threads."""
+    kernels = list(kernels)
+    modelled = models_of(platform.kernels, kernels, threads)
+    return [kernel for kernel in kernels if kernel not in modelled]
 
 
 def _is_free(model: KernelModel) -> bool:
@@ -173,7 +186,7 @@ def _segment(segment: Segment, where: str) -> Iterator[str]:
     low, high = _MESSAGE_S
     small_s = segment.latency_s + segment.send[0] + segment.receive[0]
     if segment.latency_s > max(high, 10.0 * segment.above_bytes / segment.bandwidth_Bps):
-        yield f"{where}.latency_s is {segment.latency_s:.3g} s; up to {high:.0e} s are usual: 1.5e-6 for 1.5 us"
+        yield f"{where}.latency_s is {segment.latency_s:.3g} s; up to {high:.0e} s are usual: 1.5e-6 for 1.5 µs"
     elif segment.above_bytes == 0 and small_s < low:
         yield f"{where}: 0 bytes take {small_s:.3g} s (send, latency, receive); at least {low:.0e} s are usual"
     if not _BANDWIDTH_BPS[0] <= segment.bandwidth_Bps <= _BANDWIDTH_BPS[1]:

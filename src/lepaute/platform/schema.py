@@ -28,6 +28,7 @@ from lepaute.platform.values import (
     CoreCount,
     Count,
     Covariance,
+    DegreesOfFreedom,
     NodeCount,
     NonNegative,
     Positive,
@@ -78,7 +79,7 @@ class Sentinel(Value):
 
 
 class Drift(Value):
-    """The variogram of log(duration of a sentinel): of a random walk, or an exponential one where it is bounded.
+    """The variogram of log(duration of a sentinel): exponential, or, in older platforms, of a random walk.
 
     `slope_per_s`: growth of the semivariance in a second of lag, at short lags
     `range_s`: where the semivariance levels off, at slope_per_s * range_s; null: it grows on
@@ -209,10 +210,10 @@ class Days(Value):
 
     common_relative_sd: NonNegative
     cpu_relative_sd: NonNegative
-    degrees_of_freedom: Count
+    degrees_of_freedom: DegreesOfFreedom
     run_relative_sd: NonNegative | None = None
-    run_degrees_of_freedom: Count | None = None
-    cpu_degrees_of_freedom: Count | None = None
+    run_degrees_of_freedom: DegreesOfFreedom | None = None
+    cpu_degrees_of_freedom: DegreesOfFreedom | None = None
     source: str | None = None
     drift: Drift | None = None
 

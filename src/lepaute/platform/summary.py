@@ -10,10 +10,10 @@ from lepaute.platform.topology import topology_lines
 from lepaute.platform.values import Bounds, Polynomial
 
 
-def one_line(platform: Platform) -> str:
-    """Size and first sentence of the description."""
+def one_line(platform: Platform) -> tuple[str, str, str]:
+    """Nodes, cores of each, and the first sentence of the description."""
     facts = platform.facts_in_short()
-    return f"{facts['nodes']} x {facts['cores']} cores  {facts['description']}"
+    return str(facts["nodes"]), str(facts["cores"]), str(facts["description"])
 
 
 def summary(platform: Platform) -> str:

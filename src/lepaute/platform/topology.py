@@ -209,5 +209,5 @@ def topology_lines(topology: Topology) -> Iterator[str]:
 def _cable(cable: CableModel) -> str:
     details = [] if cable.bandwidth_Bps is None else [f"{cable.bandwidth_Bps / 1e9:.4g} GB/s"]
     if cable.latency_s is not None:
-        details.append(f"{cable.latency_s * 1e6:.4g} us extra latency")
+        details.append(f"{cable.latency_s * 1e6:.4g} µs extra latency")
     return ", ".join(details)

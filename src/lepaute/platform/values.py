@@ -69,8 +69,9 @@ def known_letters(term: str) -> str:
 
 
 def _ordered(bounds: tuple[int, int]) -> tuple[int, int]:
-    if not 0 <= bounds[0] <= bounds[1]:
-        raise fault(f"is [{bounds[0]}, {bounds[1]}]; bounds must be [low, high] with 0 <= low <= high")
+    if not 0 <= bounds[0] <= bounds[1] <= MOST_COUNTED:
+        found = ", ".join(str(bound)[:40] for bound in bounds)
+        raise fault(f"is [{found}]; bounds must be [low, high] with 0 <= low <= high < 2^63")
     return bounds
 
 
@@ -79,7 +80,10 @@ Number = Annotated[float, BeforeValidator(_plain_number), AfterValidator(lambda 
 NonNegative = Annotated[Number, Field(ge=0)]
 Positive = Annotated[Number, Field(gt=0)]
 #: The engine has 64 bits for a count.
-Count = Annotated[int, Field(ge=1, le=2**63 - 1)]
+MOST_COUNTED = 2**63 - 1
+Count = Annotated[int, Field(ge=1, le=MOST_COUNTED)]
+#: So many numbers are drawn for an effect of Student's distribution (core/models/machine.hpp).
+DegreesOfFreedom = Annotated[int, Field(ge=1, le=1_000_000)]
 NodeCount = Annotated[int, Field(ge=1, le=MOST_NODES)]
 CoreCount = Annotated[int, Field(ge=1, le=65_536)]
 #: A product of parameters: "mnk", "mn", "nn", ..., or "1" for the constant.

@@ -17,6 +17,12 @@ def check_report_name(path: Path) -> None:
         raise InputError(f"{path}: the name of a report must end in .html (a page) or .json (data)")
 
 
+def check_page_name(path: Path | None) -> None:
+    """Raises InputError where the name of a page that was asked for is not one."""
+    if path is not None and path.suffix.lower() != ".html":
+        raise InputError(f"--report {path}: the name of a page must end in .html; --json prints the data")
+
+
 def write_report(path: Path, page: Callable[[], str], content: Callable[[], dict[str, Any]]) -> None:
     """Writes the page where the name ends in .html, the content as a JSON object where it ends in .json.
 

@@ -20,6 +20,8 @@ WIDTH, HEIGHT = 360, 230
 LEFT, RIGHT, TOP, BOTTOM = 52, 16, 8, 38
 MOST_TICKS = 5
 MOST_NAMES = 4
+#: Of cells.
+SHADES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,9 @@ class Layer:
     """Something drawn at (x, y), float64 of shape (n,).
 
     kind : points, line (through them), bars (from `base` to y), band (from `base` to y along x), rules (vertical, at x)
+           cells (squares of side 1, as opaque as `base`, from 0 to 1), or tiles (in column x from row `base` to row y,
+           whole numbers from 0, where the frame has so many columns and rows as `grid` says, whatever the axes)
+    opacity: of strokes, from 0 to 1
     """
 
     kind: str
@@ -107,17 +112,21 @@ class Layer:
     y: Floats
     style: str
     base: Floats | None = None
+    opacity: float = 1.0
+    grid: tuple[int, int] = (1, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """alt: what there is to see, for those who do not see it; caption: what it shows and how to read it."""
+    """alt: what there is to see, for those who do not see it; caption: what it shows and how to read it; title: the
+    finding, where it is to stand above."""
 
     alt: str
     caption: str
     x: Axis
     y: Axis
     layers: Sequence[Layer]
+    title: str = ""
 
     def svg(self) -> str:
         """The picture as an element of a page; every text is escaped."""
@@ -132,15 +141,19 @@ class Picture:
 
     def _axes(self) -> list[str]:
         bottom = HEIGHT - BOTTOM
-        parts = []
-        for value, text in self.x.ticks():
-            at = self._x(np.array([value]))[0]
-            parts.append(f'<path class="grid" d="M{at:.1f} {TOP}V{bottom}"/>')
-            parts.append(f'<text x="{at:.1f}" y="{bottom + 14}" text-anchor="middle">{escape(text)}</text>')
-        for value, text in self.y.ticks():
-            at = self._y(np.array([value]))[0]
-            parts.append(f'<path class="grid" d="M{LEFT} {at:.1f}H{WIDTH - RIGHT}"/>')
-            parts.append(f'<text x="{LEFT - 5}" y="{at + 3.5:.1f}" text-anchor="end">{escape(text)}</text>')
+        across, up = self.x.ticks(), self.y.ticks()
+        x, y = (place(np.array([value for value, _ in ticks])) for place, ticks in ((self._x, across), (self._y, up)))
+        grid = "".join([*(f"M{at:.1f} {TOP}V{bottom}" for at in x), *(f"M{LEFT} {at:.1f}H{WIDTH - RIGHT}" for at in y)])
+        below = (
+            f'<text x="{at:.1f}" y="{bottom + 14}">{escape(text)}</text>'
+            for at, (_, text) in zip(x, across, strict=True)
+        )
+        beside = (
+            f'<text x="{LEFT - 5}" y="{at + 3.5:.1f}">{escape(text)}</text>'
+            for at, (_, text) in zip(y, up, strict=True)
+        )
+        parts = [f'<path class="grid" d="{grid}"/>'] if grid else []
+        parts += ['<g text-anchor="middle">', *below, '</g><g text-anchor="end">', *beside, "</g>"]
         middle = (TOP + bottom) / 2
         parts.append(
             f'<text class="label" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">'
@@ -153,6 +166,10 @@ class Picture:
         return parts
 
     def _layer(self, layer: Layer) -> str:
+        if layer.kind == "cells":
+            return self._cells(layer)
+        if layer.kind == "tiles":
+            return self._tiles(layer)
         x, y = self._x(layer.x), self._y(layer.y)
         if layer.kind == "points":
             path = "".join(f"M{a:.1f} {b:.1f}h0" for a, b in zip(x, y, strict=True))
@@ -168,7 +185,31 @@ class Picture:
                 upper = [f"{a:.1f} {b:.1f}" for a, b in zip(x, y, strict=True)]
                 back = [f"{a:.1f} {c:.1f}" for a, c in zip(x[::-1], base[::-1], strict=True)]
                 path = "M" + "L".join(upper + back) + "Z"
-        return f'<path class="{layer.style}" d="{path}"/>'
+        opacity = "" if layer.opacity == 1.0 else f' stroke-opacity="{layer.opacity:g}"'
+        return f'<path class="{layer.style}"{opacity} d="{path}"/>'
+
+    def _tiles(self, layer: Layer) -> str:
+        """Strokes one column wide, in numbers of columns and rows: the shortest way to write many."""
+        columns, rows = layer.grid
+        wide, high = (WIDTH - LEFT - RIGHT) / columns, (HEIGHT - TOP - BOTTOM) / rows
+        base = layer.base if layer.base is not None else layer.y - 1
+        path = "".join(f"M{a:.0f} {c:.0f}v{b - c:.0f}" for a, b, c in zip(layer.x, layer.y, base, strict=True))
+        matrix = f"{wide:.5g} 0 0 {-high:.5g} {LEFT + wide / 2:.5g} {HEIGHT - BOTTOM}"
+        return (
+            f'<path class="{layer.style}" transform="matrix({matrix})" stroke-width="1" '
+            f'stroke-opacity="{layer.opacity:g}" d="{path}"/>'
+        )
+
+    def _cells(self, layer: Layer) -> str:
+        left, right = self._x(layer.x - 0.5), self._x(layer.x + 0.5)
+        bottom, top = self._y(layer.y - 0.5), self._y(layer.y + 0.5)
+        shade = np.ceil(SHADES * (layer.base if layer.base is not None else np.ones(len(layer.x)))).astype(int)
+        parts = []
+        for each in np.unique(shade):
+            of_it = np.flatnonzero(shade == each)
+            path = "".join(f"M{left[i]:.1f} {top[i]:.1f}H{right[i]:.1f}V{bottom[i]:.1f}H{left[i]:.1f}Z" for i in of_it)
+            parts.append(f'<path class="{layer.style}" fill-opacity="{each / SHADES:g}" d="{path}"/>')
+        return "".join(parts)
 
     def _x(self, values: Floats) -> Floats:
         result: Floats = LEFT + self.x.place(values) * (WIDTH - LEFT - RIGHT)

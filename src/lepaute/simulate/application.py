@@ -67,6 +67,10 @@ class Files:
         """Files that are written, by option."""
         return {}
 
+    def filled(self, values: "dict[str, Any]", platform: "Callable[[], schema.Platform]") -> "dict[str, Any]":
+        """Values that the options leave to the platform; those of the command line are `values`."""
+        return {}
+
     def combinations(self, others: Mapping[str, Any]) -> "list[Any] | None":
         """The runs that the input file describes, `others` being what it does not decide; None without one."""
         return None
@@ -93,6 +97,7 @@ class Application(Public):
     native       : whether the core has its program of a rank, which then simulates it by default
     kernel_models: whether its kernels take the time of the platform's models; if not, it says itself what they cost,
                    and all time inside communication counts as moving messages
+    several      : options of which the command line takes several values, and predicts all combinations
     names_mapping: whether the JSON has the mapping where it is the usual one, too
     """
 
@@ -100,7 +105,7 @@ class Application(Public):
     _unlisted: ClassVar[frozenset[str]] = frozenset(
         "choices computes_between_probes core_parameters cores_like detail_kinds details emulation estimated_run_s "
         "events fidelities files heading is_sampled kernel_models label names_mapping native noisy own_draw "
-        "parameter_kinds problem rate rate_of run_details share_done simulated_share summary title trace_ranks "
+        "parameter_kinds problem rate rate_of run_details several share_done simulated_share summary title trace_ranks "
         "trace_rows unknown_collectives warnings".split()
     )
 
@@ -111,6 +116,7 @@ class Application(Public):
     fidelities: ClassVar[tuple[str, ...]] = ("auto", "full")
     kernel_models: ClassVar[bool] = True
     native: ClassVar[bool] = True
+    several: ClassVar[tuple[str, ...]] = ("grid",)
     names_mapping: ClassVar[bool] = False
 
     @property

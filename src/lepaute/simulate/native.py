@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lepaute import _core
-from lepaute.errors import InputError, LepauteError, SimulationError
+from lepaute.errors import InputError, SimulationError
 from lepaute.kit.options import options_of
 from lepaute.kit.text import size_text
 from lepaute.simulate.engine import MESSAGES, KernelUse, MessageUse, Sampling, SimulatedRun, Sizes
@@ -113,9 +113,9 @@ class NativeSimulator:
                 run_seed=conditions.run_seed(seed),
                 progress=None if progress is None else progress.core,
             )
-        except LepauteError:
-            raise
-        except (RuntimeError, ValueError) as error:
+        except InputError as error:
+            raise InputError(f"{error}; platform {conditions.platform.name}, {application.label}") from error
+        except RuntimeError as error:
             raise SimulationError(f"{error}; platform {conditions.platform.name}, {application.label}") from error
         if priced:
             run_seed = conditions.run_seed(seed)
@@ -206,12 +206,15 @@ def simulate(
     """One run by the core; run_seed: another one on the machine and day of `seed`.
 
     progress : tells other threads how far it is;  trial_steps : as for Application.core_parameters()
-    Raises RuntimeError and ValueError as the core does.
+    Raises RuntimeError as the core does, and InputError for what it does not take.
     """
     chosen = (None, None) if trace is None else trace.to_core(application.ranks)
     parameters = application.core_parameters(sampled=sampled, trial_steps=trial_steps)
     program: Any = getattr(_core, f"simulate_{application.name.replace('-', '_')}")
-    result: _core.RunResult = program(parameters, machine, layers, core_of_rank, seed, *chosen, run_seed, progress)
+    try:
+        result: _core.RunResult = program(parameters, machine, layers, core_of_rank, seed, *chosen, run_seed, progress)
+    except ValueError as error:
+        raise InputError(str(error)) from error
     return result
 
 

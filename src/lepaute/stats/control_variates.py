@@ -32,6 +32,10 @@ class Controls:
     runs: Rows
     draws: Rows
 
+    def first(self, count: int) -> "Controls":
+        """Of the first `count` runs."""
+        return self if count >= len(self.runs) else Controls(self.runs[:count], self.draws)
+
     def minus(self, other: "Controls") -> "Controls":
         """Those of the ratio of two values that were simulated with the same seeds: the differences, and the first one
         of `other`, to which the two may react differently."""
@@ -46,6 +50,31 @@ class Controls:
         return Controls((*self.runs[1:], *self.runs[:1]), (*self.draws[1:], *self.draws[:1]))
 
 
+def controls_of_ratio(reference: Controls | None, other: Controls | None, *, shared: bool = True) -> Controls | None:
+    """Of value / value of the reference, run by run; None unless both have controls.
+
+    shared : whether a run of both sees the same errors; else that of the reference is divided by the next one
+    """
+    if reference is None or other is None:
+        return None
+    return (other if shared else other.shifted()).minus(reference)
+
+
+def controls_of_mean(all_controls: Sequence[Controls | None]) -> Controls | None:
+    """Of the geometric mean, run by run, of values with these controls; None unless all have some."""
+    known = [each for each in all_controls if each is not None]
+    if not known or len(known) < len(all_controls):
+        return None
+    runs, draws = (
+        tuple(
+            tuple(fsum(column) / len(of_one) for column in zip(*of_one, strict=True))
+            for of_one in zip(*of_all, strict=True)
+        )
+        for of_all in ([each.runs for each in known], [each.draws for each in known])
+    )
+    return Controls(runs, draws)
+
+
 @dataclass(frozen=True, slots=True)
 class Adjusted:
     """What is left of the runs, and what their controls explain.
@@ -54,6 +83,7 @@ class Adjusted:
     below, above : how far the 2.5 % and 97.5 % quantiles of what the controls explain are from its mean, >= 0
     estimated : coefficients that the runs had to tell
     widening  : variance of the estimated mean and coefficients, in variances of e: 1/R without controls
+    explained : at each of the draws, about its mean; empty without controls
     """
 
     logs: list[float]
@@ -61,6 +91,7 @@ class Adjusted:
     above: float
     estimated: int
     widening: float
+    explained: tuple[float, ...] = ()
 
     @property
     def variance(self) -> float:
@@ -87,7 +118,7 @@ def adjusted(logs: Sequence[float], controls: Controls | None) -> Adjusted:
         b = fsum(u * log for u, log in zip(direction.runs, logs, strict=True)) / direction.square
         rest = [e - b * (u - direction.offset) for e, u in zip(left, direction.runs, strict=True)]
         freedom = count - 2 - len(directions)
-        if b * b * direction.square < LEAST_F * _square(rest) / freedom:
+        if b * b * direction.square <= LEAST_F * _square(rest) / freedom:
             continue
         directions.append(direction)
         left = rest
@@ -95,7 +126,7 @@ def adjusted(logs: Sequence[float], controls: Controls | None) -> Adjusted:
         of_draws = fsum(u * u for u in direction.draws) / len(draws)
         widening += (direction.offset * direction.offset + of_draws) / direction.square
     below, above = _reach(sorted(explained)) if directions else (0.0, 0.0)
-    return Adjusted(left, below, above, len(directions), widening)
+    return Adjusted(left, below, above, len(directions), widening, tuple(explained) if directions else ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,8 @@ def prediction_interval(values: Sequence[float], common_sd: float = 0.0, control
     R = 1: no interval. R < 40: Student's prediction interval of the logarithms x, mean(x) ± t(R-1, 0.975) · sd(x) ·
     sqrt(1 + 1/R), exact for log-normal values. R >= 40: empirical 2.5 % and 97.5 % quantiles, at positions p (R + 1)
     among the ordered logarithms; their expected coverage is 95 % whatever the distribution. Student's holds less where
-    tails are long (docs/predict.md). The interval of rates is that of durations, inverted. A 0 has no logarithm: where
+    tails are long (docs/concepts/intervals.md).
+    The interval of rates is that of durations, inverted. A 0 has no logarithm: where
     there is one, the bounds are those of the values themselves, and not below 0.
     common_sd : standard deviation of the logarithm of a factor that all values lack alike, unknown and near 1, so that
         they do not show it; each bound moves away from the mean: the squares of its distance and of 1.96 common_sd
@@ -118,6 +119,18 @@ def prediction_interval(values: Sequence[float], common_sd: float = 0.0, control
         low = mean - sqrt(below * below + left.below * left.below + reach * reach)
         high = mean + sqrt(above * above + left.above * left.above + reach * reach)
     return Interval(exp(max(low, -_LARGEST_LOG)), exp(min(high, _LARGEST_LOG)))
+
+
+def basis_of_interval(values: Sequence[float], controls: Controls | None = None) -> str | None:
+    """What a `prediction_interval` rests on, in words; None without one."""
+    if len(values) < 2:
+        return None
+    how = "quantiles" if len(values) >= EMPIRICAL_FROM else "Student's t"
+    if controls is None or min(values) <= 0.0:
+        return f"{how} of these alone"
+    log, _ = _logarithm()
+    priced = adjusted([log(value) for value in values], controls).estimated > 0
+    return f"priced draws, and {how} of what they leave" if priced else f"{how} of these alone"
 
 
 def expected(values: Sequence[float], controls: Controls | None = None) -> float:

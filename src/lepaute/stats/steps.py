@@ -105,10 +105,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The steps of a series in the order of their dates; `note` says why it was not testable, if so."""
+    """The steps of a series in the order of their dates; `note` says why it was not testable, if so.
+
+    straight : something changed, and a slope alone describes it best
+    """
 
     steps: tuple[Step, ...]
     note: str | None = None
+    straight: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +171,8 @@ def find_steps(
     descriptions: list[tuple[Floats, list[_Cut], int]] = [(x, cuts, 0), (flat, flat_cuts, 1), (straight, [], 1)]
     level, kept, _ = min(descriptions, key=lambda description: _criterion(*description))
     # without its slope the series stays at the first date's level: back to the middle of the values, for relative sizes
-    return Steps(_large_enough(dates, level + float(np.median(x) - np.median(level)), kept, least_size))
+    found = _large_enough(dates, level + float(np.median(x) - np.median(level)), kept, least_size)
+    return Steps(found, straight=not kept)
 
 
 def change_p_value(values: Floats, *, least_correlation: float = 0.0, seed: int = 1) -> float:

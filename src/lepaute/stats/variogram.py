@@ -6,7 +6,8 @@ above lag 0, the nugget, is the error of a single value; what it grows by is the
     semivariance(h) = nugget + slope_per_s * range_s * (1 - exp(-h / range_s))
 
 an exponential variogram, which an infinite range makes that of a random walk, nugget + slope_per_s * h (Chiles &
-Delfiner, Geostatistics, 2nd ed., 2.5). Values are logarithms, so that a variance is that of a relative difference.
+Delfiner, Geostatistics, 2nd ed., 2.5); walks stand in platforms of before, and are no longer fitted. Values are
+logarithms, so that a variance is that of a relative difference.
 
 Semivariances at neighbouring lags share their data, so that a curve through them says little; the model is fitted to
 the values themselves. Robust variants damp what few large
@@ -18,7 +19,7 @@ of the nugget it would hide what there is.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, expm1, inf, isinf
+from math import exp, expm1, isinf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,18 +32,19 @@ if TYPE_CHECKING:
 
 #: Fewer values than this say nothing of wandering.
 FEWEST = 6
-#: A bounded variogram is believed where it is this much more likely, in the logarithm: 90 % of chi-square(1), halved.
-#: Otherwise the machine is taken to wander on, which is the wider interval.
-BOUNDED_GAIN = 1.35
-#: What is known of a machine before it is measured: its speed changes by some such share in so many seconds, give or
-#: take an order of magnitude. The scale of a half-Cauchy distribution of the standard deviation.
-PRIOR_RELATIVE_SD, PRIOR_LAG_S = 0.01, 100.0
+#: What is known of a machine before it is measured: from one time to another its level differs by some such share, give
+#: or take an order of magnitude. The scale of a half-Cauchy distribution of the standard deviation in the long run.
+PRIOR_RELATIVE_SD = 0.015
+#: The longest range in seconds that is thought possible, unless what was measured spans half of it.
+LONGEST_RANGE_S = 3600.0
 #: Hampel's identifier: neighbours on each side, and robust standard deviations from their median.
 NEIGHBOURS, SPIKE_SD = 2, 3.0
 #: Ratios of slope to nugget that the likelihood is taken at, in square root, and ranges between the two ends.
-RATIOS, RANGES = 200, 8
+RATIOS, RANGES = 200, 20
 #: Longer series are thinned to so many means of neighbours.
 MOST_VALUES = 300
+#: Lags at which the variogram agrees with the mixture, and the probability of the intervals that do.
+LAGS_S, LEVEL = (0.0, 30.0, 100.0, 300.0, 1800.0, 3600.0, 14400.0), 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +123,11 @@ def fit_variogram(series: "Sequence[Series]") -> VariogramModel | None:
 
     series : dates in seconds, in any order, and logarithms of a duration
 
-    Restricted likelihood for normal values (Patterson & Thompson, Biometrika 58, 1971), so that the level costs
-    nothing. The nugget is where it is largest; the slope is the median of its posterior, its square root half-Cauchy
-    beforehand (Gelman, Bayesian Analysis 1, 2006; PRIOR_RELATIVE_SD): few values over minutes cannot show that a
-    machine does not wander, and the most likely slope is 0 as often as not where there is a small one. Nor can values
-    that scatter by several per cent tell a quiet machine from one that wanders as far: a flat prior would believe the
-    latter. The range is infinite unless a finite one is more likely by BOUNDED_GAIN.
+    Few values over minutes tell neither how long a machine remembers nor that it does not wander: the model stands for
+    all ranges and slopes, by their prior (half-Cauchy, as Gelman, Bayesian Analysis 1, 2006; PRIOR_RELATIVE_SD) and by
+    the restricted likelihood of normal values (Patterson & Thompson, Biometrika 58, 1971), in which the level costs
+    nothing and the nugget is where it is largest. It is the exponential variogram whose intervals at LAGS_S after the
+    series are nearest to those of that mixture. The nugget is that of the most likely range.
     """
     import numpy as np
 
@@ -138,19 +139,56 @@ def fit_variogram(series: "Sequence[Series]") -> VariogramModel | None:
     if span_s <= 0.0:
         return None
     nearest_s = float(np.median(np.concatenate([np.diff(t) for t, _ in prepared])))
-    random_walk = _Likelihood(prepared, inf)
-    best = random_walk
-    longest_s = span_s / 2.0
-    if nearest_s < longest_s:
-        bounded = [_Likelihood(prepared, float(r)) for r in np.geomspace(nearest_s, longest_s, RANGES)]
-        likeliest = max(bounded, key=lambda one: one.largest)
-        if likeliest.largest > random_walk.largest + BOUNDED_GAIN:
-            best = likeliest
-    return VariogramModel(best.nugget, best.slope_per_s, best.range_s, span_s, count)
+    longest_s = max(LONGEST_RANGE_S, 2.0 * span_s)
+    ranges_s = np.geomspace(min(nearest_s, longest_s / 2.0), longest_s, RANGES)
+    likelihoods = [_Likelihood(prepared, float(range_s)) for range_s in ranges_s]
+    best = max(likelihoods, key=lambda one: one.largest)
+    slopes = np.array([one.slopes_per_s for one in likelihoods])
+    weights = np.array([np.exp(one.logarithm - best.largest) * one.prior for one in likelihoods])
+    slope_per_s, range_s = _nearest(ranges_s, slopes, weights / weights.sum(), span_s)
+    return VariogramModel(best.nugget, slope_per_s, range_s, span_s, count)
+
+
+def _nearest(ranges_s: "Floats", slopes: "Floats", weights: "Floats", span_s: float) -> tuple[float, float]:
+    """Slope and range of the exponential variogram that is nearest to a mixture of such.
+
+    slopes, weights : by range and slope, shape (ranges, slopes)
+    """
+    import numpy as np
+
+    # What a slope of 1 makes of the variance at each lag, shape (ranges, lags).
+    unit = np.array([[variance_after(1.0, float(range_s), span_s, lag_s) for lag_s in LAGS_S] for range_s in ranges_s])
+    wanted = np.array([_quantile(slopes * of_range[:, None], weights) for of_range in unit.T])
+    if not wanted.min() > 0.0:
+        return 0.0, float(ranges_s[0])
+    # The slope at which a variogram of each range is nearest, and how near that is.
+    logs = 2.0 * np.log(wanted) - np.log(unit)
+    at = int(np.argmin(logs.var(axis=1)))
+    return float(np.exp(logs[at].mean())), float(ranges_s[at])
+
+
+def _quantile(variances: "Floats", weights: "Floats") -> float:
+    """Standard deviation of the normal distribution that has the interval, at LEVEL, of a mixture of centred ones."""
+    from statistics import NormalDist
+
+    import numpy as np
+    from scipy.special import ndtr
+
+    sd = np.sqrt(variances)
+    low, high = 0.0, 10.0 * float(sd.max())
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            outside = 2.0 * float((weights * ndtr(-np.nan_to_num(middle / sd, nan=np.inf, posinf=np.inf))).sum())
+        low, high = (middle, high) if outside > 1.0 - LEVEL else (low, middle)
+    return high / NormalDist().inv_cdf(0.5 + LEVEL / 2.0)
 
 
 class _Likelihood:
-    """Restricted likelihood of all series for one range, over the ratio of what wanders to the nugget."""
+    """Restricted likelihood of all series for one range, over the ratio of what wanders to the nugget.
+
+    logarithm, slopes_per_s, prior : by ratio, shape (ratios,)
+    """
 
     def __init__(self, prepared: "Sequence[tuple[Floats, Floats]]", range_s: float) -> None:
         import numpy as np
@@ -159,7 +197,7 @@ class _Likelihood:
         for t, z in prepared:
             lags = np.abs(np.subtract.outer(t, t))
             # Of contrasts the covariance is minus the semivariance, whatever the level (Chiles & Delfiner, 2.3.2).
-            covariance = -lags if isinf(range_s) else range_s * np.exp(-lags / range_s)
+            covariance = range_s * np.exp(-lags / range_s)
             basis = np.linalg.qr(np.column_stack([np.ones(len(t)), np.eye(len(t))[:, 1:]]))[0][:, 1:]
             values, vectors = np.linalg.eigh(basis.T @ covariance @ basis)
             eigenvalues.append(np.maximum(values, 0.0))
@@ -172,16 +210,13 @@ class _Likelihood:
         ratio = root**2 / scale
         spread = 1.0 + np.multiply.outer(ratio, eigenvalue)
         nugget = np.maximum((square / spread).mean(axis=1), 1e-300)
-        logarithm = -0.5 * (degrees * np.log(nugget) + np.log(spread).sum(axis=1))
-        self.range_s = range_s
-        self.largest = float(logarithm.max())
-        self.nugget = float(nugget[int(np.argmax(logarithm))])
-        slope = ratio * nugget
-        changes = np.sqrt(2.0 * slope * growth(1.0, range_s, PRIOR_LAG_S))
-        prior = np.gradient(changes) / (1.0 + (changes / PRIOR_RELATIVE_SD) ** 2)
-        cumulated = np.cumsum(np.exp(logarithm - self.largest) * np.maximum(prior, 0.0))
-        middle = int(np.searchsorted(cumulated, cumulated[-1] / 2.0))
-        self.slope_per_s = float(slope[middle])
+        self.logarithm = -0.5 * (degrees * np.log(nugget) + np.log(spread).sum(axis=1))
+        self.largest = float(self.logarithm.max())
+        self.nugget = float(nugget[int(np.argmax(self.logarithm))])
+        self.slopes_per_s = ratio * nugget
+        in_the_long_run = np.sqrt(self.slopes_per_s * range_s)
+        density = 1.0 / (1.0 + (in_the_long_run / PRIOR_RELATIVE_SD) ** 2)
+        self.prior = np.maximum(np.gradient(in_the_long_run), 0.0) * density
 
 
 def _ordered(dates: "Sequence[float] | Floats", values: "Sequence[float] | Floats") -> "tuple[Floats, Floats]":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from lepaute.errors import EnvironmentProblem
+from lepaute.kit.extras import need
 from lepaute.store.backend import Backend, NoStoreError, Parameters, Writer, parquet_rows
 from lepaute.store.tables import TABLES, VERSION, Table, changed, check_version, migrated
 
@@ -33,12 +34,9 @@ class PostgresqlBackend(Backend):
     """With `create` the schema is made in a database that exists; an older store becomes one of this version."""
 
     def __init__(self, url: str, *, create: bool) -> None:
-        try:
-            import psycopg
-        except ImportError:
-            raise EnvironmentProblem(
-                "a store in PostgreSQL needs psycopg; install it with: pip install 'lepaute[postgresql]'"
-            ) from None
+        need("postgresql", "a store in PostgreSQL")
+        import psycopg
+
         self.name = without_password(url)
         try:
             # Not prepared, and parameters put in by the client: COPY takes no others.

@@ -1,22 +1,24 @@
 """The question capacity: which machine, of the parts of a catalogue, on the Pareto front of time, cost and energy.
 
 A point is on the front where none is better in all responses. Equal seeds are one machine at all points, so a front is
-drawn whole, with all points together: normal draws with the mean and the covariance of what was simulated, since seeds
-are few.
+drawn whole, with all points together: what controls explain at one of their draws, and of the rest normal draws with
+the mean and the covariance of what was simulated, since seeds are few.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from math import ceil, exp, inf, log, prod
+from math import ceil, inf, prod, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from lepaute.errors import InputError
+from lepaute.kit.text import number
 from lepaute.simulate.prediction.trust import Trust
-from lepaute.stats.intervals import prediction_interval
+from lepaute.stats.control_variates import Adjusted, Controls, adjusted
+from lepaute.stats.intervals import median_of_runs, prediction_interval
 from lepaute.study.evaluation import (
     LESS_IS_BETTER,
     RESPONSES,
@@ -28,10 +30,13 @@ from lepaute.study.evaluation import (
     by_point,
     called,
     common_table,
+    label,
     listed,
     noun,
+    sampling_sd_of_mean,
     trials_of,
 )
+from lepaute.study.pricing import Pricing
 from lepaute.study.ready import grid_text
 from lepaute.study.schema import FieldPath, Name, Real, Value
 from lepaute.study.trust import Judge
@@ -157,10 +162,30 @@ class Front:
         ]
         rest = len(self.likely) - len(parts)
         more = f" and {rest} more" if rest > 0 else ""
-        verb = "is" if len(self.likely) == 1 else "are"
+        return f"{self.count}: {'; '.join(parts)}{more}"
+
+    @property
+    def count(self) -> str:
+        """How many are likely on the front, and what that means."""
+        verb, those = ("is", "it") if len(self.likely) == 1 else ("are", "them")
         nouns = listed([noun(name).removeprefix("the ") for name in self.responses])
-        count = f"{len(self.likely)} of {len(self.members)}"
-        return f"{count} {verb} likely on the front of {nouns}: {'; '.join(parts)}{more}"
+        at_once = " at once" if len(self.responses) > 1 else ""
+        found = f"{len(self.likely)} of {len(self.members)} {verb} worth considering"
+        return f"{found} (no other is likely to beat {those} in {nouns}{at_once})"
+
+    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Titles, and a row for each that is likely on the front: its responses, and how likely it is there."""
+        titles = ("configuration", *map(label, self.responses), "on the front", "note")
+        rows = [
+            (
+                called(one.point),
+                *(number(one.spreads[name].middle, 4) for name in self.responses),
+                f"{100.0 * one.probability:.0f} %",
+                "" if self.comparable(one) else "not comparable",
+            )
+            for one in self.likely
+        ]
+        return titles, rows
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
@@ -179,8 +204,10 @@ def _said(response: str, value: float) -> str:
 def capacity(study: "Study", configurations: "Configurations", evaluate: Evaluate) -> Front:
     """The machines on the Pareto front of time, cost and energy; `study` has them as its scenarios."""
     outcomes = evaluate(trials_of(configurations.points(), study.runs, study.seed))
-    answer = front_of_machines(outcomes, machines_of(study, configurations.folder), seed=study.seed)
     groups, judge = by_point(outcomes), Judge(evaluate)
+    controls = Pricing(configurations, evaluate)(groups)
+    machines = machines_of(study, configurations.folder)
+    answer = front_of_machines(outcomes, machines, seed=study.seed, controls=controls)
     chosen = {one.point: groups[one.point] for one in answer.members}
     return replace(answer, trusts=judge(chosen) if study.runs > 1 else {})
 
@@ -266,7 +293,13 @@ def _machine(catalogue: Catalogue, names: Sequence[str], nodes: int) -> PricedMa
     return PricedMachine(", ".join([f"{nodes} x {node}", *others]), tuple(names), nodes, price, watts, values)
 
 
-def front_of_machines(outcomes: Iterable[Outcome], machines: Sequence[PricedMachine], *, seed: int = 1) -> Front:
+def front_of_machines(
+    outcomes: Iterable[Outcome],
+    machines: Sequence[PricedMachine],
+    *,
+    seed: int = 1,
+    controls: Mapping[Point, Controls] | None = None,
+) -> Front:
     """The front of time, cost and energy; of the points of each machine (its grids, its block sizes) the fastest.
 
     Energy is what the platform says, and what the parts draw beside it; that of parts alone where it says nothing.
@@ -280,16 +313,16 @@ def front_of_machines(outcomes: Iterable[Outcome], machines: Sequence[PricedMach
         if len(usual) < len(each):
             refused += each
             continue
-        mean = sum(log(one["time_s"]) for one in usual) / len(usual)
+        median_s = median_of_runs([one["time_s"] for one in usual], (controls or {}).get(point))
         name = str(point[SCENARIO])
-        if name not in chosen or mean < chosen[name][0]:
-            chosen[name] = (mean, [_with_costs(one, of_name[name]) for one in usual])
+        if name not in chosen or median_s < chosen[name][0]:
+            chosen[name] = (median_s, [_with_costs(one, of_name[name]) for one in usual])
     if not chosen:
         why = next((one.refusal for one in refused if one.refusal), "there is none")
         raise InputError(f"no machine could be simulated: {why}")
     best = [one for _, each in chosen.values() for one in each]
     left = [one for one in refused if str(one.trial.point[SCENARIO]) not in chosen]
-    return front([*best, *left], JUDGED, seed=seed)
+    return front([*best, *left], JUDGED, seed=seed, controls=controls)
 
 
 def _with_costs(outcome: Outcome, machine: PricedMachine) -> Outcome:
@@ -301,8 +334,14 @@ def _with_costs(outcome: Outcome, machine: PricedMachine) -> Outcome:
     return replace(outcome, responses={**outcome.responses, **costs})
 
 
-def front(outcomes: Iterable[Outcome], responses: Sequence[str], *, seed: int = 1) -> Front:
-    """The front of points that have the same seeds; seed : of the draws.
+def front(
+    outcomes: Iterable[Outcome],
+    responses: Sequence[str],
+    *,
+    seed: int = 1,
+    controls: Mapping[Point, Controls] | None = None,
+) -> Front:
+    """The front of points that have the same seeds; seed : of the draws;  controls : of points that were priced.
 
     Raises InputError for fewer than two responses, no point, a response that is not above 0, or no common seed.
     """
@@ -310,16 +349,23 @@ def front(outcomes: Iterable[Outcome], responses: Sequence[str], *, seed: int = 
 
     if len(responses) < 2:
         raise InputError(f"a front of {', '.join(responses)}; a front is of two responses or more")
+    outcomes = list(outcomes)
     points, values, refused = common_table(outcomes, responses)
     if len(points) > MOST_POINTS:
         raise InputError(f"a front of {len(points)} points; it is of {MOST_POINTS} at most")
     if values.min() <= 0.0:
         raise InputError("a response is not above 0, and a front is of logarithms")
     signs = np.array([1.0 if name in LESS_IS_BETTER else -1.0 for name in responses])
-    chances = _on_front(np.log(values) * signs[None, :, None], seed)
+    groups, runs = by_point(outcomes), values.shape[2]
+    # Not where seeds were left out, which other points lack.
+    known = [(controls or {}).get(point) if len(groups[point]) == runs else None for point in points]
+    chances = _on_front(np.log(values) * signs[None, :, None], known, seed)
     members = []
     for at, point in enumerate(points):
-        spreads = {name: _bounds(values[at, place].tolist()) for place, name in enumerate(responses)}
+        sampling_sd = sampling_sd_of_mean(groups[point])
+        spreads = {
+            name: _bounds(values[at, place].tolist(), sampling_sd, known[at]) for place, name in enumerate(responses)
+        }
         members.append(Member(point, spreads, float(chances[at])))
     members.sort(key=lambda one: -one.probability)
     return Front(tuple(responses), tuple(members), refused)
@@ -335,29 +381,44 @@ def is_on_front(values: "Floats") -> "npt.NDArray[np.bool_]":
     return found
 
 
-def _on_front(logs: "Floats", seed: int) -> "Floats":
-    """Probability of each point; logs of shape (points, responses, seeds)."""
+def _on_front(logs: "Floats", controls: Sequence[Controls | None], seed: int) -> "Floats":
+    """Probability of each point; logs of shape (points, responses, seeds), controls of the points."""
     import numpy as np
 
     count = logs.shape[2]
     if count == 1:
         alone: Floats = is_on_front(logs[:, :, 0]).astype(np.float64)
         return alone
-    middle = logs.mean(axis=2)
-    apart = logs - middle[:, :, None]
+    left = [[adjusted(of.tolist(), known) for of in point] for point, known in zip(logs, controls, strict=True)]
+    adjusted_logs = np.array([[one.logs for one in point] for point in left])
+    middle = adjusted_logs.mean(axis=2)
+    wider = np.array([[_wider(one, count) for one in point] for point in left])
+    apart = (adjusted_logs - middle[:, :, None]) * wider[:, :, None]
+    length = max(len(one.explained) for point in left for one in point)
+    explained = np.array([[np.resize(one.explained or 0.0, length) for one in point] for point in left])
     generator = np.random.default_rng(seed)
     draws = max(200, min(DRAWS, 4_000_000 // len(logs) ** 2 + 1))
-    scale = np.sqrt((count - 1) / generator.chisquare(count - 1, draws) * (1.0 + 1.0 / count) / (count - 1))
+    degrees = count - 1 - max(one.estimated for point in left for one in point)
+    scale = np.sqrt(degrees / generator.chisquare(degrees, draws))
+    places = generator.integers(length, size=draws) if length else None
     hits = np.zeros(len(logs))
     for each in range(draws):
-        hits += is_on_front(middle + scale[each] * (apart @ generator.standard_normal(count)))
+        drawn = middle + scale[each] * (apart @ generator.standard_normal(count))
+        hits += is_on_front(drawn if places is None else drawn + explained[:, :, places[each]])
     found: Floats = hits / draws
     return found
 
 
-def _bounds(values: Sequence[float]) -> Bounds:
-    middle = exp(sum(map(log, values)) / len(values))
-    low, high = prediction_interval(values)
+def _wider(left: Adjusted, count: int) -> float:
+    """What distances from the mean are multiplied by, so that normal weights give those of a further run."""
+    return sqrt((1.0 + left.widening) / (count - 1 - left.estimated))
+
+
+def _bounds(values: Sequence[float], sampling_sd: float, controls: Controls | None) -> Bounds:
+    middle = median_of_runs(values, controls)
+    if min(values) == max(values):  # such as a price
+        return Bounds(middle, middle, middle)
+    low, high = prediction_interval(values, sampling_sd, controls)
     if low is None or high is None or high - low < 1e-12 * middle:
         return Bounds(middle, middle, middle)
     return Bounds(middle, low, high)

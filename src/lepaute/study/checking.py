@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError, LepauteError
 from lepaute.kit.documents import guess
+from lepaute.kit.text import counted
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import SCENARIO, Point, Trial, trials_of
 from lepaute.study.schema import RESPONSES, Study, located, parse_study, study_of
@@ -48,16 +49,16 @@ def opened_study(
 def checked_text(file: "str | Path") -> str:
     """What a study varies, and what it takes, for a person; raises InputError for what cannot be."""
     study, configurations = opened_study(file)
-    lines = [f"{file}: question {study.question}, {study.runs} run(s) of each configuration, seed {study.seed}"]
+    lines = [f"  {counted(study.runs, 'run')} of each configuration, seed {study.seed}"]
     for name, levels in study.levels.items():
         lines.append(f"  {name}: {', '.join(map(str, levels))[:100]}")
     for name, factor in study.factors.items():
         if factor.levels is None:
             lines.append(f"  {name}: {factor.bounds or factor.distribution} at {factor.path}")
     with Session(configurations) as session:
-        if planned := planned_trials(study, configurations):
-            lines.append(estimate(session, planned).text)
-    return "\n".join(lines)
+        planned = planned_trials(study, configurations)
+        takes = f": {estimate(session, planned).text}" if planned else ""
+    return "\n".join([f"{file}: a {study.question} study that can be run{takes}", *lines])
 
 
 def planned_trials(study: Study, configurations: Configurations) -> list[Trial]:
@@ -140,7 +141,7 @@ def check_for_real(file: "str | Path", runs: int) -> "tuple[Configurations, Plat
     if hypothetical:
         raise InputError(f"{file}: --real-runs run on the machine as it is, and the study changes {hypothetical[0]}")
     if any(factor.levels is None for factor in study.factors.values()):
-        raise InputError(f"{file}: --real-runs choose among levels; give each factor levels in the place of a range")
+        raise InputError(f"{file}: --real-runs choose among levels; give each factor levels instead of a range")
     if study.responses[0] not in ("time_s", "rate_gflops"):
         raise InputError(f"{file}: --real-runs measure time_s, and the study tunes {study.responses[0]}")
     cases: list[Hpl] = []

@@ -74,6 +74,8 @@ def _arguments(cls: Any, name: str, members: tuple[str, ...], value: Any) -> dic
         return dict(zip(members, product_of(str(value), f"application.{name}", form), strict=True))
     field = next(field for field in fields(cls) if field.name == members[0])
     option = option_of(field)
+    if field.type is bool and not isinstance(value, bool):
+        value = str(value)  # 0 and 1, as on the command line
     if isinstance(value, str) and option is not None and option.choices:
         value = word_of(value, option.choices, name, option.aliases)
     elif isinstance(value, str) and option is not None and option.parse is not None:
@@ -165,14 +167,14 @@ def with_population_knobs(platform: "Platform", knobs: Mapping[str, Any]) -> "Pl
     return with_population(platform, chosen.model_dump() | {"draw": usual if draw is None else draw})
 
 
-def slowest_nodes(platform: "Platform", count: int) -> list[int]:
-    """The places, from 0, of the `count` nodes with the slowest dgemm; of equal ones the first.
+def slowest_nodes(platform: "Platform", count: int, threads: int = 1) -> list[int]:
+    """The places, from 0, of the `count` nodes with the slowest dgemm of so many threads; of equal ones the first.
 
     Raises InputError where the nodes do not differ, or there are not so many.
     """
     from lepaute.platform.kernel_model import UPDATE, value_of
 
-    model = next((each for each in platform.kernels if each.kernel == "dgemm"), None)
+    model = platform.kernel("dgemm", threads) or platform.kernel("dgemm")
     table = None if model is None else model.pieces[-1].per_cpu
     if table is None:
         raise InputError(

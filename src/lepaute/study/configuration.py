@@ -12,14 +12,14 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
-from lepaute.kit.quantities import lag_of
+from lepaute.kit.quantities import lag_of, whole_of
 from lepaute.platform.components import KNOBS, with_components
 from lepaute.simulate.conditions import Conditions, Layers, at_lag, read_transfer
 from lepaute.simulate.machine.mapping import Mapping as RankMapping
-from lepaute.simulate.machine.mapping import platform_slots
+from lepaute.simulate.machine.mapping import platform_slots, read_hostfile, read_rankfile
 from lepaute.study.components import application_of, multiple, platform_fields, slowest_nodes, with_population_knobs
 from lepaute.study.evaluation import SCENARIO, Point, Trial
-from lepaute.study.schema import PlacedRandomly, Study
+from lepaute.study.schema import Placed, Study
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ class Configuration:
 
     def key(self, trial: Trial) -> str:
         """Of a simulation: the same one has the same key, whichever study asks for it."""
-        drawn = f" {trial.drawn}" if trial.drawn else ""
-        return hashlib.sha256(f"{self.digest} {trial.seed} {trial.repeat}{drawn}".encode()).hexdigest()
+        kind = f" {trial.drawn}" if trial.drawn else f" priced for {trial.priced}" if trial.priced else ""
+        return hashlib.sha256(f"{self.digest} {trial.seed} {trial.repeat}{kind}".encode()).hexdigest()
 
     def repeated(self, repeat: int) -> Conditions:
         """The conditions of another run on the same machines and days."""
@@ -252,28 +252,39 @@ class Configurations:
         if unknown := sorted(set(factors) - {"spatial", "temporal"}):
             raise InputError(f"population.{unknown[0]} does not go with base.nodes, whose nodes are drawn once")
         assert base.nodes is not None
-        return synthesize(like, known_population(like), nodes=base.nodes, seed=base.seed, **factors)
+        threads = whole_of(str(base.application.get("threads_per_rank", 1)), "application.threads_per_rank")
+        return synthesize(
+            like, known_population(like), nodes=base.nodes, seed=base.seed, threads=max(1, threads), **factors
+        )
 
     def _mapping(self, values: Mapping[str, Any], platform: "Platform", application: "Application") -> RankMapping:
         chosen = self.study.base.mapping
-        kind, seed = ("random", chosen.seed) if isinstance(chosen, PlacedRandomly) else (str(chosen), 1)
+        placed = chosen if isinstance(chosen, Placed) else None
+        kind: Any = chosen if placed is None else placed.kind
+        seed = 1 if placed is None else placed.seed
         knobs = {path.removeprefix("mapping."): value for path, value in values.items() if path.startswith("mapping.")}
         if unknown := sorted(set(knobs) - {"kind", "seed", "without_slowest"}):
             raise InputError(f"mapping.{unknown[0]} is no knob; they are mapping.kind, .seed and .without_slowest")
         kind, seed = knobs.get("kind", kind), knobs.get("seed", seed)
-        if kind not in ("sequential", "random"):
+        if "kind" in knobs and kind not in ("sequential", "random"):
             raise InputError(f"mapping.kind is {kind!r:.60}; it is sequential or random")
         without = knobs.get("without_slowest", 0)
         for name, value in (("seed", seed), ("without_slowest", without)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise InputError(f"mapping.{name} is {value!r:.60}; it is a whole number of 0 or more")
-        slots = None
+        threads = application.threads_per_rank
+        slots, source = None, None
+        if placed is not None and placed.file is not None:
+            read = read_rankfile if placed.kind == "rankfile" else read_hostfile
+            of_file = read((self.folder or Path()) / placed.file, platform, threads, hosts=placed.hosts)
+            slots, source = of_file.slots, of_file.source
         if without:
-            left_out = set(slowest_nodes(platform, without))
-            threads = application.threads_per_rank
-            every = platform_slots(platform, platform.nodes.count * (platform.nodes.cores // threads), threads)
+            left_out = set(slowest_nodes(platform, without, threads))
+            every = slots or platform_slots(platform, platform.nodes.count * (platform.nodes.cores // threads), threads)
             slots = tuple(slot for slot in every if slot.node not in left_out)
-        source = f"the platform without its {without} slowest nodes" if without else None
+            source = f"{source or 'the platform'} without the {without} slowest nodes"
+        if kind == "hostfile":
+            kind = "sequential"
         return RankMapping(kind, seed if kind == "random" else 1, slots, source)
 
 

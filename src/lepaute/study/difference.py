@@ -7,12 +7,14 @@ otherwise in both, and less cancels: the interval is wider by itself, and `same_
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import fsum, hypot
+from math import hypot
 from typing import Any
 
 from lepaute.errors import InputError
-from lepaute.stats.intervals import prediction_interval, standard_deviation
-from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point
+from lepaute.simulate.prediction.comparing import what_narrows
+from lepaute.stats.control_variates import Controls
+from lepaute.stats.intervals import median_of_runs, prediction_interval, standard_deviation
+from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point, sampling_sd_of_mean
 
 #: Factors, by the last word of their path, that decide which rank computes what on which CPU.
 GEOMETRY = frozenset({"grid", "p", "q", "pmap", "mapping", "hostfile", "nodes", "count", "ranks", "threads_per_rank"})
@@ -26,7 +28,7 @@ NO_DIFFERENCE = "no difference"
 class PairDifference:
     """How many times as large a response is at `other` as at `reference`.
 
-    ratio     : geometric mean over the runs
+    ratio     : geometric mean over the runs, with the controls at their means
     low, high : 95 % prediction interval for one further pair of runs on one machine and day; None for one run
     pairs     : of runs that both points have
     shared_variance : share of the variance of both logarithms that cancels, 0 to 1; below 0 it would be better to
@@ -66,11 +68,15 @@ class PairDifference:
         if max(abs(end - 1.0) for end in (self.ratio, self.low, self.high)) < ROUNDING:
             return NO_DIFFERENCE
         note = "" if self.same_geometry else "; ranks on other CPUs, so that errors of single CPUs do not cancel"
-        bounds = f"95 %: {_percent(self.low)} to {_percent(self.high)}"
         if self.is_told_apart:
-            return f"{_percent(self.ratio)} ({bounds}){note}"
+            return f"{_percent(self.ratio)} (95 %: {self.bounds}){note}"
         narrower = f"; {self.narrower}" if self.narrower else ""
-        return f"cannot be told apart ({bounds}){note}{narrower}"
+        return f"cannot be told apart (95 %: {self.bounds}){note}{narrower}"
+
+    @property
+    def bounds(self) -> str:
+        """The interval in words: 5 % to 1.2 % less; empty for one run."""
+        return "" if self.low is None or self.high is None else f"{_percent(self.low)} to {_percent(self.high)}"
 
     def to_dict(self) -> dict[str, Any]:
         """An entry of the JSON."""
@@ -92,17 +98,17 @@ def difference(
     response: str = "time_s",
     *,
     own_sd: float = 0.0,
-    narrower: str = "",
+    controls: Controls | None = None,
+    assumed: bool = False,
 ) -> PairDifference:
     """The difference of two points from the outcomes of each, paired by seed: those that both have, none refused.
 
     own_sd : relative standard deviation of the ratio by what the paired runs wrongly share
-    narrower : what would make the interval narrower, in words
+    controls : of the ratios, run by run
+    assumed : whether the platforms rest on what was not measured
     Raises InputError where no seed is common, where a response is not above 0, or where runs of one seed have the same
     repeat: they would share the effect of the run, and two real runs do not.
     """
-    from lepaute import _core
-
     one, two = (
         {outcome.trial.seed: outcome for outcome in each if outcome.refusal is None} for each in (reference, other)
     )
@@ -115,20 +121,19 @@ def difference(
     if min(min(pair) for pair in pairs) <= 0.0:
         raise InputError(f"{response} is 0 in a run, and nothing is a multiple of it")
     ratios = [after / before for before, after in pairs]
-    sampling_sd = hypot(own_sd, *(max(each[seed].sampling_sd for seed in seeds) for each in (one, two)))
-    low, high = prediction_interval(ratios, sampling_sd)
-    logs = [_core.natural_log(ratio) for ratio in ratios]
+    sampling_sd = hypot(own_sd, *(sampling_sd_of_mean(each[seed] for seed in seeds) for each in (one, two)))
+    low, high = prediction_interval(ratios, sampling_sd, controls)
     points = reference[0].trial.point, other[0].trial.point
     return PairDifference(
         *points,
         response,
-        _core.exponential(fsum(logs) / len(logs)),
+        median_of_runs(ratios, controls),
         low,
         high,
         len(seeds),
         _shared_variance(pairs),
         same_geometry(*points),
-        narrower,
+        what_narrows(ratios, sampling_sd, controls, assumed=assumed),
     )
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.later import later
-from lepaute.kit.text import number, quantity
+from lepaute.kit.text import number, quantity, scaled_unit, with_interval
+from lepaute.stats.control_variates import Controls
 
 if TYPE_CHECKING:
     import numpy as np
@@ -96,18 +97,25 @@ class Trial:
 
     repeat : which of several runs on that machine and day; they differ in their noise alone
     drawn  : of a run that judges the point: what it draws (`DRAWN` in simulate/trust.py); empty: all that it should
+    priced : of a run that is priced, so that its outcome has controls: for so many runs, from its own seed on
     """
 
     point: Point
     seed: int
     repeat: int = 0
     drawn: str = ""
+    priced: int = 0
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 2**63:
             raise InputError(f"seed is {self.seed}; it is a whole number from 0 to 2^63 - 1")
         if not 0 <= self.repeat < 2**31:
             raise InputError(f"repeat is {self.repeat}; it is a whole number from 0 to 2^31 - 1")
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is one of the study's own runs; those that judge a point, or are priced, cost no budget."""
+        return not (self.drawn or self.priced)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +127,10 @@ class Outcome:
         messages of sizes outside have of computing and moving messages
     refusal      : why there are no responses; None where there are
     sampling_sd  : relative standard deviation of the error of sampling in the times; 0 of full simulations
+    sampling_changes : what each window left out would change the time by, where that is known
     caveats      : the warnings of the prediction, but for that it is not comparable (study/trust.py)
     guesses_block_size : whether most of it rests on a dgemm of which nobody says at which sizes it was measured
+    controls     : of the runs that a priced trial is for; None where the engine cannot tell
     """
 
     trial: Trial
@@ -131,6 +141,8 @@ class Outcome:
     messages_outside: float = 0.0
     caveats: tuple[str, ...] = ()
     guesses_block_size: bool = False
+    sampling_changes: tuple[float, ...] | None = None
+    controls: Controls | None = field(default=None, repr=False)
 
     def __getitem__(self, response: str) -> float:
         """A response; raises InputError where it is not known."""
@@ -155,6 +167,17 @@ def by_point(outcomes: Iterable[Outcome]) -> dict[Point, list[Outcome]]:
     for outcome in outcomes:
         groups.setdefault(outcome.trial.point, []).append(outcome)
     return groups
+
+
+def sampling_sd_of_mean(outcomes: Iterable[Outcome]) -> float:
+    """Relative standard deviation of the error of sampling that these runs of a point have in common, as of a
+    prediction; 0 of full simulations."""
+    from lepaute.simulate.prediction.parts import sampling_sd_of
+
+    each = list(outcomes)
+    if any(one.sampling_sd and one.sampling_changes is None for one in each):
+        return max(one.sampling_sd for one in each)
+    return sampling_sd_of(one.sampling_changes for one in each)
 
 
 def common_table(
@@ -245,6 +268,13 @@ def amount(response: str, value: float) -> str:
     """A value of a response: 15.74 s, 3.027 Tflop/s, 166,400."""
     unit = RESPONSES.get(response, ("", ""))[1]
     return quantity(value, unit) if unit else number(value, 4)
+
+
+def amount_between(response: str, mean: float, low: float, high: float) -> str:
+    """A value of a response with its 95 % interval, none where the ends are NaN: 15.74 s (95 %: 15.1 to 16.4 s)."""
+    unit = RESPONSES.get(response, ("", ""))[1]
+    scaled, factor = scaled_unit(unit, mean)
+    return with_interval(mean * factor, low * factor, high * factor, scaled).replace(" )", ")").rstrip()
 
 
 def called(point: Point) -> str:

@@ -144,6 +144,6 @@ def _broken_rule(node: ast.AST) -> str | None:
     if isinstance(node, ast.Compare):
         return None if all(type(each) in _COMPARED for each in node.ops) else "comparisons are == != < <= > >="
     if isinstance(node, ast.UnaryOp):
-        return "write not in the place of ~" if isinstance(node.op, ast.Invert) else None
+        return "write not instead of ~" if isinstance(node.op, ast.Invert) else None
     parts = ast.BoolOp | ast.Name | ast.operator | ast.cmpop | ast.unaryop | ast.boolop | ast.expr_context
     return None if isinstance(node, parts) else "an expression has numbers, names, operators and comparisons only"

@@ -1,9 +1,6 @@
-"""Pictures of answers: changes, ranking, tornado, shares of variance, heat map, Pareto front; SVG inside a page."""
+"""Pictures of answers, SVG inside a page: changes, ranking, tuning, tornado, shares of variance, heat map, front."""
 
-import io
-import re
 from collections.abc import Mapping, Sequence
-from html import escape
 from math import isfinite, log2
 from typing import Any, NamedTuple
 
@@ -17,12 +14,14 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
-from lepaute.kit.text import number, signed_percent
+from lepaute.kit.text import counted, number, signed_percent
+from lepaute.report.figures import figure_svg
 from lepaute.study.capacity import Front
 from lepaute.study.evaluation import Point, Value, begun, called, label, noun, shown
 from lepaute.study.ranking import Ranking
 from lepaute.study.sensitivity import Effects
 from lepaute.study.sobol import SobolIndices
+from lepaute.study.tune import Tuned
 from lepaute.study.whatif import WhatIfAnswer
 
 WIDTH, ROW, FOOT = 760, 22, 44
@@ -40,12 +39,9 @@ MOST_NAMES = 12
 MOST_CELLS, WIDEST_CELLS = 16, 8
 #: Points that are less likely on a front are drawn without their intervals.
 LEAST_CROSSED = 0.05
-#: As in the style sheet of pages.
+#: As in the style sheet of pages, which has others in a dark mode (`report/figures`).
 INK, SOFT, PANEL, GRID = "#1c2430", "#5a6675", "#f6f8fa", "#e3e8ee"
 DARK, PALE, GREY, FRAME = "#1f5fa8", "#8fb0d6", "#d9dee5", "#b3261e"
-#: Their names there: a page in a dark mode has others.
-_VARIABLES = {INK: "ink", SOFT: "soft", PANEL: "panel", GRID: "grid", DARK: "blue", PALE: "dot", GREY: "rule",
-              FRAME: "serious"}  # fmt: skip
 #: Of cells, and of what is written in them: the same in any mode, so none of those above.
 PALEST, DARKEST, IN_CELL = "#e9f1fa", "#1f5fa7", "#1c2431"
 _STYLE: Any = {
@@ -78,15 +74,7 @@ def _figure(height: float) -> tuple[Figure, Axes]:
 
 def _picture(figure: Figure, alt: str, caption: str) -> Picture:
     """alt: what there is to see, for those who do not see it."""
-    text = io.StringIO()
-    with rc_context({"svg.hashsalt": alt}):
-        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
-    # Of several pictures of a page: no style that holds for all, no name twice; the font of the page, any width.
-    svg = re.sub(r"^.*?<svg[^>]*>|<metadata.*?</metadata>|<style.*?</style>", "", text.getvalue(), flags=re.DOTALL)
-    svg = re.sub(r' id="[\w.]+_\d+"|font-family: [^;]*; ', "", svg)
-    svg = re.sub("|".join(_VARIABLES), lambda colour: f"var(--{_VARIABLES[colour[0]]})", svg)
-    view = f'viewBox="0 0 {WIDTH} {72 * figure.get_figheight():g}" role="img" aria-label="{escape(alt)}"'
-    return Picture(caption, f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {view}>{svg}')
+    return Picture(caption, figure_svg(figure, alt))
 
 
 def _rows(names: Sequence[str], bold: Sequence[bool], right: Sequence[str] = ()) -> tuple[Figure, Axes]:
@@ -165,6 +153,50 @@ def ranking(found: Ranking) -> Picture:
         f"{begun(noun(found.response))} against that of the best point at equal seeds: how much worse, and the 95 % "
         "interval for one further machine and day. Bold: the best and what cannot be told from it. Right: the "
         f"probability to be the best{more}.",
+    )
+
+
+@rc_context(_STYLE)
+def tuning(found: Tuned) -> Picture | None:
+    """A column for each number of runs that points got before they were dropped, how much worse than the best upwards;
+    None for two points or fewer."""
+    standings = found.ranking.standings
+    if len(standings) < 3:
+        return None
+    best, near = found.ranking.best, {id(one) for one in found.ranking.near}
+    columns = sorted({one.runs for one in standings})
+    figure, axes = _figure(300.0 + FOOT)
+    worst = max(one.ratio for one in standings)
+    for place, runs in enumerate(columns):
+        alike = sorted((one for one in standings if one.runs == runs), key=lambda one: one.ratio)
+        for number_, one in enumerate(alike):
+            x = place + 0.7 * ((number_ + 0.5) / len(alike) - 0.5)
+            colour = DARK if id(one) in near else PALE
+            if one.low is not None and one.high is not None:
+                axes.vlines(x, one.low, one.high, color=colour, lw=1.6 if id(one) in near else 1.0)
+            shape = {"marker": "*", "ms": 13} if one is best else {"marker": "o"}
+            axes.plot(x, one.ratio, ls="", color=colour, mfc=PANEL if one.flagged else colour, **shape)
+            if one is best or (id(one) in near and len(near) <= MOST_NAMES):
+                axes.annotate(called(one.point), (x, one.ratio), (7, 5), textcoords="offset points", color=SOFT)
+    axes.axhline(1.0, **_ZERO)
+    if worst > LARGE_RATIO:
+        axes.set_yscale("log", base=2)
+    least = min(one.ratio if one.low is None else max(one.low, 0.5 * one.ratio) for one in standings)
+    axes.set_ylim(least - 0.02 * worst, min(max(one.high or one.ratio for one in standings), 2.0 * worst - 1.0) + 0.02)
+    axes.yaxis.set_major_formatter(lambda ratio, _: signed_percent(round(ratio - 1.0, 12)))
+    axes.set_xticks(range(len(columns)), [counted(runs, "run") for runs in columns])
+    axes.set_xlim(-0.6, len(columns) - 0.1)
+    axes.set_ylabel("worse than the best (%)")
+    axes.set_xlabel("simulated runs of a point, before it was dropped or the study ended")
+    axes.grid(axis="y")
+    unseen = found.points - len(standings) - len(found.ranking.refused)
+    rest = f"; {counted(unseen, 'more point')} never simulated" if unseen > 0 else ""
+    return _picture(
+        figure,
+        f"{len(standings)} points by their numbers of runs, and how much worse than the best each is",
+        f"Tried: {len(standings)} points with {found.simulations} simulations{rest}. Full colour: what remains, the "
+        f"best (star) and {len(near) - 1} that cannot be told from it. Pale: told apart. Hollow: not comparable, since "
+        "too much depends on what is outside the fitted ranges. Lines: 95 % intervals for one further machine and day.",
     )
 
 

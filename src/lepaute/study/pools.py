@@ -7,10 +7,14 @@ that end in an orderly way (preempted, or at the end of their job's time) count 
 
 import logging
 import shlex
+import signal
+import sys
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from importlib import import_module
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -137,8 +141,9 @@ class DaskPool:
             }
         )
         try:
-            self._cluster = _local(self.workers) if scheduler == "local" else _jobs(scheduler, self.workers, folder)
-            self._client: Any = import_module("distributed").Client(self._cluster, set_as_default=False)
+            with _deaf_to_interrupts():
+                self._cluster = _local(self.workers) if scheduler == "local" else _jobs(scheduler, self.workers, folder)
+                self._client: Any = import_module("distributed").Client(self._cluster, set_as_default=False)
         except LepauteError:
             raise
         except (OSError, ValueError, RuntimeError, ImportError, TimeoutError) as error:
@@ -211,6 +216,24 @@ def _plugin(name: str, configurations: "Configurations") -> Any:
             keep(name, self.configurations)
 
     return Study()
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Threads and processes that are started within, and all that they start later, never see Ctrl-C: it is sent to
+    every process of a terminal, and this one ends its workers itself. Here it is noticed afterwards."""
+    # Its start, with the first process, would lift the mask. What an interrupted start of workers leaves to it, it
+    # cleans up: nobody needs to hear of that.
+    sys.warnoptions.append(warning := "ignore:resource_tracker:UserWarning")
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        sys.warnoptions.remove(warning)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _local(workers: int) -> Any:

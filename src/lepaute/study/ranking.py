@@ -6,14 +6,18 @@ machines and days that the layers allow, which no number of simulations narrows)
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import exp, hypot, inf, nan, sqrt
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.simulate.prediction.prediction import Spread, spread_of
 from lepaute.simulate.prediction.trust import Trust
+from lepaute.stats.control_variates import Adjusted, Controls, adjusted, controls_of_ratio
+from lepaute.stats.intervals import prediction_interval
 from lepaute.stats.student import student_quantile
-from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point
+from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point, sampling_sd_of_mean
 from lepaute.study.trust import by_share
 
 if TYPE_CHECKING:
@@ -34,7 +38,7 @@ MOST_ADVISED = 1000
 class Standing:
     """A point among the others.
 
-    value       : the response: of the best its geometric mean over its runs, of another one that mean and the ratio, so
+    value       : the response: of the best that of a prediction from its runs, of another one that and the ratio, so
         that points with fewer seeds are seen on the same machines
     ratio       : to the best, at the seeds of both: above 1 is worse, for rates too; below 1, it is not comparable
     low, high   : 95 % prediction interval of that ratio for one further machine and day; None where there is too little
@@ -42,6 +46,7 @@ class Standing:
         where that was not wanted
     near        : whether it cannot be told from the best
     enough      : runs of each that would tell it from the best; None where no number would, or there are too few to say
+    spread      : of the response over its runs, as a prediction has it: of the best, and of those that are ahead of it
     """
 
     point: Point
@@ -54,11 +59,17 @@ class Standing:
     near: bool
     trust: Trust
     enough: int | None = None
+    spread: Spread | None = None
 
     @property
     def flagged(self) -> bool:
         """Whether it is not comparable."""
         return not self.trust.comparable
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether it is certainly better than the best, and yet not comparable."""
+        return self.flagged and self.high is not None and self.high < 1.0
 
     @property
     def ratio_text(self) -> str:
@@ -78,6 +89,7 @@ class Standing:
             "runs": self.runs,
             "value": self.value,
             "ratio": {"mean": self.ratio, "low": self.low, "high": self.high},
+            "spread": None if self.spread is None else self.spread.to_dict(),
             "probability_best": self.probability,
             "near_best": self.near,
             "comparable": self.trust.comparable,
@@ -111,7 +123,7 @@ class Ranking:
     @property
     def ahead(self) -> tuple[Standing, ...]:
         """Those that are not comparable and yet certainly better than the best, the best of them first."""
-        return tuple(one for one in self.standings if one.flagged and one.high is not None and one.high < 1.0)
+        return tuple(one for one in self.standings if one.is_ahead)
 
     @property
     def rivals(self) -> tuple[Standing, ...]:
@@ -131,47 +143,92 @@ class Ranking:
 
 @dataclass(frozen=True)
 class _Runs:
-    """Logarithms by seed, less is better; and what else is known of a point."""
+    """Logarithms by seed, less is better; and what else is known of a point.
+
+    outcomes : by seed;  controls : of the runs, in the order of their seeds
+    """
 
     point: Point
     logs: Mapping[int, float]
-    sampling_sd: float
+    outcomes: Mapping[int, Outcome]
     trust: Trust
+    controls: Controls | None = None
 
-    @property
+    @cached_property
     def mean(self) -> float:
-        return sum(self.logs.values()) / len(self.logs)
+        """With the controls at their means."""
+        return sum(adjusted(list(self.logs.values()), self.controls).logs) / len(self.logs)
+
+    def spread(self, response: str) -> Spread:
+        """As of a prediction from these runs."""
+        outcomes = list(self.outcomes.values())
+        values = [outcome[response] for outcome in outcomes]
+        return spread_of(values, sampling_sd_of_mean(outcomes), self.controls)
+
+    def sampling_sd(self, seeds: Sequence[int]) -> float:
+        """Of the error of sampling that the runs of these seeds share."""
+        return sampling_sd_of_mean(self.outcomes[seed] for seed in seeds)
 
 
 @dataclass(frozen=True)
 class _Gap:
-    """Differences to the best: mean, standard deviation of one, degrees of freedom behind it (0: unknown)."""
+    """Differences of logarithms to the best, run by run.
 
-    mean: float
+    sd : of one, but for what controls explain;  degrees : of freedom behind it, 0: unknown
+    left : the differences as if the controls of each run were at their mean, and what these explain
+    """
+
+    logs: tuple[float, ...]
+    controls: Controls | None
+    left: Adjusted
     sd: float
     degrees: float
-    count: int
     sampling_sd: float
+
+    @property
+    def count(self) -> int:
+        return len(self.logs)
+
+    @cached_property
+    def mean(self) -> float:
+        return sum(self.left.logs) / self.count
 
     @property
     def error_sd(self) -> float:
         """Of the mean."""
-        return hypot(self.sd / sqrt(self.count), self.sampling_sd)
+        return hypot(self.sd * sqrt(self.left.widening), self.sampling_sd)
 
     @property
     def prediction_sd(self) -> float:
         """Of a further difference about this mean."""
-        return hypot(self.sd * sqrt(1.0 + 1.0 / self.count), self.sampling_sd)
+        return hypot(self.sd * sqrt(1.0 + self.left.widening), self.known_sd)
+
+    @property
+    def known_sd(self) -> float:
+        """The part of that which no further run changes: what controls explain, and the error of sampling."""
+        return hypot(sqrt(self.left.variance), self.sampling_sd)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Of one further difference, 95 %: from few runs by the spread of all points, else that of all ratios."""
+        if self.degrees == 0.0:
+            return None
+        if self.count < FEW_RUNS:
+            reach = student_quantile(0.975, self.degrees) * self.prediction_sd
+            return exp(max(self.mean - reach, -700.0)), exp(min(self.mean + reach, 700.0))
+        return prediction_interval([exp(log) for log in self.logs], self.sampling_sd, self.controls).ends
 
     @property
     def enough(self) -> int | None:
         """Runs of each with which 0 would be outside the 95 % interval of a further difference, if mean and standard
         deviation are what they seem; None where no number would do."""
-        if self.degrees == 0.0 or abs(self.mean) <= 1.96 * hypot(self.sd, self.sampling_sd):
+        known = 1.96 * self.known_sd
+        if self.degrees == 0.0 or abs(self.mean) <= hypot(1.96 * self.sd, known):
             return None
-        for runs in range(max(self.count, 2), MOST_ADVISED + 1):
-            reach = student_quantile(0.975, runs - 1) * hypot(self.sd * sqrt(1.0 + 1.0 / runs), self.sampling_sd)
-            if reach < abs(self.mean):
+        estimated = 1 + self.left.estimated
+        for runs in range(max(self.count, 1 + estimated), MOST_ADVISED + 1):
+            own = student_quantile(0.975, runs - estimated) * self.sd * sqrt(1.0 + 1.0 / runs)
+            if hypot(own, known) < abs(self.mean):
                 return runs
         return None
 
@@ -183,14 +240,15 @@ def rank(
     seed: int = 1,
     probabilities: bool = True,
     trusts: Mapping[Point, Trust] | None = None,
+    controls: Mapping[Point, Controls] | None = None,
 ) -> Ranking:
     """The ranking of the points of these outcomes.
 
-    trusts : of points that were judged; of others by their shares
+    trusts : of points that were judged; of others by their shares;  controls : of those that were priced
     seed : of the draws behind the probabilities;  probabilities : whether they are wanted, which takes longest
     Raises InputError where no point competes, or a response is not above 0.
     """
-    runs, refused = _runs_of(outcomes, response, trusts or {})
+    runs, refused = _runs_of(outcomes, response, trusts or {}, controls or {})
     if not runs:
         why = next(iter(refused.values()), "there is none")
         raise InputError(f"no point can be compared: {why}")
@@ -200,14 +258,19 @@ def rank(
     gaps = _gaps(runs, best)
     chances = _probabilities(competing, best, gaps, seed) if probabilities else dict.fromkeys(gaps, nan)
     sign = 1.0 if response in LESS_IS_BETTER else -1.0
-    standings = [_standing(one, gaps[one.point], chances.get(one.point, 0.0), best, sign) for one in runs]
+    spread = best.spread(response)
+    standings = [_standing(one, gaps[one.point], chances.get(one.point, 0.0), best) for one in runs]
+    standings = [replace(each, value=spread.mean * each.ratio**sign) for each in standings]
     standings.sort(key=lambda one: (one.point != best.point, one.ratio))
+    named = {best.point, *(one.point for one in standings if one.is_ahead)}
+    spreads = {one.point: one.spread(response) for one in runs if one.point in named}
+    standings = [replace(one, spread=spreads.get(one.point)) for one in standings]
     loss = sum(_loss(gaps[one.point]) for one in competing if one is not best)
     return Ranking(response, tuple(standings), loss, refused)
 
 
 def _runs_of(
-    outcomes: Iterable[Outcome], response: str, trusts: Mapping[Point, Trust]
+    outcomes: Iterable[Outcome], response: str, trusts: Mapping[Point, Trust], controls: Mapping[Point, Controls]
 ) -> tuple[list[_Runs], dict[Point, str]]:
     from lepaute import _core
 
@@ -227,21 +290,25 @@ def _runs_of(
             raise InputError(f"{response} is 0 at {point}, and nothing is a multiple of it")
         logs = {one.trial.seed: sign * _core.natural_log(one[response]) for one in each}
         trust = trusts.get(point) or by_share(each)
-        runs.append(_Runs(point, logs, max(one.sampling_sd for one in each), trust))
+        runs.append(_Runs(point, logs, {one.trial.seed: one for one in each}, trust, controls.get(point)))
     return runs, refused
 
 
 def _gap(one: _Runs, best: _Runs) -> _Gap:
     """From seeds that both have; the spread is that of these alone."""
-    shared = [value - best.logs[seed] for seed, value in one.logs.items() if seed in best.logs]
-    if not shared:
+    seeds = [seed for seed in one.logs if seed in best.logs]
+    if not seeds:
         raise InputError(
             f"{one.point} has no seed in common with {best.point}; simulate all points with the same seeds"
         )
-    mean, count = sum(shared) / len(shared), len(shared)
-    squares = sum((value - mean) ** 2 for value in shared)
-    sd = sqrt(squares / (count - 1)) if count > 1 else 0.0
-    return _Gap(mean, sd, count - 1.0, count, hypot(one.sampling_sd, best.sampling_sd))
+    logs = tuple(one.logs[seed] - best.logs[seed] for seed in seeds)
+    controls = None
+    if all(list(each.logs)[: len(seeds)] == seeds for each in (one, best)):
+        controls = controls_of_ratio(*(each.controls and each.controls.first(len(seeds)) for each in (best, one)))
+    left = adjusted(logs, controls)
+    mean, degrees = sum(left.logs) / len(logs), len(logs) - 1.0 - left.estimated
+    sd = sqrt(sum((value - mean) ** 2 for value in left.logs) / degrees) if degrees > 0.0 else 0.0
+    return _Gap(logs, controls, left, sd, degrees, hypot(*(each.sampling_sd(seeds) for each in (one, best))))
 
 
 def _gaps(runs: Sequence[_Runs], best: _Runs) -> dict[Point, _Gap]:
@@ -251,27 +318,24 @@ def _gaps(runs: Sequence[_Runs], best: _Runs) -> dict[Point, _Gap]:
     degrees = sum(gap.degrees for gap in others)
     if degrees == 0.0:
         return own
-    common = sum(gap.degrees * gap.sd**2 for gap in others) / degrees
+    # Points with few runs have no controls: all of their spread is their own.
+    common = sum(gap.degrees * (gap.sd**2 + gap.left.variance) for gap in others) / degrees
 
     def moderated(gap: _Gap) -> _Gap:
         if gap.count >= FEW_RUNS:
             return gap
         worth = min(WORTH_OF_OTHERS, degrees)
         variance = (worth * common + gap.degrees * gap.sd**2) / (worth + gap.degrees)
-        return _Gap(gap.mean, sqrt(variance), worth + gap.degrees, gap.count, gap.sampling_sd)
+        return replace(gap, sd=sqrt(variance), degrees=worth + gap.degrees)
 
     return {point: gap if point == best.point else moderated(gap) for point, gap in own.items()}
 
 
-def _standing(one: _Runs, gap: _Gap, probability: float, best: _Runs, sign: float) -> Standing:
-    low = high = None
+def _standing(one: _Runs, gap: _Gap, probability: float, best: _Runs) -> Standing:
     is_best = one.point == best.point
-    if gap.degrees > 0.0 and not is_best:
-        reach = student_quantile(0.975, gap.degrees) * gap.prediction_sd
-        low, high = exp(max(gap.mean - reach, -700.0)), exp(min(gap.mean + reach, 700.0))
+    low, high = (None, None) if is_best else gap.interval or (None, None)
     near = is_best or low is None or high is None or low <= 1.0 <= high
-    value = exp(sign * (best.mean + gap.mean))
-    return Standing(one.point, len(one.logs), value, exp(gap.mean), low, high, probability, near, one.trust, gap.enough)
+    return Standing(one.point, len(one.logs), nan, exp(gap.mean), low, high, probability, near, one.trust, gap.enough)
 
 
 def _loss(gap: _Gap) -> float:
@@ -300,28 +364,31 @@ def _probabilities(runs: Sequence[_Runs], best: _Runs, gaps: Mapping[Point, _Gap
     if all(gaps[one.point].degrees == 0.0 for one in runs):
         return {one.point: 1.0 / len(runs) for one in runs}
     generator = np.random.default_rng(seed)
-    seeds, count = list(best.logs), len(best.logs)
+    count = len(best.logs)
+    whole = {
+        at: gaps[one.point]
+        for at, one in enumerate(runs)
+        if one is not best and len(one.logs) == count and gaps[one.point].count >= FEW_RUNS
+    }
+    dropped = [at for at, one in enumerate(runs) if one is not best and at not in whole]
     weights = generator.standard_normal((DRAWS, count))
-    scale = np.sqrt((count - 1) / generator.chisquare(max(count - 1, 1), DRAWS) * (1.0 + 1.0 / count))
+    degrees = max(min((gap.degrees for gap in whole.values()), default=count - 1.0), 1.0)
+    scale = np.sqrt(degrees / generator.chisquare(degrees, DRAWS))
+    priced = generator.random(DRAWS) if any(gap.left.explained for gap in whole.values()) else np.zeros(DRAWS)
     drawn: Floats = np.zeros((DRAWS, len(runs)))
     of_best: Floats = np.zeros(DRAWS)
-    dropped = []
-    for at, one in enumerate(runs):
-        gap = gaps[one.point]
-        if one is best:
-            continue
-        if len(one.logs) < count or gap.count < FEW_RUNS:
-            dropped.append(at)
-            continue
-        own = np.array([one.logs[each] - best.logs[each] for each in seeds]) - gap.mean
-        spread = weights @ own / sqrt(count - 1)
-        of_best += spread / max(gap.sd, 1e-300)
-        drawn[:, at] = gap.mean + scale * spread + gap.sampling_sd * generator.standard_normal(DRAWS)
+    for at, gap in whole.items():
+        own = weights @ (np.array(gap.left.logs) - gap.mean) / sqrt(gap.degrees)
+        explained = np.array(gap.left.explained or (0.0,))
+        common = explained[(priced * len(explained)).astype(int)]  # the same draws of all points
+        of_best += (own + common) / max(hypot(gap.sd, sqrt(gap.left.variance)), 1e-300)
+        spread = sqrt(1.0 + gap.left.widening) * scale * own + common
+        drawn[:, at] = gap.mean + spread + gap.sampling_sd * generator.standard_normal(DRAWS)
     of_best = of_best / of_best.std() if of_best.any() else generator.standard_normal(DRAWS)
     for at in dropped:
         gap = gaps[runs[at].point]
-        degrees = max(gap.degrees, 1.0)
+        behind = max(gap.degrees, 1.0)
         normal = sqrt(0.5) * of_best + sqrt(0.5) * generator.standard_normal(DRAWS)
-        drawn[:, at] = gap.mean + gap.prediction_sd * normal * np.sqrt(degrees / generator.chisquare(degrees, DRAWS))
+        drawn[:, at] = gap.mean + gap.prediction_sd * normal * np.sqrt(behind / generator.chisquare(behind, DRAWS))
     counts = np.bincount(drawn.argmin(axis=1), minlength=len(runs))
     return {one.point: float(times) / DRAWS for one, times in zip(runs, counts, strict=True)}

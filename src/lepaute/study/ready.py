@@ -9,6 +9,7 @@ from math import isqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lepaute.errors import InputError, LepauteError
+from lepaute.platform.population import known_population
 from lepaute.study.schema import Study, study_of
 
 if TYPE_CHECKING:
@@ -37,10 +38,21 @@ class Subject(NamedTuple):
     fidelity: str = "auto"
 
     def base(self, *without: str, **more: Any) -> dict[str, Any]:
-        """The base of the study; without : fields of the application that vary."""
+        """The base of the study; without : fields of the application that vary. Where the platform has no dgemm for
+        the threads of a rank, the base is a cluster like it that has."""
         fields = {"n": 50_000, "nb": 128, "grid": grid_text(self.ranks), **self.application}
         kept = {field: value for field, value in fields.items() if field not in without}
+        if self.platform.kernel("dgemm", self.threads) is None:
+            more = {"nodes": self.platform.nodes.count} | more
         return {"application": {"name": "hpl", **kept}, "platform": self.name, "fidelity": self.fidelity, **more}
+
+    @property
+    def drawn(self) -> dict[str, Any]:
+        """Of the base, where nodes that differ are needed: a cluster drawn once, unless the platform has a population
+        for these threads, from which every run draws another."""
+        population = known_population(self.platform)
+        is_known = population is not None and population.threads == self.threads
+        return {} if is_known else {"nodes": self.platform.nodes.count}
 
     @property
     def threads(self) -> int:
@@ -75,11 +87,11 @@ def temporal_variability(subject: Subject, levels: Sequence[float] = (0.0, 0.02,
 
 
 def spatial_variability(subject: Subject, levels: Sequence[float] = (0.0, 0.5, 1.0, 2.0)) -> Study:
-    """How much slower HPL is where CPUs differ more; every run draws other nodes from the population."""
+    """How much slower HPL is where CPUs differ more; nodes are drawn, from the population where there is one."""
     return subject.study(
         question="whatif",
         title="CPUs that differ, against CPUs that are alike",
-        base=subject.base(),
+        base=subject.base(**subject.drawn),
         factors={"spatial": {"path": "population.spatial", "levels": list(levels)}},
         whatif={"factor": "spatial", "same_noise": True},
     )
@@ -89,12 +101,14 @@ def slowest_nodes(subject: Subject, levels: Sequence[int] | None = None, grids: 
     """Whether HPL is faster without the slowest nodes, on the best grid of each number of nodes."""
     count, each = subject.platform.nodes.count, subject.ranks_per_node
     left_out = list(range(min(16, count // 4) + 1)) if levels is None else list(levels)
+    model = subject.platform.kernel("dgemm", subject.threads)
+    differs = model is not None and model.pieces[-1].per_cpu is not None
     if grids is None:
         grids = [grid for number in left_out for grid in grids_of((count - number) * each)]
     return subject.study(
         question="whatif",
         title="HPL without the slowest nodes, on the best grid of each number of nodes",
-        base=subject.base("grid"),
+        base=subject.base("grid", **({} if differs else {"nodes": count})),
         factors={
             "left_out": {"path": "mapping.without_slowest", "levels": left_out},
             "grid": {"path": "application.grid", "levels": list(dict.fromkeys(grids))},
@@ -108,11 +122,15 @@ def top_switches(subject: Subject, tree: str | None = None, cables: str | None =
     """What it costs to remove top switches of a fat tree of two levels, and what one switch would gain.
 
     tree : SimGrid's notation; the platform's own, or one of full width, unless given
+    cables : of parallel ones all or the first; without it both, where the tree has some and is not the platform's
     """
     shape = _tree(subject.platform, tree)
     scenarios: dict[str, Any] = {}
-    for top in range(shape.parents, 0, -1):
-        scenarios[f"{top} top switch{'es' * (top > 1)}"] = shape.with_top(top, cables)
+    both = cables is None and shape.cables > 1 and not shape.own
+    for rule in (cables, "first") if both else (cables,):
+        for top in range(shape.parents, 0, -1):
+            name = f"{top} top switch{'es' * (top > 1)}{', first cables' * (rule != cables)}"
+            scenarios[name] = shape.with_top(top, rule)
     if not shape.own or subject.platform.topology.levels is None:  # what its cables cost has no place in one switch
         scenarios["one switch"] = {"platform.topology": {"kind": "switch"}}
     return subject.study(
@@ -121,6 +139,23 @@ def top_switches(subject: Subject, tree: str | None = None, cables: str | None =
         base=subject.base(),
         scenarios=scenarios,
         whatif={"same_noise": True},
+    )
+
+
+def variability_and_topology(subject: Subject, tree: str | None = None) -> Study:
+    """Variability of calls and of CPUs, crossed with top switches of a fat tree: which matters, and if they add up."""
+    shape = _tree(subject.platform, tree)
+    tops = sorted({shape.parents, -(-shape.parents // 2), 1}, reverse=True)
+    topology = {"kind": "fat-tree", "parameters": shape.parameters(shape.parents)}
+    return subject.study(
+        question="sensitivity",
+        title="Variability of calls and of CPUs, crossed with the topology",
+        base=subject.base(**subject.drawn, **({} if shape.own else {"set": {"topology": topology}})),
+        factors={
+            "variation": {"path": "noise.dgemm", "levels": [0.0, 0.05, 0.1]},
+            "spatial": {"path": "population.spatial", "levels": [0.0, 1.0, 2.0]},
+            "tree": {"path": "platform.topology.parameters", "levels": [shape.parameters(top) for top in tops]},
+        },
     )
 
 
@@ -201,6 +236,7 @@ READY: Mapping[str, Callable[[Subject], Study]] = {
     "spatial-variability": spatial_variability,
     "slowest-nodes": slowest_nodes,
     "top-switches": top_switches,
+    "variability-and-topology": variability_and_topology,
     "components": components,
     "rank-mapping": rank_mapping,
     "scaling": scaling,
@@ -244,9 +280,13 @@ class _Tree(NamedTuple):
     cables: int
     own: bool
 
+    def parameters(self, top: int) -> str:
+        """The notation of the tree with so many top switches."""
+        return f"2;{self.nodes},{self.leaves};1,{top};1,{self.cables}"
+
     def with_top(self, top: int, cables: str | None = None) -> dict[str, Any]:
         """What sets the tree with so many top switches; cables : all or the first of parallel ones."""
-        parameters = f"2;{self.nodes},{self.leaves};1,{top};1,{self.cables}"
+        parameters = self.parameters(top)
         if self.own:
             return {"platform.topology.parameters": parameters}
         chosen = {"cables": cables} if cables else {}

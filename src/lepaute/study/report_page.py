@@ -1,6 +1,5 @@
 """The page of a study: the question, the answer in one sentence, how sure, what was extrapolated, how to repeat it."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,16 +29,14 @@ from lepaute.study.tune import Tuned
 from lepaute.study.whatif import WhatIfAnswer
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
-
     from lepaute.study.running import Answer
     from lepaute.study.schema import Study
 
-#: An option of a command.
-_OPTION = re.compile(r"--[a-z-]+")
 #: Shares of computing below this are not spoken of.
 LEAST_EXTRAPOLATED = 0.01
 MOST_TABLE_ROWS = 200
+#: A table with more is folded.
+MOST_SHOWN_ROWS = 12
 
 
 @dataclass(frozen=True)
@@ -111,6 +108,9 @@ def page(facts: PageFacts, answer: "Answer", outcomes: Sequence[Outcome] = ()) -
         Front: _front,
     }
     content = contents[type(answer)](answer)
+    first, *others = content.tables
+    is_short = first is not None and len(first["rows"]) <= MOST_SHOWN_ROWS
+    is_doubtful = content.doubtful or any(line.startswith("not comparable") for line in facts.caveats)
     return render(
         "lepaute.study",
         "study.html.j2",
@@ -118,16 +118,19 @@ def page(facts: PageFacts, answer: "Answer", outcomes: Sequence[Outcome] = ()) -
         question=facts.question,
         facts=facts.facts,
         made_of=facts.made_of,
-        commands=facts.commands,
-        answer=_unbroken(content.answer),
-        doubtful=content.doubtful or any(line.startswith("not comparable") for line in facts.caveats),
-        caveats=facts.caveats,
-        sure=content.sure,
-        outside=_outside(outcomes),
-        pictures=[
-            {"title": title, "svg": Markup(one.svg), "caption": one.caption} for title, one in content.pictures if one
+        commands=[
+            ("As it was run:" if command is not facts.commands[-1] else "From the study beside this page:", command)
+            for command in facts.commands
         ],
-        tables=[table for table in content.tables if table],
+        answer=content.answer,
+        state="notable" if is_doubtful else "fine",
+        sure=content.sure,
+        beware=[*facts.caveats, *_outside(outcomes)],
+        pictures=[
+            {"svg": Markup(one.svg), "caption": f"{title}. {one.caption}"} for title, one in content.pictures if one
+        ],
+        shown=first if is_short else None,
+        tables=others if is_short else content.tables,
     )
 
 
@@ -169,8 +172,10 @@ def _whatif(found: WhatIfAnswer) -> _Content:
     first = [each.differences.get(found.responses[0]) for each in found.comparisons]
     if moved := sum(each is not None and not each.same_geometry for each in first):
         sure.append(f"in {moved} of them ranks are on other CPUs, so that errors of single CPUs do not cancel")
+    if found.source is not None:
+        sure.append(f"published figures: {found.source}")
     return _Content(
-        found.sentence.removesuffix("."),
+        found.sentence,
         found.told_apart < len(found.comparisons) / 2 or found.runs < 2,
         sure,
         [(f"Change of {noun(name)}", plot.changes(found, name)) for name in found.responses],
@@ -198,7 +203,11 @@ def _tuned(found: Tuned) -> _Content:
         found.sentence,
         near + 1 > max(1, (others + 1) // 4),
         sure,
-        [("Ranking", plot.ranking(ranking)), *_heat_maps(ranking)],
+        [
+            ("Ranking", plot.ranking(ranking)),
+            ("What was tried, and what remains", plot.tuning(found)),
+            *_heat_maps(ranking),
+        ],
         tables,
     )
 
@@ -273,14 +282,6 @@ def _front(found: Front) -> _Content:
     return _Content(found.text, False, sure, [("Pareto front", plot.pareto(found))], tables)
 
 
-def _unbroken(sentence: str) -> "Markup":
-    """For a page, whose lines end neither before a per cent sign nor within an option such as --real-runs."""
-    from markupsafe import Markup, escape
-
-    text = str(escape(sentence)).replace(" %", "\u00a0%")
-    return Markup(_OPTION.sub(r'<span style="white-space: nowrap">\g<0></span>', text))
-
-
 def _comparisons(found: WhatIfAnswer) -> list[dict[str, Any]]:
     """A row for the base of each setting, and one for every level that is compared with it."""
     rows: list[dict[str, Any]] = []
@@ -294,6 +295,9 @@ def _comparisons(found: WhatIfAnswer) -> list[dict[str, Any]]:
                 row[f"change of {noun(name)} (95 %)"] = (
                     "the base" if side is each.reference else "" if difference is None else _change(difference)
                 )
+            if found.source is not None:
+                figure = each.published_of(side)
+                row["published"] = "" if figure is None else figure.text
             row["comparable"] = "yes" if side.trust.comparable else "no"
             if side.refusal:
                 row["refused"] = side.refusal

@@ -14,6 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import LepauteError
+from lepaute.stats.control_variates import Controls
 from lepaute.study.evaluation import Outcome, Trial
 from lepaute.version import __version__
 
@@ -32,7 +33,8 @@ MOST_HELD, LONGEST_HELD_S = 2_000, 2.0
 class Simulated:
     """The result of a simulation; refusal : "" where there is one;  cpu_s : that it took, about.
 
-    notes : what else a reader must know of it, by name, as JSON has it: caveats, messages_outside, guesses_block_size
+    notes : what else a reader must know of it, by name, as JSON has it: caveats, messages_outside, guesses_block_size,
+        sampling_changes; of a priced run its controls, as {runs, draws}
     """
 
     key: str
@@ -76,7 +78,15 @@ class Simulated:
             self.notes.get("messages_outside", 0.0),
             tuple(self.notes.get("caveats", ())),
             self.notes.get("guesses_block_size", False),
+            None if (changes := self.notes.get("sampling_changes")) is None else tuple(changes),
+            _controls_of(self.notes.get("controls")),
         )
+
+
+def _controls_of(content: Mapping[str, Any] | None) -> Controls | None:
+    if content is None:
+        return None
+    return Controls(*(tuple(tuple(map(float, row)) for row in content[name]) for name in Controls.__slots__))
 
 
 def simulate(configurations: "Configurations", trials: Sequence[Trial]) -> list[Simulated]:
@@ -86,6 +96,8 @@ def simulate(configurations: "Configurations", trials: Sequence[Trial]) -> list[
 
 def _simulated(configurations: "Configurations", trial: Trial) -> Simulated:
     from lepaute.simulate.application import GFLOPS
+    from lepaute.simulate.prediction.controls import controls_of
+    from lepaute.simulate.prediction.parts import sampling_changes
     from lepaute.simulate.prediction.predicting import prediction_of
     from lepaute.simulate.prediction.warnings import guesses_block_size
 
@@ -96,9 +108,11 @@ def _simulated(configurations: "Configurations", trial: Trial) -> Simulated:
     key, application = configuration.key(trial), configuration.application
     began_s = time.thread_time()
     try:
-        simulator = _SIMULATORS.of(configuration, trial)
-        run = simulator.run(application, trial.seed, first=False)
-        prediction = prediction_of(application, configuration.repeated(trial.repeat), simulator, [run], None)
+        simulator, conditions = _SIMULATORS.of(configuration, trial), configuration.repeated(trial.repeat)
+        run = simulator.run(application, trial.seed, first=False, priced=trial.priced > 0)
+        prediction = prediction_of(application, conditions, simulator, [run], None)
+        seeds = range(trial.seed, trial.seed + trial.priced)
+        controls = controls_of(application, simulator, conditions, seeds) if trial.priced else None
     except LepauteError as error:
         return Simulated(key, refusal=" ".join(str(error).split()), cpu_s=time.thread_time() - began_s)
     (result,) = prediction.run_list
@@ -115,6 +129,8 @@ def _simulated(configurations: "Configurations", trial: Trial) -> Simulated:
             "caveats": [each for each in prediction.warnings if each not in prediction.trust.warnings],
             "messages_outside": prediction.trust.messages,
             "guesses_block_size": guesses_block_size(prediction),
+            **({} if (changes := sampling_changes(run)) is None else {"sampling_changes": changes}),
+            **({} if controls is None else {"controls": {"runs": controls.runs, "draws": controls.draws}}),
         },
     )
 
@@ -212,6 +228,7 @@ def _row(configuration: "Configuration", trial: Trial, simulated: Simulated) -> 
         "about": json.dumps(
             configuration.about
             | ({"drawn": trial.drawn} if trial.drawn else {})
+            | ({"priced": trial.priced} if trial.priced else {})
             | ({"notes": dict(simulated.notes)} if simulated.notes else {}),
             sort_keys=True,
             separators=(",", ":"),

@@ -32,7 +32,7 @@ from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Outcome, Point, Trial
 from lepaute.study.pools import DaskPool, Threads, worker_schedulers
 from lepaute.study.results import Results
-from lepaute.study.schema import Study, study_text
+from lepaute.study.schema import Placed, Study, study_text
 from lepaute.study.session import Session, estimate
 from lepaute.study.trust import caveats
 
@@ -178,7 +178,7 @@ def run_study(
 
             def evaluate(trials: Sequence[Trial]) -> list[Outcome]:
                 outcomes = session(trials)
-                seen.update((trial, one) for trial, one in zip(trials, outcomes, strict=True) if not trial.drawn)
+                seen.update((trial, one) for trial, one in zip(trials, outcomes, strict=True) if trial.is_own)
                 return outcomes
 
             if place is not None:
@@ -260,6 +260,9 @@ def _seen_from(place: Path, study: Study, folder: Path | None) -> Study:
         base["platform"] = there(study.base.platform)
     if study.base.transfer is not None:
         base["transfer"] = there(study.base.transfer)
+    placed = study.base.mapping
+    if isinstance(placed, Placed) and placed.file is not None:
+        base["mapping"] = placed.model_copy(update={"file": there(placed.file)})
     update: dict[str, Any] = {"base": study.base.model_copy(update=base)}
     if study.capacity is not None:
         update["capacity"] = study.capacity.model_copy(update={"catalogue": there(study.capacity.catalogue)})

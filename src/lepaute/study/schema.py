@@ -12,6 +12,7 @@ from lepaute.kit.documents import Steps, composed, fields_at, guess, line_in, sp
 from lepaute.kit.documents import shown as shown_value
 from lepaute.kit.models import PublicModel
 from lepaute.kit.quantities import lag_of
+from lepaute.kit.text import number
 from lepaute.study.evaluation import SCENARIO, Point, same
 from lepaute.study.expressions import Expression
 
@@ -173,11 +174,23 @@ class Factor(Value):
         return self
 
 
-class PlacedRandomly(Value):
-    """Ranks on cores in an order that is drawn from the seed."""
+class Placed(Value):
+    """Ranks on cores in an order that is drawn from the seed, or as a file says.
 
-    kind: Literal["random"]
+    file  : a hostfile, whose slots may also be taken in random order, or a rankfile; from the folder of the study
+    hosts : which node a host of the file is: that of the number at the end of its name, or one after the other
+    """
+
+    kind: Literal["random", "hostfile", "rankfile"]
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    file: Annotated[str, Field(min_length=1)] | None = None
+    hosts: Literal["by-number", "in-order"] = "by-number"
+
+    @model_validator(mode="after")
+    def _has_its_file(self) -> Self:
+        if self.kind != "random" and self.file is None:
+            raise fault(f"is missing; a mapping by {self.kind} names it", "file")
+        return self
 
 
 class Base(Value):
@@ -195,7 +208,7 @@ class Base(Value):
     set: dict[str, Any] = Field(default_factory=dict)
     nodes: Annotated[int, Field(ge=1)] | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
-    mapping: Literal["sequential", "random"] | PlacedRandomly = "sequential"
+    mapping: Literal["sequential", "random"] | Placed = "sequential"
     without: tuple[str, ...] = ()
     transfer: Annotated[str, Field(min_length=1)] | None = None
     lag: Lag | None = None
@@ -252,6 +265,41 @@ class Capacity(Value):
     watts: Positive | None = None
 
 
+class PublishedResult(Value):
+    """What was published of a configuration.
+
+    at     : levels of the compared factor and of the others; what is left out holds for any
+    change : of the first response against the base, in per cent;  value : of the first response itself
+    """
+
+    at: Annotated[dict[Name, Level], Field(min_length=1)]
+    change: Real | None = None
+    value: Real | None = None
+
+    @model_validator(mode="after")
+    def _has_a_figure(self) -> Self:
+        if (self.change is None) == (self.value is None):
+            raise fault("has no figure, or two; give one of change (in per cent) and value")
+        return self
+
+    @property
+    def text(self) -> str:
+        """As a table has it: 36 % more, 0.5 % less, or the value."""
+        if self.change is None:
+            return number(self.value or 0.0, 4)
+        return f"{number(abs(self.change), 3)} % {'less' if self.change < 0.0 else 'more'}"
+
+
+class Published(Value):
+    """Figures that others published of the same question, shown beside those of the study (question whatif).
+
+    source : of the figures, and how its set-up differs
+    """
+
+    source: Annotated[str, Field(min_length=1, max_length=1000)]
+    results: Annotated[tuple[PublishedResult, ...], Field(min_length=1, max_length=10_000)]
+
+
 class Study(Value):
     """The whole of a study file.
 
@@ -276,6 +324,7 @@ class Study(Value):
     constraints: tuple[Formula, ...] = ()
     whatif: WhatIf | None = None
     capacity: Capacity | None = None
+    published: Published | None = None
 
     @cached_property
     def expressions(self) -> tuple[Expression, ...]:
@@ -327,9 +376,9 @@ class Study(Value):
     def _asks_one_question(self) -> None:
         if SCENARIO in self.factors and self.scenarios:
             raise fault("is the name of the factor whose levels are the scenarios; rename it", "factors", SCENARIO)
-        for question in ("whatif", "capacity"):
-            if question != self.question and getattr(self, question) is not None:
-                raise fault(f"is of the question {question}, and this one is {self.question}; remove it", question)
+        for section, question in (("whatif", "whatif"), ("capacity", "capacity"), ("published", "whatif")):
+            if question != self.question and getattr(self, section) is not None:
+                raise fault(f"is of the question {question}, and this one is {self.question}; remove it", section)
         if self.question == "capacity" and self.capacity is None:
             raise fault("is missing: give a catalogue of parts, and numbers of nodes", "capacity")
         if not self.factors and not self.scenarios and self.capacity is None:
@@ -356,6 +405,13 @@ class Study(Value):
         for place, name in enumerate(asked.best_of):
             if name not in self.levels or name == asked.factor:
                 raise fault(f"is {name}; name another factor that has levels", "whatif", "best_of", place)
+        for place, result in enumerate(self.published.results if self.published else ()):
+            for name, level in result.at.items():
+                if not any(same(level, one) for one in self.levels.get(name, ())):
+                    levels = ", ".join(map(str, self.levels.get(name, ())))
+                    levels = levels or f"none; factors are {', '.join(self.levels)}"
+                    problem = f"is {level!r:.60}; levels of {name[:60]} are {levels[:200]}"
+                    raise fault(problem, "published", "results", place, "at", name)
         for name, factor in self.factors.items():
             if factor.levels is None:
                 raise fault("has no levels, and whatif simulates all combinations of levels", "factors", name)
@@ -412,7 +468,11 @@ def described(error: "ValidationError", content: object, text: str | None, origi
         return InputError(
             f"{origin}: is {actual}; a study is a mapping, as 'lepaute study ready nb-and-grid --print' shows"
         )
-    faults = sorted(error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden")
+    found = sorted(error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden")
+    # A mapping in the place of a word is no word: what is wrong inside of it says more.
+    faults = [
+        each for each in found if not (each["type"] == "literal_error" and isinstance(each["input"], dict))
+    ] or found
     first = faults[0]
     path = _fault_path(first)
     more = f" ({len(faults) - 1} more fault{'s' * (len(faults) > 2)})" if len(faults) > 1 else ""
@@ -431,7 +491,11 @@ def located(path: Steps, problem: str, text: str | None, origin: str) -> InputEr
 def _fault_path(detail: "ErrorDetails") -> Steps:
     steps = [step for step in detail["loc"] if step != "[key]"]
     # A member of a union has its name as a step, which no file has.
-    steps = [step for step in steps if not (isinstance(step, str) and step.startswith(("literal[", "PlacedRandomly")))]
+    steps = [
+        step
+        for step in steps
+        if not (isinstance(step, str) and step.startswith(("literal[", "Placed", "function-after[")))
+    ]
     return (*steps, *detail.get("ctx", {}).get("at", ()))
 
 

@@ -174,7 +174,11 @@ class Effects:
             return self._nothing
         first, *others = [f"{100.0 * term.share:.0f} %" for term in found[:4]]
         rest = "".join(f", {term.name} {share}" for term, share in zip(found[1:], others, strict=False))
-        return f"{found[0].name} explains {first} of the variance of {noun(self.response)} between the points{rest}"
+        largest, of = self.terms[0], f"of the variance of {noun(self.response)} between the points"
+        if largest is found[0]:
+            return f"{largest.name} matters most: it explains {first} {of}{rest}"
+        seeming = f"{largest.name} explains the most, {100.0 * largest.share:.0f} % {of}, but that may be chance"
+        return f"{seeming}; shown to matter: {found[0].name} {first}{rest}"
 
     @property
     def is_known(self) -> bool:
@@ -187,11 +191,13 @@ class Effects:
         first = self.terms[0] if self.terms else None
         if first is not None and not self.is_known:
             return (
-                f"With one run of each configuration nothing tells an effect on {self.response} from what machines "
-                f"differ by; {first.name} explains the most, {100.0 * first.share:.0f} % of the variance between the "
-                f"points; {USUAL_SEEDS} runs may tell"
+                f"With one run of each configuration nothing tells an effect on {noun(self.response)} from what "
+                f"machines differ by; {first.name} explains the most, {100.0 * first.share:.0f} % of the variance "
+                f"between the points; {USUAL_SEEDS} runs may tell"
             )
-        said = f"No factor has an effect on {self.response} that stands out from what machines differ by"
+        said = (
+            f"No factor is shown to matter: no effect on {noun(self.response)} stands out from what machines differ by"
+        )
         likely = [term for term in self.terms if term.enough is not None]
         if not likely:
             return f"{said}, and {self.seeds} runs of each configuration give no sign of one"

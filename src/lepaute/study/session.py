@@ -30,9 +30,9 @@ class Session:
 
     results : where results are kept;  pool : what simulates, threads of this process unless given
     progress: called with a sentence and the share of the work of a call that is behind
-    most    : simulations that all calls together may run; those that judge a point do not count
-    simulated, reused : trials that were simulated here, and those whose result was known, without those that judge a
-        point;  cpu_s : that simulating took
+    most    : simulations that all calls together may run; those that judge or price a point do not count
+    simulated, reused : trials that were simulated here, and those whose result was known, without those that judge or
+        price a point;  cpu_s : that simulating took
     """
 
     def __init__(
@@ -82,10 +82,10 @@ class Session:
         for trial, (key, _) in configured.items():
             if key in known:
                 found[trial] = known[key]
-                self.reused += not trial.drawn
+                self.reused += trial.is_own
             else:
                 first.setdefault(key, trial)
-        needed = self.simulated + sum(not trial.drawn for trial in first.values())
+        needed = self.simulated + sum(trial.is_own for trial in first.values())
         if self._most is not None and needed > self._most:
             raise InputError(
                 f"{needed} simulations are needed and the budget is {self._most}; "
@@ -120,7 +120,7 @@ class Session:
             for group, results in self.pool.run(self._groups(list(missing), events)):
                 for trial, simulated in zip(group, results, strict=True):
                     done[trial] = simulated
-                    self.simulated += not trial.drawn
+                    self.simulated += trial.is_own
                     self.cpu_s += simulated.cpu_s
                     self._events += events[trial]
                     behind += events[trial]

@@ -16,6 +16,7 @@ from lepaute.errors import InputError
 from lepaute.kit.tables import text_table
 from lepaute.kit.text import number
 from lepaute.simulate.prediction.trust import Trust
+from lepaute.stats.control_variates import Controls
 from lepaute.study.evaluation import (
     LESS_IS_BETTER,
     Evaluate,
@@ -23,6 +24,7 @@ from lepaute.study.evaluation import (
     Outcome,
     Point,
     amount,
+    amount_between,
     by_point,
     label,
     noun,
@@ -45,6 +47,10 @@ MOST_CANDIDATES = 60
 MOST_ROWS = 12
 #: Share of the budget that goes into finding points of a large space; the rest chooses among them.
 EXPLORING_SHARE, EXPLORING_RUNS = 0.6, 1
+
+
+#: Controls of the points that have enough runs (study/pricing.py).
+Price = Callable[[Mapping[Point, Sequence[Outcome]]], Mapping[Point, Controls]]
 
 
 @dataclass(frozen=True)
@@ -79,38 +85,45 @@ class Tuned:
     @property
     def text(self) -> str:
         """The sentence, and a table of the first points."""
-        return f"{self.sentence}\n\n{self._table()}"
+        titles, rows, rest = self.table()
+        more = f"\nand {rest} more" if rest > 0 else ""
+        return f"{self.sentence}\n\n{text_table(titles, rows, left=(len(titles) - 1,))}{more}"
 
     @property
     def sentence(self) -> str:
         """The answer in one sentence."""
+        return "; ".join(text for _, text in self.parts)
+
+    @property
+    def parts(self) -> list[tuple[str, str]]:
+        """Clauses of the sentence, each with a word for what it tells, empty for the answer itself."""
         if self.real is not None:
-            return self.real.text
+            return [("", self.real.text)]
         ranking = self.ranking
         best, ahead, rivals = ranking.best, ranking.ahead, ranking.rivals
-        parts = [f"{best.point}: {self._value_of(best)}"]
+        near = len(ranking.near)
+        alike = f", one of {near} that cannot be told apart" if near > 1 else ""
+        among = " of those that are comparable" if ahead else ""
+        answers = [f"Best{among}: {best.point}, {self._value_of(best)}{alike}"]
         if ahead:
             first = ahead[0]
             why = "; ".join(first.trust.reasons)
-            parts = [
-                f"{first.point} comes first ({self._value_of(first)}, certainly better) but is not comparable, "
-                f"since {why}",
-                f"of those that are, {best.point} is the best ({self._value_of(best)})",
-            ]
-        if best.flagged:
-            parts[-1] += f", but neither it nor any other is comparable: {'; '.join(best.trust.reasons)}"
-        parts.append(self._near_words())
-        if rivals:
-            parts.append(
-                f"{len(rivals)} more may be as good but cannot be compared: {'; '.join(rivals[0].trust.reasons)}"
+            answers.append(
+                f"{first.point}, {self._value_of(first)}, is certainly better, by how much is not known: {why}"
             )
+        if best.flagged:
+            answers[0] += f", but neither it nor any other is comparable: {'; '.join(best.trust.reasons)}"
+        parts = [*(("", each) for each in answers), ("sure", self._near_words())]
+        if rivals:
+            why = "; ".join(rivals[0].trust.reasons)
+            parts.append(("rivals", f"{len(rivals)} more may be as good but cannot be compared: {why}"))
         if ahead or rivals or best.flagged:
             means = [*([f"`{self.remedy}`"] if self.remedy else []), "--real-runs N"]
-            parts.append(f"to decide: {', or '.join(means)}")
-        return "; ".join(parts)
+            parts.append(("decide", f"to decide: {', or '.join(means)}"))
+        return parts
 
     def _near_words(self) -> str:
-        """How sure the choice is: what cannot be told from the best, and how many runs would."""
+        """How sure the choice is, and how many runs would tell the best from what cannot be told from it."""
         near = len(self.ranking.near)
         chance = f"the best one with a probability of {100.0 * self.ranking.best.probability:.0f} %"
         if near == 1:
@@ -121,16 +134,20 @@ class Tuned:
         more = max((each for each in enough if each is not None), default=None)
         never = sum(each is None for each in enough)
         if never == 0:
-            would = f"{more} runs of each would"
+            would = f"{more} runs of each would tell these {near} apart"
         elif more is None:
-            would = "no number of simulated runs would: which is faster differs from machine to machine"
+            would = (
+                f"no number of simulated runs would tell these {near} apart: which is faster differs from machine to "
+                "machine"
+            )
         else:
             would = f"{more} runs of each would tell {near - 1 - never} of them apart, and no number the others"
-        return f"{chance}, but these {near} cannot be told apart; {would}"
+        return f"{chance}; {would}"
 
-    def _table(self) -> str:
-        """The first points: runs, response, against the best, and what is to be said of each."""
-        titles = (*self.ranking.best.point, "runs", label(self.ranking.response), "against the best", "95 %", "")
+    def table(self) -> tuple[tuple[str, ...], list[tuple[object, ...]], int]:
+        """Titles, and rows of the first points: runs, response, against the best, and what is to be said of each; how
+        many more there are."""
+        titles = (*self.ranking.best.point, "runs", label(self.ranking.response), "against the best", "95 %", "note")
         rows = [
             (
                 *(str(value) for value in one.point.values()),
@@ -142,8 +159,7 @@ class Tuned:
             )
             for one in self.ranking.standings[:MOST_ROWS]
         ]
-        rest = len(self.ranking.standings) - len(rows)
-        return text_table(titles, rows, left=(len(titles) - 1,)) + (f"\nand {rest} more" if rest > 0 else "")
+        return titles, rows, len(self.ranking.standings) - len(rows)
 
     def _note(self, one: Standing) -> str:
         if one.flagged:
@@ -154,7 +170,10 @@ class Tuned:
 
     def _value_of(self, one: Standing) -> str:
         response = self.ranking.response
-        return f"{noun(response).removeprefix('the ')} {amount(response, one.value)}"
+        name = noun(response).removeprefix("the ")
+        if one.spread is None:
+            return f"{name} {amount(response, one.value)}"
+        return f"{name} {amount_between(response, one.spread.mean, one.spread.low, one.spread.high)}"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
@@ -189,6 +208,7 @@ def halve(
     tolerance: float = TOLERANCE,
     known: Sequence[Outcome] = (),
     judge: Judge | None = None,
+    price: Price | None = None,
 ) -> Tuned:
     """The likely best of finitely many points.
 
@@ -197,7 +217,8 @@ def halve(
     seed   : of the runs, run i has seed + i at all points
     tolerance : ends where the expected loss is below this; 0 spends the budget
     known  : outcomes of some of these points, with seeds from `seed` on, which cost nothing
-    judge  : of the points that come first; judging costs nothing of the budget
+    judge  : of the points that come first; judging costs nothing of the budget, nor does pricing
+    price  : tells the controls of the points; none unless given
     Raises InputError without points or budget, or where no point can be compared.
     """
     distinct = list(dict.fromkeys(points))
@@ -212,7 +233,7 @@ def halve(
             alive, runs = _affordable(once, alive, runs, left, seed)
         once(trials_of(alive, runs, seed))
         count = max(FEWEST, -(-len(alive) // 2))
-        ranking = _judged(once, response, judge, set(alive), count)
+        ranking = _judged(once, response, judge, set(alive), count, price)
         # What may not be named gets no further runs, but for one that is better than all that may be.
         standings = [one for one in ranking.standings if one.point in set(alive)]
         second = () if ranking.best.flagged else ranking.standings[1:2]
@@ -232,16 +253,20 @@ def halve(
         alive = alive[: max(count, FEWEST + len(leader))]
         runs = 2 * runs
     judge({one.point: by_point(once.outcomes)[one.point] for one in ranking.near})
-    ranking = rank(once.outcomes, response, seed=seed, trusts=judge.known)
     outcomes = tuple(once.outcomes)
+    ranking = rank(outcomes, response, seed=seed, trusts=judge.known, controls=_priced(outcomes, price))
     return Tuned(ranking, once.asked, budget, ended, len(distinct), "halving", outcomes, trusts=dict(judge.known))
 
 
-def _judged(once: Once, response: str, judge: Judge, alive: set[Point], count: int) -> Ranking:
+def _priced(outcomes: Sequence[Outcome], price: Price | None) -> Mapping[Point, Controls]:
+    return {} if price is None else price(by_point(outcomes))
+
+
+def _judged(once: Once, response: str, judge: Judge, alive: set[Point], count: int, price: Price | None) -> Ranking:
     """The ranking after so many of those alive are known to be comparable, or all of them are judged."""
-    groups = by_point(once.outcomes)
+    groups, controls = by_point(once.outcomes), _priced(once.outcomes, price)
     while True:
-        ranking = rank(once.outcomes, response, probabilities=False, trusts=judge.known)
+        ranking = rank(once.outcomes, response, probabilities=False, trusts=judge.known, controls=controls)
         order = sorted((one for one in ranking.standings if one.point in alive), key=lambda one: one.ratio)
         left = [one.point for one in order if one.point not in judge.known]
         comparable = sum(not one.flagged and one.point in judge.known for one in order)
@@ -251,11 +276,18 @@ def _judged(once: Once, response: str, judge: Judge, alive: set[Point], count: i
 
 
 def crossed(
-    points: Sequence[Point], evaluate: Evaluate, runs: int, *, response: str = "time_s", seed: int = 1
+    points: Sequence[Point],
+    evaluate: Evaluate,
+    runs: int,
+    *,
+    response: str = "time_s",
+    seed: int = 1,
+    price: Price | None = None,
 ) -> Tuned:
     """All points with all seeds: what the other ways are checked against."""
     outcomes, judge = evaluate(trials_of(points, runs, seed)), Judge(evaluate)
-    ranking = rank(outcomes, response, seed=seed, trusts=judge(by_point(outcomes)))
+    trusts = judge(by_point(outcomes))
+    ranking = rank(outcomes, response, seed=seed, trusts=trusts, controls=_priced(outcomes, price))
     count = len(outcomes)
     return Tuned(
         ranking, count, count, "all points simulated", len(points), "crossed", tuple(outcomes), trusts=judge.known
@@ -270,11 +302,13 @@ def explore(
     response: str = "time_s",
     seed: int = 1,
     tolerance: float = TOLERANCE,
+    price: Price | None = None,
 ) -> Tuned:
     """The likely best of a space: points that `propose` finds, then a choice among them by halving.
 
     propose : takes the points so far with what each came to (the smaller the better, infinite: refused), returns
-        another point; None where there is none left (study/tune_space.py)
+        another point; None where there is none left (study/tune_question.py)
+    price : as of `halve`
     """
     once, judge = Once(evaluate), Judge(evaluate)
     seen: list[tuple[Point, float]] = []
@@ -296,11 +330,19 @@ def explore(
     contenders = chosen[: max(FEWEST, left // 4)]
     known = [outcome for point in contenders for outcome in by_point(once.outcomes)[point]]
     found = halve(
-        contenders, evaluate, left, response=response, seed=seed, tolerance=tolerance, known=known, judge=judge
+        contenders,
+        evaluate,
+        left,
+        response=response,
+        seed=seed,
+        tolerance=tolerance,
+        known=known,
+        judge=judge,
+        price=price,
     )
     rest = [outcome for outcome in once.outcomes if outcome.trial.point not in set(contenders)]
     outcomes = (*found.outcomes, *rest)
-    ranking = rank(outcomes, response, seed=seed, trusts=judge.known)
+    ranking = rank(outcomes, response, seed=seed, trusts=judge.known, controls=_priced(outcomes, price))
     spent = once.asked + found.simulations
     return Tuned(ranking, spent, budget, found.ended, len(seen), "exploring", outcomes, trusts=judge.known)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import InputError
 from lepaute.simulate.prediction.sweep import remedy_of
 from lepaute.study.evaluation import SCENARIO, Evaluate, Point, Value
+from lepaute.study.pricing import Pricing
 from lepaute.study.schema import Factor
 from lepaute.study.tune import TOLERANCE, Tuned, explore, halve
 
@@ -132,14 +133,15 @@ def _case(configurations: "Configurations", point: Point) -> "Case":
 def _tuned(study: "Study", configurations: "Configurations", evaluate: Evaluate) -> Tuned:
     response, budget = study.responses[0], study.budget.simulations
     tolerance = TOLERANCE if study.budget.precision is None else 0.01 * study.budget.precision
+    price = Pricing(configurations, evaluate)
     crossed = prod(len(levels) for levels in study.levels.values())
     if all(factor.levels is not None for factor in study.factors.values()) and crossed <= MOST_HALVED:
         points = configurations.points()
         budget = budget or 2 * len(points)
-        return halve(points, evaluate, budget, response=response, seed=study.seed, tolerance=tolerance)
+        return halve(points, evaluate, budget, response=response, seed=study.seed, tolerance=tolerance, price=price)
     space = dict(study.factors)
     if study.scenarios:
         space[SCENARIO] = Factor.model_construct(levels=tuple(study.scenarios))
     proposals = Proposals(space, study.seed, configurations.allows)
     budget = budget or USUAL_BUDGET
-    return explore(proposals, evaluate, budget, response=response, seed=study.seed, tolerance=tolerance)
+    return explore(proposals, evaluate, budget, response=response, seed=study.seed, tolerance=tolerance, price=price)

@@ -72,7 +72,7 @@ class Corrected:
         """The answer in one sentence."""
         sure = 100.0 * self.probability[self.best]
         return (
-            f"{self.best}: {self.expected_s:.4g} s (95 %: {self.low_s:.4g} to {self.high_s:.4g}) after "
+            f"{self.best}: {self.expected_s:.4g} s (95 %: {self.low_s:.4g} to {self.high_s:.4g} s) after "
             f"{counted(len(self.runs), 'real run')}, the best one with a probability of {sure:.0f} %; real runs take "
             f"{abs(100.0 * self.bias):.1f} % {'longer' if self.bias > 0 else 'less'} than simulated ones{self._flags}"
         )

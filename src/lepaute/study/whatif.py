@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import fsum, log
+from math import log, nan
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.tables import text_table
 from lepaute.kit.text import counted, number
-from lepaute.simulate.prediction.comparing import what_narrows
+from lepaute.simulate.prediction.prediction import Spread, spread_of
 from lepaute.simulate.prediction.trust import Trust
+from lepaute.stats.control_variates import Controls, controls_of_ratio
 from lepaute.study.difference import NO_DIFFERENCE, PairDifference, difference
 from lepaute.study.evaluation import (
     LESS_IS_BETTER,
@@ -22,15 +23,18 @@ from lepaute.study.evaluation import (
     begun,
     by_point,
     called,
+    label,
     noun,
     same,
+    sampling_sd_of_mean,
     trials_of,
 )
+from lepaute.study.pricing import Pricing
 from lepaute.study.trust import Judge, by_share
 
 if TYPE_CHECKING:
     from lepaute.study.configuration import Configurations
-    from lepaute.study.schema import Study
+    from lepaute.study.schema import PublishedResult, Study
 
 
 @dataclass(frozen=True)
@@ -38,15 +42,20 @@ class Side:
     """One side of a comparison.
 
     level    : of the factor that is compared;  point : where it was simulated, the best of those of the level
-    means    : of each response, over the runs; empty where all were refused
+    spreads  : of each response, over the runs, as a prediction has them; empty where all were refused
     refusal  : why, then;  trust : whether it is comparable
     """
 
     level: Any
     point: Point
-    means: dict[str, float]
+    spreads: dict[str, Spread]
     trust: Trust = Trust(0.0)  # noqa: RUF009 - immutable
     refusal: str | None = None
+
+    @property
+    def means(self) -> dict[str, float]:
+        """Of each response, over the runs."""
+        return {name: each.mean for name, each in self.spreads.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """An entry of the JSON."""
@@ -54,6 +63,7 @@ class Side:
             "level": self.level,
             "point": dict(self.point),
             "means": self.means,
+            "responses": {name: each.to_dict() for name, each in self.spreads.items()},
             "extrapolated_share": self.trust.computing,
             "comparable": self.trust.comparable,
             "trust": self.trust.to_dict(),
@@ -66,6 +76,7 @@ class LevelComparison:
     """A level against the base, the other factors being as `setting` has them.
 
     differences : of each response that both have;  shared : whether errors of the models cancel
+    published   : figures of others, of the base and of the level; None where there are none
     """
 
     setting: Point
@@ -73,6 +84,11 @@ class LevelComparison:
     other: Side
     differences: dict[str, PairDifference]
     shared: bool
+    published: "tuple[PublishedResult | None, PublishedResult | None]" = (None, None)
+
+    def published_of(self, side: Side) -> "PublishedResult | None":
+        """What others published of one of the two sides."""
+        return self.published[side is self.other]
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -89,12 +105,17 @@ class LevelComparison:
             "differences": {name: each.to_dict() for name, each in self.differences.items()},
             "comparable": not self.reasons,
             "shared_errors": self.shared,
+            **{
+                f"published_{side}": {"change_percent": figure.change, "value": figure.value}
+                for side, figure in zip(("reference", "other"), self.published, strict=True)
+                if figure is not None
+            },
         }
 
 
 @dataclass(frozen=True)
 class WhatIfAnswer:
-    """All comparisons, one at least; text : for a person."""
+    """All comparisons, one at least; text : for a person;  source : of published figures, where there are some."""
 
     factor: str
     base: Any
@@ -102,6 +123,7 @@ class WhatIfAnswer:
     responses: tuple[str, ...]
     comparisons: tuple[LevelComparison, ...]
     same_noise: bool
+    source: str | None = None
 
     @property
     def told_apart(self) -> int:
@@ -125,23 +147,42 @@ class WhatIfAnswer:
         if all(one.text == NO_DIFFERENCE for _, one in known):
             return f"None of {len(self.comparisons)} makes any difference to {noun(self.responses[0])}."
         farthest, _ = max(known, key=lambda pair: (not pair[0].reasons, abs(log(pair[1].ratio))))
+        if self.runs > 1 and not self.told_apart:
+            return self._none_told(farthest)
         changed = f"the largest change of {noun(self.responses[0])} is that of {self._named_change(farthest)}."
         if self.runs == 1:
             return begun(changed)
-        return f"{self.told_apart or 'None'} of {len(self.comparisons)} can be told from the base; {changed}"
+        return f"{self.told_apart} of {len(self.comparisons)} can be told from the base; {changed}"
+
+    def _none_told(self, farthest: LevelComparison) -> str:
+        """That no change can be shown, how large the largest may be, and what would tell more."""
+        found = self._difference(farthest)
+        assert found is not None
+        size = f"; the largest seems to be that of {self.name_of(farthest)}" + (
+            f" (95 %: {found.bounds})" if found.bounds else ""
+        )
+        more = "".join(f"; {each}" for each in (found.narrower, *self._doubts(farthest)) if each)
+        count, of = len(self.comparisons), noun(self.responses[0])
+        return f"None of {count} changes makes a difference to {of} that can be shown{size}{more}."
 
     @property
     def text(self) -> str:
         """The sentence, and a table of the comparisons."""
+        return f"{self.sentence}\n\n{text_table(*self.table(), left=None)}\n({self.pairing})"
+
+    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Titles, and a row for each level of each setting, the base first."""
         first = self.comparisons[0]
-        titles = (*first.setting, self.factor, *self.best_of(first), self.responses[0], f"against {self.base}")
+        titles = (*first.setting, self.factor, *self.best_of(first), label(self.responses[0]), f"against {self.base}")
+        if self.source is not None:
+            titles = (*titles[:-1], "published", titles[-1])
         rows: list[tuple[str, ...]] = []
         for each, is_first in self.by_setting():
             if is_first:
                 rows.append(self._row(each, each.reference, each.reference.refusal or "the base"))
             change = each.other.refusal or each.reference.refusal or self.change_of(each)
             rows.append(self._row(each, each.other, change if each.shared else f"{change}; no errors in common"))
-        return f"{self.sentence}\n\n{text_table(titles, rows, left=None)}\n({self.pairing})"
+        return titles, rows
 
     @property
     def pairing(self) -> str:
@@ -173,7 +214,10 @@ class WhatIfAnswer:
         """The change of the first response in words, and why it is not to be relied on."""
         difference = self._difference(comparison)
         words = [] if difference is None else [difference.text]
-        return "; ".join([*words, *(f"not comparable, {each}" for each in comparison.reasons)])
+        return "; ".join([*words, *self._doubts(comparison)])
+
+    def _doubts(self, comparison: LevelComparison) -> list[str]:
+        return [f"not comparable, {each}" for each in comparison.reasons]
 
     def best_of(self, comparison: LevelComparison) -> list[str]:
         """Factors of which the best level was taken."""
@@ -189,6 +233,7 @@ class WhatIfAnswer:
             "runs": self.runs,
             "same_noise": self.same_noise,
             "told_apart": self.told_apart,
+            **({} if self.source is None else {"published_source": self.source}),
             "comparisons": [each.to_dict() for each in self.comparisons],
         }
 
@@ -201,8 +246,11 @@ class WhatIfAnswer:
     def _row(self, comparison: LevelComparison, side: Side, change: str) -> tuple[str, ...]:
         value = side.means.get(self.responses[0])
         chosen = [str(side.point[name]) for name in self.best_of(comparison)]
-        shown = "" if value is None else number(value, 4)
-        return (*map(str, comparison.setting.values()), str(side.level), *chosen, shown, change)
+        shown = ["" if value is None else number(value, 4)]
+        if self.source is not None:
+            figure = comparison.published_of(side)
+            shown.append("" if figure is None else figure.text)
+        return (*map(str, comparison.setting.values()), str(side.level), *chosen, *shown, change)
 
 
 def whatif_trials(study: "Study", configurations: "Configurations", runs: int) -> list[Trial]:
@@ -226,7 +274,7 @@ def whatif(study: "Study", configurations: "Configurations", evaluate: Evaluate)
     With a wanted precision, runs are doubled until all intervals of the first response are as narrow, or the budget of
     simulations would not suffice. Raises InputError where the budget does not suffice for the first runs.
     """
-    runs, budget, judge = study.runs, study.budget, Judge(evaluate)
+    runs, budget, judge, pricing = study.runs, study.budget, Judge(evaluate), Pricing(configurations, evaluate)
     while True:
         trials = whatif_trials(study, configurations, runs)
         if budget.simulations is not None and len(trials) > budget.simulations:
@@ -234,7 +282,7 @@ def whatif(study: "Study", configurations: "Configurations", evaluate: Evaluate)
                 f"{len(trials)} simulations are needed ({runs} runs of {len(trials) // runs} configurations) and the "
                 f"budget is {budget.simulations}; raise it, or ask for fewer runs or levels"
             )
-        answer = _answer(study, configurations, evaluate(trials), runs, judge)
+        answer = _answer(study, configurations, evaluate(trials), runs, judge, pricing)
         most = budget.simulations or 64 * len(trials) * study.runs // runs
         if budget.precision is None or _width_percent(answer) <= budget.precision or 2 * len(trials) > most:
             return answer
@@ -242,10 +290,16 @@ def whatif(study: "Study", configurations: "Configurations", evaluate: Evaluate)
 
 
 def _answer(
-    study: "Study", configurations: "Configurations", outcomes: Sequence[Outcome], runs: int, judge: Judge
+    study: "Study",
+    configurations: "Configurations",
+    outcomes: Sequence[Outcome],
+    runs: int,
+    judge: Judge,
+    pricing: Pricing,
 ) -> WhatIfAnswer:
     section, levels = study.compared, study.levels
     of_point = by_point(outcomes)
+    controls = pricing(of_point)
     others = [name for name in levels if name != section.factor and name not in section.best_of]
     compared: list[tuple[Point, Side, Side]] = []
     for values in product(*(levels[name] for name in others)):
@@ -255,7 +309,7 @@ def _answer(
             fixed = Point({**setting, section.factor: level})
             candidates = [point for point in of_point if all(point[name] == fixed[name] for name in fixed)]
             if candidates:  # none where no constraint holds
-                sides.append(_side(level, candidates, of_point, study.responses))
+                sides.append(_side(level, candidates, of_point, controls, study.responses))
         base = next((side for side in sides if same(side.level, section.base)), None)
         if base is not None:
             compared += [(setting, base, side) for side in sides if side is not base]
@@ -268,14 +322,26 @@ def _answer(
         return replace(side, trust=trusts[side.point])
 
     comparisons = [
-        _compared(setting, trusted(reference), trusted(other), of_point, configurations, study)
+        _compared(setting, trusted(reference), trusted(other), of_point, controls, configurations, study)
         for setting, reference, other in compared
     ]
-    return WhatIfAnswer(section.factor, section.base, runs, study.responses, tuple(comparisons), section.same_noise)
+    return WhatIfAnswer(
+        section.factor,
+        section.base,
+        runs,
+        study.responses,
+        tuple(comparisons),
+        section.same_noise,
+        study.published.source if study.published else None,
+    )
 
 
 def _side(
-    level: Any, candidates: Sequence[Point], of_point: dict[Point, list[Outcome]], responses: Sequence[str]
+    level: Any,
+    candidates: Sequence[Point],
+    of_point: dict[Point, list[Outcome]],
+    controls: dict[Point, Controls],
+    responses: Sequence[str],
 ) -> Side:
     """The best of the candidates for the first response; of equal ones the first."""
     judged = responses[0]
@@ -283,10 +349,10 @@ def _side(
     if not known:
         return Side(level, candidates[0], {}, refusal=next(each.refusal for each in of_point[candidates[0]]))
     sign = 1.0 if judged in LESS_IS_BETTER else -1.0
-    best = min(known, key=lambda point: sign * _mean(of_point[point], judged))
+    best = min(known, key=lambda point: sign * _spread(of_point[point], judged, controls.get(point)).mean)
     runs = of_point[best]
-    means = {name: _mean(runs, name) for name in responses if all(name in each.responses for each in runs)}
-    return Side(level, best, means)
+    given = [name for name in responses if all(name in each.responses for each in runs)]
+    return Side(level, best, {name: _spread(runs, name, controls.get(best)) for name in given})
 
 
 def _compared(
@@ -294,6 +360,7 @@ def _compared(
     reference: Side,
     other: Side,
     of_point: dict[Point, list[Outcome]],
+    controls: dict[Point, Controls],
     configurations: "Configurations",
     study: "Study",
 ) -> LevelComparison:
@@ -308,17 +375,31 @@ def _compared(
     if study.compared.same_noise:
         after = [replace(each, trial=replace(each.trial, repeat=1)) for each in after]
     assumed = before.models is not changed.models and bool(before.models.assumed or changed.models.assumed)
-    narrower = what_narrows(len(after), assumed=assumed)
+    of_ratio = controls_of_ratio(controls.get(reference.point), controls.get(other.point), shared=shared)
     differences = {
-        name: difference(of_point[reference.point], after, name, own_sd=own_sd, narrower=narrower)
+        name: difference(of_point[reference.point], after, name, own_sd=own_sd, controls=of_ratio, assumed=assumed)
         for name in study.responses
         if name in reference.means and name in other.means and min(reference.means[name], other.means[name]) > 0.0
     }
-    return LevelComparison(setting, reference, other, differences, shared)
+    published = _published(study, setting, reference), _published(study, setting, other)
+    return LevelComparison(setting, reference, other, differences, shared, published)
 
 
-def _mean(outcomes: Sequence[Outcome], response: str) -> float:
-    return fsum(outcome[response] for outcome in outcomes) / len(outcomes)
+def _published(study: "Study", setting: Point, side: Side) -> "PublishedResult | None":
+    """The figure that others published of a level at a setting; None where there is none."""
+    of_side = {**setting, study.compared.factor: side.level}
+    for result in study.published.results if study.published else ():
+        if all(name in of_side and same(level, of_side[name]) for name, level in result.at.items()):
+            return result
+    return None
+
+
+def _spread(outcomes: Sequence[Outcome], response: str, controls: Controls | None) -> Spread:
+    """As of a prediction; no interval where a derived response is below 0."""
+    values = [outcome[response] for outcome in outcomes]
+    if min(values) < 0.0:
+        return Spread(sum(values) / len(values), nan, nan)
+    return spread_of(values, sampling_sd_of_mean(outcomes), controls)
 
 
 def _width_percent(answer: WhatIfAnswer) -> float:

@@ -1,7 +1,7 @@
 """What ran when on which rank: the one format that recordings and simulations share, and its pictures.
 
-This package imports nothing of ours but the exceptions; everybody may import it. Its heavy packages are loaded by the
-functions that need them.
+This package imports nothing of ours but the exceptions, `kit` and `report`; everybody may import it. Its heavy packages
+are loaded by the functions that need them.
 """
 
 from lepaute.trace.table import CATEGORIES, KINDS, Trace, read_trace, trace_of_columns, write_trace

@@ -25,11 +25,24 @@ class KernelShare:
 
 
 @dataclass(frozen=True, slots=True)
+class Waits:
+    """Seconds for which a rank waits for another; each pair once.
+
+    rank, whom, time_s : of the same length; whom is -1 where that is not known
+    """
+
+    rank: NDArray[Any]
+    whom: NDArray[Any]
+    time_s: NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Breakdown:
     """Seconds by category.
 
     ranks, by_rank_s : the ranks, and shape (ranks, categories); a row adds up to the time of the rank
     steps, by_step_s : the panels, and shape (steps, categories), the sum over ranks; without "other"
+    waits            : who waits for whom; they add up to what is late
     by_name          : calls of each kernel and MPI routine, the longest first
     estimated        : late, transfer come from pairing sends with receives, as a recording does not know them;
                        contention and overhead are then parts of transfer
@@ -40,6 +53,7 @@ class Breakdown:
     by_rank_s: NDArray[Any]
     steps: tuple[int, ...]
     by_step_s: NDArray[Any]
+    waits: Waits
     by_name: tuple[KernelShare, ...]
     estimated: bool
     unknown: tuple[str, ...]
@@ -48,7 +62,7 @@ class Breakdown:
 def breakdown_of(trace: Trace) -> Breakdown:
     """The breakdown of the calls in a trace; a rank's time goes from the first to the last call in the trace."""
     trace = with_own_code(trace)
-    parts = split(trace)
+    parts, whom = split(trace)
     ranks = trace.ranks
     row_of_rank = numpy.searchsorted(ranks, trace.rank)
     by_rank = numpy.zeros((len(ranks), len(CATEGORIES)))
@@ -74,6 +88,7 @@ def breakdown_of(trace: Trace) -> Breakdown:
         by_rank,
         tuple(steps),
         by_step,
+        waits_of(trace, parts, whom),
         _by_name(trace, float(by_rank.sum())),
         is_estimated(trace),
         not_separated(trace),
@@ -109,8 +124,9 @@ def with_own_code(trace: Trace) -> Trace:
     return with_rows(trace, [gaps], (*trace.names, COMPUTING), trace.metadata, "recording")
 
 
-def split(trace: Trace) -> NDArray[Any]:
-    """The duration of each row by category, shape (rows, categories); 0 for phases, which hold other rows.
+def split(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The duration of each row by category, shape (rows, categories); 0 for phases, which hold other rows. And the rank
+    that each row waits for, -1 where that is not known.
 
     A kernel computes, and time of which only the passing is known is the program's own code. A probe probes; what it
     waited is late. An MPI call that knows its parts has them, and the rest is overhead. Of one that does not, the time
@@ -132,27 +148,43 @@ def split(trace: Trace) -> NDArray[Any]:
     for category, column in ((LATE, trace.late_s), (TRANSFER, trace.transfer_s), (CONTENTION, trace.contention_s)):
         parts[known, category] = numpy.nan_to_num(column[known])
     parts[known, OVERHEAD] = numpy.maximum(trace.duration_s[known] - parts[known].sum(axis=1), 0.0)
+    whom = numpy.where(mpi & (trace.peer >= 0) & (trace.peer != trace.rank), trace.peer, -1)
     if unknown.any():
-        late = numpy.minimum(_late_estimate(trace), trace.duration_s)
+        estimated, other = _late_estimate(trace)
+        late = numpy.minimum(estimated, trace.duration_s)
         parts[unknown, LATE] = late[unknown]
         parts[unknown, TRANSFER] = (trace.duration_s - late)[unknown]
-    return parts
+        whom[unknown] = other[unknown]
+    return parts, whom
 
 
-def _late_estimate(trace: Trace) -> NDArray[Any]:
-    """Of each row the time before the other side had begun; 0 where that is not known."""
-    late = collective_lateness(trace)
+def _late_estimate(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Of each row the time before the other side had begun, and who that is; 0 and -1 where that is not known."""
+    late, whom = collective_lateness(trace)
     matches = match_messages(trace)
     has_end = matches.end >= 0
     send, end = matches.send[has_end], matches.end[has_end]
-    numpy.maximum.at(late, end, numpy.clip(trace.start_s[send] - trace.start_s[end], 0.0, None))
     # A send that was over before the receive began did not wait for it.
     has_sent = matches.sent >= 0
     sent, receive = matches.sent[has_sent], matches.receive[has_sent]
     waited = trace.end_s[sent] > trace.start_s[receive]
-    gap = numpy.clip(trace.start_s[receive] - trace.start_s[sent], 0.0, None)
-    numpy.maximum.at(late, sent[waited], gap[waited])
-    return late
+    sent, receive = sent[waited], receive[waited]
+    rows, others = numpy.concatenate((end, sent)), numpy.concatenate((send, receive))
+    gap = trace.start_s[others] - trace.start_s[rows]
+    longer = gap > late[rows]
+    rows, others, gap = rows[longer], others[longer], gap[longer]
+    order = numpy.argsort(gap, kind="stable")  # of several of a row the longest stays
+    late[rows[order]], whom[rows[order]] = gap[order], trace.rank[others[order]]
+    return late, whom
+
+
+def waits_of(trace: Trace, parts: NDArray[Any], whom: NDArray[Any]) -> Waits:
+    """Who waits for whom; parts, whom: as split() gives them."""
+    rows = numpy.flatnonzero(parts[:, LATE] > 0)
+    pairs = numpy.stack((trace.rank[rows], whom[rows]), axis=1)
+    pairs, pair = numpy.unique(pairs, axis=0, return_inverse=True)
+    seconds = numpy.bincount(pair.reshape(-1), weights=parts[rows, LATE], minlength=len(pairs))
+    return Waits(pairs[:, 0], pairs[:, 1], seconds)
 
 
 def not_separated(trace: Trace) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Colours of calls. They differ in lightness too, after Okabe and Ito's palette, so that they can be told apart without
 seeing red or green, and in grey; waiting is hatched besides."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +52,19 @@ SHARES = (
     Style("the program's own code", "#C8BE8C"),
     Style("other", "#FFFFFF"),
 )
+
+
+def labels(estimated: bool, unknown: Sequence[str]) -> list[str]:
+    """Of the classes of CALLS.
+
+    estimated : a call does not know its parts, as in recordings and in what SMPI writes: its transfer is all the rest
+    unknown   : calls whose waiting is part of that too
+    """
+    found = [style.label for style in CALLS]
+    if estimated:
+        found[MOVING] += " and overhead" + (f", and waiting in {', '.join(unknown)}" if unknown else "")
+    return found
+
 
 _CLASS_OF_CATEGORY = {
     breakdown.OVERHEAD: CALL_OVERHEAD,

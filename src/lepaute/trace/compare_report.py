@@ -1,32 +1,50 @@
-"""A comparison of two traces as text and as a picture."""
+"""A comparison of two traces as text, as a picture and as a page."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lepaute.kit.files import whole_file
-from lepaute.kit.tables import text_table
-from lepaute.kit.text import axis_unit, seconds, size_text
+from lepaute.kit.picture import BLUE, RED, RULE, SKY, SOFT, entitle, measured_origin, new_figure, write_picture
+from lepaute.kit.printable import UNLIMITED
+from lepaute.kit.tables import shown_table
+from lepaute.kit.text import axis_unit, folded, ranks_text, seconds, size_text
+from lepaute.report.figures import figure_svg
+from lepaute.report.page import render
+from lepaute.report.tables import records_table
 from lepaute.trace.compare import PERCENTILES, ClassComparison, Comparison, Difference
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 MOST_DIFFERENCES = 8
-LEFT, RIGHT = "#0072B2", "#E69F00"
-TITLES = ("call", "calls", "", "same sizes", "time", "", "bytes", "", "ratio", "5 %", "median", "95 %")
+_OF_SIZES = "sizes of calls, where the order is equal"
+LEFT, RIGHT = BLUE, RED
+TITLES = (
+    *("call", "calls left", "right", "same sizes", "time left", "right", "bytes left", "right"),
+    *("ratio", "5 %", "median", "95 %"),
+)
+
+#: The same for a page, each with what it is of.
+HEADS = (
+    *("call", "calls, left", "calls, right", "same sizes", "time, left", "time, right", "bytes, left", "bytes, right"),
+    *("right / left", "5 % of calls", "median", "95 % of calls"),
+)
 
 
-def comparison_text(comparison: Comparison, left: str, right: str) -> str:
+def comparison_text(comparison: Comparison, left: str, right: str, width: int = UNLIMITED) -> str:
     """What is equal and where it first differs, then a table of the calls and their durations."""
     lines = [
+        comparison_sentence(comparison),
         f"left:  {left}, {seconds(comparison.time_s[0])}",
         f"right: {right}, {seconds(comparison.time_s[1])}",
-        f"{len(comparison.ranks)} ranks in common",
+        f"{ranks_text(len(comparison.ranks))} in common",
         "",
         _verdict("order of calls", comparison.first),
         *_differences(comparison.first),
     ]
-    sizes = "sizes of calls, where the order is equal"
-    lines += [_verdict(sizes, comparison.first_size), *_differences(comparison.first_size)]
+    lines += [_verdict(_OF_SIZES, comparison.first_size), *_differences(comparison.first_size)]
     lines.append(
         f"probes: {comparison.probes[0]} and {comparison.probes[1]} (their number depends on the waiting time)"
     )
@@ -42,9 +60,27 @@ def comparison_text(comparison: Comparison, left: str, right: str) -> str:
     lines += [
         "",
         "Durations: right / left of calls of the same sizes",
-        text_table(TITLES, map(_row, comparison.classes)),
     ]
-    return "\n".join(lines)
+    lines = [folded(line, width, len(line) - len(line.lstrip()) + 2) for line in lines]
+    table = shown_table(TITLES, map(_row, comparison.classes), width, drop=(11, 9, 7, 6, 3))
+    return "\n".join([*lines, table])
+
+
+def comparison_sentence(comparison: Comparison) -> str:
+    """Whether calls, order and sizes are the same, and how many times as long the right trace is."""
+    left_s, right_s = comparison.time_s
+    change = 100.0 * (right_s / left_s - 1.0) if left_s > 0.0 else 0.0
+    longer = f"the right one takes {right_s / left_s:.3g} times as long ({change:+.2g} %)"
+    if left_s <= 0.0 or abs(change) < 0.05:
+        longer = "the time is the same"
+    other = len({one.rank for one in comparison.first or comparison.first_size})
+    if comparison.first:
+        what = f"The order of calls differs on {other} of"
+    elif comparison.first_size:
+        what = f"The same calls in the same order, but other sizes on {other} of"
+    else:
+        what = "The same calls, order and sizes on"
+    return f"{what} {ranks_text(len(comparison.ranks))}; {longer}"
 
 
 def _verdict(what: str, differences: tuple[Difference, ...]) -> str:
@@ -83,6 +119,7 @@ def _row(one: ClassComparison) -> tuple[object, ...]:
 def comparison_dict(comparison: Comparison) -> dict[str, Any]:
     """The same for JSON."""
     return {
+        "answer": comparison_sentence(comparison),
         "ranks": list(comparison.ranks),
         "same_calls": comparison.same_calls,
         "same_sizes": comparison.same_sizes,
@@ -105,13 +142,11 @@ def comparison_dict(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def plot_comparison(comparison: Comparison, path: Path, left: str, right: str) -> None:
-    """Writes a PNG: on the left the time of each class on both sides, on the right how the durations of equal calls
-    compare (line: 5 to 95 %, box: the middle half, dot: ratio of the sums)."""
-    from matplotlib.figure import Figure
-
+def plot_comparison(comparison: Comparison, path: Path | None, left: str, right: str) -> "Figure":
+    """A picture, written where there is a path: on the left the time of each class on both sides, on the right how the
+    durations of equal calls compare (line: 5 to 95 %, box: the middle half, dot: ratio of the sums)."""
     classes = comparison.classes
-    figure = Figure(figsize=(12.0, 1.9 + 0.34 * max(len(classes), 3)), dpi=130, layout="constrained")
+    figure = new_figure((12.0, 2.2 + 0.34 * max(len(classes), 3)), for_file=True)
     times, ratios = figure.subplots(1, 2, sharey=True, width_ratios=(1.0, 1.2))
     largest = max([max(one.left_s, one.right_s) for one in classes], default=1.0)
     unit, factor = axis_unit(largest)
@@ -119,27 +154,83 @@ def plot_comparison(comparison: Comparison, path: Path, left: str, right: str) -
         times.barh(row - 0.19, one.left_s * factor, 0.36, color=LEFT, label="left" if row == 0 else None)
         times.barh(row + 0.19, one.right_s * factor, 0.36, color=RIGHT, label="right" if row == 0 else None)
         _draw_ratio(ratios, row, one)
-    times.set_xlabel(f"time of all calls of both sides' common ranks, {unit}", fontsize=9)
+    times.set_xlabel(f"time of all calls of both sides' common ranks ({unit})", fontsize=9)
     times.set_yticks(range(len(classes)), [_label(one) for one in classes], fontsize=8)
     times.set_ylim(len(classes) - 0.4, -0.6)
     ratios.axvline(1.0, color="black", lw=0.9, zorder=1)
     _set_ratio_axis(ratios, classes)
     for axis in (times, ratios):
-        axis.grid(axis="x", color="#e0e0e0", lw=0.7)
+        axis.grid(axis="x", color=RULE, lw=0.7)
         axis.set_axisbelow(True)
         axis.tick_params(axis="y", length=0)
         axis.spines[["top", "right", "left"]].set_visible(False)
         previous = None
         for row, one in enumerate(classes):
             if previous not in (None, one.stream):
-                axis.axhline(row - 0.5, color="#999999", lw=0.8)
+                axis.axhline(row - 0.5, color=SOFT, lw=0.8)
             previous = one.stream
     order = "same calls in the same order" if comparison.same_calls else "the calls differ"
-    figure.suptitle(f"left: {left}\nright: {right}; {order}", fontsize=10)
     handles, labels = times.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-    with whole_file(path) as temporary:
-        figure.savefig(temporary, format="png")
+    entitle(figure, f"left: {left}\nright: {right}; {order}", measured_origin("two traces"))
+    if path is not None:
+        write_picture(figure, path)
+    return figure
+
+
+def page(comparison: Comparison, left: str, right: str, differences: Sequence[str], command: str) -> str:
+    """The page; left, right: what the traces are of; differences: of their runs; command: that makes it again."""
+    from markupsafe import Markup
+
+    answer = comparison_sentence(comparison)
+    figure = plot_comparison(comparison, None, left, right)
+    order = [_order_row("order of calls", one) for one in comparison.first]
+    sizes = [_order_row("sizes", one) for one in comparison.first_size]
+    rows = [dict(zip(HEADS, map(str, _row(one)), strict=True)) for one in comparison.classes]
+    return render(
+        "lepaute.report",
+        "evidence.html.j2",
+        title="Two traces, call by call",
+        facts=f"left: {left}; right: {right}",
+        answer=answer,
+        state="fine" if comparison.same_sizes else "notable",
+        further=[
+            _verdict("order of calls", comparison.first).removesuffix(", first"),
+            _verdict(_OF_SIZES, comparison.first_size).removesuffix(", first"),
+        ],
+        beware=[f"the traces are from different runs: {difference}" for difference in differences],
+        pictures=[
+            {
+                "svg": Markup(figure_svg(figure, f"Time of all calls on both sides, and their ratio. {answer}.")),
+                "caption": "Left: time of all calls of a name, blue on the left, orange on the right side. Right: how "
+                "many times as long calls of the same sizes take on the right: line 5 to 95 %, box the middle half, "
+                "dot all of them together. In parentheses: numbers of calls.",
+            }
+        ],
+        shown=[records_table("Where calls first differ", [*order, *sizes])],
+        tables=[
+            records_table("All calls: numbers, times, bytes, ratios", rows),
+            records_table("Calls that were counted only", _counted_only(comparison)),
+        ],
+        commands=[("This page is made by", command)],
+    )
+
+
+def _order_row(what: str, one: Difference) -> dict[str, object]:
+    return {"what": what, "rank": one.rank, "stream": one.stream, "call": one.position, "left": one.left,
+            "right": one.right, "why": one.why}  # fmt: skip
+
+
+def _counted_only(comparison: Comparison) -> list[dict[str, object]]:
+    """With the numbers on both sides, and why they take no part in the comparison of order."""
+    named = (
+        ("probes", comparison.probes, "their number depends on the waiting time"),
+        ("calls with MPI_PROC_NULL", comparison.nobody, "they move nothing"),
+        ("kernels on empty operands", comparison.idle, "made between probes"),
+    )
+    rows = [(name, *numbers, why) for name, numbers, why in named if any(numbers)]
+    every = [*rows, *comparison.one_side]
+    return [{"call": name, "left": left, "right": right, "why": why} for name, left, right, why in every]
 
 
 def _label(one: ClassComparison) -> str:
@@ -151,12 +242,12 @@ def _draw_ratio(axis: Any, row: int, one: ClassComparison) -> None:
     if not one.ratio_percentiles:
         timeless = one.paired > 0 and 0.0 in (one.left_s, one.right_s)
         reason = "no time on one side" if timeless else "no calls of the same sizes"
-        axis.text(1.0, row, f"  {reason}", fontsize=7, va="center", color="#666666")
+        axis.text(1.0, row, f"  {reason}", fontsize=7, va="center", color=SOFT)
         return
     low, lower, middle, upper, high = one.ratio_percentiles
-    axis.plot([low, high], [row, row], color="#666666", lw=1.2, zorder=2)
-    axis.barh(row, upper - lower, 0.4, left=lower, color="#9ecae1", ec="#2b6a99", lw=0.8, zorder=3)
-    axis.plot([middle, middle], [row - 0.2, row + 0.2], color="#2b6a99", lw=1.6, zorder=4)
+    axis.plot([low, high], [row, row], color=SOFT, lw=1.2, zorder=2)
+    axis.barh(row, upper - lower, 0.4, left=lower, color=SKY, ec=BLUE, lw=0.8, zorder=3)
+    axis.plot([middle, middle], [row - 0.2, row + 0.2], color=BLUE, lw=1.6, zorder=4)
     axis.plot([one.total_ratio], [row], "o", color="black", ms=4.5, zorder=5)
 
 

@@ -8,19 +8,20 @@ from typing import Any
 
 import numpy
 from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from lepaute.errors import InputError
-from lepaute.kit.files import whole_file
+from lepaute.kit.picture import entitle, new_figure, write_picture
 from lepaute.kit.text import axis_unit
 from lepaute.trace import colours
-from lepaute.trace.breakdown import is_estimated, not_separated, split, with_own_code
+from lepaute.trace.breakdown import breakdown_of, is_estimated, not_separated, split, with_own_code
+from lepaute.trace.finding import finding_of
 from lepaute.trace.messages import match_messages
-from lepaute.trace.report import headline, node_name
+from lepaute.trace.report import foot, headline, node_name
 from lepaute.trace.table import PHASE, Trace
+from lepaute.trace.timeline import binned, step_starts
 
 MOST_RANKS = 64
 PIXELS = 2200  # columns of a strip
@@ -68,15 +69,15 @@ def plot_gantt(
     zoomed = window.high_s - window.low_s < 0.98 * (whole.high_s - whole.low_s)
     row_inch = min(0.55, max(0.16, 7.0 / len(chosen)))
     heights = [*([0.9] if zoomed else []), 0.5 + row_inch * len(chosen)]
-    figure = Figure(figsize=(13.0, sum(heights) + 1.9), dpi=130, layout="constrained")
+    figure = new_figure((13.0, sum(heights) + 2.1), for_file=True)
     axes = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
-    seconds = colours.classes(drawn, split(drawn))
+    seconds = colours.classes(drawn, split(drawn)[0])
     main = axes[-1]
     used = _draw_strips(main, drawn, seconds, window)
     _draw_phases(main, drawn, window)
     _draw_arrows(main, drawn, window, row_inch)
     _label_ranks(main, trace, window)
-    unit, factor = axis_unit(window.high_s, seconds_from=10.0)
+    unit, factor = axis_unit(whole.high_s, seconds_from=10.0)  # of the overview and of the window alike
     # Dates of SMPI and of recordings of programs without a timed region are those of the program.
     is_region = not str(trace.metadata.get("engine", "")).startswith("SimGrid") and (
         not trace.is_recording or "time_s" in trace.metadata
@@ -86,7 +87,6 @@ def plot_gantt(
     _draw_steps(main, drawn, window)
     if zoomed:
         _draw_overview(axes[0], drawn, seconds, whole, window)
-    figure.suptitle(_title(trace, chosen, window, unit, factor), fontsize=11)
     figure.legend(
         handles=_handles(used, is_estimated(drawn), not_separated(drawn)),
         loc="outside lower center",
@@ -94,8 +94,8 @@ def plot_gantt(
         frameon=False,
         fontsize=9,
     )
-    with whole_file(path) as temporary:
-        figure.savefig(temporary, format="png")
+    entitle(figure, _title(trace, chosen, window, unit, factor), foot(trace))
+    write_picture(figure, path)
     return window
 
 
@@ -146,19 +146,9 @@ def _window(
     first, last = int(known.min()), int(known.max())
     count = max(2, min(8, round((last - first + 1) * READABLE_CALLS / calls)))
     middle = (first + last + 1 - count) // 2
-    starts = _step_starts(trace)
+    starts = step_starts(trace)
     inside = [starts[step] for step in range(middle, middle + count + 1) if step in starts]
     return Window(whole.ranks, min(inside), max(inside)) if len(inside) > 1 else whole
-
-
-def _step_starts(trace: Trace) -> dict[int, float]:
-    """When the panel of each step began to be factored; where a trace has no such phase, its first call."""
-    facts = trace.named(("pdfact",)) & (trace.kind == PHASE) & (trace.step >= 0)
-    rows = facts if facts.any() else trace.step >= 0
-    steps, starts = trace.step[rows], trace.start_s[rows]
-    order = numpy.lexsort((starts, steps))
-    step_numbers, first = numpy.unique(steps[order], return_index=True)
-    return {int(step): float(starts[order][at]) for step, at in zip(step_numbers, first, strict=True)}
 
 
 def _extent(trace: Trace) -> tuple[float, float]:
@@ -179,7 +169,7 @@ def _draw_strips(axis: Any, trace: Trace, seconds: NDArray[Any], window: Window)
     used: set[int] = set()
     for row, rank in enumerate(window.ranks):
         in_rank = trace.rank == rank
-        shares = _binned(trace.start_s[in_rank], seconds[in_rank], window.low_s, window.high_s, PIXELS)
+        shares = binned(trace.start_s[in_rank], seconds[in_rank], window.low_s, window.high_s, PIXELS)
         shares[:, colours.NOTHING] = 1.0 - shares[:, : colours.NOTHING].sum(axis=1).clip(0.0, 1.0)
         used.update(numpy.flatnonzero((shares > 0.5 / STRIP).any(axis=0)).tolist())
         edges = numpy.round(numpy.cumsum(shares, axis=1) * STRIP)
@@ -198,31 +188,6 @@ def _draw_strips(axis: Any, trace: Trace, seconds: NDArray[Any], window: Window)
     return used
 
 
-def _binned(start_s: NDArray[Any], seconds: NDArray[Any], low_s: float, high_s: float, bins: int) -> NDArray[Any]:
-    """Share of each bin's time by class, shape (bins, classes); calls of many bins are spread over them.
-
-    The parts of a call follow each other in the order of the classes.
-    """
-    width = (high_s - low_s) / bins
-    sums = numpy.zeros((bins + 2, seconds.shape[1]))
-    begin = start_s.copy()
-    for place in range(seconds.shape[1]):
-        duration = seconds[:, place]
-        has = duration > 0
-        low = numpy.clip((begin[has] - low_s) / width, 0.0, bins)
-        high = numpy.clip((begin[has] + duration[has] - low_s) / width, 0.0, bins)
-        # The share of a bin that lies before x grows linearly inside the bin: differences of that at both ends, added
-        # up over the bins, are the time inside each.
-        slope = numpy.zeros(bins + 2)
-        for at, sign in ((low, 1.0), (high, -1.0)):
-            cell = numpy.floor(at).astype(int)
-            numpy.add.at(slope, cell, sign * (cell + 1 - at))
-            numpy.add.at(slope, cell + 1, sign * (at - cell))
-        sums[:, place] = numpy.cumsum(slope)
-        begin += duration
-    return sums[:bins].clip(0.0, None)
-
-
 def _draw_phases(axis: Any, trace: Trace, window: Window) -> None:
     """A black line below the rank that factors a panel, with the panel's number where there is room."""
     is_fact = (trace.kind == PHASE) & trace.named(("pdfact",))
@@ -233,7 +198,7 @@ def _draw_phases(axis: Any, trace: Trace, window: Window) -> None:
 
 
 def _draw_steps(axis: Any, trace: Trace, window: Window) -> None:
-    starts = {step: at for step, at in _step_starts(trace).items() if window.low_s <= at <= window.high_s}
+    starts = {step: at for step, at in step_starts(trace).items() if window.low_s <= at <= window.high_s}
     if not starts:
         return
     labelled: dict[int, float] = {}
@@ -282,7 +247,7 @@ def _messages_in(trace: Trace, window: Window) -> tuple[NDArray[Any], NDArray[An
 def _draw_overview(axis: Any, trace: Trace, seconds: NDArray[Any], whole: Window, window: Window) -> None:
     """All ranks together over the whole run: the shares of their time, and where the window is."""
     bins = 300
-    shares = _binned(trace.start_s, seconds, whole.low_s, whole.high_s, bins) / len(whole.ranks)
+    shares = binned(trace.start_s, seconds, whole.low_s, whole.high_s, bins) / len(whole.ranks)
     at = whole.low_s + (numpy.arange(bins) + 0.5) * (whole.high_s - whole.low_s) / bins
     unit, factor = axis_unit(whole.high_s, seconds_from=10.0)
     axis.stackplot(
@@ -323,18 +288,13 @@ def _title(trace: Trace, chosen: Sequence[int], window: Window, unit: str, facto
     total = int(trace.metadata.get("ranks", 0)) or len(trace.ranks)
     ranks = f"all {total} ranks" if len(chosen) == total else f"{len(chosen)} of {total} ranks"
     span = f"{window.low_s * factor:.4g} to {window.high_s * factor:.4g} {unit}"
-    return f"{headline(trace)}\n{ranks}, {span}"
+    return f"{finding_of(breakdown_of(trace)).sentence}\n{headline(trace)}; drawn: {ranks}, {span}"
 
 
 def _handles(used: "set[int]", estimated: bool, unknown: tuple[str, ...]) -> list[Any]:
-    def label(place: int) -> str:
-        # A recording does not know what the rest of a call is made of, nor does what SMPI writes.
-        if place != colours.MOVING or not estimated:
-            return colours.CALLS[place].label
-        return "transfer and overhead" + (f", and waiting in {', '.join(unknown)}" if unknown else "")
-
+    names = colours.labels(estimated, unknown)
     return [
-        Patch(facecolor=style.colour, edgecolor="#555555", lw=0.6, label=label(place))
+        Patch(facecolor=style.colour, edgecolor="#555555", lw=0.6, label=names[place])
         for place, style in enumerate(colours.CALLS)
         if place in used
     ]

@@ -7,11 +7,13 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from lepaute.kit.files import whole_file
-from lepaute.kit.tables import shortened, text_table
-from lepaute.kit.text import axis_unit, percent, seconds, size_text
+from lepaute.kit.picture import entitle, measured_origin, new_figure, origin, write_picture
+from lepaute.kit.printable import UNLIMITED
+from lepaute.kit.tables import shortened, shown_table
+from lepaute.kit.text import axis_unit, counted, folded, percent, ranks_text, seconds, size_text
 from lepaute.trace.breakdown import Breakdown
 from lepaute.trace.colours import SHARES
+from lepaute.trace.finding import finding_of
 from lepaute.trace.table import CATEGORIES, KERNEL, KINDS, MPI, Trace
 
 
@@ -36,24 +38,38 @@ def node_name(trace: Trace, node: int) -> str:
     return hosts[node] if node < len(hosts) else f"node {node + int(trace.metadata.get('first_node') or 0)}"
 
 
-def description(trace: Trace) -> str:
+def written_text(path: Path, trace: Trace) -> str:
+    """That a trace was written, and how to look at it."""
+    return f"{path}: {_calls_text(trace, ranks_text(len(trace.ranks)))}; see: lepaute trace breakdown {path}"
+
+
+def _calls_text(trace: Trace, ranks: str) -> str:
+    """438 calls in 966 µs on 2 ranks: from the start of the first to the end of the last."""
+    took = f" in {seconds(float(trace.end_s.max()) - float(trace.start_s.min()))}" if len(trace) else ""
+    return f"{counted(len(trace), 'call')}{took} on {ranks}"
+
+
+def description(trace: Trace, width: int = UNLIMITED) -> str:
     """What a trace holds, in some lines."""
-    lines = [headline(trace)]
-    fields = [
-        (key, trace.metadata.get(key)) for key in ("version", "seed", "created", "command", "engine", "mpi", "hosts")
-    ]
-    lines += [f"{key + ':':<10}{_plain(value)}" for key, value in fields if value not in (None, "", [])]
     ranks = trace.ranks
     total = trace.metadata.get("ranks", len(ranks))
-    lines.append(f"{'ranks:':<10}{len(ranks)} of {total}")
-    if len(trace):
-        low, high = float(trace.start_s.min()), float(trace.end_s.max())
-        lines.append(f"{'time:':<10}{seconds(high - low)}, from {low:.9g} to {high:.9g} s")
+    some = ranks_text(len(ranks)) if total == len(ranks) else f"{len(ranks)} of {ranks_text(total)}"
+    answer = f"{headline(trace)}: {_calls_text(trace, some)}"
+    lines = [f"  {key + ':':<10}{value}" for key, value in description_fields(trace)]
     known = trace.step[trace.step >= 0]
     if len(known):
-        lines.append(f"{'steps:':<10}{known.min()} to {known.max()}")
+        lines.append(f"  {'steps:':<10}{known.min()} to {known.max()}")
     lines += [f"warning: {warning}" for warning in trace.metadata.get("warnings", [])]
-    return "\n".join((*lines, "", calls_table(trace)))
+    lines = [folded(line, width, 12) for line in lines]
+    return "\n".join((folded(answer, width, 2), *lines, "", calls_table(trace, width)))
+
+
+def description_fields(trace: Trace) -> list[tuple[str, str]]:
+    """What is known of where a trace comes from, by name."""
+    known = (
+        (key, trace.metadata.get(key)) for key in ("version", "seed", "created", "command", "engine", "mpi", "hosts")
+    )
+    return [(key, _plain(value)) for key, value in known if value not in (None, "", [])]
 
 
 def facts(trace: Trace) -> dict[str, Any]:
@@ -98,7 +114,7 @@ def calls(trace: Trace) -> list[dict[str, Any]]:
     return [entry for *_, entry in sorted(found, key=lambda each: each[:2])]
 
 
-def calls_table(trace: Trace) -> str:
+def calls_table(trace: Trace, width: int = UNLIMITED) -> str:
     """`calls` as a table."""
     rows = []
     for entry in calls(trace):
@@ -109,7 +125,7 @@ def calls_table(trace: Trace) -> str:
             extent = f"{size_text(float(entry['bytes']))} in total"
         times = (seconds(entry["time_s"]), seconds(entry["median_s"]))
         rows.append((entry["call"], entry["kind"], entry["calls"], *times, extent))
-    return text_table(("call", "kind", "calls", "time", "median", "sizes"), rows)
+    return shown_table(("call", "kind", "calls", "time", "median", "sizes"), rows, width, left=(0, 5))
 
 
 def _plain(value: Any) -> str:
@@ -120,8 +136,19 @@ MOST_ROWS = 24
 MOST_BARS = 128
 
 
-def breakdown_text(breakdown: Breakdown) -> str:
-    """Tables: all ranks together, each rank, each kernel and routine, each step; long ones without their middle."""
+def breakdown_text(breakdown: Breakdown, width: int = UNLIMITED) -> str:
+    """What it amounts to, and its tables."""
+    tables = breakdown_tables(breakdown, MOST_ROWS)
+    parts = (f"{folded(title, width)}\n{shown_table(head, rows, width)}" for title, head, rows in tables)
+    return "\n\n".join([folded(finding_of(breakdown).sentence, width, 2), *parts])
+
+
+Tables = list[tuple[str, tuple[str, ...], Sequence[Sequence[object]]]]
+
+
+def breakdown_tables(breakdown: Breakdown, most_rows: int) -> Tables:
+    """Titles, columns and rows: all ranks together, each rank, each kernel and routine, each step; long ones without
+    their middle."""
     total = breakdown.by_rank_s.sum(axis=0)
     whole = float(total.sum())
     categories = [category.replace("_", " ") for category in CATEGORIES]
@@ -146,18 +173,17 @@ def breakdown_text(breakdown: Breakdown) -> str:
         (step, seconds(float(row.sum())), *(seconds(float(value)) for value in row[:-1]))
         for step, row in zip(breakdown.steps, breakdown.by_step_s, strict=True)
     ]
-    tables: list[tuple[str, tuple[str, ...], Sequence[Sequence[object]]]] = [
+    tables: Tables = [
         ("All ranks together" + (estimate if breakdown.estimated else ""), ("where", "time", "share"), of_all),
-        ("Each rank, per cent of its time", ("rank", "time", *categories), shortened(of_ranks, MOST_ROWS)),
+        ("Each rank, per cent of its time", ("rank", "time", *categories), shortened(of_ranks, most_rows)),
         (
             "Kernels and MPI routines",
             ("call", "calls", "time", "share", "median"),
-            shortened(of_calls, 2 * MOST_ROWS),
+            shortened(of_calls, 2 * most_rows),
         ),
-        ("Each step, all ranks together", ("step", "time", *categories[:-1]), shortened(of_steps, MOST_ROWS)),
+        ("Each step, all ranks together", ("step", "time", *categories[:-1]), shortened(of_steps, most_rows)),
     ]
-    shown = tables if breakdown.steps else tables[:-1]
-    return "\n\n".join(f"{title}\n{text_table(head, rows)}" for title, head, rows in shown)
+    return tables if breakdown.steps else tables[:-1]
 
 
 def _share(value: float, whole: float) -> float:
@@ -179,17 +205,25 @@ def breakdown_dict(breakdown: Breakdown) -> dict[str, Any]:
             for one in breakdown.by_name
         ],
         "estimated": breakdown.estimated,
+        **finding_of(breakdown).to_dict(),
     }
 
 
-def plot_breakdown(breakdown: Breakdown, path: Path, title: str) -> None:
-    """Writes a PNG: a stacked bar a rank, and where there are steps a stacked area over them."""
-    from matplotlib.figure import Figure
+def foot(trace: Trace) -> str:
+    """What a trace was made of, for the foot of a picture."""
+    about = trace.metadata
+    if trace.is_recording or not {"platform", "platform_sha256", "seed", "version"} <= set(about):
+        return measured_origin("recorded" if trace.is_recording else "simulated")
+    return origin(about["platform"], about["platform_sha256"], about["seed"], about["version"])
+
+
+def plot_breakdown(breakdown: Breakdown, path: Path, title: str, foot: str) -> None:
+    """Writes a picture: a stacked bar a rank, and where there are steps a stacked area over them."""
     from matplotlib.patches import Patch
 
-    by_rank, labels = _grouped(breakdown)
+    by_rank, labels = grouped(breakdown)
     panels = 2 if len(breakdown.steps) > 1 else 1
-    figure = Figure(figsize=(11.0, 3.4 * panels + 1.0), dpi=130, layout="constrained")
+    figure = new_figure((11.0, 3.4 * panels + 1.2), for_file=True)
     axes = figure.subplots(panels, 1, squeeze=False)[:, 0]
     unit, factor = axis_unit(by_rank.sum(axis=1).max())
     base = numpy.zeros(len(by_rank))
@@ -209,7 +243,7 @@ def plot_breakdown(breakdown: Breakdown, path: Path, title: str) -> None:
     axes[0].set_xticks(range(0, len(labels), every), labels[::every], fontsize=8)
     axes[0].set_xlim(-0.6, len(labels) - 0.4)
     axes[0].set_xlabel("rank" if len(labels) == len(breakdown.ranks) else "ranks, mean of each group", fontsize=9)
-    axes[0].set_ylabel(f"time, {unit}", fontsize=9)
+    axes[0].set_ylabel(f"time ({unit})", fontsize=9)
     if panels == 2:
         _draw_steps(axes[1], breakdown)
     for axis in axes:
@@ -222,10 +256,9 @@ def plot_breakdown(breakdown: Breakdown, path: Path, title: str) -> None:
         for style, is_used in zip(SHARES, used, strict=True)
         if is_used
     ]
-    figure.suptitle(title, fontsize=11)
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)
-    with whole_file(path) as temporary:
-        figure.savefig(temporary, format="png")
+    entitle(figure, f"{finding_of(breakdown).sentence}\n{title}", foot)
+    write_picture(figure, path)
 
 
 def _draw_steps(axis: Any, breakdown: Breakdown) -> None:
@@ -251,7 +284,7 @@ def _draw_steps(axis: Any, breakdown: Breakdown) -> None:
     axis.set_ylabel(f"time of these ranks, {unit}", fontsize=9)
 
 
-def _grouped(breakdown: Breakdown) -> tuple[NDArray[Any], list[str]]:
+def grouped(breakdown: Breakdown) -> tuple[NDArray[Any], list[str]]:
     """Bars and their labels: a rank each, or means of consecutive ranks where there are more than MOST_BARS."""
     count = len(breakdown.ranks)
     if count <= MOST_BARS:

@@ -225,7 +225,7 @@ MOST_TRACE_BYTES = 1 << 30
 _ROW_BYTES = 106
 
 
-def write_trace(trace: Trace, path: Path) -> None:
+def write_trace(trace: Trace, path: str | Path) -> None:
     """Writes the trace; the file appears whole or not at all."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -237,7 +237,7 @@ def write_trace(trace: Trace, path: Path) -> None:
         arrays.setdefault(name, pa.array(getattr(trace, name), from_pandas=False))
     text = json.dumps({**trace.metadata, "format": FORMAT})
     table = pa.table(arrays).replace_schema_metadata({KEY: text.encode()})
-    with whole_file(path) as temporary:
+    with whole_file(path_of(path, "the trace")) as temporary:
         pq.write_table(table, temporary, compression="zstd")
 
 

@@ -12,7 +12,8 @@ from typing import Any, BinaryIO, TextIO, cast
 import numpy
 from numpy.typing import NDArray
 
-from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.errors import InputError
+from lepaute.kit.extras import need
 from lepaute.kit.files import scratch_folder, whole_file
 from lepaute.kit.text import size_text
 from lepaute.trace.messages import ALL_TO_ALL, ARRIVAL, COLLECTIVES, FROM_ROOT, TO_ROOT, match_messages
@@ -186,7 +187,7 @@ def write_otf2(trace: Trace, folder: Path) -> int:
 
     A location is a rank, below its node. Messages of which both ends are in the trace go from the call that sends to
     the call in which they were received; collective operations have their communicator where that is known.
-    Raises InputError where the folder exists, EnvironmentProblem where the package otf2 is missing.
+    Raises InputError where the folder exists, MissingExtra where the package otf2 is missing.
     """
     otf2 = _package()
     if folder.exists():
@@ -202,14 +203,9 @@ def write_otf2(trace: Trace, folder: Path) -> int:
 
 
 def _package() -> Any:
-    try:
-        otf2 = importlib.import_module("otf2")
-        importlib.import_module("otf2.writer")
-    except ImportError:
-        raise EnvironmentProblem(
-            "the Python package otf2 is missing: pip install otf2, or Debian's python3-otf2"
-        ) from None
-    return otf2
+    need("otf2", "an OTF2 archive")
+    importlib.import_module("otf2.writer")
+    return importlib.import_module("otf2")
 
 
 class _Archive:

@@ -266,17 +266,16 @@ def sentence_without_drift(table: "pandas.DataFrame") -> str:
 def _inside(judged: "pandas.DataFrame", suffix: str = "", means: str = "inside_interval") -> str:
     """How many single runs lie in the interval of one run, and how many means in theirs where there are others."""
     inside, count = int(judged[f"n_inside{suffix}"].sum()), int(judged["n_counting"].sum())
-    text = f"{inside} of {counted(count, 'run')} inside the 95 % prediction interval"
+    text = f"{inside} of {counted(count, 'run')}"
     several = judged[judged["n_counting"] > 1]
-    if several.empty:
-        return text
-    of_means = f"{int(several[means].astype(bool).sum())} of {counted(len(several), 'case')}"
-    return f"{text}; the mean of a case's runs inside that of such means in {of_means}"
+    if not several.empty:
+        text += f" and {int(several[means].astype(bool).sum())} of {counted(len(several), 'mean')}"
+    return f"{text} inside {'its' if count == 1 else 'their'} 95 % prediction interval{'' if count == 1 else 's'}"
 
 
 def _errors(table: "pandas.DataFrame", column: str) -> str:
     large = table[table["n"] >= LARGE_N]
-    where = f" for N >= {LARGE_N}" if 0 < len(large) < len(table) else ""
+    where = f" (N ≥ {LARGE_N})" if 0 < len(large) < len(table) else ""
     errors = (large if len(large) else table)[column].abs()
     kind = "error" if len(errors) == 1 else "mean absolute error"
     return f"{kind} {errors.mean():.1f} %{where}"

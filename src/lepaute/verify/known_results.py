@@ -8,12 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.files import write_whole
+from lepaute.kit.text import counted
 from lepaute.simulate.apps.hpl.hpl_out import HplResult, default_of, read_hpl_results
 from lepaute.simulate.prediction.comparing import sd_on_one_day
 from lepaute.simulate.prediction.sweep import Sweep
 from lepaute.verify.campaign import Case
 from lepaute.verify.comparison import compare, comparison_record
-from lepaute.verify.verification import JSON_FILE, PLOT_FILE, RESULTS_FILE, joint_record
+from lepaute.verify.verification import (
+    JSON_FILE,
+    PLOT_FILE,
+    PLOT_NAME,
+    RESULTS_FILE,
+    VECTOR_FILE,
+    foot_of_cases,
+    joint_record,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -100,7 +109,7 @@ CAUSES = (
     "of the machine since it was calibrated, or the platform"
 )
 #: What is left in a folder.
-FILES = (RESULTS_FILE, JSON_FILE, PLOT_FILE)
+FILES = (RESULTS_FILE, JSON_FILE, PLOT_FILE, VECTOR_FILE)
 
 
 @dataclass(frozen=True)
@@ -118,10 +127,8 @@ class KnownResults:
         told = []
         if failed := [result.line for result in self.results if result.failed]:
             lines = ", ".join(map(str, failed[:8])) + (", ..." if len(failed) > 8 else "")
-            told.append(
-                f"{self.source}: HPL's residual check FAILED for {len(failed)} result(s) (line {lines}); "
-                "all are compared"
-            )
+            where = f"{counted(len(failed), 'result')} ({'line' if len(failed) == 1 else 'lines'} {lines})"
+            told.append(f"{self.source}: HPL's residual check FAILED for {where}; all are compared")
         if assumed := dict.fromkeys(field for result in self.results for field in result.assumed):
             values = " ".join(f"--{field.replace('_', '-')} {default_of(field)}" for field in assumed)
             told.append(
@@ -177,13 +184,14 @@ class KnownResults:
         return joint_record(records, self.table)
 
     def save(self, folder: Path) -> None:
-        """Writes results.csv, verification.json and verification.png."""
+        """Writes results.csv, verification.json, verification.png and verification.svg."""
         from lepaute.verify.plot import plot
 
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / RESULTS_FILE, self.table.to_csv(index=False))
         write_whole(folder / JSON_FILE, json.dumps(self.to_dict(), indent=1) + "\n")
-        plot(self.table, self.run_table, folder / PLOT_FILE, f"HPL: predicted, and as in {self.source}", known=True)
+        title = f"HPL: predicted, and as in {self.source}"
+        plot(self.table, self.run_table, folder / PLOT_NAME, title, foot_of_cases(self.cases), known=True)
 
 
 def known_results(

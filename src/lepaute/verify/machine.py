@@ -94,16 +94,16 @@ class MachineDrift:
 
     @property
     def sentence(self) -> str:
-        """This machine is 6.1 % +- 0.4 % slower than when it was calibrated (60 -> 56.5 Gflop/s a core)."""
+        """This machine is 6.1 % ± 0.4 % slower than when it was calibrated (60 -> 56.5 Gflop/s a core)."""
         now = " -> ".join(three_digits(rate) for rate in self.gflops)
         if not self.significant:
             return (
                 f"No change of the machine's speed since its calibration is known, by {self.sentinels} sentinels "
-                f"({self.percent:+.1f} % +- {self.standard_error:.1f}; {now} Gflop/s a core)."
+                f"({self.percent:+.1f} % ± {self.standard_error:.1f}; {now} Gflop/s a core)."
             )
         way = "slower" if self.percent > 0 else "faster"
         return (
-            f"This machine is {abs(self.percent):.1f} % +- {self.standard_error:.1f} {way} than when it was calibrated "
+            f"This machine is {abs(self.percent):.1f} % ± {self.standard_error:.1f} {way} than when it was calibrated "
             f"({now} Gflop/s a core, {self.sentinels} sentinels)."
         )
 

@@ -15,7 +15,7 @@ from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES, launch_failed
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.measure.calibration.machines import layouts_of
-from lepaute.measure.experiment.helpers import HOSTS, hosts_text, start_of_ranks
+from lepaute.measure.experiment.ranks import CPUS, SCRIPT, cpus_text, rank_script, start_of_ranks, write_hosts
 from lepaute.measure.kernel_set import blas_environment
 from lepaute.measure.layout import Layout
 from lepaute.measure.machine_load import Load, Sample, load_between, samples
@@ -27,20 +27,16 @@ from lepaute.measure.schedulers import RankLaunch, Request, scheduler
 from lepaute.measure.sentinel import Guard, duration_of
 from lepaute.simulate.apps.hpl.hpl_dat import check_sayable
 from lepaute.verify.disturbance import NodeLoad
+from lepaute.verify.real_run import LIMIT_S as SENTINEL_LIMIT_S
 from lepaute.verify.real_run import (
-    CPUS,
     REPORTS,
-    SCRIPT,
     HplProgram,
     RealRun,
     available_bytes,
     check_memory,
-    cpus_text,
     hpl_input_files,
     parse_output,
-    rank_script,
 )
-from lepaute.verify.real_run import LIMIT_S as SENTINEL_LIMIT_S
 
 if TYPE_CHECKING:
     from lepaute.simulate import Hpl
@@ -164,7 +160,7 @@ class NodeSite:
         files[SCRIPT] = rank_script(folder, f"{first.place}/{self._program.path.name}", environment)
         for name, text in files.items():
             used.write(f"{folder}/{name}", text)
-        first.write(HOSTS, hosts_text(names, self._per_node))
+        write_hosts(first, names, self._per_node, self._lent.launch)
         words = ["sh", f"{folder}/{SCRIPT}"]
         start = start_of_ranks(words, names, self._per_node, hpl.ranks, self._lent.launch, (), first.place)
         for attempt in range(_MOST_STARTS):

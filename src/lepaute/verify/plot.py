@@ -4,16 +4,27 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lepaute.kit.files import whole_file
-from lepaute.kit.notebook import plain_decades
+from lepaute.kit.picture import (
+    APART,
+    GREEN,
+    MEASURED,
+    PREDICTED,
+    RULE,
+    SOFT,
+    bare,
+    entitle,
+    new_figure,
+    plain_decades,
+    shown_once,
+    write_picture,
+)
+from lepaute.verify.comparison import sentence
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.figure import Figure
 
-PREDICTED = "#3b6ea5"
-MEASURED = "#d1495b"
-DISTURBED = "#7a7a7a"
-WITHOUT_DRIFT = "#2a7f62"
+DISTURBED, WITHOUT_DRIFT = APART, GREEN
 OFFSET = 0.18  # of predictions to the left and runs to the right of their case, in units of the categories
 HALF_WIDTH = 0.13  # of an interval, and of the spread of the runs of a case
 CASE_INCHES = 0.68  # a case needs for its numbers, side by side with others
@@ -24,30 +35,34 @@ MOST_INCHES = 24.0
 LEAST_REACH_PERCENT = 8.0
 
 
-def plot(table: "pandas.DataFrame", runs: "pandas.DataFrame", path: Path, title: str, *, known: bool = False) -> None:
-    """Write a PNG: a column of panels a grid, the cases side by side; of more cases than fit, see `_scatter`.
+def plot(
+    table: "pandas.DataFrame",
+    runs: "pandas.DataFrame",
+    path: Path | None,
+    title: str,
+    foot: str,
+    *,
+    known: bool = False,
+) -> "Figure":
+    """A column of panels a grid, the cases side by side; of more cases than fit, see `_scatter`. Returns the figure.
 
     Below each case is what tells it from the others of its grid: N, and block size and algorithms where they vary.
     Above Gflop/s from zero; below durations relative to the measured mean, where the predicted mean stands at
     error_percent and the signs are those of the table.
     table: as of comparison.compare; runs: columns case, time_s, disturbed.
+    path: of `picture_files`; title: of the subject, below the finding; foot: what it was made of
     known: the runs were made before they were predicted
     Intervals are those of the predicted duration, turned into rates, so that a run inside one is inside the other.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     from lepaute.verify.report import varied_columns
 
     grids = list(dict.fromkeys(zip(table["p"], table["q"], strict=True)))
     sizes = table.groupby(["p", "q"]).size()
     widths = [max(GRID_INCHES, CASE_INCHES * int(sizes[grid])) for grid in grids]
     if sum(widths) > MOST_INCHES:
-        _scatter(table, path, title)
-        return
+        return _finished(_scatter(table, path), table, path, title, foot)
     varied = varied_columns(table)
-    figure = Figure(figsize=(2.2 + sum(widths), 7.0 + 0.2 * len(varied)), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure((max(7.0, 2.2 + sum(widths)), 7.6 + 0.2 * len(varied)), for_file=path is not None)
     axes = figure.subplots(
         2, len(grids), squeeze=False, sharey="row", sharex="col", height_ratios=(1.0, 1.1), width_ratios=widths
     )
@@ -55,11 +70,11 @@ def plot(table: "pandas.DataFrame", runs: "pandas.DataFrame", path: Path, title:
     for column, (p, q) in enumerate(grids):
         rows = table[(table["p"] == p) & (table["q"] == q)].sort_values(["n", "nb", "variant"]).reset_index(drop=True)
         top, bottom = axes[0][column], axes[1][column]
-        top.set_title(f"grid {p} × {q}", fontsize=11)
+        top.set_title(f"grid {p} × {q}", fontsize=10)
         bottom.set_xlabel(
             "\n".join(["order of the matrix, N", *varied.values()]) if varied else "order of the matrix, N"
         )
-        bottom.axhline(0, color="#b0b0b0", lw=0.8, zorder=1)
+        bottom.axhline(0, color=SOFT, lw=0.8, zorder=1)
         for position, row in enumerate(rows.to_dict("records")):
             case_runs = runs[runs["case"] == row["case"]]
             _draw_rates(top, position, row, case_runs)
@@ -68,20 +83,26 @@ def plot(table: "pandas.DataFrame", runs: "pandas.DataFrame", path: Path, title:
         bottom.set_xticks(range(len(rows)), labels, fontsize=8 if varied else None)
         for axis in (top, bottom):
             axis.set_xlim(-0.6, len(rows) - 0.4)
-            axis.grid(axis="y", color="#e8e8e8", lw=0.8)
-            axis.set_axisbelow(True)
-            axis.spines[["top", "right"]].set_visible(False)
+            axis.grid(axis="y", color=RULE, lw=0.8)
+            bare(axis)
     axes[0][0].set_ylim(0, None)
     axes[1][0].set_ylim(-1.25 * reach, 1.25 * reach)  # room for the numbers
-    axes[0][0].set_ylabel("rate of the solver, Gflop/s")
-    axes[1][0].set_ylabel("duration against the measured mean, %")
-    figure.suptitle(title, fontsize=12)
+    axes[0][0].set_ylabel("rate of the solver (Gflop/s)", fontsize=9)
+    axes[1][0].set_ylabel("duration, off the measured mean (%)", fontsize=9)
     any_drift = any(has_drift(row) for row in table.to_dict("records"))
     handles = _legend_handles(bool(runs["disturbed"].astype(bool).any()), any_drift, known)
     columns = 1 if len(grids) == 1 else 2
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
-    with whole_file(path) as temporary:
-        figure.savefig(temporary, format="png")
+    return _finished(figure, table, path, title, foot)
+
+
+def _finished(figure: "Figure", table: "pandas.DataFrame", path: Path | None, title: str, foot: str) -> "Figure":
+    """With the finding, which is the first sentence of what is printed, and its file."""
+    finding = sentence(table).split("\n")[0]
+    entitle(figure, f"{finding}\n{title}", foot)
+    if path is not None:
+        write_picture(figure, path)
+    return shown_once(figure, path)
 
 
 def _draw_rates(axis: Any, position: int, row: dict[Any, Any], runs: "pandas.DataFrame") -> None:
@@ -186,25 +207,22 @@ MARKERS = "osD^vP*X<>"
 MOST_NAMED = 10  # grids of the legend
 
 
-def _scatter(table: "pandas.DataFrame", path: Path, title: str) -> None:
-    """Write a PNG: the predicted duration and its interval over the measured mean, on one scale, a marker a grid.
+def _scatter(table: "pandas.DataFrame", path: Path | None) -> "Figure":
+    """The predicted duration and its interval over the measured mean, on one scale, a marker a grid.
 
     Filled where the mean is inside the interval, hollow where it is outside, grey where every run was disturbed.
     table: as of comparison.compare
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    figure = Figure(figsize=(8.0, 7.0), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure((8.0, 7.6), for_file=path is not None)
     axis = figure.add_subplot()
     grids = list(dict.fromkeys(zip(table["p"], table["q"], strict=True)))
     markers = {grid: MARKERS[place % len(MARKERS)] for place, grid in enumerate(grids)}
     for row in table.to_dict("records"):
         _draw_case(axis, row, markers[row["p"], row["q"]])
     ends = _ends(table)
-    axis.plot(ends, ends, color="#555555", lw=0.9, ls="--", zorder=1)
+    axis.plot(ends, ends, color=SOFT, lw=0.9, ls="--", zorder=1)
     axis.set_xscale("log")
     axis.set_yscale("log")
     axis.set_xlim(*ends)
@@ -212,13 +230,13 @@ def _scatter(table: "pandas.DataFrame", path: Path, title: str) -> None:
     axis.set_aspect("equal")
     for each in (axis.xaxis, axis.yaxis):
         plain_decades(each, ends)
-    axis.grid(color="#e8e8e8", lw=0.8)
-    axis.set_axisbelow(True)
+    axis.grid(color=RULE, lw=0.8)
+    bare(axis)
     axis.set_xlabel("measured, mean of the runs (s)")
     axis.set_ylabel("predicted (s)")
     handles: list[Any] = [
         Line2D([], [], color=PREDICTED, alpha=0.45, lw=1.4, label="95 % prediction interval for one run"),
-        Line2D([], [], color="#555555", lw=0.9, ls="--", label="predicted = measured"),
+        Line2D([], [], color=SOFT, lw=0.9, ls="--", label="predicted = measured"),
         *(
             Line2D([], [], color=MEASURED, marker=markers[grid], ls="none", ms=5, label=f"grid {grid[0]} × {grid[1]}")
             for grid in grids[:MOST_NAMED]
@@ -232,9 +250,7 @@ def _scatter(table: "pandas.DataFrame", path: Path, title: str) -> None:
         label = "grey: every run disturbed by other load"
         handles.append(Line2D([], [], color=DISTURBED, marker="o", ls="none", ms=5, label=label))
     figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-    figure.suptitle(title, fontsize=12)
-    with whole_file(path) as temporary:
-        figure.savefig(temporary, format="png")
+    return figure
 
 
 def _draw_case(axis: Any, row: dict[Any, Any], marker: str) -> None:

@@ -5,11 +5,10 @@ A launcher binds as it numbers cores; here rank r is bound to the CPUs of line r
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lepaute.errors import EnvironmentProblem, InputError
@@ -18,6 +17,7 @@ from lepaute.kit.hpl_output import ResultLines
 from lepaute.kit.mpi_launcher import find_launcher
 from lepaute.kit.mpi_library import check_program
 from lepaute.kit.temporary import temporary_folder
+from lepaute.measure.experiment.ranks import CPUS, SCRIPT, cpus_text, rank_script
 from lepaute.measure.kernel_set import blas_environment
 from lepaute.measure.layout import Layout, layout_here
 from lepaute.measure.machine_load import Load, load_between, sample
@@ -29,35 +29,6 @@ from lepaute.verify.disturbance import NodeLoad, RankLoad
 if TYPE_CHECKING:
     from lepaute.measure.sentinel import Guard
     from lepaute.simulate import Hpl
-
-SCRIPT, CPUS = "rank.sh", "cpus.txt"
-#: Where launchers say the number of a rank in all of the run; those of a batch system last, since the controller may
-#: itself run inside one of its steps.
-_RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
-
-
-def rank_script(folder: str, program: str, environment: Mapping[str, str]) -> str:
-    """Shell: goes to `folder`, binds itself to the CPUs of its rank there, and becomes the program.
-
-    Where binding is not allowed (some containers) the program runs unbound.
-    """
-    rank = ""
-    for name in reversed(_RANK_VARIABLES):
-        rank = f"${{{name}:-{rank}}}"
-    exports = "".join(f"export {name}={quote(value)}\n" for name, value in environment.items())
-    return f"""#!/bin/sh
-cd {quote(folder)} || exit 1
-rank={rank}
-[ -n "$rank" ] || {{ echo "the launcher did not say the number of this rank" >&2; exit 1; }}
-cpus=$(sed -n "$((rank + 1))p" {CPUS})
-{exports}taskset -c "$cpus" true 2>/dev/null || exec {quote(program)}
-exec taskset -c "$cpus" {quote(program)}
-"""
-
-
-def cpus_text(cpus: Sequence[Sequence[int]]) -> str:
-    return "".join(",".join(map(str, each)) + "\n" for each in cpus)
-
 
 #: A sentinel takes half a second; one that takes this long hangs.
 LIMIT_S = 300.0

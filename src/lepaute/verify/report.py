@@ -37,18 +37,7 @@ def show(
     causes: as of comparison.sentence
     """
     told = drift is not None and drift.significant
-    varied = varied_columns(table)
-    header = ("N", *varied.values(), "grid", *HEADER, *(DRIFT_HEADER if told else ()))
-    rows = [
-        (
-            str(row["n"]),
-            *(str(row[column]) for column in varied),
-            f"{row['p']}x{row['q']}",
-            *_cells(row),
-            *(_drift_cells(row) if told else ()),
-        )
-        for row in table.to_dict("records")
-    ]
+    header, rows = case_rows(table, with_drift=told)
     width = terminal_columns(stream)
     sentences = [sentence(table, causes)]
     if drift is not None:
@@ -62,13 +51,29 @@ def show(
         print("", *(folded(line, width, 4) for line in lines), sep="\n", file=stream)
 
 
+def case_rows(table: "pandas.DataFrame", *, with_drift: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The table of cases: its head, and a row a case."""
+    varied = varied_columns(table)
+    rows = [
+        (
+            str(row["n"]),
+            *(str(row[column]) for column in varied),
+            f"{row['p']}x{row['q']}",
+            *_cells(row),
+            *(_drift_cells(row) if with_drift else ()),
+        )
+        for row in table.to_dict("records")
+    ]
+    return ("N", *varied.values(), "grid", *HEADER, *(DRIFT_HEADER if with_drift else ())), rows
+
+
 def varied_columns(table: "pandas.DataFrame") -> dict[str, str]:
     """Columns that tell cases of one N and grid apart, and their heads: block size, HPL's code of the algorithms."""
     return {column: head for column, head in (("nb", "NB"), ("variant", "T/V")) if table[column].nunique() > 1}
 
 
-def warning_lines(cases: "list[Case]", whole_in: str) -> list[str]:
-    """What the predictions warn of, at most MOST_WARNINGS lines.
+def warning_lines(cases: "list[Case]", whole_in: str, most: int = MOST_WARNINGS) -> list[str]:
+    """What the predictions warn of, at most `most` lines.
 
     Those that differ in numbers or kernels alone are one line, with the case of the largest number.
     whole_in: the file that has them all
@@ -79,8 +84,8 @@ def warning_lines(cases: "list[Case]", whole_in: str) -> list[str]:
     for alike in alike_warnings([case.prediction for case in cases]):
         label = next(case.label for case in cases if alike.text in case.prediction.warnings)
         lines.append(f"warning ({label}): {alike.line(alike.number)}")
-    more = len(lines) - MOST_WARNINGS
-    return lines if more <= 0 else [*lines[:MOST_WARNINGS], f"and {more} more warnings in {whole_in}"]
+    more = len(lines) - most
+    return lines if more <= 0 else [*lines[:most], f"and {more} more warnings in {whole_in}"]
 
 
 def run_lines(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> str:

@@ -23,7 +23,7 @@ from lepaute.verify.real_run import HplProgram
 PREDICTIONS_FILE = "predictions.json"
 SEAL_FILE = "predictions.sha256"
 FORMAT = "lepaute-predictions/3"
-REMEDY = "give the original options, or another --output-dir"
+REMEDY = "give the original options, or another --output"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +75,9 @@ def sealed_before(
     except LepauteError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OSError):
-        raise InputError(
-            f"{folder}: {PREDICTIONS_FILE} and {SEAL_FILE} are damaged; give another --output-dir"
-        ) from None
+        raise InputError(f"{folder}: {PREDICTIONS_FILE} and {SEAL_FILE} are damaged; give another --output") from None
     if sealed.get("format") != FORMAT:
-        raise InputError(f"{path}: was sealed by another version and cannot be resumed; give another --output-dir")
+        raise InputError(f"{path}: was sealed by another version and cannot be resumed; give another --output")
     if len(figures) == len(cases):
         # What the simulation itself took is no part of the prediction, and differs each time.
         cases = [
@@ -202,7 +200,7 @@ def held(folder: Path) -> Iterator[None]:
     path = folder / JOURNAL_FILE
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
-        if not hold_lock(descriptor, folder, "give another --output-dir"):
+        if not hold_lock(descriptor, folder, "give another --output"):
             raise InputError(f"{folder}: another verification is running in this folder; wait for it to finish")
         remove_abandoned(folder, young_s=0.0)
         try:

@@ -6,12 +6,14 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
+from lepaute.kit.picture import origin
 from lepaute.simulate.apps.hpl.hpl_out import real_report
 from lepaute.verify.campaign import Case, Plan, RecordedRun, measured_record, predict_cases, run_cases, run_record
 from lepaute.verify.comparison import compare, comparison_record, one_sided, run_table, sentence
@@ -37,13 +39,15 @@ if TYPE_CHECKING:
 RESULTS_FILE = "results.csv"
 RUNS_FILE = "runs.csv"
 JSON_FILE = "verification.json"
-PLOT_FILE = "verification.png"
+PLOT_FILE, VECTOR_FILE = "verification.png", "verification.svg"
+#: Of both.
+PLOT_NAME = "verification"
 HPL_OUT_FILE = "HPL.out"
 CHECKSUMS_FILE = "results.sha256"
 #: What a campaign leaves in its folder; another one would mix its own with it.
 CAMPAIGN_FILES = (
     *(PREDICTIONS_FILE, SEAL_FILE, JOURNAL_FILE, RESULTS_FILE, RUNS_FILE, JSON_FILE, PLOT_FILE),
-    *(HPL_OUT_FILE, CHECKSUMS_FILE),
+    *(VECTOR_FILE, HPL_OUT_FILE, CHECKSUMS_FILE),
 )
 
 
@@ -88,11 +92,11 @@ class Verification:
         only_disturbed = self.table["only_disturbed"].tolist()
         runs = sorted(self.runs, key=lambda run: (run.case, run.order))
         counting = [run for run in runs if not run.disturbed or only_disturbed[run.case]]
-        pairs = [(self.cases[run.case].hpl, run.run.time_s) for run in counting]
-        return real_report("HPL, run by lepaute verify", pairs)
+        dated = [(self.cases[run.case].hpl, run.run.time_s, datetime.fromisoformat(run.started)) for run in counting]
+        return real_report("HPL, run by lepaute verify", dated)
 
     def save(self, folder: Path, title: str) -> None:
-        """Write results.csv, runs.csv, verification.json, verification.png and HPL.out next to the sealed predictions.
+        """Write results.csv, runs.csv, verification.json, .png and .svg, and HPL.out next to the sealed predictions.
 
         At last results.sha256, for `sha256sum -c`: the checksums of these, of the journal and of the predictions.
         Raises InputError where the predictions are not the sealed ones any more.
@@ -112,11 +116,17 @@ class Verification:
         write_whole(folder / JSON_FILE, json.dumps(self.to_dict(), indent=1) + "\n")
         told = self.drift is not None and self.drift.significant
         drawn = self.table if told else self.table.assign(measured_without_drift_s=math.nan)
-        plot(drawn, self.run_table, folder / PLOT_FILE, title)
+        plot(drawn, self.run_table, folder / PLOT_NAME, title, foot_of_cases(self.cases))
         write_whole(folder / HPL_OUT_FILE, self.hpl_out())
-        checked = (PREDICTIONS_FILE, JOURNAL_FILE, RESULTS_FILE, RUNS_FILE, JSON_FILE, PLOT_FILE, HPL_OUT_FILE)
+        checked = [name for name in CAMPAIGN_FILES if name not in (SEAL_FILE, CHECKSUMS_FILE)]
         digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in checked}
         write_whole(folder / CHECKSUMS_FILE, "".join(f"{digest}  {name}\n" for name, digest in digests.items()))
+
+
+def foot_of_cases(cases: Sequence[Case]) -> str:
+    """What the predictions were made of, for the foot of their picture."""
+    first, runs = cases[0].prediction, sum(len(case.prediction.run_list) for case in cases)
+    return origin(first.platform_name, first.platform_sha256, first.seed, first.version, runs)
 
 
 def joint_record(records: list[dict[str, Any]], table: "pandas.DataFrame") -> dict[str, Any]:
@@ -127,8 +137,8 @@ def joint_record(records: list[dict[str, Any]], table: "pandas.DataFrame") -> di
     return {"verifications": records, "one_sided": None if found is None else found.to_dict()}
 
 
-def exceeds(table: "pandas.DataFrame", tolerance_percent: float) -> bool:
-    return bool((table["error_percent"].abs() > tolerance_percent).any())
+def exceeds(table: "pandas.DataFrame", tolerance: float) -> bool:
+    return bool((table["error_percent"].abs() > 100.0 * tolerance).any())
 
 
 def _known(value: float) -> float | None:
@@ -141,8 +151,7 @@ def check_unused(folder: Path, names: Sequence[str] = CAMPAIGN_FILES) -> None:
         # The journal is also what a campaign holds the folder by: empty, it is no result.
         if (folder / name).is_dir() or ((folder / name).exists() and (folder / name).stat().st_size):
             raise InputError(
-                f"{folder} holds {name} of an earlier verification: continue it with --resume, or "
-                "give another --output-dir"
+                f"{folder} holds {name} of an earlier verification: continue it with --resume, or give another --output"
             )
 
 

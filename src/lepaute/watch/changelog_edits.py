@@ -148,13 +148,15 @@ def add_changelog(store: "Store", changelog: Changelog) -> tuple[str, ...]:
     return _add(store, (*changelog.events, *changelog.outliers))
 
 
-def export_changelog(store: "Store", events: Path | None = None, outliers: Path | None = None) -> None:
-    """Writes the entries in force into the two CSV files, which `import_changelog` reads back as they are."""
+def export_changelog(store: "Store", events: Path | None = None, outliers: Path | None = None) -> Changelog:
+    """Writes the entries in force into the two CSV files, which `import_changelog` reads back as they are; returns
+    them."""
     log = logged_changelog(store)
     if events is not None:
         write_events(events, log.events)
     if outliers is not None:
         write_outliers(outliers, log.outliers)
+    return log
 
 
 def _add(store: "Store", entries: Sequence[Event | Outlier], *, once: bool = False) -> tuple[str, ...]:

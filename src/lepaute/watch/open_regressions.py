@@ -3,11 +3,12 @@
 They are a function of values, changelog and settings; what was tested, proposed or recorded before does not matter.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
+from lepaute.watch.alarms.kept import judged_once
 from lepaute.watch.alarms.procedure import AlarmSettings, Judged, judge_days, known_days, settings_of
 from lepaute.watch.alarms.standing import standing
 from lepaute.watch.changelog import ALL, Changelog
@@ -55,21 +56,36 @@ class OpenRegressions:
 
 
 def open_regressions(
-    store: "Store", *, settings: AlarmSettings | None = None, until_s: float | None = None
+    store: "Store",
+    *,
+    settings: AlarmSettings | None = None,
+    until_s: float | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> OpenRegressions:
     """Of all nodes, by the values of jobs before until_s.
 
-    settings : of the alarms; those of the store by default. Raises InputError where the store has no values.
+    settings : of the alarms; those of the store by default; progress : gets the share of the work that is behind
+    Raises InputError where the store has no values.
     """
     values = known_days(store.values(until_s=until_s))
     if values.empty:
         raise InputError("the store has no factor values; `lepaute watch ingest` adds some")
-    return regressions_in(values, logged_changelog(store), settings or settings_of(store))
+    changelog = logged_changelog(store)
+    judged = judged_once(values, changelog, settings or settings_of(store), progress)
+    return _of(values, changelog, judged)
 
 
-def regressions_in(values: "pd.DataFrame", changelog: Changelog, settings: AlarmSettings) -> OpenRegressions:
+def regressions_in(
+    values: "pd.DataFrame",
+    changelog: Changelog,
+    settings: AlarmSettings,
+    progress: Callable[[float], None] | None = None,
+) -> OpenRegressions:
     """By a table of factor values and a changelog."""
-    judged = judge_days(values, changelog, settings)
+    return _of(values, changelog, judge_days(values, changelog, settings, progress))
+
+
+def _of(values: "pd.DataFrame", changelog: Changelog, judged: Judged) -> OpenRegressions:
     rows = standing(judged.alarms, changelog, values)
     reports = regressions_of(rows, changelog.inventory, nodes_of(values))
     return OpenRegressions(rows, reports, values, judged, changelog)

@@ -1,7 +1,7 @@
 """A watch: a store with the tests of what is in it. Tests are recorded once and stay as they were given."""
 
 import zipfile
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -10,15 +10,17 @@ from lepaute.errors import InputError
 from lepaute.kit.later import later
 from lepaute.kit.notebook import facts_html
 from lepaute.store import Ingested, Store, open_store
-from lepaute.watch.changelog import Changelog
+from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.changelog_edits import add_changelog, logged_changelog
-from lepaute.watch.judging.judge import CONFIDENCE, WINDOWS, check_windows, joined, vectors_asked, with_log10
+from lepaute.watch.judging.judge import AND, CONFIDENCE, WINDOWS, check_windows, joined, vectors_asked, with_log10
 from lepaute.watch.values import KEY, WHOLE_NODE
 
 if TYPE_CHECKING:
     import pandas
+
+    from lepaute.watch import watched_factor
 else:
-    pandas = later("pandas")
+    pandas, watched_factor = later("pandas"), later("lepaute.watch.watched_factor")
 
 
 def open_watch(place: str | Path, *, create: bool = True) -> "Watch":
@@ -129,6 +131,7 @@ class Watch:
         columns: Sequence[str] | None = None,
         record: bool = True,
         standing: "pandas.DataFrame | None" = None,
+        progress: Callable[[float], None] | None = None,
     ) -> "pandas.DataFrame":
         """The verdicts of the jobs that started in [since_s, until_s), on these nodes; new ones are recorded.
 
@@ -139,6 +142,7 @@ class Watch:
         A pooled verdict rests on all jobs of its day: give the day whole, as what comes in later makes another verdict.
         record : unless it is true, nothing is written
         standing : the rows of `open_regressions(store)`, where the caller has them; no reference contains a regression
+        progress : gets the share of the work that is behind
         Columns: those of VERDICTS, and log10_p as in `judge`; or, to spare memory, only those of `columns`.
         Raises InputError as `judge` does.
         """
@@ -151,15 +155,48 @@ class Watch:
         if standing is None:
             standing = open_regressions(self.store).rows
         selection = Selection(nodes, windows, confidence, pooled, since_s, until_s, record, standing)
-        parts = [
-            part if columns is None else part[list(columns)]
-            for cluster, vectors in testable
-            for names in vectors
-            for part in recorded_tests(self.store, log, cluster, names, selection)
-        ]
+        cases = [(cluster, names) for cluster, vectors in testable for names in vectors]
+        parts = []
+        for number, (cluster, names) in enumerate(cases, 1):
+            tests = recorded_tests(self.store, log, cluster, names, selection)
+            parts += [part if columns is None else part[list(columns)] for part in tests]
+            if progress is not None:
+                progress(number / len(cases))
         if not parts:
             raise InputError("no job has all of the factors of a vector; there is nothing to test")
         return with_log10(joined(parts)) if columns is None else joined(parts)
+
+    def factor(self, name: str | Sequence[str], *, cluster: str = "") -> "watched_factor.WatchedFactor":
+        """A factor of a cluster over its days: its rows, its spread and its pictures; nothing is recorded.
+
+        Parameters
+        ----------
+        name : a factor, or several that are tested as one vector
+        cluster : whose nodes; "" for those of none
+
+        Raises
+        ------
+        InputError : where the cluster does not have one of them
+
+        Examples
+        --------
+        >>> axes = watch.factor("dgemm_rate_flops", cluster="demo").overview("means")  # doctest: +SKIP
+        """
+        from lepaute.watch.open_regressions import open_regressions
+        from lepaute.watch.report.factor_history import factor_rows
+        from lepaute.watch.report.models import moved_in
+
+        (names,) = vectors_asked([name])
+        there = self.store.factors()
+        known = set(there.loc[there["cluster"] == cluster, "factor"])
+        unknown = [each for each in names if each not in known]
+        if unknown:
+            has = ", ".join(sorted(known)) or "none"
+            raise InputError(f"the cluster {cluster[:80]!r} has no factor {unknown[0][:80]!r}; it has {has}")
+        found = open_regressions(self.store)
+        rows = factor_rows(self.store, found, cluster, AND.join(names))
+        events = [event for event in found.changelog.events if event.nodes.cluster in (ALL, cluster)]
+        return watched_factor.WatchedFactor(rows, events, moved_in(rows, found))
 
     def nodes(self) -> frozenset[tuple[str, str]]:
         """The (cluster, node) of which the store has factor values or archives."""

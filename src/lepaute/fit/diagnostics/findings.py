@@ -102,7 +102,7 @@ class Figures:
                 of = f"of the machine's speed is certain; one of {percent(self.possible_change)} may be chance"
         return [
             (percent(self.time_without_finding), "of the kernels' time is in kernels without any finding"),
-            (percent(self.mean_error), "is what the means of kernels are off by, over all sizes, weighted by time"),
+            (percent(self.mean_error), "mean error of the kernel models, over all sizes, weighted by time"),
             (change, of),
         ]
 

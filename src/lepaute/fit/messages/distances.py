@@ -243,7 +243,7 @@ class DistanceEffect:
         parts = []
         if self.latency_s is not None and self.latency_s.is_clear:
             part = self.latency_s
-            parts.append(f"{part.estimate * 1e6:+.2f} us ({part.low * 1e6:+.2f} to {part.high * 1e6:+.2f}) if small")
+            parts.append(f"{part.estimate * 1e6:+.2f} µs ({part.low * 1e6:+.2f} to {part.high * 1e6:+.2f}) if small")
         if self.log_ratio is not None and self.log_ratio.is_clear:
             low, ratio, high = np.exp([self.log_ratio.low, self.log_ratio.estimate, self.log_ratio.high])
             parts.append(f"{ratio:.2f} times ({low:.2f} to {high:.2f}) as long if large")

@@ -13,6 +13,7 @@ import numpy as np
 
 from lepaute.errors import FitError, InputError
 from lepaute.fit.numeric import Floats, Integers
+from lepaute.kit.numbers import path_of
 from lepaute.kit.parquet import open_parquet, reading_table
 from lepaute.kit.text import counted
 
@@ -94,10 +95,11 @@ def coefficients_of_table(
     return _of_rows(tuple(terms), keys, values, source)
 
 
-def read_coefficients(path: Path, terms: Sequence[str] = TERMS) -> Coefficients:
+def read_coefficients(path: str | Path, terms: Sequence[str] = TERMS) -> Coefficients:
     """The coefficients in a CSV (compressed or not) or Parquet file.  Raises FitError as `coefficients_of_table`."""
     import pandas
 
+    path = path_of(path, "the table")
     try:
         if path.suffix == ".parquet":
             file = open_parquet(path, str(path), most_bytes=_MOST_TABLE_BYTES)

@@ -28,6 +28,7 @@ from lepaute.errors import FitError, LepauteError
 from lepaute.fit.numeric import Floats, Integers, one_blas_thread
 from lepaute.fit.population.coefficients import Coefficients
 from lepaute.fit.population.day_scales import DayScales, covariances_of_groups, day_scales, outlying_days
+from lepaute.kit.text import counted
 from lepaute.platform.population import Group, Population
 from lepaute.stats.covariances import (
     BetweenDays,
@@ -299,8 +300,9 @@ def generative(data: Coefficients, *, most_groups: int = MOST_GROUPS) -> Generat
     """
     if data.nodes < 2 or data.units < 3:
         raise FitError(
-            f"{data.source}: holds {data.nodes} node(s) and {data.units} CPUs; what differs between nodes needs two "
-            "nodes and three CPUs at least: calibrate more nodes, or use the platform of this one as it is"
+            f"{data.source}: holds {counted(data.nodes, 'node')} and {counted(data.units, 'CPU')}; what differs "
+            "between nodes needs two nodes and three CPUs at least: calibrate more nodes, or use the platform of this "
+            "one as it is"
         )
     notes: list[str] = []
     try:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lepaute.errors import EnvironmentProblem, FitError
+from lepaute.errors import FitError
 from lepaute.fit.numeric import Floats, Integers
 from lepaute.fit.population.coefficients import Coefficients
+from lepaute.kit.extras import need
 from lepaute.stats.covariances import unit_means
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def posterior(
 ) -> Posterior:
     """Samples the posterior, with as many groups as `fitted` has; chains begin at the moments.
 
-    Raises EnvironmentProblem where NumPyro is not installed, FitError where a coefficient does not vary or no cpu has
+    Raises MissingExtra where NumPyro is not installed, FitError where a coefficient does not vary or no cpu has
     two days.
     """
     jax, numpyro = _libraries()
@@ -101,16 +102,12 @@ def posterior(
 
 
 def _libraries() -> tuple[Any, Any]:
-    try:
-        import jax
-        import numpyro
-        import numpyro.diagnostics
-        import numpyro.infer
-    except ImportError:
-        raise EnvironmentProblem(
-            "sampling the posterior needs NumPyro, which is not installed; pip install 'lepaute[mcmc]', or leave "
-            "--mcmc out: the moments need nothing more"
-        ) from None
+    need("mcmc", "sampling the posterior")
+    import jax
+    import numpyro
+    import numpyro.diagnostics
+    import numpyro.infer
+
     settings: Any = jax.config
     settings.update("jax_platforms", "cpu")
     # Nearly all of the time goes into compiling; the sampling itself takes about a second.

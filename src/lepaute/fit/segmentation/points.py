@@ -146,7 +146,8 @@ def information_criterion(rss: Floats, points: Sequence[int], coefficients: int)
     The likelihood jumps along the place of a breakpoint, and the search over places is exhaustive, so that one counts
     for more than the one parameter it is (Hall, Osborn and Sakkas, "Inference on structural breaks using information
     criteria", The Manchester School 81 (2013), find three); the five was chosen among six charges on random models with
-    known truth, before any measurement was segmented (validation/segmentation_truth.py, docs/defense_of_design.md).
+    known truth, before any measurement was segmented (validation/segmentation_truth.py,
+    docs/design/decisions/segmentation.md).
     The variance is the unbiased one: rss / n of few points goes to nothing as lines meet two points each, and its
     logarithm would beat every charge. Chosen among seven ways in the same manner (validation/segmentation_tables.py).
     Infinite, but for one segment, where a series has fewer than LEAST_FREEDOM of these left.

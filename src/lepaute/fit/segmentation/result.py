@@ -1,19 +1,35 @@
 """What a segmentation is: lines between breakpoints, with intervals of their coefficients and of the places."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-from scipy.stats import t as student
 
 from lepaute import _core
 from lepaute.fit.numeric import Floats, Integers, sandwich
 from lepaute.fit.segmentation.points import MOST_CANDIDATES, Objective, Points, thinned
-from lepaute.kit.files import whole_file
 from lepaute.kit.later import later
-from lepaute.kit.notebook import new_figure, own_figure, table_html
+from lepaute.kit.notebook import table_html
+from lepaute.kit.picture import (
+    MEASURED,
+    PREDICTED,
+    PURPLE,
+    RULE,
+    bare,
+    entitle,
+    measured_origin,
+    new_figure,
+    own_figure,
+    plain_decades,
+    shown_once,
+    sizes_of_memory,
+    write_picture,
+)
+from lepaute.kit.text import counted, seconds, size_text, two_digits
+from lepaute.stats.student import student_quantile
 
 if TYPE_CHECKING:
     import pandas
@@ -139,6 +155,8 @@ class SegmentedLine:
         x_label: str = ...,
         y_label: str = ...,
         y_unit: float = ...,
+        in_bytes: bool = ...,
+        source: str = ...,
         ax: None = ...,
     ) -> "mpl_figure.Figure": ...
     @overload
@@ -149,25 +167,32 @@ class SegmentedLine:
         x_label: str = ...,
         y_label: str = ...,
         y_unit: float = ...,
+        in_bytes: bool = ...,
+        source: str = ...,
         ax: "mpl_axes.Axes",
     ) -> "mpl_axes.Axes": ...
     def plot(
         self,
         path: str | Path | None = None,
         *,
-        x_label: str = "size",
-        y_label: str = "duration",
+        x_label: str = "size (bytes)",
+        y_label: str = "duration (s)",
         y_unit: float = 1.0,
+        in_bytes: bool = True,
+        source: str = "",
         ax: "mpl_axes.Axes | None" = None,
     ) -> "mpl_figure.Figure | mpl_axes.Axes":
         """Draws points, lines and breakpoints, on logarithmic axes where all is above 0, and below relative residuals.
 
         Parameters
         ----------
-        path : of a PNG that is written; without it, a notebook shows what is returned
-        x_label, y_label : names of the axes
+        path : of a picture that is written, by its ending a PNG, SVG or PDF, without one PNG and SVG; without a path, a
+            notebook shows what is returned
+        x_label, y_label : names of the axes, with their units
         y_unit : what y is divided by before it is drawn: 1e-6 for seconds as "duration (µs)"
-        ax : axes of Matplotlib to draw on, without the residuals
+        in_bytes : whether x are sizes in bytes, written as 4 KiB
+        source : where the points are from, for the foot of the picture
+        ax : axes of Matplotlib to draw on, without the residuals and the foot
 
         Returns
         -------
@@ -177,28 +202,77 @@ class SegmentedLine:
         --------
         >>> import lepaute as lp
         >>> line = lp.fit.segment([1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, 15, 16, 17, 18])
-        >>> figure = line.plot("segments.png", x_label="size (bytes)")
+        >>> figure = line.plot("segments.png", source="made up")
         >>> len(figure.axes)
         2
         """
+        size, finding = size_text if in_bytes else "{:.7g}".format, self.finding(in_bytes=in_bytes)
+        target = None if path is None else Path(path)
         if ax is None:
-            figure = new_figure((9.0, 6.4), for_file=path is not None)
+            figure = new_figure((9.0, 6.6), for_file=path is not None)
             upper, lower = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [3, 1]})
-            if path is None:
-                from matplotlib import pyplot
-
-                pyplot.close(figure)  # a notebook shows what is returned, and would show it twice
         else:
             figure, upper, lower = own_figure(ax), ax, None
-        draw_segments(self, upper, lower, x_label, y_label, y_unit)
-        if path is not None:
-            with whole_file(Path(path)) as temporary:
-                figure.savefig(temporary, format="png", dpi=130)
+        draw_segments(self, upper, lower, x_label, y_label, y_unit, size)
+        if ax is None:
+            foot = f"{source or 'points'}: {counted(len(self.x), 'duration')}, objective {self.objective}"
+            entitle(figure, finding, measured_origin(foot))
+            shown_once(figure, target)
+        else:
+            ax.set_title(finding, loc="left", fontsize=9)
+        if target is not None:
+            write_picture(figure, target)
         return figure if ax is None else ax
 
+    def finding(self, *, in_bytes: bool = True) -> str:
+        """After which sizes the durations change slope or jump: how many breakpoints, and where.
 
-def draw_segments(fitted: SegmentedLine, upper: Any, lower: Any, x_label: str, y_label: str, y_unit: float) -> None:
-    """Draws on one or two axes (lower may be None); see SegmentedLine.plot."""
+        That one line holds is said only where whatever breakpoint there may be would change little.
+
+        in_bytes : whether x are sizes in bytes, written as 4 KiB
+        """
+        size = size_text if in_bytes else "{:.7g}".format
+        if not self.breakpoints:
+            return self._without_breakpoint(size)
+        places = [size(place) for place in self.breakpoints]
+        listed = places[0] if len(places) == 1 else f"{', '.join(places[:-1])} and {places[-1]}"
+        return f"{counted(len(places), 'breakpoint')}, after {listed}"
+
+    def jumps(self, *, in_bytes: bool = True) -> list[tuple[str, str]]:
+        """Of each breakpoint its place, and in words its 95 % interval and what the two lines say there, in seconds."""
+        size = size_text if in_bytes else "{:.7g}".format
+        found = []
+        for number, (place, (low, high)) in enumerate(zip(self.breakpoints, self.breakpoint_intervals, strict=True)):
+            above = self.segments[number + 1]
+            here, next_s = seconds(float(self.predict([place])[0])), seconds(above.intercept + above.slope * place)
+            found.append((size(place), f"95 %: {size(low)} to {size(high)}; {here} becomes {next_s}"))
+        return found
+
+    def _without_breakpoint(self, size: Callable[[float], str]) -> str:
+        from lepaute.fit.segmentation.search import likeliest_breakpoint
+
+        likeliest = likeliest_breakpoint(self)
+        if likeliest is None:
+            return "No breakpoint can be proven with these data"
+        if likeliest.is_negligible:
+            return f"One line holds for all sizes, within {two_digits(100 * likeliest.at_most)} %"
+        changed = two_digits(100 * likeliest.differs)
+        return (
+            f"No breakpoint can be proven with these data. The likeliest, after {size(likeliest.place)}, would "
+            f"divide the residual by {likeliest.gain:.3g} and change the line by up to {changed} %"
+        )
+
+
+def draw_segments(
+    fitted: SegmentedLine,
+    upper: Any,
+    lower: Any,
+    x_label: str,
+    y_label: str,
+    y_unit: float,
+    size: "Callable[[float], str]",
+) -> None:
+    """Draws on one or two axes (lower may be None); size : of a value of x as text; see SegmentedLine.plot."""
     x, y = fitted.x, fitted.y
     logarithmic = bool(np.any(x > 0))
     positive = x > 0 if logarithmic else np.ones(len(x), dtype=bool)
@@ -207,46 +281,51 @@ def draw_segments(fitted: SegmentedLine, upper: Any, lower: Any, x_label: str, y
     points: dict[str, Any] = {
         "marker": "o" if few else ".",
         "ls": "",
-        "ms": 5 if few else 4,
-        "alpha": 1 if few else 0.6,
+        "ms": 4.5 if few else 4,
+        "alpha": 1 if few else 0.5,
     }
-    points |= {"color": "#7a8794", "zorder": 3 if few else 1}  # few: above the lines, which would hide them
+    points |= {"color": MEASURED, "zorder": 3 if few else 1}  # few: above the lines, which would hide them
     upper.plot(x[positive], y[positive] / y_unit, label="measured", **points)
     for number, line in enumerate(fitted.segments):
         low = line.low if number == 0 else np.nextafter(line.low, np.inf)
         along = between(max(low, float(x[positive].min())), max(line.high, float(x[positive].min())), 200)
-        label = "fitted" if number == 0 else None
-        upper.plot(along, fitted.predict(along) / y_unit, color="#c1440e", lw=1.8, label=label)
+        label = "fitted lines" if number == 0 else None
+        upper.plot(along, fitted.predict(along) / y_unit, color=PREDICTED, lw=1.8, label=label)
     predicted = fitted.predict(x)
     panels = (upper,) if lower is None else (upper, lower)
     if lower is not None:
         with np.errstate(divide="ignore", invalid="ignore"):
             lower.plot(x[positive], 100 * (y[positive] / predicted[positive] - 1), **points)
-        lower.axhline(0.0, color="#c1440e", lw=1.2)
-        lower.set_ylabel("off the line, %")
+        lower.axhline(0.0, color=PREDICTED, lw=1.2)
+        lower.set_ylabel("off the line (%)")
     for number, (place, (low, high)) in enumerate(zip(fitted.breakpoints, fitted.breakpoint_intervals, strict=True)):
         for axis in panels:
-            axis.axvspan(low, high, color="#2b6cb0", alpha=0.15, lw=0)
-            axis.axvline(place, color="#2b6cb0", lw=1.0, ls="--")
+            label = "95 % interval of a breakpoint" if number == 0 else None
+            axis.axvspan(low, high, color=PURPLE, alpha=0.22, lw=0, label=label)
+            axis.axvline(place, color=PURPLE, lw=1.2, ls="--", label="breakpoint" if number == 0 else None)
         upper.annotate(
-            f"{place:.7g}",
-            (place, 0.02 + 0.15 * (number % 3)),  # neighbours at different heights
+            size(place),
+            (place, 0.98 - 0.06 * (number % 3)),  # neighbours at different heights
             xycoords=("data", "axes fraction"),
-            rotation=90,
-            fontsize=8,
+            xytext=(-4, 0),
+            textcoords="offset points",
+            fontsize=9,
             ha="right",
-            va="bottom",
-            color="#2b6cb0",
+            va="top",
         )
     if logarithmic:
         upper.set_xscale("log")
+        if size is size_text:
+            sizes_of_memory(upper.xaxis, (float(x[positive].min()), float(x.max())))
     if np.all(y > 0):
         upper.set_yscale("log")
+        plain_decades(upper.yaxis, (float(y.min()) / y_unit, float(y.max()) / y_unit))
     upper.set_ylabel(y_label)
     panels[-1].set_xlabel(x_label)
-    upper.legend(frameon=False, loc="upper left")
+    upper.legend(frameon=False, loc="upper left", bbox_to_anchor=(0.0, 0.94), fontsize=9)
     for axis in panels:
-        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(axis="y", color=RULE, lw=0.8)
+        bare(axis)
 
 
 def lines_of(points: Points, breakpoints: tuple[float, ...], constant: bool) -> tuple[Line, ...]:
@@ -284,7 +363,7 @@ def _intervals(
         residual = points.value[part] - np.log(fitted)
     active = np.array([True, not constant])
     covariance = sandwich(jacobian, residual, weight, active)
-    half = float(student.ppf(0.5 + CONFIDENCE / 2, free)) * np.sqrt(np.diag(covariance))
+    half = student_quantile(0.5 + CONFIDENCE / 2, free) * np.sqrt(np.diag(covariance))
     bottom = 0.0 if points.logarithmic else -np.inf
     both = [(max(bottom, float(at - by)), float(at + by)) for at, by in zip((intercept, slope), half, strict=True)]
     return both[0], both[1]

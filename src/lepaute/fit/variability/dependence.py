@@ -64,7 +64,7 @@ class FrequencyEffect:
             return f"frequency: {clock}: too little to matter."
         return (
             f"frequency: {clock}, and explains {100 * self.explained:.0f} % of what differs between them (duration "
-            f"goes with frequency to the power {self.exponent:.2f} +- {self.error:.2f}); models hold for its mean."
+            f"goes with frequency to the power {self.exponent:.2f} ± {self.error:.2f}); models hold for its mean."
         )
 
 

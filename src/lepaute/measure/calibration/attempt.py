@@ -10,8 +10,8 @@ from lepaute.kit.command import complaint_of
 from lepaute.kit.mpi_launcher import launcher_of_nodes
 from lepaute.measure.calibration.entries import AttemptEntry, RawFile, order_of
 from lepaute.measure.calibration.machines import Measured
-from lepaute.measure.experiment.helpers import HOSTS, hosts_text, start_of_ranks
 from lepaute.measure.experiment.options import Options
+from lepaute.measure.experiment.ranks import start_of_ranks, write_hosts
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.layout import ALL
 from lepaute.measure.machine_load import MOST_REPETITIONS, Load, Sample, load_between, samples
@@ -143,8 +143,8 @@ class Attempts:
             return (*start.argv, *words), {**start.environment, **environment}
         names = [about.name for about in site.measured]
         each = run.ranks // len(site.nodes)
-        site.nodes[0].write(HOSTS, hosts_text(names, each))
         launch = self._options.rank_launch()
+        write_hosts(site.nodes[0], names, each, launch)
         # srun passes variables to all ranks, mpirun only to those of its own node.
         passed = [] if launch.launcher == "srun" else [word for name in environment for word in ("-x", name)]
         start = start_of_ranks(words, names, each, None, launch, passed, base)

@@ -11,18 +11,27 @@ from lepaute.archive.metadata import BlasFacts, MachineFacts, MpiFacts
 from lepaute.design.hpl_step import DEFAULT_NBS
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.json_values import ABSENT_IF_NONE, from_json, to_json
+from lepaute.kit.text import counted
 from lepaute.measure.calibration.attempt import Attempt, Attempts, Sentinels, Site, next_repetition
 from lepaute.measure.calibration.entries import CALIBRATION, AttemptEntry, RawFile
 from lepaute.measure.calibration.machines import Measured, check_alike, equip, look_at
 from lepaute.measure.calibration.send_completion import search
-from lepaute.measure.experiment.campaign import Campaign, Progress, campaign_options, check_begun_with, silent
+from lepaute.measure.experiment.campaign import (
+    Announce,
+    Campaign,
+    Progress,
+    campaign_options,
+    check_begun_with,
+    silent,
+    unannounced,
+)
 from lepaute.measure.experiment.entries import Content
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.link_plan import Link, pair_cores, plan_links
 from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.nodes.group import Nodes, each_machine, side_by_side
 from lepaute.measure.nodes.results import check_same_place
-from lepaute.measure.plan import FULL, QUICK, SEMANTICS, PlannedRun, calibration_s, plan, room
+from lepaute.measure.plan import FULL, QUICK, SEMANTICS, PlannedRun, calibration_s, plan, reckoned_s, room
 from lepaute.measure.probes import Probes, build_probes
 from lepaute.measure.schedulers import Request, scheduler
 from lepaute.measure.schedulers.types import Switches
@@ -101,7 +110,7 @@ class Calibration(Campaign):
         )
         if (most := min(len(about.cores) for about in self._measured)) < max(asked.threads):
             given = max(asked.threads)
-            raise InputError(f"--threads {given} is more than the {most} cores of a node; give 1 to {most}")
+            raise InputError(f"--threads-per-rank {given} is more than the {most} cores of a node; give 1 to {most}")
         for about in self._measured:
             for warning in about.kernel_set.warnings:
                 self.warn(warning if len(self._measured) == 1 else f"{about.name}: {warning}")
@@ -154,9 +163,15 @@ class Calibration(Campaign):
         links = plan_links(self._scale, self.seed, self._measured, self._limits, self._switches or Switches())
         rate = min(about.kernel_set.gflops for about in self._measured)
         seconds = max(calibration_s(runs, rate) for runs in plans.values())
-        self.tell(f"measuring {len(self._measured[0].cores)} cores, about {seconds:.0f} s", _PREPARED)
+        cores = counted(len(self._measured[0].cores), "core")
+        self.tell(f"measuring {cores}", _PREPARED)
         self._take_up_attempts([*(run for runs in plans.values() for run in runs), *(link.run for link in links)])
         self._total = sum(map(len, plans.values())) + len(links)
+        nodes = f" of each of {counted(len(self._measured), 'node')}" if len(self._measured) > 1 else ""
+        self.announce(
+            seconds + reckoned_s([link.run for link in links], rate),
+            f"{counted(self._total, 'run')} of probes on {cores}{nodes}",
+        )
         self._maker = Attempts(self.workspace, self.options)
         self._sentinels = Sentinels(self._maker, self.workspace, self.seed)
         by_name = {about.name: about for about in self._measured}
@@ -289,7 +304,7 @@ def _options_of(facts: CalibrationFacts) -> dict[str, object]:
         "--quick": facts.quick,
         "--network-bytes": facts.network_bytes,
         "--nb": facts.nbs,
-        "--threads": facts.threads,
+        "--threads-per-rank": facts.threads,
     }
 
 
@@ -309,6 +324,7 @@ def calibrate(
     switches: Switches | None = None,
     seed: int = 1,
     progress: Progress | None = None,
+    announce: Announce | None = None,
     scheduler: str = "local",
     request: Request | None = None,
     python: str | None = None,
@@ -323,6 +339,7 @@ def calibrate(
     switches : which nodes hang on which switch; what the scheduler knows of that unless given
     seed     : of the designs, of their order and of the probes' data; when resuming, that of the beginning holds
     progress : called with what is being done and the share of the work that is done
+    announce : called once, before the first probe, with the seconds that the measurements will take
     python   : the interpreter on the nodes, where it is not this one
     resume   : go on with a calibration of that archive that did not end
     Raises EnvironmentProblem when something the probes need is missing, a probe fails or no node is left, InputError
@@ -336,11 +353,13 @@ def calibrate(
         raise InputError(
             f"the largest message is {network_bytes} bytes; give {LEAST_MESSAGE_BYTES} to {MOST_MESSAGE_BYTES}"
         )
-    for option, values, most in (("--nb", nbs, MOST_NB), ("--threads", threads, MOST_THREADS)):
+    for option, values, most in (("--nb", nbs, MOST_NB), ("--threads-per-rank", threads, MOST_THREADS)):
         if not values or min(values) < 1 or max(values) > most or len(set(values)) < len(values):
             given = ",".join(map(str, values))
             raise InputError(f"{option} is {given[:40] or 'empty'}; give different numbers from 1 to {most}")
     tell("building the probes", 0.0)
     probes = build_probes(progress=lambda message: tell(message, 0.0))
     asked = CalibrationFacts(quick, network_bytes, tuple(nbs), tuple(threads))
-    return Calibration(options, probes, asked, switches, tell).to_the_end(resume=resume)
+    calibration = Calibration(options, probes, asked, switches, tell)
+    calibration.announce = announce or unannounced
+    return calibration.to_the_end(resume=resume)

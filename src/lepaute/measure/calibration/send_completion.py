@@ -131,12 +131,13 @@ def search(
     """Makes rounds until the limits are known; those of an interrupted session count.
 
     A round in which a test hangs ends there, by the probe's own guard, and the search goes on: a test that hangs is an
-    answer. Any other failure of the probe is a warning, and ends the search.
+    answer. Any other failure of the probe is a warning; a second one in a row ends the search.
     silence: also which sends return while the receiver makes no call of MPI
     Raises NodeLost with a node of the site.
     """
     peers = "_".join(about.name for about in site.measured[1:])
     incomplete = "the send-completion semantics remain unknown"
+    failed = False
     for _ in range(MOST_ROUNDS):
         rows, done, begun = _answers(workspace, site)
         tests = next_tests(rows, MOST_BYTES) or (silent_tests(rows) if silence and not done else [])
@@ -156,8 +157,13 @@ def search(
             raise
         except EnvironmentProblem as problem:
             if _hung(_answers(workspace, site)[0]) == _hung(rows):
-                warn(f"{incomplete}: {problem}")
-                return
+                if failed:
+                    warn(f"{incomplete}: {problem}")
+                    return
+                warn(f"{name} failed and was repeated: {problem}")
+                failed = True
+                continue
+        failed = False
         if len(_answers(workspace, site)[0]) == len(rows):
             warn(f"{incomplete}: probe {name} answered nothing")
             return

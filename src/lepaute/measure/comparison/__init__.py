@@ -1,1 +1,1 @@
-"""Campaigns that measure MPI libraries side by side; docs/comparison.md says how."""
+"""Campaigns that measure MPI libraries side by side (docs/concepts/comparisons.md)."""

@@ -1,32 +1,21 @@
 """A campaign that compares MPI libraries: mpirun of each in turn, through the controller of experiments."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
-from pathlib import Path
 from statistics import median
 from typing import Any, ClassVar
 
 from lepaute.archive.documents import MOST_MEMBERS
 from lepaute.archive.mpi_campaign import KIND, CampaignFacts, settings_text
-from lepaute.errors import EnvironmentProblem
+from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.json_values import from_json, to_json
 from lepaute.kit.mpi_launcher import binding_works
 from lepaute.kit.text import counted, seconds
-from lepaute.measure.calibration.machines import layouts_of
 from lepaute.measure.comparison import numbers as counting
-from lepaute.measure.comparison.cases import (
-    DATATYPE,
-    OPERATOR,
-    Case,
-    ComparisonRequest,
-    operations_of,
-    reduction_in,
-    reduction_of,
-    rows_of,
-    sizes_of,
-    with_overlapped,
-)
+from lepaute.measure.comparison.algorithms import algorithms_of
+from lepaute.measure.comparison.cases import Case, ComparisonRequest
 from lepaute.measure.comparison.entries import (
     COMPARISON,
     COMPLETE,
@@ -37,30 +26,37 @@ from lepaute.measure.comparison.entries import (
     MpirunBegun,
     MpirunEnded,
     MpirunsChosen,
-    facts_of,
     first_stage_calls,
     measurable,
     trial_calls,
 )
-from lepaute.measure.comparison.libraries import (
-    NamedLibrary,
-    ReadyLibrary,
-    doubts,
-    named_libraries,
-    ready_library,
+from lepaute.measure.comparison.factors import (
+    CACHE,
+    FREQUENCY,
+    PAGES,
+    PINNING,
+    Build,
+    build_of,
+    combinations,
+    control_of,
+    levels_text,
+    variables_of,
 )
+from lepaute.measure.comparison.facts import facts_of
+from lepaute.measure.comparison.libraries import ReadyLibrary, doubts
 from lepaute.measure.comparison.mpirun import (
     BROADCAST,
     TRIAL,
+    Cell,
     Mpiruns,
     Setting,
     Trials,
-    algorithms_of,
     check_start,
     private_cache_bytes,
 )
 from lepaute.measure.comparison.numbers import library_order, mpirun_seed, shuffled_batches
-from lepaute.measure.experiment.campaign import Campaign, Progress, campaign_options, check_begun_with, silent
+from lepaute.measure.comparison.places import NodeFiles, place_of
+from lepaute.measure.experiment.campaign import Campaign, Progress, check_begun_with
 from lepaute.measure.experiment.entries import Content
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.machine_load import MOST_REPETITIONS
@@ -73,6 +69,7 @@ MOST_RETRIES, MOST_LOST = 2, 2
 MOST_OVERRUN = 1.5
 #: A start is ended after this much more than the trial took: far beyond any disturbance, so that only a hang is cut.
 LIMIT_BASE_S, LIMIT_FACTOR = 60.0, 10.0
+_HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
 #: Of the raw files and designs, among all members of an archive.
 MOST_FILES = 4 * MOST_MEMBERS // 5
 
@@ -83,12 +80,19 @@ class Comparison(Campaign):
     archive_content: ClassVar[Content] = COMPARISON
 
     def __init__(
-        self, options: Options, libraries: Sequence[ReadyLibrary], request: ComparisonRequest, tell: Progress
+        self,
+        options: Options,
+        libraries: Mapping[Build, Sequence[ReadyLibrary]],
+        request: ComparisonRequest,
+        tell: Progress,
     ) -> None:
+        """libraries: with the probe of each build"""
         super().__init__(options, tell)
-        self._libraries = {library.label: library for library in libraries}
+        self._builds = libraries
+        self._libraries = {library.label: library for library in next(iter(libraries.values()))}
         self._request = request
         self._texts: dict[str, str] = {}
+        self._networks: dict[str, str] = {}
 
     def _more_metadata(self) -> dict[str, Any]:
         return {KIND: {"asked": to_json(self._request)}}
@@ -98,41 +102,107 @@ class Comparison(Campaign):
         self.tell("looking at the machine", 0.0)
         super().prepare_machine()
         check_same(self.workspace.state.more.get(KIND, {}), self._request, self._libraries.values())
-        (name,) = self.nodes.names
-        self._layout = layouts_of(self.nodes)[name]
-        self._node_pus = self.nodes.call("facts")[name]["node_cores"]
-        self._setting = self._chosen_setting()
-        for label, library in self._libraries.items():
-            self.tell(f"starting {label}", 0.0)
-            self._texts[label], ignored = check_start(self.nodes, library, self._setting)
-            for line in doubts(library, ignored):
+        launch = None if self.options.on_this_machine else self.options.rank_launch()
+        self._place = place_of(self.nodes, launch, self._request.ranks_per_node, dict(self._request.slots))
+        self._place.check(self._request.ranks)
+        self._cells = self._chosen_cells()
+        self._place.equip([library for each in self._builds.values() for library in each])
+        self._check_controls()
+        for name, cell in self._cells.items():
+            self.tell(f"starting {name}", 0.0)
+            started = check_start(self._place, cell)
+            self._texts.setdefault(cell.label, started.text)
+            self._networks[name] = started.network
+            said = doubts(cell.library, started.ignored) if cell.setting.ranks == self._request.ranks else []
+            for line in [each for each in said if each not in self.workspace.state.warnings]:
                 self.warn(line)
-        self._maker = Mpiruns(self.workspace, self.nodes, self._setting, self._node_pus)
-        self._trials = Trials(self._maker, self.workspace, self._libraries, self._request, self.seed, self.warn)
+        self._maker = Mpiruns(self.workspace, self._place, self._prepare)
+        self._trials = Trials(self._maker, self.workspace, self._cells, self._request, self.seed, self.warn)
         self._trials.make(lambda text: self.tell(text, 0.02))
         self._numbers = self._chosen_numbers()
         self._save_facts()
 
-    def _chosen_setting(self) -> Setting:
-        request, cores = self._request, len(self._layout.cores)
-        shared = request.ranks > cores
-        if shared:
+    def _chosen_cells(self) -> dict[str, Cell]:
+        """Every library on every number of ranks, with every combination of levels, by name."""
+        request, place = self._request, self._place
+        shared = [ranks for ranks in request.all_ranks if place.shares_cores(ranks)]
+        for ranks in shared:
             self.warn(
-                f"{request.ranks} ranks share {counted(cores, 'core')}: run-times are mostly those of the system's "
-                "scheduler, and ranks are not bound to cores"
+                f"{ranks} ranks share {counted(place.cores(ranks), 'core')}: run-times are mostly those of the "
+                "system's scheduler, and ranks are not bound to cores"
             )
-        binds = not shared and all(binding_works(library.named.launcher) for library in self._libraries.values())
-        if not binds and not shared:
+        binds = not place.is_here or len(shared) == len(request.all_ranks)
+        binds = binds or all(binding_works(library.named.launcher) for library in self._libraries.values())
+        if not binds:
             self.warn("ranks are not bound to cores: this machine does not allow it")
-        cold_bytes = private_cache_bytes(SystemFiles(self.options.system_root)) if request.cold else 0
-        pus = self._layout.pus(range(request.ranks)) if binds else None
+        if any(name == PINNING for name, _ in request.factors):
+            if shared or not binds:
+                raise InputError(f"--factor {PINNING}: ranks cannot be bound here, or share cores; give fewer to --np")
+            if any(place.pus(ranks) == place.pus(ranks, spread=True) for ranks in request.all_ranks):
+                self.warn(f"{PINNING}: the levels core and spread are the same places for these ranks")
+        if len(place.names) > 1 and len(set(place.nodes_of(request.ranks))) == 1:
+            self.warn(
+                f"all ranks fit on {place.names[0]}: nothing is sent between nodes; give a smaller --ranks-per-node, "
+                "or more ranks (--np)"
+            )
+        files = SystemFiles(self.options.system_root) if place.is_here else NodeFiles(self.nodes)
+        every = combinations(request.varied)
+        is_cold = [levels.get(CACHE, "cold" if request.cold else "warm") == "cold" for levels in every]
+        cold_bytes = private_cache_bytes(files) if any(is_cold) else 0
         synchronisation = request.synchronisation or ("dissemination" if shared else counting.BY_LEAD)
-        return Setting(request, pus, synchronisation, cold_bytes)
+        cells = {}
+        for levels, cold in zip(every, is_cold, strict=True):
+            for library in self._builds[build_of(levels)]:
+                own = variables_of(levels, library.named.library.family)
+                if own:
+                    named = replace(library.named, variables=(*library.named.variables, *own.items()))
+                    facts = replace(library.facts, settings=named.settings(os.environ))
+                    library = replace(library, named=named, facts=facts)  # noqa: PLW2901
+                for ranks in request.all_ranks:
+                    pinning = levels.get(PINNING, "core")
+                    bound = binds and ranks not in shared and pinning != "none"
+                    pus = place.pus(ranks, spread=pinning == "spread") if bound else None
+                    words = [f"on {ranks} ranks"] if request.fewer_ranks else []
+                    words += [f"with {levels_text(levels)}"] if levels else []
+                    name = " ".join([library.label, *words])
+                    setting = Setting(
+                        *(request, ranks, pus, synchronisation, cold_bytes if cold else 0),
+                        levels.get(PAGES, "default"),
+                        levels,
+                    )
+                    cells[name] = Cell(name, library, setting)
+        return cells
+
+    def _check_controls(self) -> None:
+        """Raises EnvironmentProblem where a machine cannot be set to a level, or has no pages of it."""
+        for levels in combinations(self._request.varied):
+            if (control := control_of(levels)) and self.set_conditions(**control):
+                why = self.workspace.state.warnings[-1:] or ["it has no such control"]
+                level = levels[FREQUENCY]
+                raise EnvironmentProblem(f"--factor {FREQUENCY}: {level} cannot be set: {why[0]}")
+        if any(levels.get(PAGES) == "huge" for levels in combinations(self._request.varied)):
+            for name, result in self.nodes.run("cat", _HUGE_PAGES, check=False).items():
+                if not result.ok or "[never]" in result.stdout:
+                    raise EnvironmentProblem(f"--factor {PAGES}: {name} has no transparent huge pages ({_HUGE_PAGES})")
+
+    def _prepare(self, cell: Cell) -> None:
+        """Sets the machines to the levels of a cell."""
+        if control := control_of(cell.setting.levels):
+            self.set_conditions(**control)
+
+    @property
+    def _cold_bytes(self) -> int:
+        return max(cell.setting.cold_bytes for cell in self._cells.values())
+
+    @property
+    def _synchronisation(self) -> str:
+        return next(iter(self._cells.values())).setting.synchronisation
 
     def run(self) -> None:
         stage = self.workspace.noted(FirstStage)[0]
+        self._announce(stage)
         self._sizes = block_sizes(stage.mpiruns)
-        first, self._lost = len(self._sizes), dict.fromkeys(self._libraries, 0)
+        first, self._lost = len(self._sizes), dict.fromkeys(self._cells, 0)
         block = 0
         while block < len(self._sizes) and not self._is_over():
             self._block(block)
@@ -149,14 +219,24 @@ class Comparison(Campaign):
         self._find_algorithms()
         self._save_facts()
 
+    def _announce(self, stage: FirstStage) -> None:
+        """As long as the budget says, or as the mpiruns that were asked for take by the trial."""
+        several, mpiruns = len(self._libraries), self._request.mpiruns
+        of = f"{several} libraries side by side" if several > 1 else "one library"
+        wall_s = (self._request.budget_s if mpiruns is None else stage.planned_s) - self._spent_s
+        what = f"{of}, at most so long by the budget" if mpiruns is None else f"{of}, {counted(mpiruns, 'mpirun')} each"
+        self.announce(max(0.0, wall_s), what)
+
     def _find_algorithms(self) -> None:
-        known = {each.library for each in self.workspace.noted(AlgorithmSeen)}
-        for label, library in self._libraries.items():
-            if label in known:
+        known = {(each.library, each.ranks) for each in self.workspace.noted(AlgorithmSeen)}
+        reference = combinations(self._request.varied)[0]
+        for name, cell in self._cells.items():
+            ranks = cell.setting.ranks if self._request.fewer_ranks else 0
+            if (cell.label, ranks) in known or cell.setting.levels != reference:
                 continue
-            self.tell(f"which algorithms {label} runs", 0.98)
-            for case, algorithm in algorithms_of(self.nodes, library, self._setting, self._cases(label)).items():
-                entry = AlgorithmSeen(label, case.operation, case.form, case.size_bytes, algorithm)
+            self.tell(f"which algorithms {name} runs", 0.98)
+            for case, algorithm in algorithms_of(self._place, cell, self._cases(name)).items():
+                entry = AlgorithmSeen(cell.label, case.operation, case.form, case.size_bytes, algorithm, ranks)
                 self.workspace.note(entry)
 
     # ---- what was decided ------------------------------------------------------------------------------------------
@@ -166,9 +246,7 @@ class Comparison(Campaign):
         if not self.workspace.noted(FirstStage):
             request, cases = self._request, self._cases(None)
             trial = trial_calls(self.workspace, TRIAL)
-            windows = counting.first_windows_ns(
-                trial, cases, self._setting.synchronisation, self._setting.cold_bytes, BROADCAST
-            )
+            windows = counting.first_windows_ns(trial, cases, self._synchronisation, self._cold_bytes, BROADCAST)
             chosen = counting.numbers_of_trial(
                 trial,
                 self._trials.durations_s,
@@ -185,7 +263,7 @@ class Comparison(Campaign):
                 calls = chosen.calls.get(case, 0)
                 entry = CaseNumbers(case.operation, case.form, case.size_bytes, calls, window_ns)
                 self.workspace.note(entry)
-            planned_s = self._spent_s + len(self._libraries) * chosen.first_mpiruns * chosen.mpirun_s
+            planned_s = self._spent_s + len(self._cells) * chosen.first_mpiruns * chosen.mpirun_s
             self.workspace.note(FirstStage(chosen.first_mpiruns, planned_s, chosen.derivation))
         return {entry.case: entry for entry in self.workspace.noted(CaseNumbers)}
 
@@ -198,13 +276,13 @@ class Comparison(Campaign):
     def _decision(self, first: int, blocks: int) -> MpirunsChosen:
         if self._request.mpiruns is not None:
             return MpirunsChosen(self._request.mpiruns, False, ())
-        column = counting.run_time_column(self._setting.synchronisation)
+        column = counting.run_time_column(self._synchronisation)
         needed = counting.mpiruns_needed(first_stage_calls(self.workspace, blocks), column, self._request.precision)
         wanted = counting.mpiruns_for(needed, first)
         left_s = max(0.0, self._request.budget_s - self._spent_s)
-        each_s = max(1e-3, sum(self._wall_s(label) for label in self._libraries))
+        each_s = max(1e-3, sum(self._wall_s(label) for label in self._cells))
         # An archive has room for the files of so many, each of which may be repeated.
-        most = MOST_FILES // (len(self._libraries) * (2 * self._request.ranks + 1) * (1 + MOST_REPETITIONS))
+        most = MOST_FILES // (sum(2 * cell.setting.ranks + 1 for cell in self._cells.values()) * (1 + MOST_REPETITIONS))
         allowed = min(counting.MOST_MPIRUNS, most, first + int(left_s / each_s))
         mpiruns = int(min(wanted, allowed))
         number = f"{wanted:g}" if wanted <= counting.MOST_MPIRUNS else f"more than {counting.MOST_MPIRUNS}"
@@ -225,13 +303,13 @@ class Comparison(Campaign):
 
     def _cases(self, label: str | None) -> tuple[Case, ...]:
         """Those that a library can be measured with; None: any of them."""
-        return measurable(self.workspace, self._request, tuple(self._libraries) if label is None else (label,))
+        return measurable(self.workspace, self._request, tuple(self._cells) if label is None else (label,))
 
     # ---- blocks ----------------------------------------------------------------------------------------------------
 
     def _block(self, block: int) -> None:
         """Every library as often as the block says, each as often as it failed again, and what was disturbed again."""
-        order = library_order(tuple(self._libraries), self._sizes[block], block, self.seed)
+        order = library_order(tuple(self._cells), self._sizes[block], block, self.seed)
         for place, label in enumerate(order):
             if self._is_over():
                 return
@@ -254,9 +332,9 @@ class Comparison(Campaign):
         Never at the cost of the mpiruns without which nothing could be decided.
         """
         spent_s = sum(each.wall_s for each in self._ended if each.block >= 0 and each.attempt > 0)
-        reserved_s = max(0, self._least - self._made) * sum(self._wall_s(label) for label in self._libraries)
+        reserved_s = max(0, self._least - self._made) * sum(self._wall_s(label) for label in self._cells)
         due: dict[int, int] = {}
-        for place in range(len(self._libraries) * self._sizes[block]):
+        for place in range(len(self._cells) * self._sizes[block]):
             made = [each for each in self._at(block, place) if each.outcome == COMPLETE]
             if made and all(each.disturbed for each in made) and len(made) <= MOST_REPETITIONS:
                 wall_s = made[-1].wall_s
@@ -268,14 +346,14 @@ class Comparison(Campaign):
     def _start(self, block: int, place: int, label: str) -> None:
         attempt = sum((each.block, each.place) == (block, place) for each in self.workspace.noted(MpirunBegun))
         again = f", attempt {attempt + 1}" if attempt else ""
-        number = len(self._libraries) * sum(self._sizes[:block]) + place
-        total = len(self._libraries) * sum(self._sizes)
+        number = len(self._cells) * sum(self._sizes[:block]) + place
+        total = len(self._cells) * sum(self._sizes)
         self.tell(f"mpirun {number + 1} of {total}: {label}{again}", min(0.98, 0.05 + 0.93 * number / total))
         seed = mpirun_seed(self.seed, block, place, label, attempt)
         calls = {case: self._numbers[case].calls for case in self._cases(label)}
         windows = {case: entry.window_ns for case, entry in self._numbers.items()}
         ended = self._maker.make(
-            self._libraries[label],
+            self._cells[label],
             shuffled_batches(calls, windows, seed),
             block=block,
             place=place,
@@ -308,7 +386,7 @@ class Comparison(Campaign):
         return self.workspace.noted(MpirunEnded)
 
     def _complete(self, label: str) -> list[MpirunEnded]:
-        return [each for each in self._ended if (each.library, each.outcome) == (label, COMPLETE)]
+        return [each for each in self._ended if (each.cell, each.outcome) == (label, COMPLETE)]
 
     @property
     def _spent_s(self) -> float:
@@ -320,7 +398,7 @@ class Comparison(Campaign):
         """Complete mpiruns of the library that has fewest; repetitions are not counted."""
         return min(
             len({(each.block, each.place) for each in self._complete(label) if each.block >= 0})
-            for label in self._libraries
+            for label in self._cells
         )
 
     @property
@@ -330,7 +408,7 @@ class Comparison(Campaign):
 
     @property
     def _tests(self) -> int:
-        return len(self._request.primary) or max(1, len(self._cases(None)))
+        return len(self._request.all_ranks) * (len(self._request.primary) or max(1, len(self._cases(None))))
 
     def _is_over(self) -> bool:
         """Whether the budget is spent; for what it takes to decide anything, it may take half as much again."""
@@ -347,10 +425,11 @@ class Comparison(Campaign):
     def _save_facts(self) -> None:
         facts = facts_of(
             self.workspace,
-            self._setting,
+            list(self._cells.values()),
+            self._place,
+            self._networks,
             tuple(replace(each.facts, text=self._texts.get(each.label, "")) for each in self._libraries.values()),
-            self.workspace.folder / "environment" / self.nodes.names[0],
-            len(self._layout.cores),
+            self.workspace.folder / "environment" / self._place.names[0],
             self.seed,
         )
         self.workspace.state.more[KIND] = to_json(facts)
@@ -374,105 +453,4 @@ def check_same_request(begun: Mapping[str, Any], request: ComparisonRequest) -> 
     check_begun_with(
         "comparison",
         *({name.replace("_", " "): value for name, value in to_json(each).items()} for each in (before, request)),
-    )
-
-
-DEFAULT_OPERATIONS = "bcast,allreduce"
-DEFAULT_SIZES = "1:1M"
-
-
-def measure_libraries(
-    libraries: Sequence[str],
-    out_archive: str | Path,
-    *,
-    ops: str = DEFAULT_OPERATIONS,
-    sizes: str = DEFAULT_SIZES,
-    ranks: int = 2,
-    precision: float = 0.02,
-    budget_s: float = 300.0,
-    synchronisation: str | None = None,
-    clock: str = "clock_gettime",
-    clock_method: str = "HCA",
-    cold: bool = False,
-    warm_up: int = 5,
-    calls: int | None = None,
-    mpiruns: int | None = None,
-    limit_s: float | None = None,
-    primary: Sequence[str] = (),
-    datatype: str = DATATYPE,
-    op: str = OPERATOR,
-    root: int = 0,
-    compute_s: float | None = None,
-    seed: int = 1,
-    progress: Progress | None = None,
-    resume: bool = False,
-) -> Path:
-    """Measures MPI libraries side by side on this machine and writes the archive; returns its path.
-
-    libraries : SPEC or LABEL=SPEC each: openmpi, mpich, a prefix, a compiler wrapper, module:NAME
-    ops, sizes: lists as `operations_of` and `sizes_of` read them
-    precision .. root: see `ComparisonRequest`; datatype, op: with or without MPI_ before
-    primary   : OP:SIZE each; the campaign is planned for these rows, see `ComparisonRequest`
-    compute_s : nonblocking operations are measured again with so much work before they are waited for
-    progress  : called with what is being done and the share of the work that is done
-    resume    : go on with a campaign of that archive that did not end
-    Raises InputError for what makes no sense, for a budget in which nothing could be decided, and for an mpirun that is
-    not its library's, EnvironmentProblem where a library is missing or cannot be measured, KeyboardInterrupt. When
-    measurements had begun they are archived beside as NAME.partial.zip, and the exception has a note that says so.
-    """
-    options, tell = campaign_options(out_archive, seed), progress or silent
-    named = named_libraries(libraries)
-    request = request_of(
-        named,
-        seed,
-        ops=ops,
-        sizes=sizes,
-        ranks=ranks,
-        precision=precision,
-        budget_s=budget_s,
-        synchronisation=synchronisation,
-        clock=clock,
-        clock_method=clock_method,
-        cold=cold,
-        warm_up=warm_up,
-        calls=calls,
-        mpiruns=mpiruns,
-        limit_s=limit_s,
-        primary=primary,
-        datatype=datatype,
-        op=op,
-        root=root,
-        compute_s=compute_s,
-    )
-    ready = [ready_library(each, lambda message: tell(message, 0.0)) for each in named]
-    return Comparison(options, ready, request, tell).to_the_end(resume=resume)
-
-
-def request_of(
-    named: Sequence[NamedLibrary],
-    seed: int,
-    *,
-    ops: str = DEFAULT_OPERATIONS,
-    sizes: str = DEFAULT_SIZES,
-    ranks: int = 2,
-    primary: Sequence[str] = (),
-    datatype: str = DATATYPE,
-    op: str = OPERATOR,
-    compute_s: float | None = None,
-    **more: Any,
-) -> ComparisonRequest:
-    """The request that arguments of `measure_libraries` make; raises InputError for what makes no sense."""
-    operations, reduction = operations_of(ops), reduction_of(datatype, op)
-    if compute_s is not None:
-        operations = with_overlapped(operations)
-    return ComparisonRequest(
-        libraries=tuple((each.label, each.spec) for each in named),
-        operations=operations,
-        sizes_bytes=sizes_of(sizes, seed, reduction_in(operations, reduction)),
-        ranks=ranks,
-        primary=rows_of(primary),
-        datatype=reduction.datatype,
-        op=reduction.op,
-        compute_s=compute_s or 0.0,
-        **more,
     )

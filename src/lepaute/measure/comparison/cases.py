@@ -9,6 +9,7 @@ import numpy as np
 from lepaute.design.sizes import stratified_log_uniform
 from lepaute.errors import InputError
 from lepaute.kit.quantities import size_of
+from lepaute.measure.comparison.factors import Factor
 
 DATATYPE, OPERATOR = "MPI_DOUBLE", "MPI_SUM"
 #: Bytes of an element of each datatype.
@@ -244,6 +245,7 @@ class ComparisonRequest:
 
     libraries : (label, spec) of each
     operations: (operation, form) of each; sizes_bytes: increasing
+    ranks     : of the largest starts; fewer_ranks: of the others, in the same blocks, increasing
     precision : wanted half-width of a 95 % interval, a share; budget_s: of all starts of mpirun together
     synchronisation: None: round-time, or dissemination where ranks share cores, since waiting for a moment of the clock
                 takes their cores away
@@ -253,12 +255,16 @@ class ComparisonRequest:
     limit_s   : after which an mpirun is ended; None: in proportion to what the trial took
     datatype, op: of reductions, as MPI calls them; root: the rank, of operations that have one
     compute_s : work of overlapped operations before they are waited for
+    nodes     : set of their names, empty on this machine; ranks_per_node: on each in turn, None: one on each core
+    slots     : (host, ranks) of each, of a hostfile, in the place of ranks_per_node
+    factors   : (name, levels) of each, which every library is measured with in every combination (factors)
     """
 
     libraries: tuple[tuple[str, ...], ...]
     operations: tuple[tuple[str, ...], ...]
     sizes_bytes: tuple[int, ...]
     ranks: int
+    fewer_ranks: tuple[int, ...] = ()
     precision: float = 0.02
     budget_s: float = 300.0
     synchronisation: str | None = None
@@ -274,14 +280,19 @@ class ComparisonRequest:
     op: str = OPERATOR
     root: int = 0
     compute_s: float = 0.0
+    nodes: str = ""
+    ranks_per_node: int | None = None
+    slots: tuple[tuple[str, int], ...] = ()
+    factors: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def __post_init__(self) -> None:
         whole: tuple[tuple[str, int | None, int, int], ...] = (
-            ("--np", self.ranks, 2, MOST_RANKS),
+            *(("--np", ranks, 2, MOST_RANKS) for ranks in self.all_ranks),
             ("--calls", self.calls, 1, MOST_CALLS),
             ("--mpiruns", self.mpiruns, 1, MOST_MPIRUNS),
             ("--warm-up", self.warm_up, 0, MOST_WARM_UP),
-            ("--root", self.root, 0, self.ranks - 1),
+            ("--root", self.root, 0, self.all_ranks[0] - 1),
+            ("--ranks-per-node", self.ranks_per_node, 1, MOST_RANKS),
         )
         for option, value, low, high in whole:
             if value is not None and not low <= value <= high:
@@ -300,9 +311,20 @@ class ComparisonRequest:
         ):
             if chosen is not None and chosen not in choices:
                 raise InputError(f"{option} is {chosen[:40]!r}; choose one of {', '.join(choices)}")
+        if self.cold and any(name == "cache" for name, _ in self.factors):
+            raise InputError("--cold and --factor cache say the same; leave --cold out")
         if not self.operations or not self.sizes_bytes:
             raise InputError("a campaign needs operations (--ops) and sizes (--sizes)")
         self.primary_cases  # noqa: B018 - checks that they fit
+
+    @property
+    def all_ranks(self) -> tuple[int, ...]:
+        """The numbers of ranks, increasing."""
+        return *self.fewer_ranks, self.ranks
+
+    @property
+    def varied(self) -> tuple[Factor, ...]:
+        return tuple(Factor(name, levels) for name, levels in self.factors)
 
     @property
     def cases(self) -> tuple[Case, ...]:

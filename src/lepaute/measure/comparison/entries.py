@@ -1,25 +1,24 @@
 """What a campaign writes down: entries of its journals, the tables made of its raw files, its facts for the archive."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from lepaute.archive.mpi_campaign import KIND, CampaignFacts, CaseFacts, LibraryFacts, call_table, settings_text
-from lepaute.kit.json_values import to_json
-from lepaute.kit.text import seconds
-from lepaute.measure.comparison.cases import NOTHING, REDUCTIONS, Case, ComparisonRequest
-from lepaute.measure.comparison.numbers import batches_of
+from lepaute.archive.mpi_campaign import (
+    KIND,
+    call_table,
+)
+from lepaute.measure.comparison.cases import NOTHING, Case, ComparisonRequest
 from lepaute.measure.experiment.entries import Content, Entry
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.machine_load import disturbance_warnings
-from lepaute.measure.node_agent.facts import cpuinfo_field
 from lepaute.measure.raw_files import read_raw
 
 if TYPE_CHECKING:
     import pandas
 
-    from lepaute.measure.comparison.mpirun import Setting
 
 COMPLETE, FAILED, INTERRUPTED = "complete", "failed", "interrupted"
 
@@ -30,6 +29,8 @@ class MpirunBegun(Entry):
 
     block  : -1 for trials, -2 for starts that try one operation alone
     place  : in the order of the block; attempt: at this place
+    cell   : what is measured in turn: the library, or its label with the number of ranks and levels of factors
+    levels : of each factor
     """
 
     JOURNAL: ClassVar[str] = "mpiruns_begun"
@@ -41,6 +42,12 @@ class MpirunBegun(Entry):
     attempt: int
     seed: int
     ranks: int
+    cell: str = ""
+    levels: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.cell:  # of older campaigns
+            object.__setattr__(self, "cell", self.library)
 
     @property
     def stem(self) -> str:
@@ -69,6 +76,11 @@ class MpirunEnded(Entry):
     started_s: float
     wall_s: float
     load: dict[str, Any]
+    cell: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.cell:
+            object.__setattr__(self, "cell", self.library)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +125,7 @@ class MpirunsChosen(Entry):
 
 @dataclass(frozen=True, slots=True)
 class Lacking(Entry):
-    """An operation that a library cannot be measured with, and why."""
+    """An operation that a library cannot be measured with, and why; library: the cell."""
 
     JOURNAL: ClassVar[str] = "lacking"
     library: str
@@ -124,7 +136,7 @@ class Lacking(Entry):
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmSeen(Entry):
-    """What a library runs for a case, "unknown" where that is not seen."""
+    """What a library runs for a case, "unknown" where that is not seen; ranks: 0 where there is one number of them."""
 
     JOURNAL: ClassVar[str] = "algorithms"
     library: str
@@ -132,6 +144,7 @@ class AlgorithmSeen(Entry):
     form: str
     size_bytes: int
     algorithm: str
+    ranks: int = 0
 
     @property
     def case(self) -> Case:
@@ -149,7 +162,7 @@ _CLOCKS = (
 )
 _MPIRUNS = (
     *("mpirun", "library", "block", "place", "trial", "attempt", "outcome", "failure", "disturbed", "causes"),
-    *("started_s", "wall_s", "seed"),
+    *("started_s", "wall_s", "seed", "ranks", "cell", "levels"),
 )
 #: Columns that the probe names otherwise.
 _RENAMED = {"design_row": "batch", "before_row": "before_batch"}
@@ -195,7 +208,11 @@ def mpirun_table(workspace: Workspace) -> "pandas.DataFrame":
     ended = {entry.mpirun: entry for entry in workspace.noted(MpirunEnded)}
     rows = []
     for begun in workspace.noted(MpirunBegun):
-        row = asdict(begun) | {"outcome": INTERRUPTED, "failure": "the campaign was interrupted", "disturbed": False}
+        row = (
+            asdict(begun)
+            | {"levels": json.dumps(begun.levels)}
+            | {"outcome": INTERRUPTED, "failure": "the campaign was interrupted", "disturbed": False}
+        )
         row |= {"causes": "", "started_s": float("nan"), "wall_s": float("nan")}
         if (end := ended.get(begun.mpirun)) is not None:
             row |= {name: getattr(end, name) for name in ("outcome", "failure", "disturbed", "started_s", "wall_s")}
@@ -254,139 +271,8 @@ def first_stage_calls(workspace: Workspace, blocks: int) -> "pandas.DataFrame":
 
 def _calls(workspace: Workspace, numbers: set[int]) -> "pandas.DataFrame":
     begun = [each for each in workspace.noted(MpirunBegun) if each.mpirun in numbers]
-    table = call_table(*calls_and_clocks(workspace, begun), mpirun_table(workspace))
-    return table[table["operation"] != NOTHING]
-
-
-def facts_of(
-    workspace: Workspace,
-    setting: "Setting",
-    libraries: Sequence[LibraryFacts],
-    environment: Path,
-    cores: int,
-    seed: int,
-) -> CampaignFacts:
-    """What is known now.
-
-    libraries: as far as they are known by themselves
-    environment: the folder with what the node is and runs; cores: that the ranks may use
-    """
-    request = setting.request
-    chosen, stage = workspace.noted(MpirunsChosen), workspace.noted(FirstStage)
-    complete = [each for each in workspace.noted(MpirunEnded) if each.block >= 0 and each.outcome == COMPLETE]
-    made = {(each.library, each.block, each.place) for each in complete}
-    mpiruns = min((sum(label == each.label for label, _, _ in made) for each in libraries), default=0)
-    libraries = tuple(_completed(workspace, library) for library in libraries)
-    labels = [library.label for library in libraries]
-    return CampaignFacts(
-        ranks=request.ranks,
-        oversubscribed=request.ranks > cores,
-        libraries=libraries,
-        cases=_case_facts(workspace, request, labels, chosen[0].needed if chosen else {}),
-        precision=request.precision,
-        budget_s=request.budget_s,
-        blocks=len({block for _, block, _ in made}),
-        mpiruns=mpiruns,
-        planned_s=stage[0].planned_s if stage else 0.0,
-        spent_s=sum(each.wall_s for each in workspace.noted(MpirunEnded)),
-        capped=bool(chosen and chosen[0].capped),
-        factors=factors_of(setting, libraries, environment, cores, mpiruns, seed),
-        derivation=(*(stage[0].derivation if stage else ()), *(chosen[0].derivation if chosen else ())),
-        primary=tuple((each.operation, each.form, each.size_bytes) for each in request.primary_cases),
-        more={"asked": to_json(request)},
+    # Every cell needs its own numbers: it stands for a library here.
+    table = call_table(
+        *calls_and_clocks(workspace, begun), mpirun_table(workspace).assign(library=lambda runs: runs["cell"])
     )
-
-
-def _completed(workspace: Workspace, library: LibraryFacts) -> LibraryFacts:
-    lacking = {
-        f"{each.operation} ({each.form})": each.why
-        for each in workspace.noted(Lacking)
-        if each.library == library.label
-    }
-    algorithms = {
-        str(each.case): each.algorithm for each in workspace.noted(AlgorithmSeen) if each.library == library.label
-    }
-    return replace(library, lacking=lacking, algorithms=algorithms)
-
-
-def _case_facts(
-    workspace: Workspace, request: ComparisonRequest, labels: Sequence[str], needed: Mapping[str, float | None]
-) -> tuple[CaseFacts, ...]:
-    numbers = {entry.case: entry for entry in workspace.noted(CaseNumbers)}
-    facts = []
-    for case in measurable(workspace, request, labels):
-        if (entry := numbers.get(case)) is None:
-            continue
-        counts = [count for label in labels if (count := needed.get(f"{label}: {case}")) is not None]
-        facts.append(
-            CaseFacts(
-                operation=case.operation,
-                form=case.form,
-                size_bytes=case.size_bytes,
-                calls=entry.calls,
-                batches=batches_of(entry.calls),
-                window_s=1e-9 * entry.window_ns,
-                mpiruns=max(counts, default=None),
-                reduction=str(request.reduction) if case.operation in REDUCTIONS else "",
-            )
-        )
-    return tuple(facts)
-
-
-UNKNOWN = "unknown"
-#: Members of environment/NODE/ that a factor is read from.
-_CLOCK_RATE = ("governor.txt", "frequency_driver.txt", "boost.txt", "no_turbo.txt")
-
-
-def factors_of(
-    setting: "Setting", libraries: Sequence[LibraryFacts], environment: Path, cores: int, mpiruns: int, seed: int
-) -> dict[str, str]:
-    """Name and level of each factor; mpiruns: of each library, the other arguments as of `facts_of`."""
-    request = setting.request
-
-    def read(name: str) -> str:
-        path = environment / name
-        return path.read_text(errors="replace").strip() if path.is_file() else ""
-
-    rates = [f"{name.removesuffix('.txt')} {text}" for name in _CLOCK_RATE if (text := read(name))]
-    cpu = read("cpuinfo.txt")
-    megahertz = cpuinfo_field("cpu MHz", cpu)
-    waits = {"window": "window-based", "round-time": "round-time (a moment of rank 0's clock, sent before each call)"}
-    synchronisation = waits.get(setting.synchronisation, setting.synchronisation)
-    oversubscribed = f"; {request.ranks} ranks share {cores} cores" if request.ranks > cores else ""
-    bound = ",".join(map(str, setting.pus)) if setting.pus is not None else ""
-    return {
-        **{f"MPI implementation: {each.label}": each.text for each in libraries},
-        **{f"configuration: {each.label}": each.build for each in libraries},
-        **{f"compiler and flags: {each.label}": f"{each.compiler}: {each.flags}" for each in libraries},
-        **{f"variables: {each.label}": settings_text(each.settings) or "none" for each in libraries},
-        "network": "shared memory of one machine",
-        "processes": f"{request.ranks} ranks on one node{oversubscribed}",
-        "message sizes": f"{len(request.sizes_bytes)} from {request.sizes_bytes[0]} to {request.sizes_bytes[-1]} bytes",
-        "reductions": str(request.reduction),
-        "root": f"rank {request.root}",
-        **(
-            {"overlap": f"{seconds(request.compute_s)} of work before operations are waited for"}
-            if request.compute_s
-            else {}
-        ),
-        "synchronization method": synchronisation,
-        "clock synchronization": request.clock_method,
-        "clock source": f"{request.clock} (kernel: {read('clocksource.txt') or UNKNOWN})",
-        "window size": "of each case, in the facts and in each row; adapted after the calls to warm up",
-        "mpirun": f"{mpiruns} distinct calls for each library, shuffled in blocks of several of each; seed {seed}",
-        "calls": "of each case, in the facts; in batches of all cases in shuffled order",
-        "warm-up": f"{request.warm_up} calls before each batch, kept with negative numbers",
-        "DVFS level": "; ".join(rates) or "unknown: this machine has no cpufreq",
-        "clock rate": f"{megahertz} MHz when the campaign began" if megahertz else UNKNOWN,
-        "cache": (
-            f"cold: {setting.cold_bytes} bytes are overwritten before each call"
-            if setting.cold_bytes
-            else "warm: no cache control, buffers are reused"
-        ),
-        "pinning": f"rank r on hardware thread r of {bound}" if bound else "none",
-        "outliers": "none removed; marks of late starts and of long calls are kept",
-        "processor": cpuinfo_field("model name", cpu) or UNKNOWN,
-        "operating system": read("uname.txt") or UNKNOWN,
-        "disturbed mpiruns": "by CPU time of other processes and of the hypervisor, blind to durations; repeated, kept",
-    }
+    return table[table["operation"] != NOTHING]

@@ -15,7 +15,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lepaute.archive.mpi_campaign import LibraryFacts
@@ -26,6 +26,7 @@ from lepaute.kit.mpi_launcher import INTEL_MPI, LAUNCHER_NAMES, MPICH, MVAPICH, 
 from lepaute.kit.mpi_library import MpiLibrary, check_program, find_library
 from lepaute.kit.numbers import texts
 from lepaute.measure.comparison.cases import BLOCKING, Case
+from lepaute.measure.comparison.factors import USUAL, Build
 from lepaute.measure.toolchain import C_FLAGS, probe_source
 from lepaute.version import __version__
 
@@ -37,7 +38,7 @@ _COMMON = ("collective_operations.c", "reductions.c", "probe_common.c", "probe_m
 SOURCES = {
     PROGRAM: (
         *("probe_collectives.c", "point_to_point.c", "one_sided.c", "process_sync.c", "clock_sync.c"),
-        *("clock_exchange.c", "clock_model.c", "clock_offset.c", "clock_source.c", *_COMMON),
+        *("clock_exchange.c", "clock_model.c", "clock_offset.c", "clock_source.c", "transports.c", *_COMMON),
     ),
     ALGORITHMS: ("probe_algorithms.c", *_COMMON),
 }
@@ -102,10 +103,16 @@ class ReadyLibrary:
     named: NamedLibrary
     program: Path
     facts: LibraryFacts
+    build: Build = USUAL
 
     @property
     def label(self) -> str:
         return self.named.label
+
+    @property
+    def key(self) -> str:
+        """Of its program, among those of a campaign."""
+        return f"{self.label}{self.build.key}"
 
 
 def named_libraries(specs: Sequence[str]) -> list[NamedLibrary]:
@@ -154,22 +161,36 @@ def _no_launcher(library: MpiLibrary) -> str:
     return f"no mpirun of {TITLES[library.family]} was found beside {library.mpicc}; install it, or give another prefix"
 
 
-def ready_library(named: NamedLibrary, tell: Callable[[str], None], build_dir: Path | None = None) -> ReadyLibrary:
+#: Variables that make mpicc call another compiler than its own.
+_COMPILER = {OPEN_MPI: "OMPI_CC", MPICH: "MPICH_CC", MVAPICH: "MPICH_CC", INTEL_MPI: "I_MPI_CC"}
+
+
+def ready_library(
+    named: NamedLibrary, tell: Callable[[str], None], build_dir: Path | None = None, build: Build = USUAL
+) -> ReadyLibrary:
     """Compiles the probe, unless it is there already, and asks the library's own programs what they are.
 
     Raises EnvironmentProblem where the probe cannot be compiled, InputError where it is linked to another library than
     the one that mpirun belongs to.
     """
     library = named.library
+    if build.compiler:
+        if shutil.which(build.compiler) is None:
+            raise EnvironmentProblem(
+                f"--factor compiler: there is no {build.compiler} here; install it, or leave it out"
+            )
+        chosen = (_COMPILER.get(library.family, "MPICH_CC"), build.compiler)
+        library = replace(library, environment=(*library.environment, chosen))
+    c_flags = (*C_FLAGS, *build.flags.split())
     compiler = _said(library, [str(library.mpicc), "--version"]).partition("\n")[0]
     command = _said(library, [str(library.mpicc), "-show"])
     sources = {name: [probe_source() / source for source in needed] for name, needed in SOURCES.items()}
     headers = sorted(probe_source().glob("*.h"))
 
-    def build(folder: Path) -> None:
+    def compile_all(folder: Path) -> None:
         tell(f"compiling the probe for {named.label}")
         for name, needed in sources.items():
-            words = [*C_FLAGS, f'-DLEPAUTE_VERSION="{__version__}"', *map(str, needed), "-lm", "-Wl,-z,lazy"]
+            words = [*c_flags, f'-DLEPAUTE_VERSION="{__version__}"', *map(str, needed), "-lm", "-Wl,-z,lazy"]
             _compile(library, words, folder / name, f"building {name} for {named.label}")
 
     inputs = [
@@ -178,10 +199,10 @@ def ready_library(named: NamedLibrary, tell: Callable[[str], None], build_dir: P
         compiler,
         command,
         __version__,
-        *C_FLAGS,
+        *c_flags,
         _STUB,
     ]
-    program = built_once("probe-collectives", inputs, PROGRAM, build, build_dir) / PROGRAM
+    program = built_once("probe-collectives", inputs, PROGRAM, compile_all, build_dir) / PROGRAM
     check_program(named.launcher, program)
     return ReadyLibrary(
         named,
@@ -196,10 +217,11 @@ def ready_library(named: NamedLibrary, tell: Callable[[str], None], build_dir: P
             mpirun=str(named.launcher.path),
             mpirun_version=named.launcher.version,
             compiler=compiler or UNKNOWN,
-            flags=" ".join([command, *C_FLAGS]).strip(),
+            flags=" ".join([command, *c_flags]).strip(),
             variables=named.environment,
             settings=named.settings(os.environ),
         ),
+        build,
     )
 
 

@@ -14,11 +14,12 @@ from typing import Any
 from lepaute.archive import Archive, mpi_campaign
 from lepaute.errors import InputError
 from lepaute.kit.numbers import of_type, path_of, whole
-from lepaute.kit.text import duration
-from lepaute.measure.comparison.campaign import check_same_request, measure_libraries, request_of
+from lepaute.kit.text import counted, duration
+from lepaute.measure.comparison.campaign import check_same_request
 from lepaute.measure.comparison.cases import ComparisonRequest
 from lepaute.measure.comparison.libraries import named_libraries
-from lepaute.measure.experiment.campaign import Progress, check_begun_with, silent
+from lepaute.measure.comparison.measuring import measure_libraries, request_of
+from lepaute.measure.experiment.campaign import Announce, Progress, check_begun_with, silent
 from lepaute.measure.experiment.workspace import folder_of
 
 #: More would be years, and names that a folder cannot show.
@@ -44,6 +45,7 @@ def measure_sessions(
     seed: int = 1,
     resume: bool = False,
     progress: Progress | None = None,
+    announce: Announce | None = None,
     **measuring: Any,
 ) -> list[Path]:
     """Measures MPI libraries in so many sessions; returns the path of the archive of each (`session_archives`).
@@ -56,7 +58,8 @@ def measure_sessions(
     """
     paths, tell = session_archives(path_of(out_archive, "the archive"), sessions), progress or silent
     if sessions == 1:
-        return [measure_libraries(libraries, paths[0], seed=seed, resume=resume, progress=tell, **measuring)]
+        measuring |= {"progress": tell, "announce": announce}
+        return [measure_libraries(libraries, paths[0], seed=seed, resume=resume, **measuring)]
     request = request_of(named_libraries(libraries), seed, **measuring)
     of_type(every_s, "--every", (int, float), "seconds, such as 7200")
     if not (isfinite(every_s) and every_s >= request.budget_s):
@@ -73,7 +76,10 @@ def measure_sessions(
         told, again = partial(_tell, tell, number, sessions), resume and folder_of(path).exists()
         if number > 0 and not again:
             _wait_until(begun_s[number - 1] + every_s, told)
-        measure_libraries(libraries, path, seed=seed + number, resume=again, progress=told, **measuring)
+        announced = None if announce is None else partial(_announce, announce, sessions - number - 1, every_s)
+        announce = None  # once is enough
+        measuring |= {"progress": told, "announce": announced}
+        measure_libraries(libraries, path, seed=seed + number, resume=again, **measuring)
         begun_s[number] = mpi_campaign.begun_s(Archive.open(path)) or time.time()
     return paths
 
@@ -98,6 +104,10 @@ def _begun_s(paths: Sequence[Path], request: ComparisonRequest, seed: int) -> di
 
 def _tell(tell: Progress, number: int, sessions: int, text: str, share: float) -> None:
     tell(f"session {number + 1} of {sessions}: {text}", (number + share) / sessions)
+
+
+def _announce(announce: Announce, further: int, every_s: float, wall_s: float, what: str) -> None:
+    announce(further * every_s + wall_s, f"{what}; {counted(further, 'more session')}, every {duration(every_s)}")
 
 
 def _wait_until(due_s: float, tell: Progress) -> None:

@@ -18,8 +18,16 @@ Progress = Callable[[str, float], None]
 _MOST_SHOWN = 80
 
 
+#: Called once with how long the measurements will take, in seconds, and what they are.
+Announce = Callable[[float, str], None]
+
+
 def silent(_message: str, _share: float) -> None:
     """Progress that is not shown."""
+
+
+def unannounced(_wall_s: float, _what: str) -> None:
+    """Nobody is told."""
 
 
 class Campaign(Job):
@@ -34,6 +42,7 @@ class Campaign(Job):
     def __init__(self, options: Options, tell: Progress) -> None:
         super().__init__(options, say=lambda _line: None)  # the log is in the archive
         self.tell = tell
+        self.announce: Announce = unannounced
 
     def warn(self, text: str) -> None:
         self.record_of_run.warn(text)

@@ -14,6 +14,7 @@ from lepaute.errors import InputError
 from lepaute.kit.journal import damaged, drop_broken_end
 from lepaute.kit.json_values import to_json
 from lepaute.kit.outputs import check_archive_output
+from lepaute.kit.text import counted
 from lepaute.measure.experiment.distrust import FALSE_ALARMS, Verdict, mark, verdicts
 from lepaute.measure.experiment.entries import EXPERIMENT, Content
 from lepaute.measure.experiment.workspace import DESIGN, Workspace
@@ -76,7 +77,7 @@ def archive_workspace(workspace: Workspace, target: Path, content: Content = EXP
     metadata["warnings"] = [
         *metadata["warnings"],
         *(
-            f"{path.relative_to(folder)}: {count} damaged line(s) were left out"
+            f"{path.relative_to(folder)}: {counted(count, 'damaged line')} left out"
             for path in (*sorted(folder.glob("*.jsonl")), *_files(folder / "monitoring"))
             if (count := damaged(path))
         ),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How the machines are set (see docs/experiments.md) and watched; 0 for not at all."""
+    """How the machines are set (see docs/howto/experiments.md) and watched; 0 for not at all."""
 
     control: Mapping[str, Any] = field(default_factory=dict)
     warm_up_s: float = 0.0

@@ -15,6 +15,7 @@ from lepaute.design import Design
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.kit.numbers import of_type
+from lepaute.kit.text import counted
 from lepaute.measure.experiment.entries import EXPERIMENT, Content, MeasuredRow, RunState, Settings
 from lepaute.measure.experiment.helpers import Helpers
 from lepaute.measure.experiment.life import Outcome, finish
@@ -302,7 +303,7 @@ class Job(Helpers):
         )
         self._stack.enter_context(pool)
         self.use(Nodes(pool.channels, self.record_of_run, spares=lambda: self._row is not None))
-        self.record_of_run.log(f"connected to {len(pool.channels)} node(s): {', '.join(self.nodes.names[:8])}")
+        self.record_of_run.log(f"connected to {counted(len(pool.channels), 'node')}: {', '.join(self.nodes.names[:8])}")
 
     @property
     def python_on_nodes(self) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.archive import Archive
-from lepaute.archive.metadata import COMPLETE, FAILED, PARTIAL, Failure, Phase
+from lepaute.archive.metadata import COMPLETE, FAILED, PARTIAL, DesignProgress, Failure, Phase
 from lepaute.errors import EnvironmentProblem, LepauteError
 from lepaute.kit.json_values import from_json, to_json
 from lepaute.kit.later import later
@@ -43,15 +43,16 @@ class Outcome:
     rows: int
     problem: BaseException | None = None
 
+    def to_dict(self) -> dict[str, Any]:
+        """What JSON is made of: how it ended, and where."""
+        rows = {"rows_done": self.rows_done, "rows": self.rows}
+        return {"archive": str(self.archive), "status": self.status, "failure": self.failure, **rows}
+
     @property
     def headline(self) -> str:
         """The archive, the status, and the rows that were measured."""
-        rows = f", {self.rows_done} of {self.rows} rows of the design measured" if self.rows else ""
-        return f"{self.archive}: {self.status}{rows}"
-
-    def __str__(self) -> str:
-        why = f": {' '.join(self.failure.split())}" if self.failure and self.status != COMPLETE else ""
-        return self.headline + why
+        measured = DesignProgress(self.rows, self.rows_done).text
+        return f"{self.archive}: {self.status}{measured and f', {measured}'}"
 
 
 def failure_of(run: "jobs.Job", phase: str, problem: BaseException) -> Failure:

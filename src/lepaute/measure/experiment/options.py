@@ -27,7 +27,7 @@ class Options:
     """Of one run.
 
     archive           : the file it will leave
-    control           : what the machine is set to, see docs/experiments.md; undone at the end
+    control           : what the machine is set to, see docs/howto/experiments.md; undone at the end
     warm_up_s         : stress-ng on all cores before the run; 0 for none
     monitor_period_s  : between samples of the monitor on each node; 0 for none
     reference_period_s: between runs of the reference kernel on each node, made between design rows; 0 for none

@@ -148,7 +148,7 @@ class Nodes:
         if failed and not self._gave_up(
             {each.node: f"{argv[0]} failed: {each.complaint()}" for each in failed}, results
         ):
-            raise CommandFailed(f"{failed[0].node}: {argv[0]} failed ({failed[0].complaint()})", failed[0])
+            raise CommandFailed(f"command '{argv[0]}' failed on {failed[0].node} ({failed[0].complaint()})", failed[0])
         results = Results({node: result for node, result in results.items() if result not in failed})
         if not results:
             raise NodeLost(f"{argv[0]}: {self.none_left()}")

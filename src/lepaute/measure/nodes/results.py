@@ -79,7 +79,7 @@ class Result:
         else:
             status = f"exit status {self.returncode}"
         lines = [line.strip() for line in (self.stderr.strip() or self.stdout.strip()).splitlines() if line.strip()]
-        return f"{status}: {' | '.join(lines[-_LAST_LINES:])[:600]}" if lines else f"{status}; it printed nothing"
+        return f"{status}: {' | '.join(lines[-_LAST_LINES:])[:600]}" if lines else f"{status}, no output"
 
 
 class Results(Mapping[str, Result]):

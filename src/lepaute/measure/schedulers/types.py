@@ -92,7 +92,7 @@ class Request:
     walltime_s: float | None = field(
         default=None,
         metadata=option(
-            "Length of the reservation: seconds, or h:mm:ss; an hour unless given.",
+            "Length of the reservation: seconds, or h:mm:ss; default: an hour.",
             name="walltime",
             metavar="TIME",
             parse=walltime_of,

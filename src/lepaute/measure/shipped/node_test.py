@@ -1,15 +1,19 @@
 """The node test: is a node as it was? What `lepaute watch ingest` takes factors from.
 
-After a warm-up dgemm of random sizes on all cores at once, then the memory of every NUMA node, a disk, and messages;
-Cornebize's thesis, section 9.2.1, with its steady window. What a node does not offer is in the table `absent`.
-Parameters: warm_up_s, dgemm_s, disk_folder, quick.
+After a warm-up dgemm of random sizes on all cores at once, with the steady window of Cornebize's thesis, section 9.2.1.
+Then, in an order drawn anew, the memory of every NUMA node, a disk, messages, and workloads (section 9.3): stressors of
+stress-ng and a user's own commands. What a node does not offer is in the table `absent`.
+Parameters: warm_up_s, dgemm_s, disk_folder, workloads, workload_s, workload.NAME, workload_pattern.NAME, quick.
 """
 
 import secrets
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from threading import Event, Lock
+
+import numpy as np
 
 import lepaute as lp
 from lepaute.archive.metadata import MachineFacts
@@ -35,6 +39,16 @@ from lepaute.measure.node_test import (
     pingpongs,
     run_block,
     together,
+)
+from lepaute.measure.node_test_workloads import (
+    INSTALL,
+    QUICK_REPETITIONS,
+    REPETITIONS,
+    Workload,
+    chosen_workloads,
+    figures_of,
+    run_workload,
+    stress_version,
 )
 from lepaute.measure.nodes.group import Nodes, each_machine
 from lepaute.measure.nodes.results import CommandFailed
@@ -64,11 +78,12 @@ class NodeTest(lp.Job):
         self.nodes.put(probes.memory, "probe-memory")
         self._layouts = layouts_of(self.nodes)
         self._note_machines()
+        self._find_stress()
         self._warm_up()
 
     def run(self) -> None:
         self._dgemm()
-        for part in (self._memory, self._disk, self._messages):
+        for part in self._shuffled_parts():
             part()
         for node in self.nodes.names:
             for what in absent_sensors(self.workspace.entries(f"monitoring/{node}")):
@@ -139,6 +154,18 @@ class NodeTest(lp.Job):
         return calls
 
     # ---- the other parts ---------------------------------------------------------------------------------------------
+
+    def _shuffled_parts(self) -> list[Callable[[], None]]:
+        """Everything but dgemm, which has the steady window; the order is drawn as that of its calls."""
+        design = self.workspace.design
+        assert design is not None
+        repetitions = QUICK_REPETITIONS if self._chosen.quick else REPETITIONS
+        parts: list[Callable[[], None]] = [self._memory, self._disk, self._messages]
+        parts += [
+            partial(self._workload, workload, number) for workload in self._workloads for number in range(repetitions)
+        ]
+        order = np.random.default_rng([1, int(design.header["order_seed"])]).permutation(len(parts))
+        return [parts[at] for at in order.tolist()]
 
     def _memory(self) -> None:
         design = memory_rows(self.seed, quick=self._chosen.quick)
@@ -222,6 +249,59 @@ class NodeTest(lp.Job):
             link = "local" if first == second else "remote"
             for row in rows:
                 self.record("p2p", node=first, peer=second, link=link, distance=distance, block=0, **row)
+
+    def _find_stress(self) -> None:
+        """The version of stress-ng on each node that has it, where it is needed; the others lack its workloads."""
+        chosen = self._chosen
+        self._workloads = chosen_workloads(chosen.workloads, chosen.workload_s, self.parameters)
+        self._stress: dict[str, str] = {}
+        self._given_up: set[tuple[str, str]] = set()
+        names = [workload.name for workload in self._workloads if workload.stressor is not None]
+        if not names:
+            return
+        lacking: list[str] = []
+        for node in self.nodes:
+            if (version := stress_version(node)) is not None:
+                self._stress[node.names[0]] = version
+                continue
+            lacking += node.names
+            self._given_up |= {(node.names[0], name) for name in names}
+            self._absent(node.names[0], f"workloads {', '.join(names)}", INSTALL)
+        if lacking:
+            self.record_of_run.log(f"no workloads of stress-ng on {', '.join(lacking)[:200]}: {INSTALL}")
+
+    def _workload(self, workload: Workload, repetition: int) -> None:
+        """One run on each node; of a node where it failed once, no more."""
+        rows: list[tuple[str, float, list[tuple[str, float]]]] = []
+        chosen = self._chosen
+
+        def work(node: Nodes, _stopping: Event) -> None:
+            (name,) = node.names
+            if (name, workload.name) in self._given_up:
+                return
+            try:
+                result = run_workload(node, self._layouts[name], workload, chosen.workload_s, chosen.disk_folder)
+                rows.append((name, result.duration_s, figures_of(workload, result)))
+            except (CommandFailed, EnvironmentProblem):
+                self._given_up.add((name, workload.name))
+                raise
+
+        self._part(f"workload {workload.name}", work)
+        for name, duration_s, figures in rows:
+            for figure, value in figures:
+                self.record(
+                    "workloads",
+                    node=name,
+                    workload=workload.name,
+                    repetition=repetition,
+                    figure=figure,
+                    value=value,
+                    duration_s=duration_s,
+                    cores=len(self._layouts[name].cores),
+                    command=workload.command,
+                    pattern="" if workload.pattern is None else workload.pattern.pattern,
+                    stress_ng="" if workload.stressor is None else self._stress[name],
+                )
 
     def _part(self, what: str, work: Callable[[Nodes, Event], None]) -> None:
         """Does it on each node; where it fails, the rest of the test goes on, and the node's archive says so."""

@@ -28,6 +28,7 @@ from lepaute.platform.simgrid.zones import (
     loopback_link,
     mesh,
     node_speeds_flops,
+    own_loopback_link,
     same_overheads,
     simgrid_routes_otherwise,
     star,
@@ -61,9 +62,19 @@ def host_name(platform: Platform, node_index: int) -> str:
 
 
 def holds_loopback(platform: Platform) -> bool:
-    """Does the file say exactly what messages inside a node cost, where it is host by host or route by route?"""
-    loopback = loopback_link(platform.network, plan(platform, explicit=True))
-    return loopback.same_bandwidths and loopback.same_latencies and same_overheads(platform.network)
+    """Does the file say exactly what messages inside a node cost, where it is host by host or route by route?
+
+    And does SimGrid share links evenly then: it weighs flows by 1 / latency, and those without any by 1.
+    """
+    latencies = plan(platform, explicit=True)
+    loopback = loopback_link(platform.network, latencies)
+    none = [factor <= 0 for factor in latencies.factors]
+    return (
+        loopback.same_bandwidths
+        and loopback.same_latencies
+        and same_overheads(platform.network)
+        and (all(none) or not any(none))
+    )
 
 
 def export_xml(
@@ -80,7 +91,7 @@ def export_xml(
     """
     form = _form(platform, wiring, every_route)
     latencies = plan(platform, explicit=form == "mesh")
-    loopback = loopback_link(platform.network, latencies)
+    loopback = loopback_link(platform.network, latencies) if tables else own_loopback_link(platform.network)
     speeds = node_speeds_flops(platform)
     parts = Parts(platform, latencies, loopback, speeds, _prefix(platform))
     lost = tuple(losses(platform, parts, form))
@@ -327,7 +338,7 @@ def _of_cluster(platform: Platform) -> Iterator[str]:
             "faster than its segment by as much as the cables are narrower or wider than network.node_link."
         )
     if simgrid_routes_otherwise(topology):
-        yield "topology: SimGrid 3.32 takes some routes of this topology another way (docs/simgrid.md)."
+        yield "topology: SimGrid 3.32 takes some routes of this topology another way (docs/howto/simgrid.md)."
     if not limiters_fit(topology):
         yield "topology.limiters: the aggregate limits of nodes and switches are left out."
     for field in ("changed", "removed"):

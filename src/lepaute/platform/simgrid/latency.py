@@ -12,7 +12,7 @@ from lepaute.platform.topology import Topology
 
 #: What SMPI adds to each message: tag, destination, communicator.
 ENVELOPE_BYTES = 16
-_NOMINAL_S = Decimal("1e-7")
+NOMINAL_S = Decimal("1e-7")
 #: A factor is a bandwidth over another; written as the quotient of two doubles it would not always give the first one
 #: back. With 20 digits it does: the error is far below half a unit in the last place of a double.
 _WRITTEN = Context(prec=20)
@@ -105,7 +105,7 @@ def plan(platform: Platform, *, explicit: bool) -> Latencies:
     totals_s = [exact(segment.latency_s) + added_s for segment in segments]
     envelopes = [quotient(Decimal(ENVELOPE_BYTES), exact(segment.bandwidth_Bps)) for segment in segments]
     enveloped = tuple(latency >= envelope for latency, envelope in zip(totals_s, envelopes, strict=True))
-    nominal_s = next((latency for latency in totals_s if latency > 0), _NOMINAL_S)
+    nominal_s = next((latency for latency in totals_s if latency > 0), NOMINAL_S)
     factors = tuple(
         quotient(latency - envelope if taken else latency, nominal_s)
         for latency, envelope, taken in zip(totals_s, envelopes, enveloped, strict=True)

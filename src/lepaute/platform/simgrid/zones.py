@@ -7,7 +7,7 @@ from xml.sax.saxutils import quoteattr
 
 from lepaute.platform.kernel_model import piece_of, value_of
 from lepaute.platform.schema import Network, Platform, Segment
-from lepaute.platform.simgrid.latency import Latencies, exact, product, quotient, text_of
+from lepaute.platform.simgrid.latency import NOMINAL_S, Latencies, exact, product, quotient, text_of
 from lepaute.platform.topology import Topology
 
 TOPOLOGIES = {"switch": "FLAT", "fat-tree": "FAT_TREE", "dragonfly": "DRAGONFLY", "torus": "TORUS"}
@@ -61,7 +61,7 @@ def cable_bandwidths_Bps(platform: Platform) -> set[float]:  # noqa: N802 - the 
 
 
 def simgrid_routes_otherwise(topology: Topology) -> bool:
-    """Are there routes that SimGrid 3.32 takes another way, where ours keep to the rule (docs/platform.md)?"""
+    """Are there routes that SimGrid 3.32 takes another way, where ours keep the rule (reference/platform_file.md)?"""
     sizes = topology.sizes
     if topology.kind == "fat-tree":
         return any(cables > 1 for cables in sizes[3][:-1])
@@ -240,6 +240,12 @@ def loopback_link(network: Network, latencies: Latencies) -> LoopbackLink:
         same_bandwidths=all(abs(ratio / ratios[-1] - 1) <= _TOLERANCE for ratio in ratios),
         same_latencies=not out_of_nothing and all(abs(share - shares[0]) <= _TOLERANCE * shares[0] for share in shares),
     )
+
+
+def own_loopback_link(network: Network) -> LoopbackLink:
+    """For a runtime that has its own factors: of the bandwidth that they refer to, and of a latency that they can
+    scale."""
+    return LoopbackLink(exact(network.loopback.bandwidth_Bps), NOMINAL_S, same_bandwidths=True, same_latencies=True)
 
 
 def paired(inside: tuple[Segment, ...], between: tuple[Segment, ...]) -> list[tuple[Segment, Segment, int]]:

@@ -35,8 +35,8 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
     if available and threads not in available:
         raise InputError(
             f"platform {platform.name} has no kernel models for {threads} threads a rank; "
-            f"it has them for {', '.join(map(str, available))}; calibrate with --threads {threads}, or, for a "
-            f"machine from a data sheet, lepaute platform new --threads {threads}"
+            f"it has them for {', '.join(map(str, available))}; calibrate with --threads-per-rank {threads}, or, for a "
+            f"machine from a data sheet, lepaute platform new --threads-per-rank {threads}"
         )
     models = models_of(platform.kernels, KERNELS, threads)
     machine.kernels = [core_kernel(kernel, model, platform) for kernel, model in models.items()]

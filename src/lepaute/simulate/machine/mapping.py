@@ -5,14 +5,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_bytes
+from lepaute.kit.hostfiles import IPV6, HostLines
 from lepaute.kit.later import later
-from lepaute.kit.numbers import whole
-from lepaute.kit.quantities import count_of
-from lepaute.kit.text import ranks_text
+from lepaute.kit.numbers import path_of, whole
+from lepaute.kit.text import counted, ranks_text
 
 if TYPE_CHECKING:
     from lepaute.platform import schema
@@ -155,30 +155,24 @@ def abbreviated(cores: list[int], platform: "schema.Platform") -> str:
     return " ".join(words)
 
 
-_IPV6 = r"(?:[0-9a-fA-F]{1,4}:){7}[0-9a-fA-F]{1,4}|[0-9a-fA-F:]{0,40}::[0-9a-fA-F:]{0,40}"
-HOST_LINE = re.compile(
-    rf"(?P<host>(?:[^\s:=@]{{1,64}}@)?(?:{_IPV6}|[^\s:=@]{{1,255}}))(?:(?::|\s+)(?P<count>[0-9]+))?"
-    r"(?P<keys>(?:\s+[\w-]+\s*=\s*\S+)*)"
-)
-HOST_KEY = re.compile(r"([\w-]+)\s*=\s*(\S+)")
-#: Keys of a hostfile with the number of slots, with a bound of it, and of how to log in, as Open MPI and LAM have them.
-_SLOTS, _MOST_SLOTS, _LOGIN = (
-    ("slots", "cpu", "cpus", "count"),
-    ("max_slots", "slots_max"),
-    ("user", "username", "port"),
-)
 RANK_LINE = re.compile(r"rank\s+(?P<rank>[0-9]+)\s*=\s*(?P<host>\S{1,255})\s+slots?\s*=\s*(?P<cores>\S{1,1000})")
 CORES = re.compile(r"(?:(?P<cpu>[0-9]+):)?(?:(?P<first>[0-9]+)(?:-(?P<last>[0-9]+))?|(?P<all>\*))")
 TRAILING_NUMBER = re.compile(r"([0-9]+)$")
-ADDRESS = re.compile(rf"[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+|{_IPV6}")
+ADDRESS = re.compile(rf"[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+|{IPV6}")
 #: Which node of the platform a host is: the one of the number at the end of its name, or one after the other.
 BY_NUMBER, IN_ORDER = "by-number", "in-order"
 
 
 def read_hostfile(
-    path: Path, platform: "schema.Platform", threads: int = 1, *, seed: int | None = None, hosts: str = BY_NUMBER
+    path: str | Path,
+    platform: "schema.Platform",
+    threads: int = 1,
+    *,
+    seed: int | None = None,
+    hosts: str = BY_NUMBER,
 ) -> Mapping:
     """Ranks on the slots of the hostfile, in the order of its lines, or at random where a seed is given."""
+    path = path_of(path, "the hostfile")
     text = read_bytes(path, "a hostfile").decode(errors="replace")
     slots = hostfile_slots(text, path.name, platform, threads, hosts=hosts)
     if seed is not None:
@@ -186,8 +180,11 @@ def read_hostfile(
     return Mapping(slots=slots, source=path.name)
 
 
-def read_rankfile(path: Path, platform: "schema.Platform", threads: int = 1, *, hosts: str = BY_NUMBER) -> Mapping:
+def read_rankfile(
+    path: str | Path, platform: "schema.Platform", threads: int = 1, *, hosts: str = BY_NUMBER
+) -> Mapping:
     """Each rank on the cores that the rankfile gives it."""
+    path = path_of(path, "the rankfile")
     text = read_bytes(path, "a rankfile").decode(errors="replace")
     slots = rankfile_slots(text, path.name, platform, threads, hosts=hosts)
     return Mapping("rankfile", slots=slots, source=path.name)
@@ -208,18 +205,13 @@ def hostfile_slots(
     used: dict[int, int] = {}
     slots: list[Slot] = []
     for line in file.lines():
-        match = HOST_LINE.fullmatch(line)
-        if match is None:
-            file.refuse(f"{line[:80]!r} is no host; write a host, host slots=N or host:N")
-        count = _slots(match, file)
-        if count < 1:
-            file.refuse(f"host {match['host']} has {count} slots; leave it out or give it at least one")
-        node = file.node(match["host"])
+        host, count = file.host_and_slots(line)
+        node = file.node(host)
         first = used.get(node, 0)
         used[node] = first + count
         if used[node] > per_node:
             file.refuse(
-                f"host {match['host']} has now {used[node]} slots, and a node of platform {platform.name} takes "
+                f"host {host} has now {used[node]} slots, and a node of platform {platform.name} takes "
                 f"{per_node} ranks of {threads} threads; ranks that share a core are not simulated"
             )
         if len(slots) + count > MOST_RANKS:
@@ -228,23 +220,6 @@ def hostfile_slots(
     if not slots:
         raise InputError(f"{name}: names no host; write one a line, as host slots=N")
     return tuple(slots)
-
-
-def _slots(match: re.Match[str], file: "_File") -> int:
-    """The number of slots that a line of a hostfile gives its host."""
-    count = None if match["count"] is None else file.count(match["count"], "the number of slots")
-    most: int | None = None
-    for key, value in HOST_KEY.findall(match["keys"]):
-        name = key.lower().replace("-", "_")
-        if name in _SLOTS:
-            count = file.count(value, key)
-        elif name in _MOST_SLOTS:
-            most = file.count(value, key)
-        elif name not in _LOGIN:
-            file.refuse(f"{key[:80]} is no key of a hostfile; write host slots=N")
-    if count is not None and most is not None and count > most:
-        file.refuse(f"has {count} slots, and at most {most}; correct one of the numbers")
-    return next((each for each in (count, most) if each is not None), 1)
 
 
 def rankfile_slots(
@@ -275,7 +250,7 @@ def rankfile_slots(
             holders = sorted({taken[node, core] for core in cores if (node, core) in taken})
             held = f", rank {holders[0]} has it" if holders else ""
             file.refuse(
-                f"rank {rank} needs {threads} core(s) and finds {len(free)} free{held}; "
+                f"rank {rank} needs {counted(threads, 'core')} and finds {len(free)} free{held}; "
                 "ranks that share a core are not simulated"
             )
         taken |= {(node, core): rank for core in free}
@@ -314,31 +289,16 @@ def _cores(text: str, file: "_File") -> list[int]:
     return cores
 
 
-class _File:
+class _File(HostLines):
     """A file of hosts that is read line by line, and its hosts as nodes of a platform: by the number at the end of the
     name, or in the order of the file."""
 
     def __init__(self, text: str, name: str, platform: "schema.Platform", hosts: str) -> None:
+        super().__init__(text, name)
         self.platform = platform
-        self._text, self._name, self._hosts = text, name, hosts
-        self._line = 0
+        self._hosts = hosts
         self._name_of: dict[int, str] = {}
         self._in_order: dict[str, int] = {}
-
-    def lines(self) -> Iterator[str]:
-        """The lines that say something, without comments."""
-        for line in self._text.splitlines():
-            self._line += 1
-            bare = line.partition("#")[0].strip()
-            if bare:
-                yield bare
-
-    def refuse(self, problem: str) -> NoReturn:
-        """Raises InputError, naming the line."""
-        raise InputError(f"{self._name}:{self._line}: {problem}")
-
-    def count(self, text: str, what: str, **bounds: int) -> int:
-        return count_of(text, f"{self._name}:{self._line}: {what}", **bounds)
 
     def node(self, host: str) -> int:
         """The index of the node; raises InputError for a host the platform does not have, and for two that are one."""
@@ -349,7 +309,7 @@ class _File:
         if self._hosts == IN_ORDER:
             index = self._in_order.setdefault(short, len(self._in_order))
             if index >= nodes.count:
-                self.refuse(f"{short} is host {index + 1}, and platform {name} has {nodes.count} node(s)")
+                self.refuse(f"{short} is host {index + 1}, and platform {name} has {counted(nodes.count, 'node')}")
             return index
         match = TRAILING_NUMBER.search(short)
         index = int(match[1]) - nodes.first_number if match else 0

@@ -1,6 +1,7 @@
 """A hypothetical cluster: CPUs drawn from a population, or by a factor each; all else as on the platform that it is
 like."""
 
+from math import sqrt
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from lepaute.errors import InputError
 from lepaute.platform.components import COMPUTING, topology_for
 from lepaute.platform.kernel_model import UPDATE, value_of
 from lepaute.simulate.machine.population import SPATIAL, drawn_nodes, drawn_scales, scaled, with_coefficients
+from lepaute.simulate.machine.threaded import with_threads
 
 if TYPE_CHECKING:
     from lepaute.platform.population import Population
@@ -34,12 +36,14 @@ def synthesize(
     spatial: float = 1.0,
     temporal: float = 1.0,
     seed: int = 1,
+    threads: int = 1,
 ) -> "Platform":
     """A cluster of `nodes` nodes drawn from `population`, deterministic for a seed: a smaller cluster is the beginning
     of a larger one. Without a population, the CPUs of `like` differ by a factor on dgemm.
 
     like : gives the shape of a node, the network, and the other kernels, with the mean of their CPUs
     spatial, temporal : factors of the standard deviations between CPUs and between days
+    threads : of a rank; where `like` has no models for them, they are guessed (`threaded`)
     The layer `days` of `like` is left out where the population draws the days of dgemm.
     Raises InputError for a number that cannot be, or a topology that has no form with so many nodes.
     """
@@ -52,15 +56,19 @@ def synthesize(
             raise InputError(f"{name} is {value:g}; a factor of a standard deviation is 0 to {LARGEST_FACTOR:g}")
     if not 0 <= seed < 2**63:
         raise InputError(f"seed is {seed}; it is a whole number from 0 to 2^63 - 1")
+    if not 1 <= threads <= like.nodes.cores:
+        raise InputError(f"threads is {threads}; a rank on a node of {like.name} has 1 to {like.nodes.cores}")
+    origin = like
+    like, population, spanned = with_threads(like, population, threads)
     if population is None:
-        content = _by_factor(like, nodes, spatial, temporal, seed)
+        content = _by_factor(like, nodes, spatial / sqrt(spanned), temporal, seed)
     else:
         content = _of_population(like, scaled(population, spatial, temporal), nodes, spatial, temporal, seed)
     return Platform.model_validate(
         like.model_dump()
         | {
             "name": f"{like.name}-synthetic-{nodes}",
-            "source": f"lepaute platform synthesize, like {like.name} (sha256 {like.sha256})",
+            "source": f"lepaute platform synthesize, like {origin.name} (sha256 {origin.sha256})",
             "archive_id": None,
             "nodes": like.nodes.model_dump() | {"count": nodes},
             "topology": topology_for(like.topology, nodes, like.name).model_dump(),

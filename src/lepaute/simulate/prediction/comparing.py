@@ -6,6 +6,7 @@ Draws of single runs (the noise of calls and messages, the effect of a run on al
 between two real runs.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum, hypot, isnan, sqrt
 from typing import Any
@@ -19,12 +20,13 @@ from lepaute.simulate.application import Application
 from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.machine.population import drawn_alike
 from lepaute.simulate.prediction.prediction import Prediction
-from lepaute.stats.control_variates import Controls
-from lepaute.stats.intervals import median_of_runs, prediction_interval
+from lepaute.stats.control_variates import Controls, adjusted, controls_of_ratio
+from lepaute.stats.intervals import median_of_runs, prediction_interval, standard_deviation
 from lepaute.stats.student import student_quantile
 
 #: Runs that are advised where more would narrow an interval, and how much they would have to.
 USUAL_RUNS, WORTH_NARROWING = 30, 0.1
+_NORMAL_975 = 1.959963984540054
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -73,7 +75,7 @@ class Difference:
         if self.low == self.high == 1.0:
             return "1.000, no difference"
         if not self.is_told_apart:
-            how += f", but either may be the faster one{f' ({self.narrower})' if self.narrower else ''}"
+            how = f"cannot be told apart{f' ({self.narrower})' if self.narrower else ''}"
         return f"{_decimal(self.ratio)} (95 %: {_decimal(self.low)} to {_decimal(self.high)}), {how}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -132,21 +134,15 @@ def difference(reference: Prediction, other: Prediction, *, one_machine: bool = 
         own_sd = own_relative_sd(before.platform, after.platform)
     ratios = [time_s / run.time_s for time_s, run in zip(times_s, reference.run_list, strict=True)]
     assumed = not one_machine and bool(before.platform.assumed or after.platform.assumed)
-    controls = controls_of_ratio(reference, other, shared=shared)
+    controls = controls_of_ratio(reference.controls, other.controls, shared=shared)
+    common_sd = hypot(reference.sampling_sd, other.sampling_sd, own_sd)
     return Difference(
         median_of_runs(ratios, controls),
-        *prediction_interval(ratios, hypot(reference.sampling_sd, other.sampling_sd, own_sd), controls).ends,
+        *prediction_interval(ratios, common_sd, controls).ends,
         shared,
         run_noise,
-        what_narrows(len(times_s), assumed=assumed),
+        what_narrows(ratios, common_sd, controls, assumed=assumed),
     )
-
-
-def controls_of_ratio(reference: Prediction, other: Prediction, *, shared: bool = True) -> Controls | None:
-    """Of time / time of the reference, run by run; None unless both predictions have controls."""
-    if reference.controls is None or other.controls is None:
-        return None
-    return (other.controls if shared else other.controls.shifted()).minus(reference.controls)
 
 
 def may_be_as_fast(best: Prediction, other: Prediction) -> bool:
@@ -176,7 +172,7 @@ def _ends_of_speeds(reference: Prediction, other: Prediction) -> tuple[float | N
     )
     ratios = [speed / reference_speed for speed, reference_speed in zip(speeds, of_reference, strict=True)]
     sampling_sd = hypot(reference.sampling_sd, other.sampling_sd)
-    return prediction_interval(ratios, sampling_sd, controls_of_ratio(reference, other))
+    return prediction_interval(ratios, sampling_sd, controls_of_ratio(reference.controls, other.controls))
 
 
 def sd_on_one_day(one: Prediction, again: Prediction) -> float:
@@ -272,21 +268,36 @@ def own_relative_sd(one: Platform, other: Platform) -> float:
     return hypot(*(0.0 if each.days is None else each.days.common_relative_sd for each in (one, other)))
 
 
-def what_narrows(runs: int, *, assumed: bool) -> str:
-    """What makes the interval of a difference of so many pairs of runs narrower, in words; empty where nothing known.
+def what_narrows(
+    ratios: Sequence[float], common_sd: float = 0.0, controls: Controls | None = None, *, assumed: bool
+) -> str:
+    """What makes the interval of a difference narrower, in words; empty where nothing known.
 
+    ratios, common_sd, controls : as `prediction_interval` takes them: more runs narrow what these leave
     assumed : whether the platforms rest on what was not measured
     """
     words = []
-    if 1 < runs < USUAL_RUNS:
-        less = 1.0 - _reach(USUAL_RUNS) / _reach(runs)
+    if 1 < len(ratios) < USUAL_RUNS:
+        less = _narrowed(ratios, common_sd, controls)
         if less >= WORTH_NARROWING:
             words.append(f"--runs {USUAL_RUNS} would narrow this by {percent(less)}")
     if assumed:
-        words.append("a calibration in the place of what is assumed would narrow it" + (" further" if words else ""))
+        words.append("a calibration instead of what is assumed would narrow it" + (" further" if words else ""))
     return "; ".join(words)
 
 
-def _reach(runs: int) -> float:
-    """Half the 95 % interval of one further difference, in standard deviations."""
-    return student_quantile(0.975, runs - 1) * sqrt(1.0 + 1.0 / runs)
+def _narrowed(ratios: Sequence[float], common_sd: float, controls: Controls | None) -> float:
+    """The share by which the usual runs would narrow the interval, if all spreads are what they seem."""
+    from lepaute import _core
+
+    count = len(ratios)
+    left = adjusted([_core.natural_log(ratio) for ratio in ratios], controls)
+    variance = standard_deviation(left.logs) ** 2 * (count - 1) / (count - 1 - left.estimated)
+    known = _NORMAL_975**2 * (left.variance + common_sd**2)
+
+    def reach(runs: int) -> float:
+        own = student_quantile(0.975, runs - 1 - left.estimated) ** 2 * (1.0 + left.widening * count / runs)
+        return sqrt(own * variance + known)
+
+    before = reach(count)
+    return 1.0 - reach(USUAL_RUNS) / before if before > 0.0 else 0.0

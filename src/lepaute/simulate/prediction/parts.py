@@ -5,7 +5,7 @@ layers are off. What an application draws by itself (HPL: the rows of its pivots
 runs with every layer off, and taken out of the others run by run.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum, sqrt
 from typing import TYPE_CHECKING, Any
@@ -123,15 +123,26 @@ CHANGE_FACTOR = 1.0
 
 
 def sampling_sd(runs: "Sequence[SimulatedRun]") -> float:
-    """Relative standard deviation of what sampled runs are off from full ones; 0 where every step was simulated.
+    """Relative standard deviation of what sampled runs are off from full ones; 0 where every step was simulated."""
+    return sampling_sd_of(map(sampling_changes, runs))
+
+
+def sampling_changes(run: "SimulatedRun") -> tuple[float, ...] | None:
+    """What each window left out would change the time by, relative to it; None where every step was simulated."""
+    if run.sampling is None or run.time_s <= 0.0:
+        return None
+    return tuple(change_s / run.time_s for change_s in run.sampling.changes_s)
+
+
+def sampling_sd_of(changes: "Iterable[Sequence[float] | None]") -> float:
+    """`sampling_sd` of runs with these `sampling_changes`.
 
     Of their mean: what each run is off by itself, since stalls come at random, is a part of the spread of the runs.
     """
-    by_windows: dict[int, list[list[float]]] = {}  # a run that is certain early has fewer windows
-    for run in runs:
-        if run.sampling is not None and run.time_s > 0.0:
-            changes = [change_s / run.time_s for change_s in run.sampling.changes_s]
-            by_windows.setdefault(len(changes), []).append(changes)
+    by_windows: dict[int, list[Sequence[float]]] = {}  # a run that is certain early has fewer windows
+    for of_run in changes:
+        if of_run is not None:
+            by_windows.setdefault(len(of_run), []).append(of_run)
     count = sum(map(len, by_windows.values()))
     # What windows miss of the smooth course they have in common: standard deviations add up.
     return sum(len(alike) * _sd_of_mean(alike) for alike in by_windows.values()) / count if count else 0.0

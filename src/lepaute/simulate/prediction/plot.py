@@ -1,83 +1,170 @@
-"""Pictures: a predicted distribution of runs, and several predictions side by side."""
+"""Pictures: the predicted distribution of runs, several predictions side by side, and how a problem scales."""
 
 from collections.abc import Sequence
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lepaute.kit.files import whole_file
-from lepaute.kit.notebook import new_figure, own_figure, plain_decades
-from lepaute.kit.text import scaled_unit
+from lepaute.kit.picture import (
+    APART,
+    BEST,
+    MEASURED,
+    PREDICTED,
+    RULE,
+    SOFT,
+    bare,
+    entitle,
+    new_figure,
+    origin,
+    own_figure,
+    plain_decades,
+    shown_once,
+    write_picture,
+)
+from lepaute.kit.text import counted, ranks_text, scaled_unit, time_unit
 from lepaute.simulate.prediction.sweep import Sweep, speed
+from lepaute.simulate.prediction.wording import fastest, scaling_answer, takes, where_run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from lepaute.simulate.prediction.prediction import Prediction, Spread
     from lepaute.simulate.prediction.sweep import ScalingPoint
 
+#: Where the curve has another share than this between the ends of the interval, it is not what the interval is of.
+LEAST_SHARE, MOST_SHARE = 0.93, 0.99
+#: Heights below the curve, in its own: of simulated and of real runs.
+RUNS_AT, REAL_AT = -0.07, -0.16
 
-def plot_prediction(prediction: "Prediction", path: Path | None, axes: "Axes | None" = None) -> "Axes":
-    """Draws a dot a run, the mean, and the 95 % prediction interval shaded, over the rate; `path` : of a PNG of it."""
-    application = prediction.application
-    spread = prediction.time_s if prediction.rate is None else prediction.rate
-    runs = [run.time_s if prediction.rate is None else run.rate for run in prediction.run_list]
-    quantity, factor = quantity_axis([prediction])
-    mean, low, high = (factor * end for end in (spread.mean, spread.low, spread.high))
-    values = sorted(factor * value for value in runs if value is not None)
+
+def plot_prediction(
+    prediction: "Prediction", path: Path | None, axes: "Axes | None" = None, real_s: Sequence[float] = ()
+) -> "Axes":
+    """Draws the density of a run's time, its mean, the 95 % interval, and below it simulated and real runs.
+
+    path : of `picture_files`;  axes : to draw on, which get the title instead of a figure of its own;  real_s : seconds
+    """
+    finding, subject, spread = takes(prediction), where_run(prediction), prediction.time_s
+    own = axes is None
     if axes is None:
-        axes = new_figure((8, 3), for_file=path is not None).add_subplot()
-    axes.axvspan(low, high, color="#4c78a8", alpha=0.2, lw=0, label="95 % interval")
-    axes.axvline(mean, color="#4c78a8", lw=1.5, label="mean")
-    shares = [(i + 0.5) / len(values) for i in range(len(values))]
-    axes.plot(values, shares, "o", color="#222222", ms=5, label="simulated runs")
-    axes.set_ylim(0, 1)
-    axes.set_xlabel(quantity)
-    axes.set_ylabel("share of runs below")
-    axes.set_title(f"{application.title} {application.label} on {prediction.platform_name}", fontsize=10)
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
+        axes = new_figure((8, 4.2), for_file=path is not None).add_subplot()
+    unit, factor = time_unit(spread.mean, 1e-3)
+    runs = [run.time_s for run in prediction.run_list]
+    height = _curve(axes, prediction, _view(spread, [*runs, *real_s]), factor)
+    top = 1.0 if height is None else height
+    axes.axvline(factor * spread.mean, color=PREDICTED, lw=1.8, label="mean")
+    label = counted(len(runs), "simulated run")
+    marks: dict[str, Any] = {"ls": "", "clip_on": False, "zorder": 4}
+    axes.plot(
+        [factor * t for t in runs], [RUNS_AT * top] * len(runs), "o",
+        mec=PREDICTED, mfc="white", ms=4.5, label=label, **marks,
+    )  # fmt: skip
+    if real_s:
+        inside = sum(spread.low <= time_s <= spread.high for time_s in real_s)
+        label = f"{counted(len(real_s), 'real run')}, {inside} of them inside"
+        axes.plot([factor * t for t in real_s], [REAL_AT * top] * len(real_s), "D", color=MEASURED, ms=4.5, label=label,
+                  **marks)  # fmt: skip
+    axes.set_ylim((REAL_AT - 0.06 if real_s else 2.0 * RUNS_AT) * top, 1.12 * top)
+    # Below 0 stand runs.
+    axes.set_yticks([] if height is None else [tick for tick in axes.get_yticks() if 0.0 <= tick <= 1.12 * top])
+    axes.set_xlabel(f"time of a run ({unit})")
+    axes.set_ylabel("" if height is None else f"probability density (1/{unit})")
+    bare(axes)
+    if prediction.rate is not None and prediction.application.rate is not None and min(runs) > 0.0:
+        _rates_on_top(axes, prediction, factor)
+    axes.legend(loc="upper right", frameon=False, fontsize=8)
+    if own:
+        axes.set_title(subject, loc="left", fontsize=9, color=SOFT)
+        entitle(own_figure(axes), finding, _origin([prediction]))
+    else:
+        axes.set_title(f"{finding}\n{subject}", loc="left", fontsize=9)
     if path is not None:
-        _save(own_figure(axes), path)
+        write_picture(own_figure(axes), path)
     return axes
+
+
+def _view(spread: "Spread", values: Sequence[float]) -> tuple[float, float]:
+    """The seconds that are shown: interval and values, and a third of the interval on either side."""
+    margin = (spread.high - spread.low) / 3.0 or 0.05 * spread.mean or 1.0
+    return max(min(spread.low, *values) - margin, 1e-3 * spread.mean), max(spread.high, *values) + margin
+
+
+def _curve(axes: "Axes", prediction: "Prediction", view: tuple[float, float], factor: float) -> float | None:
+    """Draws the density, darker inside the interval, and returns its height; None where the interval stands alone."""
+    import numpy as np
+
+    from lepaute.stats.predictive import predictive_density
+
+    spread, label = prediction.time_s, "95 % of further runs"
+    runs = [run.time_s for run in prediction.run_list]
+    if min(runs) > 0.0 and max(runs) > min(runs):
+        at = np.union1d(np.linspace(*view, 801), [spread.low, spread.high])
+        density = predictive_density(runs, at, prediction.sampling_sd, prediction.controls)
+        inside = (at >= spread.low) & (at <= spread.high)
+        if LEAST_SHARE <= np.trapezoid(density[inside], at[inside]) <= MOST_SHARE:
+            at, density = at * factor, density / factor
+            axes.fill_between(at, density, color=PREDICTED, alpha=0.10, lw=0)
+            axes.fill_between(at[inside], density[inside], color=PREDICTED, alpha=0.35, lw=0, label=label)
+            axes.plot(at, density, color=PREDICTED, lw=1.0)
+            axes.set_xlim(at[0], at[-1])
+            return float(density.max())
+    axes.axvspan(factor * spread.low, factor * spread.high, color=PREDICTED, alpha=0.25, lw=0, label=label)
+    axes.set_xlim(*(factor * end for end in view))
+    return None
+
+
+def _rates_on_top(axes: "Axes", prediction: "Prediction", factor: float) -> None:
+    """The rate of each time: all runs do the same work."""
+    import numpy as np
+
+    run, rate = prediction.run_list[0], prediction.application.rate
+    assert rate is not None
+    assert run.rate is not None
+    unit, of_rate = scaled_unit(rate.unit, run.rate)
+    work = run.rate * of_rate * run.time_s * factor
+
+    def other(value: Any) -> Any:
+        return work / np.maximum(value, 1e-300)
+
+    above = axes.secondary_xaxis("top", functions=(other, other))
+    above.set_xlabel(f"rate ({unit})", fontsize=9)
+    above.tick_params(labelsize=8)
+    above.spines["top"].set_color(RULE)
 
 
 #: Lines of a picture of many predictions; of more, the fastest.
 MOST_LINES = 80
+#: Problems that are named in its title.
+MOST_PROBLEMS = 3
 
 
-def plot_sweep(predictions: "Sequence[Prediction]", path: Path) -> None:
-    """Writes a PNG: a line a prediction, its mean and 95 % prediction interval, in the order asked for.
+def plot_sweep(predictions: "Sequence[Prediction]", path: Path | None = None, axes: "Axes | None" = None) -> "Axes":
+    """Draws a line a prediction, its mean and 95 % prediction interval, the fastest of each problem first.
 
-    Hollow and grey if not comparable; orange if it is the best or cannot be told from it. Of more than MOST_LINES
-    those with the highest rate, or the shortest time, are drawn, of each problem as many; the title says of how many.
+    A star is the fastest that is comparable; orange what cannot be told from it, by pairs of equal seeds and not by
+    whether intervals overlap; hollow and grey what is not comparable. Of more than MOST_LINES those with the highest
+    rate, or the shortest time, are drawn, of each problem as many; the axis says of how many.
     """
-    from matplotlib.figure import Figure
-
     quantity, factor = quantity_axis(predictions)
-    sweep = Sweep(tuple(predictions))
-    problems = sweep.problems
-    bests = {id(predictions[place]) for place in sweep.best_places}
+    problems = Sweep(tuple(predictions)).problems
     most = MOST_LINES if len(problems) == 1 else max(1, MOST_LINES // len(problems))
-    chosen = {id(one) for each in problems for one in sorted(each.predictions, key=speed, reverse=True)[:most]}
-    drawn = [one for one in predictions if id(one) in chosen]
-    figure = Figure(figsize=(9, 1.5 + 0.28 * len(drawn)), layout="constrained")
-    axes = figure.add_subplot()
-    named = set()
+    drawn = [one for each in problems for one in sorted(each.predictions, key=speed, reverse=True)[:most]]
+    kinds = {id(one): ("cannot be told from it", BEST, "o", 6.0) for each in problems for one in each.bests[1:]}
+    kinds |= {id(each.best): ("fastest", BEST, "*", 13.0) for each in problems}
+    own, named = axes is None, set()
+    if axes is None:
+        size = (9.0, 1.9 + 0.28 * len(drawn))
+        axes = new_figure(size, for_file=path is not None).add_subplot()
     spreads = [one.time_s if one.rate is None else one.rate for one in drawn]
     for line, (one, spread) in enumerate(zip(drawn, spreads, strict=True)):
-        kind = "may be the best" if id(one) in bests else "comparable"
-        label = kind if one.comparable else "not comparable: extrapolated"
-        colour = "#999999" if not one.comparable else "#e07b00" if id(one) in bests else "#4c78a8"
+        usual = ("slower", PREDICTED, "o", 5.0) if one.comparable else ("not comparable: extrapolated", APART, "o", 5.0)
+        label, colour, marker, points = kinds.get(id(one), usual)
         axes.errorbar(
-            factor * spread.mean,
-            line,
-            xerr=[[factor * reach] for reach in _reach(spread)],
-            fmt="o",
-            color=colour,
-            mfc=colour if one.comparable else "white",
-            ms=5,
+            factor * spread.mean, line, xerr=[[factor * reach] for reach in _reach(spread)], fmt=marker, color=colour,
+            mfc=colour if one.comparable else "white", ms=points, lw=1.6, capsize=2.5,
             label=None if label in named else label,
-        )
+        )  # fmt: skip
         named.add(label)
     axes.set_yticks(range(len(drawn)), [one.application.label for one in drawn], fontsize=8)
     axes.set_ylim(len(drawn) - 0.4, -0.6)
@@ -85,62 +172,79 @@ def plot_sweep(predictions: "Sequence[Prediction]", path: Path) -> None:
     if max(ends) > 10.0 * min(ends):
         axes.set_xscale("log")
         plain_decades(axes.xaxis, (min(ends), max(ends)))
-    axes.grid(axis="x", color="#e8e8e8", lw=0.8)
-    axes.set_axisbelow(True)
+    axes.grid(axis="x", color=RULE, lw=0.8)
+    bare(axes)
     axes.tick_params(axis="x", top=len(drawn) > 20, labeltop=len(drawn) > 20)
-    axes.set_xlabel(quantity)
-    named_most = (
-        f"{len(drawn)} fastest of {len(predictions)}" if len(problems) == 1 else f"{most} fastest of each problem"
-    )
-    which = f", the {named_most}" if len(drawn) < len(predictions) else ""
-    axes.set_title(f"{predictions[0].application.title} on {predictions[0].platform_name}{which}", fontsize=10)
+    axes.set_xlabel(f"{quantity}, mean and 95 % of further runs")
+    if len(drawn) < len(predictions):
+        which = f"of {len(predictions)}" if len(problems) == 1 else "of each problem"
+        axes.set_ylabel(f"the {most} fastest {which}")
     if len(named) > 1:
-        figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
-    _save(figure, path)
+        place = {"loc": "outside lower center", "ncols": len(named)} if own else {"loc": "best"}
+        (own_figure(axes) if own else axes).legend(
+            *axes.get_legend_handles_labels(), frameon=False, fontsize=8, **place
+        )
+    answers = [fastest(each, f" for {each.problem}" if len(problems) > 1 else "") for each in problems]
+    finding = "\n".join([*answers[:MOST_PROBLEMS], *(["…"] if len(answers) > MOST_PROBLEMS else [])])
+    if own:
+        entitle(own_figure(axes), finding, _origin(predictions))
+    else:
+        axes.set_title(finding, loc="left", fontsize=9)
+    if path is not None:
+        write_picture(own_figure(axes), path)
+    return axes
 
 
-def plot_scaling(points: "Sequence[ScalingPoint]", path: Path) -> None:
-    """Writes a PNG: time and efficiency over the number of ranks, with their 95 % intervals and the ideal.
+def plot_scaling(points: "Sequence[ScalingPoint]", path: Path | None = None) -> "Figure":
+    """Draws time and efficiency over the number of ranks, with their 95 % intervals and the ideal; returns the figure.
 
     The line joins the fastest of each number of ranks.
     """
-    from matplotlib.figure import Figure
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 
     first = points[0].prediction
-    figure = Figure(figsize=(9, 3.8), layout="constrained")
+    figure = new_figure((9, 4.4), for_file=path is not None)
     times, efficiencies = figure.subplots(1, 2)
     ranks = [point.ranks for point in points]
     ideal = [first.time_s.mean * ranks[0] / count for count in ranks]
-    fastest = {point.ranks: point for point in sorted(points, key=lambda point: -point.prediction.time_s.mean)}
-    joined = [point in fastest.values() for point in points]
-    label = "one run each: no interval" if not first.time_s.has_interval else "mean, 95 % interval"
-    times.plot(ranks, ideal, color="#999999", lw=1, ls="--", label="ideal")
+    fastest_of = {point.ranks: point for point in sorted(points, key=lambda point: -point.prediction.time_s.mean)}
+    joined = [point in fastest_of.values() for point in points]
+    label = "one run each: no interval" if not first.time_s.has_interval else "mean and 95 % of further runs"
+    times.plot(ranks, ideal, color=SOFT, lw=1, ls="--", label="ideal")
     times.set_yscale("log")
     times.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     times.yaxis.set_major_formatter(FormatStrFormatter("%g"))
     times.yaxis.set_minor_locator(NullLocator())
-    times.set_ylabel("time (s)")
-    efficiencies.axhline(100.0, color="#999999", lw=1, ls="--")
-    efficiencies.set_ylabel(f"efficiency, relative to {ranks[0]} rank(s) (%)")
-    for axes, spreads, factor in (
-        (times, [point.prediction.time_s for point in points], 1.0),
-        (efficiencies, [point.efficiency for point in points], 100.0),
+    times.set_ylabel("time of a run (s)")
+    efficiencies.axhline(100.0, color=SOFT, lw=1, ls="--")
+    efficiencies.set_ylabel(f"efficiency against {ranks_text(ranks[0])} (%)")
+    for axes, spreads, factor, text in (
+        (times, [point.prediction.time_s for point in points], 1.0, "{:.4g} s".format),
+        (efficiencies, [point.efficiency for point in points], 100.0, "{:.0f} %".format),
     ):
         means = [factor * spread.mean for spread in spreads]
         reach = [[factor * end for end in _reach(spread)] for spread in spreads]
         errors = [[low for low, _ in reach], [high for _, high in reach]]
-        axes.errorbar(ranks, means, yerr=errors, fmt="o", color="#4c78a8", ms=5, label=label)
+        axes.errorbar(ranks, means, yerr=errors, fmt="o", color=PREDICTED, ms=4.5, lw=1.6, capsize=4, label=label)
         line = [(count, mean) for count, mean, is_joined in zip(ranks, means, joined, strict=True) if is_joined]
-        axes.plot(*zip(*line, strict=True), color="#4c78a8", lw=1)
+        axes.plot(*zip(*line, strict=True), color=PREDICTED, lw=1)
+        for place in line:
+            axes.annotate(text(place[1]), place, (6, 5), textcoords="offset points", fontsize=8, color=SOFT)
         axes.set_xscale("log")
         axes.set_xticks(sorted(set(ranks)), [str(count) for count in sorted(set(ranks))])
         axes.xaxis.set_minor_locator(NullLocator())
+        axes.margins(x=0.12)
         axes.set_xlabel("ranks")
-    efficiencies.set_ylim(0, None)
+        axes.grid(axis="y", color=RULE, lw=0.8)
+        bare(axes)
+    # From zero only where the efficiency comes near it: intervals of some per cent would not be seen.
+    least = min(100.0 * (spread.mean - _reach(spread)[0]) for spread in (point.efficiency for point in points))
+    efficiencies.set_ylim(max(0.0, least - 0.3 * (100.0 - least) - 2.0) if least > 40.0 else 0.0, None)
     times.legend(frameon=False, fontsize=8)
-    figure.suptitle(f"{first.application.heading} on {first.platform_name}", fontsize=10)
-    _save(figure, path)
+    entitle(figure, scaling_answer(points), _origin([point.prediction for point in points]))
+    if path is not None:
+        write_picture(figure, path)
+    return shown_once(figure, path)
 
 
 def quantity_axis(predictions: "Sequence[Prediction]") -> tuple[str, float]:
@@ -153,9 +257,10 @@ def quantity_axis(predictions: "Sequence[Prediction]") -> tuple[str, float]:
     return f"rate ({unit})", factor
 
 
-def _save(figure: Any, path: Path) -> None:
-    with whole_file(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=130)
+def _origin(predictions: "Sequence[Prediction]") -> str:
+    """Of predictions that were made together."""
+    first, runs = predictions[0], sum(len(each.run_list) for each in predictions)
+    return origin(first.platform_name, first.platform_sha256, first.seed, first.version, runs)
 
 
 def _reach(spread: "Spread") -> tuple[float, float]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lepaute.errors import InputError, PredictionWarning
 from lepaute.kit.numbers import of_type, plain, whole
+from lepaute.kit.text import counted, without_figures
 from lepaute.platform.io import load_platform, override, setting_text
 from lepaute.platform.schema import Platform, Power
 from lepaute.simulate.application import Application, Fidelity
@@ -134,12 +135,15 @@ def predict(
 def raise_warnings(prediction: Prediction) -> None:
     """Raises the warnings of a prediction by `warnings`, at the line that called the function that calls this one.
 
-    Nothing where that is a line of this package: its commands print warnings themselves.
+    Without their figures, so that a line that predicts many times tells each of them once: Python shows equal texts of
+    a line once by default. Nothing where that is a line of this package: its commands print warnings themselves.
     """
     if str(sys._getframe(2).f_globals.get("__name__", "")).startswith("lepaute."):  # noqa: SLF001
         return
     for text in prediction.warnings:
-        warnings.warn(text, PredictionWarning, stacklevel=3)
+        about = without_figures(text)
+        figures = "" if about == text else " (figures in Prediction.warnings)"
+        warnings.warn(f"{about}{figures}", PredictionWarning, stacklevel=3)
 
 
 def predict_all(
@@ -279,7 +283,9 @@ def check_runs(applications: Sequence[Application], runs: int) -> None:
     if type(runs) is not int or runs < 1:
         raise InputError(f"runs is {runs!r:.80}; at least one run is simulated")
     if runs * len(applications) > MOST_RUNS:
-        raise InputError(f"runs is {runs} of {len(applications)} combination(s); together they are at most {MOST_RUNS}")
+        raise InputError(
+            f"runs is {runs} of {counted(len(applications), 'combination')}; together they are at most {MOST_RUNS}"
+        )
 
 
 def simulate_one(

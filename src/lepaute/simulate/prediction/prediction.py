@@ -1,10 +1,10 @@
 """The distribution over runs that a simulation predicts."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from math import isnan
+from math import inf, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from lepaute.simulate.prediction.parts import Parts
 from lepaute.simulate.prediction.trust import OutsideRanges, Trust
 from lepaute.simulate.tracing import RunBreakdown
 from lepaute.stats.control_variates import Controls
-from lepaute.stats.intervals import expected, prediction_interval
+from lepaute.stats.intervals import basis_of_interval, expected, prediction_interval
 from lepaute.trace import Trace
 
 if TYPE_CHECKING:
@@ -180,6 +180,11 @@ class Prediction(Public):
         return self._spread([run.time_s for run in self.run_list])
 
     @cached_property
+    def interval_basis(self) -> str | None:
+        """What the interval of the time rests on besides the runs, in words; None for a single run."""
+        return basis_of_interval([run.time_s for run in self.run_list], self.controls)
+
+    @cached_property
     def rate(self) -> Spread | None:
         """In the unit of the application; its mean is the mean of rates."""
         return self._where_known([run.rate for run in self.run_list])
@@ -318,6 +323,7 @@ class Prediction(Public):
             "time_s": self.time_s.to_dict(),
             **({rate_of_application.key: rate.to_dict()} if rate and rate_of_application else {}),
             **({"energy_j": self.energy_j.to_dict()} if self.energy_j else {}),
+            **({"interval_basis": self.interval_basis} if self.interval_basis else {}),
             **({"interval_parts": self.parts.to_dict(self.time_s.half_width_percent)} if self.parts else {}),
             "runs": [self._run_to_dict(run) for run in self.run_list],
             "fidelity": self.fidelity,
@@ -342,31 +348,41 @@ class Prediction(Public):
 
         write_whole(path, json.dumps(self.to_dict(), indent=2) + "\n")
 
-    def plot(self, path: str | Path | None = None, *, ax: "axes.Axes | None" = None) -> "axes.Axes":
-        """Draws a dot a run, their mean, and the 95 % prediction interval, over the rate, or else the time in seconds.
+    def plot(
+        self,
+        path: str | Path | None = None,
+        *,
+        ax: "axes.Axes | None" = None,
+        real_s: Sequence[float] = (),
+    ) -> "axes.Axes":
+        """Draws the density of the time of a further run, its mean and 95 % prediction interval, and below it the runs.
 
         Parameters
         ----------
-        path : of a PNG that is written; without it, a notebook shows the picture
-        ax : axes of Matplotlib to draw on; new ones unless given
+        path : of a picture that is written, by its ending a PNG, SVG or PDF, without one PNG and SVG; without a path, a
+            notebook shows the picture
+        ax : axes of Matplotlib to draw on; new ones unless given, whose figure has a title and says what it was made of
+        real_s : times of real runs to draw beside it, in seconds
 
         Returns
         -------
-        The axes, for titles and further lines of one's own
+        The axes, for further lines of one's own
 
         Raises
         ------
-        InputError : where there is a single run, which has no distribution
+        InputError : where there is a single run, which has no distribution, or a real run took no time
 
         Examples
         --------
         >>> import lepaute as lp
-        >>> ax = lp.predict(lp.Hpl(n=20_000, nb=128, p=4, q=4), "dahu", runs=10).plot("runs.png")
-        >>> ax.get_ylabel()
-        'share of runs below'
+        >>> ax = lp.predict(lp.Hpl(n=20_000, nb=128, p=4, q=4), "dahu", runs=10).plot("runs.png", real_s=[14.2, 14.4])
+        >>> ax.get_xlabel()
+        'time of a run (s)'
         """
         from lepaute.simulate.prediction.plot import plot_prediction
 
         if len(self.run_list) < 2:
             raise InputError("a picture of a distribution needs at least 2 runs; ask for more with --runs")
-        return plot_prediction(self, None if path is None else Path(path), ax)
+        if bad := [time_s for time_s in real_s if not 0.0 < time_s < inf]:
+            raise InputError(f"a real run took {bad[0]!r} s; real_s has times above 0")
+        return plot_prediction(self, None if path is None else Path(path), ax, real_s)

@@ -55,6 +55,11 @@ class SavedPrediction(Prediction):
         return _spread(self.document["time_s"])
 
     @property
+    def interval_basis(self) -> str | None:
+        basis = self.document.get("interval_basis")
+        return basis if isinstance(basis, str) else None
+
+    @property
     def rate(self) -> Spread | None:
         key = self.application.rate.key if self.application.rate else ""
         return _spread(self.document[key]) if key in self.document else None

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.simulate.prediction.comparing import (
-    controls_of_ratio,
     excludes_one,
     is_certainly_faster,
     may_be_as_fast,
 )
 from lepaute.simulate.prediction.prediction import Prediction, Spread, spread_of
 from lepaute.simulate.prediction.warnings import caveats
+from lepaute.stats.control_variates import Controls, controls_of_mean, controls_of_ratio
 from lepaute.stats.intervals import median_of_runs, prediction_interval
 
 if TYPE_CHECKING:
@@ -266,20 +266,22 @@ def _effect(value: Any, reference: Any, blocks: Collection[Block]) -> Effect:
     ]
     of_runs = [fsum(of_run) / len(usable) for of_run in zip(*logs, strict=True)]
     sampling = [hypot(at_reference.sampling_sd, at_value.sampling_sd) for at_reference, at_value in usable]
+    controls = [controls_of_ratio(at_reference.controls, at_value.controls) for at_reference, at_value in usable]
     # Windows of like runs are off alike: the error of sampling does not become less with the number of pairs.
-    low, high = prediction_interval([_core.exponential(log) for log in of_runs], fsum(sampling) / len(sampling))
-    faster = sum(_is_faster(of_pair, sd) for of_pair, sd in zip(logs, sampling, strict=True))
-    ratio = _core.exponential(fsum(of_runs) / len(of_runs))
-    return Effect(value, ratio, low, high, len(usable), len(pairs), faster)
+    common_sd, of_all = fsum(sampling) / len(sampling), controls_of_mean(controls)
+    ratios = [_core.exponential(log) for log in of_runs]
+    low, high = prediction_interval(ratios, common_sd, of_all)
+    faster = sum(map(_is_faster, logs, sampling, controls))
+    return Effect(value, median_of_runs(ratios, of_all), low, high, len(usable), len(pairs), faster)
 
 
-def _is_faster(logs: Sequence[float], sampling_sd: float) -> bool:
+def _is_faster(logs: Sequence[float], sampling_sd: float, controls: Controls | None) -> bool:
     """Whether the ratios of a pair are below 1 with their interval; only those of which each run is are looked at."""
     from lepaute import _core
 
     if max(logs) >= 0.0:
         return False
-    high = prediction_interval([_core.exponential(log) for log in logs], sampling_sd).high
+    high = prediction_interval([_core.exponential(log) for log in logs], sampling_sd, controls).high
     return high is not None and high < 1.0
 
 
@@ -334,7 +336,7 @@ def scaling(predictions: Sequence[Prediction]) -> list[ScalingPoint]:
         sampling_sd = 0.0 if each is reference else hypot(reference.sampling_sd, each.sampling_sd)
         share = reference.application.ranks / each.application.ranks
         efficiencies = [share * ratio for ratio in ratios]
-        controls = None if each is reference else controls_of_ratio(reference, each)
+        controls = None if each is reference else controls_of_ratio(reference.controls, each.controls)
         points.append(ScalingPoint(each, *(spread_of(of, sampling_sd, controls) for of in (ratios, efficiencies))))
     return points
 

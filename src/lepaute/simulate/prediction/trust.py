@@ -201,7 +201,7 @@ class Trust:
             if self.computing > MOST_COMPUTING:
                 found.append(f"{percent(self.computing)} of its computing is extrapolated")
         elif self.time_relative_sd > MOST_UNCERTAIN:
-            found.append(f"extrapolation alone makes its time uncertain by +- {percent(1.96 * self.time_relative_sd)}")
+            found.append(f"extrapolation alone makes its time uncertain by ± {percent(1.96 * self.time_relative_sd)}")
         if self.messages > MOST_MESSAGES:
             found.append(f"messages of sizes outside take {percent(self.messages)} of its computing and communication")
         return tuple(found)

@@ -66,14 +66,12 @@ def model_warnings(
     application: "Application", platform: "Platform", run: "SimulatedRun", most_ranks_on_a_node: int
 ) -> list[str]:
     """Sentences about the layers, kernels, links and memory of the platform, as one of the runs used them."""
-    from lepaute.platform.plausibility import implausible
+    from lepaute.platform.plausibility import assumed_values, implausible
 
     warnings = []
     if not set(layers_of(platform, application)) & {"days", "discrepancy"}:
         warnings.append("the interval covers call noise only: the platform has neither a day nor a discrepancy layer")
-    if platform.assumed:  # where the width of the interval comes from
-        assumed = ", ".join(each.text for each in platform.assumed)
-        warnings.append(f"assumed, not measured: {assumed}; a calibration replaces these")
+    warnings += assumed_values(platform)  # where the width of the interval comes from
     warnings += [f"implausible: {sentence}" for sentence in implausible(platform)]
     warnings += kernel_warnings({name: use for name, use in run.kernels.items() if name not in GLUE}, platform)
     if application.ranks > most_ranks_on_a_node:

@@ -22,7 +22,7 @@ LIBRARY = "libsimblas.so"
 #: As the core is compiled: no contraction of floating point, so that draws are those of the native engine.
 CXX_FLAGS = ("-std=c++20", "-O2", "-fPIC", "-ffp-contract=off", "-Wall", "-Wextra")
 _CORE = (
-    *(f"models/{name}.cpp" for name in ("machine", "machine_file", "kernel_model", "extrapolation")),
+    *(f"models/{name}.cpp" for name in ("machine", "machine_file", "kernel_model", "extrapolation", "noise_mixture")),
     "rng/*.cpp",
 )
 _COMPILE_JOBS = 2
@@ -119,7 +119,7 @@ def build_library(progress: Callable[[str], None] | None = None) -> Path:
     compiler = str(_found(("g++",), "g++", "g++"))
     units = [*sorted(source.glob("*.cpp")), *sorted(unit for pattern in _CORE for unit in core.glob(pattern))]
     headers = [*source.glob("*.h*"), *source.glob("*.txt"), *core.glob("models/*.hpp"), *core.glob("rng/*.hpp")]
-    headers.append(core / "apps/hpl/kernels.hpp")
+    headers += [core / "apps/hpl/kernels.hpp", core / "checks.hpp"]
     generated = generate(read_routines((source / "routines.txt").read_text(encoding="utf-8")))
 
     def build(folder: Path) -> None:

@@ -187,14 +187,14 @@ def _date(seen: str) -> float:
 
 _BOGUS = (
     "; results of BLAS are not computed: a loop that ends on a computed value, or a branch on one, cannot be emulated "
-    "(docs/emulate.md)"
+    "(docs/concepts/emulation.md)"
 )
 _MEMORY = "fold large allocations (--fold 1M), or take fewer ranks"
 _REBUILD = "it has to be built with the compilers of 'lepaute emulate compilers'"
 
 _LOG_LINE = re.compile(r"^\[[^\]]*\] .*\[\w+/(?:CRITICAL|ERROR|WARNING|INFO|VERBOSE|DEBUG)\]")
 _CRITICAL = re.compile(r"\[\w+/CRITICAL\] (.*)")
-_BACKTRACE = re.compile(r"^(?:\s*->.*|Backtrace \(displayed.*|)$")
+_BACKTRACE = re.compile(r"^(?:\s*->.*|Backtrace \(displayed.*|Current backtrace:.*|)$")
 #: Where SimGrid begins to speak of a crash; its guesses fill the rest of what is printed.
 _CRASH = re.compile(r"^(?:Segmentation fault\.|Access violation or Bus error detected\.)$")
 #: SimGrid's word for an access that the pages forbid, as those below each stack do.
@@ -291,7 +291,7 @@ def _of_signal(ended: Ended, has_blas: bool) -> str:
             f"it ended by {name}, as where a stack is too small (more: --stack, in KiB) or memory is written "
             f"that must not be: {_last_line(ended)}{bogus}"
         )
-    told = [match[1] for match in map(_CRITICAL.search, ended.stderr) if match]
+    told = [match[1] for match in map(_CRITICAL.search, ended.stderr) if match and not _BACKTRACE.match(match[1])]
     reason = f"SimGrid says: {told[-1][:300]}" if told else _last_line(ended)
     return f"it ended by {name}: {reason}{bogus}"
 

@@ -13,6 +13,7 @@ said first of each day, from which nothing is decided, and the settings.
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -63,11 +64,15 @@ class Judged:
 
 
 def judge_days(
-    values: "pd.DataFrame", changelog: Changelog | None = None, settings: AlarmSettings | None = None
+    values: "pd.DataFrame",
+    changelog: Changelog | None = None,
+    settings: AlarmSettings | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Judged:
     """The days on which something was measured, and their alarms.
 
-    values : the whole table of factor values, as watch.values says
+    values   : the whole table of factor values, as watch.values says
+    progress : gets the share of the work that is behind
     Columns of alarms: cluster, node, cpu, factor, stratum; day (ISO date, UTC) of the alarm; stream; since_s, the start
     of the reference; changed_s, when the new level began, as far as can be told; evidence, and enough, the least that
     would have been; direction, 1 or -1; before, the level before; size, the relative change, with its interval of 95 %
@@ -79,7 +84,7 @@ def judge_days(
 
     settings, log = settings or AlarmSettings(), changelog or Changelog()
     streams = streams_of(check_values(values), log)
-    days, alarms, looks = _run(streams, settings, log.inventory) if streams.values.size else ([], [], [])
+    days, alarms, looks = _run(streams, settings, log.inventory, progress) if streams.values.size else ([], [], [])
     frame = pd.DataFrame(alarms, columns=list(ALARMS.columns))
     types: dict[str, Any] = {"text": "str", "integer": np.int64, "real": np.float64, "flag": np.bool_}
     frame = frame.astype({name: types[kind] for name, kind in ALARMS.columns.items()})
@@ -127,7 +132,7 @@ def check_settings(store: "Store", asked: AlarmSettings) -> None:
 
 
 def _run(
-    streams: Streams, settings: AlarmSettings, inventory: Inventory
+    streams: Streams, settings: AlarmSettings, inventory: Inventory, progress: Callable[[float], None] | None
 ) -> tuple[list[dict[str, object]], list[dict[str, object]], list[Look]]:
     """Takes the values round by round, and judges at the end of each day; the rows of days and of alarms, and looks."""
     days: list[dict[str, object]] = []
@@ -139,6 +144,8 @@ def _run(
         stretches.take(at)
         if at + 1 < len(streams.day) and streams.day[at + 1] == day:
             continue
+        if progress is not None:
+            progress((at + 1) / len(streams.day))
         new_alarms = fdr.judge(date, stretches.evidence())
         stretches.look(at)
         added: dict[str, object] = {} if days else {"settings": asdict(settings)}

@@ -14,11 +14,21 @@ CONFIDENCE = 0.95
 #: Of degrees Celsius, changes count from so many times the least change of other factors on: as much as a door left
 #: open does to 50 of them is a hundredth, to a rate nothing.
 OF_TEMPERATURES = 5
+#: Of workloads of the node test by the share of an application's time that its like takes at most: a half of it, a
+#: fifth, a tenth (docs/design/decisions/watching.md). Those of users are not among them.
+OF_WORKLOADS = {
+    **dict.fromkeys(("memory", "cache", "branch", "vector"), 2),
+    **dict.fromkeys(("network", "syscall"), 5),
+    "disk": 10,
+}
 
 
 def least_change_of(factor: str, least_change: float) -> float:
-    """The smallest relative change of the factor that counts, by that of other factors than temperatures."""
-    return OF_TEMPERATURES * least_change if factor.endswith("_degC") else least_change
+    """The smallest relative change of the factor that counts, by that of dgemm's rate."""
+    if factor.endswith("_degC"):
+        return OF_TEMPERATURES * least_change
+    kind, _, workload = factor.partition("_")
+    return least_change * (OF_WORKLOADS.get(workload.partition("_")[0], 1) if kind == "workload" else 1)
 
 
 def worse_direction(factor: str) -> int:

@@ -11,6 +11,7 @@ from lepaute.archive.setups import facts as setup_facts
 from lepaute.archive.setups.topology import packages_of_threads
 from lepaute.errors import ArchiveError, FitError, InputError
 from lepaute.kit.printable import printable
+from lepaute.measure.node_test_workloads import is_of_workloads
 from lepaute.store.rows import archived_date, node_states
 from lepaute.watch.factors.value import cells_text, fingerprint
 from lepaute.watch.values import WHOLE_NODE
@@ -32,6 +33,8 @@ _BLAS = re.compile(
 _MPI = re.compile(r"(lib)?(openmpi|mpich|intel-mpi|intel-oneapi-mpi|mvapich)", re.IGNORECASE)
 _BLAS_VARIABLES = re.compile(r"(OPENBLAS|GOTO|OMP|MKL|BLIS|KMP)_[A-Z0-9_]+")
 _MOST_ENVIRONMENT_BYTES = 16 << 20
+#: The class of `lepaute run node-test`.
+_NODE_TEST = "NodeTest"
 
 
 class ArchivedRun:
@@ -170,7 +173,12 @@ class ArchivedRun:
             members = self.archive.members()
             files = {name: member.sha256 for name, member in members.items() if name.startswith("experiment/")}
             known["files of the experiment"] = fingerprint(sorted(files.items())) if files else ""
-            known |= {f"parameter {name}": _json(value) for name, value in about.parameters.items()}
+            parameters = {
+                name: value
+                for name, value in about.parameters.items()
+                if not (about.name == _NODE_TEST and is_of_workloads(name))  # conditions of workloads alone
+            }
+            known |= {f"parameter {name}": _json(value) for name, value in parameters.items()}
             known |= self._repositories()
         return {printable(name): printable(value) for name, value in known.items() if value}
 

@@ -53,6 +53,7 @@ def coefficient_name(term: str, *, residual: bool = False) -> str:
 #: The vectors that are tested together (p = 3 and p = 8).
 PRODUCT_FACTORS = tuple(map(coefficient_name, ("mnk", "mk", "nk")))
 MODEL_FACTORS = tuple(map(coefficient_name, TERMS))
+RESIDUAL_FACTORS = tuple(coefficient_name(term, residual=True) for term in TERMS)
 
 
 @dataclass(frozen=True, slots=True)

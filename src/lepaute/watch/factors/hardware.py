@@ -1,4 +1,4 @@
-"""Factors of the memory, disk, network and sensors of a node."""
+"""Factors of the memory, disk, network, workloads and sensors of a node."""
 
 import re
 from collections import defaultdict
@@ -22,6 +22,7 @@ BANDWIDTH = "memory_bandwidth_B_per_s"
 #: Columns of the design of `lepaute run memory`.
 BUFFERS = {"size_bytes", "stride", "element_bytes", "unroll"}
 DISK = "observations/disk.parquet"
+WORKLOADS = "observations/workloads.parquet"
 
 
 def memory(run: ArchivedRun) -> Iterator[FactorValue]:
@@ -77,6 +78,29 @@ def disk(run: ArchivedRun) -> Iterator[FactorValue]:
         rate = rate_of(rows["size_bytes"], rows["duration_s"])
         how = {"calls": cells_text(rows, ["size_bytes", *varied])}
         yield FactorValue(str(node), f"disk_{name}_B_per_s", rate, conditions=how)
+
+
+def workloads(run: ArchivedRun) -> Iterator[FactorValue]:
+    """workload_<workload>_<figure> of each node: the median over what its runs told.
+
+    Of experiments that record a table `workloads` with the columns workload, figure, value and command, as the node
+    test does. The version of stress-ng is a condition, since versions count operations differently.
+    """
+    if run.is_calibration or WORKLOADS not in run.archive.members():
+        return
+    table = run.archive.table(WORKLOADS)
+    if not set(table.columns) >= {"workload", "figure", "value", "command"} or len(table) == 0:
+        return
+    nodes = run.named_nodes(table, WORKLOADS)
+    for (node, workload, figure), rows in table.groupby([nodes, "workload", "figure"], sort=True):
+        told = {
+            name: " | ".join(sorted(rows[column].dropna().astype(str).unique()))
+            for name, column in (("command", "command"), ("pattern", "pattern"), ("stress-ng", "stress_ng"))
+            if column in rows
+        }
+        how = {name: text for name, text in told.items() if text}
+        value = float(np.median(_numbers(rows["value"])))
+        yield FactorValue(str(node), f"workload_{workload}_{figure}", value, conditions=how)
 
 
 # ---- network ---------------------------------------------------------------------------------------------------------

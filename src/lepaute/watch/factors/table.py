@@ -28,7 +28,7 @@ from lepaute.watch.factors.dgemm import (
     performance,
     planned_factors,
 )
-from lepaute.watch.factors.hardware import BANDWIDTH, BUFFERS, disk, memory, monitoring, network
+from lepaute.watch.factors.hardware import BANDWIDTH, BUFFERS, disk, memory, monitoring, network, workloads
 from lepaute.watch.factors.value import FactorValue, differences, stratum_of
 from lepaute.watch.values import COLUMNS, WHOLE_NODE, check_values
 
@@ -57,6 +57,7 @@ BUILT_IN = (
     Kind("memory", memory, everywhere=True),
     Kind("network", network),
     Kind("disk", disk, everywhere=True),
+    Kind("workloads", workloads, everywhere=True),
 )
 _registered: dict[str, Measure] = {}
 

@@ -58,7 +58,9 @@ def read_foreign(
         )
     if chosen == CSV:
         if mapping is None:
-            raise InputError(f"{path}: a CSV file needs a mapping, which says what its columns are (docs/watch.md)")
+            raise InputError(
+                f"{path}: a CSV file needs a mapping, which says what its columns are (docs/howto/add_format.md)"
+            )
         from lepaute.watch.foreign.csv_table import read_csv_table
         from lepaute.watch.foreign.mapping import Mapping, read_mapping
 

@@ -10,7 +10,7 @@ one, divides the days into stretches, for the nodes that it touches (their whole
 """
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,7 @@ def replay(
     since: dt.date | None = None,
     until: dt.date | None = None,
     ingested_s: Sequence[float] | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> "pd.DataFrame":
     """The verdicts of each day, as they were made on that day.
 
@@ -48,6 +49,7 @@ def replay(
     ingested_s   : when each row of `values` became known, in seconds since the epoch; NaN, and None for all: when its
                    job started. A job that starts after it was ingested (a clock that was set back) counts as known at
                    its start; the rows of one job of one machine count together, from the last one on.
+    progress     : gets the share of the work that is behind
 
     The columns of `judge`, and judged_s, the end of the day of the verdict; in the order of judged_s. Empty where no
     job became known between since and until. Raises InputError as `judge` does, and for ingested_s of another length
@@ -71,7 +73,10 @@ def replay(
     node_of_row = list(table[NODE].itertuples(index=False, name=None))
     job_of_row = pd.MultiIndex.from_frame(table[_JOB])
     parts = []
-    for stretch in _stretches(jobs, log, pooled):
+    stretches = _stretches(jobs, log, pooled)
+    for number, stretch in enumerate(stretches):
+        if progress is not None:
+            progress(number / len(stretches))
         if stretch.begin > last or max(stretch.end.values()) <= first:
             continue
         seen = table[[node in stretch.end for node in node_of_row] & ~job_of_row.isin(stretch.hidden)]

@@ -14,7 +14,8 @@ import numpy as np
 
 from lepaute.kit.text import counted
 from lepaute.stats.change_evidence import FEWEST_PEERS
-from lepaute.watch.alarms.procedure import judge_days
+from lepaute.watch.alarms.kept import judged_once
+from lepaute.watch.alarms.procedure import AlarmSettings
 from lepaute.watch.alarms.sizes import worse_direction
 from lepaute.watch.alarms.steps import steps_of
 from lepaute.watch.alarms.worth_a_look import look_text
@@ -284,7 +285,7 @@ def _jobs_to_alarm(rows: "pd.DataFrame", changelog: Changelog) -> int:
         value = level * (1 + direction * CHANGE)
         new = last.assign(value=value, started_s=day_s + DAY_S * job, archive="").reset_index()
         after.append(new.assign(job=f"\0{job} " + new["stratum"]))  # a machine has a factor once in a job
-    alarms = judge_days(pd.concat([rows, *after]), changelog).alarms
+    alarms = judged_once(pd.concat([rows, *after]), changelog, AlarmSettings()).alarms
     last_day = np.datetime64(int(day_s // DAY_S), "D")
     days = alarms.loc[alarms["day"] > str(last_day), "day"]
     return MOST_JOBS + 1 if days.empty else int((np.datetime64(str(days.min())) - last_day).astype(int))

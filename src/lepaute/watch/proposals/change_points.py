@@ -4,20 +4,22 @@ Each series is tested by `stats.steps` for having any change; Benjamini and Yeku
 run then holds whatever they have in common. Where nothing changes, a run has any change point with a chance of LEVEL.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf, sqrt
+from math import sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lepaute.errors import InputError
-from lepaute.stats.level_shift import LevelShift, independent_values, level_shift
+from lepaute.stats.level_shift import LevelShift, level_shift, onset
 from lepaute.stats.multiple_tests import benjamini_yekutieli, selected_level
-from lepaute.stats.steps import change_p_value, find_steps
+from lepaute.stats.steps import SHORTEST, change_p_value, find_steps
 from lepaute.stats.student import student_quantile
 from lepaute.watch.alarms import sizes
 from lepaute.watch.changelog import Changelog
+from lepaute.watch.proposals.drifts import line_of, smoothed, winsorized
 from lepaute.watch.proposals.watched_series import (
     SeriesGroup,
     WatchedSeries,
@@ -45,8 +47,6 @@ LEAST_CHANGE = 0.01
 LOCAL_VALUES = 60
 #: Of the level of a series, what its drift has: what remains of a season is one, nearly; drifts that matter are clear.
 DRIFT_SHARE = 0.02
-#: So many effects of the days have a mean that is the season.
-SEASON_VALUES = 15
 #: Values on either side of a common change that its size is taken from.
 COMMON_REACH = 10
 #: From this share of the machines on, changes of the same days are (also) one of what all have in common.
@@ -161,9 +161,13 @@ def find_change_points(
     for number in chosen:
         # what only the line has chosen is no step
         is_step = _step_p_value(every[number]) <= inner
-        cuts[number] = _cuts(every[number], inner, corrected[number], confidence) if is_step else []
-        if not cuts[number] and every[number].node and (found := _drift(every[number], corrected[number], confidence)):
-            drifts[number] = found
+        cuts[number], straight = _cuts(every[number], inner, corrected[number], confidence) if is_step else ([], False)
+        if not cuts[number] and every[number].node:
+            found = _drift(every[number], corrected[number], confidence, beside_season=not straight)
+            if found is not None:
+                drifts[number] = found
+    for group in groups:
+        _one_shape_a_node([(numbers[id(one)], one) for one in group.machines], cuts, drifts, corrected, confidence)
     points = list(drifts.values())
     for group in groups:
         own = [cut for one in group.machines for cut in cuts.get(numbers[id(one)], [])]
@@ -203,7 +207,7 @@ def _stretches(series: WatchedSeries) -> list[tuple[int, int]]:
 
 def _p_value(series: WatchedSeries) -> float:
     """Of having any change: a step somewhere or, unless a season is left in it, a drift with DRIFT_SHARE of it all."""
-    drift = _line(series).p_value if series.node and not series.local else 1.0
+    drift = line_of(series).p_value if series.node and not series.local else 1.0
     return min(1.0, _step_p_value(series) / (1 - DRIFT_SHARE), drift / DRIFT_SHARE)
 
 
@@ -219,22 +223,24 @@ def _step_p_value(series: WatchedSeries) -> float:
     return min(1.0, 2 * min(step, sudden_p_value(series.relative))) if series.local else step
 
 
-def _cuts(series: WatchedSeries, level: float, p_value: float, confidence: float) -> list[_Cut]:
-    """The steps of a series that the correction has chosen, each with its size."""
+def _cuts(series: WatchedSeries, level: float, p_value: float, confidence: float) -> tuple[list[_Cut], bool]:
+    """The steps of a series that the correction has chosen, each with its size; whether a slope is all there is."""
     stretches = _stretches(series)
+    straight = False
     share = level / 2 if series.local else level
     found = set(sudden_changes(series.relative, share)) if series.local else set()
     for begin, end in stretches:
         part = series.relative[begin:end]
         dates = series.started_s[begin:end]
-        steps = find_steps(
+        described = find_steps(
             dates.tolist(),
             (part - part.min() + 1.0).tolist(),  # only ranks and differences count, and they have to be above 0
             false_alarms=share / len(stretches),
             least_size=0.0,
             least_correlation=series.least_correlation,
-        ).steps
-        places = [begin + int(np.searchsorted(dates, step.before_s)) for step in steps]
+        )
+        straight = straight or described.straight
+        places = [begin + int(np.searchsorted(dates, step.before_s)) for step in described.steps]
         for place in places:
             # pieces overlap: the same change may be one of two, a few values apart
             if not any(abs(place - other) <= COMMON_REACH // 2 for other in found):
@@ -247,63 +253,58 @@ def _cuts(series: WatchedSeries, level: float, p_value: float, confidence: float
         if series.local:  # seasons: only its neighbourhood
             begin, end = max(begin, place - COMMON_REACH), min(end, place + COMMON_REACH)
         cuts.append(_Cut(series, place, begin, end, p_value, confidence, _shift(series, begin, place, end)))
-    return cuts
+    return cuts, straight and not cuts
+
+
+def _one_shape_a_node(
+    machines: list[tuple[int, WatchedSeries]],
+    cuts: dict[int, list[_Cut]],
+    drifts: dict[int, ChangePoint],
+    p_values: Sequence[float],
+    confidence: float,
+) -> None:
+    """Where processors of a node changed in one direction, some by a step and some by a drift, the likelier of both.
+
+    machines : numbers and series of a group; `cuts` and `drifts` are changed, by number. What is likelier is a common
+    step or lines that begin on a common date (`level_shift.onset`). A shape that a series cannot have leaves it as it
+    was.
+    """
+    of_node: dict[str, list[tuple[int, WatchedSeries]]] = defaultdict(list)
+    for number, series in machines:
+        if number in drifts or cuts.get(number):
+            of_node[series.node].append((number, series))
+    for members in of_node.values():
+        drifting = [each for each in members if each[0] in drifts]
+        stepping = [each for each in members if each[0] not in drifts]
+        directions = {drifts[number].direction for number, _ in drifting}
+        directions |= {1 if cut.shift.difference > 0 else -1 for number, _ in stepping for cut in cuts[number]}
+        if not drifting or not stepping or len(directions) > 1:
+            continue
+        common = onset([(series.started_s, winsorized(series.relative)) for _, series in members])
+        if common.gain > 0:
+            for number, series in stepping:
+                found = _drift(series, p_values[number], confidence, beside_season=False)
+                if found is not None and {found.direction} == directions:
+                    drifts[number], cuts[number] = found, []
+            continue
+        for number, series in drifting:
+            place, count = int(np.searchsorted(series.started_s, common.step_s)), len(series.started_s)
+            if SHORTEST <= place <= count - SHORTEST:
+                shift = _shift(series, 0, place, count)
+                cuts[number] = [_Cut(series, place, 0, count, p_values[number], confidence, shift)]
+                del drifts[number]
 
 
 def _shift(series: WatchedSeries, begin: int, place: int, end: int) -> LevelShift:
     return level_shift(series.relative[begin:place], series.relative[place:end], series.least_correlation)
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A straight line through a series, its slope by the second, with the error of autocorrelated values."""
+def _drift(series: WatchedSeries, p_value: float, confidence: float, *, beside_season: bool) -> ChangePoint | None:
+    """What is no step, though something changed: a line through all of it.
 
-    slope: float
-    error: float
-    degrees_of_freedom: float
-    p_value: float
-
-
-def _line(series: WatchedSeries) -> _Line:
-    """By least squares on winsorized values, beside what is proportional to the season.
-
-    The season is the mean of SEASON_VALUES effects of the days: a machine that responds more to it than others drifts
-    while it lasts, and while it is itself a line, nothing can be told about a drift.
+    beside_season : no test has chosen the series that takes its response to the season for known
     """
-    from scipy.stats import t as student
-
-    x, t = _winsorized(series.relative), series.started_s
-    time, season = t - t.mean(), _smoothed(series.common)
-    power = float((season**2).sum())
-    # what of time and values the season does not explain
-    alone = time - (float(season @ time) / power) * season if power > 0 else time
-    rest = x - x.mean()
-    rest = rest - (float(season @ rest) / power) * season if power > 0 else rest
-    information = float((alone**2).sum())
-    independent = independent_values(len(x), series.least_correlation)
-    freedom = independent - 3
-    if freedom < 1 or information <= 1e-9 * float((time**2).sum()):
-        return _Line(0.0, inf, 1.0, 1.0)
-    slope = float(alone @ rest) / information
-    rest = rest - slope * alone
-    # of n values that say as much as n' independent ones, with three parameters taken off
-    variance = float((rest**2).sum()) / (len(x) * (1 - 3 / independent))
-    error = sqrt(variance / information * len(x) / independent)
-    p = 2 * float(student.sf(abs(slope) / error, freedom)) if error > 0 else float(slope == 0)
-    return _Line(slope, error, freedom, p)
-
-
-def _smoothed(common: "Floats") -> "Floats":
-    """Means of SEASON_VALUES neighbours, fewer at both ends, around 0."""
-    ones = np.ones(min(SEASON_VALUES, len(common)))
-    means = np.convolve(common, ones, "same") / np.convolve(np.ones(len(common)), ones, "same")
-    smoothed: Floats = means - means.mean()
-    return smoothed
-
-
-def _drift(series: WatchedSeries, p_value: float, confidence: float) -> ChangePoint | None:
-    """What is no step, though something changed: a line through all of it."""
-    line, t = _line(series), series.started_s
+    line, t = line_of(series, beside_season=beside_season), series.started_s
     half = student_quantile(0.5 + confidence / 2, line.degrees_of_freedom) * line.error
     if abs(line.slope) <= half:
         return None
@@ -325,7 +326,7 @@ def _steady(group: SeriesGroup) -> SeriesGroup:
     What is proportional to the effects of the days, up to MOST_RESPONSE of them, is no change of a machine. Levels on
     both sides of a sudden change of all machines do not count for that proportion: that change need not be shared.
     """
-    dates = np.array(sorted(cut.dates[1] for one in group.common for cut in _cuts(one, LEVEL, 1.0, CONFIDENCE)))
+    dates = np.array(sorted(cut.dates[1] for one in group.common for cut in _cuts(one, LEVEL, 1.0, CONFIDENCE)[0]))
     return replace(group, machines=tuple(_without_response(one, dates) for one in group.machines))
 
 
@@ -333,12 +334,12 @@ def _without_response(series: WatchedSeries, dates: "Floats") -> WatchedSeries:
     if len(series.relative) < FEWEST_FOR_RESPONSE:
         return series
     side = np.searchsorted(dates, series.started_s, side="right")
-    season = np.concatenate([_smoothed(series.common[side == each]) for each in np.unique(side)])
+    season = np.concatenate([smoothed(series.common[side == each]) for each in np.unique(side)])
     count = np.maximum(1, np.bincount(side))
     left = series.relative
     # first to the season, which the effects of the days have together with other noise, then to warm days
     for common in (season, series.common - (np.bincount(side, series.common) / count)[side]):
-        own = _winsorized(left)
+        own = winsorized(left)
         own = own - (np.bincount(side, own) / count)[side]
         # the response is normal with a standard deviation of RESPONSE_SPREAD: where days differ little, it is not known
         square = float((common**2).sum()) + float((own**2).mean()) / RESPONSE_SPREAD**2
@@ -346,14 +347,6 @@ def _without_response(series: WatchedSeries, dates: "Floats") -> WatchedSeries:
             response = float(np.clip(float(common @ own) / square, -MOST_RESPONSE, MOST_RESPONSE))
             left = left - response * common
     return replace(series, relative=left)
-
-
-def _winsorized(x: "Floats") -> "Floats":
-    """Spikes say nothing about a response."""
-    middle = float(np.median(x))
-    reach = 3 * 1.4826 * float(np.median(np.abs(x - middle)))
-    winsorized: Floats = np.clip(x, middle - reach, middle + reach)
-    return winsorized
 
 
 def _point(

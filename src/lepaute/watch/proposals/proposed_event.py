@@ -18,6 +18,7 @@ from typing import Any
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_text
 from lepaute.kit.node_sets import fold_node_set
+from lepaute.kit.numbers import path_of
 from lepaute.kit.text import counted
 from lepaute.watch.changelog import ALL, MOST_BYTES, Event, Inventory, NodeSet, Outlier
 from lepaute.watch.named_nodes import nodes_text
@@ -49,11 +50,12 @@ class SharedGroup:
         return f"{self.changed} of {self.members} nodes of {self.kind} {self.name} (p = {self.p_value:.2g})"
 
 
-def read_inventory(path: Path) -> Inventory:
+def read_inventory(path: str | Path) -> Inventory:
     """Reads the file: a column `node`, a node or a set such as node[1-4] or 13/14, and a column for each kind of group.
 
     Raises InputError, with file and line, where it cannot be read, has no such columns, or names a node twice.
     """
+    path = path_of(path, "the inventory")
     groups: dict[str, dict[str, str]] = {}
     lines: dict[str, int] = {}
     try:

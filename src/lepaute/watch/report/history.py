@@ -1,14 +1,22 @@
 """The days of a replay: which alarms were given on each, and which tests were suspicious."""
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lepaute.kit.text import counted
 from lepaute.watch.alarms.steps import SAME_S, Row, steps_of
-from lepaute.watch.report.summary import Change, Suspicion, regressions_of, suspicions_of
+from lepaute.watch.report.summary import (
+    Change,
+    Suspicion,
+    change_text,
+    machines_text,
+    regressions_of,
+    suspicions_of,
+)
 from lepaute.watch.values import DAY_S, Machine, check_values, day_of, start_of
 
 if TYPE_CHECKING:
@@ -39,19 +47,38 @@ class Day:
     suspicions: tuple[Suspicion, ...]
 
 
+def alarms_answer(days: "Sequence[Day]") -> str:
+    """What would have been found when: 2 alarms in 55 days, the first on 2026-02-12: demo node7 ..."""
+    if not days:
+        return "No day has a test or an alarm"
+    alarms = [(day, alarm) for day in days for alarm in day.alarms]
+    if not alarms:
+        return f"Replayed {counted(len(days), 'day')}: no alarm, {days[0].date} to {days[-1].date}"
+    day, first = alarms[0]
+    given = f"Replayed {counted(len(days), 'day')}: {counted(len(alarms), 'alarm')}"
+    what = f"{machines_text(first.machines)}, {change_text(first.changes[0])} since {first.since}"
+    return f"{given}, the first on {day.date}: {what}"
+
+
 def evenings_of(
-    found: "OpenRegressions", since: dt.date | None = None, until: dt.date | None = None
+    found: "OpenRegressions",
+    since: dt.date | None = None,
+    until: dt.date | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> "dict[dt.date, pd.DataFrame]":
     """The steps that were known first on the evening of each day with an alarm, as they were known then.
 
-    They are asked of the values up to that day: rows as `steps_of` gives them.
+    They are asked of the values up to that day: rows as `steps_of` gives them. progress : gets the share behind
     """
     import pandas as pd
 
     alarms, table = found.judged.alarms, check_values(found.values)
     news: dict[dt.date, pd.DataFrame] = {}
     before: list[Row] = []
-    for day in sorted(alarms["day"].unique()):
+    dates = sorted(alarms["day"].unique())
+    for number, day in enumerate(dates):
+        if progress is not None:
+            progress(number / len(dates))
         date = dt.date.fromisoformat(str(day))
         known = table[table["started_s"] < start_of(date) + DAY_S]
         now = steps_of(alarms[alarms["day"] <= day], found.changelog, known)

@@ -351,10 +351,19 @@ def regression_nodes(each: Regression) -> str:
 
 
 def change_text(change: Change) -> str:
-    """A factor and what became of it: dgemm_rate_flops -5.2 % (-5.4 to -5.0)."""
+    """A factor and what became of it: dgemm_rate_flops -5.2 %."""
     if change.size != change.size:
         return f"{change.factor} {('is unlike the others', 'higher', 'lower')[change.direction]}"
     return f"{change.factor} {100.0 * change.size:+.1f} %"
+
+
+def largest_text(regression: Regression) -> str:
+    """demo node7 cpu 0, 1: dgemm_rate_flops -9.6 % (95 %: -9.9 to -9.4 %) since 2026-02-10."""
+    change = regression.changes[0]
+    text = change_text(change)
+    if change.low == change.low and change.high > change.low:
+        text += f" (95 %: {100.0 * change.low:+.1f} to {100.0 * change.high:+.1f} %)"
+    return f"{regression_nodes(regression)}: {text} {since_text(regression)}"
 
 
 def since_text(regression: Regression) -> str:

@@ -1,54 +1,50 @@
 """The pages of a watch, as a folder: whole, or as it was before."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.files import not_written, scratch_folder
-from lepaute.kit.text import counted
-from lepaute.report.page import anchor, render
+from lepaute.kit.text import natural_order
+from lepaute.report.page import render
 from lepaute.watch.alarms.worth_a_look import LABEL
 from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.notices.absences import absences, absences_of
 from lepaute.watch.notices.notice import few_machines, notices, unconfirmed_changes, worth_a_look
 from lepaute.watch.open_regressions import OpenRegressions, open_regressions
+from lepaute.watch.report.factor_history import P_LEVELS, FactorRows, factor_rows
+from lepaute.watch.report.models import models_of, moved_in, title_of
 from lepaute.watch.report.summary import (
     absence_text,
-    change_text,
     recent_s,
-    regression_nodes,
-    since_text,
     suspicion_text,
     suspicions_of,
     uncovered,
 )
-from lepaute.watch.site.read import (
-    P_LEVELS,
-    FactorRows,
-    NodeSeries,
-    factor_rows,
-    last_values,
-    natural,
-    overview_data,
-    script_of,
-)
+from lepaute.watch.site.front import answer, cost_text, effect_of, last_data, page_name, regression_line, summary_of
+from lepaute.watch.site.notebook import notebook_of
+from lepaute.watch.site.read import NodeSeries, overview_data, script_of
+from lepaute.watch.site.states import SAID, STATES, WEIGHT, StateMap, drawn, state_map
 from lepaute.watch.values import DAY_S, day_of
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from lepaute.store import Store
-    from lepaute.watch.report.summary import Regression
+    from lepaute.watch.notices.absences import Absence
+    from lepaute.watch.notices.notice import Notice
+    from lepaute.watch.report.summary import Change
 
 #: Says that a folder is a site of ours, which may be replaced.
 MARKER = "lepaute-watch-site.txt"
 _PACKAGE = "lepaute.watch.site"
-#: Jobs on either side that are compared.
-JOBS = 10
+#: Lines of a list on the front page, the others are folded.
+MOST_LINES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +69,9 @@ class _Writer:
         html = render(_PACKAGE, template, site=self.title, made=self.made, data_script=script, **values)
         self.sizes[name] = self._put(name, html) + (self._put(f"data/{script}", script_of(data)) if script else 0)
 
+    def file(self, name: str, text: str) -> None:
+        self._put(name, text)
+
     def _put(self, name: str, text: str) -> int:
         content = text.encode()
         (self.folder / name).write_bytes(content)
@@ -93,7 +92,7 @@ def write_site(store: "Store", folder: Path, now_s: float) -> Site:
             new = beside / "new"
             (new / "data").mkdir(parents=True)
             writer = _Writer(new, "Watch", day_of(now_s).isoformat())
-            _write_pages(store, writer)
+            _write_pages(store, writer, now_s)
             _write_static(new)
             (new / MARKER).write_text("Made by lepaute watch site, which replaces this folder.\n")
             _put_in_place(new, folder)
@@ -142,97 +141,180 @@ def _write_static(folder: Path) -> None:
 # ---- the pages -------------------------------------------------------------------------------------------------------
 
 
-def _page(kind: str, *names: object) -> str:
-    return f"{kind}-{anchor('/'.join(map(str, names)))}.html"
-
-
 def _event_page(event: Event) -> str:
-    return _page("event", event.date, event.nodes.cluster, event.nodes.text, event.reason)
+    return page_name("event", event.date, event.nodes.cluster, event.nodes.text, event.reason)
 
 
-def _write_pages(store: "Store", writer: _Writer) -> None:
+@dataclass(slots=True)
+class _Said:
+    """What the pages of all clusters leave for those that are about all."""
+
+    summaries: list[dict[str, Any]] = field(default_factory=list)
+    nodes: list[dict[str, Any]] = field(default_factory=list)
+    suspects: "list[pd.DataFrame]" = field(default_factory=list)
+    maps: list[dict[str, Any]] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    effects: dict[Event, list[dict[str, Any]]] = field(default_factory=dict)
+
+
+def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
     import pandas as pd
 
     regressed = open_regressions(store)
     log = regressed.changelog
     known = store.factors()
-    clusters = sorted(known["cluster"].unique())
-    summaries: list[dict[str, Any]] = []
-    effects: dict[Event, list[dict[str, Any]]] = {event: [] for event in log.events}
-    nodes: list[dict[str, Any]] = []
-    suspects: list[pd.DataFrame] = []
-    for cluster in clusters:
-        mine = [event for event in log.events if event.nodes.cluster in (ALL, cluster)]
-        marks: list[dict[str, Any]] = [
-            {
-                "day": int(event.start_s // DAY_S),
-                "text": event.reason,
-                "kind": event.kind,
-                "cluster": cluster,
-                "page": _event_page(event),
-            }
-            for event in mine
-        ]
-        series = NodeSeries()
-        pages = {node: _page("node", cluster, node) for node in store.nodes(cluster)}
-        names = [*known.loc[known["cluster"] == cluster, "factor"], *store.vectors(cluster)]
-        for name in names:
-            factor = factor_rows(store, regressed, cluster, name)
-            series.add(factor)
-            suspects.append(factor.suspects)
-            summary = _summary(factor, regressed.reports)
-            summaries.append(summary)
-            _write_factor(writer, factor, summary, pages, marks)
-            for event in mine:
-                if (effect := _effect(event, factor)) is not None:
-                    effects[event].append(effect)
-        nodes += _write_nodes(store, writer, cluster, series, regressed, mine, marks)
-    for event, found in effects.items():
-        among = event.nodes.among({(each["cluster"], each["node"]) for each in nodes})
-        on = [each for each in nodes if (each["cluster"], each["node"]) in among]
+    looks = worth_a_look(regressed)
+    noticed = uncovered(notices(regressed.values, log), regressed.rows)
+    unconfirmed = unconfirmed_changes(regressed)
+    said = _Said(effects={event: [] for event in log.events})
+    away = absences_of(regressed.values)
+    for cluster in sorted(known["cluster"].unique()):
+        names = list(known.loc[known["cluster"] == cluster, "factor"])
+        lines = [*looks, *noticed, *unconfirmed]
+        _write_cluster(
+            store,
+            writer,
+            str(cluster),
+            names,
+            regressed,
+            [each for each in away if each.cluster == cluster],
+            lines,
+            said,
+        )
+    for event, found in said.effects.items():
+        among = event.nodes.among({(each["cluster"], each["node"]) for each in said.nodes})
+        on = [each for each in said.nodes if (each["cluster"], each["node"]) in among]
         writer.page(
             _event_page(event), "event.html.j2", event=event, effects=found, nodes=on, title=f"Event of {event.date}"
         )
-    latest = pd.concat(suspects)
+    latest = pd.concat(said.suspects)
     latest = latest[latest["started_s"] >= recent_s(float(regressed.values["started_s"].max()))]
-    writer.page("nodes.html", "nodes.html.j2", nodes=nodes, title="Nodes")
+    writer.page("nodes.html", "nodes.html.j2", nodes=said.nodes, said=SAID, title="Nodes")
+    states = {state: sum(each["state"] == state for each in said.nodes) for state in STATES}
+    last = last_data(regressed, now_s)[0]
+    machines = {(each["cluster"], each["factor"]): each["machines"] for each in said.summaries}
     writer.page(
         "index.html",
         "index.html.j2",
         title="Watch",
-        judged=regressed.last_day,
-        suspicions=[suspicion_text(each, each.changes) for each in suspicions_of(latest)],
-        absences=[absence_text(each) for each in absences_of(regressed.values)],
-        looks=[str(each) for each in worth_a_look(regressed)],
-        looks_label=LABEL,
-        notices=[
-            *(str(each) for each in uncovered(notices(regressed.values, log), regressed.rows)),
-            *(str(each) for each in unconfirmed_changes(regressed)),
-            *(str(each) for each in few_machines(regressed.values, log)),
+        answer=answer(regressed, states, now_s),
+        maps=said.maps,
+        suspicions=[{"text": suspicion_text(each, _titled(each.changes))} for each in suspicions_of(latest)],
+        silent=[
+            *({"badge": "failed" if each.jobs else "silent", "text": absence_text(each)} for each in away),
+            *({"badge": "silent", "text": line} for line in said.lost),
         ],
-        summaries=summaries,
-        regressions=[_regression(each) for each in regressed.reports],
+        looks=[{"text": str(each)} for each in looks],
+        looks_label=LABEL,
+        most=MOST_LINES,
+        notices=[{"text": str(each)} for each in (*noticed, *unconfirmed, *few_machines(regressed.values, log))],
+        summaries=said.summaries,
+        regressions=[
+            regression_line(each) | {"cost": cost_text(each, machines[each.cluster, each.changes[0].factor], last)}
+            for each in regressed.reports
+        ],
         events=[
             {"event": event, "page": _event_page(event)} for event in sorted(log.events, key=lambda one: one.date)[::-1]
         ],
-        nodes=len(nodes),
-        clusters=clusters,
+        named=len(said.maps) > 1,
     )
 
 
+def _write_cluster(
+    store: "Store",
+    writer: _Writer,
+    cluster: str,
+    names: list[str],
+    regressed: OpenRegressions,
+    away: "Sequence[Absence]",
+    lines: "Sequence[Notice]",
+    said: _Said,
+) -> None:
+    """The pages of its factors, models and nodes; what other pages say of them is added to `said`."""
+    mine = [event for event in regressed.changelog.events if event.nodes.cluster in (ALL, cluster)]
+    mine.sort(key=lambda event: event.date)
+    marks: list[dict[str, Any]] = [
+        {
+            "day": int(event.start_s // DAY_S),
+            "text": event.reason,
+            "date": event.date.isoformat(),
+            "kind": event.kind,
+            "nodes": event.nodes.text,
+            "page": _event_page(event),
+        }
+        for event in mine
+    ]
+    pages = {node: page_name("node", cluster, node) for node in store.nodes(cluster)}
+    factors = [factor_rows(store, regressed, cluster, name) for name in names]
+    vectors = models_of(set(names), store.vectors(cluster))
+    models = [factor_rows(store, regressed, cluster, name) for name in vectors]
+    factors += [model for model in models if len(model.rows)]  # jobs may have some of its coefficients each
+    summaries = [summary_of(factor, regressed.reports) for factor in factors]
+    choice = _choice(summaries)
+    series = NodeSeries()
+    for factor, summary in zip(factors, summaries, strict=True):
+        series.add(factor)
+        said.suspects.append(factor.suspects)
+        _write_factor(writer, factor, summary, pages, marks, choice, _moved(factor, regressed))
+        for event in mine:
+            if (effect := effect_of(event, factor)) is not None:
+                said.effects[event].append(effect)
+    found = state_map(factors, {each["factor"]: each["page"] for each in summaries}, away, lines)
+    said.maps.append(drawn(found, len(said.maps), cluster, pages, regressed.changelog.inventory))
+    said.lost += found.lost
+    said.summaries += summaries
+    said.nodes += _write_nodes(store, writer, cluster, series, regressed, found, mine, marks)
+
+
+def _choice(summaries: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
+    """The pages of a cluster as people choose among them: factors, models, their coefficients."""
+    kinds = {"factors": "Factors", "models": "Models, all coefficients together", "coefficients": "Coefficients"}
+    groups = ((title, [each for each in summaries if each["kind"] == kind]) for kind, title in kinds.items())
+    return [(title, group) for title, group in groups if group]
+
+
+def _moved(factor: FactorRows, found: OpenRegressions) -> list[dict[str, Any]]:
+    """Of a model, a line for each machine that stands out: which coefficients moved."""
+    return [
+        {
+            "node": each.node,
+            "cpu": each.cpu,
+            "page": page_name("node", factor.cluster, each.node),
+            "date": day_of(each.started_s),
+            "p_value": each.p_value,
+            "text": each.text(factor.names),
+            "changes": list(zip(factor.names, each.changes, each.deviations, strict=True)),
+            "moved": each.named,
+        }
+        for each in moved_in(factor, found)
+    ]
+
+
 def _write_factor(
-    writer: _Writer, factor: FactorRows, summary: dict[str, Any], pages: Mapping[str, str], marks: list[dict[str, Any]]
+    writer: _Writer,
+    factor: FactorRows,
+    summary: dict[str, Any],
+    pages: Mapping[str, str],
+    marks: list[dict[str, Any]],
+    choice: list[tuple[str, list[dict[str, Any]]]],
+    moved: list[dict[str, Any]],
 ) -> None:
     data = overview_data(factor, dict(pages), marks)
-    data["last"] = [] if factor.is_vector else last_values(factor)
+    page = summary["page"]
+    writer.file(f"{page.removesuffix('.html')}.ipynb", notebook_of(factor.cluster, factor.name, summary["worst"]))
     writer.page(
-        _page("factor", factor.cluster, factor.name),
+        page,
         "factor.html.j2",
         data,
-        title=f"{factor.cluster + ': ' if factor.cluster else ''}{factor.name}",
+        title=f"{factor.cluster + ': ' if factor.cluster else ''}{summary['title']}",
         summary=summary,
-        machines=counted(len(data["machines"]), "CPU") if not factor.is_vector else "",
+        window=factor.window,
+        names=factor.names if factor.is_vector else (),
+        moved=moved,
+        choice=choice,
+        notebook=f"{page.removesuffix('.html')}.ipynb",
         last_known=bool(data["last"]),
+        marks=marks,
     )
 
 
@@ -242,6 +324,7 @@ def _write_nodes(
     cluster: str,
     series: NodeSeries,
     found: OpenRegressions,
+    states: StateMap,
     events: list[Event],
     marks: list[dict[str, Any]],
 ) -> list[dict[str, Any]]:
@@ -255,14 +338,14 @@ def _write_nodes(
             silent.setdefault(node, []).append(absence_text(absence))
     actions = store.node_actions()
     actions = actions[actions["cluster"] == cluster].sort_values("revision")
-    names = sorted(series.nodes, key=natural)
+    names = sorted(series.nodes, key=natural_order)
+    touched = [event.nodes.among({(cluster, node) for node in names}) for event in events]
     listed: list[dict[str, Any]] = []
     for at, node in enumerate(names):
         mine = [each for each in found.reports if each.cluster == cluster and (node in each.nodes or ALL in each.nodes)]
-        touching = [event for event in events if event.nodes.among({(cluster, node)})]
+        touches = [(cluster, node) in nodes for nodes in touched]
         facts = away.get(node, {})
-        page = _page("node", cluster, node)
-        days = {int(event.start_s // DAY_S) for event in touching}
+        page = page_name("node", cluster, node)
         writer.page(
             page,
             "node.html.j2",
@@ -271,95 +354,32 @@ def _write_nodes(
                 "levels": P_LEVELS,
                 "regressed": mine[0].changes[0].factor if mine else "",
                 "series": series.of(node),
-                "events": [mark for mark in marks if mark["day"] in days],
+                "events": list(compress(marks, touches)),
             },
             title=f"{cluster + ' ' if cluster else ''}{node}",
             cluster=cluster,
-            regressions=[_regression(each) for each in mine],
+            regressions=[regression_line(each) for each in mine],
             silent=silent.get(node, []),
-            events=[{"event": event, "page": _event_page(event)} for event in touching],
+            events=[{"event": event, "page": _event_page(event)} for event in compress(events, touches)],
             actions=actions[actions["node"] == node].to_dict("records"),
             facts=facts,
-            before=_page("node", cluster, names[at - 1]) if at else None,
-            after=_page("node", cluster, names[at + 1]) if at + 1 < len(names) else None,
+            before=page_name("node", cluster, names[at - 1]) if at else None,
+            after=page_name("node", cluster, names[at + 1]) if at + 1 < len(names) else None,
         )
-        listed.append({**facts, "cluster": cluster, "node": node, "page": page, "regressions": len(mine)})
+        state = states.worst(node)
+        listed.append(
+            {
+                **facts,
+                "cluster": cluster,
+                "node": node,
+                "page": page,
+                "regressions": len(mine),
+                "state": state,
+                "weight": WEIGHT[state],
+            }
+        )
     return listed
 
 
-# ---- what the pages say ----------------------------------------------------------------------------------------------
-
-
-def _effect(event: Event, factor: FactorRows) -> dict[str, Any] | None:
-    """What became of a factor from the date of an event on, by the ten jobs on either side, machine by machine.
-
-    Median and quartiles over the machines of the relative change of their medians. A description, no test: `lepaute
-    watch events effect` tests. None where no machine has jobs on both sides.
-    """
-    rows = factor.rows
-    if factor.is_vector:
-        return None
-    nodes = event.nodes.among({(factor.cluster, node) for node in rows["node"].unique()})
-    own = rows[rows["node"].isin([node for _, node in nodes]) & rows["value"].notna()]
-    changes = []
-    for _, part in own.groupby(["node", "cpu"], sort=False, observed=True):
-        times, values = part["started_s"].to_numpy(float), part["value"].to_numpy(float)
-        before, after = values[times < event.start_s][-JOBS:], values[times >= event.start_s][:JOBS]
-        if len(before) and len(after) and (level := float(np.median(before))) != 0.0:
-            changes.append(float(np.median(after)) / level - 1.0)
-    if not changes:
-        return None
-    low, middle, high = (float(value) for value in np.percentile(changes, [25, 50, 75]))
-    effect = {"factor": factor.name, "machines": len(changes), "change": middle, "low": low, "high": high}
-    return {**effect, "page": _page("factor", factor.cluster, factor.name)}
-
-
-def _summary(factor: FactorRows, reports: "Iterable[Regression]") -> dict[str, Any]:
-    """A factor of a cluster in one line: how many CPUs stand out, how badly, and since when.
-
-    regressed : machines of open regressions; suspicious : with a suspicious test, of any window, in the latest days;
-    tested, machines : of all; least_p : of these days, None: none was tested; change : since when the latest
-    regression; state : the class of the colour of the verdict
-    """
-    rows = factor.rows
-    reports = [each for each in reports if each.cluster == factor.cluster]
-    own = [each for each in reports if factor.name in {change.factor for change in each.changes}]
-    last_s = float(rows["started_s"].max())
-    recent = rows[(rows["started_s"] >= recent_s(last_s)) & rows["p_value"].notna() & ~rows["outlier"]]
-    suspects = factor.suspects[factor.suspects["started_s"] >= recent_s(last_s)]
-    suspicious, tested, machines = (len(each[["node", "cpu"]].drop_duplicates()) for each in (suspects, recent, rows))
-    changed = {machine[1:] for each in own for machine in each.machines}
-    regressed = machines if any(node == ALL for node, _ in changed) else len(changed)
-    if regressed:
-        verdict, state = "regressed", "serious"
-    elif suspicious:
-        verdict, state = "suspicious", "notable"
-    else:
-        verdict, state = ("fine", "fine") if tested else ("too few", "unable")
-    return {
-        "cluster": factor.cluster,
-        "factor": factor.name,
-        "verdict": verdict,
-        "state": state,
-        "regressed": regressed,
-        "suspicious": suspicious,
-        "tested": tested,
-        "machines": machines,
-        "least_p": float(recent["p_value"].min()) if len(recent) else None,
-        "change": max((each.since for each in own), default=None),
-        "last": day_of(last_s),
-        "page": _page("factor", factor.cluster, factor.name),
-    }
-
-
-def _regression(report: "Regression") -> dict[str, Any]:
-    node = report.machines[0][1]
-    of_factor = node == ALL or len(report.nodes) > 1
-    return {
-        "text": f"{regression_nodes(report)}: {', '.join(map(change_text, report.changes))}",
-        "since": since_text(report),
-        "alarm": report.alarm,
-        "page": _page("factor", report.cluster, report.changes[0].factor)
-        if of_factor
-        else _page("node", report.cluster, node),
-    }
+def _titled(changes: "Iterable[Change]") -> "list[Change]":
+    return [replace(each, factor=title_of(each.factor)) for each in changes]

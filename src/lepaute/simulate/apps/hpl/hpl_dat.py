@@ -17,6 +17,7 @@ from lepaute.errors import InputError
 from lepaute.kit.documents import read_bytes
 from lepaute.kit.hpl_output import is_hpl_output
 from lepaute.kit.options import options_of
+from lepaute.kit.text import counted
 from lepaute.simulate.apps.hpl.parameters import Dat, Hpl, places
 
 LINES = 31  # of HPL itself; HPCC's file goes on after them
@@ -105,9 +106,8 @@ class DatLines:
         words = line.split()[:count]
         values = list(itertools.takewhile(NUMBER_THEN_TEXT.fullmatch, words))
         if len(values) < count and not LIKE_A_NUMBER.match("".join(words[len(values) : len(values) + 1])):
-            self._fail(
-                f"{what} has {len(values)} value(s) where {count} were announced; add values or correct the number"
-            )
+            given = counted(len(values), "value")
+            self._fail(f"{what} has {given} where {count} were announced; add values or correct the number")
         seen = words_as_hpl_counts(line, count)
         if seen != words:
             self._fail(

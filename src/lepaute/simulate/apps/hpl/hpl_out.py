@@ -8,12 +8,15 @@ U, equilibration, alignment) is in the list of parameters above the table; a fil
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
+from time import asctime
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_bytes
 from lepaute.kit.hpl_output import ALGORITHMS, FAILED, PARAMETER_LINE, PrintedResult, ResultLines
+from lepaute.kit.text import counted
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat, of_whole_file
 from lepaute.simulate.apps.hpl.parameters import BROADCASTS, FACTORISATIONS, SWAPS, Hpl, places
 from lepaute.simulate.prediction.warnings import caveats
@@ -58,7 +61,7 @@ def report(dat: "HplDat", predictions: Sequence["Prediction"]) -> str:
         line = result_line(cast(Hpl, prediction.application), prediction.time_s.mean, prediction.rate_gflops.mean)
         ends = interval(prediction.time_s) + interval(prediction.rate_gflops)
         lines.append((line + ends + ("" if prediction.comparable else "   not comparable")).rstrip())
-    lines += ["=" * WIDTH, "", f"{len(predictions)} combination(s) predicted."]
+    lines += ["=" * WIDTH, "", f"{counted(len(predictions), 'combination')} predicted."]
     return "\n".join(lines) + "\n"
 
 
@@ -67,21 +70,29 @@ def caveat_lines(predictions: Sequence["Prediction"]) -> str:
     return "".join(f"Caveat: {each}\n" for each in caveats(predictions))
 
 
-def real_report(title: str, runs: "Sequence[tuple[Hpl, float]]") -> str:
-    """Real runs in the form of HPL's report: parameters, then a line for each of the (run, seconds).
+def real_report(title: str, runs: "Sequence[tuple[Hpl, float, datetime]]") -> str:
+    """Real runs in the form of HPL's report: parameters, then a line for each of the (run, seconds, its start).
 
+    Below each line is its start, as HPL from 2.1 on prints it, here in UTC: without it no watch takes the result.
     Runs that no one HPL.dat has are reported one file after the other, as HPL appends to its output.
     """
-    of_files: dict[tuple[object, ...], list[tuple[Hpl, float]]] = {}
+    of_files: dict[tuple[object, ...], list[tuple[Hpl, float, datetime]]] = {}
     for run in runs:
         of_files.setdefault(of_whole_file(run[0]), []).append(run)
     reports = []
     for of_file in of_files.values():
         lines = [
             *("=" * WIDTH, title, "=" * WIDTH, ""),
-            *parameter_lines(HplDat.covering([hpl for hpl, _ in of_file])),
+            *parameter_lines(HplDat.covering([hpl for hpl, _, _ in of_file])),
             *("", "=" * WIDTH, RESULTS_HEADER, "-" * WIDTH),
-            *(result_line(hpl, time_s, hpl.rate_gflops(time_s)) for hpl, time_s in of_file),
+            *(
+                line
+                for hpl, time_s, start in of_file
+                for line in (
+                    result_line(hpl, time_s, hpl.rate_gflops(time_s)),
+                    f"HPL_pdgesv() start time {asctime(start.astimezone(UTC).timetuple())}",
+                )
+            ),
             *("=" * WIDTH, "", f"{len(of_file)} run(s), without a residual check."),
         ]
         reports.append("\n".join(lines) + "\n")

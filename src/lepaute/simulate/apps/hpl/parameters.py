@@ -5,24 +5,28 @@ names in HPL's report (`Dat`). The command line, HPL.dat, HPL.out, the JSON and 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import partial
+from math import isqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 
+from lepaute.errors import InputError
 from lepaute.kit.hpl_output import flop_count
 from lepaute.kit.later import later
 from lepaute.kit.notebook import changed_fields
-from lepaute.kit.options import check_fields, flag_of, option, word_of
-from lepaute.kit.quantities import whole_of
+from lepaute.kit.options import check_fields, flag_of, option, option_field, word_of
+from lepaute.kit.quantities import share_of, whole_of
 from lepaute.simulate.application import GFLOPS, Application, Files, Rate
 from lepaute.simulate.apps.hpl import work
 from lepaute.simulate.machine.mapping import thinned
 
 if TYPE_CHECKING:
+    from lepaute.platform import schema
     from lepaute.simulate.prediction import prediction
     from lepaute.simulate.smpi import emulate
 else:
+    schema = later("lepaute.platform.schema")
     prediction, emulate = later("lepaute.simulate.prediction.prediction"), later("lepaute.simulate.smpi.emulate")
 
 Broadcast = Literal["1ring", "1ring-modified", "2ring", "2ring-modified", "long", "long-modified"]
@@ -55,6 +59,8 @@ ALIASES = {
 PIVOTS: tuple[Pivots, ...] = get_args(Pivots)
 #: HPL keeps its parameters in C's int.
 MOST = 2**31 - 1
+#: The engine keeps so many panels for each rank, and takes so many steps (core/apps/hpl/parameters.hpp).
+MOST_DEPTH, MOST_STEPS = 1024, 1 << 26
 #: Key of a field's metadata: its place in HPL.dat.
 DAT = "HPL.dat"
 #: Steps x ranks up to which fidelity `auto` simulates every step.
@@ -86,7 +92,7 @@ class Dat(NamedTuple):
 def parameter(text: str, initial: Any = MISSING, dat: Dat | None = None, **more: Any) -> Any:
     """A field: its help, default (initial), place in HPL.dat, and further attributes of an option."""
     if dat is not None and dat.codes is not None:
-        more.setdefault("choices", tuple(dat.codes))
+        more = {"choices": tuple(dat.codes), "numbered": "HPL.dat", **more}
         printed = {text: word for word, text in dat.codes.items()}
         more.setdefault("aliases", tuple({**printed, **ALIASES.get(dat.name, {})}.items()))
     return field(default=initial, metadata={**option(text, **more), DAT: dat})
@@ -113,8 +119,12 @@ class HplFiles(Files):
     input_option: ClassVar[str] = "--dat"
     several_in_file: ClassVar[str] = SEVERAL
 
-    dat: Path | None = field(
-        default=None, metadata=option("an HPL.dat: all its combinations, in the place of the options")
+    dat: Path | None = field(default=None, metadata=option("an HPL.dat: all its combinations, instead of the options"))
+    memory_fraction: float | None = option_field(
+        None,
+        "the n that takes this share of the memory of the ranks' nodes, such as 0.8 or 80%, instead of --n",
+        metavar="SHARE",
+        quantity=share_of,
     )
     output: Path | None = field(default=None, metadata=option("results in the form of HPL.out", also=("-o",)))
 
@@ -129,6 +139,13 @@ class HplFiles(Files):
     @property
     def outputs(self) -> dict[str, Path | None]:
         return {"--output": self.output}
+
+    def filled(self, values: "dict[str, Any]", platform: "Callable[[], schema.Platform]") -> "dict[str, Any]":
+        if self.memory_fraction is None:
+            return {}
+        if self.dat is not None or values["n"] is not None:
+            raise InputError(f"--memory-fraction and {'--dat' if self.dat else '--n'} both say n; give one of them")
+        return {"n": Hpl.filling(platform(), self.memory_fraction, **values).n}
 
     def combinations(self, others: "Mapping[str, Any]") -> "list[Hpl] | None":
         from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
@@ -193,6 +210,7 @@ class Hpl(Application):
     files: ClassVar[type[Files]] = HplFiles
     rate: ClassVar[Rate | None] = GFLOPS
     fidelities: ClassVar[tuple[str, ...]] = ("auto", "full", "sampled")
+    several: ClassVar[tuple[str, ...]] = ("n", "grid")
     names_mapping: ClassVar[bool] = True
 
     n: int = whole(
@@ -203,7 +221,9 @@ class Hpl(Application):
     nb: int = whole("block size", 128, Dat(8, "NB", "NB", "block sizes", loop=2))
     p: int = whole("process grid, as 8x8", 1, Dat(11, "P", "P", "process grids", loop=0), name="grid")
     q: int = whole("process grid, as 8x8", 1, Dat(12, "Q", "Q", beside="p"), name="grid")
-    depth: int = whole("look-ahead", 1, Dat(25, "DEPTH", "DEPTH", "look-ahead depths", loop=3), minimum=0)
+    depth: int = whole(
+        "look-ahead", 1, Dat(25, "DEPTH", "DEPTH", "look-ahead depths", loop=3), minimum=0, maximum=MOST_DEPTH
+    )
     bcast: Broadcast = parameter(
         "panel broadcast",
         "2ring",
@@ -250,6 +270,8 @@ class Hpl(Application):
 
     def __post_init__(self) -> None:
         check_fields(self, largest=MOST)
+        if self.steps > MOST_STEPS:
+            raise InputError(f"n is {self.n} in blocks of {self.nb}; the largest number of blocks is {MOST_STEPS}")
 
     @property
     def computes_between_probes(self) -> bool:
@@ -276,6 +298,32 @@ class Hpl(Application):
         """HPL's code of the algorithms, WR11C2R4: W, mapping, DEPTH, BCAST, RFACT, NDIV, PFACT, NBMIN."""
         pmap, rfact, pfact = (word[0].upper() for word in (self.pmap, self.rfact, self.pfact))
         return f"W{pmap}{self.depth}{list(BROADCASTS).index(self.bcast)}{rfact}{self.ndiv}{pfact}{self.nbmin}"
+
+    @classmethod
+    def filling(cls, platform: "schema.Platform", memory_fraction: float, **parameters: Any) -> "Hpl":
+        """The largest run whose matrix takes at most a share of the memory of any node, with n a multiple of nb.
+
+        platform : says the memory of a node; ranks fill one node after the other
+        memory_fraction : above 0, at most 1; 0.8 leaves room for panels, MPI and the system
+        parameters : of the run besides n
+
+        Raises InputError where the platform does not say the memory of a node, and where not even one block fits.
+
+        >>> Hpl.filling(lp.load_platform("dahu"), 0.8, p=16, q=16, nb=128).n
+        """
+        if not 0.0 < memory_fraction <= 1.0:
+            raise InputError(f"memory_fraction is {memory_fraction:g}; it is above 0 and at most 1, such as 0.8")
+        if platform.nodes.memory_bytes is None:
+            raise InputError(
+                f"{platform.name} does not say how much memory a node has; give n, or the platform nodes.memory_bytes"
+            )
+        smallest = cls(**parameters | {"n": 1})
+        on_a_node = min(smallest.ranks, max(1, platform.nodes.cores // smallest.threads_per_rank))
+        doubles = int(memory_fraction * platform.nodes.memory_bytes * smallest.ranks / on_a_node) // 8
+        n = (isqrt(4 * doubles + 1) - 1) // 2 // smallest.nb * smallest.nb  # n (n + 1) <= doubles
+        if n < smallest.nb:
+            raise InputError(f"{memory_fraction:g} of the memory of {platform.name} holds no block of {smallest.nb}")
+        return replace(smallest, n=n)
 
     @property
     def flop_count(self) -> float:

@@ -8,26 +8,18 @@ document.addEventListener("DOMContentLoaded", () => {
   const least = (name) => Math.min(...data.series.filter((each) => each.factor === name).flatMap((each) => each.p.slice(-10).map((p) => (p === null ? 1 : p))));
   let factor = names.includes(asked) ? asked : names.includes(data.regressed) ? data.regressed : names.slice().sort((one, other) => least(one) - least(other))[0];
   let view = "single", rows = [], at = null, running = null;
-  for (const name of names) choice.append(new Option(name, name, name === factor, name === factor));
+  for (const name of names) choice.append(new Option(data.series.find((each) => each.factor === name).title, name, name === factor, name === factor));
   const EXPLAINED = {
     single: "Band: where 99.99 % of the next jobs would lie if nothing had changed, from the jobs before, up to the beginning of an open regression; cut off where it is very wide.",
     window: "Means of several jobs in a row, with the band for such a mean: slow and small changes show here first.",
     chance: "p-value of each job. If nothing had changed, 99.99 % of them would lie above the line.",
     raw: "Every value, also of jobs that are logged as outliers and of other ways of measuring (shapes).",
   };
-  // Of a mean: by its own p-value, and the side of its band that it is on; of an open regression, whatever they are.
-  function codeOfMean(series, place) {
-    if (series.mean[place] !== null && series.code[place] === "R") return "R";
-    const p = series.pMean[place], middle = (series.lowMean[place] + series.highMean[place]) / 2;
-    if (p === null || series.mean[place] === null) return ".";
-    const strength = data.levels.filter((level) => p < level).length;
-    return strength ? series.sides[series.mean[place] < middle ? 0 : 1][strength - 1] : "n";
-  }
   function rowsOf(series) {
     const mean = view === "window", lows = series.low ? (mean ? series.lowMean : series.low) : [];
     let band = 0; // a band ends where there is no interval
     return series.time.map((time, place) => {
-      const archive = series.archives[series.archive[place]], code = mean ? codeOfMean(series, place) : series.code[place];
+      const archive = series.archives[series.archive[place]], code = mean ? series.codeMean[place] : series.code[place];
       if (place && lows[place] === null) band += 1;
       return {
         time: time * 1000, cpu: series.cpu < 0 ? "node" : `CPU ${series.cpu}`, code,
@@ -47,12 +39,22 @@ document.addEventListener("DOMContentLoaded", () => {
     return [low - room, high + room];
   }
   function spec(series) {
-    const events = data.events.map((event) => ({ time: event.day * 86400000, text: event.text, page: event.page }));
-    const x = { field: "time", type: "temporal", title: null, scale: { type: "utc" } };
+    const times = rows.map((row) => row.time), first = Math.min(...times), last = Math.max(...times, first + 86400000);
+    const width = Math.max(220, plot.clientWidth - 90), own = data.events.map((event, place) => ({ ...event, time: event.day * 86400000, name: site.letter(place) }));
+    const events = own.filter((event) => event.time >= first && event.time <= last + 86400000);
+    // A letter, and as much of the reason as there is room for up to the next line: the list below has all of it.
+    events.forEach((event, at) => {
+      const until = at + 1 < events.length ? events[at + 1].time : last, room = Math.floor(((until - event.time) / (last - first)) * (width / 6)) - 3;
+      event.label = room < 5 ? event.name : `${event.name} ${event.text.length > room ? `${event.text.slice(0, room - 1)}…` : event.text}`;
+    });
+    const kind = { field: "kind", legend: null, scale: { domain: ["platform", "protocol"], range: [site.style("--platform"), site.style("--protocol")] } };
+    const dash = { field: "kind", legend: null, scale: { domain: ["platform", "protocol"], range: [[1, 0], [5, 3]] } };
+    const ticks = Math.max(4, Math.min(8, Math.floor(plot.clientWidth / 120)));
+    const x = { field: "time", type: "temporal", title: null, scale: { type: "utc" }, axis: { format: "%Y-%m-%d", tickCount: ticks, labelOverlap: true } };
     const chances = view === "chance" || !series[0].value;
     const y = chances
       ? { field: "p", type: "quantitative", title: "p-value", scale: { type: "log", domainMax: 1 }, axis: { format: "~e" } }
-      : { field: "value", type: "quantitative", title: factor, scale: { zero: false, domain: range(), nice: true }, axis: { format: "~s" } };
+      : { field: "value", type: "quantitative", title: series[0].title, scale: { zero: false, domain: range(), nice: true }, axis: { format: "~s" } };
     const used = [...new Set(rows.map((row) => row.code))];
     const layers = [];
     if (!chances && view !== "raw") layers.push({
@@ -71,13 +73,14 @@ document.addEventListener("DOMContentLoaded", () => {
                   { field: "meaning" }, { field: "job" }, { field: "archive" }],
       },
     });
-    if (events.length) layers.push({
-      data: { values: events }, mark: { type: "rule", strokeDash: [5, 3], size: 1.5 },
-      encoding: { x, tooltip: [{ field: "text", title: "event" }], href: { field: "page" } },
-    });
+    const tooltip = [{ field: "text", title: "event" }, { field: "kind" }, { field: "nodes" }], ofEvent = { x, tooltip, href: { field: "page" } };
+    if (events.length) layers.push(
+      { data: { values: events }, mark: { type: "rule", size: 1.5 }, encoding: { ...ofEvent, color: kind, strokeDash: dash } },
+      { data: { values: events }, mark: { type: "text", align: "left", baseline: "top", dx: 4, fontSize: 11 }, encoding: { ...ofEvent, y: { value: 3 }, text: { field: "label" }, color: kind } },
+    );
     return {
       data: { values: rows }, facet: { row: { field: "cpu", title: null, header: { labelColor: site.style("--ink"), labelOrient: "top", labelAnchor: "start" } } },
-      spec: { width: Math.max(220, plot.clientWidth - 90), height: 230, layer: layers },
+      spec: { width, height: 230, layer: layers, resolve: { scale: { color: "independent", strokeDash: "independent" } } },
     };
   }
   async function draw() {

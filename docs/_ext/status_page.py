@@ -1,0 +1,78 @@
+"""The page of exit statuses: what each means, and which commands end with another one than 0 and 2 and why."""
+
+from markdown_text import Pages, table
+
+from lepaute.cli import entry
+from lepaute.cli.compare import UNDECIDED
+
+#: A check that was asked for did not pass, or the user's own program failed.
+FAILED = 1
+#: Status -> what it means, for all commands.
+MEANINGS = {
+    entry.DONE: "Done.",
+    FAILED: "What you asked about failed: a check that did not pass, a program or an experiment of"
+    " yours. The answer is printed all the same.",
+    entry.BAD_INPUT: "Bad input, or something missing on this machine: one line on standard error says where, what"
+    " was found, and what to do. Nothing was written.",
+    UNDECIDED: "`lepaute compare --strict`: the measurements do not tell.",
+    entry.DEFECT: "A defect of Lepaute. The line names the file that has the traceback; please report it.",
+    entry.INTERRUPTED: "Interrupted, by Ctrl-C (128 + SIGINT).",
+    entry.PIPE_CLOSED: "Whoever read the output went away, as `head` does (128 + SIGPIPE).",
+}
+#: Words of a command -> when it ends with a status that says more than done and bad input.
+OF_COMMANDS: dict[str, tuple[tuple[int, str], ...]] = {
+    "verify hpl": ((FAILED, "with `--tolerance`, a prediction is further off"),),
+    "record": ((FAILED, "the recorded program failed; its trace is written"),),
+    "trace compare": ((FAILED, "with `--same`, calls, their order or their sizes differ"),),
+    "run": (
+        (FAILED, "the experiment failed, or a command of it; its archive says why"),
+        (entry.INTERRUPTED, "interrupted; the archive keeps what was measured, and `--resume` goes on"),
+    ),
+    "archive verify": ((entry.BAD_INPUT, "an archive is damaged"),),
+    "archive diff": ((FAILED, "with `--exit-code`, the setups differ"),),
+    "compare": (
+        (FAILED, "with `--fail-if-slower`, the right library is slower by more"),
+        (UNDECIDED, "with `--strict` and `--fail-if-slower`, a row is undecided"),
+    ),
+    "doctor": ((entry.BAD_INPUT, "something is missing; warnings alone end with 0"),),
+    "platform check": ((entry.BAD_INPUT, "the file has faults"),),
+    "watch test": ((FAILED, "a regression is open; with `--strict`, also after a recent test of p < 10⁻⁶"),),
+    "watch run": ((FAILED, "a test of a node failed or was not stored, or a node has not been tested for long"),),
+    "watch health": (
+        (FAILED, "a node has regressed"),
+        (entry.BAD_INPUT, "otherwise, where nothing is known of a node"),
+    ),
+    "watch alert": ((entry.BAD_INPUT, "a message could not be sent"),),
+}
+
+
+def status_pages() -> Pages:
+    """The page."""
+    lines = [
+        "# Exit statuses",
+        "",
+        "What scripts and monitoring systems read. Every command ends with one of these:",
+        "",
+        *table(("status", "meaning"), [(str(status), text) for status, text in MEANINGS.items()]),
+        "`LEPAUTE_DEBUG=1` shows the traceback of an error in place of its line.",
+        "",
+        "## Of single commands",
+        "",
+        *table(
+            ("command", "status", "when"),
+            [
+                (f"[`{words}`]({_page(words)})", str(status), text)
+                for words, cases in OF_COMMANDS.items()
+                for status, text in cases
+            ],
+        ),
+        "`lepaute emulate` and `verify` take a program that fails for bad input: status 2, and a line that says how it",
+        "ended.",
+        "",
+    ]
+    return {"exit_statuses.md": "\n".join(lines)}
+
+
+def _page(words: str) -> str:
+    name, _, below = words.partition(" ")
+    return f"commands/{name}.md" + (f"#lepaute-{words.replace(' ', '-')}" if below else "")

@@ -1,0 +1,268 @@
+"""`lepaute clocks`: how well clocks are brought together, measured here, on nodes or simulated, and by which method."""
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lepaute.archive import Archive
+from lepaute.cli.options import DETAILS_HELP, FORCE_HELP
+from lepaute.cli.run import PythonOnNodes, SchedulerName
+from lepaute.cli.terminal import answer_text, details_text, json_text, note, notes_printed, progress_bar
+from lepaute.errors import InputError
+from lepaute.kit.options import option_field
+from lepaute.kit.outputs import check_archive_output, check_outputs
+from lepaute.kit.picture import files_of
+from lepaute.kit.printable import terminal_columns
+from lepaute.kit.quantities import seconds_of, share_of, time_of
+from lepaute.kit.text import counted
+from lepaute.measure.schedulers import Request, default_scheduler
+from lepaute.measure.schedulers import scheduler as scheduler_named
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lepaute.clocks.comparison import Found
+    from lepaute.clocks.request import ClockRequest
+    from lepaute.measure.experiment.campaign import Progress
+
+#: Whose nodes a simulation is on, unless told.
+PLATFORM = "dahu-2020-01"
+
+
+@dataclass(frozen=True)
+class ClockOptions:
+    """What is measured, or simulated."""
+
+    ranks: int | None = option_field(
+        None, "Ranks; default: 2 here, on nodes one on each slot.", name="np", also=("--ranks",)
+    )
+    methods: str = option_field("SKaMPI,Netgauge,JK,HCA,HCA2,HCA3", "Which methods are measured.", metavar="METHOD,...")
+    after: str = option_field(
+        "0,5,10,20", "When the errors are looked at, after each synchronisation; the first is 0.", metavar="TIME,..."
+    )
+    clock: str = option_field("clock_gettime", "MPI_Wtime, clock_gettime or rdtscp.", metavar="CLOCK")
+    mpiruns: int | None = option_field(
+        None, "Starts of mpirun; default: as many as the budget allows, or 20 simulated ones."
+    )
+    budget_s: float = option_field(
+        "5min", "Time for all mpiruns together.", name="budget", metavar="TIME", quantity=time_of
+    )
+    simulate: str | None = option_field(
+        None,
+        "Simulate RANKS ranks whose clocks drift by up to PPM ppm instead; a third value makes the drift wander: 64,1 "
+        "or 64,1,0.05.",
+        metavar="RANKS,PPM[,PPM]",
+    )
+    platform: str | None = option_field(
+        None, f"Platform of a simulation; default: {PLATFORM}.", name="platform", also=("-p",)
+    )
+    ranks_per_node: int | None = option_field(None, "Ranks on each node.", minimum=1)
+    hostfile: Path | None = option_field(None, "Nodes and ranks of each, by ssh: lines as host slots=N or host:N.")
+    seed: int = option_field(1, "Seed of the order of methods, and of simulated clocks.", minimum=0)
+    resume: bool = option_field(False, "Resume an interrupted measurement.")
+
+
+@dataclass(frozen=True)
+class ClockAnswer:
+    """What is made of the measurement."""
+
+    margin: float = option_field(
+        "25%",
+        "Choose the cheapest method whose error is shown to be at most this far above the smallest.",
+        metavar="SHARE",
+        quantity=share_of,
+    )
+    enough_s: float = option_field(
+        "100ns",
+        "Errors shown to be at most this count as equal to the smallest.",
+        name="enough",
+        metavar="TIME",
+        quantity=seconds_of,
+    )
+    report: Path | None = option_field(None, "The answer as a page.", metavar="FILE.html")
+    plot: Path | None = option_field(None, "Error over time, and against duration: .png, .svg or .pdf.", metavar="FILE")
+    details: bool = option_field(False, DETAILS_HELP)
+    as_json: bool = option_field(False, "Print all of it as one JSON object.", name="json")
+    force: bool = option_field(False, FORCE_HELP)
+
+
+def command(
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[LIBRARY]",
+            help="The MPI library, as lepaute compare names one (openmpi, mpich, a prefix, a compiler wrapper); "
+            "default: that of the mpicc on PATH. ARCHIVE.zip: says what a measurement holds.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    options: ClockOptions,
+    request: Request,
+    answer: ClockAnswer,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Archive to write.")] = Path("clocks.zip"),
+    scheduler: SchedulerName = None,
+    python: PythonOnNodes = None,
+) -> None:
+    """Measures how far off the clocks of ranks are, by each method that synchronises them, and recommends one.
+
+    Every mpirun synchronises by all methods, in shuffled order, then measures the errors; everything is
+    archived. The answer says which method to take for how long a measurement, how far off clocks are then, and what a
+    synchronisation takes.
+    """
+    from lepaute.clocks.comparison import compared
+    from lepaute.report.files import check_page_name
+
+    check_page_name(answer.report)
+    outputs = {"--report": answer.report, "--plot": files_of(answer.plot)}
+    if what is not None and what.endswith(".zip"):
+        _refuse_measuring(options, request, scheduler)
+        check_outputs(outputs, inputs=[what], force=answer.force)
+        archive = Archive.open(what)
+    else:
+        check_outputs({"--output": output, **outputs}, inputs=[options.hostfile], force=answer.force)
+        check_archive_output(output, force=answer.force)
+        with notes_printed(), progress_bar() as tell:
+            if options.simulate is not None:
+                path = _simulated(what, options, request, scheduler, output, tell)
+            else:
+                path = _measured(what, options, request, scheduler, python, output, tell)
+        archive = Archive.open(path)
+        note(f"wrote {path}: archive {archive.id[:12]}, {counted(len(archive.members()), 'member')}")
+    _show(compared(archive, margin=answer.margin, enough_s=answer.enough_s), answer, archive.path)
+
+
+def _refuse_measuring(options: ClockOptions, request: Request, scheduler: str | None) -> None:
+    given = {
+        "--simulate": options.simulate,
+        "--np": options.ranks,
+        "--mpiruns": options.mpiruns,
+        "--hostfile": options.hostfile,
+        "--platform": options.platform,
+        "--ranks-per-node": options.ranks_per_node,
+        "--scheduler": scheduler,
+        "--resume": options.resume or None,
+    }
+    wrong = [*(name for name, value in given.items() if value is not None), *request.flags_besides(())]
+    if wrong:
+        raise InputError(f"{wrong[0]} is of a measurement, and an archive is one; leave out {', '.join(wrong)}")
+
+
+def _asked(options: ClockOptions) -> "ClockRequest":
+    from lepaute.clocks.request import ClockRequest, methods_of, moments_of, simulated_of
+
+    simulated = None if options.simulate is None else simulated_of(options.simulate)
+    if simulated is not None and options.ranks is not None:
+        raise InputError("--simulate says how many ranks there are; leave out --np")
+    ranks, drift_ppm, wander_ppm = simulated or (options.ranks, None, 0.0)
+    return ClockRequest(
+        methods=methods_of(options.methods),
+        after_s=moments_of(options.after),
+        ranks=ranks,
+        clock=options.clock,
+        mpiruns=options.mpiruns,
+        budget_s=options.budget_s,
+        drift_ppm=drift_ppm,
+        wander_ppm=wander_ppm,
+    )
+
+
+def _simulated(
+    library: str | None,
+    options: ClockOptions,
+    request: Request,
+    scheduler: str | None,
+    output: Path,
+    tell: "Progress",
+) -> Path:
+    from lepaute.clocks.simulated import simulate_clocks
+    from lepaute.platform import load_platform
+
+    wrong = [
+        *([] if library is None else ["LIBRARY"]),
+        *([] if scheduler is None else ["--scheduler"]),
+        *([] if options.hostfile is None else ["--hostfile"]),
+        *([] if options.ranks_per_node is None else ["--ranks-per-node"]),
+        *(["--resume"] if options.resume else []),
+        *request.flags_besides(()),
+    ]
+    if wrong:
+        raise InputError(f"--simulate measures nothing; leave out {', '.join(wrong)}")
+    asked = _asked(options)
+    return simulate_clocks(output, asked, load_platform(options.platform or PLATFORM), seed=options.seed, progress=tell)
+
+
+def _measured(
+    library: str | None,
+    options: ClockOptions,
+    request: Request,
+    scheduler: str | None,
+    python: str | None,
+    output: Path,
+    tell: "Progress",
+) -> Path:
+    from lepaute.clocks.campaign import measure_clocks
+
+    if options.platform is not None:
+        raise InputError("--platform is of a simulation; give --simulate, too")
+    asked = _asked(options)
+    slots: int | Mapping[str, int] | None = options.ranks_per_node
+    if options.hostfile is not None:
+        request, slots = _of_hostfile(options, request)
+    name = scheduler or default_scheduler(request.nodes)
+    scheduler_named(name).known_nodes(request)  # refuses what it does not support
+    if scheduler_named(name).on_this_machine and options.ranks_per_node is not None:
+        raise InputError("--ranks-per-node applies to nodes; give --nodes or --scheduler as well")
+    return measure_clocks(
+        output,
+        asked,
+        library=library,
+        slots=slots,
+        seed=options.seed,
+        progress=tell,
+        scheduler=name,
+        request=request,
+        python=python,
+        resume=options.resume,
+    )
+
+
+def _of_hostfile(options: ClockOptions, request: Request) -> "tuple[Request, Mapping[str, int]]":
+    """The nodes of a hostfile, and the ranks of each."""
+    from lepaute.kit.documents import read_text
+    from lepaute.kit.hostfiles import read_slots
+    from lepaute.kit.node_sets import fold_node_set
+
+    assert options.hostfile is not None
+    if request.nodes is not None or options.ranks_per_node is not None:
+        raise InputError("--hostfile names the nodes and how many ranks each has; leave out --nodes, --ranks-per-node")
+    slots = read_slots(read_text(options.hostfile, "a hostfile"), options.hostfile.name)
+    return replace(request, nodes=fold_node_set(tuple(slots))), slots
+
+
+def _show(found: "Found", options: ClockAnswer, archive: Path) -> None:
+    from lepaute.clocks.report import command_of, write_page, write_plot
+    from lepaute.clocks.wording import answer, detail_lines, fact_lines, table_rows, titles
+    from lepaute.kit.tables import shown_table
+
+    if options.report is not None:
+        write_page(found, options.report, command_of(found, archive))
+        note(f"wrote {options.report}")
+    if options.plot is not None:
+        write_plot(found, options.plot)
+        note("wrote " + ", ".join(map(str, files_of(options.plot) or ())))
+    if options.as_json:
+        print(json_text(found.to_dict()))
+        return
+    width = terminal_columns(sys.stdout)
+    table = shown_table(titles(found), table_rows(found), width)
+    if options.details:
+        facts = "\n".join(f"  {name:<7} {text}" for name, text in fact_lines(found))
+        lines = "\n".join((*detail_lines(found), *(f"caveat: {line}" for line in found.caveats)))
+        print(details_text(answer(found), f"{facts}\n{table}\n{lines}", width))
+        return
+    print(answer_text(answer(found), fact_lines(found), found.caveats, width))
+    print(table)

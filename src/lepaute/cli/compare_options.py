@@ -1,0 +1,221 @@
+"""Options of `lepaute compare`: what is measured, and what is made of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lepaute.archive import Archive
+from lepaute.cli.options import DETAILS_HELP, FORCE_HELP
+from lepaute.cli.terminal import note
+from lepaute.errors import InputError
+from lepaute.kit.options import option_field
+from lepaute.kit.picture import files_of
+from lepaute.kit.quantities import numbers_of, share_of, time_of
+
+if TYPE_CHECKING:
+    from lepaute.compare.comparison import Comparison
+    from lepaute.compare.verdicts import Correction
+
+
+@dataclass(frozen=True)
+class MeasureOptions:
+    """What is measured: arguments of `measure_libraries`."""
+
+    ops: str = option_field(
+        "bcast,allreduce",
+        "Operations, such as bcast; ibcast: nonblocking; bcast_init: persistent; scan_in_place: MPI_IN_PLACE.",
+        metavar="OP,...",
+    )
+    sizes: str = option_field("1:1M", "Message sizes in bytes, a range or a list such as 8,64K.", metavar="FROM:TO")
+    ranks: tuple[int, ...] = option_field(
+        "2",
+        "Ranks; several numbers are measured in turn: 2,4,8.",
+        name="np",
+        also=("--ranks",),
+        metavar="RANKS,...",
+        quantity=numbers_of,
+    )
+    ranks_per_node: int | None = option_field(None, "Ranks on each node in turn; default: one on each core.", minimum=1)
+    hostfile: Path | None = option_field(
+        None, "The nodes and the ranks of each, instead of --nodes: lines as host slots=N or host:N."
+    )
+    factors: list[str] | None = option_field(
+        None,
+        "Vary this too, crossed with libraries: pinning=core,spread,none, cache=warm,cold, pages=default,small,huge, "
+        "frequency, compiler, flags, mca.PARAMETER, or a VARIABLE of the environment.",
+        name="factor",
+        metavar="NAME=a,b",
+    )
+    datatype: str = option_field(
+        "double", "Data type of reductions: byte, int8_t, int, long, float, double; sizes are whole numbers of it."
+    )
+    op: str = option_field("sum", "Reduction operator: sum, prod, max, min, band, bor, bxor, land, lor.", metavar="OP")
+    root: int = option_field(0, "Root rank of the operations that have one.", minimum=0)
+    compute_s: float | None = option_field(
+        None,
+        "Time nonblocking operations also with this much work before the wait: shows what overlaps.",
+        name="compute",
+        metavar="TIME",
+        quantity=time_of,
+    )
+    precision: float = option_field(
+        "2%", "Wanted half-width of the 95 % interval of a mean.", metavar="SHARE", quantity=share_of
+    )
+    budget_s: float = option_field(
+        "5min", "Time for all mpiruns together.", name="budget", metavar="TIME", quantity=time_of
+    )
+    calls: int | None = option_field(None, "Calls of each case in an mpirun; default: derived from a trial.")
+    mpiruns: int | None = option_field(None, "Starts of each library, whatever the budget; default: derived.")
+    synchronisation: str | None = option_field(
+        None,
+        "Before each call: MPI_Barrier, dissemination, double, window or round-time (the default; dissemination where "
+        "ranks share cores).",
+        metavar="METHOD",
+    )
+    clock: str = option_field("clock_gettime", "MPI_Wtime, clock_gettime or rdtscp.", metavar="CLOCK")
+    clock_method: str = option_field("HCA", "SKaMPI, Netgauge, JK, HCA, HCA2 or HCA3.", metavar="METHOD")
+    cold: bool = option_field(False, "Overwrite the private last-level cache before each call.")
+    warm_up: int = option_field(5, "Calls before each batch; kept, with negative numbers.")
+    limit_s: float | None = option_field(
+        None,
+        "Time after which an mpirun is ended; default: in proportion to its trial.",
+        name="limit",
+        metavar="TIME",
+        quantity=time_of,
+    )
+    seed: int = option_field(1, "Seed of sizes and of every order.", minimum=0)
+    sessions: int = option_field(
+        1, "Sessions, an archive each (NAME-1.zip and so on); the verdict is over these, from three on.", minimum=1
+    )
+    every_s: float = option_field(
+        "2h", "From the beginning of a session to that of the next one.", name="every", metavar="TIME", quantity=time_of
+    )
+    resume: bool = option_field(False, "Resume an interrupted campaign, or the sessions that are left.")
+
+
+def _correction(word: str) -> "Correction":
+    from lepaute.compare.verdicts import correction_of
+
+    return correction_of(word)
+
+
+@dataclass(frozen=True)
+class CompareOptions:
+    """What is made of the measurements."""
+
+    margin: float = option_field(
+        "2%", "Differences shown to be smaller than this count as none.", metavar="SHARE", quantity=share_of
+    )
+    correction: Any = option_field(
+        "fdr",
+        "Correction of the p-values of all rows: fdr bounds the share of false ones among the decided (Benjamini and "
+        "Hochberg), holm the chance of any.",
+        metavar="fdr|holm",
+        parse=_correction,
+    )
+    primary: list[str] | None = option_field(
+        None,
+        "A row that counts most; the campaign is planned for these, corrected by themselves.",
+        metavar="OP:SIZE",
+    )
+    left: str | None = option_field(None, "The library to compare, where archives hold more than two.", metavar="LABEL")
+    right: str | None = option_field(None, "The one to compare it with.", metavar="LABEL")
+    fail_if_slower: float | None = option_field(
+        None,
+        "End with status 1 where the right library is shown to take longer than the left one by more.",
+        metavar="SHARE",
+        quantity=share_of,
+    )
+    strict: bool = option_field(False, "With --fail-if-slower: end with status 3 where a row is undecided.")
+    measure_only: bool = option_field(False, "Write the archive, and say nothing of which is faster.")
+    report: Path | None = option_field(None, "The comparison as a page.", metavar="FILE.html")
+    plot: Path | None = option_field(None, "Change by size, as .png, .svg or .pdf.", metavar="FILE")
+    scaling: Path | None = option_field(
+        None, "Times by the number of ranks, of a campaign with several, as .png, .svg or .pdf.", metavar="FILE"
+    )
+    csv: Path | None = option_field(None, "The rows.", metavar="FILE.csv")
+    latex: Path | None = option_field(None, "The rows as a table.", metavar="FILE.tex")
+    tune: Path | None = option_field(
+        None,
+        "Measures a library with each of its algorithms; writes a file that chooses those shown faster.",
+        metavar="FILE",
+    )
+    details: bool = option_field(False, DETAILS_HELP)
+    as_json: bool = option_field(False, "Print the comparison as one JSON object.", name="json")
+    force: bool = option_field(False, FORCE_HELP)
+
+    def __post_init__(self) -> None:
+        from lepaute.compare.report import check_name
+
+        if not self.margin > 0:
+            raise InputError(f"--margin is {100 * self.margin:g} %; it must be above 0, such as 2%")
+        if self.strict and self.fail_if_slower is None:
+            raise InputError("--strict is about --fail-if-slower; give that, too")
+        for option, path in self._of_one.items():
+            if path is not None:
+                check_name(path, option)
+
+    @property
+    def outputs(self) -> dict[str, Path | tuple[Path, ...] | None]:
+        """Files that a comparison is written to, by option."""
+        return {**self._of_one, "--scaling": files_of(self.scaling)}
+
+    @property
+    def _of_one(self) -> dict[str, Path | None]:
+        return {"--report": self.report, "--plot": self.plot, "--csv": self.csv, "--latex": self.latex}
+
+    def outputs_of(self, all_ranks: Sequence[int]) -> dict[str, Path | tuple[Path, ...] | None]:
+        """The files of campaigns with so many ranks: where there are several numbers, one of each, NAME-np4.html."""
+        every = {
+            f"{option} ({ranks} ranks)": _of_ranks(path, ranks)
+            for option, path in self._of_one.items()
+            for ranks in all_ranks
+            if path is not None
+        }
+        return {**(every if len(all_ranks) > 1 else self._of_one), "--scaling": files_of(self.scaling)}
+
+    def write(self, comparisons: "Sequence[Comparison]") -> None:
+        """Writes the files of comparisons of the same libraries, one for each number of ranks."""
+        from lepaute.compare.report import write_report
+        from lepaute.compare.scaling import write_scaling
+
+        for each in comparisons:
+            for path in filter(None, self._of_one.values()):
+                target = _of_ranks(path, each.ranks) if each.all_ranks else path
+                write_report(each, target)
+                note(f"wrote {target}")
+        if self.scaling is not None:
+            write_scaling(comparisons, self.scaling)
+            note(f"wrote {', '.join(map(str, files_of(self.scaling) or ()))}")
+
+    def refuse_outputs(self, what: str) -> None:
+        """Raises InputError, saying what such a file is of, where one is asked for."""
+        if given := [option for option, path in self.outputs.items() if path is not None]:
+            raise InputError(f"{given[0]} {what}")
+
+    def check_labels(self, labels: Sequence[str]) -> None:
+        """Raises InputError where --left or --right is not among the labels."""
+        for option, label in (("--left", self.left), ("--right", self.right)):
+            if label is not None and label not in labels:
+                raise InputError(f"{option} is {label[:40]!r}; the libraries are called {', '.join(labels)}")
+
+    def compared(
+        self, *campaigns: Archive, left: str | None = None, right: str | None = None
+    ) -> "tuple[Comparison, ...]":
+        """`compare.scaling.by_ranks` with these options; left, right: instead of those of the options."""
+        from lepaute.compare.scaling import by_ranks
+        from lepaute.measure.comparison.cases import rows_of
+
+        return by_ranks(
+            *campaigns,
+            left=left or self.left,
+            right=right or self.right,
+            margin=self.margin,
+            correction=self.correction,
+            primary=rows_of(self.primary or ()) or None,
+        )
+
+
+def _of_ranks(path: Path, ranks: int) -> Path:
+    return path.with_name(f"{path.stem}-np{ranks}{path.suffix}")

@@ -1,0 +1,70 @@
+"""The answer of a study on a terminal: the sentence, what it rests on, its caveats in a line, and the table."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lepaute.cli.terminal import answer_text, details_text
+from lepaute.kit.tables import shown_table
+from lepaute.study.capacity import Front
+from lepaute.study.sensitivity import Effects
+from lepaute.study.tune import Tuned
+from lepaute.study.whatif import WhatIfAnswer
+
+if TYPE_CHECKING:
+    from lepaute.study.running import StudyRun
+
+#: Facts of an answer, and notes that many rows of a table have in common.
+MOST_FACTS, MOST_NOTES = 5, 2
+
+
+def answered_study(run: "StudyRun", width: int, *, details: bool = False) -> str:
+    """A study that was run, in a terminal of `width` columns, or in a file."""
+    answer, facts, table = _told(run, width, details=details)
+    if details:
+        rest = [*(f"{name}: {text}" for name, text in facts), *(f"warning: {each}" for each in run.caveats)]
+        text = details_text(answer, "\n".join(rest), width) if rest else answer
+    else:
+        text = answer_text(answer, facts[:MOST_FACTS], run.caveats, width)
+    return f"{text}\n{table}" if table else text
+
+
+def _told(run: "StudyRun", width: int, *, details: bool) -> tuple[str, list[tuple[str, str]], str]:
+    """The answer in one line, what it rests on, and a table where there is one."""
+    found = run.answer
+    if isinstance(found, WhatIfAnswer):
+        titles, rows = found.table()
+        notes: list[str] = []
+        if not details:
+            rows, notes = _without_common(rows)
+        table = shown_table(titles, rows, width, left=range(len(titles)))
+        facts = [("from", found.pairing), *(("rows", note) for note in notes)]
+        if found.source is not None:
+            facts.append(("published", found.source))
+        return found.sentence.removesuffix("."), facts, table
+    if isinstance(found, Tuned):
+        answers = [text for name, text in found.parts if not name]
+        facts = [(name, text.removeprefix("to decide: ")) for name, text in found.parts if name]
+        titles, ranked, more = found.table()
+        table = shown_table(titles, ranked, width, left=(len(titles) - 1,), drop=(len(titles) - 2,))
+        return "; ".join(answers), facts, f"{table}\nand {more} more" if more > 0 else table
+    if isinstance(found, Effects):
+        return found.sentence, [(term.name, found.direction_of(term)) for term in found.single_terms], ""
+    if isinstance(found, Front):
+        titles, rows = found.table()
+        if not any(row[-1] for row in rows):
+            titles, rows = titles[:-1], [row[:-1] for row in rows]
+        return found.text, [], shown_table(titles, rows, width)
+    return found.text, [], ""
+
+
+def _without_common(rows: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, ...]], list[str]]:
+    """The rows, without the notes after the first semicolon of their last cells that several have, and these notes."""
+    noted = [row[-1].split("; ") for row in rows]
+    counts = Counter(part for first, *parts in noted for part in parts)
+    common = [part for part, count in counts.most_common(MOST_NOTES) if count > 1]
+    shorter = [
+        (*row[:-1], "; ".join([first, *(part for part in parts if part not in common)]))
+        for row, (first, *parts) in zip(rows, noted, strict=True)
+    ]
+    return shorter, [f"{part} ({counts[part]} of {len(rows)})" for part in common]

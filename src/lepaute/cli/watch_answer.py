@@ -1,0 +1,204 @@
+"""What `lepaute watch test` and `replay` say: who has changed in the first line, then what that rests on."""
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lepaute.cli.terminal import answer_text, details_text
+from lepaute.kit.text import counted, two_digits
+from lepaute.watch.notices.notice import DATES, UNCONFIRMED, UNLIKE_PEERS
+from lepaute.watch.report.history import alarms_answer
+from lepaute.watch.report.summary import (
+    absence_text,
+    change_text,
+    largest_text,
+    machines_text,
+    regression_nodes,
+    since_text,
+    suspicion_text,
+)
+
+if TYPE_CHECKING:
+    from lepaute.watch.notices.notice import Notice
+    from lepaute.watch.report.history import ChangeAlarm, Day
+    from lepaute.watch.report.summary import Regression, Summary
+
+#: Without --details: lines below the answer, reports that a line names, factors of a report.
+MOST_FACTS, MOST_NAMED, MOST_FACTORS = 5, 2, 3
+#: Suspicious tests of a day in the details of a replay.
+MOST_SUSPICIONS = 2
+
+
+def tested_text(summary: "Summary", false_alarms: float, width: int, *, details: bool) -> str:
+    """The report of `watch test` on a terminal of `width` columns, or in a file.
+
+    false_alarms : the share of alarms that are false, in expectation
+    """
+    answer = _answer(summary)
+    if details:
+        return details_text(answer, "\n".join([*_sections(summary), _rests_on(summary, false_alarms)]), width)
+    others = _other_facts(summary)
+    rests = [*others, ("from", _rests_on(summary, false_alarms))]
+    regressions = [_regression(each, MOST_FACTORS, told=number == 0) for number, each in enumerate(summary.regressions)]
+    most = max(1, MOST_FACTS - len(rests))
+    if len(regressions) > most:
+        regressions[most - 1 :] = [f"{regressions[most - 1]}; and {len(regressions) - most} more; --details"]
+    facts = [*(("open", text) for text in regressions), *rests]
+    return answer_text(answer, facts, list(map(_caveat, summary.notices)), width)
+
+
+def _answer(summary: "Summary") -> str:
+    """1 open regression: demo node7 ...; or in how many machines nothing has, and how many cannot be judged."""
+    blind = _blind(summary)
+    unknown = f"{blind} of {counted(summary.machines, 'CPU')} cannot be judged" if blind else ""
+    if regressions := summary.regressions:
+        largest = f"{'the largest ' * (len(regressions) > 1)}{largest_text(regressions[0])}"
+        return "; ".join(filter(None, [f"{counted(len(regressions), 'open regression')}: {largest}", unknown]))
+    if blind >= summary.machines:
+        return f"Nothing can be said of {counted(summary.machines, 'CPU')}: silent, or too few jobs"
+    since = "" if summary.first is None else f" since {summary.first}"
+    judged = counted(summary.machines - blind, "CPU")
+    return "; ".join(filter(None, [f"No open regression in {judged}{since}", unknown]))
+
+
+def _blind(summary: "Summary") -> int:
+    """Machines of which something is not known: they are silent, or have a factor with too few jobs."""
+    absent = {machine for each in summary.absences for machine in each.machines}
+    return len(absent.union(*(each.machines for each in summary.waiting)))
+
+
+def _other_facts(summary: "Summary") -> list[tuple[str, str]]:
+    """Single tests, who cannot be judged, and what is worth a look."""
+    facts = []
+    if summary.suspicions or summary.older_suspicions:
+        named = [machines_text(each.machines) for each in summary.suspicions]
+        recent = f"{counted(len(named), 'unlikely test')} of the latest days, not confirmed"
+        older = f"; {summary.older_suspicions} older" if summary.older_suspicions else ""
+        facts.append(("single", f"{recent}{f': {_limited(named, MOST_NAMED)}' if named else ''}{older}"))
+    unknown = [absence_text(each) for each in summary.absences]
+    unknown += [f"{machines_text(each.machines)}: {counted(each.missing, 'more job')}" for each in summary.waiting]
+    if unknown:
+        facts.append(("unknown", _limited(unknown, MOST_NAMED)))
+    if summary.worth_a_look.lines:
+        label = summary.worth_a_look.label
+        facts.append(("look", f"{_limited([str(line) for line in summary.worth_a_look.lines], MOST_NAMED)}. {label}"))
+    return facts
+
+
+def _rests_on(summary: "Summary", false_alarms: float) -> str:
+    """6744 tests of demo: 12 nodes, 24 CPUs, 3 factors, 2026-01-02 to 2026-02-28; ..."""
+    days = "" if summary.first is None else f", {_span(summary.first, summary.last)}"
+    clusters = ", ".join(cluster for cluster in summary.clusters if cluster)
+    sizes = f"{counted(summary.nodes, 'node')}, {counted(summary.machines, 'CPU')}"
+    whose = f"{f'{clusters}: ' if clusters else ''}{sizes}, {counted(len(summary.factors), 'factor')}{days}"
+    at_most = f"at most {two_digits(100.0 * false_alarms)} % of alarms are expected to be false"
+    return f"{counted(summary.tests, 'test')} of {whose}; {at_most}"
+
+
+def _sections(summary: "Summary") -> list[str]:
+    """Everything in full: what stands first, then what may be, then what is not known."""
+    older = f" ({summary.older_suspicions} older: --since DATE)" if summary.older_suspicions else ""
+    waiting = [
+        f"  {machines_text(each.machines)}: {counted(each.missing, 'more job')} ({'; '.join(each.factors)})"
+        for each in summary.waiting
+    ]
+    lines: list[str] = []
+    for title, reports in (
+        (counted(len(summary.regressions), "open regression"), [_in_full(each) for each in summary.regressions]),
+        (
+            f"Suspicious tests, not confirmed{older}",
+            [f"  {suspicion_text(each, each.changes)}" for each in summary.suspicions],
+        ),
+        ("Machines that fail or do not report", [f"  {absence_text(each)}" for each in summary.absences]),
+        (summary.worth_a_look.label, [f"  {line}" for line in summary.worth_a_look.lines]),
+        ("Also worth a look", [f"  {notice}" for notice in summary.notices]),
+        ("Not yet enough jobs to test", waiting),
+    ):
+        if reports:
+            lines += [f"{title}:", *reports]
+    if summary.regressions:
+        lines.append("To record a cause: lepaute watch events propose, then accept")
+    return lines
+
+
+def _regression(regression: "Regression", most: int | None = None, *, told: bool = False) -> str:
+    """told : the answer has its machines, its date and its first change"""
+    alarm = f"alarm of {regression.alarm}"
+    texts = list(map(change_text, regression.changes))
+    if told:
+        return f"{_limited(texts[1:], most)}; {alarm}" if len(texts) > 1 else alarm
+    return f"{regression_nodes(regression)}, {since_text(regression)}: {_limited(texts, most)}; {alarm}"
+
+
+def _caveat(notice: "Notice") -> str:
+    """Its text, after what it is of: the beginning alone is shown."""
+    kinds = {UNLIKE_PEERS: "unlike its peers, ", UNCONFIRMED: "unconfirmed change of ", DATES: "wrong dates of "}
+    return f"{kinds.get(notice.kind, '')}{notice}"
+
+
+def _in_full(regression: "Regression") -> str:
+    archives = f"; archive {', '.join(archive[:12] for archive in regression.archives)}" if regression.archives else ""
+    return f"  {_regression(regression)}{archives}"
+
+
+def _limited(texts: Sequence[str], most: int | None) -> str:
+    more = 0 if most is None else len(texts[most:])
+    return "; ".join(texts[:most]) + (f"; and {more} more" if more else "")
+
+
+def _span(first: dt.date, last: dt.date | None) -> str:
+    """2026-01-02 to 2026-03-01."""
+    return f"{first}" if last in (None, first) else f"{first} to {last}"
+
+
+# ---- a replay --------------------------------------------------------------------------------------------------------
+
+
+def replayed_text(
+    days: "Sequence[Day]",
+    still_open: "Sequence[Regression]",
+    tests: int,
+    false_alarms: float,
+    width: int,
+    *,
+    details: bool = False,
+) -> str:
+    """The report of `watch replay`: the alarms, the first ones named; with details a row for each, and every day."""
+    answer = alarms_answer(days)
+    suspicious = sum(day.suspicious_tests for day in days)
+    span = f" on {counted(len(days), 'day')}, {_span(days[0].date, days[-1].date)}" if days else ""
+    rests = (
+        f"{counted(tests, 'test')}{span}, {suspicious} suspicious; "
+        f"at most {two_digits(100.0 * false_alarms)} % of alarms are expected to be false"
+    )
+    standing = [_regression(each, None if details else MOST_FACTORS) for each in still_open]
+    if details:
+        lines = [line for day in days for line in _lines(day)]
+        standing_lines = [f"open at the end: {each}" for each in standing]
+        return details_text(answer, "\n".join([*lines, *standing_lines, rests]), width)
+    alarms = [(day, each) for day in days for each in day.alarms]
+    most = MOST_FACTS - 1 - bool(standing)
+    shown = [f"{day.date}, {_alarm(each, MOST_FACTORS)}" for day, each in alarms[:most]]
+    if len(alarms) > most:
+        shown[-1] = f"{shown[-1]}; and {len(alarms) - most} more; --details"
+    facts = [("alarm", text) for text in shown]
+    if standing:
+        facts.append(("open", f"at the end {_limited(standing, 1)}"))
+    return answer_text(answer, [*facts, ("from", rests)], (), width)
+
+
+def _lines(day: "Day") -> list[str]:
+    """A line for each alarm of a day and each of its suspicious tests, as far as they are shown."""
+    lines = [f"{day.date}  alarm: {_alarm(each)}" for each in day.alarms]
+    for each in day.suspicions[:MOST_SUSPICIONS]:
+        changes = "; ".join(map(change_text, each.changes))
+        lines.append(f"{day.date}  {machines_text(each.machines)}: {changes}, p = {each.p_value:.1g}")
+    if (more := len(day.suspicions) - MOST_SUSPICIONS) > 0:
+        lines.append(f"{day.date}  and {more} more suspicious (--json has all)")
+    return lines
+
+
+def _alarm(alarm: "ChangeAlarm", most: int | None = None) -> str:
+    changes = _limited(list(map(change_text, alarm.changes)), most)
+    better = "" if alarm.worse else " (for the better)"
+    return f"{machines_text(alarm.machines)}, since {alarm.since}: {changes}{better}"

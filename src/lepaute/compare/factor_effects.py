@@ -1,0 +1,236 @@
+"""What factors beside the library do: by how much a level changes an operation, and whether it changes which library is
+the faster one (section 5 of "MPI Benchmarking Revisited", figures 21 to 24).
+
+Every combination of levels came equally often in each block, in one random order with all others. So the mpiruns of one
+library, with two levels of one factor and the same levels of the others, are exchangeable inside a block where the
+factor does nothing; block and other levels together are a stratum, which test and interval (`stats.aligned_ranks`) take
+as a block. The effect is the shift of the logarithms, common to the strata. P-values of all effects are corrected
+together; those of the libraries' order at each level of a factor are corrected together for its levels.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, inf, isfinite, log
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lepaute.compare.summaries import ROW
+from lepaute.compare.verdicts import CONFIDENCE, CORRECTIONS, SIGNIFICANT, Correction, verdicts_of_each
+from lepaute.kit.text import counted, exact_size
+from lepaute.measure.comparison.cases import name_of
+from lepaute.stats.aligned_ranks import aligned_rank_test, aligned_shift
+
+if TYPE_CHECKING:
+    import pandas
+
+#: Rows that a sentence names.
+MOST_NAMED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class FactorEffect:
+    """A level of a factor against the first one, for a library and a row on a number of ranks.
+
+    ratio: of the time with `level` over that with `reference`, with its 95 % interval
+    p_value, p_corrected: two-sided, before and after the correction for all effects
+    """
+
+    factor: str
+    reference: str
+    level: str
+    library: str
+    ranks: int
+    operation: str
+    form: str
+    size_bytes: int
+    reference_s: float
+    level_s: float
+    ratio: float
+    low: float
+    high: float
+    p_value: float
+    p_corrected: float
+    margin: float
+
+    @property
+    def outcome(self) -> Literal["slower", "faster", "no effect above the margin", "undecided"]:
+        if self.p_corrected <= SIGNIFICANT:
+            return "slower" if self.ratio > 1 else "faster"
+        if 1 / (1 + self.margin) <= self.low and self.high <= 1 + self.margin:
+            return "no effect above the margin"
+        return "undecided"
+
+    @property
+    def stars(self) -> str:
+        """As those of verdicts."""
+        return "*" * sum(self.p_corrected <= level for level in (0.05, 0.01, 0.001))
+
+    @property
+    def change(self) -> str:
+        """Such as +12.1 % (+9.3 to +15 %)."""
+        low, high = (f"{100 * (each - 1):+.3g}" if isfinite(each) else "many" for each in (self.low, self.high))
+        return f"{100 * (self.ratio - 1):+.3g} % ({low} to {high} %)"
+
+
+@dataclass(frozen=True, slots=True)
+class OrderChange:
+    """A row in which one library is shown to be faster at some levels of a factor, and the other at others."""
+
+    factor: str
+    ranks: int
+    operation: str
+    form: str
+    size_bytes: int
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """Logarithms of times, whether they are of the level, and their strata."""
+
+    values: npt.NDArray[np.float64]
+    second: npt.NDArray[np.bool_]
+    strata: npt.NDArray[np.int64]
+
+
+def factor_effects(
+    summaries: "pandas.DataFrame",
+    varied: Mapping[str, Sequence[str]],
+    *,
+    margin: float,
+    correction: Correction = "fdr",
+    value: str = "median_s",
+) -> tuple[FactorEffect, ...]:
+    """Every level but the first of every factor, for each library, row and number of ranks.
+
+    summaries: as `mpirun_summaries` gives, with the columns ranks and levels (a mapping of factors to levels)
+    """
+    found: list[tuple[tuple[str, str, str], tuple[object, ...], _Sides]] = []
+    table = summaries[summaries[value] > 0]
+    for factor, (reference, *others) in varied.items():
+        own, strata = _of_factor(table, factor)
+        for level in others:
+            chosen = own.isin([reference, level])
+            for key, rows in table[chosen].groupby(["library", "ranks", *ROW], observed=True):
+                second = (own[rows.index] == level).to_numpy(dtype=np.bool_)
+                if second.any() and not second.all():
+                    sides = _Sides(
+                        np.log(rows[value].to_numpy(dtype=float)),
+                        second,
+                        np.asarray(strata[rows.index], dtype=np.int64),
+                    )
+                    found.append(((factor, reference, level), key, sides))
+    tests = [aligned_rank_test(sides.values, sides.second, sides.strata).two_sided for _, _, sides in found]
+    effects = []
+    for (names, key, sides), p_value, p_corrected in zip(found, tests, CORRECTIONS[correction](tests), strict=True):
+        shift = aligned_shift(sides.values, sides.second, sides.strata, CONFIDENCE)
+        library, ranks, operation, form, size_bytes = key
+        effects.append(
+            FactorEffect(
+                *names,
+                library=str(library),
+                ranks=int(str(ranks)),
+                operation=str(operation),
+                form=str(form),
+                size_bytes=int(str(size_bytes)),
+                reference_s=exp(float(np.median(sides.values[~sides.second]))),
+                level_s=exp(float(np.median(sides.values[sides.second]))),
+                ratio=exp(shift.estimate),
+                low=exp(shift.low) if isfinite(shift.low) else 0.0,
+                high=exp(min(shift.high, 700.0)) if isfinite(shift.high) else inf,
+                p_value=p_value,
+                p_corrected=p_corrected,
+                margin=margin,
+            )
+        )
+    return tuple(effects)
+
+
+def order_changes(
+    summaries: "pandas.DataFrame",
+    varied: Mapping[str, Sequence[str]],
+    left: str,
+    right: str,
+    *,
+    margin: float,
+    correction: Correction = "fdr",
+    primary: Collection[tuple[str, str, int]] = (),
+) -> tuple[OrderChange, ...]:
+    """The rows in which the faster library depends on the level of a factor, shown at both levels."""
+    changes = []
+    for factor, levels in varied.items():
+        own, strata = _of_factor(summaries, factor)
+        parts = [
+            (level, int(ranks), summaries.assign(block=strata)[(own == level) & (summaries["ranks"] == ranks)])
+            for level in levels
+            for ranks in sorted(set(summaries["ranks"]))
+        ]
+        kept = [part for part in parts if {left, right} <= set(part[2]["library"])]
+        decided = verdicts_of_each(
+            [table for _, _, table in kept], left, right, margin=margin, correction=correction, primary=primary
+        )
+        faster: dict[tuple[int, str, str, int], dict[str, list[str]]] = {}
+        for (level, ranks, _), verdicts in zip(kept, decided, strict=True):
+            for one in verdicts:
+                row = faster.setdefault((ranks, one.operation, one.form, one.size_bytes), {})
+                row.setdefault(one.outcome, []).append(level)
+        changes += [
+            OrderChange(factor, *row, tuple(each["left faster"]), tuple(each["right faster"]))
+            for row, each in faster.items()
+            if {"left faster", "right faster"} <= set(each)
+        ]
+    return tuple(changes)
+
+
+def _of_factor(summaries: "pandas.DataFrame", factor: str) -> "tuple[pandas.Series[str], pandas.Series[int]]":
+    """Of each mpirun the level of a factor, and a number of its block with the levels of all others."""
+    own = summaries["levels"].map(lambda levels: levels.get(factor, ""))
+    rest = summaries["levels"].map(
+        lambda levels: tuple(sorted((name, each) for name, each in levels.items() if name != factor))
+    )
+    return own, strata_of(summaries.assign(levels=rest))
+
+
+def strata_of(summaries: "pandas.DataFrame") -> "pandas.Series[int]":
+    """A number for each block with each combination of levels (hashable, in the column levels)."""
+    return summaries.groupby([summaries["block"], summaries["levels"]], sort=False, observed=True).ngroup()
+
+
+def effect_sentences(
+    effects: Sequence[FactorEffect], changes: Sequence[OrderChange], left: str, right: str
+) -> list[str]:
+    """For each level how many rows it changes, and by how much at most; and whether it changes the libraries' order."""
+    lines = []
+    for factor, reference, level in dict.fromkeys((one.factor, one.reference, one.level) for one in effects):
+        mine = [one for one in effects if (one.factor, one.level) == (factor, level)]
+        shown = [one for one in mine if one.outcome in ("slower", "faster")]
+        what = f"{factor} {level} against {reference}"
+        if not shown:
+            lines.append(f"{what} is shown to change none of {counted(len(mine), 'row')}")
+            continue
+        most = max(shown, key=lambda one: abs(log(one.ratio)))
+        slower = sum(one.outcome == "slower" for one in shown)
+        lines.append(
+            f"{what} makes {slower} of {counted(len(mine), 'row')} slower and {len(shown) - slower} faster, most of "
+            f"all {_row_text(most.operation, most.form, most.size_bytes)} of {most.library}: {most.change}"
+        )
+    for factor in dict.fromkeys(one.factor for one in effects):
+        mine_changed = [one for one in changes if one.factor == factor]
+        if not mine_changed:
+            lines.append(f"{factor} is not shown to change the order of {left} and {right} in any row")
+            continue
+        named = [
+            f"{_row_text(one.operation, one.form, one.size_bytes)} ({left} faster with {', '.join(one.left)}, {right} "
+            f"with {', '.join(one.right)})"
+            for one in mine_changed[:MOST_NAMED]
+        ]
+        more = f" and {len(mine_changed) - MOST_NAMED} more" if len(mine_changed) > MOST_NAMED else ""
+        lines.append(f"{factor} changes the order of {left} and {right} in {', '.join(named)}{more}")
+    return lines
+
+
+def _row_text(operation: str, form: str, size_bytes: int) -> str:
+    return f"{name_of(operation, form)} of {exact_size(size_bytes)}"

@@ -1,0 +1,208 @@
+"""`measure_libraries`: a campaign from what a user asks for, on this machine or on nodes."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from lepaute.errors import InputError
+from lepaute.kit.documents import read_bytes
+from lepaute.kit.hostfiles import read_slots
+from lepaute.kit.node_sets import check_node_name, fold_node_set
+from lepaute.kit.numbers import path_of, whole
+from lepaute.measure.comparison.campaign import Comparison
+from lepaute.measure.comparison.cases import (
+    DATATYPE,
+    MOST_RANKS,
+    OPERATOR,
+    ComparisonRequest,
+    operations_of,
+    reduction_in,
+    reduction_of,
+    rows_of,
+    sizes_of,
+    with_overlapped,
+)
+from lepaute.measure.comparison.factors import build_of, combinations, factors_named
+from lepaute.measure.comparison.libraries import NamedLibrary, named_libraries, ready_library
+from lepaute.measure.experiment.campaign import Announce, Progress, campaign_options, silent, unannounced
+from lepaute.measure.schedulers import Request, default_scheduler
+from lepaute.measure.schedulers import scheduler as scheduler_named
+
+DEFAULT_OPERATIONS = "bcast,allreduce"
+DEFAULT_SIZES = "1:1M"
+
+
+def measure_libraries(
+    libraries: Sequence[str],
+    out_archive: str | Path,
+    *,
+    ops: str = DEFAULT_OPERATIONS,
+    sizes: str = DEFAULT_SIZES,
+    ranks: int | Sequence[int] = 2,
+    precision: float = 0.02,
+    budget_s: float = 300.0,
+    synchronisation: str | None = None,
+    clock: str = "clock_gettime",
+    clock_method: str = "HCA",
+    cold: bool = False,
+    warm_up: int = 5,
+    calls: int | None = None,
+    mpiruns: int | None = None,
+    limit_s: float | None = None,
+    primary: Sequence[str] = (),
+    datatype: str = DATATYPE,
+    op: str = OPERATOR,
+    root: int = 0,
+    compute_s: float | None = None,
+    ranks_per_node: int | None = None,
+    hostfile: str | Path | None = None,
+    scheduler: str | None = None,
+    request: Request | None = None,
+    python: str | None = None,
+    factors: Sequence[str] | None = None,
+    seed: int = 1,
+    progress: Progress | None = None,
+    announce: Announce | None = None,
+    resume: bool = False,
+) -> Path:
+    """Measures MPI libraries side by side, on this machine or on nodes, and writes the archive; returns its path.
+
+    libraries : SPEC or LABEL=SPEC each: openmpi, mpich, a prefix, a compiler wrapper, module:NAME
+    ops, sizes: lists as `operations_of` and `sizes_of` read them
+    ranks     : one number, or several, which are measured in the same blocks
+    precision .. root: see `ComparisonRequest`; datatype, op: with or without MPI_ before
+    primary   : OP:SIZE each; the campaign is planned for these rows, see `ComparisonRequest`
+    compute_s : nonblocking operations are measured again with so much work before they are waited for
+    ranks_per_node: on each node in turn, one on each core unless given; hostfile: nodes with the ranks of each, instead
+    factors   : NAME=a,b each, crossed and shuffled like libraries, see `measure.comparison.factors`
+    scheduler, request, python: where nodes come from, which, and the interpreter there; this machine unless given
+    progress  : called with what is being done and the share of the work that is done
+    announce  : called once, after the trial, with the seconds that the mpiruns will take
+    resume    : go on with a campaign of that archive that did not end
+    Raises InputError for what makes no sense, for a budget in which nothing could be decided, and for an mpirun that is
+    not its library's, EnvironmentProblem where a library is missing or cannot be measured, KeyboardInterrupt. When
+    measurements had begun they are archived beside as NAME.partial.zip, and the exception has a note that says so.
+    """
+    tell, named = progress or silent, named_libraries(libraries)
+    asked = request_of(
+        named,
+        seed,
+        ops=ops,
+        sizes=sizes,
+        ranks=ranks,
+        precision=precision,
+        budget_s=budget_s,
+        synchronisation=synchronisation,
+        clock=clock,
+        clock_method=clock_method,
+        cold=cold,
+        warm_up=warm_up,
+        calls=calls,
+        mpiruns=mpiruns,
+        limit_s=limit_s,
+        primary=primary,
+        datatype=datatype,
+        op=op,
+        root=root,
+        compute_s=compute_s,
+        ranks_per_node=ranks_per_node,
+        hostfile=hostfile,
+        scheduler=scheduler,
+        request=request,
+        factors=factors,
+    )
+    name, wanted, _ = asked_place(hostfile, scheduler, request, ranks_per_node)
+    options = campaign_options(out_archive, seed, name, wanted, python)
+    build_levels = list(dict.fromkeys(build_of(each) for each in combinations(asked.varied)))
+    ready = {
+        build: [ready_library(each, lambda message: tell(message, 0.0), build=build) for each in named]
+        for build in build_levels
+    }
+    comparison = Comparison(options, ready, asked, tell)
+    comparison.announce = announce or unannounced
+    return comparison.to_the_end(resume=resume)
+
+
+def request_of(
+    named: Sequence[NamedLibrary],
+    seed: int,
+    *,
+    ops: str = DEFAULT_OPERATIONS,
+    sizes: str = DEFAULT_SIZES,
+    ranks: int | Sequence[int] = 2,
+    primary: Sequence[str] = (),
+    datatype: str = DATATYPE,
+    op: str = OPERATOR,
+    compute_s: float | None = None,
+    ranks_per_node: int | None = None,
+    hostfile: str | Path | None = None,
+    scheduler: str | None = None,
+    request: Request | None = None,
+    factors: Sequence[str] | None = None,
+    python: str | None = None,  # noqa: ARG001 - where, not what
+    **more: Any,
+) -> ComparisonRequest:
+    """The request that arguments of `measure_libraries` make; raises InputError for what makes no sense."""
+    *fewer, most = _numbers_of_ranks(ranks)
+    _, wanted, slots = asked_place(hostfile, scheduler, request, ranks_per_node)
+    operations, reduction = operations_of(ops), reduction_of(datatype, op)
+    if compute_s is not None:
+        operations = with_overlapped(operations)
+    return ComparisonRequest(
+        libraries=tuple((each.label, each.spec) for each in named),
+        operations=operations,
+        sizes_bytes=sizes_of(sizes, seed, reduction_in(operations, reduction)),
+        ranks=most,
+        fewer_ranks=tuple(fewer),
+        primary=rows_of(primary),
+        datatype=reduction.datatype,
+        op=reduction.op,
+        compute_s=compute_s or 0.0,
+        nodes=wanted.nodes or "",
+        ranks_per_node=ranks_per_node,
+        slots=tuple(slots.items()),
+        factors=tuple((each.name, each.levels) for each in factors_named(factors or ())),
+        **more,
+    )
+
+
+def _numbers_of_ranks(ranks: int | Sequence[int]) -> list[int]:
+    """Increasing. Raises InputError for none, and for what are no numbers of ranks."""
+    given = [ranks] if isinstance(ranks, int) else list(ranks)
+    numbers = sorted({whole(each, "--np", 2, MOST_RANKS + 1) for each in given})
+    if not numbers:
+        raise InputError("--np is empty; give a number of ranks, or several such as 2,4,8")
+    return numbers
+
+
+def asked_place(
+    hostfile: str | Path | None, scheduler: str | None, request: Request | None, ranks_per_node: int | None
+) -> tuple[str, Request, dict[str, int]]:
+    """The scheduler, what it is asked for, and the ranks of each host of a hostfile.
+
+    Raises InputError for options that the scheduler does not have, or that contradict each other.
+    """
+    wanted = request or Request()
+    slots = _slots_of(hostfile, wanted, ranks_per_node)
+    if slots:
+        wanted = replace(wanted, nodes=fold_node_set(tuple(slots)))
+    name = scheduler or default_scheduler(wanted.nodes)
+    kind = scheduler_named(name)
+    kind.known_nodes(wanted)  # refuses what it does not support
+    if kind.on_this_machine and ranks_per_node is not None:
+        raise InputError("--ranks-per-node applies to nodes; give --nodes or --scheduler as well")
+    return name, wanted, slots
+
+
+def _slots_of(hostfile: str | Path | None, request: Request, ranks_per_node: int | None) -> dict[str, int]:
+    """Ranks of each host of a hostfile, none without one. Raises InputError for one that cannot be used."""
+    if hostfile is None:
+        return {}
+    if request.nodes is not None or request.count is not None or ranks_per_node is not None:
+        raise InputError(
+            "a hostfile names the nodes and the ranks of each; give no --nodes, --count or --ranks-per-node"
+        )
+    path = path_of(hostfile, "the hostfile")
+    slots = read_slots(read_bytes(path, "a hostfile").decode(errors="replace"), path.name)
+    return {check_node_name(host): count for host, count in slots.items()}

@@ -1,0 +1,77 @@
+"""What predictions amount to, in a line: the first one of the terminal, and the title of a picture."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lepaute.kit.text import (
+    counted,
+    four_digits,
+    interval_decimals,
+    quantity,
+    ranks_text,
+    scaled_unit,
+    time_unit,
+    with_interval,
+)
+
+if TYPE_CHECKING:
+    from lepaute.simulate.prediction.prediction import Prediction, Spread
+    from lepaute.simulate.prediction.sweep import ScalingPoint, Sweep
+
+
+def takes(prediction: "Prediction", name: str = "") -> str:
+    """HPL takes 54.9 s (95 %: 53.0 to 57.0 s), 777 Gflop/s"""
+    return f"{name or prediction.application.title} takes {_figures(prediction)}"
+
+
+def _figures(prediction: "Prediction") -> str:
+    application, rate = prediction.application, prediction.rate
+    text = span_of(prediction.time_s)
+    if rate is not None and application.rate is not None:
+        text += f", {_rate(rate, application.rate.unit)}"
+    return text
+
+
+def span_of(time_s: "Spread") -> str:
+    """A time with its interval in the unit that suits it."""
+    unit, factor = time_unit(time_s.mean, 1e-3)
+    if not time_s.has_interval:
+        return f"{four_digits(time_s.mean * factor)} {unit} (one run: no interval)"
+    return with_interval(time_s.mean * factor, time_s.low * factor, time_s.high * factor, unit)
+
+
+def _rate(rate: "Spread", unit: str) -> str:
+    """A rate with the digits that its interval gives it; the interval of the time says how sure it is."""
+    shown, factor = scaled_unit(unit, rate.mean)
+    if not rate.has_interval or rate.high <= rate.low:
+        return quantity(rate.mean, unit)
+    return f"{rate.mean * factor:.{interval_decimals(rate.low * factor, rate.high * factor)}f} {shown}"
+
+
+def where_run(prediction: "Prediction") -> str:
+    """Which parameters, on how many nodes of which platform."""
+    nodes = f"ranks on {counted(prediction.nodes, 'node')} of " if prediction.nodes else "ranks on "  # 0: of a file
+    return f"{prediction.application.label} {nodes}{prediction.platform_name}"
+
+
+def fastest(sweep: "Sweep", of: str = "") -> str:
+    """Fastest of 16: NB = 128 …, 1.19 s (95 %: 1.09 to 1.31 s), 560 Gflop/s, one of 2 that cannot be told apart"""
+    best, number = sweep.best, len(sweep.predictions)
+    if sweep.ahead:
+        first = sweep.ahead[0]
+        return f"Fastest{of}: {first.application.label}, by how much is not known: {first.trust.reasons[0]}"
+    if best is None:
+        return f"Fastest{of}: not known, none of {number} is comparable"
+    alike = "" if len(sweep.bests) == 1 else f", one of {len(sweep.bests)} that cannot be told apart"
+    return f"Fastest of {number}{of}: {best.application.label}, {_figures(best)}{alike}"
+
+
+def scaling_answer(points: "Sequence[ScalingPoint]") -> str:
+    """HPL on 16 ranks takes 14.1 s (95 %: 13.5 to 14.8 s), 13.6 times (95 %: 13.3 to 14.0) as fast as on 1 rank"""
+    last, first = points[-1], points[0]
+    speed_up, heading = last.speed_up, last.prediction.application.heading
+    faster = with_interval(speed_up.mean, speed_up.low, speed_up.high, "times").replace(" times)", ")")
+    return (
+        f"{heading} on {ranks_text(last.ranks)} takes {span_of(last.prediction.time_s)}, "
+        f"{faster} as fast as on {ranks_text(first.ranks)}"
+    )

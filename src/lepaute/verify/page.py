@@ -1,0 +1,121 @@
+"""A verification as a page: what came of it, predicted beside measured, then every run."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from lepaute.kit.text import counted, seconds
+from lepaute.report.figures import figure_svg
+from lepaute.report.page import render
+from lepaute.report.tables import records_table
+from lepaute.verify.comparison import sentence, sentence_without_drift
+from lepaute.verify.plot import plot
+from lepaute.verify.report import case_rows, varied_columns, warning_lines
+
+if TYPE_CHECKING:
+    from lepaute.verify.known_results import KnownResults
+    from lepaute.verify.machine import MachineDrift
+    from lepaute.verify.seal import Seal
+    from lepaute.verify.verification import Verification
+
+#: Of the table of cases, heads that are two of one name there.
+_HEADS = {"in": "runs inside", "mean": "mean inside"}
+_MOST_WARNINGS = 40
+_CAPTION = (
+    "Blue: predicted, with the 95 % interval of one run; orange: every real run, and their mean. Above rates; below "
+    "durations off the measured mean. Hollow: disturbed by other load."
+)
+_SCATTERED = (
+    "Predicted durations with the 95 % interval of one run over the measured mean of each case, on one scale. Hollow: "
+    "the mean is outside its interval; grey: every run was disturbed."
+)
+
+
+def page(
+    results: "Verification | KnownResults",
+    title: str,
+    causes: str,
+    further: Sequence[str] = (),
+    *,
+    drift: "MachineDrift | None" = None,
+    seal: "Seal | None" = None,
+) -> str:
+    """The page.
+
+    title  : of what is verified; causes: as of comparison.sentence; further: sentences that follow those of the table
+    drift  : of the machine since its calibration; seal: of predictions that were made before the runs
+    """
+    from markupsafe import Markup
+
+    table, runs, first = results.table, results.run_table, results.cases[0].prediction
+    told = drift is not None and drift.significant
+    answer, *others = sentence(table, causes).split("\n")
+    if drift is not None:
+        others += [drift.sentence, *(sentence_without_drift(table).split("\n") if told else ())]
+    drawn = table if told else table.assign(measured_without_drift_s=math.nan)
+    figure = plot(drawn, runs, None, title, "", known=seal is None)
+    made_of = [("platform", f"{first.platform_name} {first.platform_sha256[:12]}"), ("seed", str(first.seed))]
+    made_of += [] if seal is None else [("predictions", seal.sha256[:12])]
+    head, rows = case_rows(table, with_drift=told)
+    outside = int((table["inside_interval"] == False).sum())  # noqa: E712  (None is neither)
+    return render(
+        "lepaute.report",
+        "evidence.html.j2",
+        title=title,
+        facts=_facts(results, seal),
+        answer=answer,
+        state="notable" if outside or table["inside_interval"].isna().any() else "fine",
+        figures=_figures(table.to_dict("records")),
+        further=[line for line in (*others, *further) if line],
+        beware=[
+            line.removeprefix("warning (").replace("): ", ": ", 1)
+            for line in warning_lines(results.cases, "--json", _MOST_WARNINGS)
+        ],
+        pictures=[
+            {
+                "svg": Markup(figure_svg(figure, f"Predicted and measured durations of every case. {answer}")),
+                "caption": _CAPTION if len(figure.axes) > 1 else _SCATTERED,
+            }
+        ],
+        shown=[records_table("Every case", [dict(zip(_heads(head), row, strict=True)) for row in rows])],
+        tables=[records_table("Every run", _runs(results))],
+        made_of=made_of,
+    )
+
+
+def _facts(results: "Verification | KnownResults", seal: "Seal | None") -> str:
+    simulated = sum(len(case.prediction.run_list) for case in results.cases)
+    made = (
+        f"{counted(len(results.cases), 'case')}, {counted(len(results.run_table), 'real run')}, {simulated} simulated"
+    )
+    return made if seal is None else f"{made}; predictions written at {seal.created}, before the first real run"
+
+
+def _heads(head: Sequence[str]) -> list[str]:
+    """Each by itself: those of the drift, which come last, are of a mean and an error with it taken out."""
+    drift_at = head.index("drift") if "drift" in head else len(head)
+    plain = [_HEADS.get(name, name) for name in head[: drift_at + 1]]
+    return [*plain, *(f"{_HEADS.get(name, name)}, without drift" for name in head[drift_at + 1 :])]
+
+
+def _figures(rows: Sequence[dict[Any, Any]]) -> list[tuple[str, str]]:
+    """Of the case that took longest."""
+    row = max(rows, key=lambda one: one["measured_time_s"])
+    of = f"N = {row['n']} on {row['p']}x{row['q']}"
+    return [
+        (seconds(row["predicted_time_s"]), f"predicted for {of}"),
+        (seconds(row["measured_time_s"]), f"measured, mean of {counted(int(row['n_counting']), 'run')}"),
+        (f"{row['error_percent']:+.1f} %", "error of that"),
+    ]
+
+
+def _runs(results: "Verification | KnownResults") -> list[dict[str, Any]]:
+    table = results.table.set_index("case")
+    varied = varied_columns(results.table)
+    rows = []
+    for run in results.run_table.to_dict("records"):
+        case = table.loc[run["case"]]
+        told = {"N": str(case["n"]), **{name: str(case[column]) for column, name in varied.items()}}
+        told |= {"grid": f"{case['p']}x{case['q']}", "time, s": f"{run['time_s']:.4f}"}
+        rows.append(told | {"disturbed": bool(run["disturbed"]), "by": run["causes"] if run["disturbed"] else ""})
+    return rows

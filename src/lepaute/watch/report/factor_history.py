@@ -1,0 +1,173 @@
+"""A factor of a cluster over its days: values, the tests of single jobs and of windows, and what a point is shown as.
+
+Pages, notebooks and pictures draw from this; it is what `lepaute watch test` says, whether or not anybody has run it.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lepaute.kit.text import natural_order
+from lepaute.watch.alarms.sizes import worse_direction
+from lepaute.watch.alarms.standing import concerned
+from lepaute.watch.judging.judge import AND, CONFIDENCE, WINDOWS
+from lepaute.watch.judging.recorded_tests import Selection, recorded_tests
+from lepaute.watch.open_regressions import OpenRegressions
+from lepaute.watch.report.summary import OF_VERDICTS, suspects_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from lepaute.store import Store
+
+_KEY = ["node", "cpu", "job"]
+_OF_VALUES = [*_KEY, "started_s", "stratum", "value", "state", "archive"]
+_OF_VERDICT = ["outlier", "p_value", "direction", "low", "high", "missing"]
+#: Below these p-values a point is coloured, paler to stronger; below the last one it is suspicious.
+P_LEVELS = (0.01, 1e-4)
+#: Not tested yet, did not end well, logged as an outlier, part of an open regression, above all levels.
+UNTESTED, FAILED, OUTLIER, REGRESSED, NORMAL = ".", "x", "o", "R", "n"
+#: Worse, better, and of a factor without a better side, or a vector: unlike before.
+_WORSE, _BETTER, _UNLIKE = "wW", "bB", "uU"
+
+
+@dataclass(frozen=True, slots=True)
+class FactorRows:
+    """A factor of a cluster, or a vector of several (name "a & b", which has no values).
+
+    rows   : node, cpu, job, started_s, stratum, value, state, archive; regressed: of an open regression; of the verdict
+             on a single job outlier, p_value (NaN: not tested), direction, low, high; by node, cpu and time
+    window : so many jobs together were tested as well, 0: none; `rows` has mean_w (of the window), p_w, low_w, high_w
+    suspects : suspicious tests of all windows, as `suspects_of` gives them
+    """
+
+    cluster: str
+    name: str
+    rows: "pd.DataFrame"
+    window: int
+    suspects: "pd.DataFrame"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the vector; of a single factor its own."""
+        return tuple(self.name.split(AND))
+
+    @property
+    def is_vector(self) -> bool:
+        return len(self.names) > 1
+
+
+def factor_rows(store: "Store", found: OpenRegressions, cluster: str, factor: str) -> FactorRows:
+    """The values of a factor, and what the unpooled tests say of them; nothing is recorded."""
+    import pandas as pd
+
+    names = tuple(factor.split(AND))
+    table = store.values(cluster=cluster, factors=[factor])[_OF_VALUES]
+    window = max(store.windows(cluster, factor) or WINDOWS)
+    windows = (1, window) if window > 1 else (1,)
+    selection = Selection(None, windows, CONFIDENCE, False, None, None, record=False, standing=found.rows)
+    tests = recorded_tests(store, found.changelog, cluster, names, selection)
+    if not tests:  # no job of the factor is done
+        tests = [store.verdicts(cluster=cluster, factors=[factor], r=r, pooled=False).iloc[:0] for r in windows]
+    single = tests[0]
+    verdicts = pd.concat([part[list(OF_VERDICTS)] for part in tests], ignore_index=True)
+    suspects = suspects_of(verdicts, found.rows, 1.0 - CONFIDENCE)
+    if table.empty:  # a vector
+        table = single[[*_KEY, "started_s", "stratum", "archive"]].assign(value=np.nan, state="done")
+    table = table.merge(single[[*_KEY, *_OF_VERDICT]], how="left", on=_KEY)
+    untested = (table["missing"] != 0).to_numpy()  # NaN where there is no verdict
+    for name in ("p_value", "low", "high"):
+        table.loc[untested, name] = np.nan
+    table["direction"] = table["direction"].fillna(0).astype("int8")
+    table["outlier"] = table["outlier"].fillna(value=False).astype(bool)
+    table = table.drop(columns="missing").sort_values(["node", "cpu", "started_s", "job"], ignore_index=True)
+    table["regressed"] = False
+    standing = found.rows[(found.rows["cluster"] == cluster) & found.rows["factor"].isin(names)]
+    for row in standing.to_dict("records"):
+        begun = concerned(table.assign(cluster=cluster), row) & (table["started_s"] >= row["changed_s"])
+        table["regressed"] |= begun
+    if window > 1:
+        table = _with_window(table, tests[1], window)
+    for name in ("node", "job", "stratum", "state", "archive"):
+        table[name] = table[name].astype("category")
+    return FactorRows(cluster, factor, table, window if window > 1 else 0, suspects)
+
+
+def _with_window(table: "pd.DataFrame", verdicts: "pd.DataFrame", window: int) -> "pd.DataFrame":
+    tests = verdicts.loc[verdicts["missing"] == 0, [*_KEY, "p_value", "low", "high"]]
+    tests = tests.rename(columns={"p_value": "p_w", "low": "low_w", "high": "high_w"})
+    table = table.merge(tests, how="left", on=_KEY)
+    kept = table.loc[table["value"].notna() & ~table["outlier"], ["node", "cpu", "stratum", "value"]]
+    groups = kept.groupby(["node", "cpu", "stratum"], sort=False, observed=True)["value"]
+    means = groups.rolling(window, min_periods=window).mean().reset_index(level=[0, 1, 2], drop=True)
+    table["mean_w"] = means.reindex(table.index).where(table["p_w"].notna())
+    return table
+
+
+# ---- what a point is shown as ----------------------------------------------------------------------------------------
+
+
+def codes_of(factor: FactorRows, *, of_window: bool = False) -> list[str]:
+    """A letter for each row: its state, and whether it is worse or better; of the mean of its window, if asked for."""
+    rows = factor.rows
+    if of_window and not factor.window:
+        return [UNTESTED] * len(rows)
+    if of_window:
+        p, mean = rows["p_w"].to_numpy(float), rows["mean_w"].to_numpy(float)
+        higher = mean > (rows["low_w"].to_numpy(float) + rows["high_w"].to_numpy(float)) / 2
+    else:
+        p, higher = rows["p_value"].to_numpy(float), (rows["direction"] > 0).to_numpy()
+    strength = np.searchsorted(-np.array(P_LEVELS), -p, side="right")  # 0: above all; NaN sorts last, replaced below
+    scales = np.array([list(f"{NORMAL}{side}") for side in sides_of(factor)])
+    letters = scales[higher.astype(int), np.minimum(strength, len(P_LEVELS))]
+    letters = np.where(np.isnan(p), UNTESTED, letters)
+    letters = np.where(rows["regressed"].to_numpy() & ~(of_window & np.isnan(p)), REGRESSED, letters)
+    letters = np.where(rows["outlier"].to_numpy(), OUTLIER, letters)
+    letters = np.where((rows["state"] != "done").to_numpy(), FAILED, letters)
+    return list(letters.tolist())
+
+
+def sides_of(factor: FactorRows) -> tuple[str, str]:
+    """The letters of a lower and of a higher value."""
+    worse = 0 if factor.is_vector else worse_direction(factor.name)
+    return {-1: (_WORSE, _BETTER), 0: (_UNLIKE, _UNLIKE), 1: (_BETTER, _WORSE)}[worse]
+
+
+# ---- the latest values of all machines -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How the last values of so many machines are spread.
+
+    coefficient : their standard deviation over their mean, the coefficient of spatial variability; NaN of one machine,
+                  or where the mean is 0
+    """
+
+    machines: int
+    mean: float
+    coefficient: float
+
+
+def last_rows(factor: FactorRows) -> "pd.DataFrame":
+    """The row of the last value of each machine (the thesis, figure 9.10 b, c), and place: 1 for the first node, ..."""
+    done = factor.rows[(factor.rows["state"] == "done") & factor.rows["value"].notna()]
+    last = done.drop_duplicates(["node", "cpu"], keep="last")
+    number = {name: place for place, name in enumerate(sorted(last["node"].unique(), key=natural_order), start=1)}
+    return last.assign(place=last["node"].astype(str).map(number))
+
+
+def spread_of(last: "pd.DataFrame") -> Spread:
+    """last : as `last_rows` gives them"""
+    x = last["value"].to_numpy(np.float64)
+    mean = float(x.mean()) if len(x) else math.nan
+    known = len(x) > 1 and mean != 0.0
+    return Spread(len(x), mean, float(x.std(ddof=1)) / abs(mean) if known else math.nan)
+
+
+def in_order(machines: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    """(node, cpu) as people count them."""
+    return sorted(machines, key=lambda machine: (natural_order(machine[0]), machine[1]))

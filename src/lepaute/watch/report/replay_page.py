@@ -1,0 +1,131 @@
+"""A replay as a page: what would have been found when, at which rate of false alarms, and what that rests on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median_low
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lepaute.kit.text import counted, two_digits
+from lepaute.report.page import picture_values, render
+from lepaute.report.svg import Layer, Picture, axis
+from lepaute.report.tables import records_table
+from lepaute.watch.report.history import ChangeAlarm, Day, alarms_answer
+from lepaute.watch.report.summary import Regression, change_text, machines_text, regression_nodes, since_text
+from lepaute.watch.values import plain
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+#: Days of suspicious tests that are listed.
+MOST_SUSPICIONS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """days : as `history.days_of`; still_open : regressions after the last one; tests : single ones, of all days
+
+    false_alarms : the share of alarms that are false, in expectation; level : below it a single test is suspicious
+    what : of which machines and factors
+    """
+
+    days: Sequence[Day]
+    still_open: Sequence[Regression]
+    tests: int
+    false_alarms: float
+    level: float
+    what: str
+
+    @property
+    def alarms(self) -> "list[tuple[dt.date, ChangeAlarm]]":
+        """Each with the day of its evening."""
+        return [(day.date, alarm) for day in self.days for alarm in day.alarms]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object."""
+        return {
+            "answer": alarms_answer(self.days),
+            "days": plain(self.days),
+            "regressions": plain(self.still_open),
+            "tests": self.tests,
+            "false_alarms": self.false_alarms,
+            "level": self.level,
+        }
+
+
+def page(found: Replayed) -> str:
+    """The page; all names in it are escaped."""
+    days = found.days
+    span = f", {days[0].date} to {days[-1].date}" if days else ""
+    suspicions = [
+        {
+            "day": str(day.date),
+            "machines": machines_text(each.machines),
+            "what": "; ".join(map(change_text, each.changes)),
+            "p": f"{each.p_value:.1g}",
+        }
+        for day in days
+        for each in day.suspicions
+    ]
+    return render(
+        "lepaute.watch.report",
+        "replay.html.j2",
+        title="Replay of a watch",
+        facts=f"{found.what}{span}, {counted(found.tests, 'test')}",
+        answer=alarms_answer(days),
+        figures=_figures(found),
+        alarms=records_table("Alarms", [_row(date, alarm) for date, alarm in found.alarms]),
+        standing=[
+            f"{regression_nodes(each)}, {since_text(each)}: {'; '.join(map(change_text, each.changes))}; "
+            f"alarm of {each.alarm}"
+            for each in found.still_open
+        ],
+        pictures=[picture_values(_picture(found))] if days else [],
+        suspicions=records_table("Suspicious tests", suspicions[:MOST_SUSPICIONS]),
+        false_alarms=two_digits(100.0 * found.false_alarms),
+        level=f"{found.level:.1g}",
+        tests=found.tests,
+    )
+
+
+def _figures(found: Replayed) -> list[tuple[str, str]]:
+    alarms = found.alarms
+    waits = [(date - alarm.since).days for date, alarm in alarms]
+    worse = sum(alarm.worse for _, alarm in alarms)
+    return [
+        (counted(len(alarms), "alarm"), f"{worse} for the worse; {len(found.still_open)} open at the end"),
+        (
+            counted(median_low(waits), "day") if waits else "–",
+            "from a change to its alarm, in the median" if waits else "from a change to its alarm: there was none",
+        ),
+        (f"{two_digits(100.0 * found.false_alarms)} %", "of alarms at most are expected to be false"),
+    ]
+
+
+def _row(date: "dt.date", alarm: ChangeAlarm) -> dict[str, Any]:
+    return {
+        "alarm": str(date),
+        "machines": machines_text(alarm.machines),
+        "since": str(alarm.since),
+        "days_later": (date - alarm.since).days,
+        "what": "; ".join(map(change_text, alarm.changes)),
+        "for_the": "worse" if alarm.worse else "better",
+    }
+
+
+def _picture(found: Replayed) -> Picture:
+    """Suspicious tests of each day, and the days with an alarm."""
+    first = found.days[0].date
+    day = np.array([(each.date - first).days for each in found.days], np.float64)
+    share = np.array([100.0 * each.suspicious_tests / max(1, each.tests) for each in found.days])
+    alarmed = np.array([(date - first).days for date, _ in found.alarms], np.float64)
+    layers = [Layer("bars", day, share, "interval"), Layer("rules", alarmed, np.zeros(len(alarmed)), "rule")]
+    return Picture(
+        alt=f"Share of suspicious tests on each of {len(day)} days, and {counted(len(alarmed), 'alarm')}",
+        caption="Share of single tests that are suspicious on each day; red: days with an alarm. After a change it "
+        "is high until an event explains it, the machine is back, or the references have taken it in.",
+        x=axis(f"days since {first}", day, include=(0.0,)),
+        y=axis("suspicious tests, %", share, include=(0.0,)),
+        layers=layers,
+    )

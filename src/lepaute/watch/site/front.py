@@ -1,0 +1,208 @@
+"""What pages say: first what is open, since when, how large and what it costs; then of each factor and event."""
+
+import datetime as dt
+import math
+from collections.abc import Iterable, Sequence
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lepaute.kit.text import counted, with_interval
+from lepaute.report.page import anchor
+from lepaute.watch.changelog import ALL, Event
+from lepaute.watch.notices.absences import LATE_DAYS, LATE_INTERVALS
+from lepaute.watch.report.factor_history import FactorRows
+from lepaute.watch.report.models import title_of
+from lepaute.watch.report.summary import Change, Regression, change_text, recent_s, regression_nodes, since_text
+from lepaute.watch.site.states import COEFFICIENTS
+from lepaute.watch.values import DAY_S, day_of
+
+if TYPE_CHECKING:
+    from lepaute.watch.open_regressions import OpenRegressions
+
+#: Jobs on either side of an event that are compared.
+JOBS = 10
+#: Speeds, the most direct first: a frequency is none, but says how much work there is in a second.
+_SPEEDS = ("_flops", "_per_s", "_s", "_Hz")
+
+
+def answer(found: "OpenRegressions", states: dict[str, int], now_s: float) -> dict[str, Any]:
+    """Of all clusters: state (the class of its colour), the sentence, and what it rests on.
+
+    states : how many nodes are in each state of the map
+    """
+    nodes = sum(states.values())
+    last, late = last_data(found, now_s)
+    where = f"{counted(nodes, 'node')}, last data {last}"
+    reports = found.reports
+    if reports:
+        since = min(each.since for each in reports)
+        text = f"{counted(len(reports), 'open regression')} on {where}"
+        text += (
+            f": {regression_nodes(reports[0])}, since {since}" if len(reports) == 1 else f"; the oldest since {since}"
+        )
+        state = "serious"
+    else:
+        text, state = f"Nothing open in {where}", "fine"
+    kinds = ("silent", "failed", "suspicious", "unjudged")
+    known = {"silent": "silent", "failed": "failed", "suspicious": "suspicious", "unjudged": "not judged"}
+    rest = [f"{states[kind]} {known[kind]}" for kind in kinds if states[kind]]
+    if state == "fine" and (rest or late):
+        state = "notable"
+    if late:
+        text = f"{text}. {late}"
+    return {"state": state, "text": f"{text}.", "rest": f"Nodes: {', '.join(rest)}." if rest else ""}
+
+
+def last_data(found: "OpenRegressions", now_s: float) -> tuple[dt.date, str]:
+    """The day of the latest value, and what to say where it should not be the latest: "" while data are on time."""
+    done = found.values.loc[found.values["state"] == "done", "started_s"].to_numpy(np.float64)
+    if not len(done):
+        return day_of(float(found.values["started_s"].max())), "No job has ever ended well: nothing is known"
+    days = np.unique(np.floor(done / DAY_S))
+    usual = float(median(np.diff(days))) if len(days) > 2 else 1.0
+    gone = int(now_s // DAY_S - days[-1])
+    late = gone > LATE_INTERVALS * usual and gone >= LATE_DAYS
+    often = "every day" if usual <= 1 else f"every {usual:.0f} days"
+    text = f"No data for {counted(gone, 'day')}, before that {often}: what has happened since is not known"
+    return day_of(days[-1] * DAY_S), text if late else ""
+
+
+def cost_text(report: Regression, machines: int, last: dt.date) -> str:
+    """What a regression costs, by the speed that it slowed down most directly, up to the last day of the data.
+
+    machines : of its factor in the cluster, for a report of all of them
+    """
+    change = _slowed(report.changes)
+    node = report.nodes[0]
+    simulated = "" if node == ALL or len(report.nodes) > 1 else f"; for an HPL: lepaute watch cost {node} -p PLATFORM"
+    if change is None:
+        return f"no speed has changed with it, so it costs nothing that is known{simulated}"
+    slower = sorted(_longer(change.factor, size) for size in (change.size, change.low, change.high))
+    longer = _longer(change.factor, change.size)
+    if math.isinf(longer):
+        return "no work is done at all"
+    count = machines if node == ALL else change.machines
+    lost = longer / (1 + longer) * count
+    days = (last - report.since).days + 1
+    longer_text = with_interval(100 * longer, 100 * slower[0], 100 * slower[-1], "%")
+    what = "work" if not change.factor.endswith("_Hz") else "a clock cycle"
+    return (
+        f"{what} takes {longer_text} longer, on all CPUs where a "
+        f"job waits for its slowest; {lost:.2g} of {counted(count, 'CPU')} are lost, {lost * days:.2g} CPU-days so far"
+        f"{simulated}"
+    )
+
+
+def _slowed(changes: Sequence[Change]) -> Change | None:
+    """Of the first kind of speed that became worse, the factor that lost most."""
+    for unit in _SPEEDS:
+        own = [each for each in changes if each.factor.endswith(unit) and _longer(each.factor, each.size) > 0]
+        own = [each for each in own if unit != "_s" or not each.factor.endswith("_per_s")]
+        if own:
+            return max(own, key=lambda each: _longer(each.factor, each.size))
+    return None
+
+
+def _longer(factor: str, size: float) -> float:
+    """How much longer work takes, relative, where the factor changed by `size`."""
+    if factor.endswith("_s") and not factor.endswith("_per_s"):
+        return size
+    return 1 / (1 + size) - 1 if size > -1 else math.inf
+
+
+# ---- a line about each factor, event and regression ------------------------------------------------------------------
+
+
+def page_name(kind: str, *names: object) -> str:
+    return f"{kind}-{anchor('/'.join(map(str, names)))}.html"
+
+
+def effect_of(event: Event, factor: FactorRows) -> dict[str, Any] | None:
+    """What became of a factor from the date of an event on, by the ten jobs on either side, machine by machine.
+
+    Median and quartiles over the machines of the relative change of their medians. A description, no test: `lepaute
+    watch events effect` tests. None where no machine has jobs on both sides.
+    """
+    rows = factor.rows
+    if factor.is_vector:
+        return None
+    nodes = event.nodes.among({(factor.cluster, node) for node in rows["node"].unique()})
+    own = rows[rows["node"].isin([node for _, node in nodes]) & rows["value"].notna()]
+    changes = []
+    for _, part in own.groupby(["node", "cpu"], sort=False, observed=True):
+        times, values = part["started_s"].to_numpy(float), part["value"].to_numpy(float)
+        before, after = values[times < event.start_s][-JOBS:], values[times >= event.start_s][:JOBS]
+        if len(before) and len(after) and (level := float(np.median(before))) != 0.0:
+            changes.append(float(np.median(after)) / level - 1.0)
+    if not changes:
+        return None
+    low, middle, high = (float(value) for value in np.percentile(changes, [25, 50, 75]))
+    effect = {"factor": factor.name, "machines": len(changes), "change": middle, "low": low, "high": high}
+    return {**effect, "page": page_name("factor", factor.cluster, factor.name)}
+
+
+def summary_of(factor: FactorRows, reports: "Iterable[Regression]") -> dict[str, Any]:
+    """A factor of a cluster in one line: how many CPUs stand out, how badly, and since when.
+
+    regressed : machines of open regressions; suspicious : with a suspicious test, of any window, in the latest days;
+    tested, machines : of all; least_p : of these days, None: none was tested; change : since when the latest
+    regression; state : the class of the colour of the verdict
+    """
+    rows = factor.rows
+    reports = [each for each in reports if each.cluster == factor.cluster]
+    own = [each for each in reports if factor.name in {change.factor for change in each.changes}]
+    last_s = float(rows["started_s"].max())
+    recent = rows[(rows["started_s"] >= recent_s(last_s)) & rows["p_value"].notna() & ~rows["outlier"]]
+    suspects = factor.suspects[factor.suspects["started_s"] >= recent_s(last_s)]
+    suspicious, tested, machines = (len(each[["node", "cpu"]].drop_duplicates()) for each in (suspects, recent, rows))
+    changed = {machine[1:] for each in own for machine in each.machines}
+    regressed = machines if any(node == ALL for node, _ in changed) else len(changed)
+    if factor.is_vector:  # of one of its factors
+        regressed = len(rows.loc[rows["regressed"], ["node", "cpu"]].drop_duplicates())
+    if regressed:
+        verdict, state = "regressed", "serious"
+    elif suspicious:
+        verdict, state = "suspicious", "notable"
+    else:
+        verdict, state = ("fine", "fine") if tested else ("too few", "unable")
+    return {
+        "cluster": factor.cluster,
+        "factor": factor.name,
+        "title": title_of(factor.name),
+        "kind": "models" if factor.is_vector else "coefficients" if factor.name in COEFFICIENTS else "factors",
+        "worst": _worst(factor),
+        "verdict": verdict,
+        "state": state,
+        "regressed": regressed,
+        "suspicious": suspicious,
+        "tested": tested,
+        "machines": machines,
+        "least_p": float(recent["p_value"].min()) if len(recent) else None,
+        "change": max((each.since for each in own), default=None),
+        "last": day_of(last_s),
+        "page": page_name("factor", factor.cluster, factor.name),
+    }
+
+
+def _worst(factor: FactorRows) -> str:
+    """The node that a picture of one is of: that of the latest regression, or of the least p-value of late."""
+    rows = factor.rows[factor.rows["regressed"]] if factor.rows["regressed"].any() else factor.rows
+    rows = rows[rows["started_s"] >= recent_s(float(factor.rows["started_s"].max()))] if len(rows) else rows
+    tested = rows[rows["p_value"].notna()]
+    chosen = tested.nsmallest(1, "p_value") if len(tested) else factor.rows.iloc[:1]
+    return str(chosen["node"].iloc[0]) if len(chosen) else ""
+
+
+def regression_line(report: "Regression") -> dict[str, Any]:
+    node = report.machines[0][1]
+    of_factor = node == ALL or len(report.nodes) > 1
+    return {
+        "text": f"{regression_nodes(report)}: {', '.join(map(change_text, report.changes))}",
+        "since": since_text(report),
+        "alarm": report.alarm,
+        "page": page_name("factor", report.cluster, report.changes[0].factor)
+        if of_factor
+        else page_name("node", report.cluster, node),
+    }

@@ -1,0 +1,194 @@
+"""The map of a cluster: each node and factor in one state, so that a glance at thousands of nodes says where to look.
+
+What is not known is not fine: a factor that a node no longer has is silent, and one with too few jobs since an event is
+not judged. The states are those of the lists of `lepaute watch test`; nothing is decided here.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lepaute.kit.text import natural_order
+from lepaute.watch.changelog import Inventory
+from lepaute.watch.factors.dgemm import MODEL_FACTORS, RESIDUAL_FACTORS
+from lepaute.watch.notices.absences import Absence, absences_of
+from lepaute.watch.report.factor_history import FactorRows
+from lepaute.watch.report.models import title_of
+from lepaute.watch.report.summary import absence_text, recent_s
+from lepaute.watch.values import Machine
+
+if TYPE_CHECKING:
+    from lepaute.watch.notices.notice import Notice
+
+#: The weightiest first: name, letter in a large cell. Their colours are those of the style sheet.
+STATES = {
+    "alarm": "A",
+    "failed": "F",
+    "silent": "·",
+    "suspicious": "?",
+    "unjudged": "–",
+    "fine": "",
+}
+#: State -> the larger the weightier.
+WEIGHT = {state: len(STATES) - at for at, state in enumerate(STATES)}
+SAID = {
+    "alarm": "alarm",
+    "failed": "failed",
+    "silent": "silent",
+    "suspicious": "suspicious, or worth a look",
+    "unjudged": "not judged: too few jobs",
+    "fine": "fine",
+}
+#: Up to so many nodes cells have names and letters; up to so many they are large enough to be hit by a finger.
+NAMED, MEDIUM = 64, 400
+COEFFICIENTS = frozenset((*MODEL_FACTORS, *RESIDUAL_FACTORS))
+
+
+@dataclass(slots=True)
+class StateMap:
+    """rows : title and page of each factor or model; of_node : node -> state of each row, "" where it has no value.
+
+    lost : factors that machines no longer have, though they report others, as lines of text
+    """
+
+    rows: list[tuple[str, str]] = field(default_factory=list)
+    of_node: dict[str, list[str]] = field(default_factory=dict)
+    lost: list[str] = field(default_factory=list)
+
+    def worst(self, node: str) -> str:
+        """The weightiest of its states."""
+        return max((state for state in self.of_node[node] if state), key=WEIGHT.__getitem__, default="unjudged")
+
+
+def factor_states(factor: FactorRows, away: Sequence[Absence], looks: "Iterable[Notice]") -> dict[str, str]:
+    """Node -> its state by one factor: the weightiest of its CPUs.
+
+    away : who fails or does not report, of this factor; looks: lines and notices that name a node
+    """
+    rows = factor.rows
+    found = dict.fromkeys(rows["node"].astype(str).unique(), "fine")
+    kept = rows[~rows["outlier"]]
+    last = kept.drop_duplicates(["node", "cpu"], keep="last")
+    untested = set(last.loc[last["p_value"].isna(), "node"].astype(str)) | (set(found) - set(last["node"].astype(str)))
+    suspects = factor.suspects
+    if len(rows):
+        suspects = suspects[suspects["started_s"] >= recent_s(float(rows["started_s"].max()))]
+    suspicious = set(suspects["node"].astype(str)) | {
+        each.node for each in looks if each.cluster == factor.cluster and each.factor in factor.names
+    }
+    for state, nodes in (
+        ("unjudged", untested),
+        ("suspicious", suspicious),
+        ("silent", {node for each in away if not each.jobs for _, node, _ in each.machines}),
+        ("failed", {node for each in away if each.jobs for _, node, _ in each.machines}),
+        ("alarm", set(rows.loc[rows["regressed"], "node"].astype(str))),
+    ):
+        found |= dict.fromkeys(nodes & found.keys(), state)
+    return found
+
+
+def state_map(
+    factors: Sequence[FactorRows], pages: Mapping[str, str], away: Sequence[Absence], looks: "Sequence[Notice]"
+) -> StateMap:
+    """Of a cluster: a row for each factor, and one for each model, which also stands for its coefficients.
+
+    pages : factor -> page; away : of whole machines
+    """
+    made = StateMap()
+    machines_away: set[Machine] = {machine for each in away for machine in each.machines}
+    of_factor: dict[str, dict[str, str]] = {}
+    vectors = [each for each in factors if each.is_vector]
+    for each in factors:
+        if each.is_vector:
+            parts = [of_factor[name] for name in each.names if name in of_factor]
+            own = factor_states(each, (), looks)
+            made.of_node |= {node: [] for node in own if node not in made.of_node}
+            of_factor[each.name] = {
+                node: max((own[node], *(part[node] for part in parts if node in part)), key=WEIGHT.__getitem__)
+                for node in own
+            }
+            continue
+        lacking = absences_of(each.rows.assign(cluster=each.cluster).astype({"node": str, "state": str, "job": str}))
+        of_factor[each.name] = factor_states(each, lacking, looks)
+        made.lost += [
+            f"{each.name} of {absence_text(one)}" for one in lacking if not machines_away.issuperset(one.machines)
+        ]
+    folded = {name for each in vectors for name in each.names if name in COEFFICIENTS}
+    shown = [each for each in factors if each.name not in folded]
+    made.rows = [(title_of(each.name), pages[each.name]) for each in shown]
+    nodes = sorted({node for states in of_factor.values() for node in states}, key=natural_order)
+    made.of_node = {node: [of_factor[each.name].get(node, "") for each in shown] for node in nodes}
+    return made
+
+
+# ---- how it is drawn -------------------------------------------------------------------------------------------------
+
+
+def drawn(found: StateMap, number: int, cluster: str, pages: Mapping[str, str], inventory: Inventory) -> dict[str, Any]:
+    """The map as the template has it: a strip a node with a cell a factor, strips of a rack side by side.
+
+    number : of the map on its page; pages: node -> page
+    Strips that look alike share a style, so that a page of thousands stays small.
+    """
+    styles: dict[tuple[str, ...], str] = {}
+    size = "named" if len(found.of_node) <= NAMED else "medium" if len(found.of_node) <= MEDIUM else "small"
+    kind, groups = _grouped(list(found.of_node), cluster, inventory)
+    counts = dict.fromkeys(STATES, 0)
+    strips: list[dict[str, Any]] = []
+    for title, nodes in groups:
+        own = []
+        for node in nodes:
+            states = tuple(found.of_node[node])
+            counts[found.worst(node)] += 1
+            said = ", ".join(
+                f"{name}: {SAID[state]}"
+                for (name, _), state in zip(found.rows, states, strict=True)
+                if state not in ("", "fine")
+            )
+            own.append(
+                {
+                    "name": node,
+                    "page": pages[node],
+                    "style": styles.setdefault(states, f"s{len(styles)}"),
+                    "cells": [(state, STATES.get(state, "")) for state in states],
+                    "said": f"{node}: {said or SAID['fine']}",
+                }
+            )
+        strips.append({"title": title, "nodes": own})
+    return {
+        "id": number,
+        "cluster": cluster,
+        "size": size,
+        "rows": [{"title": title, "page": page} for title, page in found.rows],
+        "kind": kind,
+        "groups": strips,
+        "styles": [(name, _gradient(states)) for states, name in styles.items()],
+        "counts": [(state, SAID[state], count) for state, count in counts.items()],
+        "total": len(found.of_node),
+    }
+
+
+def _gradient(states: tuple[str, ...]) -> str:
+    """A background of a cell a state, with a gap of a pixel below each."""
+    stops = []
+    for at, state in enumerate(states):
+        colour = "transparent" if not state else "var(--fine-cell)" if state == "fine" else f"var(--{state})"
+        stops.append(f"{colour} calc(var(--h)*{at}) calc(var(--h)*{at + 1} - 1px)")
+        stops.append(f"transparent calc(var(--h)*{at + 1} - 1px) calc(var(--h)*{at + 1})")
+    return ",".join(stops)
+
+
+def _grouped(nodes: list[str], cluster: str, inventory: Inventory) -> tuple[str, list[tuple[str, list[str]]]]:
+    """The kind of group that parts the nodes into the fewest groups, two at least, and its groups; ("", one group)."""
+    best: tuple[str, dict[str, list[str]]] | None = None
+    for kind in inventory.groups:
+        groups: dict[str, list[str]] = {}
+        for node in nodes:
+            groups.setdefault(inventory.group_of(kind, cluster, node) or "", []).append(node)
+        if len(groups) >= 2 and any(groups) and (best is None or len(groups) < len(best[1])):
+            best = kind, groups
+    if best is None:
+        return "", [("", nodes)]
+    kind, groups = best
+    names = sorted(groups, key=lambda name: (not name, natural_order(name)))
+    return kind, [(f"{kind} {name}" if name else f"no {kind} known", groups[name]) for name in names]

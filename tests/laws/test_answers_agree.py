@@ -1,0 +1,107 @@
+"""Commands that state one fact state the same figure: what writes a thing, what shows it, and what checks it."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lepaute.cli.main import main
+
+EXPERIMENT = """\
+import lepaute as lp
+
+
+class Nothing(lp.Job):
+    monitor_period_s = 0.0
+    reference_period_s = 0.0
+
+    def design(self):
+        return lp.design.full_factorial({"x": [1, 2, 3]}, seed=self.seed)
+
+    def run(self):
+        for row in self.rows():
+            self.record(y=1.0)
+"""
+SMALL = Path(__file__).parent.parent / "data" / "platforms" / "small.yaml"
+
+
+def first_line(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    capsys.readouterr()
+    assert main(list(argv)) == 0
+    return capsys.readouterr().out.splitlines()[0]
+
+
+def test_a_design_that_is_written_and_one_that_is_shown_have_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    factors = ("-f", "a=1,2,3", "-f", "b=x,y", "--replications", "4")
+    for more in ((), ("--blocks", "5")):
+        written = first_line(capsys, "design", "factorial", *factors, *more, "-o", "d.csv", "--force")
+        assert written == first_line(capsys, "design", "show", "d.csv")
+        rows, treatments, times = map(int, re.findall(r"[0-9]+", written)[:3])
+        capsys.readouterr()
+        assert main(["design", "show", "d.csv", "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert (rows, treatments, [times, times]) == (told["rows"], told["treatments"], told["replications"])
+
+
+def test_a_platform_that_is_written_is_the_one_that_is_shown_and_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sheet = "--nodes 4 --cores 2x8 --dgemm 30G --link 100Gb --latency 1.5us -o p.yaml".split()
+    made = first_line(capsys, "platform", "new", *sheet)
+    checked = first_line(capsys, "platform", "check", "p.yaml")
+    drawn = first_line(capsys, "platform", "synthesize", "--nodes", "3", "--like", "dahu", "-o", "s.yaml")
+    for file, said in (("p.yaml", made), ("p.yaml", checked), ("s.yaml", drawn)):
+        assert said.endswith(f"platform {first_line(capsys, 'platform', 'show', file)}"), said
+    # the latency that was given is the time of a short message
+    capsys.readouterr()
+    assert main(["platform", "show", "p.yaml"]) == 0
+    assert "between 1.5 µs for a short message, " in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.nodes
+def test_a_run_its_archive_and_its_verification_count_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("nothing.py").write_text(EXPERIMENT)
+    ended = first_line(capsys, "run", "nothing.py", "-o", "x.zip", "-q")
+    assert ended == "x.zip: complete, 3 of 3 rows measured"
+    shown = first_line(capsys, "archive", "show", "x.zip")
+    assert shown.startswith("COMPLETE: experiment Nothing, 3 of 3 rows measured on 1 node, ")
+    capsys.readouterr()
+    assert main(["archive", "show", "x.zip", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    verified = first_line(capsys, "archive", "verify", "x.zip")
+    assert verified == f"x.zip: intact, {len(told['members'])} members, id {told['id'][:12]}"
+    extracted = first_line(capsys, "archive", "extract", "x.zip", "-o", "files")
+    assert extracted.startswith(f"files: {len(told['members']) + 1} files of x.zip, ")  # and the manifest
+
+
+@pytest.mark.slow
+def test_the_best_of_a_tuning_takes_the_time_that_predict_states(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    content = {
+        "question": "tune",
+        "base": {"application": {"name": "hpl", "n": 2000, "grid": "2x2"}, "platform": str(SMALL)},
+        "factors": {"nb": {"path": "application.nb", "levels": [32, 64, 128]}},
+        "budget": {"simulations": 24},
+    }
+    Path("s.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+    answer = first_line(capsys, "study", "tune", "s.yaml")
+    told = json.loads(Path("s.results/answer.json").read_text())
+    (best,) = (one for one in told["standings"] if one["point"] == told["best"])
+    words = f"--n 2000 --nb {best['point']['nb']} --grid 2x2 --runs {best['runs']} --seed 1".split()
+    predicted = first_line(capsys, "predict", "hpl", "-p", str(SMALL), *words)
+    (time_s,) = re.findall(r"takes (.* s \(95 %: .* s\))", predicted)
+    assert f", time {time_s}" in answer, (answer, predicted)
+    page = re.sub(r"\s+", " ", Path("s.results/report.html").read_text().replace("\u00a0", " "))
+    assert f"time {time_s}" in page.replace("&nbsp;", " ")

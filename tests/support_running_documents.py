@@ -1,0 +1,252 @@
+"""Runs the blocks of a page in one folder: commands in one bash, Python in one interpreter.
+
+`lepaute` is there a small program that asks a server for a process. The server has imported the package once and forks
+for each command, which saves a second of imports a command; what a command sees (arguments, folder, environment,
+streams) is what it sees from a shell.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import re
+import select
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from support_documents import ROOT, Block, Page, Step
+from support_limits import HANG_S
+
+COLUMNS = 100
+#: Imported by the server: what most commands import.
+WARM = (
+    "lepaute.cli.main typer numpy pandas scipy.stats yaml pydantic pyarrow.parquet matplotlib.figure lepaute.platform"
+)
+#: The folder's name in a page, for people whose folder is another.
+HOME = "/home/jane"
+
+#: How long something will take, or how far it is: printed where it takes long, which depends on the processors.
+ANNOUNCED = re.compile(
+    r"lepaute: (?:this will take about |[\d,]+ simulations, about |.*its duration is not known in advance"
+    r"|simulated .* in |.*, \d+ %(?:, about .* left)?$)"
+)
+#: Of Linux's prctl: the signal when the process that started this one has ended.
+PR_SET_PDEATHSIG = 1
+
+_CLIENT = """#!{python} -IS
+import json, os, socket, sys
+asked = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect({address!r})
+    socket.send_fds(server, [len(asked).to_bytes(8, "little")], [0, 1, 2])
+    server.sendall(asked)
+    status = server.recv(1)
+sys.exit(status[0] if status else 137)
+"""
+
+
+class Session:
+    """What a page runs in. Ends its processes when it is closed; a context manager."""
+
+    def __init__(self, folder: Path) -> None:
+        """folder: empty; the page's own is `page` in it."""
+        self._scratch = folder / "session"
+        self.folder = folder / "page"
+        for path in (self._scratch / "bin", self.folder):
+            path.mkdir(parents=True)
+        (self.folder / "examples").symlink_to(ROOT / "examples")
+        self._environment = _environment(self._scratch / "bin")
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._bash: subprocess.Popen[bytes] | None = None
+        self._python: subprocess.Popen[bytes] | None = None
+        self._steps = 0
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in reversed(self._processes):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(OSError):
+                        pipe.close()
+
+    def run(self, block: Block, step: Step) -> tuple[list[str], int]:
+        """The lines that it printed, and its exit status (of Python code 1 where it raised)."""
+        if block.kind == "file":
+            target = self.folder / block.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(step.code, encoding="utf-8")
+            return [], 0
+        self._steps += 1
+        source, output = (self._scratch / f"{self._steps}.{name}" for name in ("source", "output"))
+        source.write_text(step.code + "\n", encoding="utf-8")
+        status = self._ask(block.kind, source, output, step.code)
+        printed = output.read_text(encoding="utf-8", errors="replace").replace(str(self.folder), HOME)
+        return [line for line in printed.splitlines() if not ANNOUNCED.match(line)], status
+
+    def _ask(self, kind: str, source: Path, output: Path, code: str) -> int:
+        if kind == "console":
+            self._bash = self._bash or self._started_bash()
+            process = self._bash
+            # The status goes to the next command too, for an `echo $?` of its own.
+            paths = f"{shlex.quote(str(source))} >{shlex.quote(str(output))}"
+            asked = f'source {paths} 2>&1 </dev/null; _s=$?; echo "$_s" >&3; (exit "$_s")\n'
+        else:
+            self._python = self._python or self._started(
+                [sys.executable, "-u", __file__, "python"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            )
+            process = self._python
+            asked = json.dumps([str(source), str(output)]) + "\n"
+        assert process.stdin is not None
+        process.stdin.write(asked.encode())
+        process.stdin.flush()
+        return self._status(process, code)
+
+    def _status(self, process: "subprocess.Popen[bytes]", code: str) -> int:
+        assert process.stdout is not None
+        answer = b""
+        while not answer.endswith(b"\n"):
+            ready = select.select([process.stdout], [], [], HANG_S)[0]
+            read = os.read(process.stdout.fileno(), 100) if ready else b""
+            if not read:
+                raise TimeoutError(f"{code}: " + ("ended its shell" if ready else f"not within {HANG_S:g} s"))
+            answer += read
+        return int(answer)
+
+    def _started_bash(self) -> "subprocess.Popen[bytes]":
+        address = str(self._scratch / "server")
+        program = self._scratch / "bin" / "lepaute"
+        program.write_text(_CLIENT.format(python=sys.executable, address=address), encoding="utf-8")
+        program.chmod(0o755)
+        server = self._started([sys.executable, __file__, "serve", address], stdout=subprocess.PIPE)
+        assert server.stdout is not None
+        if not server.stdout.readline():
+            raise RuntimeError("the server of commands has not started")
+        # What a step prints is in a file; descriptor 3 says that it has ended.
+        bash = self._started(["bash", "--noprofile", "--norc"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert bash.stdin is not None
+        bash.stdin.write(b"exec 3>&1\n")
+        return bash
+
+    def _started(self, words: list[str], **streams: int) -> "subprocess.Popen[bytes]":
+        process = subprocess.Popen(words, cwd=self.folder, env=self._environment, start_new_session=True, **streams)  # type: ignore[call-overload]
+        self._processes.append(process)
+        return process
+
+
+def run_blocks(blocks: list[Block], session: Session) -> Iterator[tuple[Block, Step, list[str], int]]:
+    """Each step with its output and exit status, one after the other."""
+    for block in blocks:
+        for step in block.steps:
+            yield block, step, *session.run(block, step)
+
+
+def pictures(page: Page) -> list[Path]:
+    """The pictures of a page that are files of the repository."""
+    links = re.findall(r"!\[[^\]]*\]\(([^)\s]+)", "\n".join(page.lines))
+    links += re.findall(r"^```\{(?:figure|image)\}\s+(\S+)", "\n".join(page.lines), re.MULTILINE)
+    return [(page.path.parent / link).resolve() for link in links if "://" not in link]
+
+
+def _environment(programs: Path) -> dict[str, str]:
+    ours = {name: value for name, value in os.environ.items() if not name.startswith(("LEPAUTE_STORE", "PYTEST_"))}
+    return ours | {
+        "PATH": f"{programs}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, os.environ.get("PYTHONPATH", "")])),
+        "COLUMNS": str(COLUMNS),
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
+        "MPLBACKEND": "agg",
+        # Open MPI refuses root, who runs tests in containers, unless asked twice.
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    }
+
+
+# The processes
+
+
+def serve(address: str) -> None:
+    """Forks for each command asked for; returns in the process of a command, after which the interpreter ends."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    for module in WARM.split():
+        __import__(module)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(address)
+        listening.listen()
+        print("ready", flush=True)
+        while True:
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+            client, _ = listening.accept()
+            if os.fork():
+                client.close()
+                continue
+            listening.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            command = os.fork()
+            if command:
+                _, status = os.waitpid(command, 0)
+                code = os.waitstatus_to_exitcode(status)
+                with contextlib.suppress(OSError):
+                    client.sendall(bytes([code if code >= 0 else 128 - code]))
+                os._exit(0)
+            _become(client)
+            from lepaute.cli.main import main
+
+            sys.exit(main())
+
+
+def _become(client: socket.socket) -> None:
+    """Takes on the client's streams, folder, environment and arguments."""
+    head, descriptors, _, _ = socket.recv_fds(client, 8, 3)
+    length, asked = int.from_bytes(head, "little"), b""
+    while len(asked) < length:
+        asked += client.recv(length - len(asked))
+    client.close()
+    for target, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, target)
+        os.close(descriptor)
+    arguments, folder, environment = json.loads(asked)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = ["lepaute", *arguments]
+    sys.path[:] = [path for path in sys.path if path != str(Path(__file__).parent)]
+
+
+def interpret() -> None:
+    """Runs the sources named on the standard input in one namespace, each with its output in a file."""
+    import traceback
+
+    answers = os.fdopen(os.dup(1), "w")
+    names: dict[str, object] = {"__name__": "__main__"}
+    for line in sys.stdin:
+        source, output = json.loads(line)
+        code, status = Path(source).read_text(encoding="utf-8"), 0
+        with open(output, "w", encoding="utf-8") as file:  # noqa: PTH123 - descriptors 1 and 2 go there
+            os.dup2(file.fileno(), 1)
+            try:
+                exec(compile(code, source, "exec"), names)  # noqa: S102 - what the page says
+            except BaseException:  # noqa: BLE001 - also one that ends the interpreter
+                status = 1
+                print(traceback.format_exc())
+            sys.stdout.flush()
+        answers.write(f"{status}\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    sys.path[:] = [path for path in sys.path if path != str(Path(__file__).parent)]
+    if sys.argv[1] == "serve":
+        serve(sys.argv[2])
+    else:
+        interpret()

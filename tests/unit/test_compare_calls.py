@@ -1,0 +1,232 @@
+"""What lies behind each row of a comparison: single calls, from run to run, on every rank; what is planted is found."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+from support_comparisons import campaign
+from support_pages import Elements, text_of
+
+from lepaute.archive import Archive, ArchiveWriter
+from lepaute.archive.mpi_campaign import CALLS, CLOCKS, KIND, MPIRUNS, rank_times
+from lepaute.cli.main import main
+from lepaute.compare.call_pictures import every_mpirun, of_ranks
+from lepaute.compare.comparison import Comparison, archives
+from lepaute.compare.page import page
+from lepaute.compare.single_calls import SingleCalls, bins_of, of_row, rank_correlations
+from lepaute.compare.verdicts import verdicts
+
+ROW = ("Bcast", "blocking", 8)
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
+    return campaign(tmp_path_factory.mktemp("archive") / "c.zip", ranks=3, blocks=12, sizes=(8, 1024), calls_each=40)
+
+
+@pytest.fixture(scope="module")
+def found(archive: Archive) -> Comparison:
+    return archives(archive)
+
+
+def of_one(mpiruns: list[np.ndarray]) -> SingleCalls:
+    (one,) = of_row(ROW, {"a": dict(enumerate(mpiruns))}, bins_of(np.concatenate(mpiruns)))
+    return one
+
+
+def test_the_correlation_of_neighbours_is_that_of_the_flags(found: Comparison) -> None:
+    """One fact, worked out in two ways, has one value."""
+    flags = {(one.library, one.operation, one.size_bytes): one.correlation for one in found.flags}
+    rows = [one for row in found.single_calls for one in row]
+    assert len(rows) == len(flags) == 8
+    for one in rows:
+        assert one.correlations[0, 1] == pytest.approx(flags[one.library, one.operation, one.size_bytes], abs=1e-12)
+
+
+def test_a_correlation_is_the_sum_over_pairs_of_ranks_by_the_sum_of_squares() -> None:
+    times = np.random.default_rng(3).exponential(size=50)
+    rank = [1 + sum(other < each for other in times) for each in times]
+    middle = sum(rank) / 50
+    for lag in (1, 4, 12):
+        pairs = sum((rank[at] - middle) * (rank[at + lag] - middle) for at in range(50 - lag))
+        assert rank_correlations(times, 12)[lag - 1] == pytest.approx(
+            pairs / sum((each - middle) ** 2 for each in rank)
+        )
+    assert np.isnan(rank_correlations(np.ones(9), 2)).all(), "equal values have no correlation"
+
+
+def test_calls_that_become_faster_are_found_with_their_ratio_and_the_interval_of_the_mpiruns() -> None:
+    """Every mpirun's second half takes a tenth less, exactly: every ratio, and so the interval, is 0.9."""
+    one = of_one([1e-6 * level * np.repeat([1.0, 0.9], 40) for level in (1.0, 1.3, 2.0, 1.1, 1.2, 0.9)])
+    assert (one.later_over_earlier, one.later_low, one.later_high) == pytest.approx((0.9, 0.9, 0.9))
+    assert one.course_s[0, 1] / one.course_s[-1, 1] == pytest.approx(1 / 0.9)
+    assert (one.numbers[0], one.numbers[-1]) == (2.0, 79.5), (
+        "three of eighty calls, from 1, in the first of thirty bins, two in the last"
+    )
+
+
+def test_five_mpiruns_give_no_interval_and_short_ones_no_ratio() -> None:
+    """The extremes of five values miss the median with a chance of 2 / 32."""
+    assert np.isnan(of_one([np.linspace(1.0, 2.0, 20)] * 5).later_low)
+    assert np.isnan(of_one([np.linspace(1.0, 2.0, 7)] * 9).later_over_earlier)
+
+
+def test_a_histogram_holds_every_call_of_its_mpirun_also_those_beyond_its_ends() -> None:
+    rng = np.random.default_rng(5)
+    runs = [1e-6 * np.exp(rng.normal(size=200)) for _ in range(7)]
+    runs[2][3] = 1.0  # a second: far beyond the 99th percentile
+    one = of_one(runs)
+    assert one.shares.sum(axis=1) == pytest.approx(np.ones(7))
+    assert one.edges_s[-1] < 1e-3
+    assert one.shares[2, -1] >= 1 / 200
+
+
+def with_late_rank(archive: Archive, path: Path) -> Archive:
+    """The same campaign, in which rank 2 begins every call 3 µs late and its clock shows 5 s more."""
+    calls, clocks = archive.table(CALLS), archive.table(CLOCKS)
+    mine = calls["rank"] == 2
+    for name in ("start_ns", "returned_ns", "end_ns"):
+        calls.loc[mine, name] += 5_000_000_000
+    calls.loc[mine, "start_ns"] += 3_000
+    clocks.loc[clocks["rank"] == 2, "x0_ns"] += 5_000_000_000
+    metadata = {"kind": KIND, "created": "2026-01-01T00:00:00Z", "seed": 1, KIND: archive.metadata[KIND]}
+    with ArchiveWriter(path, metadata) as writer:
+        for name, table in ((CALLS, calls), (CLOCKS, clocks), (MPIRUNS, archive.table(MPIRUNS))):
+            writer.add_table(name, table)
+    return Archive.open(path)
+
+
+def test_a_rank_that_begins_late_is_seen_by_the_clock_of_rank_0(archive: Archive, tmp_path: Path) -> None:
+    late = with_late_rank(archive, tmp_path / "late.zip")
+    table = rank_times(late).set_index(["library", "operation", "size_bytes", "rank"])
+    assert table.loc[("openmpi", "Bcast", 8, 2), "begin_s"] == pytest.approx(3e-6)
+    assert table.loc[("openmpi", "Bcast", 8, 0), "begin_s"] == 0.0
+    ends_s = table.loc[("openmpi", "Bcast", 8), "end_s"]
+    assert np.ptp(ends_s) == pytest.approx(0.0, abs=1e-12), "all ranks end together"
+    assert (table["end_low_s"] <= table["end_s"]).all()
+    assert (table["end_s"] <= table["end_high_s"]).all()
+    row = rank_times(late).query("operation == 'Bcast' and size_bytes == 8")
+    assert "(ranks begin within 3 µs)" in of_ranks("Bcast", row, {"openmpi": "", "mpich": " second"}).title
+
+
+def test_every_row_leads_to_its_pictures_whose_figures_are_those_of_the_json(
+    archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", str(archive.path), "--report", "p.html"]) == 0
+    capsys.readouterr()
+    assert main(["compare", str(archive.path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    written = Path("p.html").read_text()
+    behind = [link for link in Elements(written).links if "#calls-of" in link]
+    assert len(behind) == len(told["rows"]) == 4
+    sections = dict(re.findall(r'<section id="(calls-of-[^"]*)">(.*?)</section>', written, re.DOTALL))
+    assert {f"#{name}" for name in sections} == set(behind)
+    for row, link in zip(told["rows"], behind, strict=True):
+        seen = text_of(sections[link[1:]])
+        assert sections[link[1:]].count("<svg") == 5
+        mine = {
+            one["library"]: one
+            for one in told["single_calls"]
+            if (one["operation"], one["size_bytes"]) == (row["operation"], row["size_bytes"])
+        }
+        ends = ", ".join(f"{name} {mine[name]['correlations'][0]:.2f}" for name in ("openmpi", "mpich"))
+        assert f"Correlation of neighbouring calls: {ends}" in seen
+        for one in mine.values():
+            change, low, high = (100 * (one[f"later_{end}"] - 1) for end in ("over_earlier", "low", "high"))
+            assert f"{one['library']} {change:+.2g} % ({low:+.2g} to {high:+.2g} %)" in seen
+
+
+def test_a_link_of_the_table_opens_what_it_leads_to(archive: Archive, browser, tmp_path: Path) -> None:
+    archives(archive).write_report(tmp_path / "p.html")
+    tab = browser.new_page(viewport={"width": 1000, "height": 800})
+    tab.goto((tmp_path / "p.html").as_uri())
+    link = tab.locator("#rows a[href^='#calls-of-']").first
+    section = tab.locator(str(link.get_attribute("href")))
+    assert not section.is_visible()
+    link.click()
+    assert section.is_visible()
+    assert section.locator("svg").first.bounding_box()["width"] >= 250
+
+
+#: Rows whose calls are drawn.
+DRAWN = 4
+
+
+def big(operations: int, sizes: int, mpiruns: int, calls: int, ranks: int) -> Comparison:
+    """A comparison of so many rows, with the calls of DRAWN of them over and over.
+
+    Verdicts, which take a while, are of eight mpiruns.
+    """
+    rng = np.random.default_rng(11)
+    drawn: list[tuple[SingleCalls, ...]] = []
+    for _ in range(DRAWN):
+        sides = {
+            label: {
+                2 * number + place: 1e-6 * np.exp(rng.normal(0, 0.2) + 0.3 * rng.standard_t(3, calls))
+                for number in range(mpiruns)
+            }
+            for place, label in enumerate(("a", "b"))
+        }
+        every_s = np.concatenate([times for runs in sides.values() for times in runs.values()])
+        drawn.append(of_row(ROW, sides, bins_of(every_s)))
+    rows = [
+        tuple(replace(one, operation=f"Operation{number}", size_bytes=2**size) for one in drawn[size % DRAWN])
+        for number in range(operations)
+        for size in range(sizes)
+    ]
+    case = ["operation", "form", "size_bytes"]
+    of_side = [(one, (one.library, one.operation, one.form, one.size_bytes)) for row in rows for one in row]
+    summaries = pandas.DataFrame(
+        [
+            (*key, number // 8, number, median_s, median_s, calls, calls)
+            for one, key in of_side
+            for number, median_s in zip(one.mpiruns.tolist(), one.quartiles_s[:, 1], strict=True)
+        ],
+        columns=["library", *case, "block", "mpirun", "median_s", "mean_all_s", "calls", "calls_inside"],
+    )
+    times = pandas.DataFrame(
+        [(*key, rank) for _, key in of_side for rank in range(ranks)], columns=["library", *case, "rank"]
+    )
+    for name in ("own_s", "begin_s", "end_s", "begin_low_s", "end_low_s", "begin_high_s", "end_high_s"):
+        times[name] = rng.uniform(1e-6, 2e-6, len(times))
+    made = Comparison(
+        *("a", "b", (), ranks, "global", 0.02, verdicts(summaries[summaries["mpirun"] < 8], "a", "b"), ()),
+        *(summaries, (), (), {}, (), ()),
+        rank_times=times,
+    )
+    made.__dict__["single_calls"] = tuple(rows)  # in the place of those of twelve million calls
+    return made
+
+
+@pytest.mark.slow
+def test_the_page_of_a_big_comparison_is_smaller_than_5_mb(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two libraries, ten operations, twenty sizes, thirty mpiruns of 1000 calls, on 16 ranks."""
+    # The verdicts by other summaries take a while, and two lines of a page.
+    monkeypatch.setattr("lepaute.compare.page.other_ways", lambda found: {"median": found.verdicts})
+    written = page(big(10, 20, 30, 1000, 16))
+    assert written.count('<section id="calls-of') == 200
+    assert written.count("<svg") >= 5 * 200
+    assert 1e6 < len(written.encode()) < 5e6
+
+
+def test_of_too_many_rows_those_with_the_least_p_values_have_pictures(
+    found: Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of four rows: those of Bcast, which differ."""
+    monkeypatch.setattr("lepaute.compare.page.MOST_PICTURED", 2)
+    written = page(found)
+    assert "of the 2 rows with the least p-values" in text_of(written)
+    assert re.findall(r'<section id="calls-of-([a-z]+)', written) == ["bcast", "bcast"]
+
+
+def test_of_many_mpiruns_some_are_left_out_and_the_page_says_so() -> None:
+    rng = np.random.default_rng(2)
+    one = of_one([1e-6 * np.exp(rng.normal(size=30)) for _ in range(100)])
+    picture = every_mpirun("Bcast of 8 B", [one], {"a": ""})
+    assert "not all mpiruns are drawn" in picture.caption
+    assert len({place for layer in picture.layers for place in layer.x}) == 34

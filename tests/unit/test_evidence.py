@@ -1,0 +1,76 @@
+"""The pages of docs/evidence: what is generated is current, what they show is there, and none is a log again."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "validation"))
+
+import what_to_trust  # noqa: E402
+from support.evidence import DATA, EVIDENCE, PAGES, cases, read_goals, shortened, write_section  # noqa: E402
+
+MOST_WORDS = 35_000
+WIDE = "\n".join(["| n | s |", "| --- | --- |", *(f"| {n} | {n} |" for n in range(20))])
+GOALS = "\n".join(
+    ["|  | goal | reached | published emulation | met |", "| --- | --- | --- | --- | --- |"]
+    + [f"| case {n} | 1 | 2 |  | {'NO' if n == 15 else 'yes'} |" for n in range(16)]
+)
+
+
+def test_what_to_trust_is_what_the_committed_tables_say() -> None:
+    page = (EVIDENCE / "index.md").read_text(encoding="utf-8")
+    found = re.search(
+        r"<!-- begin what_to_trust: generated, do not edit -->\n(.*?)\n<!-- end what_to_trust -->", page, re.DOTALL
+    )
+    assert found is not None
+    assert found.group(1) == what_to_trust.section(EVIDENCE / DATA), "run validation/what_to_trust.py"
+
+
+def test_every_section_of_a_script_is_on_the_page_that_the_script_writes() -> None:
+    for page, studies in PAGES.items():
+        text = (EVIDENCE / f"{page}.md").read_text(encoding="utf-8")
+        assert tuple(re.findall(r"<!-- begin (\w+): generated", text)) == studies
+
+
+def test_every_goal_that_a_page_shows_as_missed_is_in_the_table_of_goals() -> None:
+    missed = {(row["study"], row["what"]) for row in read_goals(EVIDENCE / DATA / "goals.csv") if row["met"] == "NO"}
+    for page, studies in PAGES.items():
+        text = (EVIDENCE / f"{page}.md").read_text(encoding="utf-8")
+        for study in studies:
+            section = text.split(f"<!-- begin {study}: ")[1].split(f"<!-- end {study} -->")[0]
+            tables = re.findall(r"^\|  \|.*\| met \|$(?:\n\|.*\|$)+", section, re.MULTILINE)
+            rows = [line for table in tables for line in table.splitlines() if line.endswith("| NO |")]
+            shown = {row.split("|")[1].strip() for row in rows}
+            assert shown == {what for of, what in missed if of == study}
+
+
+@pytest.mark.parametrize("page", sorted(EVIDENCE.glob("*.md")), ids=lambda page: page.stem)
+def test_tables_pictures_and_pages_that_a_page_links_are_there(page: Path) -> None:
+    for target in re.findall(r"\]\(((?:data/|\.\./images/)[^)#]+|\w+\.md)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).is_file(), target
+
+
+def test_the_pages_stay_short_enough_to_be_read() -> None:
+    texts = [page.read_text(encoding="utf-8").replace("|", " ") for page in EVIDENCE.glob("*.md")]
+    assert sum(len(text.split()) for text in texts) <= MOST_WORDS
+
+
+def test_a_long_table_is_replaced_by_its_file_and_kept_where_there_is_none() -> None:
+    assert shortened(f"before\n\n{WIDE}\n\nafter", ["a.csv"]) == "before\n\n*20 rows: [a.csv](data/a.csv).*\n\nafter"
+    assert shortened(WIDE, []) == WIDE
+    assert shortened(cases("any"), ["a.csv"]) == "*All cases: [a.csv](data/a.csv).*"
+
+
+def test_missed_goals_stay_in_a_shortened_table_and_all_are_in_the_file(tmp_path: Path) -> None:
+    (tmp_path / DATA).mkdir()
+    write_section(tmp_path, "geometry", f"## Title\n\n{GOALS}")
+    text = (tmp_path / "accuracy_dahu.md").read_text(encoding="utf-8")
+    assert "| case 15 | 1 | 2 | NO |" in text
+    assert "| 7 more: [goals.csv](data/goals.csv) |  |  | yes |" in text
+    assert "published emulation" not in text  # the column is empty
+    assert len(read_goals(tmp_path / DATA / "goals.csv")) == 16
+    write_section(tmp_path, "geometry", "## Title\n\nno goals")
+    assert read_goals(tmp_path / DATA / "goals.csv") == []

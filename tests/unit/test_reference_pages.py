@@ -1,0 +1,217 @@
+"""The generated pages of the reference have every command, option, public name, field, variable and exit status."""
+
+import ast
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lepaute
+from lepaute.cli import entry
+from lepaute.cli.commands import built
+from lepaute.cli.main import COMMANDS, QUESTIONS
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs" / "_ext"))
+
+from command_pages import GROUPS, each_command  # noqa: E402
+from docstrings import markdown, summary  # noqa: E402
+from python_pages import GROUPS as NAMES  # noqa: E402
+from python_pages import PLAIN, packages, public  # noqa: E402
+from reference_pages import all_pages, write  # noqa: E402
+from schema_pages import FORMATS  # noqa: E402
+from status_page import OF_COMMANDS  # noqa: E402
+
+#: Variables by which parts of Lepaute talk to each other, or which only tests set.
+INTERNAL = {
+    *("LEPAUTE_EMULATION", "LEPAUTE_RECORD_FOLDER", "LEPAUTE_RECORD_EVERY_CALL", "LEPAUTE_RECORD_CALLS"),
+    *("LEPAUTE_RECORD_TEST_SHIFT_NS", "LEPAUTE_SYSTEM_ROOT", "LEPAUTE_LAYOUT", "LEPAUTE_VERSION", "LEPAUTE_LINK_FLAGS"),
+}
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    return all_pages()
+
+
+def test_every_option_of_every_command_is_on_its_page(pages: dict[str, str]) -> None:
+    count = 0
+    for name in (command.name for command in COMMANDS):
+        sections = re.split(r"^:::\{program\} lepaute (.*)$", pages[f"commands/{name}.md"], flags=re.MULTILINE)
+        options = dict(zip(sections[1::2], sections[2::2], strict=True))
+        for words, command in each_command(name, built(name)[0]):
+            shown = {
+                word
+                for line in re.findall(r"^:::\{option\} (.*)$", options[words], re.MULTILINE)
+                for word in re.findall(r"(?:^|, )(-[\w-]+)", line)
+            }
+            known = {
+                word
+                for each in command.params
+                if each.param_type_name == "option" and not each.hidden
+                for word in (*each.opts, *each.secondary_opts)
+            }
+            assert known <= shown, words
+            assert shown <= known | {"-h", "--help"}, words
+            count += len(known)
+    assert count > 700
+
+
+def test_defaults_and_bounds_are_told(pages: dict[str, str]) -> None:
+    predict = pages["commands/predict.md"]
+    assert ":::{option} --bcast TEXT" in predict
+    assert "Default: `2ring`." in predict
+    assert "Block size. Default: `128`. Allowed: value ≥ 1." in predict
+    assert re.search(r"--platform TEXT\n\n.*\*\*Required\.\*\*", predict)
+
+
+def test_every_command_has_an_example_and_answers_one_question(pages: dict[str, str]) -> None:
+    grouped = [name for names in GROUPS.values() for name in names]
+    assert sorted(grouped) == sorted(command.name for command in COMMANDS)
+    assert [question for question in GROUPS if question in dict(QUESTIONS)] == [question for question, _ in QUESTIONS]
+    for question, line in QUESTIONS:
+        assert line.split()[1] in GROUPS[question]
+    for name in grouped:
+        assert "```bash\nlepaute" in pages[f"commands/{name}.md"]
+
+
+def test_every_public_name_is_described(pages: dict[str, str]) -> None:
+    text = "\n".join(page for path, page in pages.items() if path.startswith("python/"))
+    described = re.findall(r"^::::\{py:\w+\} ([\w.]+)", text, re.MULTILINE)
+    assert len(described) == len(set(described))
+    top = {f"lepaute.{name}" for name in lepaute.__all__} - {f"lepaute.{name}" for name in (*packages(), *PLAIN)}
+    below = {f"lepaute.{name}.{one}" for name in packages() for one in public(getattr(lepaute, name))}
+    assert set(described) == top | below
+    assert all(f"`lepaute.{name}`" in pages["python/index.md"] for name in PLAIN)
+
+
+def test_every_argument_of_a_public_function_is_in_its_signature(pages: dict[str, str]) -> None:
+    for page, (_, names) in NAMES.items():
+        for name in names:
+            value = getattr(lepaute, name)
+            if inspect.isfunction(value):
+                line = next(
+                    one
+                    for one in pages[f"python/{page}.md"].splitlines()
+                    if one.startswith(f"::::{{py:function}} lepaute.{name}(")
+                )
+                assert all(re.search(rf"[(, *]{argument}\b", line) for argument in inspect.signature(value).parameters)
+
+
+def test_every_field_of_a_file_is_on_its_page(pages: dict[str, str]) -> None:
+    for one in FORMATS:
+        page, schema = pages[f"formats/{one.name}.md"], one.schema()
+        for part in (schema, *schema.get("$defs", {}).values()):
+            assert all(f"\n`{field}`\n: " in page for field in part.get("properties", {}))
+        assert all(f"\n## {name}\n" in page.replace("\\_", "_") for name in schema.get("$defs", {}))
+
+
+def ends(module: Path) -> Iterator[str]:
+    """What a module of commands says about exit statuses other than 0 and 2, in its code."""
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.IfExp) and " else " in ast.unparse(node):
+            text = re.sub(r" if .*? else ", " else ", ast.unparse(node.value))
+            if re.fullmatch(r"\d+(?: else \d+)+", text):
+                yield from re.findall(r"\b(?:1|130)\b", text)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "typer.Exit":
+            yield from re.findall(r"\b1\b|UNDECIDED", ast.unparse(node))
+
+
+def test_every_exit_status_is_explained(pages: dict[str, str]) -> None:
+    page = pages["exit_statuses.md"]
+    for status in (entry.DONE, entry.BAD_INPUT, entry.DEFECT, entry.INTERRUPTED, entry.PIPE_CLOSED):
+        assert f"\n| {status} |" in page
+    modules = {
+        path.name: set(ends(path))
+        for path in (ROOT / "src/lepaute/cli").glob("*.py")
+        if path.name != "entry.py" and set(ends(path))
+    }
+    # The commands of these modules; a module that is not here has a command that the page lacks.
+    assert {name: len(found) for name, found in modules.items()} == {
+        "archive.py": 1,
+        "compare.py": 2,
+        "run.py": 2,
+        "trace.py": 1,
+        "verify.py": 1,
+        "watch_nodes.py": 1,
+        "watch_tests.py": 1,
+    }
+    leaves = {words for command in COMMANDS for words, _ in each_command(command.name, built(command.name)[0])}
+    assert set(OF_COMMANDS) <= leaves
+
+
+def test_every_variable_that_the_package_reads_is_documented() -> None:
+    read = {
+        name
+        for path in (ROOT / "src/lepaute").rglob("*.py")
+        for name in re.findall(r"[\"'](LEPAUTE_[A-Z0-9_]+)[\"']", path.read_text(encoding="utf-8"))
+    }
+    text = (ROOT / "docs/reference/environment.md").read_text(encoding="utf-8")
+    assert len(read) > 5
+    assert {name for name in read - INTERNAL if f"`{name}`" not in text} == set()
+
+
+def rendered(text: str) -> str:
+    return "\n".join(markdown(inspect.cleandoc(text)))
+
+
+def test_a_docstring_keeps_names_code_and_examples_apart() -> None:
+    text = rendered(
+        """How long it takes, for `n` * m.
+
+        Parameters
+        ----------
+        n, m : orders of the
+            matrices
+        kind : "a" or "b"
+
+        Raises
+        ------
+        InputError : where not
+
+        Examples
+        --------
+        >>> f(1)
+        2
+        """
+    )
+    assert "How long it takes, for `n` \\* m." in text
+    assert "`n, m`\n: orders of the matrices\n" in text
+    assert '`kind`\n: "a" or "b"\n' in text
+    assert "**Raises**\n\n`InputError`\n: where not\n" in text
+    assert "```pycon\n>>> f(1)\n2\n```" in text
+
+
+def test_a_docstring_without_sections_is_read_as_well() -> None:
+    text = rendered(
+        """A ratio.
+
+        ratio     : mean of time / time
+        low, high : its interval,
+                    for one run
+        Raises ValueError where there is none.
+
+        class Mine(Job):
+            pass
+        """
+    )
+    assert "`low, high`\n: its interval, for one run\n" in text
+    assert "\nRaises ValueError where there is none.\n" in text
+    assert "```text\nclass Mine(Job):\n    pass\n```" in text
+    assert summary("A ratio. Of two.\n\nMore.") == "A ratio."
+
+
+def test_a_page_that_is_the_same_is_not_written_again_and_an_old_one_goes(tmp_path: Path) -> None:
+    first: dict[str, Any] = {"commands/a.md": "a", "commands/b.md": "b", "exit_statuses.md": "0"}
+    write(tmp_path, first)
+    before = (tmp_path / "commands/a.md").stat().st_mtime_ns
+    (tmp_path / "by_hand.md").write_text("stays")
+    write(tmp_path, {"commands/a.md": "a", "exit_statuses.md": "1"})
+    assert (tmp_path / "commands/a.md").stat().st_mtime_ns == before
+    assert not (tmp_path / "commands/b.md").exists()
+    assert (tmp_path / "by_hand.md").read_text() == "stays"
+    assert (tmp_path / "exit_statuses.md").read_text() == "1"
