@@ -10,7 +10,20 @@ using Rank = std::uint32_t;
 
 /// Awaited by a rank, or begun from its steps.
 struct Operation {
-    enum class Kind : std::uint8_t { none, send, receive, exchange, probe, await_message, learn_arrival, join, until };
+    enum class Kind : std::uint8_t {
+        none,
+        send,
+        receive,
+        exchange,
+        probe,
+        await_message,
+        learn_arrival,
+        join,
+        until,
+        isend,
+        irecv,
+        wait
+    };
     Kind kind = Kind::none;
     bool noncontiguous = false; // the message is a derived datatype with gaps
     bool synchronous = false;   // the send ends when the receive has begun, whatever the size
@@ -19,6 +32,7 @@ struct Operation {
     Rank receive_from = 0;
     std::uint32_t send_tag = 0;
     std::uint32_t receive_tag = 0;
+    std::uint32_t request = 0; // of isend and irecv
     double send_bytes = 0.0;
     double date_s = 0.0;
 };
