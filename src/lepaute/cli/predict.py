@@ -20,6 +20,7 @@ from lepaute.kit.picture import files_of
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.text import counted
 from lepaute.simulate.apps import APPLICATIONS, application_class
+from lepaute.simulate.apps.own.loading import loaded, names_a_class
 from lepaute.simulate.prediction.warnings import BLOCK_SIZES_GUESSED, caveats
 
 if TYPE_CHECKING:
@@ -51,6 +52,9 @@ class PredictOptions:
 def app_for(arguments: Sequence[str]) -> typer.Typer:
     """The command group: with the one application that the arguments name, or with all."""
     app = App(help="How long an application will take on a platform.")
+    if arguments and names_a_class(arguments[0]):
+        app.command(arguments[0])(command_of(loaded(arguments[0])))
+        return app
     for name in [name for name in arguments[:1] if name in APPLICATIONS] or APPLICATIONS:
         app.command(name)(command_of(application_class(name)))
     return app
