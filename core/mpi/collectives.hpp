@@ -29,6 +29,7 @@ struct Member {
     const Communicator& communicator;
     std::uint32_t index = 0;
     std::uint32_t tag = 0;
+    bool by_isend = false; // what it sends while it receives
 };
 
 /// What is sent or reduced: `elements` values. Combining two vectors costs the CPU combine_s_per_byte.

@@ -22,7 +22,8 @@ Rank before(const Member& me, std::uint32_t steps) {
 
 /// Sends to the member `steps` further and receives from the one as many before.
 auto pass_on(const Member& me, std::uint32_t steps, double bytes) {
-    return me.engine.send_receive(own_rank(me), after(me, steps), me.tag, bytes, before(me, steps), me.tag);
+    return me.engine.send_receive(own_rank(me), after(me, steps), me.tag, bytes, before(me, steps), me.tag,
+                                  me.by_isend);
 }
 
 /// A member's place in the binomial tree of `root`.
@@ -84,7 +85,8 @@ Task allgather_bruck(Member me, double bytes) {
     const std::uint32_t size = me.communicator.size();
     for (std::uint32_t has = 1; has < size; has *= 2) { // sends all that it has back around the ring
         const double blocks = std::min(has, size - has);
-        co_await me.engine.send_receive(own_rank(me), before(me, has), me.tag, blocks * bytes, after(me, has), me.tag);
+        co_await me.engine.send_receive(own_rank(me), before(me, has), me.tag, blocks * bytes, after(me, has), me.tag,
+                                        me.by_isend);
     }
 }
 

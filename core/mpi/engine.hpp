@@ -243,10 +243,11 @@ public:
     Awaiter<void> exchange(Rank rank, Rank partner, std::uint32_t tag, double bytes) {
         return send_receive(rank, partner, tag, bytes, partner, tag);
     }
-    /// The same, from one rank and to another.
+    /// The same, from one rank and to another; by_isend: with MPI_Isend in the place of MPI_Send.
     Awaiter<void> send_receive(Rank rank, Rank to, std::uint32_t send_tag, double bytes, Rank from,
-                               std::uint32_t receive_tag) {
+                               std::uint32_t receive_tag, bool by_isend = false) {
         return operation<void>(rank, {.kind = Operation::Kind::exchange,
+                                      .two_calls = by_isend,
                                       .send_to = to,
                                       .receive_from = from,
                                       .send_tag = send_tag,

@@ -27,7 +27,7 @@ struct Operation {
     Kind kind = Kind::none;
     bool noncontiguous = false; // the message is a derived datatype with gaps
     bool synchronous = false;   // the send ends when the receive has begun, whatever the size
-    bool two_calls = false;     // a receive by MPI_Irecv and MPI_Wait
+    bool two_calls = false;     // a receive by MPI_Irecv and MPI_Wait; an exchange by MPI_Isend, too
     Rank send_to = 0;
     Rank receive_from = 0;
     std::uint32_t send_tag = 0;

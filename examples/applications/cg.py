@@ -1,4 +1,4 @@
-"""Conjugate gradients with a 27-point operator, each rank a box of n x n x n points: what its ranks compute and send."""
+"""Conjugate gradients with a 27-point operator, each rank a box of n x n x n points: what it computes and sends."""
 
 import lepaute as lp
 

@@ -163,7 +163,7 @@ std::uint32_t Program::index_of(Rank rank, std::uint32_t communicator) const {
 Task Program::collective(Rank rank, const Op& op) {
     const double start_s = engine_.clock(rank);
     const mpi::Member me{engine_, communicators_[op.which], index_of(rank, op.which),
-                         mpi::first_collective_tag | op.which};
+                         mpi::first_collective_tag | op.which, true};
     if (me.communicator.size() > 1) {
         co_await of_collective(me, op);
     }

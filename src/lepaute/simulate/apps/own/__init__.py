@@ -5,6 +5,7 @@ rank        what `run(self, me)` has in `me`
 laying      from the class to what the core runs
 """
 
+import inspect
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
@@ -17,7 +18,6 @@ from lepaute.kit.later import later
 from lepaute.kit.notebook import changed_fields
 from lepaute.kit.options import check_fields, option
 from lepaute.kit.quantities import whole_of
-from lepaute.kit.text import ranks_text
 from lepaute.simulate import application as applications
 from lepaute.simulate.apps.own.values import MOST, Cost, Grid
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from lepaute import _core
     from lepaute.platform import schema
     from lepaute.simulate import engine
-    from lepaute.simulate.apps.own.laying import Laid
-    from lepaute.simulate.apps.own.rank import Me
+    from lepaute.simulate.apps.own import laying, rank
 else:
     _core, schema = later("lepaute._core"), later("lepaute.platform.schema")
-    engine = later("lepaute.simulate.engine")
+    engine, rank = later("lepaute.simulate.engine"), later("lepaute.simulate.apps.own.rank")
+    laying = later("lepaute.simulate.apps.own.laying")
 
 _LOCK = Lock()  # laying down is Python's work: one at a time
 _MAY_BE_FIELDS = frozenset({"ranks", "threads_per_rank"})
@@ -73,7 +73,7 @@ class Application(applications.Application):
         super().__init_subclass__(**further)
         hints = get_type_hints(cls)
         helps = dict(re.findall(r"^ *(\w+) : (.+)$", cls.__doc__ or "", re.MULTILINE))
-        own = cls.__dict__.get("__annotations__", {})
+        own = inspect.get_annotations(cls)
         for name in own:
             if getattr(hints[name], "__origin__", None) is ClassVar or hints[name] is ClassVar:
                 continue
@@ -83,9 +83,12 @@ class Application(applications.Application):
             own[name] = hints[name]
             if isinstance(default, str) and hints[name] is Grid:
                 default = Grid(default)
-            setattr(cls, name, field(default=default, metadata=_option(cls.__name__, name, hints[name], default, helps)))
+            setattr(
+                cls, name, field(default=default, metadata=_option(cls.__name__, name, hints[name], default, helps))
+            )
+        cls.__annotations__ = own
         if cls.__repr__ is Application.__repr__:
-            cls.__repr__ = changed_fields  # type: ignore[assignment,method-assign]
+            cls.__repr__ = changed_fields  # type: ignore[method-assign]
         dataclass(frozen=True, repr=False)(cls)
         cls.title = cls.__name__
         cls.summary = f"{cls.__name__} of {cls.origin or cls.__module__}"
@@ -101,7 +104,7 @@ class Application(applications.Application):
         self._count_ranks()
         _ = self.kernel_costs
 
-    def run(self, me: "Me") -> Any:
+    def run(self, me: "rank.Me") -> Any:
         """What one rank does: a generator that yields operations of `me`."""
         raise InputError(f"{type(self).__name__} has no run(self, me), which yields what a rank does")
 
@@ -111,7 +114,9 @@ class Application(applications.Application):
         if ranks is None and len(grids) == 1:
             ranks = grids[0].size
         if ranks is None:
-            raise InputError(f"{type(self).__name__} has no number of ranks: give it one field of lp.Grid, or ranks: int")
+            raise InputError(
+                f"{type(self).__name__} has no number of ranks: give it one field of lp.Grid, or ranks: int"
+            )
         if not 1 <= ranks <= 2**24:
             raise InputError(f"{type(self).__name__} has {ranks} ranks; there are 1 to {2**24}")
         return int(ranks)
@@ -123,9 +128,12 @@ class Application(applications.Application):
 
     @property
     def label(self) -> str:
-        """grid 2x2x1, n 104, 4 ranks."""
-        said = [f"{each.name} {getattr(self, each.name)}" for each in fields(self) if each.name != "ranks"]  # type: ignore[arg-type]
-        return ", ".join([*said, ranks_text(self.ranks)])
+        """n 104, iterations 50, 2 x 2 x 1: the number of ranks last."""
+        grids = [each.name for each in fields(self) if each.type is Grid]  # type: ignore[arg-type]
+        last = " x ".join(map(str, getattr(self, grids[0]))) if len(grids) == 1 else str(self.ranks)
+        apart = {"ranks", *grids} if len(grids) == 1 else {"ranks"}
+        said = [f"{each.name} {getattr(self, each.name)}" for each in fields(self) if each.name not in apart]  # type: ignore[arg-type]
+        return ", ".join([*said, last])
 
     @property
     def steps(self) -> int:
@@ -166,17 +174,15 @@ class Application(applications.Application):
     def own_draw(self) -> str:
         return "course" if self.laid().draws else ""
 
-    def laid(self, seed: int = 1) -> "Laid":
+    def laid(self, seed: int = 1) -> "laying.Laid":
         """What the core runs; of another seed only where `run` draws random numbers."""
-        known: dict[int, Laid] = vars(self).setdefault("_laid", {})
+        known: dict[int, laying.Laid] = vars(self).setdefault("_laid", {})
         with _LOCK:
             first = next(iter(known.values()), None)
             if first is None or (first.draws and seed not in known):
-                from lepaute.simulate.apps.own.laying import Laying
-
                 while len(known) > 1:
                     known.pop(list(known)[-1])  # the first one tells what all have in common
-                known[seed] = Laying(self, seed).lay()
+                known[seed] = laying.Laying(self, seed).lay()
                 return known[seed]
             return known[seed] if first.draws else first
 
@@ -188,7 +194,9 @@ class Application(applications.Application):
         told = super().warnings(platform, run, most_ranks_on_a_node)
         if exact:
             what = ", ".join(exact)
-            told.insert(0, f"the cost of {what} is the one that was given, exactly: the interval does not cover an error in it")
+            told.insert(
+                0, f"the cost of {what} is the one that was given, exactly: the interval does not cover an error in it"
+            )
         nodes = platform.nodes
         shared = [name for name, _, _, _, memory_share in self.kernel_costs if memory_share > 0.0]
         if shared and (nodes.memory_bandwidth_Bps is None or nodes.core_memory_bandwidth_Bps is None):

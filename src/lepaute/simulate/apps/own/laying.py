@@ -5,7 +5,6 @@ What a rank yields becomes places in one list of operations for all, and steps t
 """
 
 import heapq
-from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, GeneratorType, TracebackType
@@ -35,9 +34,9 @@ class Unasked:
         object.__setattr__(self, "_line", line)
 
     def __getattribute__(self, name: str) -> Any:
-        if name == "__class__":
-            return Unasked
-        _refuse_to_tell(object.__getattribute__(self, "_line"))
+        if name != "__class__":
+            _refuse_to_tell(object.__getattribute__(self, "_line"))
+        return Unasked
 
 
 def _refuse_to_tell(line: str) -> NoReturn:
@@ -51,7 +50,9 @@ def _asked(self: Unasked, *_: object) -> Never:
     _refuse_to_tell(object.__getattribute__(self, "_line"))
 
 
-for _name in "bool int float index len iter next getitem contains call eq ne lt le gt ge add radd sub rsub mul rmul".split():
+for (
+    _name
+) in "bool int float index len iter next getitem contains call eq ne lt le gt ge add radd sub rsub mul rmul".split():
     setattr(Unasked, f"__{_name}__", _asked)
 Unasked.__hash__ = _asked  # type: ignore[method-assign,assignment]
 
@@ -72,7 +73,7 @@ class Track:
         self._begun = 0  # operations before the part that is open
         self._free: list[int] = []
         self._requests = 0
-        self.course: Generator[Any, Any, Any] | None = None
+        self.course: GeneratorType[Any, Any, Any] | None = None
 
     def begin_step(self) -> None:
         """What follows belongs to the next step."""
@@ -171,7 +172,9 @@ class Laying:
             course = self.application.run(Me(track, everyone, self.seed))
             if not isinstance(course, GeneratorType):
                 kind = type(self.application).__name__
-                raise InputError(f"{kind}.run yields nothing; it yields what the methods of me make: yield me.send(...)")
+                raise InputError(
+                    f"{kind}.run yields nothing; it yields what the methods of me make: yield me.send(...)"
+                )
             track.course = course
             self._advance(track, None)
         self._meet()
@@ -246,7 +249,9 @@ class Laying:
     def _recorded(self, track: Track, operation: Any, place: int) -> Any:
         line = self._texts[place]
         if type(operation) is not Operation:
-            raise InputError(f"{line}: yields {operation!r:.60}; yield what the methods of me make, such as me.send(...)")
+            raise InputError(
+                f"{line}: yields {operation!r:.60}; yield what the methods of me make, such as me.send(...)"
+            )
         code, what = operation.code, operation.what
         if code == "split":
             communicator, colour, key = what
@@ -262,7 +267,9 @@ class Laying:
         if code in ("waitall", "waitany"):
             self.by_date |= code == "waitany"
             numbers = tuple(request.number for request in what if request.is_open)
-            track.ops.append(self._number(operation._replace(what=numbers), place, self._list(numbers, ()), shared=False))
+            track.ops.append(
+                self._number(operation._replace(what=numbers), place, self._list(numbers, ()), shared=False)
+            )
             if code == "waitall":
                 track.end(what)
             return self._values[place]
@@ -322,17 +329,13 @@ class Laying:
     def _meet(self) -> None:
         """Lets those that wait in a split go on, as long as all of a communicator have come."""
         while self._parked:
-            complete = [
-                number for number, all_ in self._parked.items() if len(all_) == all_[0].communicator.size
-            ]
+            complete = [number for number, all_ in self._parked.items() if len(all_) == all_[0].communicator.size]
             if not complete:
                 waiting = next(iter(self._parked.values()))
                 there = {each.track.rank for each in waiting}
                 missing = next(rank for rank in waiting[0].communicator.ranks if rank not in there)
                 first = waiting[0]
-                raise InputError(
-                    f"rank {first.track.rank} calls split ({first.line}), which rank {missing} leaves out"
-                )
+                raise InputError(f"rank {first.track.rank} calls split ({first.line}), which rank {missing} leaves out")
             for number in complete:
                 self._split(self._parked.pop(number))
 

@@ -30,7 +30,8 @@ def loaded(text: str, folder: Path | None = None) -> type[Application]:
     module = sys.modules.get(module_name)
     if module is None:
         spec = spec_from_file_location(module_name, path)
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = module_from_spec(spec)
         sys.modules[module_name] = module  # annotations are looked up there while classes are made
         sys.path.insert(0, str(path.resolve().parent))
@@ -53,7 +54,9 @@ def loaded(text: str, folder: Path | None = None) -> type[Application]:
         (wanted,) = classes
     if wanted not in classes:
         known = f"it has {', '.join(classes)}" if classes else "a class that derives from lp.Application is missing"
-        raise InputError(f"{name} has no application {wanted[:80]!r}; {known}" if wanted else f"{name}: {known}; name one")
+        raise InputError(
+            f"{name} has no application {wanted[:80]!r}; {known}" if wanted else f"{name}: {known}; name one"
+        )
     found = classes[wanted]
     found.origin = f"{path.name}:{wanted}"
     found.summary = f"{wanted} of {path.name}"

@@ -226,9 +226,8 @@ class Me(Communicator):
         """
         ranks, sizes, count = [], [], self.size
         for rank, size_bytes in neighbours:
-            if type(rank) is not int or not 0 <= rank < count:
-                rank = _below(rank, count, "the rank of a neighbour")
-            ranks.append(rank)
+            known = type(rank) is int and 0 <= rank < count
+            ranks.append(rank if known else _below(rank, count, "the rank of a neighbour"))
             sizes.append(size_bytes if 0 <= size_bytes < inf else amount_of(size_bytes, "size_bytes"))
         return Operation("exchange", 0, _below(tag, MOST_TAG + 1, "tag"), what=(tuple(ranks), tuple(sizes)))
 
@@ -258,7 +257,7 @@ class Me(Communicator):
     def random(self) -> random.Random:
         """Random numbers of this rank, others in each run: the only ones that a seed repeats."""
         if self._random is None:
-            self._random = random.Random(f"{self._seed} {self.rank}")  # noqa: S311 - no secret
+            self._random = random.Random(f"{self._seed} {self.rank}")
             self._track.draws()
         return self._random
 

@@ -117,7 +117,7 @@ def kernel_of(cost: "tuple[str, float, float, float, float]", platform: "schema.
 
 
 def _crowding(memory_share: float, platform: "schema.Platform") -> "tuple[float, list[_core.CrowdingPoint]]":
-    """Time of a lone rank over that of one among as many as cores, and the increase by the share of cores that compute."""
+    """Time of a lone rank over that on a full node, and the increase by the share of the other cores that compute."""
     nodes = platform.nodes
     if not memory_share or nodes.memory_bandwidth_Bps is None or nodes.core_memory_bandwidth_Bps is None:
         return 1.0, []
