@@ -112,9 +112,7 @@ def test_a_receive_from_any_source_takes_what_was_sent_first() -> None:
 def test_waitany_goes_on_with_the_request_that_ends_first() -> None:
     def course(me: Any, app: Any) -> Any:
         if me.rank == 0:
-            requests = []
-            for source in (1, 2, 3):
-                requests.append((yield me.irecv(source)))
+            requests = [(yield me.irecv(1)), (yield me.irecv(2)), (yield me.irecv(3))]
             yield me.waitany(requests)
             yield me.compute(app.unit, 10.0)
             yield me.waitall(requests)
@@ -129,7 +127,7 @@ def test_waitany_goes_on_with_the_request_that_ends_first() -> None:
 
 
 def matched(sends: list[tuple[int, int, int]], receives: list[tuple[int, int | None]]) -> dict[int, int]:
-    """Which send each receive of a rank gets, by MPI's rules, message by message. sends: source, tag, bytes in order."""
+    """The bytes that each receive of a rank gets, by MPI's rules. sends: source, tag, bytes in order of each source."""
     got: dict[int, int] = {}
     for source, tag, size in sends:
         for at, (of, wanted) in enumerate(receives):
@@ -268,7 +266,7 @@ MISUSE = {
         lambda me, _app: (me.barrier() if me.rank else me.bcast(8, root=1) for _ in range(1)),
         r"rank 1 calls barrier \(.*:\d+\) where rank 0 calls bcast of 8 bytes, root 1 \(",
     ),
-    "no operation": (lambda me, _app: (3 for _ in range(1)), r".*py:\d+: yields 3; yield what the methods of me make"),
+    "no operation": (lambda _me, _app: (3 for _ in range(1)), r".*py:\d+: yields 3; yield what the methods of me make"),
     "rank": (lambda me, _app: (me.send(2, 8) for _ in range(1)), r".*py:\d+: the rank sent to is 2; .* 0 to 1"),
     "kernel": (lambda me, _app: (me.compute("dgem", 8) for _ in range(1)), r".*py:\d+: there is no kernel 'dgem'"),
     "error": (lambda me, _app: (me.send(1 // 0, 8) for _ in range(1)), r".*py:\d+: ZeroDivisionError: .*; on rank 0"),
@@ -369,7 +367,7 @@ def test_fields_become_options_and_the_whole_product_follows(
 
 
 REFUSED = {
-    "import lepaute as lp\nclass A(lp.Application):\n    steps: int = 3\n": "A.steps: that name has a meaning of its own",
+    "import lepaute as lp\nclass A(lp.Application):\n    steps: int = 3\n": "that name has a meaning of its own",
     "import lepaute as lp\nclass A(lp.Application):\n    a: list = 3\n": "a parameter is an int, a float, a str",
     "import lepaute as lp\n1 / 0\n": r"app.py:2: ZeroDivisionError: division by zero",
     "x = 1\n": "app.py: a class that derives from lp.Application is missing",

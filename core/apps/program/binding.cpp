@@ -29,7 +29,9 @@ void bind_program(nb::module_& m) {
         nb::arg("n"), nb::arg("k"), nb::arg("line"));
     nb::class_<program::RankCode> code(m, "ProgramRankCode");
     code.def(nb::init<std::vector<std::uint32_t>, std::vector<std::array<std::uint32_t, 3>>>(), nb::arg("ops"),
-             nb::arg("parts"));
+             nb::arg("parts"))
+        .def_ro("ops", &program::RankCode::ops)
+        .def_ro("parts", &program::RankCode::parts);
     nb::class_<program::List> list(m, "ProgramList");
     list.def(nb::init<std::vector<std::uint32_t>, std::vector<double>>(), nb::arg("numbers"), nb::arg("bytes"));
     nb::class_<program::Result, mpi::RunResult>(m, "ProgramResult");

@@ -45,6 +45,7 @@ void Parameters::check() const {
     const auto all = static_cast<std::uint32_t>(ranks());
     check_number("step_count", step_count, 1U, 0x7FFFFFFFU);
     for (const std::vector<std::uint32_t>& members : communicators) {
+        check_number("communicators", members.size(), std::size_t{1}, ranks());
         for (const std::uint32_t rank : members) {
             check_number("communicators", rank, 0U, all - 1);
         }
@@ -106,10 +107,12 @@ void Parameters::check_together() const {
         const Op* op;
         Rank rank;
     };
-    std::vector<std::vector<Called>> first_calls(communicators.size()); // by the member that comes first
+    std::vector<std::vector<Called>> first_calls(communicators.size()); // by the member of the lowest rank
+    std::vector<Rank> lowest(communicators.size());
     std::vector<std::size_t> calls(communicators.size());
     std::vector<std::vector<std::uint8_t>> is_member(communicators.size());
     for (std::size_t number = 0; number < communicators.size(); ++number) {
+        lowest[number] = *std::ranges::min_element(communicators[number]);
         is_member[number].resize(ranks());
         for (const std::uint32_t rank : communicators[number]) {
             is_member[number][rank] = 1;
@@ -130,10 +133,10 @@ void Parameters::check_together() const {
                 }
                 std::vector<Called>& known = first_calls[op.which];
                 const std::size_t at = calls[op.which]++;
-                const bool is_first = communicators[op.which].front() == rank;
+                const bool is_first = lowest[op.which] == rank;
                 if (is_first || at >= known.size()) {
                     if (!is_first) {
-                        const Rank other = communicators[op.which].front();
+                        const Rank other = lowest[op.which];
                         throw std::invalid_argument("rank " + text_of(rank) + " calls " + agreed(*this, op) +
                                                     ", which rank " + text_of(other) + " leaves out");
                     }

@@ -98,7 +98,7 @@ class Application(applications.Application):
         for each in fields(self):  # type: ignore[arg-type]
             if each.type is Grid:
                 object.__setattr__(self, each.name, Grid(getattr(self, each.name)))
-            elif each.type in (str, bool) and not isinstance(getattr(self, each.name), each.type):  # type: ignore[arg-type]
+            elif each.type in (str, bool) and not isinstance(getattr(self, each.name), each.type):
                 raise InputError(f"{each.name} is {getattr(self, each.name)!r:.80}; it must be a {each.type.__name__}")
         check_fields(self, largest=MOST)
         self._count_ranks()

@@ -232,7 +232,7 @@ class Laying:
             inner = course
             while inner.gi_yieldfrom is not None and isinstance(inner.gi_yieldfrom, GeneratorType):
                 inner = inner.gi_yieldfrom
-            frame = inner.gi_frame
+            frame: Any = inner.gi_frame  # there is one, since it has yielded
             place = self._places.get((frame.f_code, frame.f_lasti))
             if place is None:
                 place = self._place(frame.f_code, frame.f_lasti, frame.f_lineno)
@@ -276,7 +276,7 @@ class Laying:
         self.by_date |= code == "receive" and operation.peer == ANY
         which = 0
         if code == "exchange":
-            which = self._list(*what)
+            which = self._list(what.ranks, what.sizes)
         elif code == "compute":
             which = self._kernel(what, line)
         elif isinstance(what, Communicator):
@@ -359,7 +359,7 @@ _PARKED = object()
 
 def _weight(code: str, what: Any) -> float:
     if code == "exchange":
-        return 3.0 * len(what[0]) + 1.0
+        return 3.0 * len(what.ranks) + 1.0
     if isinstance(what, Communicator):
         rounds = what.size if code == "alltoall" else what.size.bit_length()
         return 2.0 * rounds if code in _OF_ALL else 3.0

@@ -51,6 +51,23 @@ class Request:
         self.rank, self.number, self.is_open = rank, number, True
 
 
+class Neighbours:
+    """Of an exchange: ranks, and bytes that each is sent. Its hash is kept: an exchange is looked up in each step."""
+
+    __slots__ = ("_hash", "ranks", "sizes")
+
+    def __init__(self, ranks: tuple[int, ...], sizes: tuple[float, ...]) -> None:
+        self.ranks, self.sizes, self._hash = ranks, sizes, hash((ranks, sizes))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Neighbours) and self.ranks == other.ranks and self.sizes == other.sizes
+        )
+
+
 def amount_of(value: Any, name: str) -> float:
     """A number of bytes or of units; raises InputError."""
     if type(value) is not int and type(value) is not float:
@@ -63,7 +80,7 @@ def amount_of(value: Any, name: str) -> float:
 
 
 def _below(value: Any, count: int, name: str) -> int:
-    value = plain(value)
+    value = value if type(value) is int else plain(value)
     if type(value) is not int or not 0 <= value < count:
         raise InputError(f"{name} is {value!r:.80}; it is a whole number from 0 to {count - 1}")
     return value
@@ -78,6 +95,7 @@ class Communicator:
 
     def __init__(self, ranks: Sequence[int], rank: int, number: int) -> None:
         self.ranks, self.rank, self.number, self.size = ranks, rank, number, len(ranks)
+        self._made: dict[Any, Operation] = {}  # collective operations, which repeat each other
 
     def barrier(self) -> Operation:
         """MPI_Barrier."""
@@ -120,12 +138,17 @@ class Communicator:
         return Operation("split", what=(self, colour, key))
 
     def _collective(self, code: str, size_bytes: float, root: int = 0, algorithm: str | None = None) -> Operation:
+        made = self._made.get((code, size_bytes, root, algorithm))
+        if made is not None:
+            return made
         known = ALGORITHMS[code]
         if algorithm is not None and algorithm not in known:
             raise InputError(f"algorithm of {code} is {algorithm!r:.80}; it is one of {', '.join(known)}")
-        size_bytes = float(round(amount_of(size_bytes, "size_bytes")))
+        whole_bytes = float(round(amount_of(size_bytes, "size_bytes")))
         word = "usual" if algorithm in (None, known[0]) else algorithm
-        return Operation(code, _below(root, self.size, "root"), 0, size_bytes, algorithm=str(word), what=self)
+        made = Operation(code, _below(root, self.size, "root"), 0, whole_bytes, algorithm=str(word), what=self)
+        self._made[code, size_bytes, root, algorithm] = made
+        return made
 
 
 class Cartesian:
@@ -190,6 +213,7 @@ class Me(Communicator):
         super().__init__(ranks, track.rank, 0)
         self._track, self._seed = track, seed
         self._random: random.Random | None = None
+        self._exchanged: tuple[Any, Any, Operation] = (None, None, Operation("none"))
 
     def send(self, to: int, size_bytes: float, tag: int = 0, *, synchronous: bool = False) -> Operation:
         """MPI_Send, or MPI_Ssend."""
@@ -224,12 +248,21 @@ class Me(Communicator):
 
         neighbours : rank, and bytes that it is sent
         """
+        if neighbours is self._exchanged[0] and neighbours == self._exchanged[1] and tag == self._exchanged[2].tag:
+            return self._exchanged[2]  # the list of the step before
         ranks, sizes, count = [], [], self.size
+        neighbours = neighbours if isinstance(neighbours, list) else list(neighbours)
         for rank, size_bytes in neighbours:
             known = type(rank) is int and 0 <= rank < count
             ranks.append(rank if known else _below(rank, count, "the rank of a neighbour"))
             sizes.append(size_bytes if 0 <= size_bytes < inf else amount_of(size_bytes, "size_bytes"))
-        return Operation("exchange", 0, _below(tag, MOST_TAG + 1, "tag"), what=(tuple(ranks), tuple(sizes)))
+        what = Neighbours(tuple(ranks), tuple(sizes))
+        self._exchanged = (
+            neighbours,
+            list(neighbours),
+            Operation("exchange", 0, _below(tag, MOST_TAG + 1, "tag"), what=what),
+        )
+        return self._exchanged[2]
 
     def compute(self, what: Cost | str, m: float = 1, n: float = 0, k: float = 0) -> Operation:
         """Computing: `m` units of a Cost, or a call of a kernel of the platform, such as ("dgemm", m, n, k)."""
