@@ -7,7 +7,6 @@ laying      from the class to what the core runs
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
 from threading import Lock
@@ -208,12 +207,6 @@ class Application(applications.Application):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_laid"}
-
-    @staticmethod
-    def estimated_run_s(
-        applications: Sequence[Any], runs: int, cores: int, measure: Callable[..., float], fidelity: str
-    ) -> list[float] | None:
-        return None
 
 
 def _option(owner: str, name: str, kind: Any, default: Any, helps: dict[str, str]) -> dict[str, Any]:
