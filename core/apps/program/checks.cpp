@@ -165,6 +165,7 @@ std::string Program::waiting(Rank rank) const {
     case Code::ssend:
         return named(parameters_, op) + " to " + peer_text(op.peer, op.tag);
     case Code::receive:
+    case Code::probe:
         return named(parameters_, op) + " from " + peer_text(op.peer, op.tag);
     case Code::waitall:
     case Code::waitany:

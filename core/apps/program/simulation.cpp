@@ -109,6 +109,9 @@ Task Program::run(Rank rank) {
             case Code::waitany:
                 co_await engine_.wait_any(rank, parameters_.lists[op.which].numbers);
                 break;
+            case Code::probe:
+                co_await engine_.await_message(rank, op.peer, op.tag);
+                break;
             case Code::exchange:
                 co_await exchange(rank, op);
                 break;

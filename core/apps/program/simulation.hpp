@@ -25,6 +25,7 @@ enum class Code : std::uint8_t {
     irecv,
     waitall,
     waitany,
+    probe,
     exchange,
     compute,
     step,
@@ -46,6 +47,7 @@ constexpr auto words_of(Code /*enum*/) noexcept {
                                       {Code::irecv, "irecv"},
                                       {Code::waitall, "waitall"},
                                       {Code::waitany, "waitany"},
+                                      {Code::probe, "probe"},
                                       {Code::exchange, "exchange"},
                                       {Code::compute, "compute"},
                                       {Code::step, "step"},
@@ -77,7 +79,7 @@ constexpr auto words_of(Algorithm /*enum*/) noexcept {
 struct Op {
     Code code = Code::step;
     Algorithm algorithm = Algorithm::usual;
-    std::uint32_t peer = mpi::any; // the rank sent to or received from; the root of a collective, by its index
+    std::uint32_t peer = mpi::any; // the rank sent to, received from or awaited; the root of a collective, by its index
     std::uint32_t tag = mpi::any;
     std::uint32_t which = 0; // a request, a list (waits, exchange), a kernel, or a communicator
     double m = 0.0;          // bytes of a message; m, n, k of a kernel
