@@ -172,17 +172,19 @@ class TraceReplay(Application):
         from lepaute.platform import load_platform
 
         if self.own_code is not None:
-            return own_code.Factor(*self.own_code, "as given")
+            low, high = self.own_code
+            several = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+            return own_code.Factor(low, high, f"{several} times as long as recorded, as given")
         if self.recorded_on is not None:
             return own_code.between(load_platform(self.recorded_on), platform)
         metadata = self.trace.metadata
         name = metadata.get("platform")
         if name is None:
             return own_code.Factor(
-                1.0, 1.0, "as long as recorded: nothing says on which machine that was (--recorded-on, --own-code)"
+                1.0, 1.0, "as long as recorded, on a machine that nothing tells of (--recorded-on, --own-code)"
             )
         if name == platform.name or metadata.get("platform_sha256") == platform.sha256:
-            return own_code.Factor(1.0, 1.0, "as recorded, on this platform")
+            return own_code.Factor(1.0, 1.0, "as recorded, on the same platform")
         try:
             return own_code.between(load_platform(str(name)), platform)
         except LepauteError:
@@ -212,9 +214,7 @@ class TraceReplay(Application):
         share = 0.0 if own is None else own.time_s / max(run.computing_s, 1e-300)
         told = []
         if share > 0.005:
-            factor = self.factor(platform)
-            taken = "" if factor.low == factor.high == 1.0 else f" times {factor.low:.3g} to {factor.high:.3g}"
-            told.append(f"{percent(share)} of the computing is the program's own, as recorded{taken}: {factor.words}")
+            told.append(f"{percent(share)} of the computing is the program's own code, {self.factor(platform).words}")
         told += [f"the recording: {text}" for text in self.trace.metadata.get("warnings") or ()]
         return [*told, *super().warnings(platform, run, most_ranks_on_a_node)]
 

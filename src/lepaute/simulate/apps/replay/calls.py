@@ -19,6 +19,7 @@ class Does(IntEnum):
     ENDS = auto()  # requests
     SENDS_AND_RECEIVES = auto()
     ARRIVES = auto()
+    LOOKS = auto()  # for a message, until it is there
     MEETS = auto()  # all ranks of a communicator
 
 
@@ -30,12 +31,8 @@ class Call(NamedTuple):
     then: str = ""
 
 
-_NOTHING = frozenset(
-    (
-        *("MPI_Iprobe", "MPI_Probe", "MPI_Improbe", "MPI_Mprobe"),  # the receive that follows waits for the message
-        *("MPI_Comm_free", "MPI_Comm_disconnect", "MPI_Request_free", "MPI_Cancel"),
-    )
-)
+_NOTHING = frozenset(("MPI_Comm_free", "MPI_Comm_disconnect", "MPI_Request_free", "MPI_Cancel"))
+_LOOKS = frozenset(("MPI_Iprobe", "MPI_Probe", "MPI_Improbe", "MPI_Mprobe"))
 _COLLECTIVES = {
     **dict.fromkeys((name for name in ALL_TO_ALL if name not in ("MPI_Alltoallw",)), Call(Does.MEETS, "allgather")),
     "MPI_Barrier": Call(Does.MEETS, "barrier"),
@@ -61,7 +58,8 @@ CALLS = {
     **dict.fromkeys(IMMEDIATE_RECEIVES, Call(Does.BEGINS, "irecv")),
     **dict.fromkeys(SENDRECVS, Call(Does.SENDS_AND_RECEIVES, "isend")),
     "MPI_Sendrecv_arrival": Call(Does.ARRIVES, "irecv"),
-    **dict.fromkeys((*WAITS, *(name for name in PROBES if name.startswith("MPI_Test"))), Call(Does.ENDS, "waitall")),
+    **dict.fromkeys((*WAITS, *(PROBES - _LOOKS)), Call(Does.ENDS, "waitall")),
+    **dict.fromkeys(_LOOKS, Call(Does.LOOKS, "probe")),
     **_COLLECTIVES,
     **dict.fromkeys(_NOTHING, Call(Does.NOTHING)),
 }

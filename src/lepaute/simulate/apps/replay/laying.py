@@ -78,6 +78,7 @@ class _Laying:
         does[trace.kind == KERNEL] = Does.NOTHING
         does[is_modelled] = Does.COMPUTES
         self.does = does
+        does[self._looks_in_vain()] = Does.NOTHING
         tag = trace.tag
         if tag.max(initial=0) > _MOST_TAG:  # of messages that collective operations are made of
             tag = numpy.unique(tag, return_inverse=True)[1].reshape(-1) + tag.min(initial=0).clip(-1)
@@ -85,6 +86,22 @@ class _Laying:
         self.is_open = numpy.isin(does, (Does.BLOCKS, Does.BEGINS, Does.ARRIVES)) & trace.named(
             RECEIVES | IMMEDIATE_RECEIVES
         )
+
+    def _looks_in_vain(self) -> NDArray[Any]:
+        """Rows of probes that found nothing, and of those of which that is not known.
+
+        A recording says which found something. A prediction's trace does not: of its own the last ones did, which a
+        receive of the message follows.
+        """
+        trace = self.trace
+        rows = numpy.flatnonzero(self.does == Does.LOOKS)
+        vain = (trace.n[rows] > 0) | (trace.peer[rows] < 0) | (trace.tag[rows] < 0)
+        if not (trace.is_recording or "calls" in trace.metadata):
+            calls = numpy.flatnonzero(self.does != Does.NOTHING)
+            after = calls[numpy.searchsorted(calls, rows, side="right").clip(max=max(len(calls) - 1, 0))]
+            same = [column[after] == column[rows] for column in (trace.rank, trace.peer, trace.tag)]
+            vain |= ~(trace.named(RECEIVES)[after] & same[0] & same[1] & same[2])
+        return rows[vain]
 
     def lay(self) -> Laid:
         """Goes through all rows."""
@@ -182,7 +199,7 @@ class _Laying:
             passed = numpy.cumsum(gaps) + numpy.cumsum(numpy.where(is_own[rows], trace.duration_s[rows], 0.0))
             told = numpy.isin(
                 self.does[rows],
-                (Does.BLOCKS, Does.BEGINS, Does.ENDS, Does.SENDS_AND_RECEIVES, Does.MEETS),
+                (Does.BLOCKS, Does.BEGINS, Does.ENDS, Does.SENDS_AND_RECEIVES, Does.LOOKS, Does.MEETS),
             )
             at = passed[told]
             own_s[rows[told]] = numpy.diff(at, prepend=0.0)
@@ -219,12 +236,12 @@ class _Laying:
         placed[rows, _FIRST] = self._number_each(rows, columns, make)
 
     def _place_steps(self, placed: NDArray[Any], step: int) -> None:
+        """A step begins with the first call that is beyond the steps before: look-ahead goes back and forth."""
         rows = numpy.flatnonzero((self.trace.step >= 0) & (self.does != Does.NOTHING))
         if not len(rows):
             return
-        at, rank = self.trace.step[rows], self.trace.rank[rows]
-        begins = numpy.ones(len(rows), dtype=bool)
-        begins[1:] = (at[1:] != at[:-1]) | (rank[1:] != rank[:-1])
+        beyond = self.trace.rank[rows].astype("int64") << 32 | self.trace.step[rows]
+        begins = numpy.diff(numpy.maximum.accumulate(beyond), prepend=-1) > 0
         placed[rows[begins], _STEP] = step
 
     # ---- communication -----------------------------------------------------------------------------------------------
@@ -292,16 +309,16 @@ class _Laying:
 
     def _place_blocking(self, placed: NDArray[Any]) -> None:
         trace = self.trace
-        rows = numpy.flatnonzero((self.does == Does.BLOCKS) & (trace.peer != NOBODY))
+        rows = numpy.flatnonzero(numpy.isin(self.does, (Does.BLOCKS, Does.LOOKS)) & (trace.peer != NOBODY))
 
         def make(at: int) -> int:
             row = int(rows[at])
             name = trace.names[trace.name[row]]
             code = CALLS[name].code
-            size = 0.0 if code == "receive" else float(trace.size_bytes[row])
+            size = float(trace.size_bytes[row]) if code in ("send", "ssend") else 0.0
             return self._number(code, name, int(trace.peer[row]), int(self.tag[row]), m=size)
 
-        receives = trace.named(RECEIVES)[rows]
+        receives = ~trace.named(SENDS)[rows]
         columns = [
             trace.name[rows],
             trace.peer[rows],

@@ -20,7 +20,7 @@ LARGEST = 1e3
 class Factor:
     """Time of own code on the platform over that recorded: 95 % of the draws, one a run, are from low to high.
 
-    words : where it comes from
+    words : where it comes from, in a prediction's warning
     """
 
     low: float
@@ -64,18 +64,16 @@ def between(recorded: "Platform", platform: "Platform") -> Factor:
     node's memory bandwidth, all cores busy.
     """
     if recorded.sha256 == platform.sha256 or recorded.name == platform.name:
-        return Factor(1.0, 1.0, "as recorded, on this platform")
+        return Factor(1.0, 1.0, "as recorded, on the same platform")
     found = dict(_ratios(recorded, platform))
     if not found:
-        return Factor(
-            1.0, 1.0, f"as long as recorded: {recorded.name} and {platform.name} share no rate that tells more"
-        )
+        return Factor(1.0, 1.0, f"as long as recorded: no rate is known of both {recorded.name} and {platform.name}")
     said = ", ".join(f"{number(ratio, 3)} by {what}" for what, ratio in found.items())
     low, high = min(found.values()), max(found.values())
     if high > 3.0 * low:
         said += ", which are too far apart for one factor: give own_code"
         high = 3.0 * low
-    return Factor(low, high, f"from {recorded.name} to {platform.name}, {said}")
+    return Factor(low, high, f"{low:.3g} to {high:.3g} times as long as recorded on {recorded.name} ({said})")
 
 
 def _ratios(recorded: "Platform", platform: "Platform") -> Iterator[tuple[str, float]]:
