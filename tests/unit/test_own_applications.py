@@ -4,6 +4,7 @@ import json
 import pickle
 import random
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -384,3 +385,41 @@ def test_a_file_without_an_application_is_refused_in_one_line(
     said = capsys.readouterr().err.strip()
     assert len(said.splitlines()) == 1
     assert re.search(REFUSED[text], said), said
+
+
+STUDY = """
+format: lepaute-study/1
+question: tune
+base:
+  application: {{class: {file}:Cg, grid: 2x2x2, iterations: 3}}
+  platform: dahu
+factors:
+  n: {{path: application.n, levels: [12, 24]}}
+  grid: {{path: application.grid, levels: [2x2x2, 8x1x1]}}
+budget: {{simulations: 20}}
+"""
+
+
+def test_a_study_tunes_an_application_of_ones_own_and_knows_when_its_code_has_changed(tmp_path: Path) -> None:
+    shutil.copy(CG, tmp_path / "cg.py")
+    (tmp_path / "study.yaml").write_text(STUDY.format(file="cg.py"))
+    answer = lp.study.run(tmp_path / "study.yaml", folder=tmp_path / "out")
+    assert lp.study.run(tmp_path / "out" / "study.yaml").text == answer.text
+    assert answer.answer.to_dict()["best"]["n"] == 12
+    from lepaute.study.configuration import Configurations
+    from lepaute.study.schema import load_study
+
+    def digests() -> set[str]:
+        configurations = Configurations(load_study(tmp_path / "study.yaml"), tmp_path)
+        return {configurations.at(point).digest for point in configurations.points()}
+
+    before = digests()
+    assert digests() == before
+    (tmp_path / "cg.py").write_text(CG.read_text().replace("allreduce(8)", "allreduce(16)"))
+    assert not digests() & before
+
+
+def test_a_study_without_such_a_class_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "study.yaml").write_text(STUDY.format(file="none.py"))
+    with pytest.raises(InputError, match=r"none.py: No such file"):
+        lp.study.run(tmp_path / "study.yaml")

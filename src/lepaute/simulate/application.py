@@ -105,7 +105,7 @@ class Application(Public):
 
     __slots__ = ()
     _unlisted: ClassVar[frozenset[str]] = frozenset(
-        "choices computes_between_probes core_name core_parameters cores_like detail_kinds details emulation "
+        "choices code computes_between_probes core_name core_parameters cores_like detail_kinds details emulation "
         "estimated_run_s events fidelities files heading is_sampled kernel_costs kernel_models label names_mapping "
         "native noisy on own_draw own_kernels parameter_kinds problem rate rate_of run_details several share_done "
         "simulated_share summary title trace_ranks trace_rows uncertain unknown_collectives warnings".split()
@@ -237,6 +237,11 @@ class Application(Public):
     def share_done(self, begun_steps: int, *, sampled: bool) -> float:
         """The share of a run's work that is behind when its ranks have begun so many steps, all ranks together."""
         return min(1.0, begun_steps / (self.ranks * self.steps))
+
+    @property
+    def code(self) -> str:
+        """SHA-256 of the program where it is none of ours: what decides results besides the parameters."""
+        return ""
 
     @property
     def core_name(self) -> str:

@@ -60,13 +60,13 @@ class Application(applications.Application):
     """
 
     _unlisted: ClassVar[frozenset[str]] = frozenset(
-        ("core_name", "kernel_costs", "laid", "origin", "own_kernels", "uncertain")
+        ("code", "core_name", "kernel_costs", "laid", "own_kernels", "uncertain")
     )
     core_name: ClassVar[str] = "program"
     several: ClassVar[tuple[str, ...]] = ()
     title: ClassVar[str] = ""
-    #: The file and the class, of one that was loaded from a command line or a study.
-    origin: ClassVar[str] = ""
+    #: Of one that was loaded from a command line or a study: SHA-256 of its file.
+    code: ClassVar[str] = ""
 
     def __init_subclass__(cls, **further: Any) -> None:
         super().__init_subclass__(**further)
@@ -90,7 +90,7 @@ class Application(applications.Application):
             cls.__repr__ = changed_fields  # type: ignore[method-assign]
         dataclass(frozen=True, repr=False)(cls)
         cls.title = cls.__name__
-        cls.summary = f"{cls.__name__} of {cls.origin or cls.__module__}"
+        cls.summary = f"{cls.__name__} of {cls.__module__}"
         cls.several = tuple(name for name in cls.__dataclass_fields__ if hints[name] is Grid)  # type: ignore[attr-defined]
 
     def __post_init__(self) -> None:

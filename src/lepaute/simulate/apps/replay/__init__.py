@@ -1,15 +1,16 @@
 """A recorded run of an MPI program, replayed on any platform.
 
-calls     what each MPI call is in a replay
-laying    from the recording to what the core runs
-own_code  how long the program's own code takes on another machine
+calls        what each MPI call is in a replay
+collectives  of what a collective call consists
+laying       from the recording to what the core runs, which `operations` holds
+own_code     how long the program's own code takes on another machine
 """
 
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 from lepaute.errors import InputError, LepauteError
 from lepaute.kit.later import later
@@ -25,15 +26,18 @@ if TYPE_CHECKING:
     from lepaute.platform import schema
     from lepaute.simulate import engine
     from lepaute.simulate.apps.own import laying as own_laying
-    from lepaute.simulate.apps.replay import own_code
+    from lepaute.simulate.apps.replay import own_code as own_codes
 else:
     _core, schema, traces = later("lepaute._core"), later("lepaute.platform.schema"), later("lepaute.trace")
     engine, own_laying = later("lepaute.simulate.engine"), later("lepaute.simulate.apps.own.laying")
-    own_code = later("lepaute.simulate.apps.replay.own_code")
+    own_codes = later("lepaute.simulate.apps.replay.own_code")
 
 
 def _bounds_of(text: str) -> tuple[float, float]:
-    return own_code.bounds_of(text)
+    return own_codes.bounds_of(text)
+
+
+Collectives = Literal["auto", "openmpi", "mpich"]
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,14 @@ class TraceReplay(Application):
     recorded_on: str | None = field(
         default=None, metadata=option("the platform of the recording: a file, or the name of a shipped one")
     )
+    collectives: Collectives = field(
+        default="auto",
+        metadata=option(
+            "MPI library whose rules choose the algorithms of collective operations; auto: the recording's, else "
+            "openmpi",
+            choices=get_args(Collectives),
+        ),
+    )
     threads_per_rank: int = field(default=1, metadata=option("cores that each rank computes on", minimum=1))
 
     __repr__ = changed_fields
@@ -83,7 +95,7 @@ class TraceReplay(Application):
             numbers = list(map(plain, given)) if isinstance(given, tuple | list) else [plain(given)] * 2
             if len(numbers) != 2 or not all(type(each) in (int, float) for each in numbers):
                 numbers = [0.0, 0.0]
-            bounds = own_code.checked_bounds((float(numbers[0]), float(numbers[1])), given)
+            bounds = own_codes.checked_bounds((float(numbers[0]), float(numbers[1])), given)
             object.__setattr__(self, "own_code", bounds)
         if self.recorded_on is not None and not isinstance(self.recorded_on, str):
             raise InputError(f"recorded_on is {self.recorded_on!r:.80}; it is the name of a platform, or of its file")
@@ -146,7 +158,7 @@ class TraceReplay(Application):
 
     def laid(self) -> "own_laying.Laid":
         """What the core runs."""
-        return self._read.laid(self._modelled)
+        return self._read.laid(self._modelled, self.collectives)
 
     @property
     def steps(self) -> int:
@@ -167,28 +179,28 @@ class TraceReplay(Application):
     def kernel_costs(self) -> tuple[Any, ...]:
         return self.own_code, self.recorded_on, str(self.recording)
 
-    def factor(self, platform: "schema.Platform") -> "own_code.Factor":
+    def factor(self, platform: "schema.Platform") -> "own_codes.Factor":
         """Time of own code on `platform` over that recorded."""
         from lepaute.platform import load_platform
 
         if self.own_code is not None:
             low, high = self.own_code
             several = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
-            return own_code.Factor(low, high, f"{several} times as long as recorded, as given")
+            return own_codes.Factor(low, high, f"{several} times as long as recorded, as given")
         if self.recorded_on is not None:
-            return own_code.between(load_platform(self.recorded_on), platform)
+            return own_codes.between(load_platform(self.recorded_on), platform)
         metadata = self.trace.metadata
         name = metadata.get("platform")
         if name is None:
-            return own_code.Factor(
+            return own_codes.Factor(
                 1.0, 1.0, "as long as recorded, on a machine that nothing tells of (--recorded-on, --own-code)"
             )
         if name == platform.name or metadata.get("platform_sha256") == platform.sha256:
-            return own_code.Factor(1.0, 1.0, "as recorded, on the same platform")
+            return own_codes.Factor(1.0, 1.0, "as recorded, on the same platform")
         try:
-            return own_code.between(load_platform(str(name)), platform)
+            return own_codes.between(load_platform(str(name)), platform)
         except LepauteError:
-            return own_code.Factor(
+            return own_codes.Factor(
                 1.0, 1.0, f"as long as recorded, on {name:.80}, which is not known here (--recorded-on, --own-code)"
             )
 
@@ -230,22 +242,22 @@ class _Recording:
 
         self.trace, self._path = traces.read_trace(path), path
         check(self.trace, str(path))
-        self._laid: dict[frozenset[str], own_laying.Laid] = {}
+        self._laid: dict[tuple[frozenset[str], str], own_laying.Laid] = {}
         self._lock = Lock()
 
-    def laid(self, modelled: frozenset[str]) -> "own_laying.Laid":
+    def laid(self, modelled: frozenset[str], collectives: str) -> "own_laying.Laid":
         """The program, where kernels of these names take the time of models."""
+        from lepaute.simulate.apps.replay.collectives import library_of
         from lepaute.simulate.apps.replay.laying import laid_down
 
         with self._lock:
-            if modelled not in self._laid:
-                self._laid[modelled] = laid_down(self.trace, modelled, str(self._path))
-            return self._laid[modelled]
+            key = (modelled, library_of(self.trace.metadata.get("mpi")) if collectives == "auto" else collectives)
+            if key not in self._laid:
+                self._laid[key] = laid_down(self.trace, *key, str(self._path))
+            return self._laid[key]
 
 
 @lru_cache(maxsize=2)
 def _recording(path: Path, mtime_ns: int, size: int) -> _Recording:
     del mtime_ns, size  # another file of the same name is read again
     return _Recording(path)
-
-

@@ -24,17 +24,16 @@ class Does(IntEnum):
 
 
 class Call(NamedTuple):
-    """does, and the operation of the core; of a collective one `then`, a second operation."""
+    """does, and the operation of the core; of a collective one as `collectives` takes it."""
 
     does: Does
     code: str = ""
-    then: str = ""
 
 
 _NOTHING = frozenset(("MPI_Comm_free", "MPI_Comm_disconnect", "MPI_Request_free", "MPI_Cancel"))
 _LOOKS = frozenset(("MPI_Iprobe", "MPI_Probe", "MPI_Improbe", "MPI_Mprobe"))
 _COLLECTIVES = {
-    **dict.fromkeys((name for name in ALL_TO_ALL if name not in ("MPI_Alltoallw",)), Call(Does.MEETS, "allgather")),
+    **dict.fromkeys(ALL_TO_ALL - {"MPI_Alltoallw"}, Call(Does.MEETS, "allgather")),
     "MPI_Barrier": Call(Does.MEETS, "barrier"),
     "MPI_Bcast": Call(Does.MEETS, "bcast"),
     "MPI_Reduce": Call(Does.MEETS, "reduce"),
@@ -43,7 +42,7 @@ _COLLECTIVES = {
     **dict.fromkeys(("MPI_Gather", "MPI_Gatherv"), Call(Does.MEETS, "gather")),
     **dict.fromkeys(("MPI_Scatter", "MPI_Scatterv"), Call(Does.MEETS, "scatter")),
     **dict.fromkeys(("MPI_Alltoall", "MPI_Alltoallv"), Call(Does.MEETS, "alltoall")),
-    **dict.fromkeys(("MPI_Reduce_scatter", "MPI_Reduce_scatter_block"), Call(Does.MEETS, "reduce", "scatter")),
+    **dict.fromkeys(("MPI_Reduce_scatter", "MPI_Reduce_scatter_block"), Call(Does.MEETS, "reduce_scatter")),
 }
 #: Those with which a communicator is made.
 CREATIONS = frozenset(name for name in ALL_TO_ALL if "Comm_" in name or name.endswith(("create", "merge", "sub")))
@@ -52,9 +51,7 @@ CALLS = {
     "MPI_Ssend": Call(Does.BLOCKS, "ssend"),
     **dict.fromkeys(("MPI_Recv", "MPI_Mrecv"), Call(Does.BLOCKS, "receive")),
     # Nobody waits for the buffered ones; a synchronous one is waited for as any other.
-    **dict.fromkeys(
-        ("MPI_Bsend", "MPI_Isend", "MPI_Issend", "MPI_Ibsend", "MPI_Irsend"), Call(Does.BEGINS, "isend")
-    ),
+    **dict.fromkeys(("MPI_Bsend", "MPI_Isend", "MPI_Issend", "MPI_Ibsend", "MPI_Irsend"), Call(Does.BEGINS, "isend")),
     **dict.fromkeys(IMMEDIATE_RECEIVES, Call(Does.BEGINS, "irecv")),
     **dict.fromkeys(SENDRECVS, Call(Does.SENDS_AND_RECEIVES, "isend")),
     "MPI_Sendrecv_arrival": Call(Does.ARRIVES, "irecv"),

@@ -4,9 +4,7 @@ Receives name the sender and the tag that came, waits the requests that they end
 platform has a model of it; all other time between calls is the program's own, in seconds as recorded.
 """
 
-import heapq
-from collections import defaultdict, deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,26 +15,27 @@ from lepaute import _core
 from lepaute.errors import InputError
 from lepaute.kit.text import seconds
 from lepaute.simulate.apps.own.laying import Laid
-from lepaute.simulate.apps.own.rank import ANY
 from lepaute.simulate.apps.replay.calls import BY_BLOCKS, CALLS, CREATION_BYTES, CREATIONS, TO_EACH_OTHER, Call, Does
+from lepaute.simulate.apps.replay.collectives import parts_of
+from lepaute.simulate.apps.replay.operations import NONE, Operations, Requests
 from lepaute.trace.messages import IMMEDIATE_RECEIVES, IMMEDIATE_SENDS, RECEIVES, SENDS, occurrence
 from lepaute.trace.table import COMPUTING, KERNEL, MPI, NOBODY, PHASE, Trace
 
 #: Own time between two calls is kept with so many significant digits, so that few operations are told apart.
 DIGITS = 4
 _MOST_TAG = 2**31 - 1
-_NONE = -1
 _STEP, _OWN, _FIRST, _SECOND = range(4)  # what a row can be, in this order
 
 
-def laid_down(trace: Trace, modelled: Collection[str], where: str) -> Laid:
+def laid_down(trace: Trace, modelled: Collection[str], library: str, where: str) -> Laid:
     """The program of a recording.
 
     modelled : kernels that take the time of the platform's models
+    library  : one of LIBRARIES, whose rules choose the algorithms of collective operations
     where    : the recording, for messages
     Raises InputError for calls that cannot be replayed, and for messages and collective operations that lack a side.
     """
-    return _Laying(trace, frozenset(modelled), where).lay()
+    return _Laying(trace, frozenset(modelled), where, library).lay()
 
 
 def check(trace: Trace, where: str) -> None:
@@ -48,8 +47,8 @@ def check(trace: Trace, where: str) -> None:
         if name not in CALLS:
             row = int(numpy.flatnonzero((trace.name == code) & (trace.kind == MPI))[0])
             raise InputError(
-                f"{where}: {name}, which rank {trace.rank[row]} calls at {seconds(float(trace.start_s[row]))}, cannot be "
-                "replayed"
+                f"{where}: {name}, which rank {trace.rank[row]} calls at {seconds(float(trace.start_s[row]))}, cannot "
+                "be replayed"
             )
     unsized = sorted({name for name in trace.metadata.get("unsized", ()) if name in CALLS} & set(trace.names))
     if unsized:
@@ -61,12 +60,9 @@ class _Laying:
     trace: Trace
     modelled: frozenset[str]
     where: str
-    ops: list[tuple[Any, ...]] = field(default_factory=list)
-    lines: dict[str, int] = field(default_factory=lambda: {"": 0})
-    kernels: list[str] = field(default_factory=lambda: [COMPUTING])
+    library: str
+    operations: Operations = field(default_factory=Operations)
     groups: list[list[int]] = field(default_factory=list)
-    _lists: dict[tuple[int, ...], int] = field(default_factory=dict)
-    _numbers: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         trace = self.trace
@@ -107,8 +103,8 @@ class _Laying:
         """Goes through all rows."""
         check(self.trace, self.where)
         self._check_messages()
-        step = self._number("step", "")
-        placed = numpy.full((len(self.trace), 4), _NONE, dtype="int32")
+        step = self.operations.number("step", "")
+        placed = numpy.full((len(self.trace), 4), NONE, dtype="int32")
         own_s, last_s = self._own_seconds()
         self._place_steps(placed, step)
         self._place_own(placed[:, _OWN], own_s)
@@ -131,47 +127,14 @@ class _Laying:
         return self._laid(rank_code, steps)
 
     def _laid(self, rank_code: Sequence[Any], steps: int) -> Laid:
-        parameters = _core.ProgramParameters()
-        parameters.ops = [_core.ProgramOp(*op) for op in self.ops]
-        parameters.lists = [_core.ProgramList(list(numbers), []) for numbers in self._lists]
-        parameters.communicators = self.groups
-        parameters.rank_code = rank_code
-        parameters.kernels = self.kernels
-        parameters.lines = list(self.lines)
-        parameters.step_count = steps
-        parameters.by_date = any(op[0] in ("receive", "irecv") and op[2] == ANY for op in self.ops)
+        parameters = self.operations.parameters(self.groups, rank_code, steps)
         try:
             _core.check_program(parameters)
         except ValueError as error:
             raise InputError(f"{self.where}: {error}") from error
         meetings = int((self.does == Does.MEETS).sum())
         events = 1.0 * len(self.trace) + meetings * (2.0 * self.ranks.bit_length())
-        return Laid(parameters, steps, events, len(self.kernels) > 1, draws=False)
-
-    # ---- what is told apart ------------------------------------------------------------------------------------------
-
-    def _number(self, code: str, name: str, peer: int = 0, tag: int = 0, which: int = 0, **sizes: float) -> int:
-        """The place of an operation in the list of all; peer, tag: -1 for any."""
-        line = self.lines.setdefault(name, len(self.lines))
-        m, n, k = (sizes.get(letter, 0.0) for letter in "mnk")
-        op = (code, "usual", peer if peer >= 0 else ANY, tag if tag >= 0 else ANY, which, m, n, k, line)
-        number = self._numbers.get(op)
-        if number is None:
-            number = self._numbers[op] = len(self.ops)
-            self.ops.append(op)
-        return number
-
-    def _number_each(self, rows: NDArray[Any], columns: Sequence[NDArray[Any]], make: Any) -> NDArray[Any]:
-        """Places of the operations of rows; rows with the same columns have the same one, which `make` gives of one."""
-        kind = numpy.zeros(len(rows), dtype="int64")
-        for column in columns:
-            _, codes = numpy.unique(column, return_inverse=True)
-            codes = codes.reshape(-1)
-            _, kind = numpy.unique(kind * (codes.max(initial=0) + 1) + codes, return_inverse=True)
-            kind = kind.reshape(-1)
-        _, first = numpy.unique(kind, return_index=True)
-        numbers = numpy.array([make(at) for at in first.tolist()] or [0], dtype="int32")
-        return numbers[kind] if len(rows) else numpy.zeros(0, dtype="int32")
+        return Laid(parameters, steps, events, len(self.operations.kernels) > 1, draws=False)
 
     # ---- computing ---------------------------------------------------------------------------------------------------
 
@@ -208,12 +171,12 @@ class _Laying:
 
     def _numbers_of(self, own_s: NDArray[Any]) -> NDArray[Any]:
         """Places of operations that take so long; -1 for none."""
-        numbers = numpy.full(len(own_s), _NONE, dtype="int32")
+        numbers = numpy.full(len(own_s), NONE, dtype="int32")
         rows = numpy.flatnonzero(own_s > 0.0)
         magnitude = 10.0 ** (numpy.floor(numpy.log10(own_s[rows])) - DIGITS + 1)
         rounded = numpy.rint(own_s[rows] / magnitude) * magnitude
-        numbers[rows] = self._number_each(
-            rows, [rounded], lambda at: self._number("compute", COMPUTING, n=float(rounded[at]))
+        numbers[rows] = self.operations.number_each(
+            [rounded], lambda at: self.operations.number("compute", COMPUTING, sizes=(0.0, float(rounded[at]), 0.0))
         )
         return numbers
 
@@ -227,13 +190,13 @@ class _Laying:
         def make(at: int) -> int:
             row = int(rows[at])
             name = trace.names[trace.name[row]]
-            if name not in self.kernels:
-                self.kernels.append(name)
-            sizes = {letter: max(0.0, float(getattr(trace, letter)[row])) for letter in "mnk"}
-            return self._number("compute", name, which=self.kernels.index(name), **sizes)
+            kernels = self.operations.kernels
+            which = kernels.setdefault(name, len(kernels))
+            m, n, k = (max(0.0, float(getattr(trace, letter)[row])) for letter in "mnk")
+            return self.operations.number("compute", name, which=which, sizes=(m, n, k))
 
         columns = [trace.name[rows], trace.m[rows], trace.n[rows], trace.k[rows]]
-        placed[rows, _FIRST] = self._number_each(rows, columns, make)
+        placed[rows, _FIRST] = self.operations.number_each(columns, make)
 
     def _place_steps(self, placed: NDArray[Any], step: int) -> None:
         """A step begins with the first call that is beyond the steps before: look-ahead goes back and forth."""
@@ -268,25 +231,22 @@ class _Laying:
         root = trace.peer[rows].astype("int64")
         place_of = [{rank: place for place, rank in enumerate(group)} for group in self.groups]
 
-        def make(second: bool) -> Any:
+        def make(second: bool) -> Callable[[int], int]:
             def one(at: int) -> int:
-                name = trace.names[trace.name[rows[at]]]
-                call, group = CALLS[name], int(which[at])
-                code, size = (call.then, sizes[at] / members[at]) if second else (call.code, sizes[at])
+                name, group = trace.names[trace.name[rows[at]]], int(which[at])
+                parts = parts_of(CALLS[name].code, float(sizes[at]), int(members[at]), self.library)
+                if second and len(parts) == 1:
+                    return NONE
+                part = parts[second]
                 index = place_of[group].get(int(root[at]), 0)
-                return self._number(code, name, index, 0, group, m=float(round(size)) if code != "barrier" else 0.0)
+                size = (float(round(part.size_bytes)), 0.0, 0.0)
+                return self.operations.number(part.code, name, index, 0, group, size, part.algorithm)
 
             return one
 
         columns = [trace.name[rows], which, root, sizes]
-        placed[rows, _FIRST] = self._number_each(rows, columns, make(second=False))
-        twice = numpy.array([bool(call.then) for call in self.calls])[trace.name[rows]]
-        at = numpy.flatnonzero(twice)
-        if len(at):
-            second = make(second=True)
-            placed[rows[at], _SECOND] = self._number_each(
-                rows[at], [column[at] for column in columns], lambda place: second(int(at[place]))
-            )
+        placed[rows, _FIRST] = self.operations.number_each(columns, make(second=False))
+        placed[rows, _SECOND] = self.operations.number_each(columns, make(second=True))
 
     def _sizes_of_meetings(self, rows: NDArray[Any], which: NDArray[Any], members: NDArray[Any]) -> NDArray[Any]:
         """Of each row the bytes of its operation, the same on all members: where they differ, their mean."""
@@ -316,7 +276,7 @@ class _Laying:
             name = trace.names[trace.name[row]]
             code = CALLS[name].code
             size = float(trace.size_bytes[row]) if code in ("send", "ssend") else 0.0
-            return self._number(code, name, int(trace.peer[row]), int(self.tag[row]), m=size)
+            return self.operations.number(code, name, int(trace.peer[row]), int(self.tag[row]), 0, (size, 0.0, 0.0))
 
         receives = ~trace.named(SENDS)[rows]
         columns = [
@@ -325,7 +285,7 @@ class _Laying:
             self.tag[rows],
             numpy.where(receives, 0.0, trace.size_bytes[rows]),
         ]
-        placed[rows, _FIRST] = self._number_each(rows, columns, make)
+        placed[rows, _FIRST] = self.operations.number_each(columns, make)
 
     def _place_requests(self, placed: NDArray[Any]) -> None:
         """Of what begins and ends requests, rank by rank."""
@@ -333,12 +293,12 @@ class _Laying:
         wanted = (Does.BEGINS, Does.ENDS, Does.SENDS_AND_RECEIVES, Does.ARRIVES)
         rows = numpy.flatnonzero(numpy.isin(self.does, wanted))
         columns = (self.does, trace.name, trace.rank, trace.peer, self.tag, trace.size_bytes, trace.completion)
-        requests = _Requests(self)
+        requests = Requests(self.operations)
         for row, does, name, rank, peer, tag, size, completion in zip(
             rows.tolist(), *(column[rows].tolist() for column in columns), strict=True
         ):
             if rank != requests.rank:
-                requests = _Requests(self, rank)
+                requests = Requests(self.operations, rank)
             if does == Does.BEGINS:
                 if peer != NOBODY:
                     placed[row, _FIRST] = requests.begin(trace.names[name], peer, tag, size, completion)
@@ -375,68 +335,3 @@ class _Laying:
                     f"{trace.names[trace.name[row]]} at {seconds(float(trace.start_s[row]))}, which that one never "
                     f"{other}: the recording is not complete"
                 )
-
-
-class _Requests:
-    """Those of one rank that have begun; numbers are free again when they have been waited for."""
-
-    def __init__(self, laying: _Laying, rank: int = -1) -> None:
-        self.rank = rank
-        self._laying = laying
-        self._free: list[int] = []
-        self._count = 0
-        self._by_completion: dict[int, list[int]] = defaultdict(list)
-        self._by_name: dict[tuple[int, int], deque[int]] = defaultdict(deque)  # whose end the recording does not tell
-        self._of_sendrecv: list[int] = []
-
-    def begin(self, name: str, peer: int, tag: int, size: float, completion: int) -> int:
-        number = self._new()
-        if completion >= 0:
-            self._by_completion[completion].append(number)
-        else:
-            self._by_name[peer, tag].append(number)
-        code = CALLS[name].code
-        return self._laying._number(code, name, peer, tag, number, m=0.0 if code == "irecv" else size)
-
-    def end(self, name: str, peer: int, tag: int, completion: int) -> int:
-        """The wait for what a call ended; -1 where it ended nothing."""
-        ended: list[int] = []
-        if completion >= 0:
-            ended = self._by_completion.pop(completion, [])
-        elif name == "MPI_Waitall":
-            ended = [number for queue in self._by_name.values() for number in queue]
-            self._by_name.clear()
-        elif peer >= 0 and self._by_name.get((peer, tag)):
-            ended = [self._by_name[peer, tag].popleft()]
-        return self._wait(name, ended)
-
-    def send_of_both(self, name: str, peer: int, tag: int, size: float) -> int:
-        if peer == NOBODY:
-            return _NONE
-        number = self._new()
-        self._of_sendrecv.append(number)
-        return self._laying._number("isend", name, peer, tag, number, m=size)
-
-    def receive_of_both(self, name: str, peer: int, tag: int) -> tuple[int, int]:
-        name = name.removesuffix("_arrival")
-        ended, self._of_sendrecv = self._of_sendrecv, []
-        begun = _NONE
-        if peer != NOBODY:
-            ended = [*ended, self._new()]
-            begun = self._laying._number("irecv", name, peer, tag, ended[-1])
-        return begun, self._wait(name, ended)
-
-    def _new(self) -> int:
-        if self._free:
-            return heapq.heappop(self._free)
-        self._count += 1
-        return self._count - 1
-
-    def _wait(self, name: str, ended: list[int]) -> int:
-        if not ended:
-            return _NONE
-        for number in ended:
-            heapq.heappush(self._free, number)
-        lists = self._laying._lists
-        which = lists.setdefault(tuple(ended), len(lists))
-        return self._laying._number("waitall", name, which=which)
