@@ -64,7 +64,16 @@ constexpr auto words_of(Code /*enum*/) noexcept {
 inline constexpr std::size_t collective_count =
     static_cast<std::size_t>(Code::count) - static_cast<std::size_t>(Code::barrier);
 
-enum class Algorithm : std::uint8_t { usual, binomial, recursive_doubling, ring, bruck, pairwise, dissemination };
+enum class Algorithm : std::uint8_t {
+    usual,
+    binomial,
+    recursive_doubling,
+    ring,
+    bruck,
+    pairwise,
+    dissemination,
+    rabenseifner
+};
 constexpr auto words_of(Algorithm /*enum*/) noexcept {
     return std::to_array<Word<Algorithm>>({{Algorithm::usual, "usual"},
                                            {Algorithm::binomial, "binomial"},
@@ -72,7 +81,8 @@ constexpr auto words_of(Algorithm /*enum*/) noexcept {
                                            {Algorithm::ring, "ring"},
                                            {Algorithm::bruck, "bruck"},
                                            {Algorithm::pairwise, "pairwise"},
-                                           {Algorithm::dissemination, "dissemination"}});
+                                           {Algorithm::dissemination, "dissemination"},
+                                           {Algorithm::rabenseifner, "rabenseifner"}});
 }
 
 /// One operation, of any rank; several ranks and steps may share it.
