@@ -325,6 +325,9 @@ void Engine::prepare_send(Rank rank) {
     }
     ++statistics_.messages;
     statistics_.bytes += message.bytes;
+    if (is_for_requests(message)) {
+        message.nth = requests_[rank].sent++;
+    }
     // A synchronous exchange is MPI_Issend, MPI_Recv, MPI_Wait; the usual one sends by MPI_Send, or by MPI_Isend.
     const bool exchanges_at_once =
         operation.kind == Operation::Kind::exchange && (operation.synchronous || operation.two_calls);

@@ -75,11 +75,9 @@ void Engine::open_receive(Rank rank) {
         }
         match_request(found, number);
     } else {
-        std::uint32_t* place = &requests.first_unmatched;
-        while (*place != no_request) {
-            place = &requests.of[*place].next;
-        }
-        *place = number;
+        const bool is_first = requests.first_unmatched == no_request;
+        (is_first ? requests.first_unmatched : requests.of[requests.last_unmatched].next) = number;
+        requests.last_unmatched = number;
     }
     state.found_s = never;
     resume(rank, state.clock_s);
@@ -89,14 +87,18 @@ void Engine::open_receive(Rank rank) {
 void Engine::offer(std::uint32_t id) {
     const Message& message = messages_[id];
     RankRequests& requests = requests_[message.to];
-    for (std::uint32_t* place = &requests.first_unmatched; *place != no_request; place = &requests.of[*place].next) {
-        Request& request = requests.of[*place];
+    std::uint32_t before = no_request;
+    for (std::uint32_t number = requests.first_unmatched; number != no_request; number = requests.of[number].next) {
+        const Request& request = requests.of[number];
         if (request.takes(message.from, message.tag)) {
-            const std::uint32_t number = *place;
-            *place = request.next;
+            (before == no_request ? requests.first_unmatched : requests.of[before].next) = request.next;
+            if (requests.last_unmatched == number) {
+                requests.last_unmatched = before;
+            }
             match_request(id, number);
             return;
         }
+        before = number;
     }
     add_unexpected(ranks_[message.to], id);
     wake_who_asks(id);
@@ -108,6 +110,7 @@ void Engine::match_request(std::uint32_t id, std::uint32_t number) {
     request.next = no_request;
     request.peer = message.from;
     request.tag = message.tag;
+    request.nth = message.nth;
     message.matched = true;
     message.receive_request = number;
     if (counts_sizes_) {

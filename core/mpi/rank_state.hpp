@@ -82,8 +82,9 @@ struct alignas(128) Message { // one pair of cache lines
     const models::Segment* segment = nullptr;
     std::uint32_t send_request = no_request; // of its sender that ends with the transfer
     std::uint32_t receive_request = no_request;
-    double ready_s = 0.0; // the sender has paid its overhead
-    double start_s = 0.0; // of the transfer
+    std::uint32_t nth = 0; // of those of its sender that requests receive
+    double ready_s = 0.0;  // the sender has paid its overhead
+    double start_s = 0.0;  // of the transfer
     double noise_factor = 1.0;
     double extra_s = 0.0;   // of the transfer, on top of its segment
     double arrival_s = 0.0; // valid when known

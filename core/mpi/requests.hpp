@@ -35,6 +35,7 @@ struct Request {
     double lone_s = 0.0;     // what it takes alone
     double overhead_s = 0.0; // that its wait pays
     double bytes = 0.0;
+    std::uint32_t nth = 0; // of the messages of its sender
 
     [[nodiscard]] bool takes(Rank from, std::uint32_t of_tag) const noexcept {
         return (peer == any || peer == from) && (tag == any || tag == of_tag);
@@ -44,6 +45,8 @@ struct Request {
 struct RankRequests {
     std::vector<Request> of; // by number
     std::uint32_t first_unmatched = no_request;
+    std::uint32_t last_unmatched = no_request;
+    std::uint32_t sent = 0;            // messages
     std::vector<std::uint32_t> waited; // by the wait that the rank is in
     std::uint32_t left = 0;            // of them, not done
     bool for_any = false;

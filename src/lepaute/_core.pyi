@@ -1,6 +1,6 @@
 """The C++ core of Lepaute."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, overload
 
 import numpy
@@ -1121,6 +1121,29 @@ class ProgramRankCode:
 class ProgramList:
     def __init__(self, numbers: Sequence[int], bytes: Sequence[float]) -> None: ...
 
+class ProgramCame:
+    @property
+    def request(self) -> int: ...
+
+    @property
+    def source(self) -> int: ...
+
+    @property
+    def tag(self) -> int: ...
+
+    @property
+    def nth(self) -> int: ...
+
+    @property
+    def bytes(self) -> float: ...
+
+class ProgramNext:
+    @overload
+    def __init__(self) -> None: ...
+
+    @overload
+    def __init__(self, op: ProgramOp, list: ProgramList) -> None: ...
+
 class ProgramResult(RunResult):
     pass
 
@@ -1181,6 +1204,18 @@ class ProgramParameters:
 
     @by_date.setter
     def by_date(self, arg: bool, /) -> None: ...
+
+    @property
+    def next(self) -> Callable[[int, list[ProgramCame]], ProgramNext]: ...
+
+    @next.setter
+    def next(self, arg: Callable[[int, Sequence[ProgramCame]], ProgramNext], /) -> None: ...
+
+    @property
+    def line_of(self) -> Callable[[int], str]: ...
+
+    @line_of.setter
+    def line_of(self, arg: Callable[[int], str], /) -> None: ...
 
 def simulate_program(parameters: ProgramParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int, trace_ranks: Sequence[int] | None = None, trace_steps: Sequence[int] | None = None, run_seed: int | None = None, progress: Progress | None = None) -> ProgramResult:
     """

@@ -281,15 +281,79 @@ def test_what_a_program_may_not_do_is_refused_with_the_line(what: str) -> None:
         time_of(course)
 
 
-def test_a_program_that_asks_what_came_is_refused() -> None:
+def test_a_program_that_asks_what_came_goes_on_with_that() -> None:
+    seen: list[Any] = []
+
     def course(me: Any, app: Any) -> Any:
         if me.rank == 0:
-            came = yield me.receive()
-            yield me.send(came.source, 8)
+            for _ in range(2):
+                came = yield me.receive()
+                yield me.send(came.source, came.bytes + 1, value=came.value * 2)
+            first, second = (yield me.irecv(1)), (yield me.irecv(2))
+            any_ = yield me.waitany([first, second])
+            rest = yield me.waitall([first, second])
+            seen.extend([any_.source, any_.request is second, [None if each is None else each.source for each in rest]])
         else:
+            yield me.compute(app.unit, 3.0 - me.rank)
+            request = yield me.isend(0, 8 * me.rank, tag=me.rank, value=me.rank)
+            yield me.wait(request)
+            back = yield me.receive(0)
+            seen.append((me.rank, back.bytes, back.value))
+            yield me.compute(app.unit, 3.0 - me.rank)
             yield me.send(0, 8)
 
-    with pytest.raises(InputError, match=r"py:\d+: the program uses what this yield gives back"):
+    assert time_of(course, 3) == pytest.approx(4.0, rel=1e-4)
+    assert seen == [(2, 17.0, 4), (1, 9.0, 2), 2, True, [1, None]]
+    seen.clear()
+    assert time_of(course, 3) == time_of(course, 3)
+
+
+def test_values_reach_the_receive_that_gets_their_message_whatever_the_order_of_waits() -> None:
+    seen: list[int] = []
+
+    def course(me: Any, app: Any) -> Any:
+        if me.rank == 0:
+            for value in range(3):
+                yield me.send(1, 8, value=value)
+            yield me.exchange([(1, 8)])
+            yield me.send(1, 8, value=3)
+        else:
+            requests = [(yield me.irecv(0)), (yield me.irecv(0)), (yield me.irecv(0))]
+            for request in reversed(requests):
+                came = yield me.wait(request)
+                seen.append(came.value)
+            yield me.exchange([(0, 8)])
+            seen.append((yield me.receive()).value)
+
+    time_of(course)
+    assert seen == [2, 1, 0, 3]
+
+
+ASKED = {
+    "deadlock": (
+        lambda me: me.receive(1 - me.rank),
+        r"deadlock: rank 0 and 1 other in receive|deadlock: rank 0 in receive \(",
+    ),
+    "collectives": (
+        lambda me: me.barrier() if me.rank else me.allreduce(8),
+        r"rank 1 calls barrier \(.*py:\d+\) where rank 0 ",
+    ),
+    "error": (lambda me: me.send(1 // 0, 8), r"py:\d+: ZeroDivisionError: .* on rank 0"),
+    "split": (lambda me: me.split(0), r"py:\d+: split is for programs whose course is known beforehand"),
+}
+
+
+@pytest.mark.parametrize("what", ASKED)
+def test_what_goes_wrong_step_by_step_is_told_with_ranks_calls_and_lines(what: str) -> None:
+    last, message = ASKED[what]
+
+    def course(me: Any, app: Any) -> Any:
+        yield me.exchange([(1 - me.rank, 8)])
+        yield me.send(1 - me.rank, 8)
+        assert (yield me.receive()).source == 1 - me.rank
+        yield last(me)
+
+    with pytest.raises((InputError, SimulationError), match=message):
         time_of(course)
 
 

@@ -3,6 +3,7 @@
 #include "application.hpp"
 
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/function.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -34,6 +35,15 @@ void bind_program(nb::module_& m) {
         .def_ro("parts", &program::RankCode::parts);
     nb::class_<program::List> list(m, "ProgramList");
     list.def(nb::init<std::vector<std::uint32_t>, std::vector<double>>(), nb::arg("numbers"), nb::arg("bytes"));
+    nb::class_<program::Came>(m, "ProgramCame")
+        .def_ro("request", &program::Came::request)
+        .def_ro("source", &program::Came::source)
+        .def_ro("tag", &program::Came::tag)
+        .def_ro("nth", &program::Came::nth)
+        .def_ro("bytes", &program::Came::bytes);
+    nb::class_<program::Next>(m, "ProgramNext")
+        .def(nb::init<>())
+        .def(nb::init<program::Op, program::List>(), nb::arg("op"), nb::arg("list"));
     nb::class_<program::Result, mpi::RunResult>(m, "ProgramResult");
     m.attr("PROGRAM_ANY") = mpi::any;
     m.def(
@@ -45,4 +55,6 @@ void bind_program(nb::module_& m) {
         nb::arg("parameters"), nb::call_guard<nb::gil_scoped_release>(),
         "Raises ValueError where the members of a communicator do not call the same collective operations.");
     def_application(m, "ProgramParameters", "simulate_program", {}, &program::simulate);
+    auto parameters = nb::borrow<nb::class_<program::Parameters>>(m.attr("ProgramParameters"));
+    parameters.def_rw("next", &program::Parameters::next).def_rw("line_of", &program::Parameters::line_of);
 }

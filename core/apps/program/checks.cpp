@@ -14,20 +14,16 @@ namespace {
 constexpr double most_bytes = 1e15;
 constexpr std::size_t most_named = 6;
 
+/// Throws std::invalid_argument for a number that numbers none of `count`.
+void below(std::string_view name, std::uint32_t number, std::size_t count) {
+    if (number >= count) {
+        refuse(name, text_of(number), "there are " + text_of(count));
+    }
+}
+
 std::string peer_text(std::uint32_t peer, std::uint32_t tag) {
     const std::string rank = peer == mpi::any ? "any rank" : "rank " + text_of(peer);
     return rank + (tag == mpi::any ? ", any tag" : ", tag " + text_of(tag));
-}
-
-/// What members of a communicator have to agree about, in words.
-std::string agreed(const Parameters& parameters, const Op& op) {
-    const bool has_root =
-        op.code == Code::broadcast || op.code == Code::reduce || op.code == Code::gather || op.code == Code::scatter;
-    std::string text(word_of(op.code));
-    text += op.code == Code::barrier ? "" : " of " + text_of(op.m) + " bytes";
-    text += has_root ? ", root " + text_of(op.peer) : "";
-    text += op.algorithm == Algorithm::usual ? "" : ", " + std::string(word_of(op.algorithm));
-    return text + " (" + parameters.lines[op.line] + ")";
 }
 
 bool same(const Op& one, const Op& other) {
@@ -36,8 +32,48 @@ bool same(const Op& one, const Op& other) {
 
 } // namespace
 
-std::string named(const Parameters& parameters, const Op& op) {
-    return std::string(word_of(op.code)) + " (" + parameters.lines[op.line] + ")";
+std::string Parameters::named(const Op& op) const {
+    return std::string(word_of(op.code)) + " (" + (line_of ? line_of(op.line) : lines[op.line]) + ")";
+}
+
+std::string Parameters::agreed(const Op& op) const {
+    const bool has_root =
+        op.code == Code::broadcast || op.code == Code::reduce || op.code == Code::gather || op.code == Code::scatter;
+    std::string text(word_of(op.code));
+    text += op.code == Code::barrier ? "" : " of " + text_of(op.m) + " bytes";
+    text += has_root ? ", root " + text_of(op.peer) : "";
+    text += op.algorithm == Algorithm::usual ? "" : ", " + std::string(word_of(op.algorithm));
+    return text + " (" + (line_of ? line_of(op.line) : lines[op.line]) + ")";
+}
+
+void Parameters::check_op(const Op& op, const List& list) const {
+    for (const double amount : {op.m, op.n, op.k}) {
+        check_number("ops", amount, 0.0, most_bytes);
+    }
+    if (is_collective(op.code)) {
+        below("ops.which", op.which, communicators.size());
+        below("ops.peer", op.peer, communicators[op.which].size());
+    } else if (op.code == Code::compute) {
+        below("ops.which", op.which, kernels.size());
+    } else if (op.code == Code::exchange) {
+        below("ops.tag", op.tag, mpi::first_collective_tag);
+        if (list.bytes.size() != list.numbers.size()) {
+            refuse("lists", "of " + text_of(list.bytes.size()) + " sizes", "each neighbour has one");
+        }
+        for (std::size_t i = 0; i < list.numbers.size(); ++i) {
+            below("lists.numbers", list.numbers[i], ranks());
+            check_number("lists.bytes", list.bytes[i], 0.0, most_bytes);
+        }
+    } else if (op.code != Code::step && op.code != Code::waitall && op.code != Code::waitany) {
+        const bool receives = op.code == Code::receive || op.code == Code::irecv;
+        if (!(receives && op.peer == mpi::any)) {
+            below("ops.peer", op.peer, ranks());
+        }
+        if (!(receives && op.tag == mpi::any)) {
+            below("ops.tag", op.tag, mpi::first_collective_tag);
+        }
+        check_number("ops.which", op.which, 0U, most_requests);
+    }
 }
 
 void Parameters::check() const {
@@ -50,44 +86,13 @@ void Parameters::check() const {
             check_number("communicators", rank, 0U, all - 1);
         }
     }
-    const auto below = [](std::string_view name, std::uint32_t number, std::size_t count) {
-        if (number >= count) {
-            refuse(name, text_of(number), "there are " + text_of(count));
-        }
-    };
     for (const Op& op : ops) {
         below("ops.line", op.line, lines.size());
-        for (const double amount : {op.m, op.n, op.k}) {
-            check_number("ops", amount, 0.0, most_bytes);
-        }
-        if (is_collective(op.code)) {
-            below("ops.which", op.which, communicators.size());
-            below("ops.peer", op.peer, communicators[op.which].size());
-        } else if (op.code == Code::compute) {
-            below("ops.which", op.which, kernels.size());
-        } else if (op.code == Code::waitall || op.code == Code::waitany || op.code == Code::exchange) {
+        const bool has_list = op.code == Code::waitall || op.code == Code::waitany || op.code == Code::exchange;
+        if (has_list) {
             below("ops.which", op.which, lists.size());
-            if (op.code == Code::exchange) {
-                const List& list = lists[op.which];
-                below("ops.tag", op.tag, mpi::first_collective_tag);
-                if (list.bytes.size() != list.numbers.size()) {
-                    refuse("lists", "of " + text_of(list.bytes.size()) + " sizes", "each neighbour has one");
-                }
-                for (std::size_t i = 0; i < list.numbers.size(); ++i) {
-                    below("lists.numbers", list.numbers[i], all);
-                    check_number("lists.bytes", list.bytes[i], 0.0, most_bytes);
-                }
-            }
-        } else if (op.code != Code::step) {
-            const bool receives = op.code == Code::receive || op.code == Code::irecv;
-            if (!(receives && op.peer == mpi::any)) {
-                below("ops.peer", op.peer, all);
-            }
-            if (!(receives && op.tag == mpi::any)) {
-                below("ops.tag", op.tag, mpi::first_collective_tag);
-            }
-            check_number("ops.which", op.which, 0U, most_requests);
         }
+        check_op(op, has_list ? lists[op.which] : List{});
     }
     for (const RankCode& code : rank_code) {
         for (const std::uint32_t op : code.ops) {
@@ -128,7 +133,7 @@ void Parameters::check_together() const {
                     continue;
                 }
                 if (is_member[op.which][rank] == 0) {
-                    throw std::invalid_argument("rank " + text_of(rank) + " calls " + named(*this, op) +
+                    throw std::invalid_argument("rank " + text_of(rank) + " calls " + named(op) +
                                                 " of a communicator that it is not in");
                 }
                 std::vector<Called>& known = first_calls[op.which];
@@ -137,24 +142,38 @@ void Parameters::check_together() const {
                 if (is_first || at >= known.size()) {
                     if (!is_first) {
                         const Rank other = lowest[op.which];
-                        throw std::invalid_argument("rank " + text_of(rank) + " calls " + agreed(*this, op) +
-                                                    ", which rank " + text_of(other) + " leaves out");
+                        throw std::invalid_argument("rank " + text_of(rank) + " calls " + agreed(op) + ", which rank " +
+                                                    text_of(other) + " leaves out");
                     }
                     known.push_back({&op, rank});
                 } else if (!same(*known[at].op, op)) {
-                    throw std::invalid_argument("rank " + text_of(rank) + " calls " + agreed(*this, op) +
-                                                " where rank " + text_of(known[at].rank) + " calls " +
-                                                agreed(*this, *known[at].op));
+                    throw std::invalid_argument("rank " + text_of(rank) + " calls " + agreed(op) + " where rank " +
+                                                text_of(known[at].rank) + " calls " + agreed(*known[at].op));
                 }
             }
         }
         for (std::size_t number = 0; number < communicators.size(); ++number) {
             if (is_member[number][rank] != 0 && calls[number] < first_calls[number].size()) {
                 const Called& missing = first_calls[number][calls[number]];
-                throw std::invalid_argument("rank " + text_of(missing.rank) + " calls " + agreed(*this, *missing.op) +
+                throw std::invalid_argument("rank " + text_of(missing.rank) + " calls " + agreed(*missing.op) +
                                             ", which rank " + text_of(rank) + " leaves out");
             }
         }
+    }
+}
+
+void Program::check_asked(Rank rank, const Next& next) {
+    const Op& op = *next.op;
+    parameters_.check_op(op, next.list);
+    if (!is_collective(op.code)) {
+        return;
+    }
+    const std::size_t call = at_[rank].calls++;
+    if (call == first_calls_.size()) {
+        first_calls_.emplace_back(rank, op);
+    } else if (const auto& [other, first] = first_calls_[call]; !same(first, op)) {
+        throw std::runtime_error("rank " + text_of(rank) + " calls " + parameters_.agreed(op) + " where rank " +
+                                 text_of(other) + " calls " + parameters_.agreed(first));
     }
 }
 
@@ -163,23 +182,23 @@ std::string Program::waiting(Rank rank) const {
     switch (op.code) {
     case Code::send:
     case Code::ssend:
-        return named(parameters_, op) + " to " + peer_text(op.peer, op.tag);
+        return parameters_.named(op) + " to " + peer_text(op.peer, op.tag);
     case Code::receive:
     case Code::probe:
-        return named(parameters_, op) + " from " + peer_text(op.peer, op.tag);
+        return parameters_.named(op) + " from " + peer_text(op.peer, op.tag);
     case Code::waitall:
     case Code::waitany:
     case Code::exchange:
         for (const std::uint32_t number : engine_.requests(rank).waited) {
             const mpi::Request& request = engine_.requests(rank).of[number];
             if (request.state == mpi::Request::State::open) {
-                return named(parameters_, op) + " for " + (request.receives ? "a receive from " : "a send to ") +
+                return parameters_.named(op) + " for " + (request.receives ? "a receive from " : "a send to ") +
                        peer_text(request.peer, request.tag);
             }
         }
-        return named(parameters_, op);
+        return parameters_.named(op);
     default:
-        return named(parameters_, op);
+        return parameters_.named(op);
     }
 }
 
@@ -215,7 +234,7 @@ void Program::check_all_received() const {
             const bool exchanges =
                 op.code == Code::exchange && std::ranges::count(parameters_.lists[op.which].numbers, message->to) > 0;
             if (((sends && op.peer == message->to) || exchanges) && op.tag == message->tag) {
-                from = named(parameters_, op);
+                from = parameters_.named(op);
             }
         }
         throw std::runtime_error("rank " + text_of(message->to) + " never receives " + text_of(message->bytes) +
@@ -232,7 +251,7 @@ void Program::check_all_received() const {
             const Op& op = parameters_.ops[number];
             if (op.code == Code::irecv && op.which == requests.first_unmatched) {
                 throw std::runtime_error("rank " + text_of(rank) + " never gets what it receives from " +
-                                         peer_text(request.peer, request.tag) + " by " + named(parameters_, op));
+                                         peer_text(request.peer, request.tag) + " by " + parameters_.named(op));
             }
         }
     }

@@ -75,56 +75,90 @@ Program::Program(const Parameters& parameters, mpi::Engine& engine, models::Mach
     }
 }
 
-Task Program::run(Rank rank) {
+const Op* Program::advance(Rank rank) {
+    if (parameters_.next) {
+        return asked(rank);
+    }
     const RankCode& code = parameters_.rank_code[rank];
     At& at = at_[rank];
-    for (const auto& [first, count, times] : code.parts) {
-        for (std::uint64_t i = 0; i < std::uint64_t{count} * times; ++i) {
-            const Op& op = parameters_.ops[code.ops[first + static_cast<std::size_t>(i % count)]];
-            at.op = &op;
-            switch (op.code) {
-            case Code::send:
-                co_await engine_.send(rank, op.peer, op.tag, op.m);
-                break;
-            case Code::ssend:
-                co_await engine_.send_synchronous(rank, op.peer, op.tag, op.m);
-                break;
-            case Code::receive: {
-                const std::array<std::uint32_t, 1> request{own_requests_[rank]};
-                co_await engine_.irecv_of_recv(rank, request[0], op.peer, op.tag);
-                co_await engine_.wait_all(rank, request, mpi::Call::receive);
-                break;
-            }
-            case Code::isend:
-                co_await engine_.isend(rank, op.which, op.peer, op.tag, op.m);
-                break;
-            case Code::irecv:
-                co_await engine_.irecv(rank, op.which, op.peer, op.tag);
-                break;
-            case Code::waitall: {
-                const std::vector<std::uint32_t>& requests = parameters_.lists[op.which].numbers;
-                co_await engine_.wait_all(rank, requests, requests.size() == 1 ? mpi::Call::wait : mpi::Call::waitall);
-                break;
-            }
-            case Code::waitany:
-                co_await engine_.wait_any(rank, parameters_.lists[op.which].numbers);
-                break;
-            case Code::probe:
-                co_await engine_.await_message(rank, op.peer, op.tag);
-                break;
-            case Code::exchange:
-                co_await exchange(rank, op);
-                break;
-            case Code::compute:
-                compute(rank, op);
-                break;
-            case Code::step:
-                engine_.begin_step(rank, static_cast<std::int32_t>(at.step++));
-                break;
-            default:
-                co_await collective(rank, op);
-                break;
-            }
+    for (; at.part < code.parts.size(); ++at.part, at.done = 0) {
+        const auto& [first, count, times] = code.parts[at.part];
+        if (at.done < std::uint64_t{count} * times) {
+            return &parameters_.ops[code.ops[first + static_cast<std::size_t>(at.done++ % count)]];
+        }
+    }
+    return nullptr;
+}
+
+const Op* Program::asked(Rank rank) {
+    At& at = at_[rank];
+    std::vector<Came> came;
+    if (at.op != nullptr &&
+        (at.op->code == Code::receive || at.op->code == Code::waitall || at.op->code == Code::waitany)) {
+        for (const std::uint32_t number : engine_.requests(rank).waited) {
+            const mpi::Request& request = engine_.requests(rank).of[number];
+            came.push_back(
+                {number, request.receives ? request.peer : mpi::any, request.tag, request.nth, request.bytes});
+        }
+    }
+    at.own = parameters_.next(rank, std::move(came));
+    if (!at.own.op) {
+        return nullptr;
+    }
+    check_asked(rank, at.own);
+    const Op& op = *at.own.op;
+    if (op.code == Code::isend || op.code == Code::irecv) {
+        own_requests_[rank] = std::max(own_requests_[rank], op.which + 1);
+    }
+    return &op;
+}
+
+Task Program::run(Rank rank) {
+    At& at = at_[rank];
+    while ((at.op = advance(rank)) != nullptr) {
+        const Op& op = *at.op;
+        switch (op.code) {
+        case Code::send:
+            co_await engine_.send(rank, op.peer, op.tag, op.m);
+            break;
+        case Code::ssend:
+            co_await engine_.send_synchronous(rank, op.peer, op.tag, op.m);
+            break;
+        case Code::receive: {
+            const std::array<std::uint32_t, 1> request{own_requests_[rank]};
+            co_await engine_.irecv_of_recv(rank, request[0], op.peer, op.tag);
+            co_await engine_.wait_all(rank, request, mpi::Call::receive);
+            break;
+        }
+        case Code::isend:
+            co_await engine_.isend(rank, op.which, op.peer, op.tag, op.m);
+            break;
+        case Code::irecv:
+            co_await engine_.irecv(rank, op.which, op.peer, op.tag);
+            break;
+        case Code::waitall: {
+            const std::vector<std::uint32_t>& requests = list_of(rank, op).numbers;
+            co_await engine_.wait_all(rank, requests, requests.size() == 1 ? mpi::Call::wait : mpi::Call::waitall);
+            break;
+        }
+        case Code::waitany:
+            co_await engine_.wait_any(rank, list_of(rank, op).numbers);
+            break;
+        case Code::probe:
+            co_await engine_.await_message(rank, op.peer, op.tag);
+            break;
+        case Code::exchange:
+            co_await exchange(rank, op);
+            break;
+        case Code::compute:
+            compute(rank, op);
+            break;
+        case Code::step:
+            engine_.begin_step(rank, static_cast<std::int32_t>(at.step++));
+            break;
+        default:
+            co_await collective(rank, op);
+            break;
         }
     }
     at.ended = true;
@@ -132,7 +166,7 @@ Task Program::run(Rank rank) {
 
 // All MPI_Irecv, all MPI_Isend, MPI_Waitall.
 Task Program::exchange(Rank rank, const Op& op) {
-    const List& list = parameters_.lists[op.which];
+    const List& list = list_of(rank, op);
     const std::uint32_t first = own_requests_[rank];
     const auto count = static_cast<std::uint32_t>(list.numbers.size());
     for (std::uint32_t i = 0; i < count; ++i) {

@@ -10,9 +10,12 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace lepaute::program {
@@ -142,6 +145,22 @@ struct List {
     }
 };
 
+/// What a request that a rank has waited for has brought: its number, and sender, tag, bytes of the message and which
+/// of its sender's it is.
+struct Came {
+    std::uint32_t request = 0;
+    std::uint32_t source = 0;
+    std::uint32_t tag = 0;
+    std::uint32_t nth = 0;
+    double bytes = 0.0;
+};
+
+/// The next operation of a rank whose course depends on what came, with the list that it names; none at the end.
+struct Next {
+    std::optional<Op> op;
+    List list;
+};
+
 struct Parameters {
     static constexpr std::uint32_t most_ranks = 1U << 24U;
     static constexpr std::uint32_t most_requests = 1U << 24U;
@@ -154,12 +173,20 @@ struct Parameters {
     std::vector<std::string> lines; // as messages name them
     std::uint32_t step_count = 1;   // the most that a rank begins
     bool by_date = false;           // whether a receive is from any source, or a wait for any request
+    /// In the place of `rank_code`, ops and lists: asked for each operation, with what the one before has brought.
+    std::function<Next(std::uint32_t, std::vector<Came>)> next;
+    std::function<std::string(std::uint32_t)> line_of; // in the place of `lines`
 
     [[nodiscard]] std::size_t ranks() const noexcept { return rank_code.size(); }
     [[nodiscard]] std::size_t steps() const noexcept { return step_count; }
 
     /// That all numbers are within what they number. What ranks do together is checked by check_together().
     void check() const;
+    void check_op(const Op& op, const List& list) const;
+    /// `call` at its line, as messages name it: allreduce (app.py:12).
+    [[nodiscard]] std::string named(const Op& op) const;
+    /// The same with all that the members of a communicator have to agree about.
+    [[nodiscard]] std::string agreed(const Op& op) const;
     /// Throws std::invalid_argument, with ranks, calls and lines, where the members of a communicator do not call the
     /// same collective operations in the same order, with equal roots and algorithms.
     void check_together() const;
@@ -175,9 +202,6 @@ struct Parameters {
         visit("by_date", &Parameters::by_date);
     }
 };
-
-/// `call` at its line, as messages name it: allreduce (app.py:12).
-[[nodiscard]] std::string named(const Parameters& parameters, const Op& op);
 
 struct Result : mpi::RunResult {
     /// The names that kernel_set has.
@@ -208,9 +232,20 @@ public:
 private:
     struct At { // what a rank is at
         const Op* op = nullptr;
+        std::size_t part = 0; // of its code, and how much of that is done
+        std::uint64_t done = 0;
+        std::size_t calls = 0; // of collective operations, where nobody knows them beforehand
+        Next own;              // asked for
         std::uint32_t step = 0;
         bool ended = false;
     };
+    /// The next operation of a rank; null at the end.
+    [[nodiscard]] const Op* advance(mpi::Rank rank);
+    [[nodiscard]] const Op* asked(mpi::Rank rank);
+    void check_asked(mpi::Rank rank, const Next& next);
+    [[nodiscard]] const List& list_of(mpi::Rank rank, const Op& op) const {
+        return parameters_.next ? at_[rank].own.list : parameters_.lists[op.which];
+    }
     mpi::Task exchange(mpi::Rank rank, const Op& op);
     mpi::Task collective(mpi::Rank rank, const Op& op);
     mpi::Task of_collective(mpi::Member me, const Op& op) const;
@@ -224,7 +259,8 @@ private:
     std::vector<mpi::Communicator> communicators_;
     std::vector<std::vector<std::array<std::uint32_t, 2>>> memberships_; // of each rank: communicator, index
     std::vector<At> at_;
-    std::vector<std::uint32_t> own_requests_; // of each rank: numbers from here on are those of exchanges
+    std::vector<std::uint32_t> own_requests_;           // of each rank: numbers from here on are those of exchanges
+    std::vector<std::pair<mpi::Rank, Op>> first_calls_; // of collective operations, where nobody knows them beforehand
 };
 
 } // namespace lepaute::program

@@ -2,7 +2,9 @@
 
 values      grids and costs, what parameters and computing are made of
 rank        what `run(self, me)` has in `me`
-laying      from the class to what the core runs
+laying      from the class to what the core runs, where the course of the ranks is known beforehand
+stepping    the same step by step, where it depends on what messages bring
+loading     the class that FILE.py:CLASS names
 """
 
 import inspect
@@ -42,7 +44,8 @@ class Application(applications.Application):
     ranks is the size of the only `lp.Grid`, or a field `ranks`. `lp.Cost` in class attributes say what computing costs.
 
     `run(self, me)` is a generator that each rank runs; it yields what the methods of `me` make (me.send, me.exchange,
-    me.compute, me.allreduce, ...). Its course must not depend on what messages bring.
+    me.compute, me.allreduce, ...). It is gone through once before the simulation, unless it uses what a receive gives
+    back: then it goes on step by step with the simulation, which is slower.
 
     Examples
     --------
@@ -181,12 +184,20 @@ class Application(applications.Application):
             if first is None or (first.draws and seed not in known):
                 while len(known) > 1:
                     known.pop(list(known)[-1])  # the first one tells what all have in common
-                known[seed] = laying.Laying(self, seed).lay()
+                try:
+                    known[seed] = laying.Laying(self, seed).lay()
+                except laying.Asked:
+                    known[seed] = laying.Laid(None, 1, 2e4 * self.ranks, uses_kernels=True, draws=False, asks=True)
                 return known[seed]
             return known[seed] if first.draws else first
 
     def core_parameters(self, *, sampled: bool = False, trial_steps: int = 0, seed: int = 1) -> Any:
-        return self.laid(seed).parameters
+        laid = self.laid(seed)
+        if not laid.asks:
+            return laid.parameters
+        from lepaute.simulate.apps.own.stepping import Stepping
+
+        return Stepping(self, seed).begin()
 
     def warnings(self, platform: "schema.Platform", run: "engine.SimulatedRun", most_ranks_on_a_node: int) -> list[str]:
         exact = [name for name, seconds, error, _, _ in self.kernel_costs if seconds > 0.0 and error == 0.0]

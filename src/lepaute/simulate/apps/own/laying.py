@@ -12,7 +12,7 @@ from typing import Any, Never, NoReturn
 
 from lepaute import _core
 from lepaute.errors import InputError
-from lepaute.simulate.apps.own.rank import ANY, Communicator, Me, Operation, Request
+from lepaute.simulate.apps.own.rank import ANY, Carried, Communicator, Me, Operation, Request
 from lepaute.simulate.apps.own.values import Cost
 from lepaute.simulate.machine.core import KERNELS
 
@@ -40,19 +40,17 @@ class Unasked:
 
 
 def _refuse_to_tell(line: str) -> NoReturn:
-    raise Asked(
-        f"{line}: the program uses what this yield gives back, so that its course depends on what comes; only programs "
-        "whose course is known beforehand are simulated"
-    )
+    raise Asked(f"{line}: the program uses what this yield gives back; its course depends on what comes")
 
 
 def _asked(self: Unasked, *_: object) -> Never:
     _refuse_to_tell(object.__getattribute__(self, "_line"))
 
 
-for (
-    _name
-) in "bool int float index len iter next getitem contains call eq ne lt le gt ge add radd sub rsub mul rmul".split():
+_ASKING = (
+    "add bool call contains eq float ge getitem gt index int iter le len lt mul ne next radd repr rmul rsub str sub"
+)
+for _name in _ASKING.split():
     setattr(Unasked, f"__{_name}__", _asked)
 Unasked.__hash__ = _asked  # type: ignore[method-assign,assignment]
 
@@ -121,6 +119,7 @@ class Laid:
     steps, events : the most steps of a rank; what the engine handles, about
     uses_kernels  : whether it calls kernels of the platform
     draws         : whether its course depends on the seed
+    asks          : whether its course depends on what messages bring: it has no parameters then
     """
 
     parameters: Any
@@ -128,6 +127,7 @@ class Laid:
     events: float
     uses_kernels: bool
     draws: bool
+    asks: bool = False
 
 
 @dataclass
@@ -169,13 +169,7 @@ class Laying:
         self._groups[everyone] = 0
         tracks = [Track(rank, self) for rank in everyone]
         for track in tracks:
-            course = self.application.run(Me(track, everyone, self.seed))
-            if not isinstance(course, GeneratorType):
-                kind = type(self.application).__name__
-                raise InputError(
-                    f"{kind}.run yields nothing; it yields what the methods of me make: yield me.send(...)"
-                )
-            track.course = course
+            self._begin(track, everyone)
             self._advance(track, None)
         self._meet()
         if not any(track.steps for track in tracks):
@@ -185,6 +179,13 @@ class Laying:
                 track.parts.insert(0, (0, 1, 1))
                 track.steps = 1
         return self._laid(tracks)
+
+    def _begin(self, track: Track, everyone: tuple[int, ...]) -> None:
+        course = self.application.run(Me(track, everyone, self.seed))
+        if not isinstance(course, GeneratorType):
+            kind = type(self.application).__name__
+            raise InputError(f"{kind}.run yields nothing; it yields what the methods of me make: yield me.send(...)")
+        track.course = course
 
     def _laid(self, tracks: list[Track]) -> Laid:
         parameters = _core.ProgramParameters()
@@ -223,19 +224,9 @@ class Laying:
                 return
             except Asked:
                 raise
-            except InputError as error:
-                line = self._line_of(error.__traceback__)
-                raise InputError(f"{line}: {error}" if line else str(error)) from error
             except Exception as error:
-                line = self._line_of(error.__traceback__) or "run"
-                raise InputError(f"{line}: {type(error).__name__}: {error}; on rank {track.rank}") from error
-            inner = course
-            while inner.gi_yieldfrom is not None and isinstance(inner.gi_yieldfrom, GeneratorType):
-                inner = inner.gi_yieldfrom
-            frame: Any = inner.gi_frame  # there is one, since it has yielded
-            place = self._places.get((frame.f_code, frame.f_lasti))
-            if place is None:
-                place = self._place(frame.f_code, frame.f_lasti, frame.f_lineno)
+                raise self._failure(error, track) from error
+            place = self._place_of(course)
             try:  # what has been seen here before, and needs nothing of the rank
                 ops.append(numbers[operation, place])
                 value = self._values[place]
@@ -246,6 +237,21 @@ class Laying:
             if value is _PARKED:
                 return
 
+    def _place_of(self, course: Any) -> int:
+        """Where a rank has just yielded."""
+        while type(course.gi_yieldfrom) is GeneratorType:
+            course = course.gi_yieldfrom
+        frame = course.gi_frame
+        place = self._places.get((frame.f_code, frame.f_lasti))
+        return self._place(frame.f_code, frame.f_lasti, frame.f_lineno) if place is None else place
+
+    def _failure(self, error: Exception, track: Track) -> InputError:
+        """What is said of an exception in `run`."""
+        line = self._line_of(error.__traceback__)
+        if isinstance(error, InputError):
+            return InputError(f"{line}: {error}" if line else str(error))
+        return InputError(f"{line or 'run'}: {type(error).__name__}: {error}; on rank {track.rank}")
+
     def _recorded(self, track: Track, operation: Any, place: int) -> Any:
         line = self._texts[place]
         if type(operation) is not Operation:
@@ -253,6 +259,8 @@ class Laying:
                 f"{line}: yields {operation!r:.60}; yield what the methods of me make, such as me.send(...)"
             )
         code, what = operation.code, operation.what
+        if isinstance(what, Carried):
+            operation, what = operation._replace(what=None), None
         if code == "split":
             communicator, colour, key = what
             together = communicator.allgather(8)

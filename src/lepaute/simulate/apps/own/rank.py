@@ -51,6 +51,23 @@ class Request:
         self.rank, self.number, self.is_open = rank, number, True
 
 
+class Came(NamedTuple):
+    """What `yield` gives back for a receive, and for a wait for one: sender, tag and bytes of the message, the value
+    that `send(..., value=)` has put in, and the request that a wait was for."""
+
+    source: int
+    tag: int
+    bytes: float
+    value: Any = None
+    request: Request | None = None
+
+
+class Carried(NamedTuple):
+    """A value on its way."""
+
+    value: Any
+
+
 class Neighbours:
     """Of an exchange: ranks, and bytes that each is sent. Its hash is kept: an exchange is looked up in each step."""
 
@@ -215,16 +232,18 @@ class Me(Communicator):
         self._random: random.Random | None = None
         self._exchanged: tuple[Any, Any, Operation] = (None, None, Operation("none"))
 
-    def send(self, to: int, size_bytes: float, tag: int = 0, *, synchronous: bool = False) -> Operation:
-        """MPI_Send, or MPI_Ssend."""
-        return self._sent("ssend" if synchronous else "send", to, size_bytes, tag)
+    def send(
+        self, to: int, size_bytes: float, tag: int = 0, *, value: Any = None, synchronous: bool = False
+    ) -> Operation:
+        """MPI_Send, or MPI_Ssend; value: what the receiver is given back, which costs nothing."""
+        return self._sent("ssend" if synchronous else "send", to, size_bytes, tag, value)
 
-    def isend(self, to: int, size_bytes: float, tag: int = 0) -> Operation:
+    def isend(self, to: int, size_bytes: float, tag: int = 0, *, value: Any = None) -> Operation:
         """MPI_Isend; `yield` gives back the request."""
-        return self._sent("isend", to, size_bytes, tag)
+        return self._sent("isend", to, size_bytes, tag, value)
 
     def receive(self, source: int | None = None, tag: int | None = None) -> Operation:
-        """MPI_Recv."""
+        """MPI_Recv; `yield` gives back what came, a `Came`: source, tag, bytes, value."""
         return self._received("receive", source, tag)
 
     def irecv(self, source: int | None = None, tag: int | None = None) -> Operation:
@@ -232,15 +251,16 @@ class Me(Communicator):
         return self._received("irecv", source, tag)
 
     def wait(self, request: Request) -> Operation:
-        """MPI_Wait."""
-        return self.waitall([request])
+        """MPI_Wait; of a receive, `yield` gives back what came."""
+        return self._waits("waitall", [request])._replace(m=1.0)
 
     def waitall(self, requests: Iterable[Request]) -> Operation:
-        """MPI_Waitall. Requests that have been waited for are passed over."""
+        """MPI_Waitall; `yield` gives back a list of what came. Requests that have been waited for are passed over."""
         return self._waits("waitall", requests)
 
     def waitany(self, requests: Iterable[Request]) -> Operation:
-        """MPI_Waitany: goes on with the first that ends. Requests that have been waited for are passed over."""
+        """MPI_Waitany: goes on with the first that ends, the `request` of what `yield` gives back. Requests that have been
+        waited for are passed over."""
         return self._waits("waitany", requests)
 
     def exchange(self, neighbours: Iterable[tuple[int, float]], tag: int = 0) -> Operation:
@@ -294,9 +314,10 @@ class Me(Communicator):
             self._track.draws()
         return self._random
 
-    def _sent(self, code: str, to: int, size_bytes: float, tag: int) -> Operation:
+    def _sent(self, code: str, to: int, size_bytes: float, tag: int, value: Any) -> Operation:
         to, tag = _below(to, self.size, "the rank sent to"), _below(tag, MOST_TAG + 1, "tag")
-        return Operation(code, to, tag, amount_of(size_bytes, "size_bytes"))
+        what = None if value is None else Carried(value)
+        return Operation(code, to, tag, amount_of(size_bytes, "size_bytes"), what=what)
 
     def _received(self, code: str, source: int | None, tag: int | None) -> Operation:
         peer = ANY if source is None else _below(source, self.size, "the rank received from")
