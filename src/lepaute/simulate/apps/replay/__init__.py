@@ -6,6 +6,7 @@ laying       from the recording to what the core runs, which `operations` holds
 own_code     how long the program's own code takes on another machine
 """
 
+import hashlib
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -114,6 +115,11 @@ class TraceReplay(Application):
     def trace(self) -> "traces.Trace":
         """The recording."""
         return self._read.trace
+
+    @property
+    def code(self) -> str:
+        """SHA-256 of the recording."""
+        return self._read.sha256
 
     @property
     def ranks(self) -> int:
@@ -242,6 +248,7 @@ class _Recording:
 
         self.trace, self._path = traces.read_trace(path), path
         check(self.trace, str(path))
+        self.sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
         self._laid: dict[tuple[frozenset[str], str], own_laying.Laid] = {}
         self._lock = Lock()
 

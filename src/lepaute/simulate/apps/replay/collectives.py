@@ -3,9 +3,9 @@
 Sources: Open MPI 4.1, ompi/mca/coll/tuned/coll_tuned_decision_fixed.c; MPICH, Thakur, Rabenseifner & Gropp,
 "Optimization of collective communication operations in MPICH", IJHPCA 19(1), 2005, with the thresholds of its defaults.
 
-Where the core lacks an algorithm, one with the same or the nearest messages stands for it. A reduce-scatter by halves
-sends what an allgather by doubling does. Bruck's allgather sends what recursive doubling does among a power of two of ranks. Binomial
-trees stand for k-nomial, binary and linear ones, a ring for exchanges of neighbours, pairs for a linear alltoall.
+Where the core lacks an algorithm, one with the same or the nearest messages stands for it: Bruck's allgather for
+recursive doubling, and for a reduce-scatter by halves; binomial trees for k-nomial, binary and linear ones; a ring for
+exchanges of neighbours; pairs for a linear alltoall.
 """
 
 from bisect import bisect_right
