@@ -1,7 +1,6 @@
 """`lepaute design` over any factors, from the command line: tables, show, pictures, and one line for each error."""
 
 import json
-import shlex
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from lepaute.cli.main import main
 from lepaute.design import full_factorial, latin_hypercube, log_uniform, read_design, sample, uniform
 
 PNG = b"\x89PNG\r\n\x1a\n"
-
 
 def test_the_command_line_and_python_give_the_same_table(capsys: pytest.CaptureFixture[str]) -> None:
     factors = {"size_bytes": [1, 1024, 1 << 20], "op": ["send", "a,b", "1"]}
@@ -21,7 +19,6 @@ def test_the_command_line_and_python_give_the_same_table(capsys: pytest.CaptureF
     for name, make in (("sample", sample), ("latin", latin_hypercube)):
         assert main(["design", name, "-f", "n=loguniform:1:1e6", "-f", "x=uniform:0.0:1", "--count", "9"]) == 0
         assert capsys.readouterr().out == make(laws, count=9, seed=1).to_csv()
-
 
 @pytest.mark.parametrize(
     ("given", "told"),
@@ -45,7 +42,6 @@ def test_a_fraction_says_what_it_leaves_out_and_mixes(
     assert main(["design", "fractional", *given.split(), "-o", str(tmp_path / "f.csv")]) == 0
     assert capsys.readouterr().out.startswith(f"{tmp_path / 'f.csv'}: {told}")
 
-
 def test_the_factors_in_the_header_make_the_same_table_again(tmp_path: Path) -> None:
     first, again = tmp_path / "first.csv", tmp_path / "again.csv"
     given = ["-f", "m,n,k=loguniformproduct:1e3:1e9:8000,8000,2048", "-f", "op=send,recv", "--count", "12"]
@@ -55,7 +51,6 @@ def test_the_factors_in_the_header_make_the_same_table_again(tmp_path: Path) -> 
     command = ["design", header["generator"].split()[-1], *factors, "--count", header["count"]]
     assert main([*command, "--seed", header["seed"], "-o", str(again)]) == 0
     assert again.read_bytes() == first.read_bytes()
-
 
 def test_show_tells_levels_ranges_blocks_and_first_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "d.csv"
@@ -70,7 +65,6 @@ def test_show_tells_levels_ranges_blocks_and_first_rows(tmp_path: Path, capsys: 
     shown = json.loads(capsys.readouterr().out)
     assert shown["factors"][2]["counts"] == [["recv", 20], ["send", 20]]
 
-
 def test_a_mix_of_files_names_its_kinds(tmp_path: Path) -> None:
     for name, factor in (("a", "x=1,2,3"), ("b", "y=u,v")):
         assert main(["design", "factorial", "-f", factor, "-o", str(tmp_path / name)]) == 0
@@ -79,7 +73,6 @@ def test_a_mix_of_files_names_its_kinds(tmp_path: Path) -> None:
     mixed = read_design(tmp_path / "c")
     assert mixed.columns == ("block", "kind", "x", "y")
     assert len(mixed) == 10
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -100,13 +93,11 @@ def test_every_design_has_a_picture(tmp_path: Path, arguments: list[str]) -> Non
     assert (tmp_path / "d.png").read_bytes().startswith(PNG)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["d.csv", "d.png"]
 
-
 def test_values_too_wide_to_draw_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(tmp_path / "d.csv")
     assert main(["design", "sample", "-f", "x=uniform:-1.0e308:1.0e308", "--count", "5", "-o", path]) == 0
     assert main(["design", "picture", path, "-o", str(tmp_path / "d.png")]) == 2
     assert "x has values beyond" in capsys.readouterr().err
-
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
@@ -144,12 +135,3 @@ def test_what_cannot_be_is_one_line_and_exit_status_2(capsys, arguments, message
     assert printed.out == ""
     assert printed.err.count("\n") == 1
     assert message in printed.err
-
-
-def test_the_commands_at_the_top_of_the_documentation_run_in_their_order(tmp_path, monkeypatch):
-    text = (Path(__file__).parents[2] / "docs/reference/designs.md").read_text()
-    lines = [line.strip() for line in text.splitlines() if line.startswith("    lepaute design ")]
-    assert len(lines) >= 5
-    monkeypatch.chdir(tmp_path)
-    for line in lines:
-        assert main(shlex.split(line)[1:]) == 0, line
