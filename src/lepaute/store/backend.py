@@ -24,8 +24,11 @@ class NoStoreError(InputError):
 
 class Reader(ABC):
     @abstractmethod
-    def read(self, query: str, parameters: Parameters = ()) -> "pyarrow.Table":
-        """The rows of a query in the SQL that DuckDB and PostgreSQL share; parameters are question marks."""
+    def read(self, query: str, parameters: Parameters = (), *, packed: bool = False) -> "pyarrow.Table":
+        """The rows of a query in the SQL that DuckDB and PostgreSQL share; parameters are question marks.
+
+        packed : texts as dictionaries, from the beginning: what is read never takes the memory of all of its texts
+        """
 
 
 class Writer(Reader):

@@ -25,6 +25,7 @@ from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.files import hold_lock, not_written, sync, write_whole
 from lepaute.kit.parquet import open_parquet, reading_table
 from lepaute.store.backend import Backend, NoStoreError, Parameters, Writer, parquet_rows
+from lepaute.store.packed import packed_texts
 from lepaute.store.tables import TABLES, VERSION, Table, changed, check_version, migrated
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class FolderBackend(Backend):
     def close(self) -> None:
         self._connection.close()
 
-    def read(self, query: str, parameters: Parameters = ()) -> "pyarrow.Table":
+    def read(self, query: str, parameters: Parameters = (), *, packed: bool = False) -> "pyarrow.Table":
         import duckdb
 
         with self._busy:
@@ -136,7 +137,7 @@ class FolderBackend(Backend):
                 index = read_index(self.folder)
                 try:
                     self._show(index)
-                    return _result(self._connection, query, parameters)
+                    return _result(self._connection, query, parameters, packed=packed)
                 except duckdb.IOException as problem:
                     lost = problem
                     if read_index(self.folder) == index:
@@ -247,8 +248,8 @@ class _FolderWriter(Writer):
         self._files = {name: list(files) for name, files in index.files.items()}
         self._replaced: list[str] = []
 
-    def read(self, query: str, parameters: Parameters = ()) -> "pyarrow.Table":
-        return _result(self._connection, query, parameters)
+    def read(self, query: str, parameters: Parameters = (), *, packed: bool = False) -> "pyarrow.Table":
+        return _result(self._connection, query, parameters, packed=packed)
 
     def stage(self, rows: "pyarrow.Table") -> None:
         self._connection.register("staged", rows)
@@ -380,10 +381,19 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _result(connection: "duckdb.DuckDBPyConnection", query: str, parameters: Parameters) -> "pyarrow.Table":
+def _result(
+    connection: "duckdb.DuckDBPyConnection", query: str, parameters: Parameters, *, packed: bool
+) -> "pyarrow.Table":
+    import pyarrow
+
+    if packed:
+        with contextlib.suppress(OSError, pyarrow.ArrowException):  # DuckDB says below what it is
+            batches = [packed_texts(each) for each in connection.sql(query, params=list(parameters)).to_arrow_reader()]
+            if batches:
+                return pyarrow.Table.from_batches(batches)
     # A statement by itself, such as those of `execute`, would copy its result once more.
     found: pyarrow.Table = connection.sql(query, params=list(parameters)).to_arrow_table()
-    return found
+    return packed_texts(found) if packed else found
 
 
 def _unreadable(folder: Path, index: Index, problem: Exception) -> Exception:

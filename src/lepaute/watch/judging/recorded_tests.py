@@ -10,17 +10,19 @@ import numpy.typing as npt
 
 from lepaute.errors import InputError
 from lepaute.store import Store
+from lepaute.store.packed import row_keys
 from lepaute.store.tables import VERDICTS
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.judge import AND, compared
 from lepaute.watch.judging.reference import digest_texts
-from lepaute.watch.values import DAY_S, MACHINE, vectors
+from lepaute.watch.values import DAY_S, MACHINE, check_values, vectors
 
 if TYPE_CHECKING:
     import pandas as pd
 
 #: Of the rule by which verdicts are given, by itself and pooled; another rule gives other verdicts.
 RULES = {False: "region 1", True: "shared days 1"}
+_TEXTS_OF_KEYS = ("cluster", "node", "job", "stratum", "archive")
 _NUMBERS = {
     name: "int64" if kind == "integer" else "float64"
     for name, kind in VERDICTS.columns.items()
@@ -30,7 +32,11 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which tests; None: all. record : whether new verdicts are recorded. The rest as in `judge`."""
+    """Which tests; None: all. record : whether new verdicts are recorded. The rest as in `judge`.
+
+    columns : of the verdicts that are given, all by default
+    values : those of the store, of these nodes and dates at least, as `check_values` gives them; read by default
+    """
 
     nodes: Collection[str] | None
     windows: Sequence[int]
@@ -40,6 +46,8 @@ class Selection:
     until_s: float | None
     record: bool = True
     standing: "pd.DataFrame | None" = None
+    columns: Sequence[str] | None = None
+    values: "pd.DataFrame | None" = None
 
 
 def recorded_tests(
@@ -50,20 +58,10 @@ def recorded_tests(
     A verdict that is recorded with today's basis is read, any other is made and recorded. Only the values that the
     verdicts rest on are read.
     """
-    ends_s = selection.until_s
-    if selection.pooled and ends_s is not None:  # the whole day
-        ends_s = float(np.ceil(ends_s / DAY_S) * DAY_S)
-    values = store.done_values(
-        cluster,
-        names,
-        # what a day did to all is told by all
-        nodes=None if selection.pooled else selection.nodes,
-        since_s=_first_needed_s(store, changelog, cluster, selection),
-        until_s=ends_s,
-    )
-    if not len(values) or not set(names) <= set(values["factor"].unique()):
+    values = _values_of(store, changelog, cluster, names, selection)
+    if not set(names) <= set(values["factor"]):
         return []
-    case = compared(vectors(values.assign(state="done"), names), changelog, names, selection.pooled, selection.standing)
+    case = compared(vectors(values, names), changelog, names, selection.pooled, selection.standing)
     del values
     chosen = np.flatnonzero(_chosen(case.keys, selection))
     if not len(chosen):
@@ -80,6 +78,10 @@ def recorded_tests(
             until_s=selection.until_s,
             r=r,
             pooled=selection.pooled,
+            packed=True,
+        )
+        there = there.assign(
+            **{name: there[name].cat.set_categories(case.keys[name].cat.categories) for name in _TEXTS_OF_KEYS}
         )
         recorded = _positions(keys, basis, there)
         new = recorded < 0
@@ -89,9 +91,30 @@ def recorded_tests(
         made = made[list(VERDICTS.columns)].astype(_NUMBERS)
         if len(made) and selection.record:
             store.add_verdicts(made)
-        parts.append(_together(made, there, recorded))
+        columns = list(VERDICTS.columns if selection.columns is None else selection.columns)
+        parts.append(_together(made[columns], there[columns], recorded))
         del made, there
     return parts
+
+
+def _values_of(
+    store: Store, changelog: Changelog, cluster: str, names: tuple[str, ...], selection: Selection
+) -> "pd.DataFrame":
+    """The values of the factors that are done, as far as the verdicts rest on them."""
+    # what a day did to all is told by all
+    nodes = None if selection.pooled else selection.nodes
+    if selection.values is not None:
+        every = selection.values
+        every = every[(every["cluster"] == cluster) & every["factor"].isin(names) & (every["state"] == "done")]
+        return every if nodes is None else every[every["node"].isin(list(nodes))]
+    ends_s = selection.until_s
+    if selection.pooled and ends_s is not None:  # the whole day
+        ends_s = float(np.ceil(ends_s / DAY_S) * DAY_S)
+    since_s = _first_needed_s(store, changelog, cluster, selection)
+    found = store.values(
+        cluster=cluster, factors=names, nodes=nodes, since_s=since_s, until_s=ends_s, packed=True
+    )
+    return check_values(found[found["state"] == "done"])
 
 
 def _together(made: "pd.DataFrame", there: "pd.DataFrame", recorded: "npt.NDArray[np.int64]") -> "pd.DataFrame":
@@ -115,10 +138,14 @@ def _positions(
     """For each of the keys the row that has it and the basis, -1 without."""
     if not len(there):
         return np.full(len(keys), -1)
-    columns = [*keys.columns, "basis"]
-    rows = there[columns].assign(_row=np.arange(len(there)))
-    merged = keys.assign(basis=basis).merge(rows, on=columns, how="left")
-    return merged["_row"].fillna(-1).to_numpy(np.int64)
+    import pandas as pd
+
+    # one numbering for both; who is not among the keys has the number -1
+    both = pd.concat([keys, there[list(keys.columns)]], ignore_index=True)
+    number = row_keys(both, list(keys.columns))
+    rows = pd.DataFrame({"number": number[len(keys) :], "basis": there["basis"].astype("str"), "row": range(len(there))})
+    mine = pd.DataFrame({"number": number[: len(keys)], "basis": pd.array(basis, dtype="str")})
+    return mine.merge(rows, on=["number", "basis"], how="left")["row"].fillna(-1).to_numpy(np.int64)
 
 
 def _chosen(keys: "pd.DataFrame", selection: Selection) -> "npt.NDArray[np.bool_]":
