@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 MEMORY_LIMIT = "256MB"
 #: So many files of similar size become one, so that a query opens some dozens of them and not one a job.
 MERGED_FILES = 16
+#: A file of more rows is left as it is: to write it anew takes longer than a query gains by it.
+_MOST_MERGED_ROWS = 100_000
 #: A query reads whole groups of rows: small enough that a node's are few, and large enough to pack well.
 _ROWS_OF_GROUP = 32_768
 #: A reader may be overtaken by that many pairs of changes, the second of which removes what the first replaced.
@@ -314,7 +316,8 @@ class _FolderWriter(Writer):
         while True:
             tiers: dict[int, list[DataFile]] = {}
             for file in self._files.get(table.name, ()):
-                tiers.setdefault(_tier(file.rows), []).append(file)
+                if file.rows <= _MOST_MERGED_ROWS:
+                    tiers.setdefault(_tier(file.rows), []).append(file)
             lot = next((files for files in tiers.values() if len(files) >= MERGED_FILES), None)
             if lot is None:
                 return
