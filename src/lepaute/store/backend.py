@@ -24,10 +24,11 @@ class NoStoreError(InputError):
 
 class Reader(ABC):
     @abstractmethod
-    def read(self, query: str, parameters: Parameters = (), *, packed: bool = False) -> "pyarrow.Table":
+    def read(self, query: str, parameters: Parameters = (), *, packed: Collection[str] = ()) -> "pyarrow.Table":
         """The rows of a query in the SQL that DuckDB and PostgreSQL share; parameters are question marks.
 
-        packed : texts as dictionaries, from the beginning: what is read never takes the memory of all of its texts
+        packed : columns of texts that are dictionaries, from the beginning: what is read never takes the memory of all
+                 of its texts
         """
 
 

@@ -131,7 +131,7 @@ class FolderBackend(Backend):
     def close(self) -> None:
         self._connection.close()
 
-    def read(self, query: str, parameters: Parameters = (), *, packed: bool = False) -> "pyarrow.Table":
+    def read(self, query: str, parameters: Parameters = (), *, packed: Collection[str] = ()) -> "pyarrow.Table":
         import duckdb
 
         with self._busy:
@@ -250,7 +250,7 @@ class _FolderWriter(Writer):
         self._files = {name: list(files) for name, files in index.files.items()}
         self._replaced: list[str] = []
 
-    def read(self, query: str, parameters: Parameters = (), *, packed: bool = False) -> "pyarrow.Table":
+    def read(self, query: str, parameters: Parameters = (), *, packed: Collection[str] = ()) -> "pyarrow.Table":
         return _result(self._connection, query, parameters, packed=packed)
 
     def stage(self, rows: "pyarrow.Table") -> None:
@@ -385,18 +385,19 @@ def _quoted(text: str) -> str:
 
 
 def _result(
-    connection: "duckdb.DuckDBPyConnection", query: str, parameters: Parameters, *, packed: bool
+    connection: "duckdb.DuckDBPyConnection", query: str, parameters: Parameters, *, packed: Collection[str]
 ) -> "pyarrow.Table":
     import pyarrow
 
     if packed:
         with contextlib.suppress(OSError, pyarrow.ArrowException):  # DuckDB says below what it is
-            batches = [packed_texts(each) for each in connection.sql(query, params=list(parameters)).to_arrow_reader()]
+            reader = connection.sql(query, params=list(parameters)).to_arrow_reader()
+            batches = [packed_texts(each, packed) for each in reader]
             if batches:
                 return pyarrow.Table.from_batches(batches)
     # A statement by itself, such as those of `execute`, would copy its result once more.
     found: pyarrow.Table = connection.sql(query, params=list(parameters)).to_arrow_table()
-    return packed_texts(found) if packed else found
+    return packed_texts(found, packed)
 
 
 def _unreadable(folder: Path, index: Index, problem: Exception) -> Exception:

@@ -1,9 +1,7 @@
 """Rows in little memory: each text once, and a number for it in every row."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from lepaute.store.tables import Table
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,34 +12,45 @@ if TYPE_CHECKING:
     Integers = npt.NDArray[np.int64]
 
 
-def packed_texts(rows: "pyarrow.Table | pyarrow.RecordBatch") -> "pyarrow.Table | pyarrow.RecordBatch":
-    """The same with texts as dictionaries; raises ArrowInvalid for one that is no UTF-8."""
+Rows = TypeVar("Rows", "pyarrow.Table", "pyarrow.RecordBatch")
+
+
+def packed_texts(rows: Rows, names: Collection[str]) -> Rows:
+    """The same with columns of texts as dictionaries, as far as it has them; raises ArrowInvalid for no UTF-8."""
     import pyarrow
 
     columns = list(rows.columns)
-    for at, field in enumerate(rows.schema):
-        if pyarrow.types.is_string(field.type):
+    for at, name in enumerate(rows.schema.names):
+        if name in names:
             columns[at] = columns[at].dictionary_encode()
             for chunk in columns[at].chunks if isinstance(columns[at], pyarrow.ChunkedArray) else [columns[at]]:
                 chunk.dictionary.validate(full=True)
     return type(rows).from_arrays(columns, names=rows.schema.names)
 
 
-def packed_frame(rows: "pyarrow.Table", table: Table) -> "pandas.DataFrame":
-    """The columns of a table, rows in the order of its key; texts are categories, in the order of texts.
-
-    rows : texts are dictionaries (`packed_texts`)
-    """
-    import numpy as np
+def packed_frame(rows: "pyarrow.Table") -> "pandas.DataFrame":
+    """The rows with dictionaries (`packed_texts`) as categories, in the order of texts."""
     import pandas
+    import pyarrow
 
-    columns = {
-        name: _categorical(rows[name]) if kind == "text" else rows[name].to_numpy()
-        for name, kind in table.columns.items()
-    }
-    frame = pandas.DataFrame(columns, copy=False)
-    key = row_keys(frame, table.key)
-    return frame if (key[1:] >= key[:-1]).all() else frame.iloc[np.argsort(key, kind="stable")].reset_index(drop=True)
+    columns = {}
+    for name in rows.column_names:
+        column = rows[name]
+        if pyarrow.types.is_dictionary(column.type):
+            columns[name] = _categorical(column)
+        else:
+            columns[name] = column.to_pandas() if pyarrow.types.is_string(column.type) else column.to_numpy()
+    return pandas.DataFrame(columns, copy=False)
+
+
+def in_order(frame: "pandas.DataFrame", key: Sequence[str]) -> "pandas.DataFrame":
+    """The rows in the order of these columns, as `row_keys` has them; equal ones as they are."""
+    import numpy as np
+
+    number = row_keys(frame, key)
+    if (number[1:] >= number[:-1]).all():
+        return frame
+    return frame.iloc[np.argsort(number, kind="stable")].reset_index(drop=True)
 
 
 def _categorical(column: "pyarrow.ChunkedArray") -> "pandas.Categorical":

@@ -58,7 +58,7 @@ class PostgresqlBackend(Backend):
     def close(self) -> None:
         self._connection.close()
 
-    def read(self, query: str, parameters: Parameters = (), *, packed: bool = False) -> "pyarrow.Table":
+    def read(self, query: str, parameters: Parameters = (), *, packed: Collection[str] = ()) -> "pyarrow.Table":
         with self._explained(), self._connection.transaction():
             return _result(self._connection, query, parameters, packed=packed)
 
@@ -148,7 +148,7 @@ class _PostgresqlWriter(Writer):
     def __init__(self, connection: "psycopg.Connection[Any]") -> None:
         self._connection = connection
 
-    def read(self, query: str, parameters: Parameters = (), *, packed: bool = False) -> "pyarrow.Table":
+    def read(self, query: str, parameters: Parameters = (), *, packed: Collection[str] = ()) -> "pyarrow.Table":
         return _result(self._connection, query, parameters, packed=packed)
 
     def stage(self, rows: "pyarrow.Table") -> None:
@@ -240,7 +240,7 @@ def _parquet(rows: "pyarrow.Table") -> bytes:
 
 
 def _result(
-    connection: "psycopg.Connection[Any]", query: str, parameters: Parameters, *, packed: bool
+    connection: "psycopg.Connection[Any]", query: str, parameters: Parameters, *, packed: Collection[str]
 ) -> "pyarrow.Table":
     """Rows by COPY, which is several times as fast as rows that become objects."""
     import psycopg
@@ -254,10 +254,11 @@ def _result(
         16: pyarrow.bool_(),
         20: pyarrow.int64(),
         23: pyarrow.int64(),
-        25: pyarrow.dictionary(pyarrow.int32(), pyarrow.string()) if packed else pyarrow.string(),
+        25: pyarrow.string(),
         701: pyarrow.float64(),
     }
     columns = {column.name: types[column.type_code] for column in cursor.description or ()}
+    columns |= {name: pyarrow.dictionary(pyarrow.int32(), pyarrow.string()) for name in packed if name in columns}
     out = io.BytesIO()
     with cursor.copy(f"copy ({text}) to stdout (format csv)") as copy:
         for piece in copy:

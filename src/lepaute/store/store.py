@@ -15,7 +15,7 @@ from lepaute.kit.printable import printable
 from lepaute.store import additions
 from lepaute.store.additions import Decide
 from lepaute.store.backend import Backend, Parameters, Writer, fresh, same_key
-from lepaute.store.packed import packed_frame
+from lepaute.store.packed import in_order, packed_frame
 from lepaute.store.rows import ArchiveRows, archive_rows, rows_of
 from lepaute.store.tables import (
     ALARM_DAYS,
@@ -211,7 +211,9 @@ class Store:
         """
         where = _Where().equal("cluster", cluster).among("node", nodes).among("factor", factors)
         where.among("stratum", strata).within("started_s", since_s, until_s)
-        return self._packed(FACTOR_VALUES, where) if packed else self._select(FACTOR_VALUES, where)
+        if not packed:
+            return self._select(FACTOR_VALUES, where)
+        return in_order(self._packed(FACTOR_VALUES, where, list(FACTOR_VALUES.columns)), FACTOR_VALUES.key)
 
     def factors(self) -> "pandas.DataFrame":
         """The factors that have values, by cluster: columns cluster and factor."""
@@ -257,12 +259,12 @@ class Store:
         until_s: float | None = None,
         r: int | None = None,
         pooled: bool | None = None,
-        packed: bool = False,
+        columns: Sequence[str] | None = None,
     ) -> "pandas.DataFrame":
-        """Verdicts, with the columns of VERDICTS in their order; packed: as in `values`."""
+        """Verdicts, with the columns of VERDICTS; or only `columns`, in any order of rows, packed as `values` are."""
         where = _Where().equal("cluster", cluster).among("node", nodes).among("factor", factors)
         where.equal("r", r).equal("pooled", pooled).within("started_s", since_s, until_s)
-        return self._packed(VERDICTS, where) if packed else self._select(VERDICTS, where)
+        return self._select(VERDICTS, where) if columns is None else self._packed(VERDICTS, where, columns)
 
     def windows(self, cluster: str, factor: str) -> list[int]:
         """The windows of the unpooled tests of a factor."""
@@ -382,8 +384,9 @@ class Store:
         frame: pandas.DataFrame = self._backend.read(*where.query(table)).cast(table.schema).to_pandas()
         return frame
 
-    def _packed(self, table: Table, where: "_Where") -> "pandas.DataFrame":
-        return packed_frame(self._backend.read(*where.query(table, ordered=False), packed=True), table)
+    def _packed(self, table: Table, where: "_Where", columns: Sequence[str]) -> "pandas.DataFrame":
+        query, parameters = where.query(table, columns, ordered=False)
+        return packed_frame(self._backend.read(query, parameters, packed=table.repeated))
 
     @staticmethod
     def _known(read: Callable[..., "pyarrow.Table"], ids: list[str]) -> set[str]:

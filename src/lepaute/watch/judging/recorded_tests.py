@@ -14,15 +14,14 @@ from lepaute.store.packed import row_keys
 from lepaute.store.tables import VERDICTS
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.judge import AND, compared
-from lepaute.watch.judging.reference import digest_texts
-from lepaute.watch.values import DAY_S, MACHINE, check_values, vectors
+from lepaute.watch.judging.reference import digest_texts, digests_of
+from lepaute.watch.values import DAY_S, MACHINE, check_values, is_packed, vectors
 
 if TYPE_CHECKING:
     import pandas as pd
 
 #: Of the rule by which verdicts are given, by itself and pooled; another rule gives other verdicts.
 RULES = {False: "region 1", True: "shared days 1"}
-_TEXTS_OF_KEYS = ("cluster", "node", "job", "stratum", "archive")
 _NUMBERS = {
     name: "int64" if kind == "integer" else "float64"
     for name, kind in VERDICTS.columns.items()
@@ -58,6 +57,8 @@ def recorded_tests(
     A verdict that is recorded with today's basis is read, any other is made and recorded. Only the values that the
     verdicts rest on are read.
     """
+    import pandas as pd
+
     values = _values_of(store, changelog, cluster, names, selection)
     if not set(names) <= set(values["factor"]):
         return []
@@ -67,9 +68,10 @@ def recorded_tests(
     if not len(chosen):
         return []
     keys = case.keys[[*MACHINE, "job"]].iloc[chosen]
+    columns = list(VERDICTS.columns if selection.columns is None else selection.columns)
     parts = []
     for r in dict.fromkeys(selection.windows):
-        basis = digest_texts(case.digest[chosen], f"{RULES[selection.pooled]}, {selection.confidence!r}")
+        basis = digests_of(case.digest[chosen], f"{RULES[selection.pooled]}, {selection.confidence!r}")
         there = store.verdicts(
             cluster=cluster,
             nodes=selection.nodes,
@@ -78,23 +80,29 @@ def recorded_tests(
             until_s=selection.until_s,
             r=r,
             pooled=selection.pooled,
-            packed=True,
-        )
-        there = there.assign(
-            **{name: there[name].cat.set_categories(case.keys[name].cat.categories) for name in _TEXTS_OF_KEYS}
+            columns=list(dict.fromkeys([*keys.columns, "basis", *columns])),
         )
         recorded = _positions(keys, basis, there)
         new = recorded < 0
         which = np.zeros(len(case.keys), np.bool_)
         which[chosen[new]] = True
-        made = case.tests(r, selection.confidence, which).assign(basis=basis[new], judged_s=time.time())
+        made = case.tests(r, selection.confidence, which)
+        made = made.assign(basis=pd.array(digest_texts(basis[new]), dtype="str"), judged_s=time.time())
         made = made[list(VERDICTS.columns)].astype(_NUMBERS)
         if len(made) and selection.record:
             store.add_verdicts(made)
-        columns = list(VERDICTS.columns if selection.columns is None else selection.columns)
-        parts.append(_together(made[columns], there[columns], recorded))
+        parts.append(_together(made[columns], _packed_alike(there[columns], case.keys), recorded))
         del made, there
     return parts
+
+
+def _packed_alike(there: "pd.DataFrame", keys: "pd.DataFrame") -> "pd.DataFrame":
+    """The rows with the categories of the keys."""
+    alike = {}
+    for name in keys.columns.intersection(there.columns):
+        if is_packed(keys[name]) and is_packed(there[name]):
+            alike[name] = there[name].cat.set_categories(keys[name].cat.categories)
+    return there.assign(**alike)
 
 
 def _values_of(
@@ -133,18 +141,19 @@ def _together(made: "pd.DataFrame", there: "pd.DataFrame", recorded: "npt.NDArra
 
 
 def _positions(
-    keys: "pd.DataFrame", basis: "npt.NDArray[np.object_]", there: "pd.DataFrame"
+    keys: "pd.DataFrame", basis: "npt.NDArray[np.uint64]", there: "pd.DataFrame"
 ) -> "npt.NDArray[np.int64]":
     """For each of the keys the row that has it and the basis, -1 without."""
-    if not len(there):
-        return np.full(len(keys), -1)
     import pandas as pd
 
-    # one numbering for both; who is not among the keys has the number -1
-    both = pd.concat([keys, there[list(keys.columns)]], ignore_index=True)
-    number = row_keys(both, list(keys.columns))
-    rows = pd.DataFrame({"number": number[len(keys) :], "basis": there["basis"].astype("str"), "row": range(len(there))})
-    mine = pd.DataFrame({"number": number[: len(keys)], "basis": pd.array(basis, dtype="str")})
+    if not len(there):
+        return np.full(len(keys), -1)
+    # one numbering for both
+    names = list(keys.columns)
+    number = row_keys(pd.concat([keys, _packed_alike(there[names], keys)], ignore_index=True), names)
+    bases = np.array([int(text, 16) for text in there["basis"].to_list()], np.uint64)
+    rows = pd.DataFrame({"number": number[len(keys) :], "basis": bases, "row": np.arange(len(there))})
+    mine = pd.DataFrame({"number": number[: len(keys)], "basis": basis})
     return mine.merge(rows, on=["number", "basis"], how="left")["row"].fillna(-1).to_numpy(np.int64)
 
 
