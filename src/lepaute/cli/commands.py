@@ -55,6 +55,7 @@ def _set_up(command: Any, words: str) -> None:
         if types & {Path, float} or (int in types and bool not in types):
             name = next((word for word in parameter.opts if word.startswith("--")), parameter.opts[0])
             parameter.process_value = partial(_checked, name, types, parameter.process_value)
+    command.get_help_option = partial(_help_option, command.get_help_option)
     command.get_short_help_str = lambda *_limit: _first_sentence(command.help or "")
     if not getattr(command, "commands", None):
         command.format_options = partial(write_parameters, command)
@@ -63,6 +64,13 @@ def _set_up(command: Any, words: str) -> None:
         command.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in EXAMPLES[words])
     for name, below in getattr(command, "commands", {}).items():
         _set_up(below, f"{words} {name}")
+
+
+def _help_option(find: Callable[..., Any], context: typer.Context) -> Any:
+    """--help, whose value needs no conversion."""
+    if (option := find(context)) is not None:
+        option.process_value = lambda context, given: option.callback(context, option, given)
+    return option
 
 
 def _types_in(annotation: Any) -> set[Any]:
@@ -138,7 +146,7 @@ _NUMBERS = {
 
 def _plain_value(type_: Any, limits: Any, given: Any) -> Any:
     """The value of a usual text, or of a default, which is of the type already; _NOT_PLAIN for any other."""
-    if type_ is str and type(given) is str:
+    if type_ in (str, bool) and type(given) is type_:
         return given
     if type_ in _NUMBERS and (type(given) is type_ or (type(given) is str and _NUMBERS[type_].fullmatch(given))):
         number = type_(given)

@@ -112,10 +112,10 @@ def _end_quietly(status: int) -> None:
     threading = sys.modules.get("threading")
     if (threading is not None and threading.active_count() > 1) or sys.getprofile() or sys.gettrace():
         return
-    atexit._run_exitfuncs()  # temporary folders, logs, processes of a pool
+    atexit._run_exitfuncs()  # noqa: SLF001 - temporary folders, logs, processes of a pool
     with contextlib.suppress(OSError, ValueError):
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in filter(None, (sys.stdout, sys.stderr)):  # None: closed by who started this process
+            stream.flush()
         os._exit(status)
 
 
