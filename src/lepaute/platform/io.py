@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from lepaute.errors import InputError, PlatformError
 from lepaute.kit.documents import read_text, read_yaml
 from lepaute.kit.numbers import of_type, path_of, plain
+from lepaute.platform.kept import checked_once
 from lepaute.platform.schema import Platform, platform_text
 from lepaute.platform.values import MOST_NODES
 
@@ -72,7 +71,7 @@ def load_platform(name_or_path: "str | Path | Platform") -> Platform:
         text = read_text(path, "a platform file")
     except InputError as error:
         raise PlatformError(str(error)) from None
-    return parse_platform(text, str(path))
+    return checked_once(text, Platform, lambda: parse_platform(text, str(path)))
 
 
 def parse_platform(text: str, origin: str = "platform") -> Platform:
@@ -171,6 +170,8 @@ def _of_as_many(population: dict[str, Any], platform: Platform) -> dict[str, Any
 
 def _validated(content: object, text: str | None, origin: str) -> Platform:
     """The platform of plain values that were read from `text` (None: from no file)."""
+    from pydantic import ValidationError
+
     try:
         return Platform.model_validate(content)
     except ValidationError as error:

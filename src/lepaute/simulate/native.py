@@ -44,6 +44,8 @@ class Native:
 class RunProgress:
     """How far one run has come; any thread may look, or cancel it."""
 
+    __slots__ = ("_application", "_sampled", "core")
+
     def __init__(self, application: "Application", *, sampled: bool) -> None:
         self.core = _core.Progress()
         self._application, self._sampled = application, sampled
