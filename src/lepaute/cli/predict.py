@@ -137,9 +137,9 @@ def _predict(
     except KeyboardInterrupt:
         complain("interrupted")
         os._exit(INTERRUPTED)  # a normal exit would wait for the runs that are under way
-    one_problem = len({each.problem for each in applications}) == 1
+    problems, ranks = ({getattr(each, of) for each in applications} for of in ("problem", "ranks"))
     points: list[ScalingPoint] = []
-    if len(predictions) > 1 and one_problem and not from_file:
+    if len(problems) == 1 and len(ranks) > 1 and not from_file:
         from lepaute.simulate.prediction.sweep import scaling
 
         points = scaling(predictions)
