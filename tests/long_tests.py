@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+
 def long_but(values: Iterable[Any], *kept: Any) -> list[Any]:
     """Values of a parameter of which those that are kept are tried at each change, and the others in long tests."""
     values = list(values)
