@@ -9,7 +9,7 @@ import pytest
 from support_limits import HANG_S
 
 from lepaute.errors import PlatformError
-from lepaute.platform import kept, load_platform, shipped_names
+from lepaute.platform import io, load_platform, shipped_names
 from lepaute.platform.io import SHIPPED_FOLDER, parse_platform
 
 
@@ -52,7 +52,7 @@ def test_a_text_that_changes_and_sources_that_change_are_checked(
     with pytest.raises(PlatformError, match=r"mine\.yaml:1: format is 'lepaute-platform/9'"):
         load_platform(path)
     path.write_text(text, encoding="utf-8")
-    monkeypatch.setattr(kept, "_sources", lambda: "others")
+    monkeypatch.setattr(io, "_sources", lambda: "others")
     load_platform(path)
     assert len(list(cache.glob("*.bin"))) == 2
 
@@ -61,7 +61,7 @@ def test_no_cache_is_no_trouble_and_a_full_one_loses_its_oldest(cache: Path, mon
     cache.parent.write_text("a file in the place of the folder")
     assert load_platform("dahu").name == "dahu-2020-01"
     cache.parent.unlink()
-    monkeypatch.setattr(kept, "MOST_KEPT", 3)
+    monkeypatch.setattr(io, "MOST_KEPT", 3)
     for name in shipped_names():
         load_platform(name)
     assert len(list(cache.glob("*.bin"))) == 3

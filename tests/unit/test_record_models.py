@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from lepaute.kit.records import AfterValidator, ConfigDict, Field, Record, model_validator, packed, unpacked
+from lepaute.kit.models import AfterValidator, ConfigDict, Field, Record, model_validator, packed, unpacked
 from lepaute.platform.values import fault
 
 
