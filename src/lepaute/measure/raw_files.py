@@ -78,7 +78,7 @@ def _line_of(cells: Sequence[str]) -> str:
 def _columns_of(path: Path) -> tuple[str, ...]:
     if not path.is_file():
         return ()
-    with path.open(encoding="utf-8", newline="") as file:
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
         return tuple(next(csv.reader(dropwhile(_is_head, file)), []))
 
 
