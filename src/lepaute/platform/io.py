@@ -20,6 +20,7 @@ from lepaute.kit.models import packed, unpacked
 from lepaute.kit.numbers import of_type, path_of, plain
 from lepaute.platform.schema import Platform, platform_text
 from lepaute.platform.values import MOST_NODES, Value
+from lepaute.version import __version__
 
 __all__ = [
     "ALIASES",
@@ -230,10 +231,10 @@ def _checked_once(text: str, origin: str) -> Platform:
 
 @cache
 def _sources() -> str:
-    """Names, sizes and dates of the modules that check: to read them would take as long as to read a platform."""
+    """Version, and names, sizes and dates of the modules that check: to read these would take as long as a platform."""
     files = [Path(models.__file__), *Path(__file__).parent.glob("*.py")]
     stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in sorted(files)]
-    return repr((sys.version_info, stats))
+    return repr((__version__, sys.version_info, stats))
 
 
 @cache
