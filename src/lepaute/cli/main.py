@@ -1,7 +1,7 @@
 """`lepaute COMMAND ...`: finds the module of the command and runs it.
 
-Only the module of the command that was asked for is imported, and Typer only for a command: a prediction has half a
-second from the shell, and the imports of the other commands would take more than that.
+Only the module of the command that was asked for is imported, and Typer only for a command: a small prediction has 0.15
+seconds from the shell, and the imports of the other commands would take more than that.
 """
 
 import atexit

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from math import isfinite, prod
 from typing import Annotated, Any, Literal, Self
 
-from lepaute.kit.records import BeforeValidator, Field, model_validator
+from lepaute.kit.models import BeforeValidator, Field, model_validator
 from lepaute.platform.values import (
     Bounds,
     Count,

@@ -3,7 +3,7 @@
 import math
 from typing import Annotated, Literal, Self
 
-from lepaute.kit.records import AfterValidator, Field, model_validator
+from lepaute.kit.models import AfterValidator, Field, model_validator
 from lepaute.platform.values import (
     MOST_COUNTED,
     TOLERANCE,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from lepaute.errors import PlatformError
 from lepaute.kit.documents import read_text, read_yaml
-from lepaute.kit.records import AfterValidator, BeforeValidator, Field, model_validator
+from lepaute.kit.models import AfterValidator, BeforeValidator, Field, model_validator
 from lepaute.platform.values import (
     TOLERANCE,
     Count,

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Final, Literal, Self
 from lepaute.errors import PlatformError
 from lepaute.kit.documents import MOST_BYTES
 from lepaute.kit.files import write_whole
+from lepaute.kit.models import AfterValidator, Field, model_validator
 from lepaute.kit.notebook import facts_html
-from lepaute.kit.records import AfterValidator, Field, model_validator
 from lepaute.platform.kernel_model import Goodness, KernelModel, Noise, PerCpu, Piece
 from lepaute.platform.network_model import Costs, Loopback, MessageNoise, Network, NodeLink, NoiseMode, Remote, Segment
 from lepaute.platform.population import Group, Population

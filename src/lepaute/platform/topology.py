@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Annotated, Final, Literal, Self
 
 from lepaute.errors import InputError
+from lepaute.kit.models import AfterValidator, Field, model_validator
 from lepaute.kit.quantities import ranges_of
-from lepaute.kit.records import AfterValidator, Field, model_validator
 from lepaute.platform.values import MOST_CABLES, MOST_NODES, CoreCount, NonNegative, Positive, Value, fault
 
 Name = Annotated[str, Field(min_length=1)]

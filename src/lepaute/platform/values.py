@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from lepaute.kit.records import AfterValidator, BeforeValidator, ConfigDict, Field, Record, model_validator
+from lepaute.kit.models import AfterValidator, BeforeValidator, ConfigDict, Field, Record, model_validator
 
 if TYPE_CHECKING:
     from pydantic_core import PydanticCustomError
