@@ -5,7 +5,7 @@
 namespace nb = nanobind;
 
 // Applications, each bound by bind_<name>() in core/apps/<name>/binding.cpp.
-#define LEPAUTE_APPLICATIONS(each) each(hpl) each(stencil)
+#define LEPAUTE_APPLICATIONS(each) each(hpl) each(stencil) each(program)
 
 void bind_topology(nb::module_& m);
 void bind_models(nb::module_& m);

@@ -20,7 +20,8 @@ using namespace lepaute;
 namespace {
 
 constexpr std::array<const char*, static_cast<std::size_t>(mpi::Call::count)> call_names{
-    "MPI_Send", "MPI_Recv", "MPI_Irecv", "MPI_Wait", "MPI_Iprobe", "MPI_Ssend", "MPI_Issend"};
+    "MPI_Send",  "MPI_Recv",   "MPI_Irecv", "MPI_Wait",    "MPI_Iprobe",
+    "MPI_Ssend", "MPI_Issend", "MPI_Isend", "MPI_Waitall", "MPI_Waitany"};
 
 enum class RowKind : std::int16_t { kernel, mpi, phase }; // as in lepaute.trace.table.KINDS
 
@@ -218,7 +219,7 @@ void bind_run(nb::module_& m) {
                 new (place) mpi::SharedDraws(result, machine, layers, core_of_rank, {seed, run_seed});
             },
             nb::arg("result"), nb::arg("machine"), nb::arg("layers"), nb::arg("core_of_rank"), nb::arg("seed"),
-            nb::arg("run_seed"))
+            nb::arg("run_seed"), nb::keep_alive<1, 2>()) // which has the names of its kernels
         .def("effects", &effects_of, nb::arg("machine"), nb::arg("seeds"), nb::call_guard<nb::gil_scoped_release>(),
              "How many times as long computing and the messages of each class of links take under the draws of each "
              "(seed, run_seed), without noise, as they took under those of the run.");

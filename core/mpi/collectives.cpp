@@ -89,7 +89,7 @@ Task allreduce_recursive_doubling(Member me, Vector vector) {
     for (std::uint32_t distance = 1; distance < cube; distance *= 2) {
         const std::uint32_t other = corner ^ distance;
         const Rank partner = rank_of(me, other < folded / 2 ? 2 * other + 1 : other + folded / 2);
-        co_await me.engine.exchange(own_rank(me), partner, me.tag, vector.bytes());
+        co_await me.engine.send_receive(own_rank(me), partner, me.tag, vector.bytes(), partner, me.tag, me.by_isend);
         combine(me, vector, vector.bytes());
     }
     if (in_pair) {
@@ -106,7 +106,8 @@ Task allreduce_ring(Member me, Vector vector) {
     for (std::uint32_t step = 0; step + 2 < 2 * size; ++step) {
         const std::uint32_t sent = (me.index + 2 * size - step) % size;
         const std::uint32_t received = (sent + size - 1) % size;
-        co_await me.engine.send_receive(own_rank(me), next, me.tag, block_bytes(vector, sent, size), previous, me.tag);
+        co_await me.engine.send_receive(own_rank(me), next, me.tag, block_bytes(vector, sent, size), previous, me.tag,
+                                        me.by_isend);
         if (step + 1 < size) {
             combine(me, vector, block_bytes(vector, received, size));
         }

@@ -4,7 +4,9 @@
 //
 // Sources: Thakur, Rabenseifner & Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 19(1),
 // 2005 (binomial tree, recursive doubling); Patarasuk & Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
-// workstations", JPDC 69(2), 2009 (ring).
+// workstations", JPDC 69(2), 2009 (ring); Bruck, Ho, Kipnis, Upfal & Weathersby, "Efficient algorithms for all-to-all
+// communications in multiport message-passing systems", IEEE TPDS 8(11), 1997; Hensgen, Finkel & Manber, "Two
+// algorithms for barrier synchronization", IJPP 17(1), 1988 (dissemination).
 
 #include "mpi/engine.hpp"
 #include "mpi/task.hpp"
@@ -27,6 +29,7 @@ struct Member {
     const Communicator& communicator;
     std::uint32_t index = 0;
     std::uint32_t tag = 0;
+    bool by_isend = false; // what it sends while it receives
 };
 
 /// What is sent or reduced: `elements` values. Combining two vectors costs the CPU combine_s_per_byte.
@@ -55,5 +58,30 @@ Task allreduce_recursive_doubling(Member me, Vector vector);
 /// even as can be (the first ones one element longer): 2 P (P - 1) messages, empty ones included, and
 /// 2 (P - 1) times the vector in bytes.
 Task allreduce_ring(Member me, Vector vector);
+
+/// MPI_Barrier by dissemination: in round i each member sends an empty message to the one 2^i further, and receives
+/// from the one 2^i before it: P ceil(log2 P) messages.
+Task barrier_dissemination(Member me);
+
+/// MPI_Gather of `bytes` of each member to the member `root`, up a binomial tree whose messages carry whole subtrees:
+/// P - 1 messages.
+Task gather_binomial(Member me, double bytes, std::uint32_t root);
+
+/// MPI_Scatter of `bytes` to each member from the member `root`, down the same tree.
+Task scatter_binomial(Member me, double bytes, std::uint32_t root);
+
+/// MPI_Allgather of `bytes` of each member around the ring: P (P - 1) messages.
+Task allgather_ring(Member me, double bytes);
+
+/// The same by exchanges at distances 1, 2, 4, ..., which double what a member has (Bruck): P ceil(log2 P) messages.
+Task allgather_bruck(Member me, double bytes);
+
+/// MPI_Alltoall of `bytes` from each member to each other: in step i a member sends to the one i further, and receives
+/// from the one i before it: P (P - 1) messages.
+Task alltoall_pairwise(Member me, double bytes);
+
+/// The same in ceil(log2 P) rounds, in round i all blocks for members whose distance has bit i in one message (Bruck):
+/// P ceil(log2 P) messages. Copies inside a member cost nothing.
+Task alltoall_bruck(Member me, double bytes);
 
 } // namespace lepaute::mpi

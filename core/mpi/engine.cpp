@@ -84,9 +84,14 @@ double Engine::run(const std::function<Task(Rank)>& program) {
     }
     resume_ready();
     std::uint32_t events = 0;
-    while (queue_.next_date_s() != never || flows_.next_end_s() != never) {
+    while (queue_.next_date_s() != never || flows_.next_end_s() != never || !delayed_.empty()) {
         if (++events % report_every == 0) {
             report();
+        }
+        if (!delayed_.empty() && next_delayed_s() <= std::min(flows_.next_end_s(), queue_.next_date_s())) [[unlikely]] {
+            start_delayed();
+            resume_ready();
+            continue;
         }
         if (flows_.next_end_s() <= queue_.next_date_s()) {
             now_s_ = std::max(now_s_, flows_.next_end_s());
@@ -127,6 +132,10 @@ double Engine::run(const std::function<Task(Rank)>& program) {
             answer_probe(rank);
         } else if (event == Event::wake) {
             ready_.push_back(rank);
+        } else if (event == Event::irecv) {
+            open_receive(rank);
+        } else if (event == Event::choose) {
+            end_wait(rank);
         } else {
             start_flow(state.outgoing);
         }
@@ -147,7 +156,7 @@ double Engine::run(const std::function<Task(Rank)>& program) {
         }
     }
     if (!all_done) {
-        throw std::runtime_error(who_waits_for_whom(tasks));
+        throw Deadlock(who_waits_for_whom(tasks));
     }
     return latest_s;
 }
@@ -225,7 +234,14 @@ bool Engine::post(Rank rank) {
     switch (operation.kind) {
     case Operation::Kind::send:
     case Operation::Kind::exchange:
+    case Operation::Kind::isend:
         prepare_send(rank);
+        break;
+    case Operation::Kind::irecv:
+        post_irecv(rank);
+        break;
+    case Operation::Kind::wait:
+        post_wait(rank);
         break;
     case Operation::Kind::receive:
         post_receive(rank, state.clock_s);
@@ -309,8 +325,13 @@ void Engine::prepare_send(Rank rank) {
     }
     ++statistics_.messages;
     statistics_.bytes += message.bytes;
-    // A synchronous exchange is MPI_Issend, MPI_Recv, MPI_Wait; the usual one sends by MPI_Send.
-    const bool sends_at_once = operation.synchronous && operation.kind == Operation::Kind::exchange;
+    if (is_for_requests(message)) {
+        message.nth = requests_[rank].sent++;
+    }
+    // A synchronous exchange is MPI_Issend, MPI_Recv, MPI_Wait; the usual one sends by MPI_Send, or by MPI_Isend.
+    const bool exchanges_at_once =
+        operation.kind == Operation::Kind::exchange && (operation.synchronous || operation.two_calls);
+    const bool sends_at_once = exchanges_at_once || operation.kind == Operation::Kind::isend;
     const models::Overhead& overhead = sends_at_once ? message.segment->isend : message.segment->send;
     spend(rank, Share::overhead, overhead.of(message.bytes) * overhead_factor(message));
     sender.outgoing = id;
@@ -318,7 +339,7 @@ void Engine::prepare_send(Rank rank) {
     if (fetches()) {
         fetch_for_send(message);
     }
-    if (message.local) {
+    if (message.local && !by_date_) {
         handle_send(rank); // the order of dates does not matter
     } else if (receives_apart(sender, message)) {
         sender.event = Event::receive;
@@ -334,7 +355,12 @@ void Engine::handle_send(Rank rank) {
     const std::uint32_t id = sender.outgoing;
     messages_[id].ready_s = sender.clock_s;
     sender.send_done_s = sender.clock_s;
-    sender.send_pending = messages_[id].sender_waits;
+    const bool is_isend = sender.operation.kind == Operation::Kind::isend;
+    if (is_isend) {
+        post_isend(rank, messages_[id]);
+    } else {
+        sender.send_pending = messages_[id].sender_waits;
+    }
     if (sender.operation.kind == Operation::Kind::exchange && !receives_apart(sender, messages_[id])) {
         post_receive(rank, sender.operation.synchronous ? sender.clock_s : sender.posted_s);
     }
@@ -343,14 +369,20 @@ void Engine::handle_send(Rank rank) {
     if (message.protocol == models::Protocol::eager) {
         start_transfer(id, message.ready_s);
     }
-    if (receiver.receive_unmatched && receiver.operation.receive_from == rank &&
-        receiver.operation.receive_tag == message.tag) {
+    if (is_for_requests(message)) {
+        offer(id);
+    } else if (receiver.receive_unmatched && receiver.operation.receive_from == rank &&
+               receiver.operation.receive_tag == message.tag) {
         match(id, receiver.receive_posted_s);
     } else {
         add_unexpected(receiver, id);
         wake_who_asks(id);
     }
-    finish_if_complete(rank);
+    if (is_isend) {
+        end_isend(rank);
+    } else {
+        finish_if_complete(rank);
+    }
 }
 
 void Engine::post_receive(Rank rank, double posted_s) {
@@ -445,6 +477,8 @@ std::uint32_t Engine::new_message() {
     message.matched = false;
     message.started = false;
     message.arrival_known = false;
+    message.send_request = no_request;
+    message.receive_request = no_request;
     message.noise_factor = 1.0;
     message.extra_s = 0.0;
     return id;

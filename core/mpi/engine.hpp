@@ -11,6 +11,7 @@
 #include "mpi/operation.hpp"
 #include "mpi/progress.hpp"
 #include "mpi/rank_state.hpp"
+#include "mpi/requests.hpp"
 #include "mpi/task.hpp"
 #include "mpi/trace.hpp"
 #include "net/event_queue.hpp"
@@ -22,7 +23,10 @@
 #include <coroutine>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <queue>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +37,12 @@ struct Statistics {
     std::uint64_t messages = 0;
     double bytes = 0.0;
     std::array<models::MessageUse, models::link_class_count> use; // by class of links, where the fitted sizes are known
+};
+
+/// Ranks that wait for each other; the text names some of them.
+class Deadlock : public std::runtime_error {
+public:
+    using std::runtime_error::runtime_error;
 };
 
 class Engine {
@@ -174,7 +184,7 @@ public:
     /// Tells how far the run has come; null: nobody. It outlives the run.
     void report_to(Progress* progress) noexcept { progress_ = progress; }
     /// Runs one program on all ranks until all have ended; returns the latest clock.
-    /// Throws std::runtime_error naming who waits for whom when they wait in vain, and when it is cancelled.
+    /// Throws Deadlock naming who waits for whom when they wait in vain, and std::runtime_error when it is cancelled.
     double run(const std::function<Task(Rank)>& program);
 
     // ---- operations, each awaited by the rank that it names -------------------------------------------------------
@@ -233,10 +243,11 @@ public:
     Awaiter<void> exchange(Rank rank, Rank partner, std::uint32_t tag, double bytes) {
         return send_receive(rank, partner, tag, bytes, partner, tag);
     }
-    /// The same, from one rank and to another.
+    /// The same, from one rank and to another; by_isend: with MPI_Isend in the place of MPI_Send.
     Awaiter<void> send_receive(Rank rank, Rank to, std::uint32_t send_tag, double bytes, Rank from,
-                               std::uint32_t receive_tag) {
+                               std::uint32_t receive_tag, bool by_isend = false) {
         return operation<void>(rank, {.kind = Operation::Kind::exchange,
+                                      .two_calls = by_isend,
                                       .send_to = to,
                                       .receive_from = from,
                                       .send_tag = send_tag,
@@ -258,6 +269,51 @@ public:
         return operation<double>(rank,
                                  {.kind = Operation::Kind::learn_arrival, .receive_from = from, .receive_tag = tag});
     }
+
+    // ---- nonblocking operations (engine_requests.cpp), with tags below first_collective_tag ------------------------
+    /// Before the run, of a program that calls any of these. Its messages with such tags are all received by irecv().
+    void use_requests(Matching matching) {
+        requests_.resize(ranks_.size());
+        by_date_ = matching == Matching::by_date;
+    }
+    /// MPI_Isend of `bytes` bytes.
+    Awaiter<void> isend(Rank rank, std::uint32_t request, Rank to, std::uint32_t tag, double bytes) {
+        return operation<void>(
+            rank,
+            {.kind = Operation::Kind::isend, .send_to = to, .send_tag = tag, .request = request, .send_bytes = bytes});
+    }
+    /// MPI_Irecv; source and tag may be `any`.
+    Awaiter<void> irecv(Rank rank, std::uint32_t request, Rank from, std::uint32_t tag) {
+        return operation<void>(rank, {.kind = Operation::Kind::irecv,
+                                      .two_calls = true,
+                                      .receive_from = from,
+                                      .receive_tag = tag,
+                                      .request = request});
+    }
+    /// The same as a part of MPI_Recv: without a row of its own in the trace.
+    Awaiter<void> irecv_of_recv(Rank rank, std::uint32_t request, Rank from, std::uint32_t tag) {
+        return operation<void>(
+            rank, {.kind = Operation::Kind::irecv, .receive_from = from, .receive_tag = tag, .request = request});
+    }
+    /// MPI_Wait or MPI_Waitall; requests that are none are passed over. `call`: its name in a trace.
+    Awaiter<void> wait_all(Rank rank, std::span<const std::uint32_t> requests, Call call) {
+        return wait(rank, requests, call, false);
+    }
+    /// MPI_Waitany: ends with the request that ends first, of equal ones the first of the list.
+    Awaiter<void> wait_any(Rank rank, std::span<const std::uint32_t> requests) {
+        return wait(rank, requests, Call::waitany, true);
+    }
+    /// Requests of a rank by number, for who asks what it waits for.
+    [[nodiscard]] const RankRequests& requests(Rank rank) const { return requests_.at(rank); }
+    /// A message that nobody has received.
+    struct Unreceived {
+        Rank from;
+        Rank to;
+        std::uint32_t tag;
+        double bytes;
+    };
+    /// The first of them after a run.
+    [[nodiscard]] std::optional<Unreceived> unreceived() const;
 
     /// Begins an operation of a rank from its steps; true: it has ended already.
     bool begin(Rank rank, const Operation& what) {
@@ -356,6 +412,25 @@ private:
     }
     /// Gives the message the costs of one whose receiver computes between its probes, where the network knows them.
     void become_busy(Message& message);
+    Awaiter<void> wait(Rank rank, std::span<const std::uint32_t> requests, Call call, bool for_any);
+    void post_irecv(Rank rank);
+    void open_receive(Rank rank);
+    void post_wait(Rank rank);
+    void end_wait(Rank rank);
+    /// The request of `rank` among those that its MPI_Waitany waits for that has ended first.
+    [[nodiscard]] std::uint32_t first_ended(Rank rank) const;
+    void pay(Rank rank, Request& request, Wait& waited);
+    void post_isend(Rank rank, Message& message);
+    void end_isend(Rank rank);
+    void offer(std::uint32_t id);
+    void match_request(std::uint32_t id, std::uint32_t number);
+    void arrive_at_request(std::uint32_t id, double date_s);
+    void complete(Rank rank, std::uint32_t number, double date_s, const Message& message);
+    void start_delayed();
+    [[nodiscard]] bool is_for_requests(const Message& message) const noexcept {
+        return !requests_.empty() && message.tag < first_collective_tag;
+    }
+    [[nodiscard]] double next_delayed_s() const noexcept { return delayed_.empty() ? never : delayed_.top().first; }
     void start_transfer(std::uint32_t id, double date_s);
     void start_flow(std::uint32_t id);
     void arrive(std::uint32_t id, double date_s);
@@ -406,6 +481,11 @@ private:
     double now_s_ = 0.0;
     std::vector<std::span<const std::byte>> companions_; // entries of rank 0
     std::vector<Rank> ready_;                            // ranks to be resumed before the next event
+    std::vector<RankRequests> requests_;                 // empty where nobody has any
+    bool by_date_ = false;
+    using Delayed = std::pair<double, std::uint32_t>;
+    /// Rendezvous messages whose receive was posted by a rank that is ahead of the others, by the date of that.
+    std::priority_queue<Delayed, std::vector<Delayed>, std::greater<>> delayed_;
     Trace trace_;
     std::vector<Shares> shares_at_step_; // per rank, at its last change of step
     /// Tells how far the run has come, and ends it where that is wanted.

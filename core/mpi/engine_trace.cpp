@@ -102,6 +102,8 @@ std::string Engine::who_waits_for_whom(const std::vector<Task>& tasks) const {
         text += std::to_string(rank);
         if (state.operation.kind == Operation::Kind::join) {
             text += " waits for the others of its group";
+        } else if (state.operation.kind == Operation::Kind::wait) {
+            text += " waits for " + std::to_string(requests_[rank].left) + " of its requests";
         } else if (state.receive_pending || state.awaiting) {
             text += " waits for a message from rank " + std::to_string(state.operation.receive_from) + " (tag " +
                     std::to_string(state.operation.receive_tag) + ")";

@@ -159,6 +159,10 @@ void Engine::arrive(std::uint32_t id, double date_s) {
         wake_who_asks(id);
         return;
     }
+    if (message.receive_request != no_request) {
+        arrive_at_request(id, date_s);
+        return;
+    }
     RankState& receiver = ranks_[message.to];
     const double lone_s = lone_transfer_s(message);
     // Of a wait until `date_s`: until the transfer began the other side was late; a transfer that took longer than a

@@ -10,15 +10,29 @@ using Rank = std::uint32_t;
 
 /// Awaited by a rank, or begun from its steps.
 struct Operation {
-    enum class Kind : std::uint8_t { none, send, receive, exchange, probe, await_message, learn_arrival, join, until };
+    enum class Kind : std::uint8_t {
+        none,
+        send,
+        receive,
+        exchange,
+        probe,
+        await_message,
+        learn_arrival,
+        join,
+        until,
+        isend,
+        irecv,
+        wait
+    };
     Kind kind = Kind::none;
     bool noncontiguous = false; // the message is a derived datatype with gaps
     bool synchronous = false;   // the send ends when the receive has begun, whatever the size
-    bool two_calls = false;     // a receive by MPI_Irecv and MPI_Wait
+    bool two_calls = false;     // a receive by MPI_Irecv and MPI_Wait; an exchange by MPI_Isend, too
     Rank send_to = 0;
     Rank receive_from = 0;
     std::uint32_t send_tag = 0;
     std::uint32_t receive_tag = 0;
+    std::uint32_t request = 0; // of isend and irecv
     double send_bytes = 0.0;
     double date_s = 0.0;
 };

@@ -3,6 +3,7 @@
 
 #include "models/network_model.hpp"
 #include "mpi/operation.hpp"
+#include "mpi/requests.hpp"
 #include "mpi/trace.hpp"
 #include "net/event_queue.hpp"
 #include "rng/stream.hpp"
@@ -28,7 +29,7 @@ struct Wait {
 };
 
 /// What the date of a rank in the queue stands for.
-enum class Event : std::uint8_t { none, receive, send, probe, start_transfer, wake };
+enum class Event : std::uint8_t { none, receive, send, probe, start_transfer, wake, irecv, choose };
 
 struct alignas(64) RankState { // a multiple of a cache line: an event touches most of it
     double clock_s = 0.0;
@@ -79,8 +80,11 @@ struct alignas(128) Message { // one pair of cache lines
     models::Protocol protocol = models::Protocol::eager;
     double bytes = 0.0;
     const models::Segment* segment = nullptr;
-    double ready_s = 0.0; // the sender has paid its overhead
-    double start_s = 0.0; // of the transfer
+    std::uint32_t send_request = no_request; // of its sender that ends with the transfer
+    std::uint32_t receive_request = no_request;
+    std::uint32_t nth = 0; // of those of its sender that requests receive
+    double ready_s = 0.0;  // the sender has paid its overhead
+    double start_s = 0.0;  // of the transfer
     double noise_factor = 1.0;
     double extra_s = 0.0;   // of the transfer, on top of its segment
     double arrival_s = 0.0; // valid when known

@@ -18,7 +18,7 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Predictions",
         (
             *("predict", "emulate", "difference", "read_prediction", "simulate_one"),
-            *("Hpl", "Stencil", "Program", "Prediction", "Difference", "Spread"),
+            *("Hpl", "Stencil", "Program", "Application", "Grid", "Cost", "Prediction", "Difference", "Spread"),
             *("Layers", "Mapping", "Options", "TraceRequest"),
         ),
     ),

@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from lepaute.platform import Platform as Platform
     from lepaute.platform import load_platform as load_platform
     from lepaute.platform import override as override
+    from lepaute.simulate import Cost as Cost
     from lepaute.simulate import Difference as Difference
+    from lepaute.simulate import Grid as Grid
     from lepaute.simulate import Hpl as Hpl
     from lepaute.simulate import Layers as Layers
     from lepaute.simulate import Mapping as Mapping
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from lepaute.simulate import predict as predict
     from lepaute.simulate import read_prediction as read_prediction
     from lepaute.simulate import simulate_one as simulate_one
+    from lepaute.simulate.apps.own import Application as Application
     from lepaute.simulate.machine.population import scaled as scaled
     from lepaute.stats.stopping import Target as Target
     from lepaute.trace import Trace as Trace
@@ -73,9 +76,21 @@ _NAMES_IN = {  # the public names, by the module that each is loaded from
     "measure.experiment.rounds": ("Until",),
     "platform": ("Platform", "load_platform", "override"),
     "simulate": (
-        *("Difference", "Layers", "Mapping", "Options", "Prediction", "Program", "Spread", "TraceRequest"),
+        *(
+            "Cost",
+            "Difference",
+            "Grid",
+            "Layers",
+            "Mapping",
+            "Options",
+            "Prediction",
+            "Program",
+            "Spread",
+            "TraceRequest",
+        ),
         *("difference", "emulate", "predict", "read_prediction", "simulate_one", *class_modules()),
     ),
+    "simulate.apps.own": ("Application",),
     "simulate.machine.population": ("scaled",),
     "stats.stopping": ("Target",),
     "trace": ("Trace", "read_trace"),
@@ -85,8 +100,11 @@ _HOME_OF = {name: (f"lepaute.{module}", name) for module, names in _NAMES_IN.ite
 }
 
 __all__ = [
+    "Application",
     "Archive",
+    "Cost",
     "Difference",
+    "Grid",
     "Hpl",
     "InputError",
     "Job",

@@ -1,6 +1,6 @@
 """The C++ core of Lepaute."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, overload
 
 import numpy
@@ -1102,6 +1102,122 @@ class StencilParameters:
         """The words of each attribute that is one of several."""
 
 def simulate_stencil(parameters: StencilParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int, trace_ranks: Sequence[int] | None = None, trace_steps: Sequence[int] | None = None, run_seed: int | None = None, progress: Progress | None = None) -> RunResult:
+    """
+    One run; traces these ranks (none without) in these steps (all without). run_seed: another run on the machine and day of seed. progress: tells other threads how far it is; RuntimeError once it is cancelled.
+    """
+
+class ProgramOp:
+    def __init__(self, code: str, algorithm: str, peer: int, tag: int, which: int, m: float, n: float, k: float, line: int) -> None: ...
+
+class ProgramRankCode:
+    def __init__(self, ops: Sequence[int], parts: Sequence[Sequence[int]]) -> None: ...
+
+    @property
+    def ops(self) -> list[int]: ...
+
+    @property
+    def parts(self) -> list[list[int]]: ...
+
+class ProgramList:
+    def __init__(self, numbers: Sequence[int], bytes: Sequence[float]) -> None: ...
+
+class ProgramCame:
+    @property
+    def request(self) -> int: ...
+
+    @property
+    def source(self) -> int: ...
+
+    @property
+    def tag(self) -> int: ...
+
+    @property
+    def nth(self) -> int: ...
+
+    @property
+    def bytes(self) -> float: ...
+
+class ProgramNext:
+    @overload
+    def __init__(self) -> None: ...
+
+    @overload
+    def __init__(self, op: ProgramOp, list: ProgramList) -> None: ...
+
+class ProgramResult(RunResult):
+    pass
+
+PROGRAM_ANY: int = 4294967295
+
+def check_program(parameters: ProgramParameters) -> None:
+    """
+    Raises ValueError where the members of a communicator do not call the same collective operations.
+    """
+
+class ProgramParameters:
+    def __init__(self) -> None: ...
+
+    @property
+    def ops(self) -> list[ProgramOp]: ...
+
+    @ops.setter
+    def ops(self, arg: Sequence[ProgramOp], /) -> None: ...
+
+    @property
+    def lists(self) -> list[ProgramList]: ...
+
+    @lists.setter
+    def lists(self, arg: Sequence[ProgramList], /) -> None: ...
+
+    @property
+    def communicators(self) -> list[list[int]]: ...
+
+    @communicators.setter
+    def communicators(self, arg: Sequence[Sequence[int]], /) -> None: ...
+
+    @property
+    def rank_code(self) -> list[ProgramRankCode]: ...
+
+    @rank_code.setter
+    def rank_code(self, arg: Sequence[ProgramRankCode], /) -> None: ...
+
+    @property
+    def kernels(self) -> list[str]: ...
+
+    @kernels.setter
+    def kernels(self, arg: Sequence[str], /) -> None: ...
+
+    @property
+    def lines(self) -> list[str]: ...
+
+    @lines.setter
+    def lines(self, arg: Sequence[str], /) -> None: ...
+
+    @property
+    def step_count(self) -> int: ...
+
+    @step_count.setter
+    def step_count(self, arg: int, /) -> None: ...
+
+    @property
+    def by_date(self) -> bool: ...
+
+    @by_date.setter
+    def by_date(self, arg: bool, /) -> None: ...
+
+    @property
+    def next(self) -> Callable[[int, list[ProgramCame]], ProgramNext]: ...
+
+    @next.setter
+    def next(self, arg: Callable[[int, Sequence[ProgramCame]], ProgramNext], /) -> None: ...
+
+    @property
+    def line_of(self) -> Callable[[int], str]: ...
+
+    @line_of.setter
+    def line_of(self, arg: Callable[[int], str], /) -> None: ...
+
+def simulate_program(parameters: ProgramParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int, trace_ranks: Sequence[int] | None = None, trace_steps: Sequence[int] | None = None, run_seed: int | None = None, progress: Progress | None = None) -> ProgramResult:
     """
     One run; traces these ranks (none without) in these steps (all without). run_seed: another run on the machine and day of seed. progress: tells other threads how far it is; RuntimeError once it is cancelled.
     """

@@ -17,12 +17,14 @@ from lepaute.kit.notebook import Public
 from lepaute.simulate.tasks import by_some_iterations
 
 if TYPE_CHECKING:
+    from lepaute import _core
     from lepaute.platform import schema
     from lepaute.simulate import engine
     from lepaute.simulate.prediction import prediction
     from lepaute.simulate.smpi import emulate
 else:
-    schema, engine = later("lepaute.platform.schema"), later("lepaute.simulate.engine")
+    _core, schema = later("lepaute._core"), later("lepaute.platform.schema")
+    engine = later("lepaute.simulate.engine")
     prediction, emulate = later("lepaute.simulate.prediction.prediction"), later("lepaute.simulate.smpi.emulate")
 
 
@@ -103,10 +105,10 @@ class Application(Public):
 
     __slots__ = ()
     _unlisted: ClassVar[frozenset[str]] = frozenset(
-        "choices computes_between_probes core_parameters cores_like detail_kinds details emulation estimated_run_s "
-        "events fidelities files heading is_sampled kernel_models label names_mapping native noisy own_draw "
-        "parameter_kinds problem rate rate_of run_details several share_done simulated_share summary title trace_ranks "
-        "trace_rows unknown_collectives warnings".split()
+        "choices code computes_between_probes core_name core_parameters cores_like detail_kinds details emulation "
+        "estimated_run_s events fidelities files heading is_sampled kernel_costs kernel_models label names_mapping "
+        "native noisy own_draw own_kernels parameter_kinds problem rate rate_of run_details several share_done "
+        "simulated_share summary title trace_ranks trace_rows uncertain unknown_collectives warnings".split()
     )
 
     title: ClassVar[str]
@@ -206,6 +208,20 @@ class Application(Public):
         """Whether it draws noise of its own, besides that of the platform's models."""
         return False
 
+    @property
+    def uncertain(self) -> bool:
+        """Whether what it says of its computing has errors of its own, besides those of the platform's models."""
+        return False
+
+    @property
+    def kernel_costs(self) -> tuple[Any, ...]:
+        """What it says itself of kernels besides those of the platform: what `own_kernels` makes models of."""
+        return ()
+
+    def own_kernels(self, platform: "schema.Platform") -> "list[_core.MachineKernel]":
+        """Their models, as the machine of a run has them."""
+        return []
+
     def is_sampled(self, fidelity: str, *, traced: bool) -> bool:
         """Whether only windows of the run are simulated, for one of `fidelities`."""
         return False
@@ -218,10 +234,21 @@ class Application(Public):
         """The share of a run's work that is behind when its ranks have begun so many steps, all ranks together."""
         return min(1.0, begun_steps / (self.ranks * self.steps))
 
-    def core_parameters(self, *, sampled: bool = False, trial_steps: int = 0) -> Any:
+    @property
+    def code(self) -> str:
+        """SHA-256 of the program where it is none of ours: what decides results besides the parameters."""
+        return ""
+
+    @property
+    def core_name(self) -> str:
+        """Of its program in the core."""
+        return self.name.replace("-", "_")
+
+    def core_parameters(self, *, sampled: bool = False, trial_steps: int = 0, seed: int = 1) -> Any:
         """The parameters as the core takes them, whose names and words are those of the fields.
 
         trial_steps : simulate so many steps only, to see how long they take, where the application can; 0: a run
+        seed : of the run, for an application that draws what it does
         """
         from lepaute.simulate.native import core_parameters
 

@@ -107,7 +107,8 @@ def layers_of(platform: "schema.Platform", application: Application) -> tuple[st
         "days": (population is not None and population.draw != "none")
         or (days is not None and any((days.common_relative_sd, days.run_relative_sd, days.cpu_relative_sd))),
         "discrepancy": any(model.discrepancy_relative_sd for model in models)
-        or any(piece.discrepancy_relative_sd for piece in pieces),
+        or any(piece.discrepancy_relative_sd for piece in pieces)
+        or application.uncertain,
         "noise": any(piece.noise.kind != "none" for piece in pieces)
         or any(segment.noise_relative_sd or segment.noise for segment in platform.network.all_segments)
         or any(each is not None and each.relative_sd > 0.0 for each in (platform.episodes, platform.wandering))

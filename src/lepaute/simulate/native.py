@@ -68,7 +68,7 @@ class NativeSimulator:
     def __init__(self, conditions: "Conditions") -> None:
         self._conditions = conditions
         self._layers = conditions.layers.to_core()
-        self._machines: dict[int, _core.Machine] = {}
+        self._machines: dict[tuple[int, Any], _core.Machine] = {}
         self._cores: dict[tuple[int, int], list[int]] = {}
         self._priced: dict[Application, _core.SharedDraws] = {}
         self._lock = Lock()
@@ -156,17 +156,18 @@ class NativeSimulator:
         threads, kernels = application.threads_per_rank, self._conditions.platform.kernels
         if not application.kernel_models and kernels:
             threads = kernels[0].threads  # none of them is called: any will do
+        key = (threads, application.kernel_costs)
         with self._lock:
-            if threads not in self._machines:
-                self._machines[threads] = machine_of(self._conditions.platform, threads)
-            return self._machines[threads]
+            if key not in self._machines:
+                self._machines[key] = _machine_for(application, self._conditions.platform, threads)
+            return self._machines[key]
 
     def _machine_of(self, application: "Application", seed: int) -> _core.Machine:
         """The machine of the run with this seed."""
         if not (application.kernel_models and self._conditions.draws_population):
             return self._machine(application)
         platform = on_its_day(self._conditions.platform, seed)
-        return machine_of(platform, application.threads_per_rank)
+        return _machine_for(application, platform, application.threads_per_rank)
 
     def _core_of_rank(self, application: "Application") -> list[int]:
         shape = (application.ranks, application.threads_per_rank)
@@ -192,6 +193,14 @@ class NativeSimulator:
         }
 
 
+def _machine_for(application: "Application", platform: "Platform", threads: int) -> _core.Machine:
+    """The machine of the platform, with the kernels that the application has of its own."""
+    machine = machine_of(platform, threads)
+    if application.kernel_costs:
+        machine.kernels = [*machine.kernels, *application.own_kernels(platform)]
+    return machine
+
+
 def simulate(
     application: "Application",
     machine: _core.Machine,
@@ -211,8 +220,9 @@ def simulate(
     Raises RuntimeError as the core does, and InputError for what it does not take.
     """
     chosen = (None, None) if trace is None else trace.to_core(application.ranks)
-    parameters = application.core_parameters(sampled=sampled, trial_steps=trial_steps)
-    program: Any = getattr(_core, f"simulate_{application.name.replace('-', '_')}")
+    drawn = seed if run_seed is None else run_seed
+    parameters = application.core_parameters(sampled=sampled, trial_steps=trial_steps, seed=drawn)
+    program: Any = getattr(_core, f"simulate_{application.core_name}")
     try:
         result: _core.RunResult = program(parameters, machine, layers, core_of_rank, seed, *chosen, run_seed, progress)
     except ValueError as error:

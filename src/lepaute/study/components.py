@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
@@ -26,24 +27,26 @@ if TYPE_CHECKING:
 POPULATION = ("spatial", "temporal", "draw", "weight[I]")
 
 
-def application_of(values: Mapping[str, Any]) -> "Application":
-    """The application of `values`: its name, and its fields.
+def application_of(values: Mapping[str, Any], folder: Path | None = None) -> "Application":
+    """The application of `values`: its name, or its class as FILE.py:CLASS in `folder`, and its fields.
 
     Raises InputError for a field that it does not have, and for a value that cannot be.
     """
     from lepaute.simulate.apps import application_class
+    from lepaute.simulate.apps.own.loading import loaded
 
-    cls: Any = application_class(str(values["name"]))
+    which = "name" if "name" in values else "class"
+    cls: Any = application_class(values["name"]) if which == "name" else loaded(values["class"], folder)
     names = _members(cls)
     arguments: dict[str, Any] = {}
     for name, value in values.items():
-        if name == "name":
+        if name == which:
             continue
         if name not in names:
             from lepaute.kit.documents import guess
 
             raise InputError(
-                f"application.{name[:60]} is no field of {values['name']}{guess(name, list(names))}; "
+                f"application.{name[:60]} is no field of {values[which]}{guess(name, list(names))}; "
                 f"it has {', '.join(names)}"
             )
         arguments |= _arguments(cls, name, names[name], value)
@@ -52,7 +55,7 @@ def application_of(values: Mapping[str, Any]) -> "Application":
     except TypeError:
         needed = {one.name for one in fields(cls) if one.default is MISSING and one.default_factory is MISSING}
         missing = [name for name, members in names.items() if needed & set(members) - set(arguments)]
-        raise InputError(f"application.{missing[0] if missing else 'name'} is missing; give it") from None
+        raise InputError(f"application.{missing[0] if missing else which} is missing; give it") from None
     return application
 
 

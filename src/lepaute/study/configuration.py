@@ -52,6 +52,7 @@ class Configuration:
             "mapping": conditions.mapping.to_dict(*place),
             "choices": conditions.choices,
             "fidelity": conditions.fidelity,
+            **({"code": application.code} if application.code else {}),
         }
 
     @cached_property
@@ -141,7 +142,7 @@ class Configurations:
     def check(self, point: Point) -> None:
         """Raises InputError or PlatformError for an application or a platform that cannot be, each by itself."""
         values = self._values(point)
-        application_of(self._application_values(values))
+        application_of(self._application_values(values), self.folder)
         self._platform(values)
 
     def points(self) -> list[Point]:
@@ -159,9 +160,9 @@ class Configurations:
     def names(self, point: Point) -> dict[str, Any]:
         """What expressions know at a point: factors, and fields of the application."""
         values = self._application_values(self._values(point))
-        known = {name: value for name, value in values.items() if name != "name"}
+        known = {name: value for name, value in values.items() if name not in ("name", "class")}
         try:
-            application = application_of(values)
+            application = application_of(values, self.folder)
         except InputError:
             return known | dict(point)
         parameters = application.parameters()
@@ -208,7 +209,7 @@ class Configurations:
         return fields
 
     def _made(self, values: Mapping[str, Any]) -> Configuration:
-        application = application_of(self._application_values(values))
+        application = application_of(self._application_values(values), self.folder)
         models, platform = self._platform(values)
         mapping = self._mapping(values, platform, application)
         study = self.study

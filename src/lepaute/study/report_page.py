@@ -76,9 +76,9 @@ def page_of(
     platform_digests: Mapping[str, str] | None = None,
 ) -> str:
     """The page of an answer; caveats : of it;  command : that was given, if any;  platform_digests : by their names."""
-    varied = {"application.name", *(factor.path for factor in study.factors.values())}
+    varied = {"application.name", "application.class", *(factor.path for factor in study.factors.values())}
     varied |= {path for fields in study.scenarios.values() for path in fields}
-    name = str(study.base.application["name"])
+    name = str(study.base.application.get("name", study.base.application.get("class")))
     known = study.base.application.items()
     fields = ", ".join(f"{field} {value}" for field, value in known if f"application.{field}" not in varied)
     base = f"{name} ({fields})" if fields else name

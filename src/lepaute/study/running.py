@@ -260,6 +260,8 @@ def _seen_from(place: Path, study: Study, folder: Path | None) -> Study:
         base["platform"] = there(study.base.platform)
     if study.base.transfer is not None:
         base["transfer"] = there(study.base.transfer)
+    if isinstance(file := study.base.application.get("class"), str):
+        base["application"] = {**study.base.application, "class": there(file)}
     placed = study.base.mapping
     if isinstance(placed, Placed) and placed.file is not None:
         base["mapping"] = placed.model_copy(update={"file": there(placed.file)})

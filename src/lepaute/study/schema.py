@@ -217,7 +217,13 @@ class Base(Value):
     @model_validator(mode="after")
     def _names_an_application(self) -> Self:
         from lepaute.simulate.apps import APPLICATIONS
+        from lepaute.simulate.apps.own.loading import names_a_class
 
+        given = self.application.get("class")
+        if given is not None and "name" not in self.application:
+            if not isinstance(given, str) or not names_a_class(given):
+                raise fault(f"is {given!r:.60}; it is FILE.py:CLASS", "application", "class")
+            return self
         given = self.application.get("name")
         if not isinstance(given, str) or given not in APPLICATIONS:
             said = "is missing" if given is None else f"is {given!r:.60}"

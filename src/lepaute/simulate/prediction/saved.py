@@ -158,6 +158,8 @@ def _application(name: str, parameters: Mapping[str, Any]) -> Application:
         given = {each.name: parameters[each.name] for each in fields(kind) if each.name in parameters}
         application: Application = kind(**given)
         return application
+    if "arguments" not in parameters:
+        raise InputError(f"a prediction of {name[:60]}, an application of one's own: its class is not in the file")
     from lepaute.simulate.apps.program import Program
     from lepaute.simulate.smpi.emulate import Options
     from lepaute.simulate.smpi.request import Folding

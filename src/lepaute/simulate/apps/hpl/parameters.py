@@ -385,7 +385,7 @@ class Hpl(Application):
     def share_done(self, begun_steps: int, *, sampled: bool) -> float:
         return work.share_done(self, begun_steps / self.ranks, sampled=sampled)
 
-    def core_parameters(self, *, sampled: bool = False, trial_steps: int = 0) -> Any:
+    def core_parameters(self, *, sampled: bool = False, trial_steps: int = 0, seed: int = 1) -> Any:
         parameters = super(Hpl, self).core_parameters(sampled=sampled)
         parameters.sampled, parameters.trial_steps = sampled, trial_steps
         return parameters

@@ -1,0 +1,259 @@
+// What a program that was laid down must hold, and what is said of one whose ranks do not go together.
+
+#include "apps/program/simulation.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace lepaute::program {
+
+using mpi::Rank;
+
+namespace {
+
+constexpr double most_bytes = 1e15;
+constexpr std::size_t most_named = 6;
+
+/// Throws std::invalid_argument for a number that numbers none of `count`.
+void below(std::string_view name, std::uint32_t number, std::size_t count) {
+    if (number >= count) {
+        refuse(name, text_of(number), "there are " + text_of(count));
+    }
+}
+
+std::string peer_text(std::uint32_t peer, std::uint32_t tag) {
+    const std::string rank = peer == mpi::any ? "any rank" : "rank " + text_of(peer);
+    return rank + (tag == mpi::any ? ", any tag" : ", tag " + text_of(tag));
+}
+
+bool same(const Op& one, const Op& other) {
+    return one.code == other.code && one.algorithm == other.algorithm && one.peer == other.peer && one.m == other.m;
+}
+
+} // namespace
+
+std::string Parameters::named(const Op& op) const {
+    return std::string(word_of(op.code)) + " (" + (line_of ? line_of(op.line) : lines[op.line]) + ")";
+}
+
+std::string Parameters::agreed(const Op& op) const {
+    const bool has_root =
+        op.code == Code::broadcast || op.code == Code::reduce || op.code == Code::gather || op.code == Code::scatter;
+    std::string text(word_of(op.code));
+    text += op.code == Code::barrier ? "" : " of " + text_of(op.m) + " bytes";
+    text += has_root ? ", root " + text_of(op.peer) : "";
+    text += op.algorithm == Algorithm::usual ? "" : ", " + std::string(word_of(op.algorithm));
+    return text + " (" + (line_of ? line_of(op.line) : lines[op.line]) + ")";
+}
+
+void Parameters::check_op(const Op& op, const List& list) const {
+    for (const double amount : {op.m, op.n, op.k}) {
+        check_number("ops", amount, 0.0, most_bytes);
+    }
+    if (is_collective(op.code)) {
+        below("ops.which", op.which, communicators.size());
+        below("ops.peer", op.peer, communicators[op.which].size());
+    } else if (op.code == Code::compute) {
+        below("ops.which", op.which, kernels.size());
+    } else if (op.code == Code::exchange) {
+        below("ops.tag", op.tag, mpi::first_collective_tag);
+        if (list.bytes.size() != list.numbers.size()) {
+            refuse("lists", "of " + text_of(list.bytes.size()) + " sizes", "each neighbour has one");
+        }
+        for (std::size_t i = 0; i < list.numbers.size(); ++i) {
+            below("lists.numbers", list.numbers[i], ranks());
+            check_number("lists.bytes", list.bytes[i], 0.0, most_bytes);
+        }
+    } else if (op.code != Code::step && op.code != Code::waitall && op.code != Code::waitany) {
+        const bool receives = op.code == Code::receive || op.code == Code::irecv;
+        if (!(receives && op.peer == mpi::any)) {
+            below("ops.peer", op.peer, ranks());
+        }
+        if (!(receives && op.tag == mpi::any)) {
+            below("ops.tag", op.tag, mpi::first_collective_tag);
+        }
+        check_number("ops.which", op.which, 0U, most_requests);
+    }
+}
+
+void Parameters::check() const {
+    check_number("rank_code", std::size_t{ranks()}, 1, most_ranks);
+    const auto all = static_cast<std::uint32_t>(ranks());
+    check_number("step_count", step_count, 1U, 0x7FFFFFFFU);
+    for (const std::vector<std::uint32_t>& members : communicators) {
+        check_number("communicators", members.size(), std::size_t{1}, ranks());
+        for (const std::uint32_t rank : members) {
+            check_number("communicators", rank, 0U, all - 1);
+        }
+    }
+    for (const Op& op : ops) {
+        below("ops.line", op.line, lines.size());
+        const bool has_list = op.code == Code::waitall || op.code == Code::waitany || op.code == Code::exchange;
+        if (has_list) {
+            below("ops.which", op.which, lists.size());
+        }
+        check_op(op, has_list ? lists[op.which] : List{});
+    }
+    for (const RankCode& code : rank_code) {
+        for (const std::uint32_t op : code.ops) {
+            below("rank_code.ops", op, ops.size());
+        }
+        for (const auto& [first, count, times] : code.parts) {
+            if (count == 0 || count > code.ops.size() || first > code.ops.size() - count || times == 0) {
+                refuse("rank_code.parts", "of " + text_of(count) + " operations from " + text_of(first),
+                       "there are " + text_of(code.ops.size()));
+            }
+        }
+    }
+}
+
+void Parameters::check_together() const {
+    struct Called {
+        const Op* op;
+        Rank rank;
+    };
+    std::vector<std::vector<Called>> first_calls(communicators.size()); // by the member of the lowest rank
+    std::vector<Rank> lowest(communicators.size());
+    std::vector<std::size_t> calls(communicators.size());
+    std::vector<std::vector<std::uint8_t>> is_member(communicators.size());
+    for (std::size_t number = 0; number < communicators.size(); ++number) {
+        lowest[number] = *std::ranges::min_element(communicators[number]);
+        is_member[number].resize(ranks());
+        for (const std::uint32_t rank : communicators[number]) {
+            is_member[number][rank] = 1;
+        }
+    }
+    for (Rank rank = 0; rank < ranks(); ++rank) {
+        std::ranges::fill(calls, 0);
+        const RankCode& code = rank_code[rank];
+        for (const auto& [first, count, times] : code.parts) {
+            for (std::uint64_t i = 0; i < std::uint64_t{count} * times; ++i) {
+                const Op& op = ops[code.ops[first + static_cast<std::size_t>(i % count)]];
+                if (!is_collective(op.code)) {
+                    continue;
+                }
+                if (is_member[op.which][rank] == 0) {
+                    throw std::invalid_argument("rank " + text_of(rank) + " calls " + named(op) +
+                                                " of a communicator that it is not in");
+                }
+                std::vector<Called>& known = first_calls[op.which];
+                const std::size_t at = calls[op.which]++;
+                const bool is_first = lowest[op.which] == rank;
+                if (is_first || at >= known.size()) {
+                    if (!is_first) {
+                        const Rank other = lowest[op.which];
+                        throw std::invalid_argument("rank " + text_of(rank) + " calls " + agreed(op) + ", which rank " +
+                                                    text_of(other) + " leaves out");
+                    }
+                    known.push_back({&op, rank});
+                } else if (!same(*known[at].op, op)) {
+                    throw std::invalid_argument("rank " + text_of(rank) + " calls " + agreed(op) + " where rank " +
+                                                text_of(known[at].rank) + " calls " + agreed(*known[at].op));
+                }
+            }
+        }
+        for (std::size_t number = 0; number < communicators.size(); ++number) {
+            if (is_member[number][rank] != 0 && calls[number] < first_calls[number].size()) {
+                const Called& missing = first_calls[number][calls[number]];
+                throw std::invalid_argument("rank " + text_of(missing.rank) + " calls " + agreed(*missing.op) +
+                                            ", which rank " + text_of(rank) + " leaves out");
+            }
+        }
+    }
+}
+
+void Program::check_asked(Rank rank, const Next& next) {
+    const Op& op = *next.op;
+    parameters_.check_op(op, next.list);
+    if (!is_collective(op.code)) {
+        return;
+    }
+    const std::size_t call = at_[rank].calls++;
+    if (call == first_calls_.size()) {
+        first_calls_.emplace_back(rank, op);
+    } else if (const auto& [other, first] = first_calls_[call]; !same(first, op)) {
+        throw std::runtime_error("rank " + text_of(rank) + " calls " + parameters_.agreed(op) + " where rank " +
+                                 text_of(other) + " calls " + parameters_.agreed(first));
+    }
+}
+
+std::string Program::waiting(Rank rank) const {
+    const Op& op = *at_[rank].op;
+    switch (op.code) {
+    case Code::send:
+    case Code::ssend:
+        return parameters_.named(op) + " to " + peer_text(op.peer, op.tag);
+    case Code::receive:
+        return parameters_.named(op) + " from " + peer_text(op.peer, op.tag);
+    case Code::waitall:
+    case Code::waitany:
+    case Code::exchange:
+        for (const std::uint32_t number : engine_.requests(rank).waited) {
+            const mpi::Request& request = engine_.requests(rank).of[number];
+            if (request.state == mpi::Request::State::open) {
+                return parameters_.named(op) + " for " + (request.receives ? "a receive from " : "a send to ") +
+                       peer_text(request.peer, request.tag);
+            }
+        }
+        return parameters_.named(op);
+    default:
+        return parameters_.named(op);
+    }
+}
+
+std::string Program::deadlock() const {
+    std::map<std::string, std::vector<Rank>> ranks_of; // who waits alike
+    std::vector<std::string> order;
+    for (Rank rank = 0; rank < at_.size(); ++rank) {
+        if (!at_[rank].ended) {
+            const std::string text = waiting(rank);
+            if (ranks_of[text].empty()) {
+                order.push_back(text);
+            }
+            ranks_of[text].push_back(rank);
+        }
+    }
+    std::string text = "deadlock:";
+    for (std::size_t i = 0; i < std::min(order.size(), most_named); ++i) {
+        const std::vector<Rank>& ranks = ranks_of[order[i]];
+        text += i == 0 ? " rank " : "; rank ";
+        text += text_of(ranks.front());
+        text += ranks.size() > 1 ? " and " + text_of(ranks.size() - 1) + (ranks.size() > 2 ? " others" : " other") : "";
+        text += " in " + order[i];
+    }
+    return text + (order.size() > most_named ? "; ..." : "");
+}
+
+void Program::check_all_received() const {
+    if (const auto message = engine_.unreceived()) {
+        std::string from = "a send";
+        for (const std::uint32_t number : parameters_.rank_code[message->from].ops) {
+            const Op& op = parameters_.ops[number];
+            const bool sends = op.code == Code::send || op.code == Code::ssend || op.code == Code::isend;
+            const bool exchanges =
+                op.code == Code::exchange && std::ranges::count(parameters_.lists[op.which].numbers, message->to) > 0;
+            if (((sends && op.peer == message->to) || exchanges) && op.tag == message->tag) {
+                from = parameters_.named(op);
+            }
+        }
+        throw std::runtime_error("rank " + text_of(message->to) + " never receives " + text_of(message->bytes) +
+                                 " bytes from rank " + text_of(message->from) + ", tag " + text_of(message->tag) +
+                                 ", of " + from);
+    }
+    for (Rank rank = 0; rank < at_.size(); ++rank) {
+        const mpi::RankRequests& requests = engine_.requests(rank);
+        if (requests.first_unmatched == mpi::no_request) {
+            continue;
+        }
+        const mpi::Request& request = requests.of[requests.first_unmatched];
+        for (const std::uint32_t number : parameters_.rank_code[rank].ops) {
+            const Op& op = parameters_.ops[number];
+            if (op.code == Code::irecv && op.which == requests.first_unmatched) {
+                throw std::runtime_error("rank " + text_of(rank) + " never gets what it receives from " +
+                                         peer_text(request.peer, request.tag) + " by " + parameters_.named(op));
+            }
+        }
+    }
+}
+
+} // namespace lepaute::program

@@ -1,0 +1,236 @@
+#include "apps/program/simulation.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace lepaute::program {
+
+using mpi::Rank;
+using mpi::Task;
+
+namespace {
+
+constexpr std::uint32_t first_stream = 32;
+
+/// Of the phases of a trace: collective operations, in the order of their codes.
+constexpr std::array<std::string_view, collective_count> phases{"barrier", "bcast",   "reduce",    "allreduce",
+                                                                "gather",  "scatter", "allgather", "alltoall"};
+
+std::size_t phase_of(Code code) { return static_cast<std::size_t>(code) - static_cast<std::size_t>(Code::barrier); }
+
+std::shared_ptr<const Result::Names> names_of(const Parameters& parameters) {
+    auto names = std::make_shared<Result::Names>();
+    names->own = parameters.kernels;
+    names->views.assign(names->own.begin(), names->own.end());
+    return names;
+}
+
+} // namespace
+
+Result simulate(const Parameters& parameters, const models::Machine& machine, const models::Layers& layers,
+                const std::vector<std::uint32_t>& core_of_rank, models::Seeds seeds, mpi::Trace trace,
+                mpi::Progress* progress) {
+    mpi::check_inputs(parameters, machine, core_of_rank.size());
+    std::vector<std::uint32_t> nodes = mpi::nodes_of_ranks(machine, core_of_rank);
+    Result result;
+    result.names = names_of(parameters);
+    result.stage_names = phases;
+    models::MachineDay day(machine, {.names = result.names->views, .first_stream = first_stream}, layers, seeds,
+                           core_of_rank);
+    mpi::Engine engine(mpi::network_of_run(machine, layers, seeds.day), mpi::links_of_run(machine, layers, seeds.day),
+                       std::move(nodes), seeds.run, layers.noise);
+    engine.trace() = std::move(trace);
+    engine.report_to(progress);
+    Program program(parameters, engine, day);
+    try {
+        result.time_s = engine.run([&](Rank rank) { return program.run(rank); });
+    } catch (const mpi::Deadlock&) {
+        throw std::runtime_error(program.deadlock());
+    }
+    program.check_all_received();
+    mpi::collect(result, engine, day);
+    mpi::add_up_shares(result);
+    return result;
+}
+
+Program::Program(const Parameters& parameters, mpi::Engine& engine, models::MachineDay& day)
+    : parameters_(parameters), engine_(engine), day_(day), memberships_(parameters.ranks()), at_(parameters.ranks()),
+      own_requests_(parameters.ranks(), 0) {
+    engine.use_requests(parameters.by_date ? mpi::Matching::by_date : mpi::Matching::by_name);
+    for (const std::vector<std::uint32_t>& ranks : parameters.communicators) {
+        const auto number = static_cast<std::uint32_t>(communicators_.size());
+        for (std::uint32_t index = 0; index < ranks.size(); ++index) {
+            memberships_[ranks[index]].push_back({number, index});
+        }
+        communicators_.push_back({ranks});
+    }
+    for (Rank rank = 0; rank < parameters.ranks(); ++rank) {
+        std::uint32_t& own = own_requests_[rank];
+        for (const std::uint32_t number : parameters.rank_code[rank].ops) {
+            const Op& op = parameters.ops[number];
+            if (op.code == Code::isend || op.code == Code::irecv) {
+                own = std::max(own, op.which + 1);
+            }
+        }
+    }
+}
+
+const Op* Program::advance(Rank rank) {
+    if (parameters_.next) {
+        return asked(rank);
+    }
+    const RankCode& code = parameters_.rank_code[rank];
+    At& at = at_[rank];
+    for (; at.part < code.parts.size(); ++at.part, at.done = 0) {
+        const auto& [first, count, times] = code.parts[at.part];
+        if (at.done < std::uint64_t{count} * times) {
+            return &parameters_.ops[code.ops[first + static_cast<std::size_t>(at.done++ % count)]];
+        }
+    }
+    return nullptr;
+}
+
+const Op* Program::asked(Rank rank) {
+    At& at = at_[rank];
+    std::vector<Came> came;
+    if (at.op != nullptr &&
+        (at.op->code == Code::receive || at.op->code == Code::waitall || at.op->code == Code::waitany)) {
+        for (const std::uint32_t number : engine_.requests(rank).waited) {
+            const mpi::Request& request = engine_.requests(rank).of[number];
+            came.push_back(
+                {number, request.receives ? request.peer : mpi::any, request.tag, request.nth, request.bytes});
+        }
+    }
+    at.own = parameters_.next(rank, std::move(came));
+    if (!at.own.op) {
+        return nullptr;
+    }
+    check_asked(rank, at.own);
+    const Op& op = *at.own.op;
+    if (op.code == Code::isend || op.code == Code::irecv) {
+        own_requests_[rank] = std::max(own_requests_[rank], op.which + 1);
+    }
+    return &op;
+}
+
+Task Program::run(Rank rank) {
+    At& at = at_[rank];
+    while ((at.op = advance(rank)) != nullptr) {
+        const Op& op = *at.op;
+        switch (op.code) {
+        case Code::send:
+            co_await engine_.send(rank, op.peer, op.tag, op.m);
+            break;
+        case Code::ssend:
+            co_await engine_.send_synchronous(rank, op.peer, op.tag, op.m);
+            break;
+        case Code::receive: {
+            const std::array<std::uint32_t, 1> request{own_requests_[rank]};
+            co_await engine_.irecv_of_recv(rank, request[0], op.peer, op.tag);
+            co_await engine_.wait_all(rank, request, mpi::Call::receive);
+            break;
+        }
+        case Code::isend:
+            co_await engine_.isend(rank, op.which, op.peer, op.tag, op.m);
+            break;
+        case Code::irecv:
+            co_await engine_.irecv(rank, op.which, op.peer, op.tag);
+            break;
+        case Code::waitall: {
+            const std::vector<std::uint32_t>& requests = list_of(rank, op).numbers;
+            co_await engine_.wait_all(rank, requests, requests.size() == 1 ? mpi::Call::wait : mpi::Call::waitall);
+            break;
+        }
+        case Code::waitany:
+            co_await engine_.wait_any(rank, list_of(rank, op).numbers);
+            break;
+        case Code::exchange:
+            co_await exchange(rank, op);
+            break;
+        case Code::compute:
+            compute(rank, op);
+            break;
+        case Code::step:
+            engine_.begin_step(rank, static_cast<std::int32_t>(at.step++));
+            break;
+        default:
+            co_await collective(rank, op);
+            break;
+        }
+    }
+    at.ended = true;
+}
+
+// All MPI_Irecv, all MPI_Isend, MPI_Waitall.
+Task Program::exchange(Rank rank, const Op& op) {
+    const List& list = list_of(rank, op);
+    const std::uint32_t first = own_requests_[rank];
+    const auto count = static_cast<std::uint32_t>(list.numbers.size());
+    for (std::uint32_t i = 0; i < count; ++i) {
+        co_await engine_.irecv(rank, first + i, list.numbers[i], op.tag);
+    }
+    for (std::uint32_t i = 0; i < count; ++i) {
+        co_await engine_.isend(rank, first + count + i, list.numbers[i], op.tag, list.bytes[i]);
+    }
+    std::vector<std::uint32_t> requests(std::size_t{2} * count);
+    std::ranges::generate(requests, [number = first]() mutable { return number++; });
+    co_await engine_.wait_all(rank, requests, mpi::Call::waitall);
+}
+
+void Program::compute(Rank rank, const Op& op) {
+    const models::KernelNumber kernel(std::size_t{op.which});
+    const models::Size size{op.m, op.n, op.k};
+    const double seconds = day_.duration_s(rank, kernel, size);
+    mpi::trace_kernel(engine_, rank, kernel, size, engine_.clock(rank), seconds);
+    engine_.compute(rank, seconds);
+}
+
+std::uint32_t Program::index_of(Rank rank, std::uint32_t communicator) const {
+    for (const auto& [number, index] : memberships_[rank]) {
+        if (number == communicator) {
+            return index;
+        }
+    }
+    return 0; // check() lets no rank call for others
+}
+
+Task Program::collective(Rank rank, const Op& op) {
+    const double start_s = engine_.clock(rank);
+    const mpi::Member me{engine_, communicators_[op.which], index_of(rank, op.which),
+                         mpi::first_collective_tag | op.which, true};
+    if (me.communicator.size() > 1) {
+        co_await of_collective(me, op);
+    }
+    if (engine_.trace().on() && engine_.traced(rank)) {
+        engine_.record(rank, {.code = static_cast<std::int16_t>(mpi::first_phase_code + phase_of(op.code)),
+                              .start_s = start_s,
+                              .duration_s = engine_.clock(rank) - start_s,
+                              .size_bytes = op.m});
+    }
+}
+
+Task Program::of_collective(mpi::Member me, const Op& op) const {
+    const mpi::Vector vector{static_cast<std::uint64_t>(op.m), 1.0, 0.0};
+    switch (op.code) {
+    case Code::broadcast:
+        return mpi::broadcast_binomial(me, vector, op.peer);
+    case Code::reduce:
+        return mpi::reduce_binomial(me, vector, op.peer);
+    case Code::allreduce:
+        return op.algorithm == Algorithm::binomial ? mpi::allreduce_binomial(me, vector)
+               : op.algorithm == Algorithm::ring   ? mpi::allreduce_ring(me, vector)
+                                                   : mpi::allreduce_recursive_doubling(me, vector);
+    case Code::gather:
+        return mpi::gather_binomial(me, op.m, op.peer);
+    case Code::scatter:
+        return mpi::scatter_binomial(me, op.m, op.peer);
+    case Code::allgather:
+        return op.algorithm == Algorithm::bruck ? mpi::allgather_bruck(me, op.m) : mpi::allgather_ring(me, op.m);
+    case Code::alltoall:
+        return op.algorithm == Algorithm::bruck ? mpi::alltoall_bruck(me, op.m) : mpi::alltoall_pairwise(me, op.m);
+    default:
+        return mpi::barrier_dissemination(me);
+    }
+}
+
+} // namespace lepaute::program

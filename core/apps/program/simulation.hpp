@@ -1,0 +1,254 @@
+#pragma once
+// A program that was laid down: for each rank the operations that it goes through, once for all runs.
+
+#include "checks.hpp"
+#include "models/machine.hpp"
+#include "models/words.hpp"
+#include "mpi/collectives.hpp"
+#include "mpi/engine.hpp"
+#include "mpi/run.hpp"
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lepaute::program {
+
+enum class Code : std::uint8_t {
+    send,
+    ssend,
+    receive,
+    isend,
+    irecv,
+    waitall,
+    waitany,
+    exchange,
+    compute,
+    step,
+    barrier,
+    broadcast,
+    reduce,
+    allreduce,
+    gather,
+    scatter,
+    allgather,
+    alltoall,
+    count
+};
+constexpr auto words_of(Code /*enum*/) noexcept {
+    return std::to_array<Word<Code>>({{Code::send, "send"},
+                                      {Code::ssend, "ssend"},
+                                      {Code::receive, "receive"},
+                                      {Code::isend, "isend"},
+                                      {Code::irecv, "irecv"},
+                                      {Code::waitall, "waitall"},
+                                      {Code::waitany, "waitany"},
+                                      {Code::exchange, "exchange"},
+                                      {Code::compute, "compute"},
+                                      {Code::step, "step"},
+                                      {Code::barrier, "barrier"},
+                                      {Code::broadcast, "bcast"},
+                                      {Code::reduce, "reduce"},
+                                      {Code::allreduce, "allreduce"},
+                                      {Code::gather, "gather"},
+                                      {Code::scatter, "scatter"},
+                                      {Code::allgather, "allgather"},
+                                      {Code::alltoall, "alltoall"}});
+}
+[[nodiscard]] constexpr bool is_collective(Code code) noexcept { return code >= Code::barrier; }
+inline constexpr std::size_t collective_count =
+    static_cast<std::size_t>(Code::count) - static_cast<std::size_t>(Code::barrier);
+
+enum class Algorithm : std::uint8_t { usual, binomial, recursive_doubling, ring, bruck, pairwise, dissemination };
+constexpr auto words_of(Algorithm /*enum*/) noexcept {
+    return std::to_array<Word<Algorithm>>({{Algorithm::usual, "usual"},
+                                           {Algorithm::binomial, "binomial"},
+                                           {Algorithm::recursive_doubling, "recursive-doubling"},
+                                           {Algorithm::ring, "ring"},
+                                           {Algorithm::bruck, "bruck"},
+                                           {Algorithm::pairwise, "pairwise"},
+                                           {Algorithm::dissemination, "dissemination"}});
+}
+
+/// One operation, of any rank; several ranks and steps may share it.
+struct Op {
+    Code code = Code::step;
+    Algorithm algorithm = Algorithm::usual;
+    std::uint32_t peer = mpi::any; // the rank sent to or received from; the root of a collective, by its index
+    std::uint32_t tag = mpi::any;
+    std::uint32_t which = 0; // a request, a list (waits, exchange), a kernel, or a communicator
+    double m = 0.0;          // bytes of a message; m, n, k of a kernel
+    double n = 0.0;
+    double k = 0.0;
+    std::uint32_t line = 0; // of the program's text
+
+    template <class Visit>
+    static void fields(Visit visit) {
+        visit("code", &Op::code);
+        visit("algorithm", &Op::algorithm);
+        visit("peer", &Op::peer);
+        visit("tag", &Op::tag);
+        visit("which", &Op::which);
+        visit("m", &Op::m);
+        visit("n", &Op::n);
+        visit("k", &Op::k);
+        visit("line", &Op::line);
+    }
+};
+
+/// So many operations of a rank's list, gone through so many times.
+struct Part {
+    std::uint32_t first = 0;
+    std::uint32_t count = 0;
+    std::uint32_t times = 1;
+};
+
+/// What one rank does: places in the list of operations.
+struct RankCode {
+    std::vector<std::uint32_t> ops;
+    std::vector<std::array<std::uint32_t, 3>> parts; // Part by Part
+
+    template <class Visit>
+    static void fields(Visit visit) {
+        visit("ops", &RankCode::ops);
+        visit("parts", &RankCode::parts);
+    }
+};
+
+/// Requests that a wait is for, or the neighbours of an exchange with the bytes that each is sent.
+struct List {
+    std::vector<std::uint32_t> numbers;
+    std::vector<double> bytes;
+
+    template <class Visit>
+    static void fields(Visit visit) {
+        visit("numbers", &List::numbers);
+        visit("bytes", &List::bytes);
+    }
+};
+
+/// What a request that a rank has waited for has brought: its number, and sender, tag, bytes of the message and which
+/// of its sender's it is.
+struct Came {
+    std::uint32_t request = 0;
+    std::uint32_t source = 0;
+    std::uint32_t tag = 0;
+    std::uint32_t nth = 0;
+    double bytes = 0.0;
+};
+
+/// The next operation of a rank whose course depends on what came, with the list that it names; none at the end.
+struct Next {
+    std::optional<Op> op;
+    List list;
+};
+
+struct Parameters {
+    static constexpr std::uint32_t most_ranks = 1U << 24U;
+    static constexpr std::uint32_t most_requests = 1U << 24U;
+
+    std::vector<Op> ops;
+    std::vector<List> lists;
+    std::vector<std::vector<std::uint32_t>> communicators; // ranks of each; the first one has all
+    std::vector<RankCode> rank_code;
+    std::vector<std::string> kernels;
+    std::vector<std::string> lines; // as messages name them
+    std::uint32_t step_count = 1;   // the most that a rank begins
+    bool by_date = false;           // whether a receive is from any source, or a wait for any request
+    /// In the place of `rank_code`, ops and lists: asked for each operation, with what the one before has brought.
+    std::function<Next(std::uint32_t, std::vector<Came>)> next;
+    std::function<std::string(std::uint32_t)> line_of; // in the place of `lines`
+
+    [[nodiscard]] std::size_t ranks() const noexcept { return rank_code.size(); }
+    [[nodiscard]] std::size_t steps() const noexcept { return step_count; }
+
+    /// That all numbers are within what they number. What ranks do together is checked by check_together().
+    void check() const;
+    void check_op(const Op& op, const List& list) const;
+    /// `call` at its line, as messages name it: allreduce (app.py:12).
+    [[nodiscard]] std::string named(const Op& op) const;
+    /// The same with all that the members of a communicator have to agree about.
+    [[nodiscard]] std::string agreed(const Op& op) const;
+    /// Throws std::invalid_argument, with ranks, calls and lines, where the members of a communicator do not call the
+    /// same collective operations in the same order, with equal roots and algorithms.
+    void check_together() const;
+    template <class Visit>
+    static void fields(Visit visit) {
+        visit("ops", &Parameters::ops);
+        visit("lists", &Parameters::lists);
+        visit("communicators", &Parameters::communicators);
+        visit("rank_code", &Parameters::rank_code);
+        visit("kernels", &Parameters::kernels);
+        visit("lines", &Parameters::lines);
+        visit("step_count", &Parameters::step_count);
+        visit("by_date", &Parameters::by_date);
+    }
+};
+
+struct Result : mpi::RunResult {
+    /// The names that kernel_set has.
+    struct Names {
+        std::vector<std::string> own;
+        std::vector<std::string_view> views;
+    };
+    std::shared_ptr<const Names> names;
+};
+
+/// One run. The kernels of the program are those of `machine` with their names. Steps of a trace are the program's.
+/// Throws std::invalid_argument for a program that is none, std::runtime_error on a deadlock, for a message that nobody
+/// receives, or when `progress` is cancelled.
+[[nodiscard]] Result simulate(const Parameters& parameters, const models::Machine& machine,
+                              const models::Layers& layers, const std::vector<std::uint32_t>& core_of_rank,
+                              models::Seeds seeds, mpi::Trace trace = {}, mpi::Progress* progress = nullptr);
+
+/// The program of a rank.
+class Program {
+public:
+    Program(const Parameters& parameters, mpi::Engine& engine, models::MachineDay& day);
+    [[nodiscard]] mpi::Task run(mpi::Rank rank);
+    /// Who waits for what, of a run that has ended in a deadlock.
+    [[nodiscard]] std::string deadlock() const;
+    /// Throws std::runtime_error for a message, or a receive, that has no other side.
+    void check_all_received() const;
+
+private:
+    struct At { // what a rank is at
+        const Op* op = nullptr;
+        std::size_t part = 0; // of its code, and how much of that is done
+        std::uint64_t done = 0;
+        std::size_t calls = 0; // of collective operations, where nobody knows them beforehand
+        Next own;              // asked for
+        std::uint32_t step = 0;
+        bool ended = false;
+    };
+    /// The next operation of a rank; null at the end.
+    [[nodiscard]] const Op* advance(mpi::Rank rank);
+    [[nodiscard]] const Op* asked(mpi::Rank rank);
+    void check_asked(mpi::Rank rank, const Next& next);
+    [[nodiscard]] const List& list_of(mpi::Rank rank, const Op& op) const {
+        return parameters_.next ? at_[rank].own.list : parameters_.lists[op.which];
+    }
+    mpi::Task exchange(mpi::Rank rank, const Op& op);
+    mpi::Task collective(mpi::Rank rank, const Op& op);
+    mpi::Task of_collective(mpi::Member me, const Op& op) const;
+    void compute(mpi::Rank rank, const Op& op);
+    [[nodiscard]] std::uint32_t index_of(mpi::Rank rank, std::uint32_t communicator) const;
+    [[nodiscard]] std::string waiting(mpi::Rank rank) const;
+
+    const Parameters& parameters_;
+    mpi::Engine& engine_;
+    models::MachineDay& day_;
+    std::vector<mpi::Communicator> communicators_;
+    std::vector<std::vector<std::array<std::uint32_t, 2>>> memberships_; // of each rank: communicator, index
+    std::vector<At> at_;
+    std::vector<std::uint32_t> own_requests_;           // of each rank: numbers from here on are those of exchanges
+    std::vector<std::pair<mpi::Rank, Op>> first_calls_; // of collective operations, where nobody knows them beforehand
+};
+
+} // namespace lepaute::program

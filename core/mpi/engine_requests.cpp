@@ -1,0 +1,297 @@
+// MPI_Isend, MPI_Irecv and the waits for them.
+
+#include "mpi/engine.hpp"
+
+#include <algorithm>
+
+namespace lepaute::mpi {
+
+void Engine::post_isend(Rank rank, Message& message) {
+    RankState& sender = ranks_[rank];
+    sender.send_pending = false;
+    const std::uint32_t number = sender.operation.request;
+    Request& request = requests_[rank].at(number);
+    request = {.state = message.sender_waits ? Request::State::open : Request::State::done,
+               .peer = message.to,
+               .tag = message.tag,
+               .posted_s = sender.posted_s,
+               .done_s = sender.clock_s,
+               .start_s = sender.clock_s,
+               .bytes = message.bytes};
+    if (message.sender_waits) {
+        message.send_request = number;
+    }
+}
+
+void Engine::end_isend(Rank rank) {
+    const RankState& state = ranks_[rank];
+    if (trace_.on() && traced(rank)) {
+        record(rank, {.code = static_cast<std::int16_t>(Call::isend),
+                      .peer = static_cast<std::int32_t>(state.operation.send_to),
+                      .tag = state.operation.send_tag,
+                      .start_s = state.posted_s,
+                      .duration_s = state.clock_s - state.posted_s,
+                      .size_bytes = state.operation.send_bytes});
+    }
+    resume(rank, state.clock_s);
+}
+
+void Engine::post_irecv(Rank rank) {
+    RankState& state = ranks_[rank];
+    // With a source, the messages that a receive may take are in the order of their sender, whatever their dates.
+    if (state.operation.receive_from == any && state.clock_s > now_s_) {
+        state.event = Event::irecv;
+        queue_.set(rank, state.clock_s);
+    } else {
+        open_receive(rank);
+    }
+}
+
+void Engine::open_receive(Rank rank) {
+    RankState& state = ranks_[rank];
+    RankRequests& requests = requests_[rank];
+    const std::uint32_t number = state.operation.request;
+    Request& request = requests.at(number);
+    request = {.state = Request::State::open,
+               .receives = true,
+               .peer = state.operation.receive_from,
+               .tag = state.operation.receive_tag,
+               .posted_s = state.clock_s};
+    if (state.operation.two_calls && trace_.on() && traced(rank)) {
+        record(rank, {.code = static_cast<std::int16_t>(Call::irecv),
+                      .peer = static_cast<std::int32_t>(request.peer),
+                      .tag = request.tag == any ? -1 : static_cast<std::int64_t>(request.tag),
+                      .start_s = state.clock_s});
+    }
+    std::uint32_t found = state.unexpected;
+    while (found != none && !(messages_[found].tag < first_collective_tag &&
+                              request.takes(messages_[found].from, messages_[found].tag))) {
+        found = messages_[found].next;
+    }
+    if (found != none) {
+        remove_unexpected(state, found);
+        match_request(found, number);
+    } else {
+        const bool is_first = requests.first_unmatched == no_request;
+        (is_first ? requests.first_unmatched : requests.of[requests.last_unmatched].next) = number;
+        requests.last_unmatched = number;
+    }
+    resume(rank, state.clock_s);
+}
+
+/// Gives a message that has been posted to the first receive that takes it.
+void Engine::offer(std::uint32_t id) {
+    const Message& message = messages_[id];
+    RankRequests& requests = requests_[message.to];
+    std::uint32_t before = no_request;
+    for (std::uint32_t number = requests.first_unmatched; number != no_request; number = requests.of[number].next) {
+        const Request& request = requests.of[number];
+        if (request.takes(message.from, message.tag)) {
+            (before == no_request ? requests.first_unmatched : requests.of[before].next) = request.next;
+            if (requests.last_unmatched == number) {
+                requests.last_unmatched = before;
+            }
+            match_request(id, number);
+            return;
+        }
+        before = number;
+    }
+    add_unexpected(ranks_[message.to], id);
+}
+
+void Engine::match_request(std::uint32_t id, std::uint32_t number) {
+    Message& message = messages_[id];
+    Request& request = requests_[message.to].of[number];
+    request.next = no_request;
+    request.peer = message.from;
+    request.tag = message.tag;
+    request.nth = message.nth;
+    message.matched = true;
+    message.receive_request = number;
+    if (counts_sizes_) {
+        const models::NetworkClass& links = network_.of(message.link_class);
+        const auto which = static_cast<std::size_t>(message.link_class);
+        statistics_.use[which].note(links, links.at(message.bytes), message.bytes);
+    }
+    if (!message.started) {
+        const double date_s = std::max(message.ready_s, request.posted_s);
+        if (date_s > now_s_ && !message.local) {
+            delayed_.emplace(date_s, id);
+        } else {
+            start_transfer(id, date_s);
+        }
+    } else if (message.arrival_known) {
+        arrive(id, message.arrival_s);
+    }
+}
+
+void Engine::start_delayed() {
+    const auto [date_s, id] = delayed_.top();
+    delayed_.pop();
+    now_s_ = std::max(now_s_, date_s);
+    start_transfer(id, date_s);
+}
+
+void Engine::arrive_at_request(std::uint32_t id, double date_s) {
+    const Message message = messages_[id];
+    free_messages_.push_back(id);
+    const bool is_buffered = message.protocol == message.segment->protocol;
+    requests_[message.to].of[message.receive_request].overhead_s =
+        is_buffered ? message.segment->receive.of(message.bytes) * overhead_factor(message) : 0.0;
+    complete(message.to, message.receive_request, date_s, message);
+    if (message.send_request != no_request) {
+        complete(message.from, message.send_request, date_s, message);
+    } else if (message.sender_waits) { // in MPI_Send
+        RankState& sender = ranks_[message.from];
+        const double wait_s = std::max(0.0, date_s - message.ready_s);
+        const double late_s = std::clamp(message.start_s - message.ready_s, 0.0, wait_s);
+        const double lone_s = lone_transfer_s(message);
+        const double contention_s = std::clamp(date_s - message.start_s - lone_s, 0.0, wait_s - late_s);
+        sender.wait = {late_s, wait_s - late_s - contention_s, contention_s};
+        sender.send_pending = false;
+        sender.send_done_s = std::max(sender.send_done_s, date_s);
+        finish_if_complete(message.from);
+    }
+}
+
+void Engine::complete(Rank rank, std::uint32_t number, double date_s, const Message& message) {
+    RankRequests& requests = requests_[rank];
+    Request& request = requests.of[number];
+    request.state = Request::State::done;
+    request.done_s = date_s;
+    request.start_s = message.start_s;
+    request.lone_s = lone_transfer_s(message);
+    request.bytes = message.bytes;
+    if (!request.waited_for) {
+        return;
+    }
+    if (!requests.for_any) {
+        if (--requests.left == 0) {
+            end_wait(rank);
+        }
+        return;
+    }
+    RankState& state = ranks_[rank];
+    const double chosen_s = std::max(date_s, now_s_);
+    if (state.event != Event::choose || chosen_s < queue_.date_s(rank)) {
+        state.event = Event::choose; // until then another one may end before it
+        queue_.set(rank, chosen_s);
+    }
+}
+
+Engine::Awaiter<void> Engine::wait(Rank rank, std::span<const std::uint32_t> requests, Call call, bool for_any) {
+    RankRequests& own = requests_[rank];
+    own.waited.assign(requests.begin(), requests.end());
+    own.call = call;
+    own.for_any = for_any;
+    return operation<void>(rank, {.kind = Operation::Kind::wait});
+}
+
+void Engine::post_wait(Rank rank) {
+    RankRequests& requests = requests_[rank];
+    std::erase_if(requests.waited, [&](std::uint32_t number) {
+        return number >= requests.of.size() || requests.of[number].state == Request::State::none;
+    });
+    requests.left = 0;
+    for (const std::uint32_t number : requests.waited) {
+        Request& request = requests.of[number];
+        request.waited_for = true;
+        requests.left += request.state == Request::State::open ? 1 : 0;
+    }
+    if (requests.left == 0 && (!requests.for_any || requests.waited.empty())) {
+        end_wait(rank);
+    } else if (requests.for_any && requests.left < requests.waited.size()) {
+        const double first_s = requests.of[first_ended(rank)].done_s;
+        if (first_s <= now_s_) {
+            end_wait(rank);
+        } else {
+            ranks_[rank].event = Event::choose;
+            queue_.set(rank, first_s);
+        }
+    }
+}
+
+std::uint32_t Engine::first_ended(Rank rank) const {
+    const RankRequests& requests = requests_[rank];
+    std::uint32_t first = no_request;
+    for (const std::uint32_t number : requests.waited) {
+        const Request& request = requests.of[number];
+        if (request.state == Request::State::done &&
+            (first == no_request || request.done_s < requests.of[first].done_s)) {
+            first = number;
+        }
+    }
+    return first;
+}
+
+/// What the wait for a request that has ended takes.
+void Engine::pay(Rank rank, Request& request, Wait& waited) {
+    RankState& state = ranks_[rank];
+    const double wait_s = request.done_s - state.clock_s;
+    if (wait_s > 0.0) {
+        const double late_s = std::clamp(request.start_s - state.clock_s, 0.0, wait_s);
+        const double beyond_s = request.done_s - request.start_s - request.lone_s;
+        const double contention_s = std::clamp(beyond_s, 0.0, wait_s - late_s);
+        waited.late_s += late_s;
+        waited.transfer_s += wait_s - late_s - contention_s;
+        waited.contention_s += contention_s;
+        state.clock_s = request.done_s;
+    }
+    spend(rank, Share::overhead, request.overhead_s);
+    request.state = Request::State::none;
+}
+
+void Engine::end_wait(Rank rank) {
+    RankRequests& requests = requests_[rank];
+    RankState& state = ranks_[rank];
+    for (const std::uint32_t number : requests.waited) {
+        requests.of[number].waited_for = false;
+    }
+    if (requests.for_any) {
+        requests.waited.assign(requests.waited.empty() ? 0U : 1U, first_ended(rank));
+    } else { // as a library's progress: each when it has come
+        std::ranges::sort(requests.waited, [&](std::uint32_t one, std::uint32_t other) {
+            const double a_s = requests.of[one].done_s;
+            const double b_s = requests.of[other].done_s;
+            return a_s < b_s || (a_s == b_s && one < other);
+        });
+    }
+    Wait waited;
+    for (const std::uint32_t number : requests.waited) {
+        pay(rank, requests.of[number], waited);
+    }
+    part(state.shares_s, Share::late) += waited.late_s;
+    part(state.shares_s, Share::transfer) += waited.transfer_s;
+    part(state.shares_s, Share::contention) += waited.contention_s;
+    if (trace_.on() && traced(rank)) {
+        TraceRow row{.code = static_cast<std::int16_t>(requests.call),
+                     .start_s = state.posted_s,
+                     .duration_s = state.clock_s - state.posted_s,
+                     .late_s = waited.late_s,
+                     .transfer_s = waited.transfer_s,
+                     .contention_s = waited.contention_s};
+        for (const std::uint32_t number : requests.waited) {
+            const Request& request = requests.of[number];
+            row.size_bytes += request.receives ? request.bytes : 0.0;
+            if (requests.waited.size() == 1) {
+                row.peer = static_cast<std::int32_t>(request.peer);
+                row.tag = request.tag;
+                row.size_bytes = request.bytes;
+            }
+        }
+        record(rank, row);
+    }
+    resume(rank, state.clock_s);
+}
+
+std::optional<Engine::Unreceived> Engine::unreceived() const {
+    for (const RankState& state : ranks_) {
+        if (state.unexpected != none) {
+            const Message& message = messages_[state.unexpected];
+            return Unreceived{message.from, message.to, message.tag, message.bytes};
+        }
+    }
+    return std::nullopt;
+}
+
+} // namespace lepaute::mpi

@@ -1,0 +1,235 @@
+"""Applications of one's own: a class in a file of the user's, whose `run` yields what a rank does.
+
+values      grids and costs, what parameters and computing are made of
+rank        what `run(self, me)` has in `me`
+laying      from the class to what the core runs, where the course of the ranks is known beforehand
+stepping    the same step by step, where it depends on what messages bring
+loading     the class that FILE.py:CLASS names
+"""
+
+import inspect
+import re
+from dataclasses import MISSING, dataclass, field, fields
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
+
+from lepaute.errors import InputError
+from lepaute.kit.later import later
+from lepaute.kit.notebook import changed_fields
+from lepaute.kit.options import check_fields, option
+from lepaute.kit.quantities import whole_of
+from lepaute.simulate import application as applications
+from lepaute.simulate.apps.own.values import MOST, Cost, Grid
+
+if TYPE_CHECKING:
+    from lepaute import _core
+    from lepaute.platform import schema
+    from lepaute.simulate import engine
+    from lepaute.simulate.apps.own import laying, rank
+else:
+    _core, schema = later("lepaute._core"), later("lepaute.platform.schema")
+    engine, rank = later("lepaute.simulate.engine"), later("lepaute.simulate.apps.own.rank")
+    laying = later("lepaute.simulate.apps.own.laying")
+
+_LOCK = Lock()  # laying down is Python's work: one at a time
+_MAY_BE_FIELDS = frozenset({"ranks", "threads_per_rank"})
+
+
+class Application(applications.Application):
+    """An application of one's own: derive from it, and define fields and `run`.
+
+    Annotated names are the parameters: int, float, str, bool and `lp.Grid`, with or without a default. They become
+    options of `lepaute predict FILE.py:CLASS`; a line `name : text` of the docstring is the help of one. The number of
+    ranks is the size of the only `lp.Grid`, or a field `ranks`. `lp.Cost` in class attributes say what computing costs.
+
+    `run(self, me)` is a generator that each rank runs; it yields what the methods of `me` make (me.send, me.exchange,
+    me.compute, me.allreduce, ...). It is gone through once before the simulation, unless it uses what a receive gives
+    back: then it goes on step by step with the simulation, which is slower.
+
+    Examples
+    --------
+    >>> import lepaute as lp
+    >>> class Ring(lp.Application):
+    ...     ranks: int = 4
+    ...     work = lp.Cost(1e-3, error=0.1)
+    ...
+    ...     def run(self, me):
+    ...         for _ in me.steps(10):
+    ...             yield me.compute(self.work)
+    ...             yield me.exchange([((me.rank + 1) % me.size, 8000), ((me.rank - 1) % me.size, 8000)])
+    >>> round(lp.predict(Ring(), "dahu", runs=10).time_s.mean, 3) > 0.0
+    True
+    """
+
+    _unlisted: ClassVar[frozenset[str]] = frozenset(
+        ("code", "core_name", "kernel_costs", "laid", "own_kernels", "uncertain")
+    )
+    core_name: ClassVar[str] = "program"
+    several: ClassVar[tuple[str, ...]] = ()
+    title: ClassVar[str] = ""
+    #: Of one that was loaded from a command line or a study: SHA-256 of its file.
+    code: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **further: Any) -> None:
+        super().__init_subclass__(**further)
+        hints = get_type_hints(cls)
+        helps = dict(re.findall(r"^ *(\w+) : (.+)$", cls.__doc__ or "", re.MULTILINE))
+        own = inspect.get_annotations(cls)
+        for name in own:
+            if getattr(hints[name], "__origin__", None) is ClassVar or hints[name] is ClassVar:
+                continue
+            if name in dir(applications.Application) and name not in _MAY_BE_FIELDS:
+                raise InputError(f"{cls.__name__}.{name}: that name has a meaning of its own; give it another one")
+            default = cls.__dict__.get(name, MISSING)
+            own[name] = hints[name]
+            if isinstance(default, str) and hints[name] is Grid:
+                default = Grid(default)
+            setattr(
+                cls, name, field(default=default, metadata=_option(cls.__name__, name, hints[name], default, helps))
+            )
+        cls.__annotations__ = own
+        if cls.__repr__ is Application.__repr__:
+            cls.__repr__ = changed_fields  # type: ignore[method-assign]
+        dataclass(frozen=True, repr=False)(cls)
+        cls.title = cls.__name__
+        cls.summary = f"{cls.__name__} of {cls.__module__}"
+        cls.several = tuple(name for name in cls.__dataclass_fields__ if hints[name] is Grid)  # type: ignore[attr-defined]
+
+    def __post_init__(self) -> None:
+        for each in fields(self):  # type: ignore[arg-type]
+            if each.type is Grid:
+                object.__setattr__(self, each.name, Grid(getattr(self, each.name)))
+            elif each.type in (str, bool) and not isinstance(getattr(self, each.name), each.type):
+                raise InputError(f"{each.name} is {getattr(self, each.name)!r:.80}; it must be a {each.type.__name__}")
+        check_fields(self, largest=MOST)
+        self._count_ranks()
+        _ = self.kernel_costs
+
+    def run(self, me: "rank.Me") -> Any:
+        """What one rank does: a generator that yields operations of `me`."""
+        raise InputError(f"{type(self).__name__} has no run(self, me), which yields what a rank does")
+
+    def _count_ranks(self) -> int:
+        grids = [getattr(self, each.name) for each in fields(self) if each.type is Grid]  # type: ignore[arg-type]
+        ranks = vars(self).get("ranks")
+        if ranks is None and len(grids) == 1:
+            ranks = grids[0].size
+        if ranks is None:
+            raise InputError(
+                f"{type(self).__name__} has no number of ranks: give it one field of lp.Grid, or ranks: int"
+            )
+        if not 1 <= ranks <= 2**24:
+            raise InputError(f"{type(self).__name__} has {ranks} ranks; there are 1 to {2**24}")
+        return int(ranks)
+
+    @property
+    def ranks(self) -> int:
+        """Number of MPI processes."""
+        return self._count_ranks()
+
+    @property
+    def label(self) -> str:
+        """n 104, iterations 50, 2 x 2 x 1: the number of ranks last."""
+        grids = [each.name for each in fields(self) if each.type is Grid]  # type: ignore[arg-type]
+        last = " x ".join(map(str, getattr(self, grids[0]))) if len(grids) == 1 else str(self.ranks)
+        apart = {"ranks", *grids} if len(grids) == 1 else {"ranks"}
+        said = [f"{each.name} {getattr(self, each.name)}" for each in fields(self) if each.name not in apart]  # type: ignore[arg-type]
+        return ", ".join([*said, last])
+
+    @property
+    def steps(self) -> int:
+        """The most steps that a rank goes through."""
+        return self.laid().steps
+
+    @property
+    def events(self) -> float:
+        """What the engine handles in a run, about."""
+        return self.laid().events
+
+    @property
+    def kernel_models(self) -> bool:  # type: ignore[override]
+        """Whether it calls kernels of the platform."""
+        return self.laid().uses_kernels
+
+    @property
+    def kernel_costs(self) -> tuple[tuple[str, float, float, float, float], ...]:
+        """Name, seconds a unit, error, noise and memory share of each Cost."""
+        costs = {name: cost for each in reversed(type(self).__mro__) for name, cost in vars(each).items()}
+        return tuple(cost.of(self) for cost in costs.values() if isinstance(cost, Cost))
+
+    def own_kernels(self, platform: "schema.Platform") -> "list[_core.MachineKernel]":
+        """Its costs as kernels of the machine."""
+        from lepaute.simulate.apps.own.values import kernel_of
+
+        return [kernel_of(cost, platform) for cost in self.kernel_costs]
+
+    @property
+    def noisy(self) -> bool:
+        return any(noise > 0.0 for _, _, _, noise, _ in self.kernel_costs)
+
+    @property
+    def uncertain(self) -> bool:
+        return any(error > 0.0 for _, _, error, _, _ in self.kernel_costs)
+
+    @property
+    def own_draw(self) -> str:
+        return "course" if self.laid().draws else ""
+
+    def laid(self, seed: int = 1) -> "laying.Laid":
+        """What the core runs; of another seed only where `run` draws random numbers."""
+        known: dict[int, laying.Laid] = vars(self).setdefault("_laid", {})
+        with _LOCK:
+            first = next(iter(known.values()), None)
+            if first is None or (first.draws and seed not in known):
+                while len(known) > 1:
+                    known.pop(list(known)[-1])  # the first one tells what all have in common
+                try:
+                    known[seed] = laying.Laying(self, seed).lay()
+                except laying.Asked:
+                    known[seed] = laying.Laid(None, 1, 2e4 * self.ranks, uses_kernels=True, draws=False, asks=True)
+                return known[seed]
+            return known[seed] if first.draws else first
+
+    def core_parameters(self, *, sampled: bool = False, trial_steps: int = 0, seed: int = 1) -> Any:
+        laid = self.laid(seed)
+        if not laid.asks:
+            return laid.parameters
+        from lepaute.simulate.apps.own.stepping import Stepping
+
+        return Stepping(self, seed).begin()
+
+    def warnings(self, platform: "schema.Platform", run: "engine.SimulatedRun", most_ranks_on_a_node: int) -> list[str]:
+        exact = [name for name, seconds, error, _, _ in self.kernel_costs if seconds > 0.0 and error == 0.0]
+        told = super().warnings(platform, run, most_ranks_on_a_node)
+        if exact:
+            what = ", ".join(exact)
+            told.insert(
+                0, f"the cost of {what} is the one that was given, exactly: the interval does not cover an error in it"
+            )
+        nodes = platform.nodes
+        shared = [name for name, _, _, _, memory_share in self.kernel_costs if memory_share > 0.0]
+        if shared and (nodes.memory_bandwidth_Bps is None or nodes.core_memory_bandwidth_Bps is None):
+            told.append(
+                f"the memory share of {', '.join(shared)} changes nothing: {platform.name} has no "
+                "nodes.memory_bandwidth_Bps and nodes.core_memory_bandwidth_Bps"
+            )
+        return told
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_laid"}
+
+
+def _option(owner: str, name: str, kind: Any, default: Any, helps: dict[str, str]) -> dict[str, Any]:
+    """The metadata of a field: an option of the command line."""
+    about = helps.get(name, f"{name} of {owner}")
+    if kind is Grid:
+        return option(about, parse=Grid, default=None if default is MISSING else str(default))
+    if kind is int:
+        return option(about, parse=partial(whole_of, name=name), default=None if default is MISSING else str(default))
+    if kind is bool:
+        flag = name.replace("_", "-")
+        return option(about, name=f"{flag}/--no-{flag}")
+    if kind in (float, str):
+        return option(about)
+    raise InputError(f"{owner}.{name} is a {kind!r:.60}; a parameter is an int, a float, a str, a bool or an lp.Grid")

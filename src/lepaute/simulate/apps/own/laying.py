@@ -1,0 +1,374 @@
+"""An application of one's own, laid down: its `run` is gone through once for each rank, before anything is simulated.
+
+What a rank yields becomes places in one list of operations for all, and steps that repeat each other are kept once.
+`split` is the only operation that ranks meet in here; all others meet in the simulation.
+"""
+
+import heapq
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, GeneratorType, TracebackType
+from typing import Any, Never, NoReturn
+
+from lepaute import _core
+from lepaute.errors import InputError
+from lepaute.simulate.apps.own.rank import ANY, Carried, Communicator, Me, Operation, Request
+from lepaute.simulate.apps.own.values import Cost
+from lepaute.simulate.machine.core import KERNELS
+
+#: What the engine handles for an operation, about: events.
+_EVENTS = {"compute": 0.2, "step": 0.1, "send": 2.0, "ssend": 2.0, "isend": 2.0, "waitall": 0.5}
+_OF_ALL = frozenset({"barrier", "allreduce", "allgather", "alltoall"})
+
+
+class Asked(InputError):
+    """A program uses what only the simulation tells."""
+
+
+class Unasked:
+    """What `yield` gives back where the program may not ask, since its course is laid down before the simulation."""
+
+    __slots__ = ("_line",)
+
+    def __init__(self, line: str) -> None:
+        object.__setattr__(self, "_line", line)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name != "__class__":
+            _refuse_to_tell(object.__getattribute__(self, "_line"))
+        return Unasked
+
+
+def _refuse_to_tell(line: str) -> NoReturn:
+    raise Asked(f"{line}: the program uses what this yield gives back; its course depends on what comes")
+
+
+def _asked(self: Unasked, *_: object) -> Never:
+    _refuse_to_tell(object.__getattribute__(self, "_line"))
+
+
+_ASKING = (
+    "add bool call contains eq float ge getitem gt index int iter le len lt mul ne next radd repr rmul rsub str sub"
+)
+for _name in _ASKING.split():
+    setattr(Unasked, f"__{_name}__", _asked)
+Unasked.__hash__ = _asked  # type: ignore[method-assign,assignment]
+
+
+class Track:
+    """One rank on its way through `run`.
+
+    ops   : places in the list of operations
+    parts : first operation, how many, how often: what has been closed
+    """
+
+    def __init__(self, rank: int, laying: "Laying") -> None:
+        self.rank = rank
+        self.ops: list[int] = []
+        self.parts: list[tuple[int, int, int]] = []
+        self.steps = 0
+        self._laying = laying
+        self._begun = 0  # operations before the part that is open
+        self._free: list[int] = []
+        self._requests = 0
+        self.course: GeneratorType[Any, Any, Any] | None = None
+
+    def begin_step(self) -> None:
+        """What follows belongs to the next step."""
+        self.close()
+        self.ops.append(self._laying.step)
+        self.steps += 1
+
+    def draws(self) -> None:
+        """The course depends on random numbers."""
+        self._laying.draws = True
+
+    def close(self) -> None:
+        """Ends a part; one that repeats the part before it only counts there."""
+        count = len(self.ops) - self._begun
+        if count == 0:
+            return
+        if self.parts:
+            first, before, times = self.parts[-1]
+            if before == count and self.ops[first : first + count] == self.ops[self._begun :]:
+                self.parts[-1] = (first, count, times + 1)
+                del self.ops[self._begun :]
+                return
+        self.parts.append((self._begun, count, 1))
+        self._begun = len(self.ops)
+
+    def new_request(self) -> Request:
+        """With the lowest free number, so that steps that do the same have the same numbers."""
+        if self._free:
+            return Request(self.rank, heapq.heappop(self._free))
+        self._requests += 1
+        return Request(self.rank, self._requests - 1)
+
+    def end(self, requests: tuple[Request, ...]) -> None:
+        """All of them have been waited for."""
+        for request in requests:
+            if request.is_open:
+                request.is_open = False
+                heapq.heappush(self._free, request.number)
+
+
+@dataclass(frozen=True)
+class Laid:
+    """An application as the core takes it.
+
+    steps, events : the most steps of a rank; what the engine handles, about
+    uses_kernels  : whether it calls kernels of the platform
+    draws         : whether its course depends on the seed
+    asks          : whether its course depends on what messages bring: it has no parameters then
+    """
+
+    parameters: Any
+    steps: int
+    events: float
+    uses_kernels: bool
+    draws: bool
+    asks: bool = False
+
+
+@dataclass
+class _Parked:
+    track: Track
+    communicator: Communicator
+    colour: int | None
+    key: int
+    line: str
+
+
+@dataclass
+class Laying:
+    """What all ranks share while an application is laid down."""
+
+    application: Any
+    seed: int
+    draws: bool = False
+    by_date: bool = False
+    _numbers: dict[Any, int] = field(default_factory=dict)  # of operations by what they are and where
+    _ops: list[tuple[Any, ...]] = field(default_factory=list)
+    _weights: list[float] = field(default_factory=list)
+    _lists: dict[Any, int] = field(default_factory=dict)
+    _groups: dict[tuple[int, ...], int] = field(default_factory=dict)
+    _kernels: dict[str, int] = field(default_factory=dict)
+    _lines: dict[str, int] = field(default_factory=lambda: {"": 0})
+    _places: dict[tuple[CodeType, int], int] = field(default_factory=dict)
+    _values: dict[int, Any] = field(default_factory=dict)  # what yield gives back at a place
+    _texts: dict[int, str] = field(default_factory=dict)  # of places
+    _parked: dict[int, list[_Parked]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._kernels = {cost[0]: number for number, cost in enumerate(self.application.kernel_costs)}
+        self.step = self._number(Operation("step"), 0, 0)
+
+    def lay(self) -> Laid:
+        """Goes through all ranks; raises InputError for what the program may not do, with the line."""
+        everyone = tuple(range(self.application.ranks))
+        self._groups[everyone] = 0
+        tracks = [Track(rank, self) for rank in everyone]
+        for track in tracks:
+            self._begin(track, everyone)
+            self._advance(track, None)
+        self._meet()
+        if not any(track.steps for track in tracks):
+            for track in tracks:  # the whole is one step
+                track.parts = [(first + 1, count, times) for first, count, times in track.parts]
+                track.ops.insert(0, self.step)
+                track.parts.insert(0, (0, 1, 1))
+                track.steps = 1
+        return self._laid(tracks)
+
+    def _begin(self, track: Track, everyone: tuple[int, ...]) -> None:
+        course = self.application.run(Me(track, everyone, self.seed))
+        if not isinstance(course, GeneratorType):
+            kind = type(self.application).__name__
+            raise InputError(f"{kind}.run yields nothing; it yields what the methods of me make: yield me.send(...)")
+        track.course = course
+
+    def _laid(self, tracks: list[Track]) -> Laid:
+        parameters = _core.ProgramParameters()
+        parameters.ops = [_core.ProgramOp(*op) for op in self._ops]
+        parameters.lists = [_core.ProgramList(list(numbers), list(sizes)) for numbers, sizes in self._lists]
+        parameters.communicators = [list(group) for group in self._groups]
+        parameters.rank_code = [_core.ProgramRankCode(track.ops, track.parts) for track in tracks]
+        parameters.kernels = list(self._kernels)
+        parameters.lines = list(self._lines)
+        parameters.step_count = max(1, *(track.steps for track in tracks))
+        parameters.by_date = self.by_date
+        try:
+            _core.check_program(parameters)
+        except ValueError as error:
+            raise InputError(str(error)) from error
+        weights = self._weights
+        events = sum(
+            times * sum(weights[op] for op in track.ops[first : first + count])
+            for track in tracks
+            for first, count, times in track.parts
+        )
+        own = len(self.application.kernel_costs)
+        return Laid(parameters, parameters.step_count, events, len(self._kernels) > own, self.draws)
+
+    def _advance(self, track: Track, value: Any) -> None:
+        """Goes on with a rank until it has ended, or waits in a split."""
+        course = track.course
+        assert course is not None
+        send, numbers, ops = course.send, self._numbers, track.ops
+        while True:
+            try:
+                operation = send(value)
+            except StopIteration:
+                track.course = None
+                track.close()
+                return
+            except Asked:
+                raise
+            except Exception as error:
+                raise self._failure(error, track) from error
+            place = self._place_of(course)
+            try:  # what has been seen here before, and needs nothing of the rank
+                ops.append(numbers[operation, place])
+                value = self._values[place]
+                continue
+            except (KeyError, TypeError):
+                pass
+            value = self._recorded(track, operation, place)
+            if value is _PARKED:
+                return
+
+    def _place_of(self, course: Any) -> int:
+        """Where a rank has just yielded."""
+        while type(course.gi_yieldfrom) is GeneratorType:
+            course = course.gi_yieldfrom
+        frame = course.gi_frame
+        place = self._places.get((frame.f_code, frame.f_lasti))
+        return self._place(frame.f_code, frame.f_lasti, frame.f_lineno) if place is None else place
+
+    def _failure(self, error: Exception, track: Track) -> InputError:
+        """What is said of an exception in `run`."""
+        line = self._line_of(error.__traceback__)
+        if isinstance(error, InputError):
+            return InputError(f"{line}: {error}" if line else str(error))
+        return InputError(f"{line or 'run'}: {type(error).__name__}: {error}; on rank {track.rank}")
+
+    def _recorded(self, track: Track, operation: Any, place: int) -> Any:
+        line = self._texts[place]
+        if type(operation) is not Operation:
+            raise InputError(
+                f"{line}: yields {operation!r:.60}; yield what the methods of me make, such as me.send(...)"
+            )
+        code, what = operation.code, operation.what
+        if isinstance(what, Carried):
+            operation, what = operation._replace(what=None), None
+        if code == "split":
+            communicator, colour, key = what
+            together = communicator.allgather(8)
+            track.ops.append(self._number(together, place, communicator.number))
+            self._parked.setdefault(communicator.number, []).append(_Parked(track, communicator, colour, key, line))
+            return _PARKED
+        if code in ("isend", "irecv"):
+            self.by_date |= code == "irecv" and operation.peer == ANY
+            request = track.new_request()
+            track.ops.append(self._number(operation, place, request.number, shared=False))
+            return request
+        if code in ("waitall", "waitany"):
+            self.by_date |= code == "waitany"
+            numbers = tuple(request.number for request in what if request.is_open)
+            track.ops.append(
+                self._number(operation._replace(what=numbers), place, self._list(numbers, ()), shared=False)
+            )
+            if code == "waitall":
+                track.end(what)
+            return self._values[place]
+        self.by_date |= code == "receive" and operation.peer == ANY
+        which = 0
+        if code == "exchange":
+            which = self._list(what.ranks, what.sizes)
+        elif code == "compute":
+            which = self._kernel(what, line)
+        elif isinstance(what, Communicator):
+            which = what.number
+        track.ops.append(self._number(operation, place, which))
+        return self._values[place]
+
+    def _number(self, operation: Operation, place: int, which: int, *, shared: bool = True) -> int:
+        """The place of an operation in the list of all. shared: whether an equal one of any rank is the same."""
+        key = (operation, place) if shared else (operation, place, which)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._ops)
+            code, peer, tag, m, n, k, algorithm, what = operation
+            self._ops.append((code, algorithm, peer, tag, which, m, n, k, place))
+            self._weights.append(_weight(code, what))
+        return number
+
+    def _list(self, numbers: tuple[int, ...], sizes: tuple[float, ...]) -> int:
+        return self._lists.setdefault((numbers, sizes), len(self._lists))
+
+    def _kernel(self, what: Cost | str, line: str) -> int:
+        name = what.name if isinstance(what, Cost) else what
+        if isinstance(what, Cost):
+            if name not in self._kernels:
+                raise InputError(f"{line}: a Cost is a class attribute of the application, which gives it a name")
+        elif name not in KERNELS:
+            raise InputError(f"{line}: there is no kernel {name[:80]!r}; kernels are {', '.join(KERNELS)}")
+        return self._kernels.setdefault(name, len(self._kernels))
+
+    def _place(self, code: CodeType, at: int, line: int) -> int:
+        text = f"{Path(code.co_filename).name}:{line}"
+        number = self._lines.setdefault(text, len(self._lines))
+        self._places[code, at] = number
+        self._values.setdefault(number, Unasked(text))
+        self._texts[number] = text
+        return number
+
+    @staticmethod
+    def _line_of(traceback: TracebackType | None) -> str:
+        """The innermost line of the user's own code."""
+        found = ""
+        while traceback is not None:
+            frame = traceback.tb_frame
+            if not str(frame.f_globals.get("__name__", "")).startswith("lepaute."):
+                found = f"{Path(frame.f_code.co_filename).name}:{traceback.tb_lineno}"
+            traceback = traceback.tb_next
+        return found
+
+    def _meet(self) -> None:
+        """Lets those that wait in a split go on, as long as all of a communicator have come."""
+        while self._parked:
+            complete = [number for number, all_ in self._parked.items() if len(all_) == all_[0].communicator.size]
+            if not complete:
+                waiting = next(iter(self._parked.values()))
+                there = {each.track.rank for each in waiting}
+                missing = next(rank for rank in waiting[0].communicator.ranks if rank not in there)
+                first = waiting[0]
+                raise InputError(f"rank {first.track.rank} calls split ({first.line}), which rank {missing} leaves out")
+            for number in complete:
+                self._split(self._parked.pop(number))
+
+    def _split(self, members: list[_Parked]) -> None:
+        groups: dict[int, list[_Parked]] = {}
+        for each in sorted(members, key=lambda each: (each.key, each.communicator.rank)):
+            if each.colour is not None:
+                groups.setdefault(each.colour, []).append(each)
+        given: dict[int, Communicator] = {}
+        for group in groups.values():
+            ranks = tuple(each.track.rank for each in group)
+            number = self._groups.setdefault(ranks, len(self._groups))
+            for index, each in enumerate(group):
+                given[each.track.rank] = Communicator(ranks, index, number)
+        for each in sorted(members, key=lambda each: each.track.rank):
+            self._advance(each.track, given.get(each.track.rank))
+
+
+_PARKED = object()
+
+
+def _weight(code: str, what: Any) -> float:
+    if code == "exchange":
+        return 3.0 * len(what.ranks) + 1.0
+    if isinstance(what, Communicator):
+        rounds = what.size if code == "alltoall" else what.size.bit_length()
+        return 2.0 * rounds if code in _OF_ALL else 3.0
+    return _EVENTS.get(code, 1.0)

@@ -1,0 +1,100 @@
+"""An application whose course depends on what messages bring: the core asks each rank for its next operation."""
+
+from typing import Any
+
+from lepaute import _core
+from lepaute.errors import InputError
+from lepaute.simulate.apps.own.laying import Laying, Track
+from lepaute.simulate.apps.own.rank import ANY, Came, Carried, Operation, Request
+from lepaute.simulate.machine.core import KERNELS
+
+_WITH_LISTS = frozenset({"waitall", "waitany", "exchange"})
+
+
+class _Stepped(Track):
+    """A rank that goes on step by step; `ops` are those that the core has not been given yet.
+
+    last : what it has yielded last, and what that gave back at once
+    sent : how many messages it has sent
+    """
+
+    def __init__(self, rank: int, laying: Laying) -> None:
+        super().__init__(rank, laying)
+        self.last: Any = None
+        self.given: Any = None
+        self.sent = 0
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+
+class Stepping(Laying):
+    """One run of such an application."""
+
+    def begin(self) -> Any:
+        """The parameters of the core, which then asks `next_of`."""
+        everyone = tuple(range(self.application.ranks))
+        self._groups[everyone] = 0
+        for name in KERNELS:
+            self._kernels.setdefault(name, len(self._kernels))
+        self._tracks = [_Stepped(rank, self) for rank in everyone]
+        self._carried: dict[tuple[int, int], Any] = {}
+        for track in self._tracks:
+            self._begin(track, everyone)
+        parameters = _core.ProgramParameters()
+        parameters.communicators = [list(everyone)]
+        parameters.rank_code = [_core.ProgramRankCode([], []) for _ in everyone]
+        parameters.kernels = list(self._kernels)
+        parameters.by_date = True
+        parameters.next = self.next_of
+        parameters.line_of = lambda number: list(self._lines)[number]
+        return parameters
+
+    def next_of(self, rank: int, came: "list[_core.ProgramCame]") -> "_core.ProgramNext":
+        """The next operation of a rank; came: what the requests have brought that it has waited for."""
+        track = self._tracks[rank]
+        if not track.ops:
+            given = track.given if track.given is not None else self._brought(track.last, came)
+            course = track.course
+            assert course is not None
+            try:
+                operation = course.send(given)
+            except StopIteration:
+                return _core.ProgramNext()
+            except Exception as error:
+                raise self._failure(error, track) from error
+            self._take(track, operation, self._place_of(course))
+        code, algorithm, peer, tag, which, m, n, k, line = self._ops[track.ops.pop(0)]
+        numbers, sizes = list(self._lists)[which] if code in _WITH_LISTS else ((), ())
+        op = _core.ProgramOp(code, algorithm, peer, tag, which, m, n, k, line)
+        return _core.ProgramNext(op, _core.ProgramList(list(numbers), list(sizes)))
+
+    def _take(self, track: _Stepped, operation: Any, place: int) -> None:
+        if type(operation) is Operation and operation.code == "split":
+            raise InputError(
+                f"{self._texts[place]}: split is for programs whose course is known beforehand, and this one uses what "
+                "comes"
+            )
+        value = self._recorded(track, operation, place)
+        track.last, track.given = operation, value if isinstance(value, Request) else None
+        if operation.code in ("send", "ssend", "isend"):
+            if isinstance(operation.what, Carried):
+                self._carried[track.rank, track.sent] = operation.what.value
+            track.sent += 1
+        elif operation.code == "exchange":
+            track.sent += len(operation.what.ranks)
+
+    def _brought(self, operation: Any, came: "list[_core.ProgramCame]") -> Any:
+        if operation is None or operation.code not in ("receive", "waitall", "waitany"):
+            return None
+        requests = {} if operation.code == "receive" else {request.number: request for request in operation.what}
+        found: dict[int, Came] = {}
+        for each in came:
+            value = None if each.source == ANY else self._carried.pop((each.source, each.nth), None)
+            request = requests.get(each.request)
+            found[each.request] = Came(-1 if each.source == ANY else each.source, each.tag, each.bytes, value, request)
+            if operation.code == "waitany" and request is not None:
+                self._tracks[request.rank].end((request,))
+        if operation.code == "waitall" and operation.m == 0.0:
+            return [found.get(request.number) for request in operation.what]
+        return next(iter(found.values()), None)

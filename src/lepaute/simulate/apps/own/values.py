@@ -1,0 +1,137 @@
+"""What the parameters and the computing of an application of one's own are made of: grids and costs."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from lepaute.errors import InputError
+from lepaute.kit.later import later
+from lepaute.kit.numbers import plain
+from lepaute.kit.quantities import whole_of
+
+if TYPE_CHECKING:
+    from lepaute import _core
+    from lepaute.platform import schema
+else:
+    _core, schema = later("lepaute._core"), later("lepaute.platform.schema")
+
+MOST = 2**31 - 1
+MOST_DIMENSIONS = 8
+
+
+class Grid(tuple[int, ...]):
+    """Processes along each dimension, as `lp.Grid("16x8x8")` or `lp.Grid((16, 8, 8))`; ranks go in the order of
+    MPI_Cart_create, the last dimension fastest.
+
+    Raises InputError for anything but one to eight whole numbers of 1 or more.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, sides: "str | Iterable[int]") -> Self:
+        form = f"a grid is such as 16x8x8, one to {MOST_DIMENSIONS} whole numbers of 1 or more"
+        if isinstance(sides, str):
+            sides = [whole_of(part, "grid") for part in sides.lower().split("x")]
+        found = tuple(map(plain, sides)) if isinstance(sides, Iterable) else ()
+        if not 1 <= len(found) <= MOST_DIMENSIONS or any(type(each) is not int or each < 1 for each in found):
+            raise InputError(f"grid is {sides!r:.80}; {form}")
+        return super().__new__(cls, found)
+
+    @property
+    def size(self) -> int:
+        """Number of processes."""
+        product = 1
+        for side in self:
+            product *= side
+        return product
+
+    def __str__(self) -> str:
+        return "x".join(map(str, self))
+
+    def __repr__(self) -> str:
+        return f"Grid({str(self)!r})"
+
+
+@dataclass(frozen=True, eq=False)
+class Cost:
+    """What a unit of some computing costs, as a class attribute of an application: it is named by that.
+
+    Parameters
+    ----------
+    seconds_a_unit : on one core while all cores of its node compute; or the name of a field that has it
+    error : relative standard error of it, drawn once a run: in the layer `discrepancy` of the interval
+    noise : relative standard deviation of a single call, half-normal: in the layer `noise`
+    memory_share : of it that waits for memory, which is faster where fewer ranks share a node; counts where the
+        platform knows its memory bandwidth (nodes.memory_bandwidth_Bps)
+
+    Raises
+    ------
+    InputError : for what is negative, or not finite
+    """
+
+    seconds_a_unit: float | str
+    error: float = 0.0
+    noise: float = 0.0
+    memory_share: float = 0.0
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        for what, most in (("seconds_a_unit", 1e6), ("error", 1.0), ("noise", 10.0), ("memory_share", 1.0)):
+            given = plain(getattr(self, what))
+            if what == "seconds_a_unit" and isinstance(given, str):
+                continue
+            if isinstance(given, bool) or not isinstance(given, int | float) or not 0.0 <= given <= most:
+                raise InputError(f"{what} of a Cost is {given!r:.80}; it is a number from 0 to {most:g}")
+            object.__setattr__(self, what, float(given))
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        object.__setattr__(self, "name", name)
+
+    def of(self, application: Any) -> "tuple[str, float, float, float, float]":
+        """Name, seconds a unit, error, noise and memory share in an application."""
+        seconds = self.seconds_a_unit
+        if isinstance(seconds, str):
+            found = plain(getattr(application, seconds, None))
+            if isinstance(found, bool) or not isinstance(found, int | float) or not 0.0 <= found <= 1e6:
+                raise InputError(
+                    f"{self.name} costs {seconds!r:.80} a unit, which is {found!r:.80}; it is a field with 0 to 1e6 s"
+                )
+            seconds = float(found)
+        return self.name, seconds, self.error, self.noise, self.memory_share
+
+
+def kernel_of(cost: "tuple[str, float, float, float, float]", platform: "schema.Platform") -> "_core.MachineKernel":
+    """The kernel of the core, called with n units, that costs so much on `platform`."""
+    name, seconds, error, noise, memory_share = cost
+    piece, kernel = _core.KernelPiece(), _core.MachineKernel()
+    alone, crowding = _crowding(memory_share, platform)
+    linear = [seconds * alone * (term == "n") for term in _core.term_names()]
+    piece.mean = linear
+    piece.deviation = [noise * each for each in linear]
+    piece.noise = "half-normal" if noise else "none"
+    kernel.name = name
+    kernel.models = [_core.KernelModel([piece])]
+    kernel.discrepancy_relative_sd = error
+    kernel.crowding = crowding
+    return kernel
+
+
+def _crowding(memory_share: float, platform: "schema.Platform") -> "tuple[float, list[_core.CrowdingPoint]]":
+    """Time of a lone rank over that on a full node, and the increase by the share of the other cores that compute."""
+    nodes = platform.nodes
+    if not memory_share or nodes.memory_bandwidth_Bps is None or nodes.core_memory_bandwidth_Bps is None:
+        return 1.0, []
+    from lepaute.simulate.smpi.emulated_run import slowdown_of
+
+    ratio = nodes.core_memory_bandwidth_Bps / nodes.memory_bandwidth_Bps
+    # The share is of the time on a full node; of that alone it is less.
+    full_factor = max(1.0, nodes.cores * ratio)
+    of_lone = memory_share / full_factor
+    lone_share = of_lone / (of_lone + 1.0 - memory_share)
+    full = slowdown_of(lone_share, nodes.cores, ratio)
+    points = []
+    for ranks in sorted({max(2, round(nodes.cores * at / 16)) for at in range(1, 17)} | {nodes.cores}):
+        if 1 < ranks <= nodes.cores:
+            share = (ranks - 1) / (nodes.cores - 1)
+            points.append(_core.CrowdingPoint(share, slowdown_of(lone_share, ranks, ratio) - 1.0))
+    return 1.0 / full, points
