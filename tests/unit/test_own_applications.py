@@ -319,7 +319,9 @@ def test_values_reach_the_receive_that_gets_their_message_whatever_the_order_of_
             yield me.send(1, 8, value=3)
         else:
             requests = [(yield me.irecv(0)), (yield me.irecv(0)), (yield me.irecv(0))]
-            seen.extend([(yield me.wait(request)).value for request in reversed(requests)])
+            for request in reversed(requests):
+                came = yield me.wait(request)
+                seen.append(came.value)
             yield me.exchange([(0, 8)])
             seen.append((yield me.receive()).value)
 

@@ -52,8 +52,8 @@ class Request:
 
 
 class Came(NamedTuple):
-    """What `yield` gives back for a receive, and for a wait for one: sender, tag and bytes of the message, the value that
-    `send(..., value=)` has put in, and the request that a wait was for."""
+    """What `yield` gives back for a receive, and for a wait for one: sender, tag and bytes of the message, the value
+    that `send(..., value=)` has put in, and the request that a wait was for."""
 
     source: int
     tag: int
@@ -259,8 +259,8 @@ class Me(Communicator):
         return self._waits("waitall", requests)
 
     def waitany(self, requests: Iterable[Request]) -> Operation:
-        """MPI_Waitany: goes on with the first that ends, which is the `request` of what `yield` gives back. Requests that
-        have been waited for are passed over."""
+        """MPI_Waitany: goes on with the first that ends, the `request` of what `yield` gives back. Requests that have been
+        waited for are passed over."""
         return self._waits("waitany", requests)
 
     def exchange(self, neighbours: Iterable[tuple[int, float]], tag: int = 0) -> Operation:

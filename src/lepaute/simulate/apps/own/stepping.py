@@ -1,5 +1,6 @@
 """An application whose course depends on what messages bring: the core asks each rank for its next operation."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from lepaute import _core
@@ -50,7 +51,7 @@ class Stepping(Laying):
         parameters.line_of = lambda number: list(self._lines)[number]
         return parameters
 
-    def next_of(self, rank: int, came: "list[_core.ProgramCame]") -> "_core.ProgramNext":
+    def next_of(self, rank: int, came: "Sequence[_core.ProgramCame]") -> "_core.ProgramNext":
         """The next operation of a rank; came: what the requests have brought that it has waited for."""
         track = self._tracks[rank]
         if not track.ops:
@@ -84,7 +85,7 @@ class Stepping(Laying):
         elif operation.code == "exchange":
             track.sent += len(operation.what.ranks)
 
-    def _brought(self, operation: Any, came: "list[_core.ProgramCame]") -> Any:
+    def _brought(self, operation: Any, came: "Sequence[_core.ProgramCame]") -> Any:
         if operation is None or operation.code not in ("receive", "waitall", "waitany"):
             return None
         requests = {} if operation.code == "receive" else {request.number: request for request in operation.what}
