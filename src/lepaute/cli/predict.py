@@ -121,7 +121,6 @@ def _predict(
 ) -> None:
     from lepaute.simulate.native import Native
     from lepaute.simulate.prediction.controls import usual_runs
-    from lepaute.simulate.prediction.sweep import scaling
 
     request = _narrowed(traces.request(), applications)
     machine = simulation.read()
@@ -148,8 +147,12 @@ def _predict(
     except KeyboardInterrupt:
         complain("interrupted")
         os._exit(INTERRUPTED)  # a normal exit would wait for the runs that are under way
-    one_problem = len({each.problem for each in applications}) == 1
-    points = scaling(predictions) if len(predictions) > 1 and one_problem and not from_file else []
+    problems, ranks = ({getattr(each, of) for each in applications} for of in ("problem", "ranks"))
+    points: list[ScalingPoint] = []
+    if len(problems) == 1 and len(ranks) > 1 and not from_file:
+        from lepaute.simulate.prediction.sweep import scaling
+
+        points = scaling(predictions)
     if options.as_json:
         _print_as_json(predictions, points, compared, as_list=from_file)
     else:
@@ -244,15 +247,18 @@ def _print_as_json(
     as_list: bool,
 ) -> None:
     """points : of several grids;  as_list : a single prediction, too."""
-    from lepaute.simulate.prediction.sweep import Sweep
-
     objects = [prediction.to_dict() for prediction in predictions]
     if compared:
         objects[0]["differences"] = [each.to_dict() for each in compared]
+    if len(objects) == 1 and not as_list:
+        print(json_text(objects[0]))
+        return
+    from lepaute.simulate.prediction.sweep import Sweep
+
     several = {"predictions": objects, **Sweep(tuple(predictions)).to_dict()}
     if points:
         several["scaling"] = [point.to_dict() for point in points]
-    print(json_text(several if as_list or len(objects) > 1 else objects[0]))
+    print(json_text(several))
 
 
 def _texts(
