@@ -1,46 +1,81 @@
-"""Time from the shell of one prediction, start-up included, beside that of an interpreter that does nothing.
+"""What short commands take from the shell, start-up included: CPU time (user and system) of processes, medians.
 
-    .venv/bin/python benchmarks/predict_startup.py [REPETITIONS]
+    .venv/bin/python benchmarks/predict_startup.py [REPETITIONS] [--before SOURCES]
 
-The two are run in turn, so that drift of the machine's speed hits both. Prints medians and checks the answer; exits
-with 1 when the median is above half a second.
+All are run in turn, so that drift of the machine's speed hits them alike; with --before, those of another version's
+`src` too, each beside its own. The first run of each, which fills caches, is not counted. Checks that the prediction is
+the same each time; exits with 1 where a command takes more than is wanted.
 """
 
+import argparse
 import json
+import os
 import resource
 import statistics
 import subprocess
 import sys
-import time
+from pathlib import Path
 
-PREDICT = ["predict", "hpl", "-p", "dahu", "--n", "20k", "--nb", "128", "--grid", "8x8", "--runs", "1", "--json"]
-LIMIT_S = 0.5
+SOURCES = Path(__file__).resolve().parent.parent / "src"
+_HPL = ["predict", "hpl", "-p", "dahu", "--nb", "128", "--runs", "1", "--json"]
+#: Words of commands, and the CPU seconds wanted.
+COMMANDS: dict[str, tuple[list[str], float | None]] = {
+    "lepaute --help": (["--help"], 0.1),
+    "completion of a command": (["__complete", "pre"], 0.1),
+    "completion of an option": (["__complete", "predict", "hpl", "--pf"], 0.1),
+    "completion of a platform": (["__complete", "predict", "hpl", "-p", "da"], 0.1),
+    "lepaute predict hpl --help": (["predict", "hpl", "--help"], None),
+    "lepaute platform list": (["platform", "list"], None),
+    "lepaute predict hpl -p dahu --n 1k --nb 128 --grid 2x2 --runs 1 --json": (
+        [*_HPL, "--n", "1k", "--grid", "2x2"],
+        0.15,
+    ),
+    "the same, --n 20k --grid 8x8": ([*_HPL, "--n", "20k", "--grid", "8x8"], 0.15),
+}
 
 
-def timed(arguments: list[str]) -> tuple[float, float, str]:
-    """(wall seconds, user seconds, standard output) of a process."""
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime, time.perf_counter()
-    output = subprocess.run(arguments, check=True, capture_output=True, text=True).stdout
-    return time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before, output
+def cpu_s(words: list[str], sources: Path) -> tuple[float, str]:
+    """(CPU seconds, standard output) of a process."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    environment = os.environ | {"PYTHONPATH": str(sources)}
+    output = subprocess.run(
+        [sys.executable, *words], check=True, capture_output=True, text=True, env=environment
+    ).stdout
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, output
 
 
 def main() -> int:
-    repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 11
-    ours, nothing, answers = [], [], set()
-    for _ in range(repetitions):
-        wall_s, user_s, output = timed([sys.executable, "-m", "lepaute.cli.main", *PREDICT])
-        ours.append((wall_s, user_s))
-        prediction = json.loads(output)
-        answers.add((prediction["time_s"]["mean"], prediction["simulation"]["messages"]))
-        nothing.append(timed([sys.executable, "-c", "pass"])[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("repetitions", nargs="?", type=int, default=20)
+    parser.add_argument("--before", type=Path, help="`src` of the version to compare with")
+    arguments = parser.parse_args()
+    versions = [*([arguments.before.resolve()] if arguments.before else []), SOURCES]
+    took_s: dict[tuple[str, Path], list[float]] = {}
+    answers = set()
+    for repetition in range(arguments.repetitions + 1):
+        for name, (words, _) in COMMANDS.items():
+            for sources in versions:
+                seconds, output = cpu_s(["-m", "lepaute.cli.main", *words], sources)
+                if words[-1] == "8x8":
+                    prediction = json.loads(output)
+                    answers.add((prediction["time_s"]["mean"], prediction["simulation"]["messages"]))
+                if repetition:
+                    took_s.setdefault((name, sources), []).append(seconds)
+    nothing_s = statistics.median(cpu_s(["-c", "pass"], SOURCES)[0] for _ in range(arguments.repetitions))
     if len(answers) != 1:
         print(f"the same prediction gave {len(answers)} answers: {answers}")
         return 1
-    wall_s = statistics.median(wall for wall, _ in ours)
-    print("| what | median wall s | median user s |\n|---|---|---|")
-    print(f"| lepaute {' '.join(PREDICT)} | {wall_s:.3f} | {statistics.median(user for _, user in ours):.3f} |")
-    print(f"| the interpreter alone | {statistics.median(nothing):.3f} | |")
-    return 0 if wall_s < LIMIT_S else 1
+    print(f"| what | {'before, CPU s | ' if arguments.before else ''}now, CPU s | wanted |")
+    print(f"|---|{'---|' * len(versions)}---|")
+    slow = False
+    for name, (_, wanted_s) in COMMANDS.items():
+        medians = [statistics.median(took_s[name, sources]) for sources in versions]
+        slow |= wanted_s is not None and medians[-1] > wanted_s
+        wanted = "–" if wanted_s is None else f"≤ {wanted_s:g}"
+        print(f"| {name} | {' | '.join(f'{each:.3f}' for each in medians)} | {wanted} |")
+    print(f"| the interpreter alone | {'| ' if arguments.before else ''}{nothing_s:.3f} | – |")
+    return int(slow)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ python=${PYTHON:-.venv/bin/python}
 folder=${1:-build/sanitized}
 
 cmake -S . -B "$folder" -G Ninja -DLEPAUTE_TESTS=ON -DLEPAUTE_PYTHON=ON -DLEPAUTE_SANITIZE=ON \
-  -DPython_EXECUTABLE="$(command -v "$python")" >/dev/null
+  -DPython_EXECUTABLE="$(realpath -s "$(command -v "$python")")" >/dev/null
 step "Compiling the core with sanitizers, where something changed" cmake --build "$folder" -- --quiet
 
 # A frame of a simulated rank takes more stack with the sanitizers than without them.

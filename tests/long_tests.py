@@ -1,13 +1,12 @@
-"""Long tests: left out unless asked for, all or a quarter of them at a time (`--long`)."""
+"""Long tests: left out unless asked for, all or a part of them at a time (`--long`)."""
 
 import argparse
+import re
 import zlib
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
-
-QUARTERS = tuple(f"{k}/4" for k in range(1, 5))
 
 
 def long_but(values: Iterable[Any], *kept: Any) -> list[Any]:
@@ -22,24 +21,28 @@ def _long(value: Any) -> Any:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    wanted = "which tests marked long to run beside the others: none (the default), all, or a quarter, 2/4"
-    parser.addoption("--long", default="none", type=_checked, metavar="none|all|K/4", help=wanted)
+    wanted = "which tests marked long to run beside the others: none (the default), all, or a part, 2/8"
+    parser.addoption("--long", default="none", type=_checked, metavar="none|all|K/N", help=wanted)
 
 
 def _checked(wanted: str) -> str:
-    if wanted not in ("none", "all", *QUARTERS):
-        raise argparse.ArgumentTypeError(f"{wanted!r} is none of: none, all, {', '.join(QUARTERS)}")
+    part = re.fullmatch(r"(\d+)/(\d+)", wanted)
+    if wanted not in ("none", "all") and not (part and 1 <= int(part[1]) <= int(part[2])):
+        raise argparse.ArgumentTypeError(f"{wanted!r} is none of: none, all, K/N with K from 1 to N")
     return wanted
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     wanted = config.getoption("--long")
-    left_out = [item for item in items if item.get_closest_marker("long") and wanted not in ("all", quarter_of(item))]
+    left_out = [item for item in items if item.get_closest_marker("long") and not is_wanted(item, wanted)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
 
 
-def quarter_of(item: pytest.Item) -> str:
-    """By its name alone: the same whichever tests are selected, and whatever tests are added."""
-    return QUARTERS[zlib.crc32(item.nodeid.encode()) >> 30]
+def is_wanted(item: pytest.Item, wanted: str) -> bool:
+    """Whether a long test is in the part; by its name alone: the same whichever tests are selected or added."""
+    if wanted in ("none", "all"):
+        return wanted == "all"
+    part, parts = map(int, wanted.split("/"))
+    return zlib.crc32(item.nodeid.encode()) * parts >> 32 == part - 1

@@ -9,7 +9,8 @@ A page is Markdown with fenced blocks, which run in order in one empty folder (`
 `...` alone on a line of an output stands for any lines. A comment directly before a block changes how it runs:
 `<!-- run: machine -->` (needs compiler and MPI), `nodes`, `long`, `numbers differ` (measured: words alone are
 compared), `output differs` (a verdict on what was measured: it prints something, and its exit status is 0),
-`<!-- not run: REASON -->`; several are separated by `; `.
+`<!-- not run: REASON -->`; several are separated by `; `. Of an output that differs and ends with `...` a page keeps as
+many lines as it has.
 
 Numbers are compared within 2 %, whole numbers below 50 and all words exactly; what is different each time (digests,
 versions, times of day, today's date, absolute paths, how long workers took) is not compared.
@@ -335,7 +336,8 @@ def rewritten(page: Page, outputs: dict[Step, list[str]]) -> Page:
 def _shown_anew(block: Block, step: Step, printed: list[str]) -> list[str]:
     shown = _without_blank_end(list(step.shown))
     if block.output_differs:
-        return _without_blank_end(printed)
+        begins = bool(shown) and shown[-1].strip() == ELIDED  # a page shows the first so many lines
+        return [*printed[: len(shown) - 1], ELIDED] if begins else _without_blank_end(printed)
     if matched(step.shown, printed, block.numbers_differ, tolerance=0.0) is not None:
         return shown
     stands_for = matched(step.shown, printed, block.numbers_differ)

@@ -62,12 +62,8 @@ def test_files_that_the_page_names_exist() -> None:
     assert [name for name in sorted(named) if not any((place / name).exists() for place in places)] == []
 
 
-def test_the_index_lists_every_decision_once() -> None:
-    headings = {
-        (page.stem, title)
-        for page in (DESIGN / "decisions").glob("*.md")
-        for title in re.findall(r"^## (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    }
-    index = re.findall(r"\[([^\]]+)\]\(decisions/(\w+)\.md#", (DESIGN / "index.md").read_text(encoding="utf-8"))
-    assert len(index) == len(headings)
-    assert {(page, title) for title, page in index} == headings
+def test_the_index_has_the_records_of_every_subject() -> None:
+    """Their titles are those of the pages' headings, which Sphinx lists."""
+    pages = {f"decisions/{page.stem}" for page in (DESIGN / "decisions").glob("*.md")}
+    lines = (DESIGN / "index.md").read_text(encoding="utf-8").splitlines()
+    assert sorted(pages) == sorted(line for line in lines if line.startswith("decisions/"))

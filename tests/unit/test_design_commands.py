@@ -1,7 +1,6 @@
 """`lepaute design` over any factors, from the command line: tables, show, pictures, and one line for each error."""
 
 import json
-import shlex
 from pathlib import Path
 
 import pytest
@@ -144,12 +143,3 @@ def test_what_cannot_be_is_one_line_and_exit_status_2(capsys, arguments, message
     assert printed.out == ""
     assert printed.err.count("\n") == 1
     assert message in printed.err
-
-
-def test_the_commands_at_the_top_of_the_documentation_run_in_their_order(tmp_path, monkeypatch):
-    text = (Path(__file__).parents[2] / "docs/reference/designs.md").read_text()
-    lines = [line.strip() for line in text.splitlines() if line.startswith("    lepaute design ")]
-    assert len(lines) >= 5
-    monkeypatch.chdir(tmp_path)
-    for line in lines:
-        assert main(shlex.split(line)[1:]) == 0, line

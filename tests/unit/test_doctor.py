@@ -7,6 +7,7 @@ import pytest
 
 from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem
+from lepaute.kit.extras import EXTRAS
 from lepaute.measure import doctor
 from lepaute.measure.doctor import Check
 from lepaute.measure.kernel_set import KernelSet
@@ -27,6 +28,22 @@ def test_a_compiler_that_is_missing_or_does_not_run_is_named_with_its_package(em
     (empty_path / "cc").chmod(0o755)
     (check,) = doctor.check_compiler()
     assert (check.status, check.found) == ("missing", f"{empty_path}/cc does not run")
+
+
+def test_extras_are_listed_and_only_the_one_that_a_calibration_needs_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(absent: set[str]) -> Check:
+        monkeypatch.setattr("lepaute.kit.extras._is_installed", lambda module: module not in absent)
+        (check,) = doctor.check_extras()
+        return check
+
+    assert told(set()) == Check("extras", "ok", ", ".join(EXTRAS))
+    some = told({"numpyro", "jax", "psycopg"})
+    assert (some.status, some.remedy) == (
+        "ok",
+        "pip install 'lepaute[postgresql,mcmc]', or those of them that you need",
+    )
+    assert some.found.endswith("watch, otf2; not postgresql (psycopg), mcmc (numpyro, jax)")
+    assert told({"scipy"}).status == "missing"
 
 
 def test_a_folder_for_temporary_files_that_is_none_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

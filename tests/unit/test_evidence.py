@@ -11,8 +11,10 @@ sys.path.insert(0, str(ROOT / "validation"))
 
 import what_to_trust  # noqa: E402
 from support.evidence import DATA, EVIDENCE, PAGES, cases, read_goals, shortened, write_section  # noqa: E402
+from support_documents import pages  # noqa: E402
 
 MOST_WORDS = 35_000
+MOST_OTHER_WORDS = 60_000
 WIDE = "\n".join(["| n | s |", "| --- | --- |", *(f"| {n} | {n} |" for n in range(20))])
 GOALS = "\n".join(
     ["|  | goal | reached | published emulation | met |", "| --- | --- | --- | --- | --- |"]
@@ -56,6 +58,15 @@ def test_tables_pictures_and_pages_that_a_page_links_are_there(page: Path) -> No
 def test_the_pages_stay_short_enough_to_be_read() -> None:
     texts = [page.read_text(encoding="utf-8").replace("|", " ") for page in EVIDENCE.glob("*.md")]
     assert sum(len(text.split()) for text in texts) <= MOST_WORDS
+
+
+def test_all_other_pages_stay_short_enough_too() -> None:
+    """By what is written by hand: commands, their outputs and files, in fenced blocks, do not count."""
+    others = [page for page in [*pages(), ROOT / "CONTRIBUTING.md"] if EVIDENCE not in page.parents]
+    texts = [page.read_text(encoding="utf-8").replace("|", " ") for page in others]
+    assert len(texts) > 50
+    written = [re.sub(r"^( *)(```|~~~).*?^\1\2$", "", text, flags=re.MULTILINE | re.DOTALL) for text in texts]
+    assert sum(len(text.split()) for text in written) <= MOST_OTHER_WORDS
 
 
 def test_a_long_table_is_replaced_by_its_file_and_kept_where_there_is_none() -> None:

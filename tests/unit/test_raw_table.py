@@ -6,7 +6,14 @@ import pandas
 import pytest
 
 from lepaute.archive.reader import table_of
-from lepaute.measure.raw_files import Table, Value, read_table
+from lepaute.measure.raw_files import Table, Value, table_blocks
+
+
+def read_table(path: Path) -> pandas.DataFrame:
+    """In one block, and equal to what it is in blocks of two rows, of the same types."""
+    (whole,) = table_blocks(path)
+    pandas.testing.assert_frame_equal(whole, pandas.concat(table_blocks(path, rows=2), ignore_index=True))
+    return whole
 
 
 def written(path: Path, column: list[Value]) -> list[object]:

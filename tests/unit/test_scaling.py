@@ -11,6 +11,7 @@ from lepaute.simulate import Hpl, predict, predict_all
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat
 from lepaute.simulate.prediction.plot import plot_scaling
 from lepaute.simulate.prediction.sweep import scaling
+from lepaute.simulate.prediction.wording import scaling_answer, span_of
 
 GRIDS = ((1, 1), (1, 2), (2, 2), (4, 1))
 WORDS = ("predict", "hpl", "-p", "dahu", "--n", "3000", "--runs", "3", "--grid")
@@ -48,6 +49,19 @@ def test_the_command_prints_a_table_with_a_line_for_each_grid(capsys):
     assert lines[at + 1].endswith("100 %")
     assert main([*WORDS, "1x1,1x1"]) == 0  # one grid is one prediction
     assert capsys.readouterr().out.startswith("HPL takes ")
+
+
+def test_grids_of_equal_ranks_are_a_choice_and_no_scaling(capsys):
+    assert main([*WORDS, "2x2,4x1"]) == 0
+    assert capsys.readouterr().out.startswith("Fastest")
+    assert main([*WORDS, "2x2,4x1", "--json"]) == 0
+    assert "scaling" not in json.loads(capsys.readouterr().out)
+
+
+def test_of_several_grids_with_the_most_ranks_the_fastest_is_the_answer(predictions):
+    last = min(predictions[2:], key=lambda each: each.time_s.mean)
+    for order in ([0, 2, 3], [0, 3, 2]):
+        assert span_of(last.time_s) in scaling_answer(scaling([predictions[at] for at in order]))
 
 
 def test_the_json_has_the_predictions_and_their_scaling(capsys, predictions):

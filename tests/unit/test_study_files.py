@@ -50,12 +50,6 @@ def test_every_example_is_a_study_that_can_be_run(name: str) -> None:
     assert len(configurations.points()) > 1
 
 
-def test_the_catalogue_of_the_document_is_the_example() -> None:
-    root = Path(__file__).parents[2]
-    example = (root / "examples" / "studies" / "catalogue.yaml").read_text(encoding="utf-8").split("\n", 1)[1]
-    assert f"```yaml\n{example}```" in (root / "docs" / "howto" / "study.md").read_text(encoding="utf-8")
-
-
 def test_the_json_schema_names_every_field_of_the_file() -> None:
     schema = json.loads(json.dumps(json_schema()))
     assert {"question", "base", "factors", "scenarios", "constraints", "budget"} <= schema["properties"].keys()

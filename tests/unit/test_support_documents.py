@@ -172,6 +172,12 @@ def test_a_verdict_on_what_was_measured_may_be_another_but_must_be_there(tmp_pat
     assert rewritten(page, {step: ["slower"]}).lines[3] == "slower"
 
 
+def test_a_verdict_of_which_a_page_shows_the_first_lines_keeps_their_number(tmp_path: Path) -> None:
+    page = page_of("<!-- run: machine; output differs -->\n```console\n$ one\nfaster\n...\n```\n", tmp_path)
+    (step,) = page.blocks[0].steps
+    assert rewritten(page, {step: ["slower", "by 3 %", "surely"]}).lines[3:5] == ["slower", "..."]
+
+
 def test_outputs_are_written_anew_where_they_differ(tmp_path: Path) -> None:
     text = (
         "```console\n$ one\nstays 8f2a4570\n...\nlast 100\n$ two\nold\n```\n\n"

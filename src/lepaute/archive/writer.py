@@ -6,8 +6,9 @@ import json
 import os
 import zipfile
 import zlib
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -26,7 +27,7 @@ from lepaute.archive.documents import (
 from lepaute.archive.metadata import Metadata
 from lepaute.archive.ro_crate import ro_crate_metadata
 from lepaute.errors import ArchiveError
-from lepaute.kit.files import whole_file
+from lepaute.kit.files import scratch_file, whole_file
 
 if TYPE_CHECKING:
     import pandas
@@ -58,7 +59,7 @@ class ArchiveWriter:
         self._members: dict[str, Member] = {}
         self._folders: set[str] = set()
         self._unpacked_bytes = 0
-        self._commands: list[dict[str, object]] = []
+        self._commands: _JsonList | None = None
         self._file = ExitStack()
         self._temporary: Path | None = None
         self._zip: zipfile.ZipFile | None = None
@@ -66,7 +67,14 @@ class ArchiveWriter:
     def __enter__(self) -> Self:
         self._temporary = self._file.enter_context(whole_file(self.path))
         self._zip = zipfile.ZipFile(self._temporary, "w", zipfile.ZIP_DEFLATED)
+        scratch = self._file.enter_context(scratch_file(self._place))
+        self._commands = self._file.enter_context(closing(_JsonList(scratch)))
         return self
+
+    @property
+    def _place(self) -> Path:
+        """The folder of temporaries."""
+        return (self._temporary or self.path).parent
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -94,7 +102,19 @@ class ArchiveWriter:
         Raises ArchiveError as `add_bytes`, and where the file cannot be read.
         """
         _check_free(name)
-        source = Path(source)
+        self._add_file(name, Path(source))
+
+    def add_list(self, name: str, entries: Iterable[object]) -> None:
+        """Adds a list as JSON, which may be larger than memory; raises ArchiveError as `add_bytes`."""
+        _check_free(name)
+        with scratch_file(self._place) as scratch:
+            items = _JsonList(scratch)
+            for entry in entries:
+                items.add(entry)
+            items.close()
+            self._add_file(name, scratch)
+
+    def _add_file(self, name: str, source: Path) -> None:
         try:
             with source.open("rb") as file:
                 if (size := os.fstat(file.fileno()).st_size) <= RATIO_MATTERS_BYTES:
@@ -123,6 +143,22 @@ class ArchiveWriter:
         frame.to_parquet(out, index=False)
         self.add_bytes(name, out.getvalue())
 
+    def add_blocks(self, name: str, blocks: "Iterator[pandas.DataFrame]") -> None:
+        """Adds a table that comes in blocks of equal columns, as Parquet; it may be larger than memory."""
+        first = next(blocks)
+        if (second := next(blocks, None)) is None:
+            self.add_table(name, first)
+            return
+        from pyarrow import Table
+        from pyarrow.parquet import ParquetWriter
+
+        schema = Table.from_pandas(first, preserve_index=False).schema
+        with scratch_file(self._place) as scratch:
+            with ParquetWriter(scratch, schema) as table:
+                for block in chain((first, second), blocks):
+                    table.write_table(Table.from_pandas(block, schema=schema, preserve_index=False))
+            self.add_file(name, scratch)
+
     def add_command(
         self,
         argv: Sequence[str],
@@ -139,10 +175,13 @@ class ArchiveWriter:
         """
         printed = {"stdout": stdout, "stderr": stderr}
         when = {"start": start, "duration_s": duration_s}
-        self._commands.append({"argv": list(argv), "returncode": returncode, **printed, **when, **more})
+        assert self._commands is not None
+        self._commands.add({"argv": list(argv), "returncode": returncode, **printed, **when, **more})
 
     def _finish(self, packed: zipfile.ZipFile) -> None:
-        self._add(COMMANDS, _json(self._commands))
+        assert self._commands is not None
+        self._commands.close()
+        self._add_file(COMMANDS, self._commands.path)
         self._add(METADATA, _json(self.metadata))
         self._add(RO_CRATE, _json(ro_crate_metadata(Metadata.of(self.metadata), {**self._members, MANIFEST: None})))
         manifest = manifest_bytes(self._members)
@@ -183,6 +222,27 @@ def _entry(name: str, head: bytes) -> zipfile.ZipInfo:
     entry.compress_type = zipfile.ZIP_STORED if repeated else zipfile.ZIP_DEFLATED
     entry.external_attr = 0o644 << 16
     return entry
+
+
+class _JsonList:
+    """A list as `_json` has it, in a file, entry by entry."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = path.open("w", encoding="utf-8")
+        self._is_empty = True
+
+    def add(self, entry: object) -> None:
+        text = json.dumps(entry, indent=1, sort_keys=True).replace("\n", "\n ")
+        self._file.write(f"{'[' if self._is_empty else ','}\n {text}")
+        self._is_empty = False
+
+    def close(self) -> None:
+        """The end of the list; once closed, nothing."""
+        if self._file.closed:
+            return
+        self._file.write("[]\n" if self._is_empty else "\n]\n")
+        self._file.close()
 
 
 def _json(value: object) -> bytes:

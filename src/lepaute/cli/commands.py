@@ -5,13 +5,14 @@ Typer names values by Python's types (`<list[str]>`), cuts the summaries in a li
 for the working folder, and does not say of a number that it refuses what it is.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
 from typer.main import get_command, get_group
@@ -50,9 +51,11 @@ def _set_up(command: Any, words: str) -> None:
     for parameter in command.params:
         types = _types_in(parameter.type_descriptor.annotation)
         _dress(parameter, types)
+        parameter.process_value = partial(_converted, parameter, parameter.process_value)
         if types & {Path, float} or (int in types and bool not in types):
             name = next((word for word in parameter.opts if word.startswith("--")), parameter.opts[0])
             parameter.process_value = partial(_checked, name, types, parameter.process_value)
+    command.get_help_option = partial(_help_option, command.get_help_option)
     command.get_short_help_str = lambda *_limit: _first_sentence(command.help or "")
     if not getattr(command, "commands", None):
         command.format_options = partial(write_parameters, command)
@@ -61,6 +64,13 @@ def _set_up(command: Any, words: str) -> None:
         command.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in EXAMPLES[words])
     for name, below in getattr(command, "commands", {}).items():
         _set_up(below, f"{words} {name}")
+
+
+def _help_option(find: Callable[..., Any], context: typer.Context) -> Any:
+    """--help, whose value needs no conversion."""
+    if (option := find(context)) is not None:
+        option.process_value = lambda context, given: option.callback(context, option, given)
+    return option
 
 
 def _types_in(annotation: Any) -> set[Any]:
@@ -109,6 +119,49 @@ def _checked(name: str, types: set[Any], convert: Callable[..., Any], context: t
     if isinstance(value, float) and not -inf < value < inf:
         raise InputError(f"{name} is {given:.80}; it must be a finite number")
     return value
+
+
+def _converted(parameter: Any, convert: Callable[..., Any], context: typer.Context, given: Any) -> Any:
+    """As Typer converts it; what is plain without Pydantic, which takes longer to load than a prediction."""
+    described = parameter.type_descriptor
+    is_list, is_several = get_origin(described.annotation) is list, parameter.multiple or parameter.nargs == -1
+    is_bare = given is None or (is_several and not given)
+    if parameter.callback is not None or is_list != is_several or (is_bare and parameter.required):
+        return convert(context, given)
+    if given is None:
+        return () if is_several else None
+    type_ = get_args(described.annotation)[0] if is_list else described.annotation
+    values = [_plain_value(type_, described.parameter_info, each) for each in (given if is_list else [given])]
+    if _NOT_PLAIN in values:
+        return convert(context, given)
+    return values if is_list else values[0]
+
+
+_NOT_PLAIN = object()
+_NUMBERS = {
+    int: re.compile(r"-?[0-9]{1,15}"),
+    float: re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?([eE][-+]?[0-9]{1,2})?"),
+}
+
+
+def _plain_value(type_: Any, limits: Any, given: Any) -> Any:
+    """The value of a usual text, or of a default, which is of the type already; _NOT_PLAIN for any other."""
+    if type_ in (str, bool) and type(given) is type_:
+        return given
+    if type_ in _NUMBERS and (type(given) is type_ or (type(given) is str and _NUMBERS[type_].fullmatch(given))):
+        number = type_(given)
+        if (limits.min is None or number >= limits.min) and (limits.max is None or number <= limits.max):
+            return number
+    if type_ is Path and isinstance(given, str | Path) and _is_usual(limits):
+        text = str(given)
+        if "\0" not in text and (os.access(text, os.R_OK) or not os.path.exists(text)):  # noqa: PTH110 - raises for a long name
+            return Path(given)
+    return _NOT_PLAIN
+
+
+def _is_usual(path: Any) -> bool:
+    """Whether an option takes any path, there or not."""
+    return path.file_okay and path.dir_okay and not (path.exists or path.writable or path.resolve_path or path.parser)
 
 
 def _requirement(message: str) -> str | None:

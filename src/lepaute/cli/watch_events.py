@@ -200,14 +200,21 @@ class ProposalOptions:
 
         An id is a digest of what a person calls the event by: its shape, date, nodes and factors.
         """
-        from lepaute.watch.open_regressions import open_regressions
+        from lepaute.watch.judging.judge import CONFIDENCE, joined
+        from lepaute.watch.judging.recorded_tests import Selection
+        from lepaute.watch.open_regressions import open_regressions, packed_values
+        from lepaute.watch.proposals.day_events import OF_DAYS
         from lepaute.watch.proposals.platform_events import propose as propose_events
         from lepaute.watch.proposals.proposed_event import read_inventory
 
-        known = open_regressions(watch.store, progress=stage(tell, "judging days", 0.0, 0.3))
+        values = packed_values(watch.store)
+        known = open_regressions(watch.store, progress=stage(tell, "judging days", 0.0, 0.3), values=values)
         shared = known.changelog.inventory if self.inventory is None else read_inventory(self.inventory)
         tests = stage(tell, "testing jobs", 0.3, 0.5)
-        verdicts = watch.test(windows=(1,), record=False, standing=known.rows, progress=tests)
+        selection = Selection(
+            None, (1,), CONFIDENCE, False, None, None, False, standing=known.rows, columns=OF_DAYS, values=values
+        )
+        verdicts = joined(list(watch.tests(None, selection, tests)))
         tell("looking for changes", 0.5)
         events = propose_events(
             known.values,
@@ -316,13 +323,14 @@ def effect(
     Intervals of 95 %, of series whose days resemble their neighbours; p-values corrected for the number of machines.
     """
     from lepaute.cli.watch_tests import chosen_values
+    from lepaute.watch.open_regressions import packed_values
     from lepaute.watch.proposals.planned_change import before_after
 
     day = date_of(date, "DATE")
     for name in factor or []:
         check_text(name, "--factor")
     with opened(store) as watch:
-        values = chosen_values(watch, node, cluster, None)
+        values = chosen_values(packed_values(watch.store), node, cluster, None)
         changelog = watch.changelog()
     changes = before_after(values, day, changelog, factors=factor)
     if as_json:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from lepaute.watch import Watch
     from lepaute.watch.open_regressions import OpenRegressions
+    from lepaute.watch.values import Node
 
 #: A test below this is evidence by itself: one of a million by chance.
 STRONG = 1e-6
@@ -56,10 +57,16 @@ class TestOptions:
     def __post_init__(self) -> None:
         check_outputs({"--csv": self.csv}, force=self.force)
 
+    @property
+    def vectors(self) -> list[tuple[str, ...]] | None:
+        """Of factors, None for every factor by itself; raises InputError for one that is none."""
+        from lepaute.watch.judging.judge import vectors_asked
+
+        return None if self.factor is None else vectors_asked([_vector_of(text) for text in self.factor])
+
     def arguments(self) -> dict[str, Any]:
-        """Those of `Watch.test` and of a replay; raises InputError for an empty name of a factor."""
-        vectors = None if self.factor is None else [_vector_of(text) for text in self.factor]
-        return {"factors": vectors, "windows": self.windows, "confidence": self.confidence, "pooled": self.pooled}
+        """Those of a replay; raises InputError for an empty name of a factor."""
+        return {"factors": self.vectors, "windows": self.windows, "confidence": self.confidence, "pooled": self.pooled}
 
     def write(self, verdicts: "pd.DataFrame") -> None:
         """Every test, where that was asked for."""
@@ -110,35 +117,46 @@ def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) 
     """
     from lepaute.cli.watch_answer import tested_text
     from lepaute.watch.alarms.procedure import settings_of
+    from lepaute.watch.judging.judge import joined, with_log10
+    from lepaute.watch.judging.recorded_tests import Selection
     from lepaute.watch.notices.notice import few_machines, notices, unconfirmed_changes, worth_a_look
+    from lepaute.watch.open_regressions import packed_values
     from lepaute.watch.report.summary import OF_VERDICTS, summarise
-    from lepaute.watch.values import plain
+    from lepaute.watch.values import is_of, nodes_of, plain
 
     with opened(store) as watch, progress_bar(BAR_AFTER_S) as tell:
-        values = chosen_values(watch, tested.node, tested.cluster, options.until_s)
-        judged, new = _judged(watch, options, stage(tell, "judging days", 0.0, 0.5))
-        verdicts = watch.test(
-            nodes=sorted(values["node"].unique()),
-            **tested.arguments(),
-            until_s=options.until_s,
-            columns=OF_VERDICTS if tested.csv is None else None,
+        every = packed_values(watch.store)
+        values = chosen_values(every, tested.node, tested.cluster, options.until_s)
+        judged, new = _judged(watch, options, every, stage(tell, "judging days", 0.0, 0.5))
+        del every
+        nodes = nodes_of(values)
+        selection = Selection(
+            sorted({node for _, node in nodes}),
+            tested.windows,
+            tested.confidence,
+            tested.pooled,
+            None,
+            options.until_s,
             standing=judged.rows,
-            progress=stage(tell, "testing jobs", 0.5, 0.9),
+            columns=OF_VERDICTS if tested.csv is None else None,
+            values=None if tested.pooled else values,
         )
-        tell("looking at all of them", 0.9)
-        verdicts = _of_machines(verdicts, values)
-        nodes = _nodes_of(values)
+        parts = watch.tests(tested.vectors, selection, stage(tell, "testing jobs", 0.5, 0.9))
+        # names may be those of another cluster, too
+        tests = (part[is_of(part, nodes)].reset_index(drop=True) for part in parts)
+        if tested.csv is not None:
+            whole = with_log10(joined(list(tests)))
+            tested.write(whole)
+            tests = iter([whole])
         open_here = judged.of_nodes(nodes)
         sentences = [
             *notices(values, judged.changelog),
             *unconfirmed_changes(judged, nodes),
             *few_machines(open_here.values, judged.changelog),
         ]
+        level, looks = 1.0 - tested.confidence, worth_a_look(open_here)
+        summary = summarise(tests, values, open_here.rows, sentences, looks, level=level, since_s=options.since_s)
         false_alarms = settings_of(watch.store).level
-    level = 1.0 - tested.confidence
-    looks = worth_a_look(open_here)
-    summary = summarise(verdicts, values, open_here.rows, sentences, looks, level=level, since_s=options.since_s)
-    tested.write(verdicts)
     if tested.as_json:
         print(json_text({**plain(summary), "new_alarms": new}))
     else:
@@ -148,54 +166,60 @@ def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) 
 
 
 def _judged(
-    watch: "Watch", options: ReportOptions, progress: Callable[[float], None]
+    watch: "Watch", options: ReportOptions, values: "pd.DataFrame", progress: Callable[[float], None]
 ) -> "tuple[OpenRegressions, list[dict[str, Any]]]":
-    """What is open by all nodes, and the alarms of days that are recorded now: of all days, whatever was asked for."""
+    """What is open by all nodes, and the alarms of days that are recorded now: of all days, whatever was asked for.
+
+    values : all of the store, as `check_values` gives them
+    """
     from lepaute.watch.alarms.procedure import check_settings, record_alarms, settings_of
     from lepaute.watch.open_regressions import open_regressions
 
     given = {"level": options.level, "least_change": options.least_change}
     settings = replace(settings_of(watch.store), **{name: value for name, value in given.items() if value is not None})
     check_settings(watch.store, settings)
-    whole = open_regressions(watch.store, settings=settings, progress=progress)
+    whole = open_regressions(watch.store, settings=settings, progress=progress, values=values)
     new: list[dict[str, Any]] = json.loads(record_alarms(watch.store, whole.judged).to_json(orient="records"))
     if options.until_s is None:
         return whole, new
-    return open_regressions(watch.store, settings=settings, until_s=options.until_s), new
+    values = values[values["started_s"] < options.until_s]
+    return open_regressions(watch.store, settings=settings, values=values), new
 
 
-def chosen_values(watch: "Watch", nodes: str | None, cluster: str | None, until_s: float | None) -> "pd.DataFrame":
-    """The factor values of the nodes and the cluster that are meant.
+def chosen_values(
+    every: "pd.DataFrame", nodes: str | None, cluster: str | None, until_s: float | None
+) -> "pd.DataFrame":
+    """The factor values, of all of a store, of the nodes and the cluster that are meant, of jobs before until_s.
 
     Raises InputError where there are none, or none of a node that is named.
     """
     from lepaute.watch.named_nodes import known_text, nodes_named
+    from lepaute.watch.values import is_of, nodes_of
 
-    values = watch.store.values(cluster=check_text(cluster, "--cluster"), until_s=until_s)
+    values = every
+    if check_text(cluster, "--cluster") is not None:
+        values = values[values["cluster"] == cluster]
+    if until_s is not None:
+        values = values[values["started_s"] < until_s]
     if values.empty:
         where = f" of cluster {cluster[:80]}" if cluster else ""
         raise InputError(f"the store has no factor values{where}; `lepaute watch ingest` adds some")
     if nodes is None:
         return values
-    known = _nodes_of(values)
+    known = nodes_of(values)
     named = nodes_named(known, nodes, cluster)
     if unknown := [name for name, of in named.items() if not of]:
         raise InputError(f"the store has no node {', '.join(unknown)[:80]}; {known_text(known)}")
-    chosen = {f"{of}\n{name}" for pairs in named.values() for of, name in pairs}
-    return values[(values["cluster"] + "\n" + values["node"]).isin(chosen)].reset_index(drop=True)
+    return values[is_of(values, {pair for pairs in named.values() for pair in pairs})]
 
 
-def _nodes_of(values: "pd.DataFrame") -> "list[tuple[str, str]]":
-    """(cluster, node) each."""
-    return list(values[["cluster", "node"]].drop_duplicates().itertuples(index=False, name=None))
-
-
-def _of_machines(rows: "pd.DataFrame", values: "pd.DataFrame") -> "pd.DataFrame":
-    """The rows of nodes that the values have, or of all of a cluster: names may be those of another cluster, too."""
+def _of_machines(rows: "pd.DataFrame", nodes: "Sequence[Node]") -> "pd.DataFrame":
+    """The rows of these (cluster, node), or of all of a cluster: names may be those of another cluster, too."""
     from lepaute.watch.changelog import ALL
+    from lepaute.watch.values import is_of
 
-    kept = {f"{cluster}\n{name}" for cluster, node in _nodes_of(values) for name in (node, ALL)}
-    return rows[(rows["cluster"] + "\n" + rows["node"]).isin(kept)].reset_index(drop=True)
+    kept = {*nodes, *((cluster, ALL) for cluster, _ in nodes)}
+    return rows[is_of(rows, kept)].reset_index(drop=True)
 
 
 def replay(
@@ -216,9 +240,10 @@ def replay(
     from lepaute.report.files import check_page_name, write_report
     from lepaute.watch.alarms.procedure import settings_of
     from lepaute.watch.judging.replay import replay as replay_days
-    from lepaute.watch.open_regressions import open_regressions
+    from lepaute.watch.open_regressions import open_regressions, packed_values
     from lepaute.watch.report.history import days_of, evenings_of
     from lepaute.watch.report.replay_page import Replayed, page
+    from lepaute.watch.values import nodes_of
 
     check_page_name(report)
     if report is not None:
@@ -226,10 +251,12 @@ def replay(
     first = None if since is None else date_of(since, "--since")
     last = None if until is None else date_of(until, "--until")
     with opened(store) as watch, progress_bar(BAR_AFTER_S) as tell:
-        values = chosen_values(watch, tested.node, tested.cluster, None)
+        every = packed_values(watch.store)
+        values = chosen_values(every, tested.node, tested.cluster, None)
+        nodes = nodes_of(values)
         known = open_regressions(
             watch.store,
-            until_s=None if until is None else end_of(until, "--until"),
+            values=every if until is None else every[every["started_s"] < end_of(until, "--until")],
             progress=stage(tell, "judging days", 0.0, 0.3),
         )
         false_alarms = settings_of(watch.store).level
@@ -242,13 +269,12 @@ def replay(
             progress=stage(tell, "testing jobs", 0.3, 0.6),
         )
         evenings = evenings_of(known, first, last, stage(tell, "asking each evening", 0.6))
-        news = {day: _of_machines(rows, values) for day, rows in evenings.items()}
-    still_open = known.of_nodes(_nodes_of(values)).reports
+        news = {day: _of_machines(rows, nodes) for day, rows in evenings.items()}
+    still_open = known.of_nodes(nodes).reports
     days = days_of(verdicts, news, level=1.0 - tested.confidence)
     tested.write(verdicts)
     tests = int((verdicts["missing"] == 0).sum())
-    nodes, factors = len(_nodes_of(values)), values["factor"].nunique()
-    what = f"{counted(nodes, 'node')}, {counted(factors, 'factor')}"
+    what = f"{counted(len(nodes), 'node')}, {counted(values['factor'].nunique(), 'factor')}"
     replayed = Replayed(days, still_open, tests, false_alarms, 1.0 - tested.confidence, what)
     if report is not None:
         write_report(report, lambda: page(replayed), replayed.to_dict)

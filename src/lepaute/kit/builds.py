@@ -3,14 +3,10 @@
 import contextlib
 import hashlib
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.kit.files import lock_if_any
-from lepaute.kit.temporary import check_room, temporary_parent
 
 #: In the folder of a build: the size of its product, bytes.
 _SIZE = "size.txt"
@@ -28,6 +24,12 @@ def built_once(
     parent : where the folder is kept, by default the cache
     Raises what `build` raises, and EnvironmentProblem where something else stands in the way.
     """
+    import shutil
+    import tempfile
+
+    from lepaute.kit.files import lock_if_any
+    from lepaute.kit.temporary import check_room, temporary_parent
+
     key = f"{name}-{hashlib.sha256(chr(0).join(inputs).encode()).hexdigest()[:16]}"
     parent = (parent or cache_folder()).resolve()
     built = parent / key
@@ -107,4 +109,13 @@ def make_cache(folder: Path) -> None:
         raise EnvironmentProblem(
             f"{folder}: not writable, and what is built is kept there; set LEPAUTE_HOME to another folder"
         )
+    from lepaute.kit.temporary import check_room
+
     check_room(folder, "LEPAUTE_HOME")
+
+
+def drop_oldest(folder: Path, pattern: str, most: int) -> None:
+    """Removes the oldest of more than `most` files of a folder of the cache; raises OSError where one cannot be."""
+    ages = {path: path.stat().st_mtime for path in folder.glob(pattern)}
+    for path in sorted(ages, key=ages.__getitem__)[:-most]:
+        path.unlink(missing_ok=True)

@@ -32,6 +32,11 @@ def need(extra: str, wanted_by: str = "this") -> None:
             raise MissingExtra(_line(module, extra, wanted_by))
 
 
+def lacking() -> dict[str, tuple[str, ...]]:
+    """By extra, in the order of EXTRAS, its modules that are not installed; imports none of them."""
+    return {name: tuple(each for each in modules if not _is_installed(each)) for name, modules in EXTRAS.items()}
+
+
 def missing_extra(error: ImportError, wanted_by: str = "this", extra: str = "") -> MissingExtra | None:
     """What to say instead of an import that failed; None where the module is of no extra, or is there.
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 from lepaute.errors import EnvironmentProblem, LepauteError
 from lepaute.kit.builds import cache_folder
+from lepaute.kit.extras import lacking
 from lepaute.kit.mpi_launcher import LAUNCHER_PACKAGE, find_launcher
 from lepaute.kit.mpi_library import WRAPPER_PACKAGE, find_library, installed_libraries
 from lepaute.kit.temporary import check_room, temporary_folder, temporary_parent
@@ -192,6 +193,17 @@ def check_experiment_tools() -> Iterator[Check]:
         yield Check(name, "ok", ", ".join(program for program, _, _ in _TOOLS))
 
 
+def check_extras() -> Iterator[Check]:
+    """The extras of the package; a calibration needs one of them."""
+    lack = lacking()
+    absent = [name for name, modules in lack.items() if modules]
+    found = ", ".join(name for name in lack if name not in absent) or "none"
+    if absent:
+        found += "; not " + ", ".join(f"{name} ({', '.join(lack[name])})" for name in absent)
+    remedy = f"pip install 'lepaute[{','.join(absent)}]', or those of them that you need" if absent else ""
+    yield Check("extras", "missing" if "fit" in absent else "ok", found, remedy)
+
+
 def check_cores() -> Iterator[Check]:
     """Cores and memory that this process may use."""
     layout, threads = layout_here(), len(os.sched_getaffinity(0))
@@ -305,6 +317,7 @@ _CHECKS: dict[str, Callable[[], Iterator[Check]]] = {
     "HPL": check_hpl,
     "SimGrid": check_simgrid,
     "tools of experiments": check_experiment_tools,
+    "extras": check_extras,
     "cores and memory": check_cores,
     "frequency": check_frequency,
     "virtualisation": check_virtual,

@@ -4,8 +4,8 @@ import csv
 import io
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from itertools import dropwhile, takewhile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import dropwhile, islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +78,7 @@ def _line_of(cells: Sequence[str]) -> str:
 def _columns_of(path: Path) -> tuple[str, ...]:
     if not path.is_file():
         return ()
-    with path.open(encoding="utf-8", newline="") as file:
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
         return tuple(next(csv.reader(dropwhile(_is_head, file)), []))
 
 
@@ -93,8 +93,14 @@ _MOST_WHOLE = 2**63 - 1
 _WORDS = {"True": True, "False": False}
 
 
-def read_table(path: Path, tell: Callable[[str], None] = lambda _warning: None) -> "pandas.DataFrame":
-    """The table in a file that `Table` wrote.
+#: Rows of a table that are in memory at a time.
+BLOCK_ROWS = 20_000
+
+
+def table_blocks(
+    path: Path, tell: Callable[[str], None] = lambda _warning: None, rows: int = BLOCK_ROWS
+) -> "Iterator[pandas.DataFrame]":
+    """The table in a file that `Table` wrote, so many rows at a time; of a table without rows, one block without any.
 
     A column is of whole numbers, of floats or of truth values where all of its cells are, in just the form in which
     such a value is written down; else of texts, so "007", "NA" or "a # b" come back as they were recorded. An empty
@@ -103,35 +109,62 @@ def read_table(path: Path, tell: Callable[[str], None] = lambda _warning: None) 
     """
     import pandas
 
+    strange, kinds = 0, [_Column(name) for name in _columns_of(path)]
+    for block, left_out in _blocks(path, rows):
+        strange += left_out
+        for kind, cells in zip(kinds, zip(*block, strict=True), strict=False):
+            kind.see(cells)
+    if strange:
+        tell(f"{path.name}: {counted(strange, 'damaged line')} left out of the table; the file has them")
+    for block, _ in _blocks(path, rows):
+        columns = zip(*block, strict=True) if block else [()] * len(kinds)
+        yield pandas.DataFrame({kind.name: kind.series(cells) for kind, cells in zip(kinds, columns, strict=True)})
+
+
+def _blocks(path: Path, rows: int) -> Iterator[tuple[list[list[str]], int]]:
+    """The rows below the names, in blocks, and how many damaged ones each has left out; at least one block."""
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
         # Only lines at the head: a later one may begin so, with a text in its first column.
-        rows = csv.reader(dropwhile(_is_head, file))
-        names = next(rows, [])
-        cells = list(rows)
-    if strange := sum(len(row) != len(names) for row in cells):
-        cells = [row for row in cells if len(row) == len(names)]
-        tell(f"{path.name}: {counted(strange, 'damaged line')} left out of the table; the file has them")
-    columns = zip(*cells, strict=True) if cells else [()] * len(names)
-    return pandas.DataFrame({name: _column_of(name, column) for name, column in zip(names, columns, strict=True)})
+        lines = csv.reader(dropwhile(_is_head, file))
+        width, is_first = len(next(lines, [])), True
+        while (block := list(islice(lines, rows))) or is_first:
+            whole = [row for row in block if len(row) == width]
+            yield whole, len(block) - len(whole)
+            is_first = False
 
 
-def _column_of(name: str, cells: Sequence[str]) -> "pandas.Series[Any]":
-    import pandas
+class _Column:
+    """What all cells of a column are, told after all were seen."""
 
-    known = [cell for cell in cells if cell]
-    missing = len(known) < len(cells)
-    if name in _TEXTS:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._rows = self._known = 0
+        self._whole = self._words = self._numbers = True
+
+    def see(self, cells: Sequence[str]) -> None:
+        known = [cell for cell in cells if cell]
+        self._rows, self._known = self._rows + len(cells), self._known + len(known)
+        self._whole = self._whole and all(map(_is_whole, known))
+        self._words = self._words and all(cell in _WORDS for cell in known)
+        # What was whole so far is a number, too.
+        self._numbers = self._whole or (self._numbers and all(_is_float(cell) or _is_whole(cell) for cell in known))
+
+    def series(self, cells: Sequence[str]) -> "pandas.Series[Any]":
+        """Some of its cells."""
+        import pandas
+
+        missing = self._known < self._rows
+        if self.name in _TEXTS:
+            return pandas.Series(list(cells), dtype=object)
+        if self._rows and not self._known:
+            return pandas.Series([None] * len(cells), dtype="float64")
+        if self._whole:
+            return pandas.Series([int(cell) if cell else None for cell in cells], dtype="Int64" if missing else "int64")
+        if self._words:
+            return pandas.Series([_WORDS.get(cell) for cell in cells], dtype="boolean" if missing else "bool")
+        if self._numbers:
+            return pandas.Series([float(cell) if cell else None for cell in cells], dtype="float64")
         return pandas.Series(list(cells), dtype=object)
-    if cells and not known:
-        return pandas.Series([None] * len(cells), dtype="float64")
-    if all(map(_is_whole, known)):
-        whole = [int(cell) if cell else None for cell in cells]
-        return pandas.Series(whole, dtype="Int64" if missing else "int64")
-    if all(cell in _WORDS for cell in known):
-        return pandas.Series([_WORDS.get(cell) for cell in cells], dtype="boolean" if missing else "bool")
-    if all(_is_float(cell) or _is_whole(cell) for cell in known):
-        return pandas.Series([float(cell) if cell else None for cell in cells], dtype="float64")
-    return pandas.Series(list(cells), dtype=object)
 
 
 def _is_whole(cell: str) -> bool:

@@ -1,18 +1,26 @@
 """Platforms as files: load by name or path, write, change a field."""
 
+import contextlib
+import hashlib
+import marshal
 import os
 import re
+import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from lepaute.errors import InputError, PlatformError
+from lepaute.errors import InputError, LepauteError, PlatformError
+from lepaute.kit import models
+from lepaute.kit.builds import cache_folder, drop_oldest, make_cache
 from lepaute.kit.documents import read_text, read_yaml
+from lepaute.kit.files import write_whole
+from lepaute.kit.models import packed, unpacked
 from lepaute.kit.numbers import of_type, path_of, plain
 from lepaute.platform.schema import Platform, platform_text
-from lepaute.platform.values import MOST_NODES
+from lepaute.platform.values import MOST_NODES, Value
+from lepaute.version import __version__
 
 __all__ = [
     "ALIASES",
@@ -72,7 +80,7 @@ def load_platform(name_or_path: "str | Path | Platform") -> Platform:
         text = read_text(path, "a platform file")
     except InputError as error:
         raise PlatformError(str(error)) from None
-    return parse_platform(text, str(path))
+    return _checked_once(text, str(path))
 
 
 def parse_platform(text: str, origin: str = "platform") -> Platform:
@@ -171,6 +179,8 @@ def _of_as_many(population: dict[str, Any], platform: Platform) -> dict[str, Any
 
 def _validated(content: object, text: str | None, origin: str) -> Platform:
     """The platform of plain values that were read from `text` (None: from no file)."""
+    from pydantic import ValidationError
+
     try:
         return Platform.model_validate(content)
     except ValidationError as error:
@@ -196,3 +206,61 @@ def _replace(content: Any, field: str, value: object) -> None:
         if isinstance(inside[key], tuple):
             inside[key] = list(inside[key])
         inside = inside[key]
+
+
+# ---- platforms that were checked before ------------------------------------------------------------------------------
+
+#: The oldest of more are removed.
+MOST_KEPT = 64
+
+
+def _checked_once(text: str, origin: str) -> Platform:
+    """`parse_platform`, kept for the next command that asks; a cache that cannot be used changes no answer.
+
+    It lies in the cache by a digest of its text, of the sources that check it and of Python's version, with its own
+    digest, which takes as long to work out.
+    """
+    key = hashlib.sha256(f"{_sources()}\n{text}".encode()).hexdigest()[:32]
+    with contextlib.suppress(LepauteError, OSError, ValueError, EOFError, TypeError, KeyError, IndexError):
+        return _read(cache_folder() / "platforms" / f"{key}.bin")
+    platform = parse_platform(text, origin)
+    with contextlib.suppress(LepauteError, OSError):
+        _keep(cache_folder() / "platforms", key, platform)
+    return platform
+
+
+@cache
+def _sources() -> str:
+    """Version, and names, sizes and dates of the modules that check: to read these would take as long as a platform."""
+    files = [Path(models.__file__), *Path(__file__).parent.glob("*.py")]
+    stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in sorted(files)]
+    return repr((__version__, sys.version_info, stats))
+
+
+@cache
+def _parts() -> dict[str, type]:
+    """The classes of a platform and its parts, by name."""
+    found: list[type] = [Value]
+    for each in found:
+        found += each.__subclasses__()
+    return {each.__name__: each for each in found}
+
+
+def _read(path: Path) -> Platform:
+    """Raises an error where it is not there, or damaged."""
+    data = path.read_bytes()
+    if hashlib.sha256(data[32:]).digest() != data[:32]:
+        raise ValueError(f"{path} is damaged")
+    sha256, content = marshal.loads(data[32:])  # numbers and texts only
+    platform = unpacked(content, _parts())
+    if not isinstance(platform, Platform):
+        raise TypeError(f"{path} holds something else")
+    platform.__dict__["sha256"] = sha256
+    return platform
+
+
+def _keep(folder: Path, key: str, platform: Platform) -> None:
+    make_cache(folder)
+    content = marshal.dumps((platform.sha256, packed(platform)))
+    write_whole(folder / f"{key}.bin", hashlib.sha256(content).digest() + content)
+    drop_oldest(folder, "*.bin", MOST_KEPT)

@@ -7,9 +7,7 @@ from collections.abc import Iterable
 from math import isfinite, prod
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
-from pydantic_core import PydanticCustomError
-
+from lepaute.kit.models import BeforeValidator, Field, model_validator
 from lepaute.platform.values import (
     Bounds,
     Count,
@@ -117,6 +115,8 @@ class PerCpu(Value):
 
     @model_validator(mode="after")
     def _is_a_table(self) -> Self:
+        from pydantic_core import PydanticCustomError
+
         if self.columns[:2] not in {("node", "cpu"), ("node", "socket")} or not self.mean_terms:
             problem = "must begin with node, cpu (or node, socket), followed by the terms of the mean"
             raise fault(problem, "columns", remedy="Correct the columns.")

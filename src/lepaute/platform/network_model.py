@@ -3,8 +3,7 @@
 import math
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
-
+from lepaute.kit.models import AfterValidator, Field, model_validator
 from lepaute.platform.values import (
     MOST_COUNTED,
     TOLERANCE,

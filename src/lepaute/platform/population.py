@@ -14,10 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
-
 from lepaute.errors import PlatformError
 from lepaute.kit.documents import read_text, read_yaml
+from lepaute.kit.models import AfterValidator, BeforeValidator, Field, model_validator
 from lepaute.platform.values import (
     TOLERANCE,
     Count,

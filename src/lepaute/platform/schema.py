@@ -6,18 +6,16 @@ is made, so nothing later has to check again. `Platform` is the whole; the file 
 
 import hashlib
 import json
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from math import inf, sqrt
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
-
 from lepaute.errors import PlatformError
 from lepaute.kit.documents import MOST_BYTES
 from lepaute.kit.files import write_whole
+from lepaute.kit.models import AfterValidator, Field, model_validator
 from lepaute.kit.notebook import facts_html
 from lepaute.platform.kernel_model import Goodness, KernelModel, Noise, PerCpu, Piece
 from lepaute.platform.network_model import Costs, Loopback, MessageNoise, Network, NodeLink, NoiseMode, Remote, Segment
@@ -348,12 +346,6 @@ class Platform(Value):
                     piece["covariance"] = piece["covariance"]["matrix"]
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """As that of pydantic, but a copy computes a digest of its own."""
-        copied = super().model_copy(update=update, deep=deep)
-        copied.__dict__.pop("sha256", None)
-        return copied
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:

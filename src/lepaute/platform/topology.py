@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
-
 from lepaute.errors import InputError
+from lepaute.kit.models import AfterValidator, Field, model_validator
 from lepaute.kit.quantities import ranges_of
 from lepaute.platform.values import MOST_CABLES, MOST_NODES, CoreCount, NonNegative, Positive, Value, fault
 

@@ -1,12 +1,12 @@
 """What all values of a platform are made of: numbers with their limits, terms, covariances, modes, and refusals."""
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from lepaute.kit.models import AfterValidator, BeforeValidator, ConfigDict, Field, Record, model_validator
 
-from lepaute.kit.models import PublicModel
+if TYPE_CHECKING:
+    from pydantic_core import PydanticCustomError
 
 #: Nodes, or switches: more would take gigabytes and minutes to join, whatever runs on them.
 MOST_NODES = 200_000
@@ -19,9 +19,11 @@ MOST_MODES = 8
 TOLERANCE = 1e-6
 
 
-def fault(problem: str, *at: str | int, remedy: str = "Correct the value.") -> PydanticCustomError:
+def fault(problem: str, *at: str | int, remedy: str = "Correct the value.") -> "PydanticCustomError":
     """An error whose text is `problem` (what is wrong, after the field's path) and `remedy`; `at` leads from the value
     under validation down to the field at fault."""
+    from pydantic_core import PydanticCustomError
+
     return PydanticCustomError("fault", "{problem}. {remedy}", {"problem": problem, "remedy": remedy, "at": list(at)})
 
 
@@ -99,7 +101,7 @@ Overhead = tuple[NonNegative, NonNegative]
 Rows = tuple[tuple[Number, ...], ...]
 
 
-class Value(PublicModel):
+class Value(Record):
     """What all values share: they do not change, know all their fields, and hold finite numbers."""
 
     # defer_build: the validators of the parts are never used on their own while a file is read, and to build them all

@@ -101,7 +101,7 @@ class Sampling(NamedTuple):
     changes_s: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SimulatedRun:
     """One simulated run; `seed` repeats it.
 

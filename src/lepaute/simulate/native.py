@@ -3,9 +3,10 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cache
+from functools import cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import ref
 
 from lepaute import _core
 from lepaute.errors import InputError, SimulationError
@@ -14,6 +15,7 @@ from lepaute.kit.text import size_text
 from lepaute.simulate.engine import MESSAGES, KernelUse, MessageUse, Sampling, SimulatedRun, Sizes
 from lepaute.simulate.machine.core import machine_of
 from lepaute.simulate.machine.population import on_its_day
+from lepaute.simulate.tasks import Task, available_cores, run_tasks
 from lepaute.simulate.tracing import breakdown_of_run, nodes_of, trace_of_run
 from lepaute.version import __version__
 
@@ -44,6 +46,8 @@ class Native:
 class RunProgress:
     """How far one run has come; any thread may look, or cancel it."""
 
+    __slots__ = ("_application", "_sampled", "core")
+
     def __init__(self, application: "Application", *, sampled: bool) -> None:
         self.core = _core.Progress()
         self._application, self._sampled = application, sampled
@@ -66,7 +70,6 @@ class NativeSimulator:
     def __init__(self, conditions: "Conditions") -> None:
         self._conditions = conditions
         self._layers = conditions.layers.to_core()
-        self._machines: dict[tuple[int, Any], _core.Machine] = {}
         self._cores: dict[tuple[int, int], list[int]] = {}
         self._priced: dict[Application, _core.SharedDraws] = {}
         self._lock = Lock()
@@ -131,7 +134,11 @@ class NativeSimulator:
         if draws is None:
             return None
         if not (application.kernel_models and self._conditions.draws_population):
-            return draws.effects(self._machine(application), [(seed, run_seed(seed)) for seed in seeds])
+            machine, pairs = self._machine(application), [(seed, run_seed(seed)) for seed in seeds]
+            size = -(-len(pairs) // available_cores())
+            parts = [pairs[at : at + size] for at in range(0, len(pairs), size)]
+            done = run_tasks([Task(at, 1.0, partial(draws.effects, machine, part)) for at, part in enumerate(parts)])
+            return [effect for at in range(len(parts)) for effect in done[at]]
         return [draws.effects(self._machine_of(application, seed), [(seed, run_seed(seed))])[0] for seed in seeds]
 
     def measure(self, small: "Application", whole: "Application", trial_steps: int = 0) -> float:
@@ -156,11 +163,7 @@ class NativeSimulator:
         threads, kernels = application.threads_per_rank, self._conditions.platform.kernels
         if not application.kernel_models and kernels:
             threads = kernels[0].threads  # none of them is called: any will do
-        key = (threads, application.kernel_costs)
-        with self._lock:
-            if key not in self._machines:
-                self._machines[key] = _machine_for(application, self._conditions.platform, threads)
-            return self._machines[key]
+        return shared_machine(application, self._conditions.platform, threads)
 
     def _machine_of(self, application: "Application", seed: int) -> _core.Machine:
         """The machine of the run with this seed."""
@@ -193,12 +196,35 @@ class NativeSimulator:
         }
 
 
+#: By id of a platform: the platform, and what has been made of it, by threads of a rank and kernels of applications.
+_MACHINES: dict[int, tuple["ref[Platform]", dict[tuple[int, Any], _core.Machine]]] = {}
+_making = Lock()
+
+
+def shared_machine(application: "Application", platform: "Platform", threads: int) -> _core.Machine:
+    """`_machine_for`, made once as long as the platform lives; nobody may change it."""
+    with _making:
+        known = _MACHINES.get(id(platform))
+        if known is None or known[0]() is not platform:
+            known = _MACHINES[id(platform)] = (ref(platform, partial(_forget, id(platform))), {})
+        key = (threads, application.kernel_costs)
+        if key not in known[1]:
+            known[1][key] = _machine_for(application, platform, threads)
+        return known[1][key]
+
+
 def _machine_for(application: "Application", platform: "Platform", threads: int) -> _core.Machine:
     """The machine of the platform, with the kernels that the application has of its own."""
     machine = machine_of(platform, threads)
     if application.kernel_costs:
         machine.kernels = [*machine.kernels, *application.own_kernels(platform)]
     return machine
+
+
+def _forget(number: int, gone: "ref[Platform]") -> None:
+    """Drops what was made of a platform that is no more; its id may be another one's already."""
+    if number in _MACHINES and _MACHINES[number][0] is gone:
+        del _MACHINES[number]
 
 
 def simulate(

@@ -1,10 +1,13 @@
 """Independent pieces of work on all cores, the longest first, with progress; and how long they will take."""
 
+import contextlib
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Any, Generic, Protocol, TypeVar
 
 TELL_EVERY_S = 0.2
@@ -50,45 +53,55 @@ def run_tasks(
     progress : called in this thread with the share of the cost behind, from 0 to 1
     clocked : costs are seconds, so that running tasks that do not tell how far they are count by the time they have run
     """
-    began_s: dict[KeyT, float] = {}  # of running tasks; written by the threads that work
-    progress_of = {task.key: task.progress for task in tasks}
-    share_of = {task.key: task.cost for task in tasks}
-    total = sum(share_of.values()) or 1.0
+    total = sum(task.cost for task in tasks) or 1.0
+    # A long task that starts last leaves the other cores idle at the end.
+    waiting = deque(sorted(tasks, key=lambda task: -task.cost))
+    running: dict[KeyT, tuple[Task[KeyT, ResultT], float]] = {}  # and when it began
+    ended: SimpleQueue[tuple[Task[KeyT, ResultT], Any, BaseException | None]] = SimpleQueue()
 
-    def run(task: Task[KeyT, ResultT]) -> ResultT:
-        began_s[task.key] = time.perf_counter()
-        return task.work()
-
-    def share_done(key: KeyT, now_s: float) -> float:
-        known = progress_of[key]
-        if known is not None:
-            return min(ALMOST, known.share_done())
-        return min(ALMOST, (now_s - began_s[key]) / max(share_of[key], 1e-9)) if clocked else 0.0
+    def work() -> None:
+        while waiting:
+            try:
+                task = waiting.popleft()
+            except IndexError:  # another thread has it
+                return
+            running[task.key] = (task, time.perf_counter())
+            try:
+                ended.put((task, task.work(), None))
+            except BaseException as error:  # noqa: BLE001 - whatever it is, who waits gets it
+                ended.put((task, None, error))
 
     results: dict[KeyT, ResultT] = {}
-    pool = ThreadPoolExecutor(max(1, min(len(tasks), len(os.sched_getaffinity(0)))))
+    behind = 0.0
     try:
-        # A long task that starts last leaves the other cores idle at the end.
-        order = sorted(tasks, key=lambda task: -task.cost)
-        key_of: dict[Future[ResultT], KeyT] = {pool.submit(run, task): task.key for task in order}
-        pending = set(key_of)
-        while pending:
-            done, pending = wait(pending, TELL_EVERY_S if progress else None, FIRST_COMPLETED)
-            for future in done:
-                results[key_of[future]] = future.result()
+        for _ in range(min(len(tasks), available_cores())):
+            Thread(target=work).start()
+        while len(results) < len(tasks):
+            with contextlib.suppress(Empty):
+                task, result, error = ended.get(timeout=TELL_EVERY_S if progress else None)
+                del running[task.key]
+                if error is not None:
+                    raise error
+                results[task.key] = result
+                behind += task.cost
             if progress is not None:
-                behind = sum(share_of[key] for key in results)
-                now_s = time.perf_counter()
-                begun = [key for key in list(began_s) if key not in results]
-                behind += sum(share_of[key] * share_done(key, now_s) for key in begun)
-                progress(min(1.0, behind / total))
+                under_way = sum(
+                    task.cost * _share_done(task, began_s, clocked=clocked) for task, began_s in list(running.values())
+                )
+                progress(min(1.0, (behind + under_way) / total))
     finally:
-        for key, known in progress_of.items():
-            if known is not None and key not in results:
-                known.cancel()
         # Not waiting: where all went well there is nothing to wait for, and an interrupt is answered at once.
-        pool.shutdown(wait=False, cancel_futures=True)
+        waiting.clear()
+        for task in tasks:
+            if task.progress is not None and task.key not in results:
+                task.progress.cancel()
     return results
+
+
+def _share_done(task: Task[Any, Any], began_s: float, *, clocked: bool) -> float:
+    if task.progress is not None:
+        return min(ALMOST, task.progress.share_done())
+    return min(ALMOST, (time.perf_counter() - began_s) / max(task.cost, 1e-9)) if clocked else 0.0
 
 
 WORTH_TELLING_S = 5.0  # an estimate of less is not printed

@@ -83,11 +83,22 @@ class Change:
 
 
 def ranks(values: Floats) -> Floats:
-    """Ranks from 1, equal values share the mean of theirs; shape (n,)."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    mean_rank: Floats = last - (counts - 1) / 2
-    return mean_rank[inverse]
+    """Ranks from 1 within each row, equal values share the mean of theirs; shape (..., n)."""
+    order = values.argsort(axis=-1, kind="stable")
+    ordered = np.take_along_axis(values, order, axis=-1)
+    ranked = np.broadcast_to(np.arange(1.0, values.shape[-1] + 1), values.shape)
+    same = ordered[..., 1:] == ordered[..., :-1]
+    if same.any():
+        # of each run of equal values the first and the last place
+        place = np.broadcast_to(np.arange(values.shape[-1]), values.shape)
+        edge = np.ones((*values.shape[:-1], 1), np.bool_)
+        first = np.maximum.accumulate(np.where(np.concatenate([edge, ~same], axis=-1), place, 0), axis=-1)
+        backwards = np.concatenate([~same, edge], axis=-1)[..., ::-1]
+        last = values.shape[-1] - 1 - np.maximum.accumulate(np.where(backwards, place, 0), axis=-1)[..., ::-1]
+        ranked = 1 + (first + last) / 2
+    found = np.empty(values.shape)
+    np.put_along_axis(found, order, ranked, axis=-1)
+    return found
 
 
 def largest_change(values: Floats) -> Change:
@@ -95,9 +106,16 @@ def largest_change(values: Floats) -> Change:
 
     Formula: U(k) = sum over i <= k < j of sign(x(j) - x(i)) = k (n + 1) - 2 (sum of the first k ranks).
     """
-    count = len(values)
-    u = np.arange(1, count) * (count + 1.0) - 2.0 * np.cumsum(ranks(values))[:-1]
-    return Change(int(np.argmax(np.abs(u))) + 1, float(max(u.max(), 0.0) - min(u.min(), 0.0)))
+    index, spread = _largest_changes(ranks(values))
+    return Change(int(index), float(spread))
+
+
+def _largest_changes(ranked: Floats) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Index and spread of each row of ranks, of shape (..., n)."""
+    count = ranked.shape[-1]
+    u = np.arange(1, count) * (count + 1.0) - 2.0 * np.cumsum(ranked, axis=-1)[..., :-1]
+    spread = np.maximum(u.max(axis=-1), 0.0) - np.minimum(u.min(axis=-1), 0.0)
+    return np.asarray(np.abs(u).argmax(axis=-1) + 1), np.asarray(spread)
 
 
 def p_value(spread: float, count: int, rho: float, seed: int) -> float:
@@ -158,42 +176,69 @@ def autoregressive(rng: np.random.Generator, shape: tuple[int, int], rho: float)
     return x
 
 
-def cautious_correlation(values: Floats) -> float:
-    """An upper estimate of the correlation of neighbours, 0 to MOST_CORRELATION, for n >= 8 values, shape (n,).
+def change_p_values(values: Floats, least_correlation: Floats, seed: int = 1) -> Floats:
+    """For each row, shape (series, n >= 8), the chance of so clear a change, at whatever date, without one.
+
+    least_correlation : of neighbours, of each row: they have no less; seed: as of `p_value`
+    """
+    ranked = ranks(values)
+    spreads, rho = _largest_changes(ranked)[1], np.maximum(least_correlation, _cautious(ranked))
+    chances = [p_value(*each, seed) for each in zip(spreads, [values.shape[1]] * len(values), rho.tolist(), strict=True)]
+    return np.array(chances)
+
+
+def cautious_correlation(values: Floats) -> Floats:
+    """An upper estimate of the correlation of neighbours, 0 to MOST_CORRELATION, for n >= 8 values, shape (..., n).
 
     The smaller of the two estimates below, each with its standard errors added: 2 / root n and 1 / root n. Rounded to
     steps of 0.05, so that simulated tables are shared. Where the level changes more than once, the first one holds.
     """
-    count = len(values)
-    from_differences = differences_correlation(values) + CAUTION_DIFFERENCES * 2 / sqrt(count)
-    level = levels_correlation(values)
+    return _cautious(ranks(values))
+
+
+def _cautious(ranked: Floats) -> Floats:
+    count = ranked.shape[-1]
+    from_differences = _from_differences(ranked) + CAUTION_DIFFERENCES * 2 / sqrt(count)
+    level = _from_levels(ranked)
     # levels taken off lower a correlation by about (2 + 4 rho) / n (Kendall's bias, one more value for the second mean)
     from_levels = level + CAUTION_LEVELS / sqrt(count) + (2 + 4 * level) / count
-    return min(MOST_CORRELATION, round(min(from_differences, from_levels) * 20) / 20)
+    return np.minimum(MOST_CORRELATION, np.rint(np.minimum(from_differences, from_levels) * 20) / 20)
 
 
-def differences_correlation(values: Floats) -> float:
-    """The correlation from differences, which a change of level hardly touches; 0 to MOST_CORRELATION.
+def differences_correlation(values: Floats) -> Floats:
+    """The correlation from differences, which a change of level hardly touches, of each row; 0 to MOST_CORRELATION.
 
     The mean square of x(i+2) - x(i) over that of x(i+1) - x(i) is 1 + rho for an autoregressive series. A step is in
     one or two differences only; the largest tenth of each is left out. A negative estimate counts as 0.
     """
-    ranked = ranks(values)
-    near, far = (_trimmed_square(ranked[lag:] - ranked[:-lag]) for lag in (1, 2))
-    if near == 0:
-        return 0.0 if far == 0 else MOST_CORRELATION
-    return float(np.clip(far / near - 1, 0.0, MOST_CORRELATION))
+    return _from_differences(ranks(values))
 
 
-def levels_correlation(values: Floats) -> float:
-    """The plain correlation of neighbours after the means before and after the largest change; 0 to 1."""
-    ranked = ranks(values)
-    cut = min(max(largest_change(values).index, 2), len(values) - 2)
-    rest = np.concatenate([side - side.mean() for side in (ranked[:cut], ranked[cut:])])
-    power = float((rest * rest).sum())
-    return max(0.0, float((rest[1:] * rest[:-1]).sum()) / power) if power > 0 else 0.0
+def _from_differences(ranked: Floats) -> Floats:
+    near, far = (_trimmed_square(ranked[..., lag:] - ranked[..., :-lag]) for lag in (1, 2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        seen = np.clip(far / near - 1, 0.0, MOST_CORRELATION)
+    return np.where(near == 0, np.where(far == 0, 0.0, MOST_CORRELATION), seen)
 
 
-def _trimmed_square(differences: Floats) -> float:
-    squares = np.sort(differences * differences)
-    return float(squares[: len(squares) - max(1, len(squares) // 10)].mean())
+def _trimmed_square(differences: Floats) -> Floats:
+    squares = np.sort(differences * differences, axis=-1)
+    count = squares.shape[-1]
+    return np.asarray(np.ascontiguousarray(squares[..., : count - max(1, count // 10)]).mean(axis=-1))
+
+
+def levels_correlation(values: Floats) -> Floats:
+    """The plain correlation of neighbours after the means before and after the largest change, of each row; 0 to 1."""
+    return _from_levels(ranks(values))
+
+
+def _from_levels(ranked: Floats) -> Floats:
+    count = ranked.shape[-1]
+    cut = np.clip(_largest_changes(ranked)[0], 2, count - 2)[..., None]
+    sums = np.cumsum(ranked, axis=-1)  # of halves: exact
+    before = np.take_along_axis(sums, cut - 1, axis=-1)
+    rest = ranked - np.where(np.arange(count) < cut, before / cut, (sums[..., -1:] - before) / (count - cut))
+    power = (rest * rest).sum(axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        seen = (rest[..., 1:] * rest[..., :-1]).sum(axis=-1) / power
+    return np.where(power > 0, np.maximum(0.0, seen), 0.0)

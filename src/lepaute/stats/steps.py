@@ -63,7 +63,7 @@ def drift(
         size = -(-len(x) // MOST_VALUES)
         dates, x = (np.array([np.median(v[i : i + size]) for i in range(0, len(v), size)]) for v in (dates, x))
     slope_per_s, rising = theil_sen(dates, x)
-    p = _mann_kendall(x, rising, cautious_correlation(x - slope_per_s * (dates - dates[0])))
+    p = _mann_kendall(x, rising, float(cautious_correlation(x - slope_per_s * (dates - dates[0]))))
     middle = float(np.median(x))
     total = slope_per_s * float(dates[-1] - dates[0]) / middle
     significant = p <= false_alarms and abs(total) >= least_size
@@ -175,16 +175,8 @@ def find_steps(
     return Steps(found, straight=not kept)
 
 
-def change_p_value(values: Floats, *, least_correlation: float = 0.0, seed: int = 1) -> float:
-    """The chance of so clear a change, at whatever date, in n >= 8 values without one: what `find_steps` tests first.
-
-    values : in the order of time, shape (n,); least_correlation, seed: as there
-    """
-    return p_value(largest_change(values).spread, len(values), _correlation(values, least_correlation), seed)
-
-
 def _correlation(x: Floats, least: float) -> float:
-    return max(least, cautious_correlation(x))
+    return max(least, float(cautious_correlation(x)))
 
 
 def _cuts(

@@ -25,6 +25,7 @@ from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.files import hold_lock, not_written, sync, write_whole
 from lepaute.kit.parquet import open_parquet, reading_table
 from lepaute.store.backend import Backend, NoStoreError, Parameters, Writer, parquet_rows
+from lepaute.store.packed import packed_texts
 from lepaute.store.tables import TABLES, VERSION, Table, changed, check_version, migrated
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 MEMORY_LIMIT = "256MB"
 #: So many files of similar size become one, so that a query opens some dozens of them and not one a job.
 MERGED_FILES = 16
+#: A file of more rows is left as it is: to write it anew takes longer than a query gains by it.
+_MOST_MERGED_ROWS = 100_000
 #: A query reads whole groups of rows: small enough that a node's are few, and large enough to pack well.
 _ROWS_OF_GROUP = 32_768
 #: A reader may be overtaken by that many pairs of changes, the second of which removes what the first replaced.
@@ -128,7 +131,7 @@ class FolderBackend(Backend):
     def close(self) -> None:
         self._connection.close()
 
-    def read(self, query: str, parameters: Parameters = ()) -> "pyarrow.Table":
+    def read(self, query: str, parameters: Parameters = (), *, packed: Collection[str] = ()) -> "pyarrow.Table":
         import duckdb
 
         with self._busy:
@@ -136,7 +139,7 @@ class FolderBackend(Backend):
                 index = read_index(self.folder)
                 try:
                     self._show(index)
-                    return _result(self._connection, query, parameters)
+                    return _result(self._connection, query, parameters, packed=packed)
                 except duckdb.IOException as problem:
                     lost = problem
                     if read_index(self.folder) == index:
@@ -247,8 +250,8 @@ class _FolderWriter(Writer):
         self._files = {name: list(files) for name, files in index.files.items()}
         self._replaced: list[str] = []
 
-    def read(self, query: str, parameters: Parameters = ()) -> "pyarrow.Table":
-        return _result(self._connection, query, parameters)
+    def read(self, query: str, parameters: Parameters = (), *, packed: Collection[str] = ()) -> "pyarrow.Table":
+        return _result(self._connection, query, parameters, packed=packed)
 
     def stage(self, rows: "pyarrow.Table") -> None:
         self._connection.register("staged", rows)
@@ -313,7 +316,8 @@ class _FolderWriter(Writer):
         while True:
             tiers: dict[int, list[DataFile]] = {}
             for file in self._files.get(table.name, ()):
-                tiers.setdefault(_tier(file.rows), []).append(file)
+                if file.rows <= _MOST_MERGED_ROWS:
+                    tiers.setdefault(_tier(file.rows), []).append(file)
             lot = next((files for files in tiers.values() if len(files) >= MERGED_FILES), None)
             if lot is None:
                 return
@@ -380,10 +384,20 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _result(connection: "duckdb.DuckDBPyConnection", query: str, parameters: Parameters) -> "pyarrow.Table":
+def _result(
+    connection: "duckdb.DuckDBPyConnection", query: str, parameters: Parameters, *, packed: Collection[str]
+) -> "pyarrow.Table":
+    import pyarrow
+
+    if packed:
+        with contextlib.suppress(OSError, pyarrow.ArrowException):  # DuckDB says below what it is
+            reader = connection.sql(query, params=list(parameters)).to_arrow_reader()
+            batches = [packed_texts(each, packed) for each in reader]
+            if batches:
+                return pyarrow.Table.from_batches(batches)
     # A statement by itself, such as those of `execute`, would copy its result once more.
     found: pyarrow.Table = connection.sql(query, params=list(parameters)).to_arrow_table()
-    return found
+    return packed_texts(found, packed)
 
 
 def _unreadable(folder: Path, index: Index, problem: Exception) -> Exception:

@@ -69,6 +69,8 @@ def _column(cells: "pandas.Series", type_: "pyarrow.DataType") -> "pyarrow.Array
 
     if type_ == pyarrow.string():
         array = pyarrow.Array.from_pandas(cells)
+        if pyarrow.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
         if isinstance(array, pyarrow.ChunkedArray):
             array = array.combine_chunks()
         if not len(array):

@@ -15,6 +15,7 @@ from lepaute.kit.printable import printable
 from lepaute.store import additions
 from lepaute.store.additions import Decide
 from lepaute.store.backend import Backend, Parameters, Writer, fresh, same_key
+from lepaute.store.packed import in_order, packed_frame
 from lepaute.store.rows import ArchiveRows, archive_rows, rows_of
 from lepaute.store.tables import (
     ALARM_DAYS,
@@ -202,29 +203,17 @@ class Store:
         strata: Collection[str] | None = None,
         since_s: float | None = None,
         until_s: float | None = None,
+        packed: bool = False,
     ) -> "pandas.DataFrame":
-        """Factor values, with the columns of FACTOR_VALUES; of what is given, only the matching rows are read."""
-        where = _Where().equal("cluster", cluster).among("node", nodes).among("factor", factors)
-        return self._select(FACTOR_VALUES, where.among("stratum", strata).within("started_s", since_s, until_s))
+        """Factor values, with the columns of FACTOR_VALUES; of what is given, only the matching rows are read.
 
-    def done_values(
-        self,
-        cluster: str,
-        factors: Collection[str],
-        *,
-        nodes: Collection[str] | None = None,
-        since_s: float | None = None,
-        until_s: float | None = None,
-    ) -> "pandas.DataFrame":
-        """The values of jobs that are done, as `values` gives them, but without a state, and in any order: quicker."""
+        packed : texts are categories, in the order of texts: a quarter of the memory, and quicker
+        """
         where = _Where().equal("cluster", cluster).among("node", nodes).among("factor", factors)
-        where.equal("state", "done").within("started_s", since_s, until_s)
-        columns = [name for name in FACTOR_VALUES.columns if name not in ("cluster", "state")]
-        if len(factors) == 1:
-            columns.remove("factor")
-        frame = self._frame(*where.query(FACTOR_VALUES, columns, ordered=False))
-        same = {"cluster": cluster} | ({"factor": next(iter(factors))} if len(factors) == 1 else {})
-        return frame.assign(**same)
+        where.among("stratum", strata).within("started_s", since_s, until_s)
+        if not packed:
+            return self._select(FACTOR_VALUES, where)
+        return in_order(self._packed(FACTOR_VALUES, where, list(FACTOR_VALUES.columns)), FACTOR_VALUES.key)
 
     def factors(self) -> "pandas.DataFrame":
         """The factors that have values, by cluster: columns cluster and factor."""
@@ -272,12 +261,10 @@ class Store:
         pooled: bool | None = None,
         columns: Sequence[str] | None = None,
     ) -> "pandas.DataFrame":
-        """Verdicts, with the columns of VERDICTS in their order; or only `columns`, in any order: quicker."""
+        """Verdicts, with the columns of VERDICTS; or only `columns`, in any order of rows, packed as `values` are."""
         where = _Where().equal("cluster", cluster).among("node", nodes).among("factor", factors)
         where.equal("r", r).equal("pooled", pooled).within("started_s", since_s, until_s)
-        if columns is None:
-            return self._select(VERDICTS, where)
-        return self._frame(*where.query(VERDICTS, list(columns), ordered=False))
+        return self._select(VERDICTS, where) if columns is None else self._packed(VERDICTS, where, columns)
 
     def windows(self, cluster: str, factor: str) -> list[int]:
         """The windows of the unpooled tests of a factor."""
@@ -396,6 +383,10 @@ class Store:
     def _select(self, table: Table, where: "_Where") -> "pandas.DataFrame":
         frame: pandas.DataFrame = self._backend.read(*where.query(table)).cast(table.schema).to_pandas()
         return frame
+
+    def _packed(self, table: Table, where: "_Where", columns: Sequence[str]) -> "pandas.DataFrame":
+        query, parameters = where.query(table, columns, ordered=False)
+        return packed_frame(self._backend.read(query, parameters, packed=table.repeated))
 
     @staticmethod
     def _known(read: Callable[..., "pyarrow.Table"], ids: list[str]) -> set[str]:

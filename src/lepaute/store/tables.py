@@ -49,6 +49,11 @@ class Table:
     key: tuple[str, ...]
 
     @property
+    def repeated(self) -> tuple[str, ...]:
+        """The texts that many rows have in common."""
+        return tuple(name for name, kind in self.columns.items() if kind == "text" and name != "basis")
+
+    @property
     def schema(self) -> "pyarrow.Schema":
         import pyarrow
 

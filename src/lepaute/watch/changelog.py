@@ -25,7 +25,7 @@ from lepaute.kit.later import later
 from lepaute.kit.node_sets import fold_node_set, parse_node_set
 from lepaute.kit.notebook import table_html
 from lepaute.kit.text import counted
-from lepaute.watch.values import Node, nodes_of, start_of
+from lepaute.watch.values import Node, is_of_job, nodes_of, start_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -173,11 +173,9 @@ class Changelog:
 
     def is_outlier(self, table: "pd.DataFrame") -> "npt.NDArray[np.bool_]":
         """Which rows of a table of factor values are of a job that is an outlier of their node."""
-        jobs = self.outlying_jobs(nodes_of(table))
-        if not jobs:
+        if not self.outliers:
             return np.zeros(len(table), np.bool_)
-        keys = zip(table["cluster"], table["node"], table["job"], strict=True)
-        return np.array([key in jobs for key in keys], np.bool_)
+        return is_of_job(table, self.outlying_jobs(nodes_of(table)))
 
     def differs_for(self, other: "Changelog", nodes: Iterable[Node]) -> frozenset[Node]:
         """The nodes whose reference sets are not the same with the other: those that are to be tested again."""

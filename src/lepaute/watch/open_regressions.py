@@ -14,7 +14,7 @@ from lepaute.watch.alarms.standing import standing
 from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.changelog_edits import logged_changelog
 from lepaute.watch.report.summary import Regression, regressions_of
-from lepaute.watch.values import Node, is_of, nodes_of
+from lepaute.watch.values import Node, check_values, is_of, nodes_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +40,8 @@ class OpenRegressions:
         concerned = {*nodes, *((cluster, ALL) for cluster, _ in nodes)}
 
         def part(table: "pd.DataFrame") -> "pd.DataFrame":
-            return table[is_of(table, concerned)].reset_index(drop=True)
+            mine = is_of(table, concerned)
+            return table if mine.all() else table[mine].reset_index(drop=True)
 
         rows, judged = (
             part(self.rows),
@@ -61,18 +62,25 @@ def open_regressions(
     settings: AlarmSettings | None = None,
     until_s: float | None = None,
     progress: Callable[[float], None] | None = None,
+    values: "pd.DataFrame | None" = None,
 ) -> OpenRegressions:
     """Of all nodes, by the values of jobs before until_s.
 
+    values : all of these, where the caller has them (`packed_values`)
     settings : of the alarms; those of the store by default; progress : gets the share of the work that is behind
     Raises InputError where the store has no values.
     """
-    values = known_days(store.values(until_s=until_s))
+    values = known_days(packed_values(store, until_s) if values is None else values)
     if values.empty:
         raise InputError("the store has no factor values; `lepaute watch ingest` adds some")
     changelog = logged_changelog(store)
     judged = judged_once(values, changelog, settings or settings_of(store), progress)
     return _of(values, changelog, judged)
+
+
+def packed_values(store: "Store", until_s: float | None = None) -> "pd.DataFrame":
+    """All values of jobs before until_s, as `check_values` gives them, in little memory."""
+    return check_values(store.values(until_s=until_s, packed=True))
 
 
 def regressions_in(

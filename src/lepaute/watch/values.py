@@ -8,11 +8,12 @@ import datetime as dt
 import math
 import time
 from bisect import bisect_right
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.store.packed import row_keys
 from lepaute.store.tables import FACTOR_VALUES, STATES
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ KEY = [*MACHINE, "job", "factor"]
 def check_values(frame: "pd.DataFrame") -> "pd.DataFrame":
     """The table with its columns in order and of their kinds, in order of machine, factor, time and job.
 
+    Texts that are categories, as `Store.values` gives them where it is to pack them, stay categories.
     Raises InputError, with the first row at fault, where a column is missing or of another kind, a state is unknown, a
     value is there without the job being done or the reverse, a date is not finite, or rows have the same KEY.
     """
@@ -47,28 +49,44 @@ def check_values(frame: "pd.DataFrame") -> "pd.DataFrame":
     missing = [name for name in COLUMNS if name not in frame]
     if missing:
         raise InputError(f"the table of factor values has no column {missing[0]}; it needs {', '.join(COLUMNS)}")
-    table = pd.DataFrame(index=pd.RangeIndex(len(frame)))
+    columns: dict[str, pd.Series[Any]] = {}
     for name, kind in COLUMNS.items():
         column = frame[name].reset_index(drop=True)
         if kind == "text":
-            table[name] = column.astype(str)
+            columns[name] = column if is_packed(column) else column.astype(str)
             _refuse(column.isna(), frame, name, "is empty")
             continue
         numbers = pd.to_numeric(column, errors="coerce")
         _refuse(numbers.isna() & column.notna(), frame, name, "is not a number")
-        if kind == "integer":
+        if kind == "integer" and numbers.dtype.kind != "i":
             _refuse(~(np.isfinite(numbers) & (numbers == np.floor(numbers))), frame, name, "is not an integer")
-            table[name] = numbers.astype(np.int64)
-        else:
-            table[name] = numbers.astype(np.float64)
+        columns[name] = numbers.astype(np.int64 if kind == "integer" else np.float64)
+    table = pd.DataFrame(columns, copy=False)
     _refuse(table["cpu"] < WHOLE_NODE, frame, "cpu", f"is below {WHOLE_NODE}, which is the whole node")
     _refuse(~np.isfinite(table["started_s"]), frame, "started_s", "is not a date in seconds since 1970")
     _refuse(~table["state"].isin(STATES), frame, "state", f"is not one of {', '.join(STATES)}")
     done = table["state"] == "done"
     _refuse(done & ~np.isfinite(table["value"]), frame, "value", "is not finite, though the job is done")
     _refuse(~done & table["value"].notna(), frame, "value", "is there, though the job is not done")
+    if all(is_packed(table[name]) for name in ("cluster", "node", "job", "factor")):
+        if not pd.Index(row_keys(table, KEY)).is_unique:
+            _refuse(table.duplicated(KEY), frame, "job", "has this factor of this processor in two rows")
+        series, job = row_keys(table, [*MACHINE, "factor"]), table["job"].cat.codes.to_numpy()
+        started_s = table["started_s"].to_numpy()
+        next_series, same = series[1:] > series[:-1], series[1:] == series[:-1]
+        later, at_once = started_s[1:] > started_s[:-1], started_s[1:] == started_s[:-1]
+        if (next_series | (same & (later | (at_once & (job[1:] > job[:-1]))))).all():
+            return table
+        return table.iloc[np.lexsort((job, started_s, series))].reset_index(drop=True)
     _refuse(table.duplicated(KEY), frame, "job", "has this factor of this processor in two rows")
     return table.sort_values([*MACHINE, "factor", "started_s", "job"], kind="stable", ignore_index=True)
+
+
+def is_packed(column: "pd.Series[Any]") -> bool:
+    """Whether it has categories in the order of texts."""
+    import pandas as pd
+
+    return isinstance(column.dtype, pd.CategoricalDtype) and column.cat.categories.is_monotonic_increasing
 
 
 def _refuse(faulty: "pd.Series[bool]", frame: "pd.DataFrame", column: str, what: str) -> None:
@@ -121,7 +139,11 @@ def is_of(table: "pd.DataFrame", nodes: Collection[Node]) -> "npt.NDArray[np.boo
     """Which rows are of these (cluster, node)."""
     import numpy as np
 
-    return np.array([node in nodes for node in zip(table["cluster"], table["node"], strict=True)], np.bool_)
+    found = np.zeros(len(table), np.bool_)
+    for cluster in {cluster for cluster, _ in nodes}:
+        own = [node for its_cluster, node in nodes if its_cluster == cluster]
+        found |= (table["cluster"] == cluster).to_numpy(np.bool_) & table["node"].isin(own).to_numpy(np.bool_)
+    return found
 
 
 def day_of(time_s: float) -> dt.date:
@@ -190,20 +212,28 @@ def backward_jobs(table: "pd.DataFrame") -> "npt.NDArray[np.bool_]":
     import numpy as np
 
     numbered = table["job"].str.fullmatch(r"[0-9]{1,18}").to_numpy(np.bool_)
-    jobs = table[numbered].drop_duplicates(["cluster", "node", "job"])
-    wrong: set[tuple[str, str, str]] = set()
-    for (cluster, node), part in jobs.groupby(["cluster", "node"], sort=False):
-        number = part["job"].astype(np.int64).to_numpy()
-        order = np.argsort(number, kind="stable")
-        started = part["started_s"].to_numpy(np.float64)[order]
-        if (started[1:] >= np.maximum.accumulate(started)[:-1] - DAY_S).all():
-            continue
-        names = part["job"].to_numpy()[order]
-        wrong |= {(str(cluster), str(node), str(names[at])) for at in _out_of_order(started)}
-    if not wrong:
-        return np.zeros(len(table), np.bool_)
-    keys = zip(table["cluster"], table["node"], table["job"], strict=True)
-    return np.array([key in wrong for key in keys], np.bool_)
+    jobs = table.loc[numbered, ["cluster", "node", "job", "started_s"]].drop_duplicates(["cluster", "node", "job"])
+    number = jobs["job"].astype(str).astype(np.int64).to_numpy()
+    of_node = jobs.groupby(["cluster", "node"], sort=False).ngroup().to_numpy()
+    order = np.lexsort((number, of_node))
+    starts = np.flatnonzero(np.diff(of_node[order], prepend=-1))
+    wrong = np.zeros(len(jobs), np.bool_)
+    for rows in np.split(order, starts[1:]) if len(order) else []:
+        started = jobs["started_s"].to_numpy(np.float64)[rows]
+        if not (started[1:] >= np.maximum.accumulate(started)[:-1] - DAY_S).all():
+            wrong[rows[_out_of_order(started)]] = True
+    return is_of_job(table, zip(*(jobs.loc[wrong, name] for name in ("cluster", "node", "job")), strict=True))
+
+
+def is_of_job(table: "pd.DataFrame", jobs: Iterable[tuple[str, str, str]]) -> "npt.NDArray[np.bool_]":
+    """Which rows of a table are of these (cluster, node, job)."""
+    import numpy as np
+
+    every = set(jobs)
+    found = table["job"].isin({job for *_, job in every}).to_numpy(np.bool_, copy=True)
+    some = table.loc[found, ["cluster", "node", "job"]]
+    found[found] = [key in every for key in some.itertuples(index=False, name=None)]
+    return found
 
 
 def _out_of_order(started: "npt.NDArray[np.float64]") -> list[int]:

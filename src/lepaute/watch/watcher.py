@@ -1,7 +1,7 @@
 """A watch: a store with the tests of what is in it. Tests are recorded once and stay as they were given."""
 
 import zipfile
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -10,6 +10,7 @@ from lepaute.errors import InputError
 from lepaute.kit.later import later
 from lepaute.kit.notebook import facts_html
 from lepaute.store import Ingested, Store, open_store
+from lepaute.store.tables import VERDICTS
 from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.changelog_edits import add_changelog, logged_changelog
 from lepaute.watch.judging.judge import AND, CONFIDENCE, WINDOWS, check_windows, joined, vectors_asked, with_log10
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import pandas
 
     from lepaute.watch import watched_factor
+    from lepaute.watch.judging.recorded_tests import Selection
 else:
     pandas, watched_factor = later("pandas"), later("lepaute.watch.watched_factor")
 
@@ -128,10 +130,7 @@ class Watch:
         pooled: bool = False,
         since_s: float | None = None,
         until_s: float | None = None,
-        columns: Sequence[str] | None = None,
         record: bool = True,
-        standing: "pandas.DataFrame | None" = None,
-        progress: Callable[[float], None] | None = None,
     ) -> "pandas.DataFrame":
         """The verdicts of the jobs that started in [since_s, until_s), on these nodes; new ones are recorded.
 
@@ -141,30 +140,46 @@ class Watch:
         and this method returns the one of today's basis.
         A pooled verdict rests on all jobs of its day: give the day whole, as what comes in later makes another verdict.
         record : unless it is true, nothing is written
-        standing : the rows of `open_regressions(store)`, where the caller has them; no reference contains a regression
-        progress : gets the share of the work that is behind
-        Columns: those of VERDICTS, and log10_p as in `judge`; or, to spare memory, only those of `columns`.
+        Columns: those of VERDICTS, and log10_p as in `judge`.
         Raises InputError as `judge` does.
         """
-        from lepaute.watch.judging.recorded_tests import Selection, factors_to_test, recorded_tests
+        from lepaute.watch.judging.recorded_tests import Selection
         from lepaute.watch.open_regressions import open_regressions
 
+        asked = None if factors is None else vectors_asked(factors)
         check_windows(windows)
+        selection = Selection(
+            nodes, windows, confidence, pooled, since_s, until_s, record, open_regressions(self.store).rows
+        )
+        found = joined(list(self.tests(asked, selection)))
+        texts = [name for name, kind in VERDICTS.columns.items() if kind == "text"]
+        return with_log10(found.astype(dict.fromkeys(texts, "str")))
+
+    def tests(
+        self,
+        factors: Sequence[tuple[str, ...]] | None,
+        selection: "Selection",
+        progress: Callable[[float], None] | None = None,
+    ) -> "Iterator[pandas.DataFrame]":
+        """The verdicts as `test` gives them, without log10_p, a table for each cluster and vector of factors in turn.
+
+        factors : the vectors; every factor by itself by default; progress : gets the share of the work that is behind
+        Raises InputError as `test` does.
+        """
+        from lepaute.watch.judging.recorded_tests import factors_to_test, recorded_tests
+
         log = self.changelog()
-        testable = factors_to_test(self.store, None if factors is None else vectors_asked(factors))
-        if standing is None:
-            standing = open_regressions(self.store).rows
-        selection = Selection(nodes, windows, confidence, pooled, since_s, until_s, record, standing)
-        cases = [(cluster, names) for cluster, vectors in testable for names in vectors]
-        parts = []
+        check_windows(selection.windows)
+        cases = [(cluster, names) for cluster, some in factors_to_test(self.store, factors) for names in some]
+        found = False
         for number, (cluster, names) in enumerate(cases, 1):
-            tests = recorded_tests(self.store, log, cluster, names, selection)
-            parts += [part if columns is None else part[list(columns)] for part in tests]
+            if parts := recorded_tests(self.store, log, cluster, names, selection):
+                found = True
+                yield joined(parts)
             if progress is not None:
                 progress(number / len(cases))
-        if not parts:
+        if not found:
             raise InputError("no job has all of the factors of a vector; there is nothing to test")
-        return with_log10(joined(parts)) if columns is None else joined(parts)
 
     def factor(self, name: str | Sequence[str], *, cluster: str = "") -> "watched_factor.WatchedFactor":
         """A factor of a cluster over its days: its rows, its spread and its pictures; nothing is recorded.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.archive import ArchiveWriter
 from lepaute.archive.metadata import COMPLETE, PARTIAL, DesignProgress
 from lepaute.errors import InputError
-from lepaute.kit.journal import damaged, drop_broken_end
+from lepaute.kit.journal import damaged, drop_broken_end, entries
 from lepaute.kit.json_values import to_json
 from lepaute.kit.outputs import check_archive_output
 from lepaute.kit.text import counted
@@ -19,7 +19,7 @@ from lepaute.measure.experiment.distrust import FALSE_ALARMS, Verdict, mark, ver
 from lepaute.measure.experiment.entries import EXPERIMENT, Content
 from lepaute.measure.experiment.workspace import DESIGN, Workspace
 from lepaute.measure.node_agent.redact import Redactor
-from lepaute.measure.raw_files import read_table
+from lepaute.measure.raw_files import table_blocks
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
@@ -91,25 +91,28 @@ def archive_workspace(workspace: Workspace, target: Path, content: Content = EXP
             if (folder / name).is_file():
                 archive.add_file(name, folder / name)
         for name in (*_LISTS, *content.journals):
-            archive.add_bytes(f"{name}.json", _json(workspace.entries(name)))
-        tell = archive.metadata["warnings"].append  # written at the end
-        for name, frame in content.tables(workspace) if content.tables else recorded_tables(workspace, doubts, tell):
-            archive.add_table(f"observations/{name}.parquet", frame)
+            archive.add_list(f"{name}.json", entries(folder / f"{name}.jsonl"))
+        _add_observations(archive, workspace, content, doubts)
         for node, frame in monitoring.items():
             archive.add_table(f"monitoring/{node}.parquet", frame)
         if reference:
             archive.add_table("reference.parquet", frame_of(reference))
         archive.add_bytes("verdicts.json", _json([asdict(verdict) for verdict in doubts]))
-        for entry in workspace.entries("commands"):
+        for entry in entries(folder / "commands.jsonl"):
             archive.add_command(**entry)
 
 
-def recorded_tables(
-    workspace: Workspace, doubts: Iterable[Verdict], tell: Callable[[str], None]
-) -> "Iterator[tuple[str, pandas.DataFrame]]":
-    """The tables that an experiment has recorded, by name; tell: called with warnings about them."""
+def _add_observations(
+    archive: ArchiveWriter, workspace: Workspace, content: Content, doubts: Iterable[Verdict]
+) -> None:
+    if content.tables is not None:
+        for name, frame in content.tables(workspace):
+            archive.add_table(f"observations/{name}.parquet", frame)
+        return
+    tell = archive.metadata["warnings"].append  # written at the end
     for path in _files(workspace.folder / "raw"):
-        yield path.stem, observations(path, doubts, next(iter(workspace.state.nodes), ""), tell)
+        blocks = observations(path, doubts, next(iter(workspace.state.nodes), ""), tell)
+        archive.add_blocks(f"observations/{path.stem}.parquet", blocks)
 
 
 def distrusted(reference: Iterable[Mapping[str, Any]], monitoring: Mapping[str, "pandas.DataFrame"]) -> list[Verdict]:
@@ -144,24 +147,27 @@ def metadata_of(workspace: Workspace, content: Content = EXPERIMENT) -> dict[str
     }
 
 
-def observations(path: Path, doubts: Iterable[Verdict], alone: str, tell: Callable[[str], None]) -> "pandas.DataFrame":
-    """A raw table with the column machine_changed: why a row is not to be trusted, empty where it is.
+def observations(
+    path: Path, doubts: Iterable[Verdict], alone: str, tell: Callable[[str], None]
+) -> "Iterator[pandas.DataFrame]":
+    """A raw table, in blocks, with the column machine_changed: why a row is not to be trusted, empty where it is.
 
     alone: the node of rows that name none
     tell : called with what is wrong with the file
     """
-    frame = read_table(path, tell)
-    if "recorded_s" in frame:
-        nodes = frame["node"].astype(str).tolist() if "node" in frame else [alone] * len(frame)
-        frame["machine_changed"] = mark(frame["recorded_s"].tolist(), nodes, list(doubts))
-    return frame
+    doubts = list(doubts)
+    for frame in table_blocks(path, tell):
+        if "recorded_s" in frame:
+            nodes = frame["node"].astype(str).tolist() if "node" in frame else [alone] * len(frame)
+            frame["machine_changed"] = mark(frame["recorded_s"].tolist(), nodes, doubts)
+        yield frame
 
 
-def frame_of(entries: list[dict[str, Any]]) -> "pandas.DataFrame":
+def frame_of(noted: list[dict[str, Any]]) -> "pandas.DataFrame":
     """Entries of a journal as a table; lists and objects become JSON texts, and columns of several types texts."""
     import pandas
 
-    frame = pandas.DataFrame([{key: _cell(value) for key, value in entry.items()} for entry in entries])
+    frame = pandas.DataFrame([{key: _cell(value) for key, value in entry.items()} for entry in noted])
     for name in [name for name in frame if not pandas.api.types.is_numeric_dtype(frame[name])]:
         cells = frame[name].where(frame[name].notna(), None)
         if len({type(cell) for cell in cells if cell is not None}) > 1:

@@ -151,7 +151,7 @@ def execute(job: "jobs.Job", resume: bool = False) -> Outcome:
         _phase(job, "connect", job.connect)
         _phase(job, "prepare", job.prepare_machine)
     except BaseException as problem:
-        if resume or job.workspace.entries("done"):
+        if resume or job.workspace.done():
             return finish(job, problem)
         workspace = job.workspace
         job.close()

@@ -137,7 +137,8 @@ class Workspace:
 
     def done(self) -> set[int]:
         """Numbers of the design's rows that have been measured."""
-        return {entry.design_row for entry in self.noted(MeasuredRow)}
+        journal = entries(self.folder / f"{MeasuredRow.JOURNAL}.jsonl")
+        return {from_json(MeasuredRow, entry, f"{MeasuredRow.JOURNAL}.jsonl").design_row for entry in journal}
 
     def measured(self) -> tuple[int, int]:
         """(rows of the design that have been measured, rows of the design); further rounds do not count."""

@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from collections.abc import Mapping as MappingOf
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -218,6 +219,8 @@ def predict_all(
     else:
         finished = {task.key: task.work() for task in tasks}
     runs_of = by_application(finished, len(applications))
+    tasks.clear()  # of ten thousand runs, as large as their results
+    finished.clear()
     doubtful = {
         at: (application, cost)
         for at, (application, cost) in enumerate(zip(applications, costs, strict=True))
@@ -275,7 +278,12 @@ def task_of(
     progress = simulator.progress_of(application)
     first = key == (0, WHOLE, 0)
     work = partial(simulator.run, application, seed, first=first, progress=progress, priced=priced)
-    return Task(key, cost, work, progress)
+    return Task(key, cost, partial(_in_short, work) if key[2] else work, progress)
+
+
+def _in_short(work: Callable[[], SimulatedRun]) -> SimulatedRun:
+    """A run without what is told of the first one alone, and takes ten times the memory of the rest."""
+    return replace(work(), kernels={}, message_use=None, breakdown=None)
 
 
 def check_runs(applications: Sequence[Application], runs: int) -> None:

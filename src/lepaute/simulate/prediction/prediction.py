@@ -22,13 +22,14 @@ from lepaute.simulate.prediction.trust import OutsideRanges, Trust
 from lepaute.simulate.tracing import RunBreakdown
 from lepaute.stats.control_variates import Controls
 from lepaute.stats.intervals import basis_of_interval, expected, prediction_interval
-from lepaute.trace import Trace
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib import axes
+
+    from lepaute import trace as traces
 else:
-    axes, pd = later("matplotlib.axes"), later("pandas")
+    axes, pd, traces = later("matplotlib.axes"), later("pandas"), later("lepaute.trace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +303,7 @@ class Prediction(Public):
         return self.first.breakdown if self.first else None
 
     @property
-    def trace(self) -> Trace | None:
+    def trace(self) -> "traces.Trace | None":
         """Of the first run, where one was asked for."""
         return self.first.trace if self.first else None
 

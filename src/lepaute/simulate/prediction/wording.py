@@ -68,7 +68,10 @@ def fastest(sweep: "Sweep", of: str = "") -> str:
 
 def scaling_answer(points: "Sequence[ScalingPoint]") -> str:
     """HPL on 16 ranks takes 14.1 s (95 %: 13.5 to 14.8 s), 13.6 times (95 %: 13.3 to 14.0) as fast as on 1 rank"""
-    last, first = points[-1], points[0]
+    first = points[0]
+    last = min(
+        (each for each in points if each.ranks == points[-1].ranks), key=lambda each: each.prediction.time_s.mean
+    )
     speed_up, heading = last.speed_up, last.prediction.application.heading
     faster = with_interval(speed_up.mean, speed_up.low, speed_up.high, "times").replace(" times)", ")")
     return (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from lepaute import stats
 from lepaute.errors import LepauteError
-from lepaute.kit.builds import cache_folder, digests, make_cache
+from lepaute.kit.builds import cache_folder, digests, drop_oldest, make_cache
 from lepaute.kit.files import whole_file
 from lepaute.watch import alarms, changelog, values
 from lepaute.watch.alarms.procedure import AlarmSettings, Judged, judge_days
@@ -72,6 +72,4 @@ def _write(folder: Path, key: str, judged: Judged) -> None:
     for name in _TABLES:
         with whole_file(folder / f"{key}.{name}.parquet") as temporary:
             getattr(judged, name).to_parquet(temporary)
-    ages = {path: path.stat().st_mtime for path in folder.glob("*.parquet")}
-    for path in sorted(ages, key=ages.__getitem__)[: -MOST_KEPT * len(_TABLES)]:
-        path.unlink(missing_ok=True)
+    drop_oldest(folder, "*.parquet", MOST_KEPT * len(_TABLES))

@@ -104,8 +104,8 @@ def settings_of(store: "Store") -> AlarmSettings:
 
 def known_days(values: "pd.DataFrame") -> "pd.DataFrame":
     """The values of days up to tomorrow (UTC): a job of the future is a clock that was wrong."""
-    known: pd.DataFrame = values[values["started_s"] < (time.time() // DAY_S + 2) * DAY_S]
-    return known
+    known = values["started_s"] < (time.time() // DAY_S + 2) * DAY_S
+    return values if known.all() else values[known]
 
 
 def record_alarms(store: "Store", judged: Judged) -> "pd.DataFrame":

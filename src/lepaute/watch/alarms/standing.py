@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lepaute.watch.alarms.sizes import is_worse
-from lepaute.watch.alarms.steps import GROUP, Row, steps_of
+from lepaute.watch.alarms.steps import GROUP, Row, of_group, steps_of
 from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.values import DAY_S, Machine, check_values, nodes_of
 
@@ -44,7 +44,7 @@ def standing(alarms: "pd.DataFrame", changelog: Changelog, values: "pd.DataFrame
         table = table[table["state"] == "done"]
         for group in dict.fromkeys(tuple(row[name] for name in GROUP) for row in steps):
             own = [row for row in steps if tuple(row[name] for name in GROUP) == group]
-            rows += _of_group(own, changelog, table[(table[GROUP] == list(group)).all(axis=1)])
+            rows += _of_group(own, changelog, of_group(table, group))
     return pd.DataFrame(rows, columns=[*alarms.columns, "gradual_s", "now", "now_size"]).reset_index(drop=True)
 
 

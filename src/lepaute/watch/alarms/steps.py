@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -88,7 +88,7 @@ def steps_of(alarms: "pd.DataFrame", changelog: Changelog, values: "pd.DataFrame
     every_step: list[Row] = []
     for group, rows in alarms.groupby(GROUP, sort=True):
         whole: Machine = (str(group[0]), ALL, WHOLE_NODE)
-        every = _series_of(done[(done[GROUP] == list(group)).all(axis=1)], changelog)
+        every = _series_of(of_group(done, group), changelog)
         episodes = _episodes([{str(k): v for k, v in row.items()} for row in rows.to_dict("records")])
         for series in every:
             series.steps_s = {
@@ -111,14 +111,24 @@ def steps_of(alarms: "pd.DataFrame", changelog: Changelog, values: "pd.DataFrame
 
 
 def _series_of(values: "pd.DataFrame", changelog: Changelog) -> list[_Series]:
+    """values : of one group, in the order of machine, time and job"""
     resets = changelog.resets_s(nodes_of(values))
-    series = []
-    for key, rows in values[~changelog.is_outlier(values)].groupby(MACHINE, sort=True):
-        cluster, node, cpu = cast("Machine", key)
-        ordered = rows.sort_values(["started_s", "job"])
-        times, x = ordered["started_s"].to_numpy(np.float64), ordered["value"].to_numpy(np.float64)
-        series.append(_Series((cluster, node, int(cpu)), times, x, resets[cluster, node]))
-    return series
+    kept = values[~changelog.is_outlier(values)]
+    starts = np.flatnonzero(~kept.duplicated(MACHINE).to_numpy(np.bool_))
+    times, x = (kept[name].to_numpy(np.float64) for name in ("started_s", "value"))
+    machines = kept[MACHINE].iloc[starts].itertuples(index=False, name=None)
+    return [
+        _Series((cluster, node, int(cpu)), times[begin:end], x[begin:end], resets[cluster, node])
+        for (cluster, node, cpu), begin, end in zip(machines, starts, [*starts[1:], len(kept)], strict=True)
+    ]
+
+
+def of_group(table: "pd.DataFrame", group: Iterable[Any]) -> "pd.DataFrame":
+    """The rows of a table of this cluster, factor and stratum."""
+    mine = np.ones(len(table), np.bool_)
+    for name, value in zip(GROUP, group, strict=True):
+        mine &= (table[name] == value).to_numpy(np.bool_)
+    return table[mine]
 
 
 def _episodes(alarms: list[Row]) -> list[list[Row]]:

@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from lepaute.errors import InputError
 from lepaute.store import Store
+from lepaute.store.packed import row_keys
 from lepaute.store.tables import VERDICTS
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.judge import AND, compared
-from lepaute.watch.judging.reference import digest_texts
-from lepaute.watch.values import DAY_S, MACHINE, vectors
+from lepaute.watch.judging.reference import digest_texts, digests_of
+from lepaute.watch.values import DAY_S, MACHINE, check_values, is_packed, vectors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +31,11 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which tests; None: all. record : whether new verdicts are recorded. The rest as in `judge`."""
+    """Which tests; None: all. record : whether new verdicts are recorded. The rest as in `judge`.
+
+    columns : of the verdicts that are given, all by default
+    values : those of the store, of these nodes and dates at least, as `check_values` gives them; read by default
+    """
 
     nodes: Collection[str] | None
     windows: Sequence[int]
@@ -40,6 +45,8 @@ class Selection:
     until_s: float | None
     record: bool = True
     standing: "pd.DataFrame | None" = None
+    columns: Sequence[str] | None = None
+    values: "pd.DataFrame | None" = None
 
 
 def recorded_tests(
@@ -50,28 +57,21 @@ def recorded_tests(
     A verdict that is recorded with today's basis is read, any other is made and recorded. Only the values that the
     verdicts rest on are read.
     """
-    ends_s = selection.until_s
-    if selection.pooled and ends_s is not None:  # the whole day
-        ends_s = float(np.ceil(ends_s / DAY_S) * DAY_S)
-    values = store.done_values(
-        cluster,
-        names,
-        # what a day did to all is told by all
-        nodes=None if selection.pooled else selection.nodes,
-        since_s=_first_needed_s(store, changelog, cluster, selection),
-        until_s=ends_s,
-    )
-    if not len(values) or not set(names) <= set(values["factor"].unique()):
+    import pandas as pd
+
+    values = _values_of(store, changelog, cluster, names, selection)
+    if not set(names) <= set(values["factor"]):
         return []
-    case = compared(vectors(values.assign(state="done"), names), changelog, names, selection.pooled, selection.standing)
+    case = compared(vectors(values, names), changelog, names, selection.pooled, selection.standing)
     del values
     chosen = np.flatnonzero(_chosen(case.keys, selection))
     if not len(chosen):
         return []
     keys = case.keys[[*MACHINE, "job"]].iloc[chosen]
+    columns = list(VERDICTS.columns if selection.columns is None else selection.columns)
     parts = []
     for r in dict.fromkeys(selection.windows):
-        basis = digest_texts(case.digest[chosen], f"{RULES[selection.pooled]}, {selection.confidence!r}")
+        basis = digests_of(case.digest[chosen], f"{RULES[selection.pooled]}, {selection.confidence!r}")
         there = store.verdicts(
             cluster=cluster,
             nodes=selection.nodes,
@@ -80,18 +80,49 @@ def recorded_tests(
             until_s=selection.until_s,
             r=r,
             pooled=selection.pooled,
+            columns=list(dict.fromkeys([*keys.columns, "basis", *columns])),
         )
         recorded = _positions(keys, basis, there)
         new = recorded < 0
         which = np.zeros(len(case.keys), np.bool_)
         which[chosen[new]] = True
-        made = case.tests(r, selection.confidence, which).assign(basis=basis[new], judged_s=time.time())
+        made = case.tests(r, selection.confidence, which)
+        made = made.assign(basis=pd.array(digest_texts(basis[new]), dtype="str"), judged_s=time.time())
         made = made[list(VERDICTS.columns)].astype(_NUMBERS)
         if len(made) and selection.record:
             store.add_verdicts(made)
-        parts.append(_together(made, there, recorded))
+        parts.append(_together(made[columns], _packed_alike(there[columns], case.keys), recorded))
         del made, there
     return parts
+
+
+def _packed_alike(there: "pd.DataFrame", keys: "pd.DataFrame") -> "pd.DataFrame":
+    """The rows with the categories of the keys."""
+    alike = {}
+    for name in keys.columns.intersection(there.columns):
+        if is_packed(keys[name]) and is_packed(there[name]):
+            alike[name] = there[name].cat.set_categories(keys[name].cat.categories)
+    return there.assign(**alike)
+
+
+def _values_of(
+    store: Store, changelog: Changelog, cluster: str, names: tuple[str, ...], selection: Selection
+) -> "pd.DataFrame":
+    """The values of the factors that are done, as far as the verdicts rest on them."""
+    # what a day did to all is told by all
+    nodes = None if selection.pooled else selection.nodes
+    if selection.values is not None:
+        every = selection.values
+        every = every[(every["cluster"] == cluster) & every["factor"].isin(names) & (every["state"] == "done")]
+        return every if nodes is None else every[every["node"].isin(list(nodes))]
+    ends_s = selection.until_s
+    if selection.pooled and ends_s is not None:  # the whole day
+        ends_s = float(np.ceil(ends_s / DAY_S) * DAY_S)
+    since_s = _first_needed_s(store, changelog, cluster, selection)
+    found = store.values(
+        cluster=cluster, factors=names, nodes=nodes, since_s=since_s, until_s=ends_s, packed=True
+    )
+    return check_values(found[found["state"] == "done"])
 
 
 def _together(made: "pd.DataFrame", there: "pd.DataFrame", recorded: "npt.NDArray[np.int64]") -> "pd.DataFrame":
@@ -110,15 +141,20 @@ def _together(made: "pd.DataFrame", there: "pd.DataFrame", recorded: "npt.NDArra
 
 
 def _positions(
-    keys: "pd.DataFrame", basis: "npt.NDArray[np.object_]", there: "pd.DataFrame"
+    keys: "pd.DataFrame", basis: "npt.NDArray[np.uint64]", there: "pd.DataFrame"
 ) -> "npt.NDArray[np.int64]":
     """For each of the keys the row that has it and the basis, -1 without."""
+    import pandas as pd
+
     if not len(there):
         return np.full(len(keys), -1)
-    columns = [*keys.columns, "basis"]
-    rows = there[columns].assign(_row=np.arange(len(there)))
-    merged = keys.assign(basis=basis).merge(rows, on=columns, how="left")
-    return merged["_row"].fillna(-1).to_numpy(np.int64)
+    # one numbering for both
+    names = list(keys.columns)
+    number = row_keys(pd.concat([keys, _packed_alike(there[names], keys)], ignore_index=True), names)
+    bases = np.array([int(text, 16) for text in there["basis"].to_list()], np.uint64)
+    rows = pd.DataFrame({"number": number[len(keys) :], "basis": bases, "row": np.arange(len(there))})
+    mine = pd.DataFrame({"number": number[: len(keys)], "basis": basis})
+    return mine.merge(rows, on=["number", "basis"], how="left")["row"].fillna(-1).to_numpy(np.int64)
 
 
 def _chosen(keys: "pd.DataFrame", selection: Selection) -> "npt.NDArray[np.bool_]":

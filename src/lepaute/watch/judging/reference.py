@@ -154,7 +154,14 @@ def _mixed(x: Digests) -> Digests:
     return x ^ (x >> np.uint64(31))
 
 
-def digest_texts(digests: Digests, settings: str) -> npt.NDArray[np.object_]:
-    """16 hexadecimal digits each, of the digests and the settings."""
+def digests_of(digests: Digests, settings: str) -> Digests:
+    """Of the digests and the settings."""
     settings_hash = np.frombuffer(hashlib.blake2b(settings.encode(), digest_size=8).digest(), ">u8").astype(np.uint64)
-    return np.array([f"{each:016x}" for each in _mixed(digests ^ settings_hash).tolist()], dtype=object)
+    return _mixed(digests ^ settings_hash)
+
+
+def digest_texts(digests: Digests) -> npt.NDArray[np.str_]:
+    """16 hexadecimal digits each."""
+    pairs = np.array([f"{byte:02x}" for byte in range(256)])
+    octets = np.ascontiguousarray(digests.astype(">u8")).view(np.uint8).reshape(-1, 8)
+    return pairs[octets].view("U16").reshape(-1)

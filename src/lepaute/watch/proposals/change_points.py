@@ -15,7 +15,8 @@ import numpy as np
 from lepaute.errors import InputError
 from lepaute.stats.level_shift import LevelShift, level_shift, onset
 from lepaute.stats.multiple_tests import benjamini_yekutieli, selected_level
-from lepaute.stats.steps import SHORTEST, change_p_value, find_steps
+from lepaute.stats.rank_cusum import change_p_values
+from lepaute.stats.steps import SHORTEST, find_steps
 from lepaute.stats.student import student_quantile
 from lepaute.watch.alarms import sizes
 from lepaute.watch.changelog import Changelog
@@ -23,6 +24,7 @@ from lepaute.watch.proposals.drifts import line_of, smoothed, winsorized
 from lepaute.watch.proposals.watched_series import (
     SeriesGroup,
     WatchedSeries,
+    of_equal_length,
     sudden_changes,
     sudden_p_value,
     watched_series,
@@ -150,7 +152,8 @@ def find_change_points(
     table = table[~backward_jobs(table)]
     groups = [_steady(group) for group in watched_series(table, changelog or Changelog())]
     every = [series for group in groups for series in (*group.machines, *group.common)]
-    p = [_p_value(series) for series in every]
+    steps = _step_p_values(every)
+    p = [_p_value(series, step) for series, step in zip(every, steps, strict=True)]
     corrected = benjamini_yekutieli(p)
     chosen = [number for number, value in enumerate(corrected) if value <= level]
     inner = selected_level(len(chosen), len(every), level)
@@ -160,7 +163,7 @@ def find_change_points(
     numbers = {id(series): number for number, series in enumerate(every)}
     for number in chosen:
         # what only the line has chosen is no step
-        is_step = _step_p_value(every[number]) <= inner
+        is_step = steps[number] <= inner
         cuts[number], straight = _cuts(every[number], inner, corrected[number], confidence) if is_step else ([], False)
         if not cuts[number] and every[number].node:
             found = _drift(every[number], corrected[number], confidence, beside_season=not straight)
@@ -205,22 +208,32 @@ def _stretches(series: WatchedSeries) -> list[tuple[int, int]]:
     return [*((start, start + LOCAL_VALUES) for start in starts), (count - LOCAL_VALUES, count)]
 
 
-def _p_value(series: WatchedSeries) -> float:
+def _p_value(series: WatchedSeries, step: float) -> float:
     """Of having any change: a step somewhere or, unless a season is left in it, a drift with DRIFT_SHARE of it all."""
     drift = line_of(series).p_value if series.node and not series.local else 1.0
-    return min(1.0, _step_p_value(series) / (1 - DRIFT_SHARE), drift / DRIFT_SHARE)
+    return min(1.0, step / (1 - DRIFT_SHARE), drift / DRIFT_SHARE)
 
 
-def _step_p_value(series: WatchedSeries) -> float:
-    stretches = _stretches(series)
-    least = min(
-        change_p_value(series.relative[a:b], least_correlation=series.least_correlation)
-        for a, b in stretches
+def _step_p_values(every: Sequence[WatchedSeries]) -> list[float]:
+    """Of each having a step: the least of its stretches, corrected for their number."""
+    parts = [
+        (number, series.relative[a:b])
+        for number, series in enumerate(every)
+        for a, b in _stretches(series)
         if float(np.ptp(series.relative[a:b])) > 0
-    )
-    step = min(1.0, len(stretches) * least)
-    # local: twice the smaller one of ranks, and of evidence for something sudden
-    return min(1.0, 2 * min(step, sudden_p_value(series.relative))) if series.local else step
+    ]
+    least = [1.0] * len(every)
+    for places, rows in of_equal_length([part for _, part in parts]):
+        numbers = [parts[place][0] for place in places]
+        correlations = np.array([every[number].least_correlation for number in numbers])
+        for number, p in zip(numbers, change_p_values(rows, correlations).tolist(), strict=True):
+            least[number] = min(least[number], p)
+    found = []
+    for series, p in zip(every, least, strict=True):
+        step = min(1.0, len(_stretches(series)) * p)
+        # local: twice the smaller one of ranks, and of evidence for something sudden
+        found.append(min(1.0, 2 * min(step, sudden_p_value(series.relative))) if series.local else step)
+    return found
 
 
 def _cuts(series: WatchedSeries, level: float, p_value: float, confidence: float) -> tuple[list[_Cut], bool]:

@@ -41,6 +41,11 @@ _RECENT = 3
 _LEAST_SHARE = 0.25
 
 _OF_ALARM = ["node", "cpu", "job", "archive", "started_s", "size"]
+#: Columns of verdicts that single days are told from; the others than _COLUMNS may be missing.
+OF_DAYS = (
+    *("cluster", "node", "cpu", "job", "started_s", "archive", "factor", "r", "p", "pooled", "p_value", "direction"),
+    *("low", "high", "judged_s"),
+)
 _COLUMNS = ("cluster", "node", "cpu", "job", "started_s", "factor", "r", "p", "p_value", "direction")
 
 

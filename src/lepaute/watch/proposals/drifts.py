@@ -34,7 +34,7 @@ def line_of(series: WatchedSeries, *, beside_season: bool = True) -> Line:
     The season is the mean of SEASON_VALUES effects of the days: a machine that responds more to it than others drifts
     while it lasts, and while it is itself a line, nothing can be told about a drift.
     """
-    from scipy.stats import t as student
+    from scipy.special import stdtr
 
     x, t = winsorized(series.relative), series.started_s
     time, season = t - t.mean(), smoothed(series.common)
@@ -53,7 +53,7 @@ def line_of(series: WatchedSeries, *, beside_season: bool = True) -> Line:
     # of n values that say as much as n' independent ones, with three parameters taken off
     variance = float((rest**2).sum()) / (len(x) * (1 - 3 / independent))
     error = sqrt(variance / information * len(x) / independent)
-    p = 2 * float(student.sf(abs(slope) / error, freedom)) if error > 0 else float(slope == 0)
+    p = 2 * float(stdtr(freedom, -abs(slope) / error)) if error > 0 else float(slope == 0)
     return Line(slope, error, freedom, p)
 
 

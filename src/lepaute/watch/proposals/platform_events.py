@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lepaute.store.packed import row_keys
 from lepaute.watch.alarms.standing import EXPLAINS_S
 from lepaute.watch.alarms.steps import alike_changes
 from lepaute.watch.changelog import ALL, Changelog, Inventory
@@ -34,7 +35,8 @@ from lepaute.watch.proposals.proposed_event import (
     factor_changes,
     shared_groups,
 )
-from lepaute.watch.values import DAY_S, Machine, Node, backward_jobs, check_values, is_of, nodes_of
+from lepaute.watch.values import MACHINE as MACHINE_COLUMNS
+from lepaute.watch.values import DAY_S, Machine, Node, backward_jobs, check_values, is_of, is_of_job, nodes_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,21 +110,21 @@ def _unexplained(
     """
     table = check_values(values)
     backward = table[backward_jobs(table)]
-    wrong = set(zip(backward["cluster"], backward["node"], backward["job"], strict=True))
-    rows = verdicts[
-        [key not in wrong for key in zip(verdicts["cluster"], verdicts["node"], verdicts["job"], strict=True)]
-    ]
+    wrong = zip(backward["cluster"], backward["node"], backward["job"], strict=True)
+    rows = verdicts[~is_of_job(verdicts, wrong)]
     resets = changelog.resets_s({(point.cluster, point.node) for point in points})
     kept = np.ones(len(rows), np.bool_)
     started = rows["started_s"].to_numpy(np.float64)
-    names = list(zip(rows["cluster"], rows["node"], rows["cpu"], rows["factor"], strict=True))
-    of_series: dict[tuple[str, str, int, str], list[int]] = defaultdict(list)
-    for position, name in enumerate(names):
-        of_series[name].append(position)
+    columns = [*MACHINE_COLUMNS, "factor"]
+    number = row_keys(rows, columns)
+    order = np.argsort(number, kind="stable")
+    starts = np.flatnonzero(np.diff(number[order], prepend=-1))
+    names = rows[columns].iloc[order[starts]].itertuples(index=False, name=None)
+    of_series = dict(zip(names, np.split(order, starts[1:]), strict=True)) if len(order) else {}
     directions = rows["direction"].to_numpy()
 
     def explain(name: tuple[str, str, int, str], begin_s: float, end_s: float, direction: int = 0) -> None:
-        mine = np.array(of_series.get(name, []), np.int64)
+        mine = of_series.get(name, np.zeros(0, np.int64))
         explained = (started[mine] >= begin_s) & (started[mine] < end_s)
         kept[mine[explained & ((directions[mine] == direction) | (direction == 0))]] = False
 

@@ -5,6 +5,8 @@ effect of a day is the median over machines of their relative deviation, as in `
 what a machine does by itself; by itself, it shows what happened to all.
 """
 
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -134,8 +136,8 @@ class WatchedSeries:
     relative: "Floats"
     common: "Floats"
     scale: float
-    jobs: tuple[str, ...]
-    archives: tuple[str, ...]
+    jobs: Sequence[str]
+    archives: Sequence[str]
     least_correlation: float
     local: bool
 
@@ -166,12 +168,14 @@ def watched_series(table: "pd.DataFrame", changelog: Changelog) -> tuple[SeriesG
 
 
 def _group(cluster: str, stratum: str, factor: str, part: "pd.DataFrame") -> SeriesGroup:
-    # jobs of the same moment count once, by their median
-    part = (
-        part.groupby(["series", *MACHINE, "started_s"], sort=True)
-        .agg(value=(factor, "median"), job=("job", "first"), archive=("archive", "first"), begin_s=("begin_s", "first"))
-        .reset_index()
-    )
+    keys = ["series", *MACHINE, "started_s"]
+    part = part.rename(columns={factor: "value"})
+    if part.duplicated(["series", "started_s"]).any():  # jobs of the same moment count once, by their median
+        firsts = {name: (name, "first") for name in ("job", "archive", "begin_s")}
+        part = part.groupby(keys, sort=True).agg(value=("value", "median"), **firsts).reset_index()
+    else:
+        order = np.lexsort((part["started_s"].to_numpy(), part["series"].to_numpy()))
+        part = part[[*keys, "value", "job", "archive", "begin_s"]].iloc[order].reset_index(drop=True)
     scale = part.groupby("series")["value"].transform("median").abs().to_numpy(np.float64)
     part, scale = part[scale > 0], scale[scale > 0]
     middle = part.groupby("series")["value"].transform("median").to_numpy(np.float64)
@@ -180,27 +184,30 @@ def _group(cluster: str, stratum: str, factor: str, part: "pd.DataFrame") -> Ser
     series = part["series"].to_numpy(np.int64)
     effect = day_effect(day, series, relative) if len(part) else None
     common = effect.at(day) if effect is not None else np.zeros(len(part))
-    part = part.assign(relative=relative - common, common=common, scale=scale)
-    machines = [rows for _, rows in part.groupby("series", sort=True) if len(rows) >= FEWEST]
-    machines = [rows for rows in machines if float(np.ptp(rows["relative"])) > 0]
-    least = _least_correlation([rows["relative"].to_numpy(np.float64) for rows in machines])
+    relative = relative - common
+    starts = np.flatnonzero(np.diff(series, prepend=-1))
+    rows = [slice(begin, end) for begin, end in zip(starts, [*starts[1:], len(part)], strict=True)]
+    rows = [each for each in rows if each.stop - each.start >= FEWEST and float(np.ptp(relative[each])) > 0]
+    least = _least_correlation([relative[each] for each in rows])
+    started_s, node, cpu = (part[name].to_numpy() for name in ("started_s", "node", "cpu"))
+    jobs, archives = (part[name].to_numpy(object) for name in ("job", "archive"))
     series_of_machines = tuple(
         WatchedSeries(
             cluster=cluster,
             stratum=stratum,
             factor=factor,
-            node=str(rows["node"].iloc[0]),
-            cpu=int(rows["cpu"].iloc[0]),
-            started_s=rows["started_s"].to_numpy(np.float64),
-            relative=rows["relative"].to_numpy(np.float64),
-            common=rows["common"].to_numpy(np.float64),
-            scale=float(rows["scale"].iloc[0]),
-            jobs=tuple(rows["job"]),
-            archives=tuple(rows["archive"]),
+            node=str(node[each.start]),
+            cpu=int(cpu[each.start]),
+            started_s=started_s[each],
+            relative=relative[each],
+            common=common[each],
+            scale=float(scale[each.start]),
+            jobs=jobs[each],
+            archives=archives[each],
             least_correlation=least,
             local=effect is None,
         )
-        for rows in machines
+        for each in rows
     )
     shared = _common(cluster, stratum, factor, part.assign(day=day), effect) if effect is not None else ()
     return SeriesGroup(series_of_machines, tuple(shared))
@@ -234,9 +241,11 @@ def _least_correlation(series: "list[Floats]") -> float:
     if not series:
         return 0.0
     counts = np.array([len(x) for x in series], np.float64)
-    # levels taken off lower a correlation by about (2 + 4 rho) / n (Kendall's bias; see `correlation`)
-    levels = [(rho := levels_correlation(x)) + (2 + 4 * rho) / len(x) for x in series]
-    estimates = np.array([min(differences_correlation(x), level) for x, level in zip(series, levels, strict=True)])
+    estimates = np.empty(len(series))
+    for places, rows in of_equal_length(series):
+        # levels taken off lower a correlation by about (2 + 4 rho) / n (Kendall's bias; see `correlation`)
+        rho = levels_correlation(rows)
+        estimates[places] = np.minimum(differences_correlation(rows), rho + (2 + 4 * rho) / rows.shape[1])
     if len(series) >= FEWEST_SERIES:
         weights = counts / counts.sum()
         mean = float(weights @ estimates)
@@ -244,8 +253,17 @@ def _least_correlation(series: "list[Floats]") -> float:
         least = mean + 2 * error
     else:
         least = float((estimates + CAUTION_ALONE / np.sqrt(counts)).max())
-        least = max(least, *(cautious_correlation(x) for x in series)) if len(series) > 1 else least
+        least = max(least, *(float(cautious_correlation(x)) for x in series)) if len(series) > 1 else least
     return min(MOST_CORRELATION, round(least * 20) / 20)
+
+
+def of_equal_length(series: "Sequence[Floats]") -> "Iterator[tuple[list[int], Floats]]":
+    """Places of series of one length and these series, shape (series, n), for each length."""
+    places: dict[int, list[int]] = defaultdict(list)
+    for place, x in enumerate(series):
+        places[len(x)].append(place)
+    for own in places.values():
+        yield own, np.stack([series[place] for place in own])
 
 
 # ---- sudden changes --------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from lepaute.watch.judging.judge import AND, CONFIDENCE, WINDOWS
 from lepaute.watch.judging.recorded_tests import Selection, recorded_tests
 from lepaute.watch.open_regressions import OpenRegressions
 from lepaute.watch.report.summary import OF_VERDICTS, suspects_of
+from lepaute.watch.values import check_values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _KEY = ["node", "cpu", "job"]
 _OF_VALUES = [*_KEY, "started_s", "stratum", "value", "state", "archive"]
 _OF_VERDICT = ["outlier", "p_value", "direction", "low", "high", "missing"]
+_COLUMNS = (*OF_VERDICTS, "archive", "low", "high")
 #: Below these p-values a point is coloured, paler to stronger; below the last one it is suspicious.
 P_LEVELS = (0.01, 1e-4)
 #: Not tested yet, did not end well, logged as an outlier, part of an open regression, above all levels.
@@ -65,11 +67,15 @@ def factor_rows(store: "Store", found: OpenRegressions, cluster: str, factor: st
     import pandas as pd
 
     names = tuple(factor.split(AND))
-    table = store.values(cluster=cluster, factors=[factor])[_OF_VALUES]
+    values = check_values(store.values(cluster=cluster, factors=names, packed=True))
+    table = values.loc[values["factor"] == factor, _OF_VALUES]
     window = max(store.windows(cluster, factor) or WINDOWS)
     windows = (1, window) if window > 1 else (1,)
-    selection = Selection(None, windows, CONFIDENCE, False, None, None, record=False, standing=found.rows)
+    selection = Selection(
+        None, windows, CONFIDENCE, False, None, None, False, standing=found.rows, columns=_COLUMNS, values=values
+    )
     tests = recorded_tests(store, found.changelog, cluster, names, selection)
+    del values, selection
     if not tests:  # no job of the factor is done
         tests = [store.verdicts(cluster=cluster, factors=[factor], r=r, pooled=False).iloc[:0] for r in windows]
     single = tests[0]

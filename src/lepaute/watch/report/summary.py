@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lepaute.kit.text import counted
+from lepaute.store.packed import row_keys
 from lepaute.watch.alarms.steps import alike_changes, same_machines
 from lepaute.watch.alarms.worth_a_look import LABEL
 from lepaute.watch.changelog import ALL, Inventory
@@ -129,7 +130,7 @@ class Summary:
 
 
 def summarise(
-    verdicts: "pd.DataFrame",
+    verdicts: "Iterable[pd.DataFrame]",
     values: "pd.DataFrame",
     standing: "pd.DataFrame",
     noticed: Iterable[Notice] = (),
@@ -138,16 +139,23 @@ def summarise(
     level: float,
     since_s: float | None = None,
 ) -> Summary:
-    """verdicts : as Watch.test gives them, with the columns OF_VERDICTS; values : of the same nodes and dates
+    """verdicts : as Watch.tests gives them, with the columns OF_VERDICTS; values : of the same nodes and dates
 
     standing : as watch.alarms.standing; level : a p-value below it is suspicious; since_s : of suspicions
     noticed : as watch.notices.notice, of which the `uncovered` are told; looks : what is `worth_a_look` there
     Tests of a machine and factor that a regression covers are not suspicious on their own, nor are those of several
     jobs that only repeat an earlier job.
     """
+    import pandas as pd
+
     last_s = float(values["started_s"].max()) if len(values) else None
     regressions = regressions_of(standing)
-    suspects = suspects_of(verdicts, standing, level)
+    suspected, waiting, tests = [], [], 0
+    for part in verdicts:
+        suspected.append(suspects_of(part, standing, level))
+        waiting.append(_latest_waiting(part))
+        tests += int((part["missing"] == 0).sum())
+    suspects = pd.concat(suspected, ignore_index=True)
     begin_s = since_s if since_s is not None else -np.inf if last_s is None else recent_s(last_s)
     recent = suspects[suspects["started_s"] >= begin_s]
     return Summary(
@@ -157,12 +165,12 @@ def summarise(
         absences=absences_of(values),
         worth_a_look=WorthALook(tuple(looks)),
         notices=uncovered(noticed, standing),
-        waiting=waiting_of(verdicts),
+        waiting=waiting_of(pd.concat(waiting, ignore_index=True)),
         clusters=tuple(sorted(values["cluster"].unique())),
         nodes=len(nodes_of(values)),
         machines=len(values[MACHINE].drop_duplicates()),
         factors=tuple(sorted(values["factor"].unique())),
-        tests=int((verdicts["missing"] == 0).sum()),
+        tests=tests,
         first=None if last_s is None else day_of(float(values["started_s"].min())),
         last=None if last_s is None else day_of(last_s),
     )
@@ -173,10 +181,9 @@ def suspects_of(verdicts: "pd.DataFrame", standing: "pd.DataFrame", level: float
 
     verdicts : of whole series, all windows of a factor together
     """
-    tested = verdicts[verdicts["missing"] == 0]
-    suspects = tested[(tested["p_value"] < level) & ~tested["outlier"]]
+    suspects = verdicts[(verdicts["missing"] == 0) & (verdicts["p_value"] < level) & ~verdicts["outlier"]]
     suspects = suspects[~_explained(suspects, standing)]
-    return suspects[~_echoes(suspects, tested)]
+    return suspects[~_echoes(suspects, verdicts)]
 
 
 def recent_s(last_s: float) -> float:
@@ -258,18 +265,21 @@ def _suspicion(days: list[list[list[dict[Any, Any]]]]) -> Suspicion:
 
 def waiting_of(verdicts: "pd.DataFrame") -> tuple[Waiting, ...]:
     """Machines of which a factor cannot be tested yet, by the latest job of each; the smallest window counts."""
-    if verdicts.empty:
-        return ()
-    single = verdicts[verdicts["r"] == verdicts["r"].min()].sort_values("started_s", kind="stable")
-    latest = single.drop_duplicates([*MACHINE, "factor"], keep="last")
     of_machine: dict[Machine, list[tuple[str, int]]] = defaultdict(list)
-    for row in latest[latest["missing"] > 0].to_dict("records"):
+    for row in _latest_waiting(verdicts).to_dict("records"):
         of_machine[row["cluster"], row["node"], int(row["cpu"])].append((row["factor"], int(row["missing"])))
     alike: dict[tuple[Any, ...], list[Machine]] = defaultdict(list)
     for machine, rows in of_machine.items():
         alike[machine[0], max(missing for _, missing in rows), tuple(sorted(f for f, _ in rows))].append(machine)
     reports = [Waiting(c, tuple(machines), missing, factors) for (c, missing, factors), machines in alike.items()]
     return tuple(sorted(reports, key=lambda each: (-len(each.machines), each.missing)))
+
+
+def _latest_waiting(verdicts: "pd.DataFrame") -> "pd.DataFrame":
+    """The latest job of each machine and factor, by the smallest window, where it cannot be tested; by date."""
+    single = verdicts[verdicts["r"] == verdicts["r"].min()].sort_values("started_s", kind="stable")
+    latest = single.drop_duplicates([*MACHINE, "factor"], keep="last")
+    return latest[latest["missing"] > 0]
 
 
 def uncovered(noticed: Iterable[Notice], standing: "pd.DataFrame") -> tuple[Notice, ...]:
@@ -302,10 +312,19 @@ def _explained(suspects: "pd.DataFrame", standing: "pd.DataFrame") -> "np.ndarra
     return np.array(explained, dtype=np.bool_)
 
 
-def _echoes(suspects: "pd.DataFrame", tested: "pd.DataFrame") -> "np.ndarray":
-    """Which of the tests of several jobs are suspicious for an earlier job of the window, suspicious by itself."""
+def _echoes(suspects: "pd.DataFrame", verdicts: "pd.DataFrame") -> "np.ndarray":
+    """Which of the tests of several jobs are suspicious for an earlier job of the window, suspicious by itself.
+
+    suspects : rows of the verdicts
+    """
     key = [*MACHINE, "stratum", "factor"]
-    single = tested[tested["r"] == 1].sort_values(["started_s", "job"], kind="stable")
+    of_several = suspects.index[suspects["r"] > 1]
+    if not len(of_several):
+        return np.zeros(len(suspects), np.bool_)
+    series = row_keys(verdicts, key)
+    mine = np.isin(series, series[verdicts.index.isin(of_several)])
+    single = verdicts[mine & (verdicts["missing"] == 0) & (verdicts["r"] == 1)]
+    single = single.sort_values(["started_s", "job"], kind="stable")
     position = single.groupby(key, sort=False).cumcount()
     names = single[[*key, "job"]].itertuples(index=False, name=None)
     where = dict(zip(names, position, strict=True))

@@ -4,9 +4,10 @@ Compact data: numbers as short as a picture needs them, in scripts that a page l
 """
 
 import json
-import math
-from collections.abc import Collection, Iterable
-from typing import Any, cast
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from lepaute.kit.text import natural_order
 from lepaute.watch.alarms.sizes import worse_direction
@@ -14,13 +15,48 @@ from lepaute.watch.report.factor_history import NORMAL, P_LEVELS, FactorRows, co
 from lepaute.watch.report.models import title_of
 from lepaute.watch.values import day_numbers
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+
 _NUMBERS = {"value": "value", "low": "low", "high": "high"}
 _OF_WINDOW = {"mean_w": "mean", "low_w": "lowMean", "high_w": "highMean"}
 
 
-def short(values: Iterable[float], digits: int = 5) -> list[float | None]:
+def short(values: "npt.ArrayLike", digits: int = 5) -> list[float | None]:
     """So many significant digits; None for what is no number."""
-    return [float(f"{value:.{digits}g}") if math.isfinite(value) else None for value in values]
+    return plain_numbers(rounded(values, digits))
+
+
+def plain_numbers(values: "Floats") -> list[float | None]:
+    """None for what is no number."""
+    found: list[float | None] = values.tolist()
+    for at in np.flatnonzero(np.isnan(values)):
+        found[at] = None
+    return found
+
+
+def rounded(values: "npt.ArrayLike", digits: int) -> "Floats":
+    """The numbers that are nearest to so many significant digits; NaN for what is no number."""
+    x = np.array(values, np.float64)
+    x[~np.isfinite(x)] = np.nan
+    size = np.abs(x)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        power = digits - 1 - np.floor(np.log10(size))
+    easy = np.abs(power) <= 22  # powers of ten that are exact
+    power = np.where(easy, power, 0).astype(np.int64)
+    up, down = 10.0 ** np.maximum(power, 0), 10.0 ** np.maximum(-power, 0)
+    with np.errstate(invalid="ignore"):
+        whole = size * up / down
+        digits_of = np.rint(whole)
+        # not where rounding could have gone either way, nor next to a power of ten
+        easy &= (np.abs(np.abs(whole - np.floor(whole)) - 0.5) > 1e-6) & (digits_of < 10.0**digits)
+        easy &= digits_of >= 10.0 ** (digits - 1)
+        found = np.where(easy, np.copysign(digits_of * down / up, x), x)
+    for at in np.flatnonzero(~easy & ~np.isnan(x)):
+        found[at] = float(f"{x[at]:.{digits}g}")
+    return found
 
 
 def script_of(data: Any) -> str:
@@ -114,7 +150,7 @@ class NodeSeries:
     def of(self, node: str) -> list[dict[str, Any]]:
         """The series of a node, texts that repeat replaced by their places in lists."""
         return [
-            _packed({**of_all, "cpu": cpu, **{name: _part(name, column[part]) for name, column in columns.items()}})
+            _packed({**of_all, "cpu": cpu, **{name: _part(column[part]) for name, column in columns.items()}})
             for of_all, columns, places in self._factors
             for cpu, part in places.get(node, ())
         ]
@@ -125,26 +161,26 @@ class NodeSeries:
 
 
 def _columns(factor: FactorRows) -> dict[str, Any]:
-    """An array, or a text of letters, of all rows: a series is a slice of each."""
+    """An array, or a text of letters, of all rows, numbers with few digits: a series is a slice of each."""
     rows = factor.rows
     found: dict[str, Any] = {
         "time": rows["started_s"].round().to_numpy("int64"),
         "code": "".join(codes_of(factor)),
         **{name: rows[name].to_numpy(object) for name in ("job", "archive", "stratum")},
-        "p": rows["p_value"].to_numpy(float),
+        "p": rounded(rows["p_value"], 3),
     }
     numbers = {} if factor.is_vector else dict(_NUMBERS)
     if factor.window:
-        found |= {"codeMean": "".join(codes_of(factor, of_window=True)), "pMean": rows["p_w"].to_numpy(float)}
+        found |= {"codeMean": "".join(codes_of(factor, of_window=True)), "pMean": rounded(rows["p_w"], 3)}
         numbers |= {} if factor.is_vector else _OF_WINDOW
-    return found | {name: rows[column].to_numpy(float) for column, name in numbers.items()}
+    return found | {name: rounded(rows[column], 5) for column, name in numbers.items()}
 
 
-def _part(name: str, values: Any) -> Any:
-    """As JSON has it; p-values with three digits."""
+def _part(values: Any) -> Any:
+    """As JSON has it."""
     if isinstance(values, str):
         return values
-    return short(values.tolist(), 3 if name in ("p", "pMean") else 5) if values.dtype == float else values.tolist()
+    return plain_numbers(values) if values.dtype == float else values.tolist()
 
 
 def _packed(one: dict[str, Any]) -> dict[str, Any]:

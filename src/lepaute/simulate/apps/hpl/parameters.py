@@ -148,9 +148,11 @@ class HplFiles(Files):
         return {"n": Hpl.filling(platform(), self.memory_fraction, **values).n}
 
     def combinations(self, others: "Mapping[str, Any]") -> "list[Hpl] | None":
+        if self.dat is None:
+            return None
         from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
 
-        return None if self.dat is None else read_hpl_dat(self.dat).combinations(**others)
+        return read_hpl_dat(self.dat).combinations(**others)
 
     def report(self, predictions: "Sequence[prediction.Prediction]") -> str | None:
         from lepaute.simulate.apps.hpl.hpl_dat import HplDat, read_hpl_dat
@@ -160,11 +162,12 @@ class HplFiles(Files):
         return report(HplDat.covering(runs) if self.dat is None else read_hpl_dat(self.dat), predictions)
 
     def write(self, predictions: "Sequence[prediction.Prediction]") -> None:
+        if self.output is None:
+            return
         from lepaute.kit.files import write_whole
         from lepaute.simulate.apps.hpl.hpl_out import caveat_lines
 
-        if self.output is not None:
-            write_whole(self.output, f"{self.report(predictions) or ''}{caveat_lines(predictions)}")
+        write_whole(self.output, f"{self.report(predictions) or ''}{caveat_lines(predictions)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,97 @@
+"""Rows in little memory: each text once, and a number for it in every row."""
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pandas
+    import pyarrow
+
+    Integers = npt.NDArray[np.int64]
+
+
+Rows = TypeVar("Rows", "pyarrow.Table", "pyarrow.RecordBatch")
+
+
+def packed_texts(rows: Rows, names: Collection[str]) -> Rows:
+    """The same with columns of texts as dictionaries, as far as it has them; raises ArrowInvalid for no UTF-8."""
+    import pyarrow
+
+    columns = list(rows.columns)
+    for at, name in enumerate(rows.schema.names):
+        if name in names:
+            columns[at] = columns[at].dictionary_encode()
+            for chunk in columns[at].chunks if isinstance(columns[at], pyarrow.ChunkedArray) else [columns[at]]:
+                chunk.dictionary.validate(full=True)
+    return type(rows).from_arrays(columns, names=rows.schema.names)
+
+
+def packed_frame(rows: "pyarrow.Table") -> "pandas.DataFrame":
+    """The rows with dictionaries (`packed_texts`) as categories, in the order of texts."""
+    import pandas
+    import pyarrow
+
+    columns = {}
+    for name in rows.column_names:
+        column = rows[name]
+        if pyarrow.types.is_dictionary(column.type):
+            columns[name] = _categorical(column)
+        else:
+            columns[name] = column.to_pandas() if pyarrow.types.is_string(column.type) else column.to_numpy()
+    return pandas.DataFrame(columns, copy=False)
+
+
+def in_order(frame: "pandas.DataFrame", key: Sequence[str]) -> "pandas.DataFrame":
+    """The rows in the order of these columns, as `row_keys` has them; equal ones as they are."""
+    import numpy as np
+
+    number = row_keys(frame, key)
+    if (number[1:] >= number[:-1]).all():
+        return frame
+    return frame.iloc[np.argsort(number, kind="stable")].reset_index(drop=True)
+
+
+def _categorical(column: "pyarrow.ChunkedArray") -> "pandas.Categorical":
+    import numpy as np
+    import pandas
+
+    chunks = column.unify_dictionaries().chunks
+    names = chunks[0].dictionary.to_pylist() if chunks else []
+    order = sorted(range(len(names)), key=names.__getitem__)
+    kind = np.min_scalar_type(-max(1, len(names)))
+    rank = np.empty(len(names), kind)
+    rank[order] = np.arange(len(names))
+    codes = [rank[chunk.indices.to_numpy(zero_copy_only=False)] for chunk in chunks] or [np.zeros(0, kind)]
+    categories = pandas.Index([names[at] for at in order], dtype="str")
+    return pandas.Categorical.from_codes(np.concatenate(codes), categories=categories)
+
+
+def row_keys(frame: "pandas.DataFrame", columns: Sequence[str]) -> "Integers":
+    """A number for each row: in the order of these columns, and the same where all of them are; shape (rows,).
+
+    Columns are texts, categories in the order of texts, or integers; the number is -1 where a text is absent.
+    """
+    import numpy as np
+    import pandas
+
+    key, size = np.zeros(len(frame), np.int64), 1
+    absent = np.zeros(len(frame), np.bool_)
+    for name in columns:
+        values = frame[name]
+        if isinstance(values.dtype, pandas.CategoricalDtype) and values.cat.categories.is_monotonic_increasing:
+            codes, count = values.cat.codes.to_numpy(), len(values.cat.categories)
+        elif values.dtype.kind == "i":
+            least = int(values.min()) if len(values) else 0
+            codes = values.to_numpy() - least
+            count = int(codes.max(initial=0)) + 1
+        else:
+            codes, names = pandas.factorize(values, sort=True)
+            count = len(names)
+        absent |= codes < 0
+        if size * max(count, 1) > 2**62:  # numbers without gaps
+            key, size = np.unique(key, return_inverse=True)[1], len(frame)
+        key, size = key * max(count, 1) + codes, size * max(count, 1)
+    key[absent] = -1
+    return key
