@@ -27,8 +27,8 @@ MEMORY_BYTES = 256 << 20
 TOGETHER = 16
 #: Of addresses: libraries reserve more than they use.
 RESERVED_BYTES = 3 << 30
-#: Folders of the cache that any command may leave (lepaute.watch.alarms.kept).
-MEANT_TO_STAY = {"judgements"}
+#: Folders of the cache that any command may leave (lepaute.watch.alarms.kept, lepaute.platform.io).
+MEANT_TO_STAY = {"judgements", "platforms"}
 #: Of other packages; of ours, everything.
 PRELOADED = ("pyarrow.parquet", "matplotlib.figure", "matplotlib.backends.backend_agg")
 #: Needs packages of an extra.
