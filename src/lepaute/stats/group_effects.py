@@ -54,7 +54,8 @@ def medians(deviations: Floats, members: Integers) -> tuple[Floats, Floats]:
     """
     values = np.where(members >= 0, deviations[..., members], np.nan)
     order = np.argsort(values, axis=-1)  # NaN last
-    ranked, rank = np.take_along_axis(values, order, axis=-1), np.argsort(order, axis=-1)
+    ranked, rank = np.take_along_axis(values, order, axis=-1), np.empty_like(order)
+    np.put_along_axis(rank, order, np.broadcast_to(np.arange(order.shape[-1]), order.shape), axis=-1)
     count = np.isfinite(values).sum(axis=-1, keepdims=True)
     whole = _between(ranked, np.maximum(count - 1, 0) // 2, count // 2)[..., 0]
     # among the others: what has a higher rank than the stream moves down by one

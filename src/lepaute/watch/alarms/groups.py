@@ -127,8 +127,8 @@ def _of_fleet(
     known = [_known_groups(kind, nodes, inventory) for kind in inventory.groups]
     known = [(group, names) for group, names in known if names]
     if not known:
-        distinct = list(dict.fromkeys(nodes))
-        of_node: Integers = np.array([distinct.index(each) for each in nodes], dtype=np.int64)
+        place = {node: number for number, node in enumerate(dict.fromkeys(nodes))}
+        of_node: Integers = np.array([place[each] for each in nodes], dtype=np.int64)
         group, share = found_groups(deviations, of_node, changed)
         return [(group, share, _found_names(group, nodes))] if share > 0 else []
     layers = []
