@@ -86,9 +86,9 @@ class SmallChanges(ChangeEvidence):
         self.begins[tested] = False
         self.tests[tested] += 1
 
-    def _learn(self, seen: Booleans, y: Floats, x: Floats, scale: Floats) -> None:
+    def _learn(self, seen: Booleans, y: Floats, x: Floats, scale: Floats) -> Floats:
         held = (self.squares[:, 0, 0] >= SETTLED) & (self.largest.max(axis=1) >= SUSPICIOUS)
-        super(SmallChanges, self)._learn(seen & ~held, y, x, scale)  # a class with slots is made twice
+        return super(SmallChanges, self)._learn(seen & ~held, y, x, scale)  # a class with slots is made twice
 
 
 def enough(streams: int) -> float:
