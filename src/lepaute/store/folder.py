@@ -150,6 +150,10 @@ class FolderBackend(Backend):
                     raise _unreadable(self.folder, index, problem) from None
         raise InputError(f"{self.name}: a file of the store cannot be read ({_one_line(lost)})")
 
+    def state(self, tables: Collection[Table]) -> str:
+        files = read_index(self.folder).files
+        return repr([(table.name, files.get(table.name, ())) for table in tables])
+
     def raw(
         self, place: str, node_column: str, nodes: Collection[str] | None, columns: Collection[str] | None
     ) -> "pyarrow.Table":
