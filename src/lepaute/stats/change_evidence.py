@@ -383,9 +383,10 @@ class ChangeEvidence:
         unit = scale * np.sqrt(error)
         tested = known & (self.count >= FEWEST) & (unit > 0)
         if tested.any():
+            which = slice(None) if tested.all() else np.flatnonzero(tested)
             reduced = np.zeros(values.shape) if least is None else least * (1 - rho)
-            per_unit = NORMAL_SCALE / (unit * self.widened)[tested]
-            self._multiply(tested, innovation[tested] * per_unit, reduced[tested] * per_unit, degrees[tested])
+            per_unit = NORMAL_SCALE / (unit * self.widened)[which]
+            self._multiply(which, innovation[which] * per_unit, reduced[which] * per_unit, degrees[which])
         limit = np.where(
             (self.scale_count >= FEWEST - 1) & (unit > 0), _winsor_table()[np.minimum(degrees, 500) - 1] * unit, np.inf
         )
@@ -477,7 +478,7 @@ class ChangeEvidence:
         pooled = (worth * prior + degrees * variance) / (worth + degrees)
         return np.sqrt(pooled), (degrees + worth).astype(np.int64)
 
-    def _multiply(self, tested: Booleans, z: Floats, reduced: Floats, degrees: Integers) -> None:
+    def _multiply(self, tested: slice | Integers, z: Floats, reduced: Floats, degrees: Integers) -> None:
         begun = HALF_WEIGHT_DAYS + self.tests[tested].astype(np.float64)
         weight = HALF_WEIGHT_DAYS / (begun * (begun + 1))
         sides = np.concatenate([log_factors(z - reduced, degrees), log_factors(-z - reduced, degrees)], axis=1)

@@ -37,17 +37,22 @@ _COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 FAR = 3.0
 
 
-def medians(deviations: Floats, group: Integers) -> tuple[Floats, Floats]:
+def medians(deviations: Floats, group: Integers, order: Integers | None = None) -> tuple[Floats, Floats]:
     """The median of each group, shape (..., groups), and of the others of its group for each stream, (..., streams).
 
     deviations : shape (..., streams); NaN where fewer than FEWEST_OTHERS, of a group one more, have a value
+    order : of the streams by deviation, for each day, where it is known
     """
     inside = np.flatnonzero(group >= 0)
     own, values = group[inside], deviations.reshape(-1, deviations.shape[-1])[:, inside]
+    if order is None:
+        order = np.argsort(values, axis=1)
+    elif len(inside) < len(group):
+        place = np.cumsum(group >= 0) - 1
+        order = place[order[group[order] >= 0]].reshape(len(values), len(inside))
     sizes = np.bincount(own, minlength=1)
     begin = np.cumsum(sizes) - sizes
     # of each day by group, and by value within each, NaN last: small numbers are sorted by radix
-    order = np.argsort(values, axis=1)
     small = own.astype(np.min_scalar_type(-len(sizes)))
     order = np.take_along_axis(order, np.argsort(small[order], axis=1, kind="stable"), axis=1)
     ranked, place = np.take_along_axis(values, order, axis=1), np.empty_like(order)
@@ -85,9 +90,9 @@ def limited(deviations: Floats) -> tuple[Floats, Floats]:
     return np.clip(deviations, -FAR * scale, FAR * scale), scale
 
 
-def others_on_days(deviations: Floats, group: Integers) -> Floats:
+def others_on_days(deviations: Floats, group: Integers, order: Integers | None = None) -> Floats:
     """For each day and stream the median of the others of its group, NaN where there are too few."""
-    return medians(deviations, group)[1]
+    return medians(deviations, group, order)[1]
 
 
 def share_of(deviations: Floats, group: Integers, level: float = LEVEL) -> float:
@@ -95,9 +100,14 @@ def share_of(deviations: Floats, group: Integers, level: float = LEVEL) -> float
     return share_by(deviations, others_on_days(deviations, group), level)[0]
 
 
-def share_by(deviations: Floats, others: Floats, level: float = LEVEL) -> tuple[float, float]:
-    """The share by medians of others, and the sum of squares that it explains, in variances of a stream."""
-    x, scale = limited(deviations)
+def share_by(
+    deviations: Floats, others: Floats, level: float = LEVEL, drawn_in: tuple[Floats, Floats] | None = None
+) -> tuple[float, float]:
+    """The share by medians of others, and the sum of squares that it explains, in variances of a stream.
+
+    drawn_in : `limited` deviations, where they are known
+    """
+    x, scale = limited(deviations) if drawn_in is None else drawn_in
     with np.errstate(divide="ignore", invalid="ignore"):
         weight = np.where(np.isfinite(x) & np.isfinite(others) & (scale > 0), 1 / scale**2, 0.0)
     x, o = np.nan_to_num(x), np.nan_to_num(others)
@@ -131,13 +141,14 @@ def found_groups(deviations: Floats, node: Integers, changed: Booleans) -> tuple
     seen, left = limited(seen)[0], asked[stretch % 2 == 1]
     tried = list(_cuts(_likeness(seen, node), node))
     best, share, most = nothing, 0.0, 0.0
+    order, drawn_in = np.argsort(left, axis=1), limited(left)
     for group in tried:
-        if share_by(left, others_on_days(left, group))[0] == 0:
+        if share_by(left, others_on_days(left, group, order), drawn_in=drawn_in)[0] == 0:
             continue
         better = group
         for _ in range(_PASSES):
             better = _reassigned(seen, node, better, LEAST_SHARE)
-        its_share, gain = share_by(left, others_on_days(left, better), LEVEL / len(tried))
+        its_share, gain = share_by(left, others_on_days(left, better, order), LEVEL / len(tried), drawn_in)
         if gain > most:
             best, share, most = better, its_share, gain
     for _ in range(_PASSES if share > 0 else 0):

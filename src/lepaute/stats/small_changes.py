@@ -77,7 +77,7 @@ class SmallChanges(ChangeEvidence):
         up, down = np.split(self.products[:, : 2 * len(LEVELS)], 2, axis=1)
         return np.where(up.sum(axis=1) >= down.sum(axis=1), 1, -1).astype(np.int64)
 
-    def _multiply(self, tested: Booleans, z: Floats, reduced: Floats, degrees: Integers) -> None:
+    def _multiply(self, tested: slice | Integers, z: Floats, reduced: Floats, degrees: Integers) -> None:
         every = (log_factors(z - reduced, degrees, LEVELS), log_factors(-z - reduced, degrees, LEVELS))
         factors = np.exp(np.concatenate([*every, log_factors(z, degrees, WIDER)], axis=1))
         self.products[tested] = np.minimum((self.products[tested] + self.begins[tested, None]) * factors, MOST)
