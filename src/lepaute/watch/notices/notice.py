@@ -14,7 +14,7 @@ import numpy as np
 
 from lepaute.kit.text import counted
 from lepaute.stats.change_evidence import FEWEST_PEERS
-from lepaute.watch.alarms.procedure import AlarmSettings
+from lepaute.watch.alarms.procedure import AlarmSettings, judged_once
 from lepaute.watch.alarms.sizes import worse_direction
 from lepaute.watch.alarms.worth_a_look import look_text
 from lepaute.watch.changelog import ALL, Changelog
@@ -282,7 +282,7 @@ def _jobs_to_alarm(rows: "pd.DataFrame", changelog: Changelog) -> int:
     for job in range(1, MOST_JOBS + 1):
         value = level * (1 + direction * CHANGE)
         new = last.assign(value=value, started_s=day_s + DAY_S * job, archive="").reset_index()
-        after.append(new.assign(job=f"\0{job} " + new["stratum"]))  # a machine has a factor once in a job
+        after.append(new.assign(job=f"\0{job} " + new["stratum"].astype("str")))  # a machine has a factor once in a job
     alarms = judged_once(pd.concat([rows, *after]), changelog, AlarmSettings()).alarms
     last_day = np.datetime64(int(day_s // DAY_S), "D")
     days = alarms.loc[alarms["day"] > str(last_day), "day"]
