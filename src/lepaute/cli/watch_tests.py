@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -196,11 +196,11 @@ def _tested(
         )
         parts = watch.tests(tested.vectors, selection, stage(tell, "testing jobs", 0.5, 0.9))
         # names may be those of another cluster, too
-        tests = (part[is_of(part, nodes)].reset_index(drop=True) for part in parts)
+        tests: Iterable[pd.DataFrame] = (part[is_of(part, nodes)].reset_index(drop=True) for part in parts)
         if tested.csv is not None:
             whole = with_log10(joined(list(tests)))
             tested.write(whole)
-            tests = iter([whole])
+            tests = [whole]
         open_here = judged.of_nodes(nodes)
         sentences = [
             *notices(values, judged.changelog),

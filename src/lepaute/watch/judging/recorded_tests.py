@@ -121,9 +121,7 @@ def _values_of(
     if selection.pooled and ends_s is not None:  # the whole day
         ends_s = float(np.ceil(ends_s / DAY_S) * DAY_S)
     since_s = _first_needed_s(store, changelog, cluster, selection)
-    found = store.values(
-        cluster=cluster, factors=names, nodes=nodes, since_s=since_s, until_s=ends_s, packed=True
-    )
+    found = store.values(cluster=cluster, factors=names, nodes=nodes, since_s=since_s, until_s=ends_s, packed=True)
     return check_values(found[found["state"] == "done"])
 
 
@@ -142,9 +140,7 @@ def _together(made: "pd.DataFrame", there: "pd.DataFrame", recorded: "npt.NDArra
     return pd.concat([made, there], ignore_index=True).iloc[place].reset_index(drop=True)
 
 
-def _positions(
-    keys: "pd.DataFrame", basis: "npt.NDArray[np.uint64]", there: "pd.DataFrame"
-) -> "npt.NDArray[np.int64]":
+def _positions(keys: "pd.DataFrame", basis: "npt.NDArray[np.uint64]", there: "pd.DataFrame") -> "npt.NDArray[np.int64]":
     """For each of the keys the row that has it and the basis, -1 without."""
     import pandas as pd
 

@@ -155,8 +155,8 @@ def find_change_points(
     steps = _step_p_values(every)
     p = [0.0] * len(every)
     for places, rows in of_equal_length([series.relative for series in every]):
-        for place, values in zip(places, winsorized(rows), strict=True):
-            p[place] = _p_value(every[place], steps[place], values)
+        for place, drawn_in in zip(places, winsorized(rows), strict=True):
+            p[place] = _p_value(every[place], steps[place], drawn_in)
     corrected = benjamini_yekutieli(p)
     chosen = [number for number, value in enumerate(corrected) if value <= level]
     inner = selected_level(len(chosen), len(every), level)
@@ -211,12 +211,12 @@ def _stretches(series: WatchedSeries) -> list[tuple[int, int]]:
     return [*((start, start + LOCAL_VALUES) for start in starts), (count - LOCAL_VALUES, count)]
 
 
-def _p_value(series: WatchedSeries, step: float, values: "Floats") -> float:
+def _p_value(series: WatchedSeries, step: float, drawn_in: "Floats") -> float:
     """Of having any change: a step somewhere or, unless a season is left in it, a drift with DRIFT_SHARE of it all.
 
-    step : the p-value of a step; values : winsorized
+    step : the p-value of a step; drawn_in : its winsorized values
     """
-    drift = line_of(series, values=values).p_value if series.node and not series.local else 1.0
+    drift = line_of(series, values=drawn_in).p_value if series.node and not series.local else 1.0
     return min(1.0, step / (1 - DRIFT_SHARE), drift / DRIFT_SHARE)
 
 
@@ -349,7 +349,9 @@ def _steady(group: SeriesGroup) -> SeriesGroup:
     left = list(group.machines)
     for places, rows in of_equal_length([one.relative for one in group.machines]):
         if rows.shape[1] >= FEWEST_FOR_RESPONSE:
-            for place, values in zip(places, _without_response([left[each] for each in places], rows, dates), strict=True):
+            for place, values in zip(
+                places, _without_response([left[each] for each in places], rows, dates), strict=True
+            ):
                 left[place] = replace(left[place], relative=values)
     return replace(group, machines=tuple(left))
 

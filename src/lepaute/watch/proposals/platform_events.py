@@ -35,8 +35,8 @@ from lepaute.watch.proposals.proposed_event import (
     factor_changes,
     shared_groups,
 )
-from lepaute.watch.values import MACHINE as MACHINE_COLUMNS
 from lepaute.watch.values import DAY_S, Machine, Node, backward_jobs, check_values, is_of, is_of_job, nodes_of
+from lepaute.watch.values import MACHINE as MACHINE_COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -36,7 +36,7 @@ def _rebuilt(kind: Any, value: Any) -> Any:
         kinds = get_args(kind)
         kinds = kinds[:1] * len(value) if kinds[-1] is ... else kinds
         return tuple(_rebuilt(one, each) for one, each in zip(kinds, value, strict=True))
-    if is_dataclass(kind):
+    if isinstance(kind, type) and is_dataclass(kind):
         hints = get_type_hints(kind)
         return kind(**{field.name: _rebuilt(hints[field.name], value[field.name]) for field in fields(kind)})
     return dt.date.fromisoformat(value) if kind is dt.date else value
