@@ -224,6 +224,7 @@ class ProposalOptions:
             since_s=self.since_s,
             verdicts=verdicts,
             standing=known.rows,
+            points=known.change_points(),
         )
         by_id = {}
         for event in events:

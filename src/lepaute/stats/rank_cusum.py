@@ -183,7 +183,9 @@ def change_p_values(values: Floats, least_correlation: Floats, seed: int = 1) ->
     """
     ranked = ranks(values)
     spreads, rho = _largest_changes(ranked)[1], np.maximum(least_correlation, _cautious(ranked))
-    chances = [p_value(*each, seed) for each in zip(spreads, [values.shape[1]] * len(values), rho.tolist(), strict=True)]
+    chances = [
+        p_value(*each, seed) for each in zip(spreads, [values.shape[1]] * len(values), rho.tolist(), strict=True)
+    ]
     return np.array(chances)
 
 
@@ -202,7 +204,8 @@ def _cautious(ranked: Floats) -> Floats:
     level = _from_levels(ranked)
     # levels taken off lower a correlation by about (2 + 4 rho) / n (Kendall's bias, one more value for the second mean)
     from_levels = level + CAUTION_LEVELS / sqrt(count) + (2 + 4 * level) / count
-    return np.minimum(MOST_CORRELATION, np.rint(np.minimum(from_differences, from_levels) * 20) / 20)
+    found: Floats = np.minimum(MOST_CORRELATION, np.rint(np.minimum(from_differences, from_levels) * 20) / 20)
+    return found
 
 
 def differences_correlation(values: Floats) -> Floats:

@@ -81,6 +81,10 @@ class Store:
     def close(self) -> None:
         self._backend.close()
 
+    def state(self, tables: Sequence[Table]) -> str:
+        """A text that is another one after every change of these tables."""
+        return self._backend.state(tables)
+
     def ingest(
         self,
         archives: Iterable[str | Path | Archive],

@@ -87,7 +87,9 @@ def recorded_tests(
         which = np.zeros(len(case.keys), np.bool_)
         which[chosen[new]] = True
         made = case.tests(r, selection.confidence, which)
-        made = made.assign(basis=pd.array(digest_texts(basis[new]), dtype="str"), judged_s=time.time())
+        same_factor = pd.Categorical.from_codes(np.zeros(len(made), np.int8), pd.Index([AND.join(names)], dtype="str"))
+        texts = {"factor": same_factor, "basis": pd.array(digest_texts(basis[new]), dtype="str")}
+        made = made.assign(**texts, judged_s=time.time())
         made = made[list(VERDICTS.columns)].astype(_NUMBERS)
         if len(made) and selection.record:
             store.add_verdicts(made)
@@ -119,9 +121,7 @@ def _values_of(
     if selection.pooled and ends_s is not None:  # the whole day
         ends_s = float(np.ceil(ends_s / DAY_S) * DAY_S)
     since_s = _first_needed_s(store, changelog, cluster, selection)
-    found = store.values(
-        cluster=cluster, factors=names, nodes=nodes, since_s=since_s, until_s=ends_s, packed=True
-    )
+    found = store.values(cluster=cluster, factors=names, nodes=nodes, since_s=since_s, until_s=ends_s, packed=True)
     return check_values(found[found["state"] == "done"])
 
 
@@ -140,9 +140,7 @@ def _together(made: "pd.DataFrame", there: "pd.DataFrame", recorded: "npt.NDArra
     return pd.concat([made, there], ignore_index=True).iloc[place].reset_index(drop=True)
 
 
-def _positions(
-    keys: "pd.DataFrame", basis: "npt.NDArray[np.uint64]", there: "pd.DataFrame"
-) -> "npt.NDArray[np.int64]":
+def _positions(keys: "pd.DataFrame", basis: "npt.NDArray[np.uint64]", there: "pd.DataFrame") -> "npt.NDArray[np.int64]":
     """For each of the keys the row that has it and the basis, -1 without."""
     import pandas as pd
 

@@ -202,8 +202,8 @@ def _group(cluster: str, stratum: str, factor: str, part: "pd.DataFrame") -> Ser
             relative=relative[each],
             common=common[each],
             scale=float(scale[each.start]),
-            jobs=jobs[each],
-            archives=archives[each],
+            jobs=jobs[each].tolist(),
+            archives=archives[each].tolist(),
             least_correlation=least,
             local=effect is None,
         )
