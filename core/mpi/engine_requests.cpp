@@ -63,18 +63,17 @@ void Engine::open_receive(Rank rank) {
                       .tag = request.tag == any ? -1 : static_cast<std::int64_t>(request.tag),
                       .start_s = state.clock_s});
     }
+    const Unmatched receive{request.peer, request.tag, number};
     std::uint32_t found = state.unexpected;
     while (found != none && !(messages_[found].tag < first_collective_tag &&
-                              request.takes(messages_[found].from, messages_[found].tag))) {
+                              receive.takes(messages_[found].from, messages_[found].tag))) {
         found = messages_[found].next;
     }
     if (found != none) {
         remove_unexpected(state, found);
         match_request(found, number);
     } else {
-        const bool is_first = requests.first_unmatched == no_request;
-        (is_first ? requests.first_unmatched : requests.of[requests.last_unmatched].next) = number;
-        requests.last_unmatched = number;
+        requests.unmatched.push_back(receive);
     }
     resume(rank, state.clock_s);
 }
@@ -83,18 +82,13 @@ void Engine::open_receive(Rank rank) {
 void Engine::offer(std::uint32_t id) {
     const Message& message = messages_[id];
     RankRequests& requests = requests_[message.to];
-    std::uint32_t before = no_request;
-    for (std::uint32_t number = requests.first_unmatched; number != no_request; number = requests.of[number].next) {
-        const Request& request = requests.of[number];
-        if (request.takes(message.from, message.tag)) {
-            (before == no_request ? requests.first_unmatched : requests.of[before].next) = request.next;
-            if (requests.last_unmatched == number) {
-                requests.last_unmatched = before;
-            }
-            match_request(id, number);
+    for (std::size_t at = 0; at < requests.unmatched.size(); ++at) {
+        const Unmatched receive = requests.unmatched[at];
+        if (receive.takes(message.from, message.tag)) {
+            requests.unmatched.erase(requests.unmatched.begin() + static_cast<std::ptrdiff_t>(at));
+            match_request(id, receive.request);
             return;
         }
-        before = number;
     }
     add_unexpected(ranks_[message.to], id);
 }
@@ -102,7 +96,6 @@ void Engine::offer(std::uint32_t id) {
 void Engine::match_request(std::uint32_t id, std::uint32_t number) {
     Message& message = messages_[id];
     Request& request = requests_[message.to].of[number];
-    request.next = no_request;
     request.peer = message.from;
     request.tag = message.tag;
     request.nth = message.nth;

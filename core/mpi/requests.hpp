@@ -28,7 +28,6 @@ struct Request {
     bool waited_for = false;
     Rank peer = any; // of a receive from any source, the sender once it is known
     std::uint32_t tag = any;
-    std::uint32_t next = no_request; // of the receives without a message, in order of posting
     double posted_s = 0.0;
     double done_s = 0.0;
     double start_s = 0.0;    // of the transfer
@@ -36,6 +35,13 @@ struct Request {
     double overhead_s = 0.0; // that its wait pays
     double bytes = 0.0;
     std::uint32_t nth = 0; // of the messages of its sender
+};
+
+/// A receive that has no message yet.
+struct Unmatched {
+    Rank peer = any;
+    std::uint32_t tag = any;
+    std::uint32_t request = no_request;
 
     [[nodiscard]] bool takes(Rank from, std::uint32_t of_tag) const noexcept {
         return (peer == any || peer == from) && (tag == any || tag == of_tag);
@@ -43,9 +49,8 @@ struct Request {
 };
 
 struct RankRequests {
-    std::vector<Request> of; // by number
-    std::uint32_t first_unmatched = no_request;
-    std::uint32_t last_unmatched = no_request;
+    std::vector<Request> of;           // by number
+    std::vector<Unmatched> unmatched;  // in order of posting
     std::uint32_t sent = 0;            // messages
     std::vector<std::uint32_t> waited; // by the wait that the rank is in
     std::uint32_t left = 0;            // of them, not done

@@ -139,6 +139,10 @@ def test_the_json_of_the_command_is_that_of_python(capsys: pytest.CaptureFixture
         ("color=red", "--against color=red: HPL has no parameter 'color'; give n, nb, grid, "),
         ("grid=9x9", "--against grid=9x9: 81 ranks"),
         ("swap=zig", "--against swap=zig: swap is 'zig'"),
+        ("mapping=zig", "--against mapping=zig: mapping is 'zig'; it is sequential or random"),
+        ("mapping=sequential", "--against mapping=sequential: that is the mapping already"),
+        ("scale.bandwidth=0", "--against scale.bandwidth=0: "),
+        ("scale.zig=2", "--against scale.zig=2: "),
     ],
 )
 def test_a_field_or_value_that_cannot_be_is_refused_in_one_line(given, told, capsys):
@@ -147,6 +151,15 @@ def test_a_field_or_value_that_cannot_be_is_refused_in_one_line(given, told, cap
     assert captured.err.startswith(f"lepaute: {told}")
     assert captured.err.count("\n") == 1
     assert captured.out == ""
+
+
+def test_the_mapping_and_fields_of_the_platform_can_be_what_changes(capsys):
+    given = [*BASE, "--json", "--against", "mapping=random", "--against", "scale.bandwidth=0.1"]
+    assert main(given) == 0
+    mapped, slower = json.loads(capsys.readouterr().out)["differences"]
+    assert (mapped["field"], mapped["value"], mapped["against"]) == ("mapping", "random", "sequential")
+    assert (slower["field"], slower["value"]) == ("scale.bandwidth", "0.1")
+    assert slower["ratio"]["mean"] > 1.0
 
 
 def sheet(name: str, **given: float) -> Platform:

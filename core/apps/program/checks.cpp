@@ -242,15 +242,15 @@ void Program::check_all_received() const {
     }
     for (Rank rank = 0; rank < at_.size(); ++rank) {
         const mpi::RankRequests& requests = engine_.requests(rank);
-        if (requests.first_unmatched == mpi::no_request) {
+        if (requests.unmatched.empty()) {
             continue;
         }
-        const mpi::Request& request = requests.of[requests.first_unmatched];
+        const mpi::Unmatched& receive = requests.unmatched.front();
         for (const std::uint32_t number : parameters_.rank_code[rank].ops) {
             const Op& op = parameters_.ops[number];
-            if (op.code == Code::irecv && op.which == requests.first_unmatched) {
+            if (op.code == Code::irecv && op.which == receive.request) {
                 throw std::runtime_error("rank " + text_of(rank) + " never gets what it receives from " +
-                                         peer_text(request.peer, request.tag) + " by " + parameters_.named(op));
+                                         peer_text(receive.peer, receive.tag) + " by " + parameters_.named(op));
             }
         }
     }

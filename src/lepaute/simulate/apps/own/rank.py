@@ -259,7 +259,7 @@ class Me(Communicator):
         return self._waits("waitall", requests)
 
     def waitany(self, requests: Iterable[Request]) -> Operation:
-        """MPI_Waitany: goes on with the first that ends, the `request` of what `yield` gives back. Requests that have been
+        """MPI_Waitany: goes on with the first that ends, the `request` of what `yield` gives back; those that have been
         waited for are passed over."""
         return self._waits("waitany", requests)
 

@@ -1,0 +1,211 @@
+"""`lepaute predict NAME --against FIELD=VALUE`: the run with one thing changed, and the ratio."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+
+from lepaute.cli.options import Flag, flags_of
+from lepaute.cli.simulation import Placement, Simulation, platform_of
+from lepaute.cli.terminal import answer_text, details_text
+from lepaute.errors import InputError
+from lepaute.simulate.prediction.warnings import BLOCK_SIZES_GUESSED, caveats
+
+if TYPE_CHECKING:
+    from lepaute.platform import Platform
+    from lepaute.simulate import Application, Mapping, Prediction
+    from lepaute.simulate.prediction.comparing import Difference
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """The run with one thing changed.
+
+    field : as the command line has it;  value, before : as a person reads them
+    """
+
+    field: str
+    value: str
+    before: str
+    application: "Application"
+    platform: "Platform"
+    mapping: "Mapping"
+
+    @property
+    def name(self) -> str:
+        """In words: nb 256 against 128."""
+        return f"{self.field} {self.value} against {self.before}"
+
+    def compared(self, reference: "Prediction", repeat: int, tell: Callable[[str, float], None]) -> "Compared":
+        """Predicts it under the conditions of `reference`, as run `repeat` of each day."""
+        from lepaute.simulate import difference, predict
+
+        assert reference.conditions is not None
+        prediction = predict(
+            self.application,
+            self.platform,
+            runs=len(reference.run_list),
+            seed=reference.seed,
+            layers=reference.conditions.layers,
+            applied=reference.settings,
+            mapping=self.mapping,
+            fidelity=reference.conditions.fidelity,
+            repeat=repeat,
+            transfer=reference.conditions.transfer,
+            progress=lambda share: tell(f"simulating {self.name}", share),
+        )
+        return Compared(self, difference(reference, prediction), prediction, reference)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """An alternative and what came of it, beside the reference."""
+
+    alternative: Alternative
+    difference: "Difference"
+    prediction: "Prediction"
+    reference: "Prediction"
+
+    def text(self, width: int, *, details: bool = False) -> str:
+        """What a person reads on a terminal of `width` columns."""
+        alternative, text = self.alternative, self.difference.text
+        if not self.difference.shared:
+            text += "; models fitted apart, so that no errors cancel"
+        if not self.comparable:
+            doubtful = self.reference if self.prediction.comparable else self.prediction
+            value = alternative.value if doubtful is self.prediction else alternative.before
+            text += f"; not comparable, at {value} {'; '.join(doubtful.trust.reasons)}"
+        if not details:
+            return answer_text(f"{alternative.name}: {text}", (), self.caveats, width)
+        warnings = [f"  warning: {alternative.field} {alternative.value}: {caveat}" for caveat in self.caveats]
+        return details_text(f"{alternative.name}: {text}", "\n".join(warnings), width).rstrip("\n")
+
+    @property
+    def caveats(self) -> list[str]:
+        """What a reader of the difference must know besides the warnings of the reference."""
+        joint = caveats([self.reference, self.prediction])
+        further = [warning for warning in self.prediction.warnings if warning not in self.reference.warnings]
+        return further + [caveat for caveat in joint if caveat == BLOCK_SIZES_GUESSED]
+
+    @property
+    def comparable(self) -> bool:
+        """Whether both are."""
+        return self.prediction.comparable and self.reference.comparable
+
+    def to_dict(self) -> dict[str, Any]:
+        """An entry of `differences` in the JSON."""
+        alternative = self.alternative
+        return {
+            "field": alternative.field,
+            "value": alternative.value,
+            "against": alternative.before,
+            **self.difference.to_dict(),
+            "comparable": self.comparable,
+            "trust": self.prediction.trust.to_dict(),
+            "caveats": self.caveats,
+            "time_s": self.prediction.time_s.to_dict(),
+        }
+
+
+def alternatives(
+    texts: Sequence[str], applications: "Sequence[Application]", simulation: Simulation, placement: Placement
+) -> list[Alternative]:
+    """The runs that --against asks for, checked before anything is simulated.
+
+    Raises InputError for a field or value that cannot be, or where several combinations are predicted.
+    """
+    from lepaute.simulate.conditions import Conditions
+    from lepaute.simulate.prediction.predicting import usual_engine
+
+    if texts and len(applications) > 1:
+        raise InputError(f"--against compares one combination with others, and there are {len(applications)}; give one")
+    result = []
+    for text in texts:
+        name, separator, value = text.partition("=")
+        field = name.strip().removeprefix("--").replace("_", "-")
+        if not separator or not field or not value:
+            raise InputError(f"--against {text[:80]!r}: write FIELD=VALUE, such as nb=256 or platform=NAME")
+        try:
+            if field == "platform":
+                other = _on_platform(value, applications[0], simulation, placement)
+            elif field == "mapping":
+                other = _mapped(value, applications[0], simulation.machine, placement)
+            elif "." in field:
+                other = _set(name.strip(), value, applications[0], simulation.machine, placement)
+            else:
+                other = _with_value(field, value, applications[0], simulation.machine, placement)
+            conditions = Conditions(other.platform, mapping=other.mapping)
+            usual_engine(other.application).on(conditions).prepare(other.application)
+        except InputError as error:
+            raise InputError(f"--against {text[:80]}: {error}") from None
+        result.append(other)
+    return result
+
+
+def _on_platform(name: str, application: "Application", simulation: Simulation, placement: Placement) -> Alternative:
+    machine, (other, _) = simulation.machine, platform_of(name, simulation.settings)
+    if other.sha256 == machine.sha256:
+        raise InputError("that is the platform already; give another one")
+    shown = other.name if other.name != machine.name else name
+    mapping = placement.on(other, application.threads_per_rank)
+    return Alternative("platform", shown, machine.name, application, other, mapping)
+
+
+def _mapped(value: str, application: "Application", machine: "Platform", placement: Placement) -> Alternative:
+    before = placement.on(machine, application.threads_per_rank)
+    after = Placement(value, placement.mapping_seed).on(machine, application.threads_per_rank)
+    if after == before:
+        raise InputError("that is the mapping already; give another one")
+    files = placement.rankfile or placement.hostfile
+    shown = placement.mapping if files is None else files.name
+    return Alternative("mapping", value.casefold(), shown, application, machine, after)
+
+
+def _set(field: str, value: str, application: "Application", machine: "Platform", placement: Placement) -> Alternative:
+    from lepaute.platform import override
+
+    other = override(machine, {field: value})
+    if other.sha256 == machine.sha256:
+        raise InputError("the platform has that value already; give another one")
+    mapping = placement.on(other, application.threads_per_rank)
+    return Alternative(field, value, "the platform as it is", application, other, mapping)
+
+
+def _with_value(
+    field: str, value: str, application: "Application", machine: "Platform", placement: Placement
+) -> Alternative:
+    flags = {flag.name.removeprefix("--").partition("/")[0]: flag for flag in flags_of(type(application))}
+    if field not in flags:
+        known = f"{', '.join(flags)}, platform, mapping or a field of the platform"
+        raise InputError(f"{application.title} has no parameter {field[:80]!r}; give {known}")
+    flag = flags[field]
+    values = flag.values(_converted(flag, value, type(application)))
+    changed: Application = replace(application, **values)  # type: ignore[type-var]
+    if changed == application:
+        raise InputError(f"{field} has that value already; give another one")
+    mapping = placement.on(machine, changed.threads_per_rank)
+    return Alternative(field, _shown(flag, changed), _shown(flag, application), changed, machine, mapping)
+
+
+def _converted(flag: Flag, text: str, application: type) -> Any:
+    """The text as the command line would have converted it for this option."""
+    if flag.is_text:
+        return text
+    hint = flag.option.given_as or get_type_hints(application)[flag.fields[0].name]
+    type_ = next((part for part in get_args(hint) if part is not type(None)), hint)
+    if type_ is bool:
+        if text not in ("yes", "no"):
+            raise InputError(f"{flag.name} is {text[:80]!r}; it is yes or no")
+        return text == "yes"
+    try:
+        return type_(text) if type_ in (int, float, Path) else text
+    except ValueError:
+        number = "whole number" if type_ is int else "number"
+        raise InputError(f"{flag.name} is {text[:80]!r}; it must be a {number}") from None
+
+
+def _shown(flag: Flag, application: "Application") -> str:
+    values = [getattr(application, field.name) for field in flag.fields]
+    if isinstance(values[0], tuple):
+        values = list(values[0])
+    return "x".join(("no", "yes")[value] if isinstance(value, bool) else str(value) for value in values)
