@@ -1,6 +1,7 @@
 #include "mpi/collectives.hpp"
 
 #include <bit>
+#include <cmath>
 
 namespace lepaute::mpi {
 
@@ -94,6 +95,93 @@ Task allreduce_recursive_doubling(Member me, Vector vector) {
     }
     if (in_pair) {
         co_await me.engine.send(own_rank(me), rank_of(me, me.index - 1), me.tag, vector.bytes());
+    }
+}
+
+namespace {
+
+/// Members of a hypercube of the largest power of two. Each even member below `folded` gives its vector to the next one
+/// and sits the rounds out.
+struct Cube {
+    explicit Cube(const Member& member)
+        : me(member), size(std::bit_floor(member.communicator.size())), folded(2 * (member.communicator.size() - size)),
+          sits_out(member.index < folded && member.index % 2 == 0), stands_in(member.index < folded && !sits_out),
+          corner(corner_of(member.index)) {}
+    [[nodiscard]] std::uint32_t corner_of(std::uint32_t index) const {
+        return index < folded ? index / 2 : index - folded / 2;
+    }
+    [[nodiscard]] Rank at(std::uint32_t other) const {
+        return rank_of(me, other < folded / 2 ? 2 * other + 1 : other + folded / 2);
+    }
+
+    const Member& me;
+    std::uint32_t size;
+    std::uint32_t folded;
+    bool sits_out;
+    bool stands_in;
+    std::uint32_t corner;
+};
+
+/// Each corner of the cube is left with its share of the sum.
+Task scatter_by_halves(const Cube& cube, Vector vector) {
+    const Member& me = cube.me;
+    if (cube.sits_out) {
+        co_await me.engine.send(own_rank(me), rank_of(me, me.index + 1), me.tag, vector.bytes());
+        co_return;
+    }
+    if (cube.stands_in) {
+        co_await me.engine.receive(own_rank(me), rank_of(me, me.index - 1), me.tag);
+        combine(me, vector, vector.bytes());
+    }
+    for (std::uint32_t distance = 1; distance < cube.size; distance *= 2) {
+        const double bytes = std::ceil(vector.bytes() / (2 * distance));
+        const Rank partner = cube.at(cube.corner ^ distance);
+        co_await me.engine.send_receive(own_rank(me), partner, me.tag, bytes, partner, me.tag, me.by_isend);
+        combine(me, vector, bytes);
+    }
+}
+
+} // namespace
+
+Task allreduce_rabenseifner(Member me, Vector vector) {
+    const Cube cube(me);
+    co_await scatter_by_halves(cube, vector);
+    if (cube.sits_out) {
+        co_await me.engine.receive(own_rank(me), rank_of(me, me.index + 1), me.tag);
+        co_return;
+    }
+    for (std::uint32_t distance = cube.size / 2; distance > 0; distance /= 2) {
+        const double bytes = std::ceil(vector.bytes() / (2 * distance));
+        const Rank partner = cube.at(cube.corner ^ distance);
+        co_await me.engine.send_receive(own_rank(me), partner, me.tag, bytes, partner, me.tag, me.by_isend);
+    }
+    if (cube.stands_in) {
+        co_await me.engine.send(own_rank(me), rank_of(me, me.index - 1), me.tag, vector.bytes());
+    }
+}
+
+Task reduce_rabenseifner(Member me, Vector vector, std::uint32_t root) {
+    const Cube cube(me);
+    co_await scatter_by_halves(cube, vector);
+    const std::uint32_t goal = cube.corner_of(root);
+    const bool passes_on = root < cube.folded && root % 2 == 0; // the root sits out
+    if (cube.sits_out) {
+        if (me.index == root) {
+            co_await me.engine.receive(own_rank(me), rank_of(me, root + 1), me.tag);
+        }
+        co_return;
+    }
+    for (std::uint32_t distance = cube.size / 2; distance > 0; distance /= 2) {
+        const double bytes = std::ceil(vector.bytes() / (2 * distance));
+        const Rank partner = cube.at(cube.corner ^ distance);
+        if (((cube.corner ^ goal) & distance) != 0) {
+            co_await me.engine.send(own_rank(me), partner, me.tag, bytes);
+            co_return;
+        }
+        co_await me.engine.receive(own_rank(me), partner, me.tag);
+    }
+    if (passes_on) {
+        co_await me.engine.send(own_rank(me), rank_of(me, root), me.tag, vector.bytes());
     }
 }
 

@@ -59,6 +59,14 @@ Task allreduce_recursive_doubling(Member me, Vector vector);
 /// 2 (P - 1) times the vector in bytes.
 Task allreduce_ring(Member me, Vector vector);
 
+/// MPI_Allreduce as a reduce-scatter by exchanges of ever smaller halves at distances 1, 2, 4, ..., and an allgather
+/// the same way back (Rabenseifner). T and r as above: 2 T log2(T) + 2r messages, and 2 (T - 1) / T times the vector in
+/// bytes for each member but those that sit out.
+Task allreduce_rabenseifner(Member me, Vector vector);
+
+/// MPI_Reduce to the member `root` as such a reduce-scatter, and a binomial gather the same way back.
+Task reduce_rabenseifner(Member me, Vector vector, std::uint32_t root);
+
 /// MPI_Barrier by dissemination: in round i each member sends an empty message to the one 2^i further, and receives
 /// from the one 2^i before it: P ceil(log2 P) messages.
 Task barrier_dissemination(Member me);

@@ -71,10 +71,14 @@ void Engine::open_receive(Rank rank) {
     }
     if (found != none) {
         remove_unexpected(state, found);
+        if (found_computing(state, messages_[found])) {
+            become_busy(messages_[found]);
+        }
         match_request(found, number);
     } else {
         requests.unmatched.push_back(receive);
     }
+    state.found_s = never;
     resume(rank, state.clock_s);
 }
 
@@ -91,6 +95,7 @@ void Engine::offer(std::uint32_t id) {
         }
     }
     add_unexpected(ranks_[message.to], id);
+    wake_who_asks(id);
 }
 
 void Engine::match_request(std::uint32_t id, std::uint32_t number) {

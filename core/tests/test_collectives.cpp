@@ -53,6 +53,8 @@ const std::map<std::string, Collective>& collectives() {
         {"binomial", mpi::allreduce_binomial},
         {"recursive doubling", mpi::allreduce_recursive_doubling},
         {"ring", mpi::allreduce_ring},
+        {"Rabenseifner", mpi::allreduce_rabenseifner},
+        {"Rabenseifner's reduction", [](Member me, Vector vector) { return mpi::reduce_rabenseifner(me, vector, 0); }},
     };
     return all;
 }
@@ -115,6 +117,34 @@ TEST(Collectives, MessagesAndBytesAreThoseOfTheAlgorithm) {
             // The ring sends blocks: all of them together, 2 (P - 1) times. The others send the whole vector.
             const double vectors = name == "ring" ? 2.0 * (size - 1) : static_cast<double>(expected);
             EXPECT_DOUBLE_EQ(outcome.bytes, vectors * vector.bytes()) << name << " of " << size;
+        }
+    }
+}
+
+// Each of T corners of the cube exchanges a half, a quarter, ... and back: (T - 1) / T vectors each way. The r members
+// that sit out give a whole vector, and get one back. A gather is T - 1 messages, which bring T log2(T) / 2 shares.
+TEST(Collectives, RabenseifnersMessagesAndBytesAreThoseOfHalves) {
+    const Vector vector{16 * 3, 8.0, 0.0};
+    for (std::uint32_t size = 1; size <= largest; ++size) {
+        const std::uint32_t cube = std::bit_floor(size);
+        const std::uint32_t folded = size - cube;
+        const double levels = log2_floor(size);
+        const Outcome all = run("Rabenseifner", size, vector);
+        EXPECT_EQ(static_cast<double>(all.messages), 2.0 * cube * levels + 2.0 * folded) << size;
+        EXPECT_DOUBLE_EQ(all.bytes, (2.0 * (cube - 1) + 2.0 * folded) * vector.bytes()) << size;
+        for (std::uint32_t root = 0; root < size; ++root) {
+            Communicator communicator;
+            communicator.ranks.resize(size);
+            std::iota(communicator.ranks.begin(), communicator.ranks.end(), 0U);
+            Engine engine(latency_only(), communicator.ranks, size, 1, false);
+            const Outcome one = run_on(
+                engine, communicator,
+                [root](Member me, Vector each) { return mpi::reduce_rabenseifner(me, each, root); }, vector);
+            const double passed_on = root < 2 * folded && root % 2 == 0 ? 1.0 : 0.0;
+            EXPECT_EQ(static_cast<double>(one.messages), cube * levels + folded + (cube - 1) + passed_on)
+                << size << ", root " << root;
+            EXPECT_DOUBLE_EQ(one.bytes, (cube - 1 + folded + levels / 2.0 + passed_on) * vector.bytes())
+                << size << ", root " << root;
         }
     }
 }
@@ -247,7 +277,7 @@ TEST(Collectives, ACommunicatorIsAnyListOfRanks) {
 
 // No rank knows the sum before the last one has begun: rank `late` begins at 1 s.
 TEST(Collectives, AnAllreduceEndsNowhereBeforeItsLastMemberBegins) {
-    for (const std::string name : {"binomial", "recursive doubling", "ring"}) {
+    for (const std::string name : {"binomial", "recursive doubling", "ring", "Rabenseifner"}) {
         for (std::uint32_t size = 2; size <= largest; ++size) {
             for (std::uint32_t late = 0; late < size; ++late) {
                 Communicator communicator;

@@ -18,7 +18,8 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Predictions",
         (
             *("predict", "emulate", "difference", "read_prediction", "simulate_one"),
-            *("Hpl", "Stencil", "Program", "Application", "Grid", "Cost", "Prediction", "Difference", "Spread"),
+            *("Hpl", "Stencil", "TraceReplay", "Program", "Application", "Grid", "Cost"),
+            *("Prediction", "Difference", "Spread"),
             *("Layers", "Mapping", "Options", "TraceRequest"),
         ),
     ),

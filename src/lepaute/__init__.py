@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from lepaute.simulate import Program as Program
     from lepaute.simulate import Spread as Spread
     from lepaute.simulate import Stencil as Stencil
+    from lepaute.simulate import TraceReplay as TraceReplay
     from lepaute.simulate import TraceRequest as TraceRequest
     from lepaute.simulate import difference as difference
     from lepaute.simulate import emulate as emulate
@@ -120,6 +121,7 @@ __all__ = [
     "Stencil",
     "Target",
     "Trace",
+    "TraceReplay",
     "TraceRequest",
     "Until",
     "__version__",

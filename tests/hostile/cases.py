@@ -76,6 +76,7 @@ BASES = {
         {"--of": "{in}/platform.yaml", "--output": "out.yaml"}, {"sources": ("{in}/table.csv",)}
     ),
     "predict hpl": Base({**_PLATFORM, "--n": "64", "--nb": "32", "--grid": "1x1", "--runs": "1"}),
+    "predict trace": Base({**_PLATFORM, "--runs": "1"}, {"recording": "{in}/trace.parquet"}),
     "predict stencil": Base({**_PLATFORM, "--cells": "8x8x8", "--grid": "1x1x1", "--runs": "1"}),
     "emulate program": Base({**_PLATFORM, "--np": "2"}, {"words": ("{in}/junk",)}),
     "emulate hpl": Base({**_PLATFORM, "--n": "64", "--nb": "32", "--grid": "1x1", "--runs": "1"}),

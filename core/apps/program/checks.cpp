@@ -184,6 +184,7 @@ std::string Program::waiting(Rank rank) const {
     case Code::ssend:
         return parameters_.named(op) + " to " + peer_text(op.peer, op.tag);
     case Code::receive:
+    case Code::probe:
         return parameters_.named(op) + " from " + peer_text(op.peer, op.tag);
     case Code::waitall:
     case Code::waitany:

@@ -144,6 +144,9 @@ Task Program::run(Rank rank) {
         case Code::waitany:
             co_await engine_.wait_any(rank, list_of(rank, op).numbers);
             break;
+        case Code::probe:
+            co_await engine_.await_message(rank, op.peer, op.tag);
+            break;
         case Code::exchange:
             co_await exchange(rank, op);
             break;
@@ -215,11 +218,13 @@ Task Program::of_collective(mpi::Member me, const Op& op) const {
     case Code::broadcast:
         return mpi::broadcast_binomial(me, vector, op.peer);
     case Code::reduce:
-        return mpi::reduce_binomial(me, vector, op.peer);
+        return op.algorithm == Algorithm::rabenseifner ? mpi::reduce_rabenseifner(me, vector, op.peer)
+                                                       : mpi::reduce_binomial(me, vector, op.peer);
     case Code::allreduce:
-        return op.algorithm == Algorithm::binomial ? mpi::allreduce_binomial(me, vector)
-               : op.algorithm == Algorithm::ring   ? mpi::allreduce_ring(me, vector)
-                                                   : mpi::allreduce_recursive_doubling(me, vector);
+        return op.algorithm == Algorithm::binomial       ? mpi::allreduce_binomial(me, vector)
+               : op.algorithm == Algorithm::ring         ? mpi::allreduce_ring(me, vector)
+               : op.algorithm == Algorithm::rabenseifner ? mpi::allreduce_rabenseifner(me, vector)
+                                                         : mpi::allreduce_recursive_doubling(me, vector);
     case Code::gather:
         return mpi::gather_binomial(me, op.m, op.peer);
     case Code::scatter:

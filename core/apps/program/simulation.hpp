@@ -28,6 +28,7 @@ enum class Code : std::uint8_t {
     irecv,
     waitall,
     waitany,
+    probe,
     exchange,
     compute,
     step,
@@ -49,6 +50,7 @@ constexpr auto words_of(Code /*enum*/) noexcept {
                                       {Code::irecv, "irecv"},
                                       {Code::waitall, "waitall"},
                                       {Code::waitany, "waitany"},
+                                      {Code::probe, "probe"},
                                       {Code::exchange, "exchange"},
                                       {Code::compute, "compute"},
                                       {Code::step, "step"},
@@ -65,7 +67,16 @@ constexpr auto words_of(Code /*enum*/) noexcept {
 inline constexpr std::size_t collective_count =
     static_cast<std::size_t>(Code::count) - static_cast<std::size_t>(Code::barrier);
 
-enum class Algorithm : std::uint8_t { usual, binomial, recursive_doubling, ring, bruck, pairwise, dissemination };
+enum class Algorithm : std::uint8_t {
+    usual,
+    binomial,
+    recursive_doubling,
+    ring,
+    bruck,
+    pairwise,
+    dissemination,
+    rabenseifner
+};
 constexpr auto words_of(Algorithm /*enum*/) noexcept {
     return std::to_array<Word<Algorithm>>({{Algorithm::usual, "usual"},
                                            {Algorithm::binomial, "binomial"},
@@ -73,14 +84,15 @@ constexpr auto words_of(Algorithm /*enum*/) noexcept {
                                            {Algorithm::ring, "ring"},
                                            {Algorithm::bruck, "bruck"},
                                            {Algorithm::pairwise, "pairwise"},
-                                           {Algorithm::dissemination, "dissemination"}});
+                                           {Algorithm::dissemination, "dissemination"},
+                                           {Algorithm::rabenseifner, "rabenseifner"}});
 }
 
 /// One operation, of any rank; several ranks and steps may share it.
 struct Op {
     Code code = Code::step;
     Algorithm algorithm = Algorithm::usual;
-    std::uint32_t peer = mpi::any; // the rank sent to or received from; the root of a collective, by its index
+    std::uint32_t peer = mpi::any; // the rank sent to, received from or awaited; the root of a collective, by its index
     std::uint32_t tag = mpi::any;
     std::uint32_t which = 0; // a request, a list (waits, exchange), a kernel, or a communicator
     double m = 0.0;          // bytes of a message; m, n, k of a kernel

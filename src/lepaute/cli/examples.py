@@ -11,6 +11,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "predict stencil": (
         "lepaute predict stencil -p dahu --grid 8x8x4 --cells 1024x1024x512 --cell-time 2e-9 --noise 0.02",
     ),
+    "predict trace": (
+        "lepaute predict trace run.parquet -p dahu --recorded-on mine.yaml",
+        "lepaute predict trace run.parquet -p dahu --own-code 0.8..1.0 --mapping random",
+    ),
     "emulate": ("lepaute emulate -p dahu -np 64 --source FOLDER --fold 1M -- PROGRAM ARGS",),
     "emulate program": (
         "lepaute emulate -p dahu -np 64 --source FOLDER --fold 1M -- PROGRAM ARGS",

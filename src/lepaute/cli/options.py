@@ -163,6 +163,10 @@ class Flag(NamedTuple):
             *words, last = option.choices
             numbered = f", or its number in {option.numbered}, from 0" if option.numbered else ""
             explained += f": {', '.join(words)} or {last}{numbered}"
+        kind = inspect.Parameter.KEYWORD_ONLY
+        if option.argument:
+            place = typer.Argument(help=explained, metavar=option.metavar or None, show_default=False)
+            return inspect.Parameter(self.argument, kind, default=default, annotation=Annotated[hint, place])
         info = typer.Option(
             self.name,
             *option.also,
@@ -172,7 +176,6 @@ class Flag(NamedTuple):
             max=None if self.is_text else option.maximum,
             autocompletion=option.complete or ((lambda: list(option.choices)) if option.choices else None),
         )
-        kind = inspect.Parameter.KEYWORD_ONLY
         return inspect.Parameter(self.argument, kind, default=default, annotation=Annotated[hint, info])
 
 

@@ -38,6 +38,7 @@ class Option(NamedTuple):
     default : on the command line, where it is not the field's
     hidden  : not on the command line
     complete: words that a shell proposes, besides the choices
+    argument: whether it is given by its place, without a name
     Fields that share a name are given together, in the order of the fields: 8x4.
     """
 
@@ -57,6 +58,7 @@ class Option(NamedTuple):
     default: Any = None
     hidden: bool = False
     complete: Callable[[], list[str]] | None = None
+    argument: bool = False
 
 
 def option(help: str, **more: Any) -> dict[str, Option]:  # noqa: A002 - as Typer calls it

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lepaute.simulate.apps.own.values import Grid as Grid
     from lepaute.simulate.apps.program import Program as Program
     from lepaute.simulate.apps.program import emulate as emulate
+    from lepaute.simulate.apps.replay import TraceReplay as TraceReplay
     from lepaute.simulate.apps.stencil import Stencil as Stencil
     from lepaute.simulate.conditions import Layers as Layers
     from lepaute.simulate.machine.mapping import Mapping as Mapping

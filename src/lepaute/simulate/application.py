@@ -107,7 +107,7 @@ class Application(Public):
     _unlisted: ClassVar[frozenset[str]] = frozenset(
         "choices code computes_between_probes core_name core_parameters cores_like detail_kinds details emulation "
         "estimated_run_s events fidelities files heading is_sampled kernel_costs kernel_models label names_mapping "
-        "native noisy own_draw own_kernels parameter_kinds problem rate rate_of run_details several share_done "
+        "native noisy on own_draw own_kernels parameter_kinds problem rate rate_of run_details several share_done "
         "simulated_share summary title trace_ranks trace_rows uncertain unknown_collectives warnings".split()
     )
 
@@ -192,6 +192,10 @@ class Application(Public):
     def computes_between_probes(self) -> bool:
         """Whether its ranks compute while they look for messages with MPI_Iprobe."""
         return False
+
+    def on(self, platform: "schema.Platform") -> Self:
+        """What is simulated on a platform, where that depends on what the platform has models of."""
+        return self
 
     @property
     def own_draw(self) -> str:

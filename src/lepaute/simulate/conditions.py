@@ -99,6 +99,7 @@ class Layers(Public):
 
 def layers_of(platform: "schema.Platform", application: Application) -> tuple[str, ...]:
     """Names of the layers of which runs of `application` draw anything on `platform`."""
+    application = application.on(platform)
     models = platform.kernels if application.kernel_models else ()
     pieces = [piece for model in models for piece in model.pieces]
     days, population = platform.days, platform.population if application.kernel_models else None

@@ -98,6 +98,7 @@ class NativeSimulator:
         priced: bool = False,
     ) -> SimulatedRun:
         conditions = self._conditions
+        application = application.on(conditions.platform)
         began_s = time.perf_counter()
         machine, cores = self._machine_of(application, seed), self._core_of_rank(application)
         if priced:
@@ -142,6 +143,7 @@ class NativeSimulator:
 
     def measure(self, small: "Application", whole: "Application", trial_steps: int = 0) -> float:
         """Seconds of one core that a run of `small`, on cores like those of `whole`, takes; of so many steps of it."""
+        small, whole = (each.on(self._conditions.platform) for each in (small, whole))
         machine, cores = self._machine(whole), small.cores_like(whole, self._core_of_rank(whole))
         began_s = time.thread_time()
         simulate(small, machine, self._layers, cores, 1, trial_steps=trial_steps)

@@ -50,6 +50,8 @@ def application_of(values: Mapping[str, Any], folder: Path | None = None) -> "Ap
                 f"it has {', '.join(names)}"
             )
         arguments |= _arguments(cls, name, names[name], value)
+        if folder is not None and isinstance(value, str) and _is_path(cls, name):
+            arguments[name] = folder / value
     try:
         application: Application = cls(**arguments)
     except TypeError:
@@ -57,6 +59,10 @@ def application_of(values: Mapping[str, Any], folder: Path | None = None) -> "Ap
         missing = [name for name, members in names.items() if needed & set(members) - set(arguments)]
         raise InputError(f"application.{missing[0] if missing else which} is missing; give it") from None
     return application
+
+
+def _is_path(cls: Any, name: str) -> bool:
+    return any(field.name == name and field.type in (Path, "Path") for field in fields(cls))
 
 
 def _members(cls: Any) -> dict[str, tuple[str, ...]]:

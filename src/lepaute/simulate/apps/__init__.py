@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 APPLICATIONS = {
     "hpl": ("lepaute.simulate.apps.hpl", "Hpl"),
     "stencil": ("lepaute.simulate.apps.stencil", "Stencil"),
+    "trace": ("lepaute.simulate.apps.replay", "TraceReplay"),
 }
 
 

@@ -1,0 +1,270 @@
+"""A recorded run of an MPI program, replayed on any platform.
+
+calls        what each MPI call is in a replay
+collectives  of what a collective call consists
+laying       from the recording to what the core runs, which `operations` holds
+own_code     how long the program's own code takes on another machine
+"""
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
+
+from lepaute.errors import InputError, LepauteError
+from lepaute.kit.later import later
+from lepaute.kit.notebook import changed_fields
+from lepaute.kit.numbers import path_of, plain
+from lepaute.kit.options import check_fields, option
+from lepaute.kit.text import percent
+from lepaute.simulate.application import Application
+
+if TYPE_CHECKING:
+    from lepaute import _core
+    from lepaute import trace as traces
+    from lepaute.platform import schema
+    from lepaute.simulate import engine
+    from lepaute.simulate.apps.own import laying as own_laying
+    from lepaute.simulate.apps.replay import own_code as own_codes
+else:
+    _core, schema, traces = later("lepaute._core"), later("lepaute.platform.schema"), later("lepaute.trace")
+    engine, own_laying = later("lepaute.simulate.engine"), later("lepaute.simulate.apps.own.laying")
+    own_codes = later("lepaute.simulate.apps.replay.own_code")
+
+
+def _bounds_of(text: str) -> tuple[float, float]:
+    return own_codes.bounds_of(text)
+
+
+Collectives = Literal["auto", "openmpi", "mpich"]
+
+
+@dataclass(frozen=True)
+class TraceReplay(Application):
+    """A recorded run of an MPI program, replayed: each rank's calls in their order, on any platform.
+
+    Messages, collective operations and BLAS calls that the platform has models of take its time. All other computing
+    takes what it took in the recording times `own_code`: two bounds, of which 95 % of the runs draw a factor between.
+    Without it they come from what `recorded_on`, a platform, and the target tell of their cores; an emulation's or a
+    prediction's trace names that platform itself. Raises InputError for what cannot be.
+
+    Examples
+    --------
+    >>> import lepaute as lp
+    >>> lp.predict(lp.TraceReplay("run.parquet", own_code=(0.8, 1.0)), "dahu")  # doctest: +SKIP
+    """
+
+    title: ClassVar[str] = "trace"
+    summary: ClassVar[str] = "a recorded run of an MPI program"
+    core_name: ClassVar[str] = "program"
+    several: ClassVar[tuple[str, ...]] = ()
+
+    recording: Path = field(
+        metadata=option("a trace of lepaute record, emulate --trace or predict --trace", metavar="TRACE", argument=True)
+    )
+    own_code: tuple[float, float] | None = field(
+        default=None,
+        metadata=option(
+            "time of the program's own code over that recorded: 0.9, or bounds as 0.8..1.0",
+            name="own-code",
+            metavar="LOW..HIGH",
+            parse=_bounds_of,
+        ),
+    )
+    recorded_on: str | None = field(
+        default=None, metadata=option("the platform of the recording: a file, or the name of a shipped one")
+    )
+    collectives: Collectives = field(
+        default="auto",
+        metadata=option(
+            "MPI library whose rules choose the algorithms of collective operations; auto: the recording's, else "
+            "openmpi",
+            choices=get_args(Collectives),
+        ),
+    )
+    threads_per_rank: int = field(default=1, metadata=option("cores that each rank computes on", minimum=1))
+
+    __repr__ = changed_fields
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "recording", path_of(self.recording, "the trace"))
+        check_fields(self, largest=2**20)
+        if self.own_code is not None:
+            given = self.own_code
+            numbers = list(map(plain, given)) if isinstance(given, tuple | list) else [plain(given)] * 2
+            if len(numbers) != 2 or not all(type(each) in (int, float) for each in numbers):
+                numbers = [0.0, 0.0]
+            bounds = own_codes.checked_bounds((float(numbers[0]), float(numbers[1])), given)
+            object.__setattr__(self, "own_code", bounds)
+        if self.recorded_on is not None and not isinstance(self.recorded_on, str):
+            raise InputError(f"recorded_on is {self.recorded_on!r:.80}; it is the name of a platform, or of its file")
+
+    # ---- the recording -----------------------------------------------------------------------------------------------
+
+    @property
+    def _read(self) -> "_Recording":
+        try:
+            state = self.recording.stat()
+        except OSError as error:
+            raise InputError(f"{self.recording}: {error.strerror}; `lepaute record -o` writes traces") from None
+        return _recording(self.recording, state.st_mtime_ns, state.st_size)
+
+    @property
+    def trace(self) -> "traces.Trace":
+        """The recording."""
+        return self._read.trace
+
+    @property
+    def code(self) -> str:
+        """SHA-256 of the recording."""
+        return self._read.sha256
+
+    @property
+    def ranks(self) -> int:
+        """Number of MPI processes."""
+        trace = self.trace
+        return int(max(trace.metadata.get("ranks", 0), trace.rank.max() + 1))
+
+    @property
+    def label(self) -> str:
+        """halo of run.parquet, 4: the number of ranks last."""
+        program = self.trace.metadata.get("application", "a program")
+        return f"{program} of {self.recording.name}, {self.ranks}"
+
+    def parameters(self) -> dict[str, Any]:
+        return super().parameters() | {"recording": str(self.recording)}
+
+    @property
+    def problem(self) -> str:
+        return str(self.recording)
+
+    # ---- on a platform -----------------------------------------------------------------------------------------------
+
+    @property
+    def _platform(self) -> "schema.Platform | None":
+        return vars(self).get("_on")
+
+    def on(self, platform: "schema.Platform") -> Self:
+        found = replace(self)
+        vars(found)["_on"] = platform
+        return found
+
+    @property
+    def _modelled(self) -> frozenset[str]:
+        """Kernels of the recording that take the time of the platform's models."""
+        from lepaute.platform.kernel_model import models_of
+        from lepaute.simulate.machine.core import KERNELS
+
+        if self._platform is None:
+            return frozenset(KERNELS) & frozenset(self.trace.names)
+        models = models_of(self._platform.kernels, KERNELS, self.threads_per_rank)
+        return frozenset(models) & frozenset(self.trace.names)
+
+    def laid(self) -> "own_laying.Laid":
+        """What the core runs."""
+        return self._read.laid(self._modelled, self.collectives)
+
+    @property
+    def steps(self) -> int:
+        """The most steps that a rank goes through."""
+        return self.laid().steps
+
+    @property
+    def events(self) -> float:
+        """What the engine handles in a run, about."""
+        return self.laid().events
+
+    @property
+    def kernel_models(self) -> bool:  # type: ignore[override]
+        """Whether it calls kernels of the platform."""
+        return self.laid().uses_kernels
+
+    @property
+    def kernel_costs(self) -> tuple[Any, ...]:
+        return self.own_code, self.recorded_on, str(self.recording)
+
+    def factor(self, platform: "schema.Platform") -> "own_codes.Factor":
+        """Time of own code on `platform` over that recorded."""
+        from lepaute.platform import load_platform
+
+        if self.own_code is not None:
+            low, high = self.own_code
+            several = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+            return own_codes.Factor(low, high, f"{several} times as long as recorded, as given")
+        if self.recorded_on is not None:
+            return own_codes.between(load_platform(self.recorded_on), platform)
+        metadata = self.trace.metadata
+        name = metadata.get("platform")
+        if name is None:
+            return own_codes.Factor(
+                1.0, 1.0, "as long as recorded, on a machine that nothing tells of (--recorded-on, --own-code)"
+            )
+        if name == platform.name or metadata.get("platform_sha256") == platform.sha256:
+            return own_codes.Factor(1.0, 1.0, "as recorded, on the same platform")
+        try:
+            return own_codes.between(load_platform(str(name)), platform)
+        except LepauteError:
+            return own_codes.Factor(
+                1.0, 1.0, f"as long as recorded, on {name:.80}, which is not known here (--recorded-on, --own-code)"
+            )
+
+    @property
+    def uncertain(self) -> bool:
+        return self._platform is not None and self.factor(self._platform).relative_sd > 0.0
+
+    def own_kernels(self, platform: "schema.Platform") -> "list[_core.MachineKernel]":
+        """The program's own code, of which a unit is a second of the recording."""
+        from lepaute.simulate.apps.own.values import kernel_of
+        from lepaute.trace.table import COMPUTING
+
+        factor = self.factor(platform)
+        return [kernel_of((COMPUTING, factor.middle, factor.relative_sd, 0.0, 0.0), platform)]
+
+    def core_parameters(self, *, sampled: bool = False, trial_steps: int = 0, seed: int = 1) -> Any:
+        return self.laid().parameters
+
+    def warnings(self, platform: "schema.Platform", run: "engine.SimulatedRun", most_ranks_on_a_node: int) -> list[str]:
+        from lepaute.trace.table import COMPUTING
+
+        own = run.kernels.get(COMPUTING)
+        share = 0.0 if own is None else own.time_s / max(run.computing_s, 1e-300)
+        told = []
+        if share > 0.005:
+            told.append(f"{percent(share)} of the computing is the program's own code, {self.factor(platform).words}")
+        told += [f"the recording: {text}" for text in self.trace.metadata.get("warnings") or ()]
+        return [*told, *super().warnings(platform, run, most_ranks_on_a_node)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_on"}
+
+
+class _Recording:
+    """A trace, and what was laid down of it."""
+
+    def __init__(self, path: Path) -> None:
+        from lepaute.simulate.apps.replay.laying import check
+
+        self.trace, self._path = traces.read_trace(path), path
+        check(self.trace, str(path))
+        self.sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        self._laid: dict[tuple[frozenset[str], str], own_laying.Laid] = {}
+        self._lock = Lock()
+
+    def laid(self, modelled: frozenset[str], collectives: str) -> "own_laying.Laid":
+        """The program, where kernels of these names take the time of models."""
+        from lepaute.simulate.apps.replay.collectives import library_of
+        from lepaute.simulate.apps.replay.laying import laid_down
+
+        with self._lock:
+            key = (modelled, library_of(self.trace.metadata.get("mpi")) if collectives == "auto" else collectives)
+            if key not in self._laid:
+                self._laid[key] = laid_down(self.trace, *key, str(self._path))
+            return self._laid[key]
+
+
+@lru_cache(maxsize=2)
+def _recording(path: Path, mtime_ns: int, size: int) -> _Recording:
+    del mtime_ns, size  # another file of the same name is read again
+    return _Recording(path)

@@ -1,0 +1,68 @@
+"""What each call of a recording is in a replay: an operation of the program that the core runs, nothing, or refused."""
+
+from enum import IntEnum, auto
+from typing import NamedTuple
+
+from lepaute.trace.messages import ALL_TO_ALL, COLLECTIVES, IMMEDIATE_RECEIVES, PROBES, SENDRECVS, WAITS
+
+#: Of all ranks of a communicator, so that it is created: what each rank tells each other one.
+CREATION_BYTES = 8
+
+
+class Does(IntEnum):
+    """What a call does."""
+
+    NOTHING = auto()
+    COMPUTES = auto()
+    BLOCKS = auto()  # a send or a receive that is one operation
+    BEGINS = auto()  # a request
+    ENDS = auto()  # requests
+    SENDS_AND_RECEIVES = auto()
+    ARRIVES = auto()
+    LOOKS = auto()  # for a message, until it is there
+    MEETS = auto()  # all ranks of a communicator
+
+
+class Call(NamedTuple):
+    """does, and the operation of the core; of a collective one as `collectives` takes it."""
+
+    does: Does
+    code: str = ""
+
+
+_NOTHING = frozenset(("MPI_Comm_free", "MPI_Comm_disconnect", "MPI_Request_free", "MPI_Cancel"))
+_LOOKS = frozenset(("MPI_Iprobe", "MPI_Probe", "MPI_Improbe", "MPI_Mprobe"))
+_COLLECTIVES = {
+    **dict.fromkeys(ALL_TO_ALL - {"MPI_Alltoallw"}, Call(Does.MEETS, "allgather")),
+    "MPI_Barrier": Call(Does.MEETS, "barrier"),
+    "MPI_Bcast": Call(Does.MEETS, "bcast"),
+    "MPI_Reduce": Call(Does.MEETS, "reduce"),
+    # The messages of a scan by recursive doubling are those of an allreduce.
+    **dict.fromkeys(("MPI_Allreduce", "MPI_Scan", "MPI_Exscan"), Call(Does.MEETS, "allreduce")),
+    **dict.fromkeys(("MPI_Gather", "MPI_Gatherv"), Call(Does.MEETS, "gather")),
+    **dict.fromkeys(("MPI_Scatter", "MPI_Scatterv"), Call(Does.MEETS, "scatter")),
+    **dict.fromkeys(("MPI_Alltoall", "MPI_Alltoallv"), Call(Does.MEETS, "alltoall")),
+    **dict.fromkeys(("MPI_Reduce_scatter", "MPI_Reduce_scatter_block"), Call(Does.MEETS, "reduce_scatter")),
+}
+#: Those with which a communicator is made.
+CREATIONS = frozenset(name for name in ALL_TO_ALL if "Comm_" in name or name.endswith(("create", "merge", "sub")))
+CALLS = {
+    **dict.fromkeys(("MPI_Send", "MPI_Rsend"), Call(Does.BLOCKS, "send")),
+    "MPI_Ssend": Call(Does.BLOCKS, "ssend"),
+    **dict.fromkeys(("MPI_Recv", "MPI_Mrecv"), Call(Does.BLOCKS, "receive")),
+    # Nobody waits for the buffered ones; a synchronous one is waited for as any other.
+    **dict.fromkeys(("MPI_Bsend", "MPI_Isend", "MPI_Issend", "MPI_Ibsend", "MPI_Irsend"), Call(Does.BEGINS, "isend")),
+    **dict.fromkeys(IMMEDIATE_RECEIVES, Call(Does.BEGINS, "irecv")),
+    **dict.fromkeys(SENDRECVS, Call(Does.SENDS_AND_RECEIVES, "isend")),
+    "MPI_Sendrecv_arrival": Call(Does.ARRIVES, "irecv"),
+    **dict.fromkeys((*WAITS, *(PROBES - _LOOKS)), Call(Does.ENDS, "waitall")),
+    **dict.fromkeys(_LOOKS, Call(Does.LOOKS, "probe")),
+    **_COLLECTIVES,
+    **dict.fromkeys(_NOTHING, Call(Does.NOTHING)),
+}
+assert COLLECTIVES - {"MPI_Alltoallw"} <= CALLS.keys()
+
+
+#: Whose recorded bytes are those to all others together, and those of one block.
+TO_EACH_OTHER = frozenset(("MPI_Alltoall", "MPI_Alltoallv"))
+BY_BLOCKS = frozenset(("MPI_Reduce_scatter_block",))

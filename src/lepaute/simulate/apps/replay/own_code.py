@@ -1,0 +1,90 @@
+"""How long a program's own code takes on another machine than the one that it was recorded on."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+from lepaute.errors import InputError
+from lepaute.kit.text import number
+
+if TYPE_CHECKING:
+    from lepaute.platform.schema import Platform
+
+#: Half the width of 95 % of a normal distribution, in standard deviations.
+_HALF_95 = NormalDist().inv_cdf(0.975)
+LARGEST = 1e3
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """Time of own code on the platform over that recorded: 95 % of the draws, one a run, are from low to high.
+
+    words : where it comes from, in a prediction's warning
+    """
+
+    low: float
+    high: float
+    words: str
+
+    @property
+    def middle(self) -> float:
+        return 0.5 * (self.low + self.high)
+
+    @property
+    def relative_sd(self) -> float:
+        return 0.5 * (self.high - self.low) / _HALF_95 / self.middle
+
+
+def bounds_of(text: str) -> tuple[float, float]:
+    """LOW..HIGH, or one factor; raises InputError for anything else."""
+    low, separator, high = text.partition("..")
+    try:
+        found = float(low), float(high if separator else low)
+    except ValueError:
+        found = (0.0, 0.0)
+    return checked_bounds(found, text)
+
+
+def checked_bounds(bounds: tuple[float, float], said: object) -> tuple[float, float]:
+    """The same; raises InputError."""
+    low, high = bounds
+    if not 0.0 < low <= high <= LARGEST or high > 3.0 * low:
+        raise InputError(
+            f"own_code is {said!r:.80}; it is the time of the program's own code over that recorded, from LOW to HIGH: "
+            f"0.8..1.0, above 0, at most {LARGEST:g}, and HIGH at most three times LOW"
+        )
+    return low, high
+
+
+def between(recorded: "Platform", platform: "Platform") -> Factor:
+    """What two platforms know of their cores: own code is bound by computing at one end, by memory at the other.
+
+    Own code that computes is as much faster as dgemm is, that waiting for memory as much as a core's share of the
+    node's memory bandwidth, all cores busy.
+    """
+    if recorded.sha256 == platform.sha256 or recorded.name == platform.name:
+        return Factor(1.0, 1.0, "as recorded, on the same platform")
+    found = dict(_ratios(recorded, platform))
+    if not found:
+        return Factor(1.0, 1.0, f"as long as recorded: no rate is known of both {recorded.name} and {platform.name}")
+    said = ", ".join(f"{number(ratio, 3)} by {what}" for what, ratio in found.items())
+    low, high = min(found.values()), max(found.values())
+    if high > 3.0 * low:
+        said += ", which are too far apart for one factor: give own_code"
+        high = 3.0 * low
+    return Factor(low, high, f"{low:.3g} to {high:.3g} times as long as recorded on {recorded.name} ({said})")
+
+
+def _ratios(recorded: "Platform", platform: "Platform") -> Iterator[tuple[str, float]]:
+    from lepaute.platform.data_sheet import dgemm_rate
+
+    rates = [dgemm_rate(each) for each in (recorded, platform)]
+    if rates[0] and rates[1]:
+        yield "the rate of dgemm", rates[0] / rates[1]
+    shares = [
+        None if each.nodes.memory_bandwidth_Bps is None else each.nodes.memory_bandwidth_Bps / each.nodes.cores
+        for each in (recorded, platform)
+    ]
+    if shares[0] and shares[1]:
+        yield "the memory bandwidth of a core's share", shares[0] / shares[1]
