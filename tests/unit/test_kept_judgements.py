@@ -8,7 +8,10 @@ import pandas as pd
 import pytest
 from support_planted import Fault, planted
 
+from lepaute.cli import watch_tests
+from lepaute.cli.main import main
 from lepaute.watch import kept
+from lepaute.watch import open as open_watch
 from lepaute.watch.alarms import procedure
 from lepaute.watch.alarms.procedure import AlarmSettings, Judged, judge_days, judged_once
 from lepaute.watch.changelog import Changelog, Event, NodeSet
@@ -82,3 +85,38 @@ def test_the_oldest_are_removed(folder, monkeypatch):
     for least in (0.001, 0.002, 0.003):
         judged_once(VALUES, Changelog(), AlarmSettings(least_change=least))
     assert len(list(folder.iterdir())) == 2 * len(fields(Judged))
+
+
+@pytest.mark.slow
+def test_a_second_test_is_answered_from_the_cache_until_anything_comes_in(folder, tmp_path, monkeypatch, capsys):
+    asked: list[int] = []
+    tested = watch_tests._tested
+
+    def counting(*arguments: object) -> object:
+        asked.append(1)
+        return tested(*arguments)
+
+    def said(*words: str) -> str:
+        capsys.readouterr()
+        main(["watch", "test", *words, "--store", str(tmp_path / "store"), "--json"])
+        return capsys.readouterr().out.partition('"new_alarms"')[0]
+
+    monkeypatch.setattr(watch_tests, "_tested", counting)
+    early = VALUES["started_s"] < VALUES["started_s"].max()
+    with open_watch(tmp_path / "store") as watch:
+        watch.store.add_values(VALUES[early])
+    first = said()
+    assert said() == first
+    assert len(asked) == 1
+    assert said("--node", "n1") != first
+    for path in folder.glob("*.json"):
+        path.write_text(path.read_text()[:-20])
+    assert said() == first
+    assert len(asked) == 3
+    with open_watch(tmp_path / "store") as watch:
+        watch.store.add_values(VALUES[~early])
+    assert said() != first
+    with open_watch(tmp_path / "store") as watch:
+        watch.add_changelog(Changelog((Event(dt.date(2026, 3, 1), NodeSet("all", "all"), "platform", "BIOS"),)))
+    assert '"regressions": []' in said()
+    assert len(asked) == 5

@@ -44,18 +44,6 @@ def packed_frame(rows: "pyarrow.Table") -> "pandas.DataFrame":
     return pandas.DataFrame(columns, copy=False)
 
 
-def in_order(frame: "pandas.DataFrame", key: Sequence[str]) -> "pandas.DataFrame":
-    """The rows in the order of these columns, as `row_keys` has them; equal ones as they are."""
-    import numpy as np
-
-    number = row_keys(frame, key)
-    if (number[1:] >= number[:-1]).all():
-        return frame
-    order = np.argsort(number, kind="stable")
-    del number
-    return frame.take(order).reset_index(drop=True)
-
-
 def _categorical(column: "pyarrow.ChunkedArray") -> "pandas.Categorical":
     import numpy as np
     import pandas

@@ -113,7 +113,8 @@ def _unexplained(
     table = check_values(values)
     backward = table[backward_jobs(table)]
     wrong = zip(backward["cluster"], backward["node"], backward["job"], strict=True)
-    rows = verdicts[~is_of_job(verdicts, wrong)]
+    wrong_rows = is_of_job(verdicts, wrong)
+    rows = verdicts[~wrong_rows] if wrong_rows.any() else verdicts
     resets = changelog.resets_s({(point.cluster, point.node) for point in points})
     kept = np.ones(len(rows), np.bool_)
     started = rows["started_s"].to_numpy(np.float64)
@@ -139,7 +140,7 @@ def _unexplained(
         for machine in alarm["machines"]:
             # those that stand have no event since
             explain((*machine, alarm["factor"]), float(alarm["changed_s"]), np.inf)
-    return rows[kept]
+    return rows if kept.all() else rows[kept]
 
 
 @dataclass(slots=True)
