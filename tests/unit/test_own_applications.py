@@ -308,6 +308,39 @@ def test_a_program_that_asks_what_came_goes_on_with_that() -> None:
     assert time_of(course, 3) == time_of(course, 3)
 
 
+class Both(lp.Application):
+    """A program with all kinds of calls, that asks what came or does not."""
+
+    ranks: int = 48
+    asks: bool = False
+    unit = lp.Cost(1e-4, error=0.1, noise=0.1)
+
+    def run(self, me: Any) -> Any:
+        left, right = (me.rank - 1) % me.size, (me.rank + 1) % me.size
+        for step in me.steps(3):
+            yield me.compute(self.unit, 1.0 + (7 * me.rank + step) % 5)
+            yield me.exchange([((me.rank + by) % me.size, size) for by in (1, -1, 7, -7) for size in (800, 2e5)])
+            yield me.send(right, 100) if me.rank % 2 else me.receive(left)
+            yield me.receive(left) if me.rank % 2 else me.send(right, 100)
+            requests = [(yield me.irecv(left, 5)), (yield me.isend(right, 1e5, 5))]
+            got = yield me.waitall(requests)
+            if self.asks:
+                assert got[0].source == left
+                assert got[1] is None
+            yield me.allreduce(1000)
+            yield me.alltoall(3000)
+            yield me.barrier()
+
+
+def test_a_program_takes_as_long_step_by_step_and_with_messages_in_the_order_of_dates() -> None:
+    known = lp.simulate_one(Both(), "dahu", 3)
+    asked = lp.simulate_one(Both(asks=True), "dahu", 3)
+    assert (asked.time_s, asked.messages) == (known.time_s, known.messages)
+    by_date = Both()
+    by_date.laid().parameters.by_date = True
+    assert lp.simulate_one(by_date, "dahu", 3).time_s == known.time_s
+
+
 def test_values_reach_the_receive_that_gets_their_message_whatever_the_order_of_waits() -> None:
     seen: list[int] = []
 
@@ -412,7 +445,7 @@ def test_an_application_can_be_sent_to_another_process() -> None:
 def test_fields_become_options_and_the_whole_product_follows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["predict", f"{CG}:Cg", "-p", "dahu", "--n", "16", "--iterations", "4", "--runs", "12"]
+    command = ["predict", f"{CG}:Cg", "-p", "dahu", "--n", "16", "--iterations", "4", "--runs", "3", "--no-parts"]
     gantt, trace = tmp_path / "gantt.svg", tmp_path / "cg.parquet"
     assert (
         main([*command, "--grid", "2x2x2", "--json", "--against", "n=20", "--gantt", str(gantt), "--trace", str(trace)])
@@ -464,6 +497,7 @@ budget: {{simulations: 20}}
 """
 
 
+@pytest.mark.slow
 def test_a_study_tunes_an_application_of_ones_own_and_knows_when_its_code_has_changed(tmp_path: Path) -> None:
     shutil.copy(CG, tmp_path / "cg.py")
     (tmp_path / "study.yaml").write_text(STUDY.format(file="cg.py"))

@@ -196,7 +196,7 @@ class Placed(Value):
 class Base(Value):
     """What does not vary.
 
-    application : its name, and its fields as on the command line of `lepaute predict`
+    application : its name, or its class as FILE.py:CLASS, and its fields as on the command line of `lepaute predict`
     platform    : a shipped name or a file, from the folder of the study;  set : fields of it, as `--set` takes them
     nodes       : a hypothetical cluster of so many nodes like the platform, drawn from `seed` (platform synthesize)
     without     : layers of uncertainty that are not drawn;  transfer : file of a layer learnt from other studies, from

@@ -53,7 +53,7 @@ class Request:
 
 class Came(NamedTuple):
     """What `yield` gives back for a receive, and for a wait for one: sender, tag and bytes of the message, the value
-    that `send(..., value=)` has put in, and the request that a wait was for."""
+    that `send(..., value=)` has put in, and the request that a wait was for; source is -1 where that was a send."""
 
     source: int
     tag: int
@@ -255,7 +255,7 @@ class Me(Communicator):
         return self._waits("waitall", [request])._replace(m=1.0)
 
     def waitall(self, requests: Iterable[Request]) -> Operation:
-        """MPI_Waitall; `yield` gives back a list of what came. Requests that have been waited for are passed over."""
+        """MPI_Waitall; `yield` gives back what came, None for a send. What has been waited for is passed over."""
         return self._waits("waitall", requests)
 
     def waitany(self, requests: Iterable[Request]) -> Operation:

@@ -91,11 +91,13 @@ class Stepping(Laying):
         requests = {} if operation.code == "receive" else {request.number: request for request in operation.what}
         found: dict[int, Came] = {}
         for each in came:
-            value = None if each.source == ANY else self._carried.pop((each.source, each.nth), None)
-            request = requests.get(each.request)
-            found[each.request] = Came(-1 if each.source == ANY else each.source, each.tag, each.bytes, value, request)
+            request, sent = requests.get(each.request), each.source == ANY
+            value = None if sent else self._carried.pop((each.source, each.nth), None)
+            found[each.request] = Came(-1 if sent else each.source, each.tag, each.bytes, value, request)
             if operation.code == "waitany" and request is not None:
                 self._tracks[request.rank].end((request,))
-        if operation.code == "waitall" and operation.m == 0.0:
-            return [found.get(request.number) for request in operation.what]
+        if operation.code == "waitall":
+            brought = [found.get(request.number) for request in operation.what]
+            received = [None if each is None or each.source < 0 else each for each in brought]
+            return received if operation.m == 0.0 else received[0]
         return next(iter(found.values()), None)
