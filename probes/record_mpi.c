@@ -32,7 +32,7 @@ SEND(Rsend)
 
 static void keep(MPI_Request request, message what, bool receive, MPI_Comm comm, int64_t start_ns) {
     const lep_members *members = receive && what.peer == -1 ? lep_members_hold(comm) : NULL; /* released at its end */
-    lep_request_keep(request, &(lep_request){what, receive, false, members, lep_recording ? start_ns : 0});
+    lep_request_keep(request, &(lep_request){what, receive, false, members, lep_recording ? start_ns : 0, 0});
 }
 
 #define ISEND(form)                                                                                                    \
@@ -83,6 +83,73 @@ LEP_EXPORT int MPI_Start(MPI_Request *request) {
     if (lep_called_by_simblas(__builtin_return_address(0)))
         return lep_next_MPI_Start(request);
     RECORDED("MPI_Start", MPI_Start(request), NONE, )
+}
+#else
+    /* ---- persistent requests: each start is a row, of the nonblocking call that does the same ------------------- */
+
+    static void keep_persistent(MPI_Request request, message what, int code, bool receive, MPI_Comm comm) {
+    const lep_members *members = receive && what.peer == -1 ? lep_members_hold(comm) : NULL;
+    lep_persistent_keep(request, &(lep_request){what, receive, false, members, 0, code});
+}
+
+#define PERSISTENT(call, name, what, receive)                                                                          \
+    {                                                                                                                  \
+        static int code;                                                                                               \
+        if (!lep_call_begin())                                                                                         \
+            return REAL(call);                                                                                         \
+        int result = REAL(call);                                                                                       \
+        if (result == MPI_SUCCESS)                                                                                     \
+            keep_persistent(*request, what, lep_code(&code, LEP_RECORD_MPI, name), receive, comm);                     \
+        lep_call_end();                                                                                                \
+        return result;                                                                                                 \
+    }
+
+#define SEND_INIT(form, name)                                                                                          \
+    LEP_EXPORT int MPI_##form##_init(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, \
+                                     MPI_Request *request)                                                             \
+        PERSISTENT(MPI_##form##_init(buffer, count, type, to, tag, comm, request), name,                               \
+                   sent(count, type, to, tag, comm), false)
+SEND_INIT(Send, "MPI_Isend")
+SEND_INIT(Ssend, "MPI_Issend")
+SEND_INIT(Bsend, "MPI_Ibsend")
+SEND_INIT(Rsend, "MPI_Irsend")
+
+LEP_EXPORT int MPI_Recv_init(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+                             MPI_Request *request)
+    PERSISTENT(MPI_Recv_init(buffer, count, type, from, tag, comm, request), "MPI_Irecv",
+               expected(count, type, from, tag, comm), true)
+
+        static int start(MPI_Request *request) {
+    lep_request begun;
+    int64_t start_ns = lep_clock_ns();
+    int result = PMPI_Start(request);
+    int64_t end_ns = lep_clock_ns();
+    if (result == MPI_SUCCESS && lep_persistent_begin(*request, start_ns, &begun)) {
+        if (lep_recording)
+            lep_write_message(begun.code, start_ns, end_ns, begun.what.peer, (int)begun.what.tag,
+                              begun.what.size_bytes);
+        lep_messages++;
+    }
+    return result;
+}
+
+LEP_EXPORT int MPI_Start(MPI_Request *request) {
+    if (!lep_call_begin())
+        return PMPI_Start(request);
+    int result = start(request);
+    lep_call_end();
+    return result;
+}
+
+/* One after the other, so that each has its time. */
+LEP_EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
+    if (!lep_call_begin())
+        return PMPI_Startall(count, requests);
+    int result = MPI_SUCCESS;
+    for (int i = 0; i < count && result == MPI_SUCCESS; i++)
+        result = start(&requests[i]);
+    lep_call_end();
+    return result;
 }
 #endif
 

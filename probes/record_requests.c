@@ -111,6 +111,30 @@ void lep_request_keep(MPI_Request request, const lep_request *what) {
 }
 
 #ifndef LEP_RECORD_SMPI
+/* Persistent requests stand in the same table as those under way, beside them: in no handle, also of a negative number,
+ * do the two highest bits differ. */
+static uintptr_t persistent(MPI_Request request) {
+    return (uintptr_t)request ^ (UINTPTR_MAX >> 1 ^ UINTPTR_MAX >> 2);
+}
+
+void lep_persistent_keep(MPI_Request request, const lep_request *what) {
+    keep(persistent(request), what);
+}
+
+bool lep_persistent_begin(MPI_Request request, int64_t start_ns, lep_request *begun) {
+    lep_enter(&guard);
+    node **place = place_of(persistent(request));
+    if (place)
+        *begun = (*place)->what;
+    lep_leave(&guard);
+    if (!place)
+        return false;
+    begun->start_ns = lep_recording ? start_ns : 0;
+    begun->members = lep_members_hold_again(begun->members);
+    lep_request_keep(request, begun);
+    return true;
+}
+
 void lep_message_keep(MPI_Message handle, message what) {
     keep((uintptr_t)handle, &(lep_request){.what = what, .receive = true});
 }
@@ -202,6 +226,10 @@ LEP_EXPORT int MPI_Request_free(MPI_Request *request) {
         write_call(&code, "MPI_Request_free", start_ns, end_ns, NONE);
         lep_messages++;
     }
+#ifndef LEP_RECORD_SMPI
+    if (result == MPI_SUCCESS && take(persistent(before), &kept))
+        lep_members_release(kept.members);
+#endif
     lep_call_end();
     return result;
 }

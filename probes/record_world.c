@@ -135,6 +135,15 @@ const lep_members *lep_members_hold(MPI_Comm comm) {
     return found;
 }
 
+const lep_members *lep_members_hold_again(const lep_members *members) {
+    if (members) {
+        lep_enter(&guard);
+        ((struct lep_members *)members)->holders++;
+        lep_leave(&guard);
+    }
+    return members;
+}
+
 void lep_members_release(const lep_members *members) {
     if (!members)
         return;

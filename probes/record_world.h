@@ -18,6 +18,7 @@ void lep_world_forget(MPI_Comm comm);
  * MPI_COMM_WORLD. Each that was held is to be released. */
 typedef struct lep_members lep_members;
 const lep_members *lep_members_hold(MPI_Comm comm);
+const lep_members *lep_members_hold_again(const lep_members *members);
 void lep_members_release(const lep_members *members);
 /* As lep_world_rank. */
 int lep_member(const lep_members *members, int rank);

@@ -185,15 +185,20 @@ class _Side:
         return f"{name}({', '.join(sizes[:3])})" if self.stream[row] == KERNELS else f"{name} of {sizes[3]} bytes"
 
 
+def without_work(trace: Trace) -> NDArray[Any]:
+    """Which rows are kernels on empty operands; shape (rows,), bool."""
+    empty: NDArray[Any] = (
+        (trace.n == 0) | ((trace.m == 0) & _of(trace, WITH_ROWS)) | ((trace.k == 0) & _of(trace, ("gemm",)))
+    )
+    return empty & (trace.kind == KERNEL) & ~trace.named((COMPUTING,))
+
+
 def _side_of(trace: Trace, ranks: list[int], unsized: frozenset[str]) -> _Side:
     mine = numpy.isin(trace.rank, ranks)
     probes = trace.named(PROBES | {"MPI_Waitsome"}) & (trace.kind == MPI)
     nobody = (trace.kind == MPI) & (trace.peer == NOBODY)
     anonymous = (trace.kind == KERNEL) & trace.named((COMPUTING,))
-    kernels = (trace.kind == KERNEL) & ~anonymous
-    idle = kernels & (
-        (trace.n == 0) | ((trace.m == 0) & _of(trace, WITH_ROWS)) | ((trace.k == 0) & _of(trace, ("gemm",)))
-    )
+    idle = without_work(trace)
     used = trace.where(mine & ~probes & ~nobody & ~idle & ~anonymous & (trace.kind != PHASE))
     updates = trace.where(mine & (trace.kind == PHASE) & trace.named(("pdupdate",)))
     is_kernel = used.kind == KERNEL

@@ -232,7 +232,8 @@ class TraceReplay(Application):
         share = 0.0 if own is None else own.time_s / max(run.computing_s, 1e-300)
         told = []
         if share > 0.005:
-            told.append(f"{percent(share)} of the computing is the program's own code, {self.factor(platform).words}")
+            part = "all" if share > 0.9995 else percent(share)
+            told.append(f"{part} of the computing is the program's own code, {self.factor(platform).words}")
         told += [f"the recording: {text}" for text in self.trace.metadata.get("warnings") or ()]
         return [*told, *super().warnings(platform, run, most_ranks_on_a_node)]
 

@@ -18,6 +18,7 @@ from lepaute.simulate.apps.own.laying import Laid
 from lepaute.simulate.apps.replay.calls import BY_BLOCKS, CALLS, CREATION_BYTES, CREATIONS, TO_EACH_OTHER, Call, Does
 from lepaute.simulate.apps.replay.collectives import parts_of
 from lepaute.simulate.apps.replay.operations import NONE, Operations, Requests
+from lepaute.trace.compare import without_work
 from lepaute.trace.messages import IMMEDIATE_RECEIVES, IMMEDIATE_SENDS, RECEIVES, SENDS, occurrence
 from lepaute.trace.table import COMPUTING, KERNEL, MPI, NOBODY, PHASE, Trace
 
@@ -70,7 +71,7 @@ class _Laying:
         self.calls = [CALLS.get(name, Call(Does.NOTHING)) for name in trace.names]
         does = numpy.array([call.does for call in self.calls], dtype="int8")[trace.name]
         does[trace.kind == PHASE] = Does.NOTHING
-        is_modelled = (trace.kind == KERNEL) & trace.named(self.modelled)
+        is_modelled = (trace.kind == KERNEL) & trace.named(self.modelled) & ~without_work(trace)
         does[trace.kind == KERNEL] = Does.NOTHING
         does[is_modelled] = Does.COMPUTES
         self.does = does
