@@ -6,8 +6,8 @@ Fixed before any result was looked at. Data: those of watch_scale.py, 328 nodes 
 factors, 787,200 values. The store has all days but the last, tested. The loop is then what cron runs: ingest the last
 day, test, alert (a Prometheus file), site; each a process of the command line.
 
-Goals: the loop in 60 s, each process below 1 GB; no page above 5 MB with the data it loads; each page drawn within 2 s
-of its opening in a headless Chromium (median of five, a fresh page each time).
+Goals: the loop in 20 s of CPU time, each process below 700 MB; no page above 5 MB with the data it loads; each page
+drawn within 2 s of its opening in a headless Chromium (median of five, a fresh page each time).
 """
 
 import argparse
@@ -22,20 +22,21 @@ from statistics import median
 from watch_scale import FACTORS, changelog, values
 
 LEPAUTE = ("-m", "lepaute.cli.main", "watch")
-LOOP_S, MEMORY_GB, PAGE_MB, OPEN_S = 60.0, 1.0, 5.0, 2.0
+LOOP_S, MEMORY_GB, PAGE_MB, OPEN_S = 20.0, 0.7, 5.0, 2.0
 
 
 def command(*words: object, folder: Path) -> tuple[float, float]:
-    """Wall time and memory (GB) of a process of Python."""
+    """CPU time and memory (GB) of a process of Python."""
     program = [sys.executable, *map(str, words)]
-    began = time.perf_counter()
-    process = subprocess.Popen(program, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    environment = {**os.environ, "LEPAUTE_HOME": str(folder / "cache")}
+    process = subprocess.Popen(
+        program, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
     _, status, usage = os.wait4(process.pid, 0)
-    wall_s = time.perf_counter() - began
     code = os.waitstatus_to_exitcode(status)
     if code not in (0, 1):  # 1: there are regressions
         raise SystemExit(f"{' '.join(map(str, words))}: {process.stderr.read() if process.stderr else ''}")
-    return wall_s, 1024 * usage.ru_maxrss / 1e9
+    return usage.ru_utime + usage.ru_stime, 1024 * usage.ru_maxrss / 1e9
 
 
 def opened_s(page: Path, ready: str) -> float:
@@ -61,6 +62,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--days", type=int, default=300)
     parser.add_argument("--nodes", type=int, default=328)
+    parser.add_argument("--loop", action="store_true", help="without opening the pages")
     parser.add_argument("--ingest", metavar="STORE", help="the last day, in this process")
     options = parser.parse_args()
     import lepaute as lp
@@ -92,16 +94,18 @@ def main() -> int:
             "site": [*LEPAUTE, "site", "-o", "site", "--store", "store"],
         }
         print(
-            f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}\n\n| step | wall s | GB |\n| --- | --- | --- |"
+            f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}\n\n| step | CPU s | GB |\n| --- | --- | --- |"
         )
         total_s = 0.0
         for step, words in loop.items():
-            wall_s, memory_gb = command(*words, folder=folder)
-            total_s += wall_s
+            cpu_s, memory_gb = command(*words, folder=folder)
+            total_s += cpu_s
             met &= memory_gb < MEMORY_GB
-            print(f"| {step} | {wall_s:.1f} | {memory_gb:.2f} |", flush=True)
+            print(f"| {step} | {cpu_s:.1f} | {memory_gb:.2f} |", flush=True)
         met &= total_s < LOOP_S
         print(f"| all | {total_s:.1f} (goal {LOOP_S:g}) | goal {MEMORY_GB:g} |\n")
+        if options.loop:
+            return 0 if met else 1
         site = folder / "site"
         pages = {
             "index.html": (site / "index.html", "table.sortable th button"),

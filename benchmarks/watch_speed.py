@@ -44,7 +44,7 @@ AT_ONCE = 20
 
 
 def values(nodes: int, first: int, days: int, end: int) -> pd.DataFrame:
-    """The table of factor values of `days` days from `first` on; `end`: days that the planted changes are reckoned by."""
+    """The factor values of `days` days from `first` on; end : days that the planted changes are reckoned by."""
     rng = np.random.default_rng([SEED, first])
     shape = (nodes, days, len(FACTORS))
     level, scatter = (np.array(each) for each in zip(*FACTORS.values(), strict=True))

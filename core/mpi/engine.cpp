@@ -88,7 +88,8 @@ double Engine::run(const std::function<Task(Rank)>& program) {
         if (++events % report_every == 0) {
             report();
         }
-        if (!delayed_.empty() && next_delayed_s() <= std::min(flows_.next_end_s(), queue_.next_date_s())) [[unlikely]] {
+        if (!delayed_.empty() && delayed_.top().first <= std::min(flows_.next_end_s(), queue_.next_date_s()))
+            [[unlikely]] {
             start_delayed();
             resume_ready();
             continue;

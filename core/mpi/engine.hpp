@@ -430,7 +430,6 @@ private:
     [[nodiscard]] bool is_for_requests(const Message& message) const noexcept {
         return !requests_.empty() && message.tag < first_collective_tag;
     }
-    [[nodiscard]] double next_delayed_s() const noexcept { return delayed_.empty() ? never : delayed_.top().first; }
     void start_transfer(std::uint32_t id, double date_s);
     void start_flow(std::uint32_t id);
     void arrive(std::uint32_t id, double date_s);

@@ -264,9 +264,10 @@ def test_every_way_to_end_a_request_says_what_came(library: tuple[MpiLibrary, Pa
     # Each start of a persistent request is a row, and a wait ends it.
     for name, size in (("MPI_Isend", 8.0), ("MPI_Irecv", 64.0)):
         starts = trace.where(trace.named([name]) & (trace.tag == 50))
-        assert list(zip(starts.rank, starts.peer, starts.size_bytes, strict=True)) == [(0, 1, size)] * 3 + [
-            (1, 0, size)
-        ] * 3
+        assert (
+            list(zip(starts.rank, starts.peer, starts.size_bytes, strict=True))
+            == [(0, 1, size)] * 3 + [(1, 0, size)] * 3
+        )
         assert (starts.completion >= 0).all()
         assert len(set(zip(starts.rank, starts.completion, strict=True))) == 6
 

@@ -27,7 +27,7 @@ MEMORY_BYTES = 256 << 20
 TOGETHER = 16
 #: Of addresses: libraries reserve more than they use.
 RESERVED_BYTES = 3 << 30
-#: Folders of the cache that any command may leave (lepaute.watch.alarms.kept, lepaute.platform.io).
+#: Folders of the cache that any command may leave (lepaute.watch.kept, lepaute.platform.io).
 MEANT_TO_STAY = {"judgements", "platforms"}
 #: Of other packages; of ours, everything.
 PRELOADED = ("pyarrow.parquet", "matplotlib.figure", "matplotlib.backends.backend_agg")

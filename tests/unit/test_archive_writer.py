@@ -1,7 +1,9 @@
 """Writing archives: whole or not at all, and an RO-Crate that other programs understand."""
 
+import json
 from pathlib import Path
 
+import pandas
 import pytest
 from support_archive import failed_archive
 
@@ -126,3 +128,32 @@ def test_the_description_of_a_failed_run_names_programs_inputs_results_times_and
     assert action["agent"]["name"] == crate.root_dataset["author"]["name"] == "Ada"
     assert crate.get("files/node1/a%20b%25.txt")["contentSize"] == "1"
     check_crate(Archive.open(path))
+
+
+def test_a_table_in_blocks_and_a_list_entry_by_entry_are_what_they_are_in_one_piece(tmp_path: Path) -> None:
+    frame = pandas.DataFrame(
+        {
+            "whole": pandas.array([1, None, 3, 4, 5], dtype="Int64"),
+            "number": [0.1, None, 0.3, 0.4, 0.5],
+            "text": ["", "b", "", "", "e"],
+            "none": [None] * 5,
+        }
+    ).astype({"none": "float64"})
+    entries: list[object] = [{}, {"b": [1, {"c": "x\ny"}], "a": None}, [], "text"]
+    command = {"argv": ["a"], "returncode": 0, "stdout": "x\ny", "stderr": "", "start": "", "duration_s": 0.1}
+    with ArchiveWriter(tmp_path / "a.zip", dict(METADATA)) as writer:
+        writer.add_blocks("blocks.parquet", iter([frame[:2], frame[2:4], frame[4:]]))
+        writer.add_blocks("block.parquet", iter([frame]))
+        writer.add_table("whole.parquet", frame)
+        for count in (0, 1, 4):
+            writer.add_list(f"{count}.json", iter(entries[:count]))
+        writer.add_command(**command)
+    archive = Archive.open(tmp_path / "a.zip")
+    assert archive.read_bytes("block.parquet") == archive.read_bytes("whole.parquet")
+    pandas.testing.assert_frame_equal(archive.table("blocks.parquet"), archive.table("whole.parquet"))
+    for count in (0, 1, 4):
+        assert (
+            archive.read_bytes(f"{count}.json").decode() == json.dumps(entries[:count], indent=1, sort_keys=True) + "\n"
+        )
+    assert archive.read_bytes("commands.json").decode() == json.dumps([command], indent=1, sort_keys=True) + "\n"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.zip"]

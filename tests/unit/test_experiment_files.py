@@ -5,8 +5,10 @@ import multiprocessing
 import subprocess
 import sys
 import types
+from functools import partial
 from pathlib import Path
 
+import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +18,7 @@ from lepaute.archive import Archive
 from lepaute.design import full_factorial
 from lepaute.errors import InputError
 from lepaute.kit.journal import Journal, drop_broken_end, entries
+from lepaute.measure.experiment import closing
 from lepaute.measure.experiment.closing import close_interrupted
 from lepaute.measure.experiment.entries import AddedRow, MeasuredRow, RunState
 from lepaute.measure.experiment.helpers import relative
@@ -26,7 +29,7 @@ from lepaute.measure.experiment.rounds import Until, check_recorded, rounds
 from lepaute.measure.experiment.script import source_of
 from lepaute.measure.experiment.workspace import Workspace, folder_of
 from lepaute.measure.nodes.results import Result
-from lepaute.measure.raw_files import Table
+from lepaute.measure.raw_files import Table, table_blocks
 from lepaute.measure.schedulers import Request
 from lepaute.stats.stopping import Target
 
@@ -341,6 +344,21 @@ def test_a_damaged_line_or_strange_value_keeps_nothing_else_out_of_the_archive(t
     assert archive.table("monitoring/n.parquet")["time_s"].astype(str).tolist()[0] == "1.0"
     whole = data.startswith(b'{"time') or b"\xff" in data
     assert whole or any("damaged" in warning for warning in archive.metadata["warnings"])
+
+
+def test_an_archive_of_many_rows_is_that_of_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = begun(tmp_path)
+    for number in range(2, 8):
+        workspace.table("observations").add({"a": number, "recorded_s": None if number == 5 else float(number)})
+        workspace.note(MeasuredRow(number))
+    workspace.close()
+    tables = []
+    for rows in (1000, 2):
+        monkeypatch.setattr(closing, "table_blocks", partial(table_blocks, rows=rows))
+        archive = Archive.open(close_interrupted(workspace.folder, force=True))
+        tables.append(archive.table("observations/observations.parquet"))
+    pandas.testing.assert_frame_equal(*tables)
+    assert tables[1]["a"].tolist() == [1, *range(2, 8)]
 
 
 @pytest.mark.parametrize("name", ["files/n/a:b", "environment/n/a\nb", "files/a\\b", "files/../x", "files//x"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support.null_streams import autoregressive
 
-from lepaute.stats.group_effects import found_groups, hidden_wander, medians, members_of, share_of
+from lepaute.stats.group_effects import found_groups, hidden_wander, medians, share_of
 
 MACHINES, RACKS, DAYS = 32, 4, 120
 RACK = np.repeat(np.arange(RACKS), MACHINES // RACKS)
@@ -25,7 +25,7 @@ def test_medians_of_others_are_those_of_numpy_without_the_stream_itself() -> Non
     for group in (np.array([0, 0, 0, 0, -1, 1, 1, 1, 2]), np.array([1, 0, 1, 0, 1, 0, -1, -1, 1])):
         for _ in range(50):
             x = np.where(rng.uniform(size=9) < 0.3, np.nan, rng.integers(0, 4, 9).astype(float))
-            whole, others = medians(x, members_of(group))
+            whole, others = medians(x, group)
             for stream in range(9):
                 of_group = np.flatnonzero((group == group[stream]) & (group >= 0))
                 rest = x[[each for each in of_group if each != stream]]
@@ -59,7 +59,7 @@ def test_racks_are_found_and_none_where_there_is_none(seed: int) -> None:
 def test_a_machine_that_broke_is_not_taken_off_itself_nor_off_its_neighbours() -> None:
     x = np.zeros(8)
     x[3] = 100.0
-    whole, others = medians(x, members_of(np.array([0, 0, 0, 0, 1, 1, 1, 1])))
+    whole, others = medians(x, np.array([0, 0, 0, 0, 1, 1, 1, 1]))
     assert others.tolist() == [0.0] * 8
     assert whole.tolist() == [0.0, 0.0]
 

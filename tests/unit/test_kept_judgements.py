@@ -8,8 +8,12 @@ import pandas as pd
 import pytest
 from support_planted import Fault, planted
 
-from lepaute.watch.alarms import kept
-from lepaute.watch.alarms.procedure import AlarmSettings, Judged, judge_days
+from lepaute.cli import watch_tests
+from lepaute.cli.main import main
+from lepaute.watch import kept
+from lepaute.watch import open as open_watch
+from lepaute.watch.alarms import procedure
+from lepaute.watch.alarms.procedure import AlarmSettings, Judged, judge_days, judged_once
 from lepaute.watch.changelog import Changelog, Event, NodeSet
 
 
@@ -27,7 +31,7 @@ def counted(monkeypatch) -> list[int]:
         calls.append(1)
         return judge_days(*arguments)
 
-    monkeypatch.setattr(kept, "judge_days", judge)
+    monkeypatch.setattr(procedure, "judge_days", judge)
     return calls
 
 
@@ -43,9 +47,9 @@ def assert_equal(one: Judged, other: Judged) -> None:
 
 @pytest.mark.slow
 def test_what_is_kept_is_what_was_worked_out_and_any_other_input_is_judged_anew(folder, counted):
-    first = kept.judged_once(VALUES, *ASKED)
+    first = judged_once(VALUES, *ASKED)
     assert len(first.alarms) > 0
-    again = kept.judged_once(VALUES, *ASKED)
+    again = judged_once(VALUES, *ASKED)
     assert len(counted) == 1
     assert_equal(first, again)
     assert_equal(again, judge_days(VALUES, *ASKED))
@@ -57,27 +61,62 @@ def test_what_is_kept_is_what_was_worked_out_and_any_other_input_is_judged_anew(
         (VALUES, ASKED[0], AlarmSettings(least_change=0.01)),
     ]
     for number, other in enumerate(others, 2):
-        kept.judged_once(*other)
+        judged_once(*other)
         assert len(counted) == number
 
 
 @pytest.mark.slow
 def test_a_cache_that_is_damaged_or_cannot_be_written_costs_time_only(folder, counted, monkeypatch):
-    first = kept.judged_once(VALUES, *ASKED)
+    first = judged_once(VALUES, *ASKED)
     for path in folder.glob("*.looks.parquet"):
         path.write_bytes(path.read_bytes()[:100])
-    assert_equal(first, kept.judged_once(VALUES, *ASKED))
+    assert_equal(first, judged_once(VALUES, *ASKED))
     assert len(counted) == 2
     file = folder.parent.parent / "file"
     file.write_text("")
     monkeypatch.setenv("LEPAUTE_HOME", str(file / "cache"))
-    assert_equal(first, kept.judged_once(VALUES, *ASKED))
+    assert_equal(first, judged_once(VALUES, *ASKED))
     assert len(counted) == 3
 
 
 @pytest.mark.slow
 def test_the_oldest_are_removed(folder, monkeypatch):
-    monkeypatch.setattr(kept, "MOST_KEPT", 2)
+    monkeypatch.setattr(kept, "MOST_KEPT", 2 * len(fields(Judged)))
     for least in (0.001, 0.002, 0.003):
-        kept.judged_once(VALUES, Changelog(), AlarmSettings(least_change=least))
+        judged_once(VALUES, Changelog(), AlarmSettings(least_change=least))
     assert len(list(folder.iterdir())) == 2 * len(fields(Judged))
+
+
+@pytest.mark.slow
+def test_a_second_test_is_answered_from_the_cache_until_anything_comes_in(folder, tmp_path, monkeypatch, capsys):
+    asked: list[int] = []
+    tested = watch_tests._tested
+
+    def counting(*arguments: object) -> object:
+        asked.append(1)
+        return tested(*arguments)
+
+    def said(*words: str) -> str:
+        capsys.readouterr()
+        main(["watch", "test", *words, "--store", str(tmp_path / "store"), "--json"])
+        return capsys.readouterr().out.partition('"new_alarms"')[0]
+
+    monkeypatch.setattr(watch_tests, "_tested", counting)
+    early = VALUES["started_s"] < VALUES["started_s"].max()
+    with open_watch(tmp_path / "store") as watch:
+        watch.store.add_values(VALUES[early])
+    first = said()
+    assert said() == first
+    assert len(asked) == 1
+    assert said("--node", "n1") != first
+    for path in folder.glob("*.json"):
+        path.write_text(path.read_text()[:-20])
+    assert said() == first
+    assert len(asked) == 3
+    with open_watch(tmp_path / "store") as watch:
+        watch.store.add_values(VALUES[~early])
+    assert said() != first
+    with open_watch(tmp_path / "store") as watch:
+        watch.add_changelog(Changelog((Event(dt.date(2026, 3, 1), NodeSet("all", "all"), "platform", "BIOS"),)))
+    assert '"regressions": []' in said()
+    assert len(asked) == 5

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.watch.foreign import read_foreign
+from lepaute.watch.foreign import read_foreign, rows
 from lepaute.watch.foreign.mapping import parse_mapping, read_mapping
 from lepaute.watch.foreign.units import date_reader, si_unit, unit_of
 from lepaute.watch.values import check_values
@@ -73,6 +73,20 @@ def test_a_compressed_file_and_one_read_again_give_the_same_rows(tmp_path: Path)
     plain = read_foreign(DATA / "three_nodes.csv", "csv", mapping=GRID5000)
     pd.testing.assert_frame_equal(read_foreign(packed, mapping=GRID5000), plain)
     pd.testing.assert_frame_equal(read_foreign(packed, mapping=GRID5000), plain)
+
+
+def test_a_large_table_is_read_line_by_line_to_the_same_rows_and_refusals(tmp_path: Path, monkeypatch) -> None:
+    whole = read_foreign(DATA / "three_nodes.csv", mapping=GRID5000)
+    path, mapping = write(tmp_path, "node,start,rate\nn1,1,2\n" + 40 * "# 0123456789\n" + "n2,1,x\n")
+    said = refusal(tmp_path, path.read_text())
+    monkeypatch.setattr(rows, "MOST_BYTES", 512)
+    pd.testing.assert_frame_equal(read_foreign(DATA / "three_nodes.csv", mapping=GRID5000), whole)
+    assert refusal(tmp_path, path.read_text()) == said
+    path.write_bytes(path.read_bytes().replace(b"n2", b"n\xff"))
+    with pytest.raises(InputError, match=re.escape(f"{path}:43: is not UTF-8 text")):
+        read_foreign(path, mapping=mapping)
+    with pytest.raises(InputError, match="more than 512 bytes"):  # of another format, it is read whole
+        read_foreign(DATA / "three_nodes.csv", "hpl")
 
 
 def test_a_pipe_is_read_as_a_file_is(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_a_machine_that_stands_out_day_after_day_is_one_report() -> None:
 def test_tests_of_what_a_regression_tells_are_not_suspicious_on_their_own() -> None:
     verdicts = pd.DataFrame([verdict("7", day, 1e-9) for day in (9, 12)] + [verdict("8", 12, 1e-9)])
     values = pd.DataFrame([value("7", 12), value("8", 12)])
-    found = summarise(verdicts, values, pd.DataFrame([alarm("7")]), level=1e-4)
+    found = summarise([verdicts], values, pd.DataFrame([alarm("7")]), level=1e-4)
     assert {(each.nodes, each.dates) for each in found.suspicions} == {
         (("7",), (dt.date(2026, 3, 10),)),  # before the change
         (("8",), (dt.date(2026, 3, 13),)),
@@ -99,17 +99,17 @@ def test_tests_of_what_a_regression_tells_are_not_suspicious_on_their_own() -> N
 
 def test_outliers_and_tests_above_the_level_are_not_suspicious() -> None:
     verdicts = pd.DataFrame([verdict("1", 5, 1e-9, outlier=True), verdict("2", 5, 1e-3)])
-    found = summarise(verdicts, pd.DataFrame([value("1", 5)]), NO_ALARMS, level=1e-4)
+    found = summarise([verdicts], pd.DataFrame([value("1", 5)]), NO_ALARMS, level=1e-4)
     assert found.suspicions == ()
 
 
 def test_only_the_latest_week_is_told_unless_asked_otherwise() -> None:
     verdicts = pd.DataFrame([verdict("1", day, 1e-9) for day in range(3, 21)])
     values = pd.DataFrame([value("1", day) for day in range(21)])
-    found = summarise(verdicts, values, NO_ALARMS, level=1e-4)
+    found = summarise([verdicts], values, NO_ALARMS, level=1e-4)
     assert len(found.suspicions[0].dates) == 7
     assert found.older_suspicions == 11
-    everything = summarise(verdicts, values, NO_ALARMS, level=1e-4, since_s=START_S)
+    everything = summarise([verdicts], values, NO_ALARMS, level=1e-4, since_s=START_S)
     assert (len(everything.suspicions[0].dates), everything.older_suspicions) == (18, 0)
 
 
@@ -148,7 +148,7 @@ def test_the_summary_is_plain_json() -> None:
     import json
 
     verdicts = pd.DataFrame([verdict("7", 5, 1e-9)])
-    found = summarise(verdicts, pd.DataFrame([value("7", 5)]), pd.DataFrame([alarm("7")]), level=1e-4)
+    found = summarise([verdicts], pd.DataFrame([value("7", 5)]), pd.DataFrame([alarm("7")]), level=1e-4)
     text = json.loads(json.dumps(plain(found), allow_nan=False))
     assert text["regressions"][0]["since"] == "2026-03-11"
     assert text["suspicions"][0]["changes"][0]["size"] is None
@@ -162,7 +162,7 @@ def test_a_window_that_only_repeats_an_earlier_bad_job_is_not_suspicious_again()
         for r, p_value in ((1, 1e-9 if day == 6 else 0.5), (5, 1e-6 if 6 <= day <= 10 or day == 12 else 0.5))
     ]
     values = pd.DataFrame([value("1", day) for day in range(1, 13)])
-    (report,) = summarise(pd.DataFrame(rows), values, NO_ALARMS, level=1e-4, since_s=0.0).suspicions
+    (report,) = summarise([pd.DataFrame(rows)], values, NO_ALARMS, level=1e-4, since_s=0.0).suspicions
     assert report.dates == (dt.date(2026, 3, 7), dt.date(2026, 3, 13))
 
 
@@ -172,5 +172,5 @@ def test_what_a_regression_covers_is_no_notice_besides() -> None:
     ]
     noticed.append(Notice(ABSENT, "c", "3", -1, "", START_S, float("nan"), 1e-9, "text"))
     rows, values = [verdict("1", 1), verdict("2", 1)], pd.DataFrame([value("1", 1), value("2", 1)])
-    found = summarise(pd.DataFrame(rows), values, pd.DataFrame([alarm("1")]), noticed, level=1e-4)
+    found = summarise([pd.DataFrame(rows)], values, pd.DataFrame([alarm("1")]), noticed, level=1e-4)
     assert [notice.node for notice in found.notices] == ["2"]

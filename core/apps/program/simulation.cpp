@@ -25,6 +25,33 @@ std::shared_ptr<const Result::Names> names_of(const Parameters& parameters) {
     return names;
 }
 
+/// The algorithm of a collective operation.
+Task of_collective(mpi::Member me, const Op& op) {
+    const mpi::Vector vector{static_cast<std::uint64_t>(op.m), 1.0, 0.0};
+    switch (op.code) {
+    case Code::broadcast:
+        return mpi::broadcast_binomial(me, vector, op.peer);
+    case Code::reduce:
+        return op.algorithm == Algorithm::rabenseifner ? mpi::reduce_rabenseifner(me, vector, op.peer)
+                                                       : mpi::reduce_binomial(me, vector, op.peer);
+    case Code::allreduce:
+        return op.algorithm == Algorithm::binomial       ? mpi::allreduce_binomial(me, vector)
+               : op.algorithm == Algorithm::ring         ? mpi::allreduce_ring(me, vector)
+               : op.algorithm == Algorithm::rabenseifner ? mpi::allreduce_rabenseifner(me, vector)
+                                                         : mpi::allreduce_recursive_doubling(me, vector);
+    case Code::gather:
+        return mpi::gather_binomial(me, op.m, op.peer);
+    case Code::scatter:
+        return mpi::scatter_binomial(me, op.m, op.peer);
+    case Code::allgather:
+        return op.algorithm == Algorithm::bruck ? mpi::allgather_bruck(me, op.m) : mpi::allgather_ring(me, op.m);
+    case Code::alltoall:
+        return op.algorithm == Algorithm::bruck ? mpi::alltoall_bruck(me, op.m) : mpi::alltoall_pairwise(me, op.m);
+    default:
+        return mpi::barrier_dissemination(me);
+    }
+}
+
 } // namespace
 
 Result simulate(const Parameters& parameters, const models::Machine& machine, const models::Layers& layers,
@@ -209,32 +236,6 @@ Task Program::collective(Rank rank, const Op& op) {
                               .start_s = start_s,
                               .duration_s = engine_.clock(rank) - start_s,
                               .size_bytes = op.m});
-    }
-}
-
-Task Program::of_collective(mpi::Member me, const Op& op) const {
-    const mpi::Vector vector{static_cast<std::uint64_t>(op.m), 1.0, 0.0};
-    switch (op.code) {
-    case Code::broadcast:
-        return mpi::broadcast_binomial(me, vector, op.peer);
-    case Code::reduce:
-        return op.algorithm == Algorithm::rabenseifner ? mpi::reduce_rabenseifner(me, vector, op.peer)
-                                                       : mpi::reduce_binomial(me, vector, op.peer);
-    case Code::allreduce:
-        return op.algorithm == Algorithm::binomial       ? mpi::allreduce_binomial(me, vector)
-               : op.algorithm == Algorithm::ring         ? mpi::allreduce_ring(me, vector)
-               : op.algorithm == Algorithm::rabenseifner ? mpi::allreduce_rabenseifner(me, vector)
-                                                         : mpi::allreduce_recursive_doubling(me, vector);
-    case Code::gather:
-        return mpi::gather_binomial(me, op.m, op.peer);
-    case Code::scatter:
-        return mpi::scatter_binomial(me, op.m, op.peer);
-    case Code::allgather:
-        return op.algorithm == Algorithm::bruck ? mpi::allgather_bruck(me, op.m) : mpi::allgather_ring(me, op.m);
-    case Code::alltoall:
-        return op.algorithm == Algorithm::bruck ? mpi::alltoall_bruck(me, op.m) : mpi::alltoall_pairwise(me, op.m);
-    default:
-        return mpi::barrier_dissemination(me);
     }
 }
 

@@ -248,7 +248,6 @@ private:
     }
     mpi::Task exchange(mpi::Rank rank, const Op& op);
     mpi::Task collective(mpi::Rank rank, const Op& op);
-    mpi::Task of_collective(mpi::Member me, const Op& op) const;
     void compute(mpi::Rank rank, const Op& op);
     [[nodiscard]] std::uint32_t index_of(mpi::Rank rank, std::uint32_t communicator) const;
     [[nodiscard]] std::string waiting(mpi::Rank rank) const;

@@ -214,7 +214,8 @@ class ProposalOptions:
         selection = Selection(
             None, (1,), CONFIDENCE, False, None, None, False, standing=known.rows, columns=OF_DAYS, values=values
         )
-        verdicts = joined(list(watch.tests(None, selection, tests)))
+        small = dict.fromkeys(("r", "p", "direction"), "int8")
+        verdicts = joined([part.astype(small) for part in watch.tests(None, selection, tests)])
         tell("looking for changes", 0.5)
         events = propose_events(
             known.values,
@@ -224,6 +225,7 @@ class ProposalOptions:
             since_s=self.since_s,
             verdicts=verdicts,
             standing=known.rows,
+            points=known.change_points(),
         )
         by_id = {}
         for event in events:

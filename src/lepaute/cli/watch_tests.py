@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from lepaute.watch import Watch
-    from lepaute.watch.open_regressions import OpenRegressions
+    from lepaute.watch.alarms.procedure import AlarmSettings
+    from lepaute.watch.report.summary import Summary
     from lepaute.watch.values import Node
 
 #: A test below this is evidence by itself: one of a million by chance.
@@ -56,6 +58,11 @@ class TestOptions:
 
     def __post_init__(self) -> None:
         check_outputs({"--csv": self.csv}, force=self.force)
+
+    @property
+    def asked(self) -> tuple[object, ...]:
+        """What decides the tests."""
+        return self.node, self.cluster, self.vectors, self.windows, self.confidence, self.pooled
 
     @property
     def vectors(self) -> list[tuple[str, ...]] | None:
@@ -107,6 +114,11 @@ class ReportOptions:
     details: bool = option_field(False, DETAILS_HELP)
     strict: bool = option_field(False, "exit status 1 for a recent test of p < 1e-6 as well, confirmed or not")
 
+    @property
+    def asked(self) -> tuple[object, ...]:
+        """What decides the summary, besides the settings."""
+        return self.since_s, self.until_s
+
 
 def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) -> int:
     """Tests new jobs and reports the machines that changed; exit status 1 while a regression is open.
@@ -116,18 +128,59 @@ def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) 
     some always are.
     """
     from lepaute.cli.watch_answer import tested_text
-    from lepaute.watch.alarms.procedure import settings_of
+    from lepaute.store.tables import OBSERVED, SAID
+    from lepaute.watch.report.kept_summary import keep_summary, kept_summary
+    from lepaute.watch.values import day_of, plain
+
+    with opened(store) as watch:
+        settings, asked = _settings(watch, options), (tested.asked, options.asked, day_of(time.time()))
+        kept = None if tested.csv is not None else kept_summary((watch.store.state(SAID), settings, asked))
+        if kept is not None:
+            summary, new = kept, list[dict[str, Any]]()
+        else:
+            observed = watch.store.state(OBSERVED)
+            summary, new = _tested(watch, tested, options, settings)
+            if watch.store.state(OBSERVED) == observed:  # nothing came in meanwhile
+                keep_summary((watch.store.state(SAID), settings, asked), summary)
+    if tested.as_json:
+        print(json_text({**plain(summary), "new_alarms": new}))
+    else:
+        print(tested_text(summary, settings.level, terminal_columns(sys.stdout), details=options.details))
+    strong = any(suspicion.p_value < STRONG for suspicion in summary.suspicions)
+    return 1 if summary.regressions or (options.strict and strong) else 0
+
+
+def _settings(watch: "Watch", options: ReportOptions) -> "AlarmSettings":
+    """Of the alarms, as asked for; raises InputError where those of the store are others."""
+    from lepaute.watch.alarms.procedure import check_settings, settings_of
+
+    given = {"level": options.level, "least_change": options.least_change}
+    settings = replace(settings_of(watch.store), **{name: value for name, value in given.items() if value is not None})
+    check_settings(watch.store, settings)
+    return settings
+
+
+def _tested(
+    watch: "Watch", tested: TestOptions, options: ReportOptions, settings: "AlarmSettings"
+) -> "tuple[Summary, list[dict[str, Any]]]":
+    """What there is to say, and the alarms of days that are recorded now: of all days, whatever was asked for."""
+    from lepaute.watch.alarms.procedure import record_alarms
     from lepaute.watch.judging.judge import joined, with_log10
     from lepaute.watch.judging.recorded_tests import Selection
     from lepaute.watch.notices.notice import few_machines, notices, unconfirmed_changes, worth_a_look
-    from lepaute.watch.open_regressions import packed_values
+    from lepaute.watch.open_regressions import open_regressions, packed_values
     from lepaute.watch.report.summary import OF_VERDICTS, summarise
-    from lepaute.watch.values import is_of, nodes_of, plain
+    from lepaute.watch.values import is_of, nodes_of
 
-    with opened(store) as watch, progress_bar(BAR_AFTER_S) as tell:
+    with progress_bar(BAR_AFTER_S) as tell:
         every = packed_values(watch.store)
         values = chosen_values(every, tested.node, tested.cluster, options.until_s)
-        judged, new = _judged(watch, options, every, stage(tell, "judging days", 0.0, 0.5))
+        progress = stage(tell, "judging days", 0.0, 0.5)
+        judged = open_regressions(watch.store, settings=settings, progress=progress, values=every)
+        new: list[dict[str, Any]] = json.loads(record_alarms(watch.store, judged.judged).to_json(orient="records"))
+        if options.until_s is not None:
+            until = every[every["started_s"] < options.until_s]
+            judged = open_regressions(watch.store, settings=settings, values=until)
         del every
         nodes = nodes_of(values)
         selection = Selection(
@@ -143,11 +196,11 @@ def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) 
         )
         parts = watch.tests(tested.vectors, selection, stage(tell, "testing jobs", 0.5, 0.9))
         # names may be those of another cluster, too
-        tests = (part[is_of(part, nodes)].reset_index(drop=True) for part in parts)
+        tests: Iterable[pd.DataFrame] = (part[is_of(part, nodes)].reset_index(drop=True) for part in parts)
         if tested.csv is not None:
             whole = with_log10(joined(list(tests)))
             tested.write(whole)
-            tests = iter([whole])
+            tests = [whole]
         open_here = judged.of_nodes(nodes)
         sentences = [
             *notices(values, judged.changelog),
@@ -156,34 +209,7 @@ def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) 
         ]
         level, looks = 1.0 - tested.confidence, worth_a_look(open_here)
         summary = summarise(tests, values, open_here.rows, sentences, looks, level=level, since_s=options.since_s)
-        false_alarms = settings_of(watch.store).level
-    if tested.as_json:
-        print(json_text({**plain(summary), "new_alarms": new}))
-    else:
-        print(tested_text(summary, false_alarms, terminal_columns(sys.stdout), details=options.details))
-    strong = any(suspicion.p_value < STRONG for suspicion in summary.suspicions)
-    return 1 if summary.regressions or (options.strict and strong) else 0
-
-
-def _judged(
-    watch: "Watch", options: ReportOptions, values: "pd.DataFrame", progress: Callable[[float], None]
-) -> "tuple[OpenRegressions, list[dict[str, Any]]]":
-    """What is open by all nodes, and the alarms of days that are recorded now: of all days, whatever was asked for.
-
-    values : all of the store, as `check_values` gives them
-    """
-    from lepaute.watch.alarms.procedure import check_settings, record_alarms, settings_of
-    from lepaute.watch.open_regressions import open_regressions
-
-    given = {"level": options.level, "least_change": options.least_change}
-    settings = replace(settings_of(watch.store), **{name: value for name, value in given.items() if value is not None})
-    check_settings(watch.store, settings)
-    whole = open_regressions(watch.store, settings=settings, progress=progress, values=values)
-    new: list[dict[str, Any]] = json.loads(record_alarms(watch.store, whole.judged).to_json(orient="records"))
-    if options.until_s is None:
-        return whole, new
-    values = values[values["started_s"] < options.until_s]
-    return open_regressions(watch.store, settings=settings, values=values), new
+    return summary, new
 
 
 def chosen_values(

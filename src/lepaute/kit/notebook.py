@@ -39,8 +39,6 @@ def changed_fields(value: Any) -> str:
 
 def facts_html(title: str, facts: Iterable[tuple[str, object]], notes: Sequence[str] = ()) -> str:
     """A title, a row for each fact that is not None or empty, and notes below; all of it text."""
-    from html import escape
-
     left = 'style="text-align:left"'
     rows = "".join(
         f"<tr><th {left}>{escape(name)}</th><td {left}>{_lines(str(fact))}</td></tr>"
@@ -52,29 +50,28 @@ def facts_html(title: str, facts: Iterable[tuple[str, object]], notes: Sequence[
 
 def table_html(title: str, header: Sequence[str], rows: Iterable[Sequence[object]], notes: Sequence[str] = ()) -> str:
     """A title, a table with a header, and notes below; all of it text, real numbers with four digits."""
-    from html import escape
-
     head = "".join(f"<th>{escape(name)}</th>" for name in header)
     body = "".join(f"<tr>{''.join(f'<td>{_cell(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return _html(title, f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>", notes)
 
 
-def _html(title: str, table: str, notes: Sequence[str]) -> str:
-    from html import escape
+def escape(text: str) -> str:
+    """As `html.escape`, whose module is loaded for that alone."""
+    from html import escape as escaped
 
+    return escaped(text)
+
+
+def _html(title: str, table: str, notes: Sequence[str]) -> str:
     below = "".join(f"<li>{escape(note)}</li>" for note in notes)
     return f"<div><b>{escape(title)}</b><table>{table}</table>{f'<ul>{below}</ul>' if below else ''}</div>"
 
 
 def _lines(text: str) -> str:
-    from html import escape
-
     return f"<pre>{escape(text)}</pre>" if "\n" in text else escape(text)
 
 
 def _cell(value: object) -> str:
-    from html import escape
-
     if isinstance(value, float):
         return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"
     return "" if value is None else escape(str(value))

@@ -383,16 +383,17 @@ class ChangeEvidence:
         unit = scale * np.sqrt(error)
         tested = known & (self.count >= FEWEST) & (unit > 0)
         if tested.any():
+            which = slice(None) if tested.all() else np.flatnonzero(tested)
             reduced = np.zeros(values.shape) if least is None else least * (1 - rho)
-            per_unit = NORMAL_SCALE / (unit * self.widened)[tested]
-            self._multiply(tested, innovation[tested] * per_unit, reduced[tested] * per_unit, degrees[tested])
+            per_unit = NORMAL_SCALE / (unit * self.widened)[which]
+            self._multiply(which, innovation[which] * per_unit, reduced[which] * per_unit, degrees[which])
         limit = np.where(
             (self.scale_count >= FEWEST - 1) & (unit > 0), _winsor_table()[np.minimum(degrees, 500) - 1] * unit, np.inf
         )
         kept = np.clip(innovation, -limit, limit)
-        self._learn(seen, y - innovation + kept, x, scale)
+        inverse = self._learn(seen, y - innovation + kept, x, scale)
         if common is not None and groups is not None:
-            self._learn_spread(groups, scale)
+            self._learn_spread(groups, inverse, self._noise(scale))
         self.scale_sum += np.where(known, kept**2 / error, 0.0)
         self.scale_count += known
         self._learn_differences(value - (self.expected[:, 1:] * shared).sum(axis=1), seen, limit)
@@ -437,24 +438,27 @@ class ChangeEvidence:
         noise = np.where(self.scale_count >= FEWEST, scale, np.maximum(scale, common))
         return np.where(noise > 0, noise, 1.0)
 
-    def _learn(self, seen: Booleans, y: Floats, x: Floats, scale: Floats) -> None:
+    def _learn(self, seen: Booleans, y: Floats, x: Floats, scale: Floats) -> Floats:
+        """The covariance of what is expected then (`_inverse`)."""
         keep = np.where(seen, 1 - 1 / self.memory, 1.0)
         new = np.where(seen[:, None], x, 0.0)
         self.squares = keep[:, None, None] * self.squares + new[:, :, None] * new[:, None, :]
         self.cross = keep[:, None] * self.cross + new * y[:, None]
         prior = np.zeros(x.shape)
         prior[:, 1:] = (self._noise(scale)[:, None] / self.spread) ** 2
-        expected = (self._inverse(scale) @ (self.cross + prior)[:, :, None])[:, :, 0]
+        inverse = self._inverse(scale)
+        expected = (inverse @ (self.cross + prior)[:, :, None])[:, :, 0]
         self.expected = np.where(seen[:, None], expected, self.expected)
+        return inverse
 
-    def _learn_spread(self, groups: Integers, scale: Floats) -> None:
+    def _learn_spread(self, groups: Integers, inverse: Floats, noise: Floats) -> None:
         """A step of EM (Dempster, Laird & Rubin, Journal of the Royal Statistical Society B 39, 1977) a round.
 
         The spread's square is the mean over a group's machines of what responses are off 1 by, squared, and of their
         posterior variances; without a common effect these are the square of the spread, and it stays.
         """
         size = int(groups.max()) + 1
-        variance = np.diagonal(self._inverse(scale), axis1=1, axis2=2)[:, 1:] * self._noise(scale)[:, None] ** 2
+        variance = np.diagonal(inverse, axis1=1, axis2=2)[:, 1:] * noise[:, None] ** 2
         off = (self.expected[:, 1:] - 1) ** 2 + variance
         known = self.count > 0
         machines = np.bincount(groups, weights=known, minlength=size)
@@ -474,7 +478,7 @@ class ChangeEvidence:
         pooled = (worth * prior + degrees * variance) / (worth + degrees)
         return np.sqrt(pooled), (degrees + worth).astype(np.int64)
 
-    def _multiply(self, tested: Booleans, z: Floats, reduced: Floats, degrees: Integers) -> None:
+    def _multiply(self, tested: slice | Integers, z: Floats, reduced: Floats, degrees: Integers) -> None:
         begun = HALF_WEIGHT_DAYS + self.tests[tested].astype(np.float64)
         weight = HALF_WEIGHT_DAYS / (begun * (begun + 1))
         sides = np.concatenate([log_factors(z - reduced, degrees), log_factors(-z - reduced, degrees)], axis=1)

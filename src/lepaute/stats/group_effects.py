@@ -37,40 +37,47 @@ _COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 FAR = 3.0
 
 
-def members_of(group: Integers) -> Integers:
-    """The streams of each group, shape (groups, most of a group), -1 where there are no more."""
-    sizes = np.bincount(group[group >= 0], minlength=1)
-    members: Integers = np.full((len(sizes), max(int(sizes.max()), 1)), -1, np.int64)
-    order = np.argsort(group, kind="stable")[int((group < 0).sum()) :]
-    place = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    members[group[order], place] = order
-    return members
-
-
-def medians(deviations: Floats, members: Integers) -> tuple[Floats, Floats]:
+def medians(deviations: Floats, group: Integers, order: Integers | None = None) -> tuple[Floats, Floats]:
     """The median of each group, shape (..., groups), and of the others of its group for each stream, (..., streams).
 
     deviations : shape (..., streams); NaN where fewer than FEWEST_OTHERS, of a group one more, have a value
+    order : of the streams by deviation, for each day, where it is known
     """
-    values = np.where(members >= 0, deviations[..., members], np.nan)
-    order = np.argsort(values, axis=-1)  # NaN last
-    ranked, rank = np.take_along_axis(values, order, axis=-1), np.argsort(order, axis=-1)
-    count = np.isfinite(values).sum(axis=-1, keepdims=True)
-    whole = _between(ranked, np.maximum(count - 1, 0) // 2, count // 2)[..., 0]
+    inside = np.flatnonzero(group >= 0)
+    own, values = group[inside], deviations.reshape(-1, deviations.shape[-1])[:, inside]
+    if order is None:
+        order = np.argsort(values, axis=1)
+    elif len(inside) < len(group):
+        place = np.cumsum(group >= 0) - 1
+        order = place[order[group[order] >= 0]].reshape(len(values), len(inside))
+    sizes = np.bincount(own, minlength=1)
+    begin = np.cumsum(sizes) - sizes
+    # of each day by group, and by value within each, NaN last: small numbers are sorted by radix
+    small = own.astype(np.min_scalar_type(-len(sizes)))
+    order = np.take_along_axis(order, np.argsort(small[order], axis=1, kind="stable"), axis=1)
+    ranked, place = np.take_along_axis(values, order, axis=1), np.empty_like(order)
+    np.put_along_axis(place, order, np.broadcast_to(np.arange(order.shape[1]), order.shape), axis=1)
+    finite = np.zeros((len(values), order.shape[1] + 1), np.int64)
+    np.cumsum(np.isfinite(ranked), axis=1, out=finite[:, 1:])
+    count = finite[:, begin + sizes] - finite[:, begin]
+    whole = _between(ranked, begin + np.maximum(count - 1, 0) // 2, begin + count // 2)
+    whole = np.where(count > FEWEST_OTHERS, whole, np.nan)
     # among the others: what has a higher rank than the stream moves down by one
-    left = count - (rank < count)
+    rank, known = place - begin[own], count[:, own]
+    left = known - (rank < known)
     low, high = np.maximum(left - 1, 0) // 2, left // 2
-    of_others = _between(ranked, low + (rank <= low), high + (rank <= high))
-    others = np.full(deviations.shape, np.nan)
-    known = members >= 0
-    others[..., members[known]] = np.where(left >= FEWEST_OTHERS, of_others, np.nan)[..., known]
-    return np.where(count[..., 0] > FEWEST_OTHERS, whole, np.nan), others
+    of_others = _between(ranked, begin[own] + low + (rank <= low), begin[own] + high + (rank <= high))
+    others = np.full((len(values), deviations.shape[-1]), np.nan)
+    others[:, inside] = np.where(left >= FEWEST_OTHERS, of_others, np.nan)
+    return whole.reshape(*deviations.shape[:-1], len(sizes)), others.reshape(deviations.shape)
 
 
 def _between(ranked: Floats, low: Integers, high: Integers) -> Floats:
-    """The mean of the values at two ranks, along the last axis."""
-    last = ranked.shape[-1] - 1
-    ends = (np.take_along_axis(ranked, np.minimum(each, last), axis=-1) for each in (low, high))
+    """The mean of the values at two places of each row."""
+    last = ranked.shape[1] - 1
+    if last < 0:
+        return np.full(low.shape, np.nan)
+    ends = (np.take_along_axis(ranked, np.minimum(each, last), axis=1) for each in (low, high))
     return np.asarray(sum(ends) / 2, dtype=np.float64)
 
 
@@ -83,9 +90,9 @@ def limited(deviations: Floats) -> tuple[Floats, Floats]:
     return np.clip(deviations, -FAR * scale, FAR * scale), scale
 
 
-def others_on_days(deviations: Floats, group: Integers) -> Floats:
+def others_on_days(deviations: Floats, group: Integers, order: Integers | None = None) -> Floats:
     """For each day and stream the median of the others of its group, NaN where there are too few."""
-    return medians(deviations, members_of(group))[1]
+    return medians(deviations, group, order)[1]
 
 
 def share_of(deviations: Floats, group: Integers, level: float = LEVEL) -> float:
@@ -93,9 +100,14 @@ def share_of(deviations: Floats, group: Integers, level: float = LEVEL) -> float
     return share_by(deviations, others_on_days(deviations, group), level)[0]
 
 
-def share_by(deviations: Floats, others: Floats, level: float = LEVEL) -> tuple[float, float]:
-    """The share by medians of others, and the sum of squares that it explains, in variances of a stream."""
-    x, scale = limited(deviations)
+def share_by(
+    deviations: Floats, others: Floats, level: float = LEVEL, drawn_in: tuple[Floats, Floats] | None = None
+) -> tuple[float, float]:
+    """The share by medians of others, and the sum of squares that it explains, in variances of a stream.
+
+    drawn_in : `limited` deviations, where they are known
+    """
+    x, scale = limited(deviations) if drawn_in is None else drawn_in
     with np.errstate(divide="ignore", invalid="ignore"):
         weight = np.where(np.isfinite(x) & np.isfinite(others) & (scale > 0), 1 / scale**2, 0.0)
     x, o = np.nan_to_num(x), np.nan_to_num(others)
@@ -129,13 +141,14 @@ def found_groups(deviations: Floats, node: Integers, changed: Booleans) -> tuple
     seen, left = limited(seen)[0], asked[stretch % 2 == 1]
     tried = list(_cuts(_likeness(seen, node), node))
     best, share, most = nothing, 0.0, 0.0
+    order, drawn_in = np.argsort(left, axis=1), limited(left)
     for group in tried:
-        if share_by(left, others_on_days(left, group))[0] == 0:
+        if share_by(left, others_on_days(left, group, order), drawn_in=drawn_in)[0] == 0:
             continue
         better = group
         for _ in range(_PASSES):
             better = _reassigned(seen, node, better, LEAST_SHARE)
-        its_share, gain = share_by(left, others_on_days(left, better), LEVEL / len(tried))
+        its_share, gain = share_by(left, others_on_days(left, better, order), LEVEL / len(tried), drawn_in)
         if gain > most:
             best, share, most = better, its_share, gain
     for _ in range(_PASSES if share > 0 else 0):
@@ -145,12 +158,11 @@ def found_groups(deviations: Floats, node: Integers, changed: Booleans) -> tuple
 
 def _reassigned(deviations: Floats, node: Integers, group: Integers, share: float) -> Integers:
     """Each node in the group whose others explain most of it, by all days; in none for less than a share."""
-    members = members_of(group)
     x, scale = limited(deviations)
     x = np.nan_to_num(x / np.where(scale > 0, scale, np.inf))
-    whole, others = medians(deviations, members)
+    whole, others = medians(deviations, group)
     best, most = np.full(len(node), -1, np.int64), np.zeros(len(node))
-    for number in range(len(members)):
+    for number in range(whole.shape[-1]):
         effect = np.nan_to_num(np.where(group == number, others, whole[:, [number]]))
         products, squares = (x * effect * scale).sum(axis=0), np.square(effect).sum(axis=0)
         products, squares = (np.bincount(node, weights=each)[node] for each in (products, squares))

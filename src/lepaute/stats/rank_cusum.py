@@ -204,7 +204,8 @@ def _cautious(ranked: Floats) -> Floats:
     level = _from_levels(ranked)
     # levels taken off lower a correlation by about (2 + 4 rho) / n (Kendall's bias, one more value for the second mean)
     from_levels = level + CAUTION_LEVELS / sqrt(count) + (2 + 4 * level) / count
-    return np.minimum(MOST_CORRELATION, np.rint(np.minimum(from_differences, from_levels) * 20) / 20)
+    found: Floats = np.minimum(MOST_CORRELATION, np.rint(np.minimum(from_differences, from_levels) * 20) / 20)
+    return found
 
 
 def differences_correlation(values: Floats) -> Floats:

@@ -77,7 +77,7 @@ class SmallChanges(ChangeEvidence):
         up, down = np.split(self.products[:, : 2 * len(LEVELS)], 2, axis=1)
         return np.where(up.sum(axis=1) >= down.sum(axis=1), 1, -1).astype(np.int64)
 
-    def _multiply(self, tested: Booleans, z: Floats, reduced: Floats, degrees: Integers) -> None:
+    def _multiply(self, tested: slice | Integers, z: Floats, reduced: Floats, degrees: Integers) -> None:
         every = (log_factors(z - reduced, degrees, LEVELS), log_factors(-z - reduced, degrees, LEVELS))
         factors = np.exp(np.concatenate([*every, log_factors(z, degrees, WIDER)], axis=1))
         self.products[tested] = np.minimum((self.products[tested] + self.begins[tested, None]) * factors, MOST)
@@ -86,9 +86,9 @@ class SmallChanges(ChangeEvidence):
         self.begins[tested] = False
         self.tests[tested] += 1
 
-    def _learn(self, seen: Booleans, y: Floats, x: Floats, scale: Floats) -> None:
+    def _learn(self, seen: Booleans, y: Floats, x: Floats, scale: Floats) -> Floats:
         held = (self.squares[:, 0, 0] >= SETTLED) & (self.largest.max(axis=1) >= SUSPICIOUS)
-        super(SmallChanges, self)._learn(seen & ~held, y, x, scale)  # a class with slots is made twice
+        return super(SmallChanges, self)._learn(seen & ~held, y, x, scale)  # a class with slots is made twice
 
 
 def enough(streams: int) -> float:

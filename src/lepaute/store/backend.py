@@ -60,6 +60,10 @@ class Backend(Reader):
         """A change: all of it happens at the end of the block, or nothing where that raises or the process dies."""
 
     @abstractmethod
+    def state(self, tables: Collection[Table]) -> str:
+        """A text that is another one after every change of these tables."""
+
+    @abstractmethod
     def raw(
         self, place: str, node_column: str, nodes: Collection[str] | None, columns: Collection[str] | None
     ) -> "pyarrow.Table":

@@ -150,6 +150,10 @@ class FolderBackend(Backend):
                     raise _unreadable(self.folder, index, problem) from None
         raise InputError(f"{self.name}: a file of the store cannot be read ({_one_line(lost)})")
 
+    def state(self, tables: Collection[Table]) -> str:
+        files = read_index(self.folder).files
+        return repr([(table.name, files.get(table.name, ())) for table in tables])
+
     def raw(
         self, place: str, node_column: str, nodes: Collection[str] | None, columns: Collection[str] | None
     ) -> "pyarrow.Table":
@@ -391,13 +395,15 @@ def _result(
 
     if packed:
         with contextlib.suppress(OSError, pyarrow.ArrowException):  # DuckDB says below what it is
-            reader = connection.sql(query, params=list(parameters)).to_arrow_reader()
-            batches = [packed_texts(each, packed) for each in reader]
-            if batches:
+            reader = connection.sql(query, params=list(parameters)).to_arrow_reader(_ROWS_OF_GROUP)
+            if batches := list(packed_texts(reader, packed)):
                 return pyarrow.Table.from_batches(batches)
     # A statement by itself, such as those of `execute`, would copy its result once more.
     found: pyarrow.Table = connection.sql(query, params=list(parameters)).to_arrow_table()
-    return packed_texts(found, packed)
+    if not packed:
+        return found
+    batches = list(packed_texts(found.to_batches() or [pyarrow.RecordBatch.from_pylist([], found.schema)], packed))
+    return pyarrow.Table.from_batches(batches)
 
 
 def _unreadable(folder: Path, index: Index, problem: Exception) -> Exception:

@@ -1,7 +1,7 @@
 """Rows in little memory: each text once, and a number for it in every row."""
 
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
@@ -12,20 +12,21 @@ if TYPE_CHECKING:
     Integers = npt.NDArray[np.int64]
 
 
-Rows = TypeVar("Rows", "pyarrow.Table", "pyarrow.RecordBatch")
-
-
-def packed_texts(rows: Rows, names: Collection[str]) -> Rows:
-    """The same with columns of texts as dictionaries, as far as it has them; raises ArrowInvalid for no UTF-8."""
+def packed_texts(batches: "Iterable[pyarrow.RecordBatch]", names: Collection[str]) -> "Iterator[pyarrow.RecordBatch]":
+    """The same with columns of texts as dictionaries, as far as they are there; raises ArrowInvalid for no UTF-8."""
     import pyarrow
+    import pyarrow.compute
 
-    columns = list(rows.columns)
-    for at, name in enumerate(rows.schema.names):
-        if name in names:
-            columns[at] = columns[at].dictionary_encode()
-            for chunk in columns[at].chunks if isinstance(columns[at], pyarrow.ChunkedArray) else [columns[at]]:
-                chunk.dictionary.validate(full=True)
-    return type(rows).from_arrays(columns, names=rows.schema.names)
+    pool = pyarrow.system_memory_pool()  # the default one keeps what was let go
+    for batch in batches:
+        columns = []
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if name in names:
+                columns.append(pyarrow.compute.dictionary_encode(column, memory_pool=pool))
+                columns[-1].dictionary.validate(full=True)
+            else:  # a copy: a column that is kept keeps all of its batch
+                columns.append(pyarrow.concat_arrays([column, column.slice(0, 0)], memory_pool=pool))
+        yield pyarrow.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def packed_frame(rows: "pyarrow.Table") -> "pandas.DataFrame":
@@ -35,22 +36,12 @@ def packed_frame(rows: "pyarrow.Table") -> "pandas.DataFrame":
 
     columns = {}
     for name in rows.column_names:
-        column = rows[name]
+        column, rows = rows[name], rows.drop_columns([name])  # which are let go one after the other
         if pyarrow.types.is_dictionary(column.type):
             columns[name] = _categorical(column)
         else:
             columns[name] = column.to_pandas() if pyarrow.types.is_string(column.type) else column.to_numpy()
     return pandas.DataFrame(columns, copy=False)
-
-
-def in_order(frame: "pandas.DataFrame", key: Sequence[str]) -> "pandas.DataFrame":
-    """The rows in the order of these columns, as `row_keys` has them; equal ones as they are."""
-    import numpy as np
-
-    number = row_keys(frame, key)
-    if (number[1:] >= number[:-1]).all():
-        return frame
-    return frame.iloc[np.argsort(number, kind="stable")].reset_index(drop=True)
 
 
 def _categorical(column: "pyarrow.ChunkedArray") -> "pandas.Categorical":

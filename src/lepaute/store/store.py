@@ -15,7 +15,7 @@ from lepaute.kit.printable import printable
 from lepaute.store import additions
 from lepaute.store.additions import Decide
 from lepaute.store.backend import Backend, Parameters, Writer, fresh, same_key
-from lepaute.store.packed import in_order, packed_frame
+from lepaute.store.packed import packed_frame
 from lepaute.store.rows import ArchiveRows, archive_rows, rows_of
 from lepaute.store.tables import (
     ALARM_DAYS,
@@ -80,6 +80,10 @@ class Store:
 
     def close(self) -> None:
         self._backend.close()
+
+    def state(self, tables: Sequence[Table]) -> str:
+        """A text that is another one after every change of these tables."""
+        return self._backend.state(tables)
 
     def ingest(
         self,
@@ -207,13 +211,13 @@ class Store:
     ) -> "pandas.DataFrame":
         """Factor values, with the columns of FACTOR_VALUES; of what is given, only the matching rows are read.
 
-        packed : texts are categories, in the order of texts: a quarter of the memory, and quicker
+        packed : texts are categories, in the order of texts; rows in any order: quicker, in a quarter of the memory
         """
         where = _Where().equal("cluster", cluster).among("node", nodes).among("factor", factors)
         where.among("stratum", strata).within("started_s", since_s, until_s)
         if not packed:
             return self._select(FACTOR_VALUES, where)
-        return in_order(self._packed(FACTOR_VALUES, where, list(FACTOR_VALUES.columns)), FACTOR_VALUES.key)
+        return self._packed(FACTOR_VALUES, where, list(FACTOR_VALUES.columns))
 
     def factors(self) -> "pandas.DataFrame":
         """The factors that have values, by cluster: columns cluster and factor."""

@@ -125,6 +125,9 @@ TABLES = (
     *(ARCHIVES, ARCHIVE_NODES, RAW_TABLES, FACTOR_VALUES, VERDICTS, EVENTS, OUTLIERS, ALARMS, ALARM_DAYS),
     *(SIMULATIONS, NOTIFICATIONS, NODE_ACTIONS, INVENTORIES),
 )
+#: What decides what is said of machines; and this with what was said.
+OBSERVED = (FACTOR_VALUES, EVENTS, OUTLIERS, INVENTORIES)
+SAID = (*OBSERVED, VERDICTS, ALARMS, ALARM_DAYS)
 
 #: What became of a job on a node: it ended, it failed, something else ended it, or it never reported.
 STATES = ("done", "failed", "aborted", "missing")

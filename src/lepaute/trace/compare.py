@@ -190,7 +190,8 @@ def without_work(trace: Trace) -> NDArray[Any]:
     empty: NDArray[Any] = (
         (trace.n == 0) | ((trace.m == 0) & _of(trace, WITH_ROWS)) | ((trace.k == 0) & _of(trace, ("gemm",)))
     )
-    return empty & (trace.kind == KERNEL) & ~trace.named((COMPUTING,))
+    empty &= (trace.kind == KERNEL) & ~trace.named((COMPUTING,))
+    return empty
 
 
 def _side_of(trace: Trace, ranks: list[int], unsized: frozenset[str]) -> _Side:

@@ -4,15 +4,17 @@ They are a function of values, changelog and settings; what was tested, proposed
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
-from lepaute.watch.alarms.kept import judged_once
-from lepaute.watch.alarms.procedure import AlarmSettings, Judged, judge_days, known_days, settings_of
+from lepaute.watch.alarms.procedure import AlarmSettings, Judged, judge_days, judged_once, known_days, settings_of
 from lepaute.watch.alarms.standing import standing
+from lepaute.watch.alarms.steps import Row, steps_of
 from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.changelog_edits import logged_changelog
+from lepaute.watch.kept import kept_tables
+from lepaute.watch.proposals.change_points import ChangePoint, find_change_points
 from lepaute.watch.report.summary import Regression, regressions_of
 from lepaute.watch.values import Node, check_values, is_of, nodes_of
 
@@ -27,6 +29,7 @@ class OpenRegressions:
     """rows : as watch.alarms.standing gives them; reports : the same for people; values : the factor values judged.
 
     judged : all days and alarms; changelog : that they were judged with
+    steps  : of all alarms, whatever nodes are asked about (`watch.alarms.steps`)
     """
 
     rows: "pd.DataFrame"
@@ -34,6 +37,7 @@ class OpenRegressions:
     values: "pd.DataFrame"
     judged: Judged
     changelog: Changelog
+    steps: tuple[Row, ...] = ()
 
     def of_nodes(self, nodes: Collection[Node]) -> "OpenRegressions":
         """What concerns these (cluster, node): their own, and those of all nodes of their clusters."""
@@ -48,7 +52,22 @@ class OpenRegressions:
             replace(self.judged, alarms=part(self.judged.alarms), looks=part(self.judged.looks)),
         )
         reports = regressions_of(rows, self.changelog.inventory, nodes_of(self.values))
-        return OpenRegressions(rows, reports, part(self.values), judged, self.changelog)
+        return OpenRegressions(rows, reports, part(self.values), judged, self.changelog, self.steps)
+
+    def change_points(self) -> tuple[ChangePoint, ...]:
+        """Of these values, however small, kept for the next who asks; `propose` takes them."""
+        import pandas as pd
+
+        names = [field.name for field in fields(ChangePoint)]
+
+        def found() -> "list[pd.DataFrame]":
+            points = find_change_points(self.values, self.changelog, least_change=0.0)
+            return [pd.DataFrame([asdict(point) for point in points], columns=names)]
+
+        (table,) = kept_tables(["points"], self.values, self.changelog, found)
+        return tuple(
+            ChangePoint(**{str(name): value for name, value in row.items()}) for row in table.to_dict("records")
+        )
 
     @property
     def last_day(self) -> str:
@@ -75,7 +94,7 @@ def open_regressions(
         raise InputError("the store has no factor values; `lepaute watch ingest` adds some")
     changelog = logged_changelog(store)
     judged = judged_once(values, changelog, settings or settings_of(store), progress)
-    return _of(values, changelog, judged)
+    return _of(values, changelog, judged, kept=True)
 
 
 def packed_values(store: "Store", until_s: float | None = None) -> "pd.DataFrame":
@@ -93,7 +112,16 @@ def regressions_in(
     return _of(values, changelog, judge_days(values, changelog, settings, progress))
 
 
-def _of(values: "pd.DataFrame", changelog: Changelog, judged: Judged) -> OpenRegressions:
-    rows = standing(judged.alarms, changelog, values)
+def _of(values: "pd.DataFrame", changelog: Changelog, judged: Judged, *, kept: bool = False) -> OpenRegressions:
+    """kept : the steps are kept for the next who asks"""
+    import pandas as pd
+
+    def found() -> "list[pd.DataFrame]":
+        return [pd.DataFrame(steps_of(judged.alarms, changelog, check_values(values)))]
+
+    alarms = judged.alarms.drop(columns="judged_s").to_dict("records")
+    (table,) = kept_tables(["steps"], values, (changelog, alarms), found) if kept and alarms else found()
+    steps = tuple({str(name): value for name, value in row.items()} for row in table.to_dict("records"))
+    rows = standing(judged.alarms, changelog, values, steps)
     reports = regressions_of(rows, changelog.inventory, nodes_of(values))
-    return OpenRegressions(rows, reports, values, judged, changelog)
+    return OpenRegressions(rows, reports, values, judged, changelog, steps)

@@ -143,11 +143,12 @@ class Watch:
         Columns: those of VERDICTS, and log10_p as in `judge`.
         Raises InputError as `judge` does.
         """
-        from lepaute.watch.judging.recorded_tests import Selection
+        from lepaute.watch.judging.recorded_tests import Selection, factors_to_test
         from lepaute.watch.open_regressions import open_regressions
 
         asked = None if factors is None else vectors_asked(factors)
         check_windows(windows)
+        factors_to_test(self.store, asked)  # raises, before the days are judged
         selection = Selection(
             nodes, windows, confidence, pooled, since_s, until_s, record, open_regressions(self.store).rows
         )

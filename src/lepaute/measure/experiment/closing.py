@@ -1,6 +1,5 @@
 """From a workspace to an archive."""
 
-import io
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -97,7 +96,7 @@ def archive_workspace(workspace: Workspace, target: Path, content: Content = EXP
             archive.add_table(f"monitoring/{node}.parquet", frame)
         if reference:
             archive.add_table("reference.parquet", frame_of(reference))
-        archive.add_bytes("verdicts.json", _json([asdict(verdict) for verdict in doubts]))
+        archive.add_list("verdicts.json", map(asdict, doubts))
         for entry in entries(folder / "commands.jsonl"):
             archive.add_command(**entry)
 
@@ -183,9 +182,3 @@ def _cell(value: Any) -> Any:
 
 def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
-
-
-def _json(value: Mapping[str, Any] | list[Any]) -> bytes:
-    out = io.StringIO()
-    json.dump(value, out, indent=1, sort_keys=True)
-    return out.getvalue().encode() + b"\n"

@@ -17,7 +17,6 @@ from lepaute.stats.group_effects import (
     hidden_wander,
     limited,
     medians,
-    members_of,
     others_on_days,
     share_of,
 )
@@ -82,7 +81,7 @@ def wander_left(
     variance, of_groups = np.zeros(len(fleet)), np.zeros(len(fleet))
     part: Integers = fleet.astype(np.int64)
     for layer in layers:
-        whole, others = medians(deviations, members_of(layer.group))
+        whole, others = medians(deviations, layer.group)
         with np.errstate(invalid="ignore"):
             of_group = np.nanmean(np.square(whole), axis=0)
         for number in np.unique(fleet[layer.group >= 0]):
@@ -127,8 +126,8 @@ def _of_fleet(
     known = [_known_groups(kind, nodes, inventory) for kind in inventory.groups]
     known = [(group, names) for group, names in known if names]
     if not known:
-        distinct = list(dict.fromkeys(nodes))
-        of_node: Integers = np.array([distinct.index(each) for each in nodes], dtype=np.int64)
+        place = {node: number for number, node in enumerate(dict.fromkeys(nodes))}
+        of_node: Integers = np.array([place[each] for each in nodes], dtype=np.int64)
         group, share = found_groups(deviations, of_node, changed)
         return [(group, share, _found_names(group, nodes))] if share > 0 else []
     layers = []
@@ -180,7 +179,6 @@ class GroupEffects:
         # a mixture of wander and noise hides its correlation from the differences of neighbours
         self.state = ChangeEvidence.start(len(self.members), least_rho=MOST_RHO)
         self.effects = np.full((rounds, len(self.members)), np.nan)
-        self._tables = [members_of(layer.group) for layer in layers]
         self._off = [np.zeros(len(layer.group)) for layer in layers]
 
     def take(self, at: int, deviations: Floats, allowed: Floats) -> Floats:
@@ -191,7 +189,7 @@ class GroupEffects:
         """
         rest = deviations
         for place, layer in enumerate(self.layers):
-            whole, others = medians(rest, self._tables[place])
+            whole, others = medians(rest, layer.group)
             self.effects[at, self.first[place] : self.first[place + 1]] = whole
             known = np.isfinite(others)
             self._off[place] = np.where(known, layer.share * np.where(known, others, 0.0), self._off[place])

@@ -14,7 +14,7 @@ said first of each day, from which nothing is decided, and the settings.
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from lepaute.watch.alarms.groups import LOOKS
 from lepaute.watch.alarms.stretches import STREAM, Streams, Stretches, streams_of
 from lepaute.watch.alarms.worth_a_look import Look, looks_of
 from lepaute.watch.changelog import Changelog, Inventory
+from lepaute.watch.kept import kept_tables
 from lepaute.watch.values import DAY_S, check_values
 
 if TYPE_CHECKING:
@@ -89,6 +90,22 @@ def judge_days(
     types: dict[str, Any] = {"text": "str", "integer": np.int64, "real": np.float64, "flag": np.bool_}
     frame = frame.astype({name: types[kind] for name, kind in ALARMS.columns.items()})
     return Judged(pd.DataFrame(days, columns=list(ALARM_DAYS.columns)), frame, looks_of(looks, settings.least_change))
+
+
+def judged_once(
+    values: "pd.DataFrame",
+    changelog: Changelog,
+    settings: AlarmSettings,
+    progress: Callable[[float], None] | None = None,
+) -> Judged:
+    """What `judge_days` gives, kept for the next who asks; `judged_s` tells when it was worked out."""
+    names = [field.name for field in fields(Judged)]
+
+    def judge() -> "list[pd.DataFrame]":
+        judged = judge_days(values, changelog, settings, progress)
+        return [getattr(judged, name) for name in names]
+
+    return Judged(*kept_tables(names, values, (changelog, settings), judge))
 
 
 def settings_of(store: "Store") -> AlarmSettings:

@@ -9,6 +9,7 @@ are a regression while the level now is on the worse side, or, of a factor witho
 for the worse is then a row.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,10 +29,13 @@ RETURNED = 5
 EXPLAINS_S = 3 * DAY_S
 
 
-def standing(alarms: "pd.DataFrame", changelog: Changelog, values: "pd.DataFrame") -> "pd.DataFrame":
+def standing(
+    alarms: "pd.DataFrame", changelog: Changelog, values: "pd.DataFrame", steps: "Sequence[Row] | None" = None
+) -> "pd.DataFrame":
     """The steps of regressions that stand, a row for each machine and date.
 
     alarms : as watch.alarms.procedure.judge_days gives them, all of them; values : the table of factor values
+    steps  : those of the alarms, where they are known (`steps_of`)
     Columns: those of `steps_of`, and now (median of the latest values, in the unit of the
     factor), now_size (relative to the level it should have).
     """
@@ -40,7 +44,7 @@ def standing(alarms: "pd.DataFrame", changelog: Changelog, values: "pd.DataFrame
     rows: list[Row] = []
     if len(alarms):
         table = check_values(values)
-        steps = steps_of(alarms, changelog, table)
+        steps = steps_of(alarms, changelog, table) if steps is None else steps
         table = table[table["state"] == "done"]
         for group in dict.fromkeys(tuple(row[name] for name in GROUP) for row in steps):
             own = [row for row in steps if tuple(row[name] for name in GROUP) == group]

@@ -65,8 +65,9 @@ def streams_of(table: "pd.DataFrame", changelog: Changelog) -> Streams:
     done = done[~changelog.is_outlier(done)]
     # in order of machine, factor, time and job; of strata, one machine may have several
     number = done.groupby(STREAM, sort=False).ngroup().to_numpy().astype(np.int64)
-    order = np.argsort(number, kind="stable")
-    done, number = done.iloc[order], number[order]
+    if (np.diff(number) < 0).any():
+        order = np.argsort(number, kind="stable")
+        done, number = done.iloc[order], number[order]
     days = day_numbers(done["started_s"])
     first = np.flatnonzero(np.diff(number, prepend=-1) | np.diff(days, prepend=0))
     place_of_first = np.zeros(len(done), np.int64)

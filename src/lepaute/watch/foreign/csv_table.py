@@ -1,7 +1,6 @@
 """CSV files, read with a mapping (`mapping`) that says what their columns are."""
 
 import csv
-import io
 import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator
@@ -88,7 +87,7 @@ class _Columns:
 class _Reader:
     def __init__(self, source: Source, mapping: Mapping, cluster: str, node: str) -> None:
         self._name, self._mapping = source.name, mapping
-        self._lines = io.StringIO(source.text, newline="")
+        self._lines = source.lines()
         self._number = 0
         heading = self._heading()
         self._width = len(heading)
@@ -118,6 +117,8 @@ class _Reader:
         except csv.Error as problem:
             raise InputError(f"{self._name}:{self._number}: is no row of CSV ({problem})") from None
         except InputError as problem:
+            if str(problem).startswith(f"{self._name}:"):  # of a line that could not be read
+                raise
             raise InputError(f"{self._name}:{self._number}: {problem}") from None
 
     def _uncommented(self) -> Iterator[str]:

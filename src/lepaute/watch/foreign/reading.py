@@ -48,7 +48,7 @@ def read_foreign(
     """
     if file_date and date_s is not None:
         raise InputError("a date is given, and the file's is asked for, too; leave one out")
-    source = read_source(path)
+    source = read_source(path, by_lines=(format.lower() == CSV) if format else mapping is not None)
     chosen = format.lower() if format else CSV if mapping is not None else _recognised(source)
     if chosen not in FORMATS:
         raise InputError(f"the format is {chosen[:40]!r}; it must be one of {', '.join(FORMATS)}")

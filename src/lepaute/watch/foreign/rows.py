@@ -1,9 +1,10 @@
 """What the readers of other programs' files share: the file, its numbers, and rows of the table of factor values."""
 
 import hashlib
+import io
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
 
 #: Of a file, also after unpacking; a table of a million rows.
 MOST_BYTES = 64 << 20
-_SQLITE = b"SQLite format 3\0"
+_SQLITE, _GZIP = b"SQLite format 3\0", b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file of another program. data: its content, unpacked; of a database only its first bytes.
+    """A file of another program. data: its content, unpacked; of a database, or where it is not `whole`, the beginning.
 
     date_s: of what has no date in the file, where somebody has given one
     """
@@ -30,6 +31,7 @@ class Source:
     path: Path
     data: bytes
     date_s: float | None = None
+    whole: bool = True
 
     @property
     def name(self) -> str:
@@ -47,23 +49,45 @@ class Source:
         try:
             return self.data.decode("utf-8-sig")
         except UnicodeDecodeError as problem:
-            line = self.data.count(b"\n", 0, problem.start) + 1
-            raise InputError(
-                f"{self.name}:{line}: is not UTF-8 text; convert the file, with iconv for example"
-            ) from None
+            raise self._no_text(self.data.count(b"\n", 0, problem.start) + 1) from None
+
+    def lines(self) -> Iterator[str]:
+        """The lines of its text with their ends, read one after the other where it is not whole; raises as `text`."""
+        if self.whole:
+            yield from io.StringIO(self.text, newline="")
+            return
+        try:
+            with self.path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
+                number = 0
+                while line := stream.readline(MOST_BYTES):
+                    number += 1
+                    if not line.isascii() and any("\ud800" <= letter <= "\udfff" for letter in line):
+                        raise self._no_text(number)
+                    yield line
+        except OSError as problem:
+            raise InputError(f"{self.name}: cannot be read ({problem.strerror}); copy it again") from None
+
+    def _no_text(self, line: int) -> InputError:
+        return InputError(f"{self.name}:{line}: is not UTF-8 text; convert the file, with iconv for example")
 
 
-def read_source(path: str | Path) -> Source:
-    """The file, unpacked where it is gzip by its content; raises InputError where it cannot be read or is too large."""
+def read_source(path: str | Path, *, by_lines: bool = False) -> Source:
+    """The file, unpacked where it is gzip by its content; raises InputError where it cannot be read or is too large.
+
+    by_lines : a large file that is not packed is none too large: its `lines` are asked for
+    """
     path = Path(path)
     if path.is_file():  # not a pipe, which can be read only once
         try:
             with path.open("rb") as stream:
                 head = stream.read(len(_SQLITE))
+                size = stream.seek(0, io.SEEK_END)
         except OSError:
-            head = b""  # which read_bytes will refuse
+            head, size = b"", 0  # which read_bytes will refuse
         if head == _SQLITE:
             return Source(path, head)
+        if by_lines and size > MOST_BYTES and head[:2] != _GZIP:
+            return Source(path, head, whole=False)
     data = read_bytes(path, "a file of measurements", MOST_BYTES)
     if data[: len(_SQLITE)] == _SQLITE:
         raise InputError(f"{path}: is a compressed database; unpack it, with gunzip for example")

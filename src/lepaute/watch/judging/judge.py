@@ -11,7 +11,7 @@ Days go by one after the other: what is estimated for a day rests on it and on e
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from lepaute.watch.judging.reference import (
     references,
     with_beginnings,
 )
-from lepaute.watch.values import DAY_S, MACHINE, NODE, check_values, day_numbers, vectors
+from lepaute.watch.values import DAY_S, MACHINE, NODE, check_values, day_numbers, is_packed, vectors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,9 +117,14 @@ def joined(parts: "list[pd.DataFrame]") -> "pd.DataFrame":
 
     if len(parts) == 1:
         return parts[0].reset_index(drop=True)
-    return pd.DataFrame(
-        {name: pd.concat([part.pop(name) for part in parts], ignore_index=True) for name in list(parts[0].columns)}
-    )
+
+    def column(name: str) -> "pd.Series[Any] | pd.Categorical":
+        columns = [part.pop(name) for part in parts]
+        if all(is_packed(each) for each in columns):
+            return pd.api.types.union_categoricals(columns, sort_categories=True)
+        return pd.concat(columns, ignore_index=True)
+
+    return pd.DataFrame({name: column(name) for name in list(parts[0].columns)}, copy=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,9 @@ def recorded_tests(
         which = np.zeros(len(case.keys), np.bool_)
         which[chosen[new]] = True
         made = case.tests(r, selection.confidence, which)
-        made = made.assign(basis=pd.array(digest_texts(basis[new]), dtype="str"), judged_s=time.time())
+        same_factor = pd.Categorical.from_codes(np.zeros(len(made), np.int8), pd.Index([AND.join(names)], dtype="str"))
+        texts = {"factor": same_factor, "basis": pd.array(digest_texts(basis[new]), dtype="str")}
+        made = made.assign(**texts, judged_s=time.time())
         made = made[list(VERDICTS.columns)].astype(_NUMBERS)
         if len(made) and selection.record:
             store.add_verdicts(made)

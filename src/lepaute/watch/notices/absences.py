@@ -11,7 +11,10 @@ from lepaute.store.tables import STATES
 from lepaute.watch.values import DAY_S, MACHINE, NODE, Machine, day_numbers, day_of
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pandas as pd
+
+    Floats = npt.NDArray[np.float64]
 
 
 #: A machine does not report if it is late by so many of its usual intervals, and others reported on so many days.
@@ -47,7 +50,6 @@ def absences(jobs: "pd.DataFrame") -> "pd.DataFrame":
     nodes is aborted, and is no failure). NaN where the cluster has no other node.
     """
     import pandas as pd
-    from scipy.stats import hypergeom
 
     table = jobs.assign(day=day_numbers(jobs["started_s"]))
     for state in STATES:
@@ -81,7 +83,7 @@ def absences(jobs: "pd.DataFrame") -> "pd.DataFrame":
     # failures of its own against those of all nodes, among the jobs that nothing else ended
     bad, tried = nodes["failed"] + nodes["missing"], nodes["jobs"] - nodes["aborted"]
     totals = pd.DataFrame({"cluster": nodes["cluster"], "bad": bad, "tried": tried}).groupby("cluster").transform("sum")
-    p_value = hypergeom.sf(bad - 1, totals["tried"], totals["bad"], tried)
+    p_value = [_as_many(*each) for each in zip(bad, tried, totals["bad"], totals["tried"], strict=True)]
     alone = nodes.groupby("cluster")["node"].transform("size") == 1
     return (
         nodes.drop(columns=["first_day", "last_day", "days"])
@@ -90,6 +92,18 @@ def absences(jobs: "pd.DataFrame") -> "pd.DataFrame":
             ["days_away", "p_value", *NODE], ascending=[False, True, True, True], kind="stable", ignore_index=True
         )
     )
+
+
+def _as_many(bad: int, tried: int, all_bad: int, all_tried: int) -> float:
+    """The chance of so many bad ones or more among those tried, which are any of all: the hypergeometric tail."""
+    from scipy.special import gammaln  # the distributions of SciPy take a second to load
+
+    def log_choices(n: "int | Floats", k: "Floats") -> "Floats":
+        return np.asarray(gammaln(np.add(n, 1)) - gammaln(k + 1) - gammaln(n - k + 1))
+
+    k = np.arange(max(bad, tried - (all_tried - all_bad)), min(tried, all_bad) + 1, dtype=np.float64)
+    logs = log_choices(all_bad, k) + log_choices(all_tried - all_bad, tried - k)
+    return min(1.0, float(np.exp(logs - log_choices(all_tried, np.array(tried, np.float64))).sum()))
 
 
 def absences_of(values: "pd.DataFrame") -> tuple[Absence, ...]:

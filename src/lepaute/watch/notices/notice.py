@@ -14,10 +14,8 @@ import numpy as np
 
 from lepaute.kit.text import counted
 from lepaute.stats.change_evidence import FEWEST_PEERS
-from lepaute.watch.alarms.kept import judged_once
-from lepaute.watch.alarms.procedure import AlarmSettings
+from lepaute.watch.alarms.procedure import AlarmSettings, judged_once
 from lepaute.watch.alarms.sizes import worse_direction
-from lepaute.watch.alarms.steps import steps_of
 from lepaute.watch.alarms.worth_a_look import look_text
 from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.judging.reference import references
@@ -284,7 +282,7 @@ def _jobs_to_alarm(rows: "pd.DataFrame", changelog: Changelog) -> int:
     for job in range(1, MOST_JOBS + 1):
         value = level * (1 + direction * CHANGE)
         new = last.assign(value=value, started_s=day_s + DAY_S * job, archive="").reset_index()
-        after.append(new.assign(job=f"\0{job} " + new["stratum"]))  # a machine has a factor once in a job
+        after.append(new.assign(job=f"\0{job} " + new["stratum"].astype("str")))  # a machine has a factor once in a job
     alarms = judged_once(pd.concat([rows, *after]), changelog, AlarmSettings()).alarms
     last_day = np.datetime64(int(day_s // DAY_S), "D")
     days = alarms.loc[alarms["day"] > str(last_day), "day"]
@@ -318,11 +316,10 @@ def unconfirmed_changes(found: "OpenRegressions", nodes: Collection[Node] | None
     """
     import pandas as pd
 
-    steps = steps_of(found.judged.alarms, found.changelog, check_values(found.values))
-    confirmed = pd.DataFrame(steps, columns=found.judged.alarms.columns)
+    confirmed = pd.DataFrame(found.steps, columns=found.judged.alarms.columns)
     reported = standing_events(confirmed, found.values)
     unconfirmed = []
-    for event in propose(found.values, found.changelog, standing=confirmed):
+    for event in propose(found.values, found.changelog, standing=confirmed, points=found.change_points()):
         resets = found.changelog.resets_s(event.nodes).values()
         over = all(max(each, default=-inf) > event.before_s for each in resets)
         of_interest = nodes is None or not set(nodes).isdisjoint(event.nodes)

@@ -153,7 +153,10 @@ def find_change_points(
     groups = [_steady(group) for group in watched_series(table, changelog or Changelog())]
     every = [series for group in groups for series in (*group.machines, *group.common)]
     steps = _step_p_values(every)
-    p = [_p_value(series, step) for series, step in zip(every, steps, strict=True)]
+    p = [0.0] * len(every)
+    for places, rows in of_equal_length([series.relative for series in every]):
+        for place, drawn_in in zip(places, winsorized(rows), strict=True):
+            p[place] = _p_value(every[place], steps[place], drawn_in)
     corrected = benjamini_yekutieli(p)
     chosen = [number for number, value in enumerate(corrected) if value <= level]
     inner = selected_level(len(chosen), len(every), level)
@@ -208,9 +211,12 @@ def _stretches(series: WatchedSeries) -> list[tuple[int, int]]:
     return [*((start, start + LOCAL_VALUES) for start in starts), (count - LOCAL_VALUES, count)]
 
 
-def _p_value(series: WatchedSeries, step: float) -> float:
-    """Of having any change: a step somewhere or, unless a season is left in it, a drift with DRIFT_SHARE of it all."""
-    drift = line_of(series).p_value if series.node and not series.local else 1.0
+def _p_value(series: WatchedSeries, step: float, drawn_in: "Floats") -> float:
+    """Of having any change: a step somewhere or, unless a season is left in it, a drift with DRIFT_SHARE of it all.
+
+    step : the p-value of a step; drawn_in : its winsorized values
+    """
+    drift = line_of(series, values=drawn_in).p_value if series.node and not series.local else 1.0
     return min(1.0, step / (1 - DRIFT_SHARE), drift / DRIFT_SHARE)
 
 
@@ -340,26 +346,39 @@ def _steady(group: SeriesGroup) -> SeriesGroup:
     both sides of a sudden change of all machines do not count for that proportion: that change need not be shared.
     """
     dates = np.array(sorted(cut.dates[1] for one in group.common for cut in _cuts(one, LEVEL, 1.0, CONFIDENCE)[0]))
-    return replace(group, machines=tuple(_without_response(one, dates) for one in group.machines))
+    left = list(group.machines)
+    for places, rows in of_equal_length([one.relative for one in group.machines]):
+        if rows.shape[1] >= FEWEST_FOR_RESPONSE:
+            for place, values in zip(
+                places, _without_response([left[each] for each in places], rows, dates), strict=True
+            ):
+                left[place] = replace(left[place], relative=values)
+    return replace(group, machines=tuple(left))
 
 
-def _without_response(series: WatchedSeries, dates: "Floats") -> WatchedSeries:
-    if len(series.relative) < FEWEST_FOR_RESPONSE:
-        return series
-    side = np.searchsorted(dates, series.started_s, side="right")
-    season = np.concatenate([smoothed(series.common[side == each]) for each in np.unique(side)])
-    count = np.maximum(1, np.bincount(side))
-    left = series.relative
+def _without_response(machines: Sequence[WatchedSeries], left: "Floats", dates: "Floats") -> "Floats":
+    """left : their values, shape (machines, n)"""
+    sides = [np.searchsorted(dates, one.started_s, side="right") for one in machines]
+    counts = [np.maximum(1, np.bincount(side)) for side in sides]
     # first to the season, which the effects of the days have together with other noise, then to warm days
-    for common in (season, series.common - (np.bincount(side, series.common) / count)[side]):
-        own = winsorized(left)
-        own = own - (np.bincount(side, own) / count)[side]
-        # the response is normal with a standard deviation of RESPONSE_SPREAD: where days differ little, it is not known
-        square = float((common**2).sum()) + float((own**2).mean()) / RESPONSE_SPREAD**2
-        if square > 0:
-            response = float(np.clip(float(common @ own) / square, -MOST_RESPONSE, MOST_RESPONSE))
-            left = left - response * common
-    return replace(series, relative=left)
+    for of_season in (True, False):
+        drawn_in = winsorized(left)
+        responses = np.zeros(left.shape)
+        for row, (one, side, count) in enumerate(zip(machines, sides, counts, strict=True)):
+            if of_season:
+                common = np.concatenate([smoothed(one.common[side == each]) for each in np.unique(side)])
+            else:
+                common = one.common - (np.bincount(side, one.common) / count)[side]
+            own = drawn_in[row]
+            own = own - (np.bincount(side, own) / count)[side]
+            # the response is normal with a standard deviation of RESPONSE_SPREAD: where days differ little, it is not
+            # known
+            square = float((common**2).sum()) + float((own**2).mean()) / RESPONSE_SPREAD**2
+            if square > 0:
+                response = float(np.clip(float(common @ own) / square, -MOST_RESPONSE, MOST_RESPONSE))
+                responses[row] = response * common
+        left = left - responses
+    return left
 
 
 def _point(

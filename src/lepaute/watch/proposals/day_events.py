@@ -40,6 +40,7 @@ _RECENT = 3
 #: A node belongs to an event if it is in this share of its days.
 _LEAST_SHARE = 0.25
 
+_KEY = ["cluster", "node", "cpu", "job", "factor"]
 _OF_ALARM = ["node", "cpu", "job", "archive", "started_s", "size"]
 #: Columns of verdicts that single days are told from; the others than _COLUMNS may be missing.
 OF_DAYS = (
@@ -118,23 +119,33 @@ def day_events(
     """
     if missing := [name for name in _COLUMNS if name not in verdicts]:
         raise InputError(f"the table of verdicts has no column {missing[0]}; give what `judge` returns")
-    tested = _tested(verdicts, values)
-    days = _days(tested, least_change, level)
+    tested = _tested(verdicts)
+    days = _days(tested, _alarming(tested, values), least_change, level)
     episodes = [each for each in _episodes(_over_factors(days)) if not _lasts(each, values)]
     events = [_event(episode, least_change) for episode in episodes]
     return tuple(event for event in events if since_s is None or event.before_s >= since_s)
 
 
-def _tested(verdicts: "pd.DataFrame", values: "pd.DataFrame") -> "pd.DataFrame":
-    """Tests with the relative size of the deviation, NaN where it is not known."""
-    rows = verdicts[(verdicts["r"] == 1) & (verdicts["p"] == 1) & verdicts["p_value"].notna()]
-    if "pooled" in rows and (~rows["pooled"].astype(bool)).any():
-        rows = rows[~rows["pooled"].astype(bool)]
-    keys = ["cluster", "node", "cpu", "job", "factor"]
+def _tested(verdicts: "pd.DataFrame") -> "pd.DataFrame":
+    """The tests that count, each once."""
+    counts = (verdicts["r"] == 1) & (verdicts["p"] == 1) & verdicts["p_value"].notna()
+    if "pooled" in verdicts and (counts & ~verdicts["pooled"].astype(bool)).any():
+        counts &= ~verdicts["pooled"].astype(bool)
+    rows = verdicts if counts.all() else verdicts[counts]
     order = "judged_s" if "judged_s" in rows else "started_s"
+    if not rows[order].is_monotonic_increasing:
+        rows = rows.sort_values(order, kind="stable")
     # judged again after a new event: the latest verdict counts
-    rows = rows.sort_values(order, kind="stable").drop_duplicates(keys, keep="last")
-    rows = rows.merge(values[[*keys, "value"]], on=keys, how="left", validate="many_to_one")
+    again = rows.duplicated(_KEY, keep="last")
+    return rows[~again] if again.any() else rows
+
+
+def _alarming(tested: "pd.DataFrame", values: "pd.DataFrame") -> "pd.DataFrame":
+    """The tests that are alarms with their day and the relative size of the deviation, NaN where it is not known."""
+    texts = dict.fromkeys(("cluster", "node", "job", "factor"), "str")
+    rows = tested[tested["p_value"] < ALARM].astype(texts)
+    theirs = values[values["node"].isin(rows["node"].unique()) & values["job"].isin(rows["job"].unique())]
+    rows = rows.merge(theirs[[*_KEY, "value"]].astype(texts), on=_KEY, how="left", validate="many_to_one")
     usual = (rows["low"] + rows["high"]) / 2 if "low" in rows and "high" in rows else np.nan
     return rows.assign(
         day=day_numbers(rows["started_s"]),
@@ -143,16 +154,20 @@ def _tested(verdicts: "pd.DataFrame", values: "pd.DataFrame") -> "pd.DataFrame":
     )
 
 
-def _days(tested: "pd.DataFrame", least_change: LeastChange | None, level: float) -> list[_Day]:
+def _days(
+    tested: "pd.DataFrame", alarming: "pd.DataFrame", least_change: LeastChange | None, level: float
+) -> list[_Day]:
     """The significant days of each factor and direction, with the nodes concerned; half of the level for each test."""
     kinds = []
+    tested = tested[["cluster", "factor", "node"]].assign(day=day_numbers(tested["started_s"]))
     for (cluster, factor), part in tested.groupby(["cluster", "factor"], sort=True):
         least = least_change_of(str(factor), least_change)
-        alarming = part[(part["p_value"] < ALARM) & ~(part["size"].abs() < least)]
-        of_node = part[["day", "node"]].drop_duplicates().assign(tested=True)
+        own = alarming[(alarming["cluster"] == cluster) & (alarming["factor"] == factor)]
+        own = own[~(own["size"].abs() < least)]
+        of_node = part[["day", "node"]].drop_duplicates().astype({"node": "str"}).assign(tested=True)
         was_tested = of_node.pivot(index="day", columns="node", values="tested").notna()
         for direction in (-1, 1):
-            some = alarming[alarming["direction"] == direction]
+            some = own[own["direction"] == direction]
             kinds.append((str(cluster), str(factor), direction, some, was_tested))
     count_days = sum(len(was_tested) for *_, was_tested in kinds)
     count_pairs = sum(was_tested.shape[1] * (was_tested.shape[1] - 1) // 2 for *_, was_tested in kinds)
@@ -265,6 +280,7 @@ def _lasts(episode: _Episode, values: "pd.DataFrame") -> bool:
     series = {(alarm.machine, alarm.factor) for alarm in alarms}
     done = values[values["factor"].isin({factor for _, factor in series}) & (values["state"] == "done")]
     done = done[done["started_s"] > min(alarm.started_s for alarm in alarms) - DAY_S]
+    done = done[done["node"].isin({alarm.machine[1] for alarm in alarms})]
     own: dict[tuple[Machine, str], list[tuple[float, float, bool]]] = defaultdict(list)
     columns = [done[name] for name in ("cluster", "node", "cpu", "job", "factor", "started_s", "value")]
     for cluster, node, cpu, job, factor, started_s, value in zip(*columns, strict=True):

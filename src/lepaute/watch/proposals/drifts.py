@@ -28,15 +28,16 @@ class Line:
     p_value: float
 
 
-def line_of(series: WatchedSeries, *, beside_season: bool = True) -> Line:
+def line_of(series: WatchedSeries, *, beside_season: bool = True, values: "Floats | None" = None) -> Line:
     """By least squares on winsorized values, beside what is proportional to the season unless that is known.
 
+    values : these winsorized values, where they are known
     The season is the mean of SEASON_VALUES effects of the days: a machine that responds more to it than others drifts
     while it lasts, and while it is itself a line, nothing can be told about a drift.
     """
     from scipy.special import stdtr
 
-    x, t = winsorized(series.relative), series.started_s
+    x, t = winsorized(series.relative) if values is None else values, series.started_s
     time, season = t - t.mean(), smoothed(series.common)
     power = float((season**2).sum()) if beside_season else 0.0
     # what of time and values the season does not explain
@@ -66,8 +67,8 @@ def smoothed(common: "Floats") -> "Floats":
 
 
 def winsorized(x: "Floats") -> "Floats":
-    """Spikes say nothing about a response."""
-    middle = float(np.median(x))
-    reach = 3 * 1.4826 * float(np.median(np.abs(x - middle)))
+    """Spikes say nothing about a response; of each row, shape (..., n)."""
+    middle = np.median(x, axis=-1, keepdims=True)
+    reach = 3 * 1.4826 * np.median(np.abs(x - middle), axis=-1, keepdims=True)
     kept: Floats = np.clip(x, middle - reach, middle + reach)
     return kept

@@ -35,8 +35,8 @@ from lepaute.watch.proposals.proposed_event import (
     factor_changes,
     shared_groups,
 )
-from lepaute.watch.values import MACHINE as MACHINE_COLUMNS
 from lepaute.watch.values import DAY_S, Machine, Node, backward_jobs, check_values, is_of, is_of_job, nodes_of
+from lepaute.watch.values import MACHINE as MACHINE_COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,6 +52,7 @@ def propose(
     verdicts: "pd.DataFrame | None" = None,
     standing: "pd.DataFrame | None" = None,
     level: float = LEVEL,
+    points: Sequence[ChangePoint] | None = None,
 ) -> tuple[ProposedEvent, ...]:
     """The changes that the values show and the changelog does not have, the weightiest first, single days last.
 
@@ -65,9 +66,10 @@ def propose(
                    whatever these are unless least_change is given, and explains the days after it and what change
                    points say of its machines
     level        : the chance of any step or drift where nothing changes; that of any day is as much again
+    points       : the change points of the values, however small, where they are known
     Raises InputError for tables that are none, or parameters that cannot be.
     """
-    every = find_change_points(values, changelog, least_change=0.0, level=level)
+    every = find_change_points(values, changelog, least_change=0.0, level=level) if points is None else points
     points = [
         point
         for point in every
@@ -111,7 +113,8 @@ def _unexplained(
     table = check_values(values)
     backward = table[backward_jobs(table)]
     wrong = zip(backward["cluster"], backward["node"], backward["job"], strict=True)
-    rows = verdicts[~is_of_job(verdicts, wrong)]
+    wrong_rows = is_of_job(verdicts, wrong)
+    rows = verdicts[~wrong_rows] if wrong_rows.any() else verdicts
     resets = changelog.resets_s({(point.cluster, point.node) for point in points})
     kept = np.ones(len(rows), np.bool_)
     started = rows["started_s"].to_numpy(np.float64)
@@ -137,7 +140,7 @@ def _unexplained(
         for machine in alarm["machines"]:
             # those that stand have no event since
             explain((*machine, alarm["factor"]), float(alarm["changed_s"]), np.inf)
-    return rows[kept]
+    return rows if kept.all() else rows[kept]
 
 
 @dataclass(slots=True)

@@ -99,18 +99,25 @@ def day_effect(day: "Integers", series: "Integers", relative: "Floats") -> DayEf
             return None
         total += np.interp(days, days[known], effect[known])
         deviations = relative - total[at]
-        by_member = np.argsort(members, kind="stable")
-        edges = np.searchsorted(members[by_member], np.arange(count + 1))
-        own = np.array([np.median(deviations[by_member[a:b]]) for a, b in zip(edges[:-1], edges[1:], strict=True)])
-        left = deviations - own[members]
+        left = deviations - _medians(members, deviations)[members]
     return DayEffect(days, total, np.maximum(reach, 0))
 
 
 def _means(members: "Integers", values: "Floats") -> "Floats":
     """Of each machine among them."""
-    unique, at = np.unique(members, return_inverse=True)
-    means: Floats = np.bincount(at, values, len(unique)) / np.bincount(at, minlength=len(unique))
+    counts = np.bincount(members)
+    there = counts > 0
+    means: Floats = np.bincount(members, values)[there] / counts[there]
     return means
+
+
+def _medians(members: "Integers", values: "Floats") -> "Floats":
+    """Of each machine, all of which are among them."""
+    ranked = values[np.lexsort((values, members))]
+    counts = np.bincount(members)
+    begin = np.cumsum(counts) - counts
+    medians: Floats = (ranked[begin + (counts - 1) // 2] + ranked[begin + counts // 2]) / 2
+    return medians
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +209,8 @@ def _group(cluster: str, stratum: str, factor: str, part: "pd.DataFrame") -> Ser
             relative=relative[each],
             common=common[each],
             scale=float(scale[each.start]),
-            jobs=jobs[each],
-            archives=archives[each],
+            jobs=jobs[each].tolist(),
+            archives=archives[each].tolist(),
             least_correlation=least,
             local=effect is None,
         )

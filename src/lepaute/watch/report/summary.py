@@ -278,7 +278,7 @@ def waiting_of(verdicts: "pd.DataFrame") -> tuple[Waiting, ...]:
 def _latest_waiting(verdicts: "pd.DataFrame") -> "pd.DataFrame":
     """The latest job of each machine and factor, by the smallest window, where it cannot be tested; by date."""
     single = verdicts[verdicts["r"] == verdicts["r"].min()].sort_values("started_s", kind="stable")
-    latest = single.drop_duplicates([*MACHINE, "factor"], keep="last")
+    latest: pd.DataFrame = single.drop_duplicates([*MACHINE, "factor"], keep="last")
     return latest[latest["missing"] > 0]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
 from itertools import compress
 from pathlib import Path
@@ -14,6 +15,7 @@ from lepaute.kit.text import natural_order
 from lepaute.report.page import render
 from lepaute.watch.alarms.worth_a_look import LABEL
 from lepaute.watch.changelog import ALL, Event
+from lepaute.watch.kept import keep_text, kept_text
 from lepaute.watch.notices.absences import absences, absences_of
 from lepaute.watch.notices.notice import few_machines, notices, unconfirmed_changes, worth_a_look
 from lepaute.watch.open_regressions import OpenRegressions, open_regressions
@@ -124,10 +126,14 @@ def _put_in_place(new: Path, folder: Path) -> None:
 
 @cache
 def plot_library() -> str:
-    """The script of the library that draws the plots; bundling it takes more than a second, so once a process."""
-    from vl_convert import javascript_bundle
+    """The script of the library that draws the plots; bundling it takes more than a second, so it is kept."""
+    of = "the library of the plots", version("vl-convert-python")
+    if (text := kept_text(of)) is None:
+        from vl_convert import javascript_bundle
 
-    return javascript_bundle("window.vegaEmbed = vegaEmbed;")
+        text = javascript_bundle("window.vegaEmbed = vegaEmbed;")
+        keep_text(of, text)
+    return text
 
 
 def _write_static(folder: Path) -> None:
