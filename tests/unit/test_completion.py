@@ -25,7 +25,7 @@ def offered(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
         (("help", "pla"), ["platform"]),
         (("help", "platform", "sh"), ["show"]),
         (("-",), ["--help", "--version"]),
-        (("predict", ""), ["hpl", "stencil"]),
+        (("predict", ""), ["hpl", "stencil", "trace"]),
         (("predict", "hpl", "--pf"), ["--pfact"]),
         (("predict", "hpl", "--pfact", ""), ["crout", "left", "right"]),
         (("predict", "hpl", "-p", "stam"), ["stampede-like"]),

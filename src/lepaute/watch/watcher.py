@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     import pandas
 
     from lepaute.watch import watched_factor
-    from lepaute.watch.judging.recorded_tests import Selection
+    from lepaute.watch.judging import recorded_tests as recorded
 else:
     pandas, watched_factor = later("pandas"), later("lepaute.watch.watched_factor")
+    recorded = later("lepaute.watch.judging.recorded_tests")
 
 
 def open_watch(place: str | Path, *, create: bool = True) -> "Watch":
@@ -143,13 +144,12 @@ class Watch:
         Columns: those of VERDICTS, and log10_p as in `judge`.
         Raises InputError as `judge` does.
         """
-        from lepaute.watch.judging.recorded_tests import Selection, factors_to_test
         from lepaute.watch.open_regressions import open_regressions
 
         asked = None if factors is None else vectors_asked(factors)
         check_windows(windows)
-        factors_to_test(self.store, asked)  # raises, before the days are judged
-        selection = Selection(
+        recorded.factors_to_test(self.store, asked)  # raises, before the days are judged
+        selection = recorded.Selection(
             nodes, windows, confidence, pooled, since_s, until_s, record, open_regressions(self.store).rows
         )
         found = joined(list(self.tests(asked, selection)))
@@ -159,7 +159,7 @@ class Watch:
     def tests(
         self,
         factors: Sequence[tuple[str, ...]] | None,
-        selection: "Selection",
+        selection: "recorded.Selection",
         progress: Callable[[float], None] | None = None,
     ) -> "Iterator[pandas.DataFrame]":
         """The verdicts as `test` gives them, without log10_p, a table for each cluster and vector of factors in turn.
@@ -167,14 +167,12 @@ class Watch:
         factors : the vectors; every factor by itself by default; progress : gets the share of the work that is behind
         Raises InputError as `test` does.
         """
-        from lepaute.watch.judging.recorded_tests import factors_to_test, recorded_tests
-
         log = self.changelog()
         check_windows(selection.windows)
-        cases = [(cluster, names) for cluster, some in factors_to_test(self.store, factors) for names in some]
+        cases = [(cluster, names) for cluster, some in recorded.factors_to_test(self.store, factors) for names in some]
         found = False
         for number, (cluster, names) in enumerate(cases, 1):
-            if parts := recorded_tests(self.store, log, cluster, names, selection):
+            if parts := recorded.recorded_tests(self.store, log, cluster, names, selection):
                 found = True
                 yield joined(parts)
             if progress is not None:
