@@ -47,6 +47,7 @@ BESIDE = {
     "segment --report": {"--table": ""},
     "emulate program --plot": {"--np": "1,2"},
     "predict hpl --plot": {"--runs": "2"},
+    "predict trace --plot": {"--runs": "2"},
     "predict stencil": {"--cell-time": "1e-9", "--runs": "2"},
 }
 
