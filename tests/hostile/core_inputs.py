@@ -23,6 +23,8 @@ from lepaute.simulate.machine.core import machine_of
 TESTS = Path(__file__).resolve().parents[1]
 #: A run that is fine, but long, is cancelled.
 CANCELLED_AFTER_S = 2.0
+#: With AddressSanitizer, whose shadow takes terabytes of addresses and which ends a process that has no memory left.
+SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
 MOST_MEMORY_BYTES = 6 << 30
 
 
@@ -159,7 +161,7 @@ class Engine:
 if __name__ == "__main__":
     import resource
 
-    if "libasan" not in os.environ.get("LD_PRELOAD", ""):  # whose shadow takes terabytes of addresses
+    if not SANITIZED:
         resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
     for line in sys.stdin:
         print(result_of(json.loads(line)), flush=True)
