@@ -128,7 +128,7 @@ def _window(
                 f"no calls between {low:g} s and {high:g} s; the trace spans {whole.low_s:.6g} s to "
                 f"{whole.high_s:.6g} s"
             )
-        return Window(whole.ranks, low, high)
+        return Window(whole.ranks, max(low, whole.low_s), min(high, whole.high_s))  # nothing is before, or after
     known = trace.step[trace.step >= 0]
     if steps is not None:
         chosen = trace.where((trace.step >= steps[0]) & (trace.step <= steps[1]))
