@@ -15,7 +15,7 @@ help:
 	@echo 'make demo-compare  which of Open MPI and MPICH is faster on this machine, in four minutes ($(DEMO_OUTPUT)/)'
 	@echo 'make check      finds most errors in a minute on two cores: format, types, quick tests of src/ (after make setup)'
 	@echo 'make test       tests of the core and of the package, without the long ones; the last line counts them'
-	@echo 'make test-long  all tests, the long ones too;   make test LONG=2/8: an eighth of the long ones too'
+	@echo 'make test-long  all tests, the long ones and those with sanitizers too;   make test LONG=2/8: an eighth of the long ones too'
 	@echo 'make test-versions  quick tests with the lowest and the newest versions of dependencies that are allowed'
 	@echo 'make sanitize   the core and the extension with sanitizers (new: not yet seen to pass)'
 	@echo 'make fuzz       damaged inputs to every reader, N=200000 of them (docs/reference/archive.md; 20 minutes on 2 cores)'
@@ -59,7 +59,7 @@ test: setup
 	@$(PYTHON) scripts/run_tests.py $(if $(LONG),--long '$(LONG)')
 
 test-long: LONG := all
-test-long: test
+test-long: test sanitize
 
 sanitize: setup
 	@scripts/install_debian.sh test
