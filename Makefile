@@ -17,7 +17,7 @@ help:
 	@echo 'make test       tests of the core and of the package, without the long ones; the last line counts them'
 	@echo 'make test-long  all tests, the long ones and those with sanitizers too;   make test LONG=2/8: an eighth of the long ones too'
 	@echo 'make test-versions  quick tests with the lowest and the newest versions of dependencies that are allowed'
-	@echo 'make sanitize   the core and the extension with sanitizers (new: not yet seen to pass)'
+	@echo 'make sanitize   the core and the extension with sanitizers'
 	@echo 'make fuzz       damaged inputs to every reader, N=200000 of them (docs/reference/archive.md; 20 minutes on 2 cores)'
 	@echo 'make bench      speed and memory (docs/evidence/speed.md; two hours)'
 	@echo 'make validate   compare with published figures (docs/evidence; REFERENCE=DIR: folder of the data)'
