@@ -20,6 +20,7 @@ from lepaute.kit.notebook import changed_fields
 from lepaute.kit.options import check_fields, option
 from lepaute.kit.quantities import whole_of
 from lepaute.simulate import application as applications
+from lepaute.simulate.apps.laid import LaidApplication
 from lepaute.simulate.apps.own.values import MOST, Cost, Grid
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _LOCK = Lock()  # laying down is Python's work: one at a time
 _MAY_BE_FIELDS = frozenset({"ranks", "threads_per_rank"})
 
 
-class Application(applications.Application):
+class Application(LaidApplication):
     """An application of one's own: derive from it, and define fields and `run`.
 
     Annotated names are the parameters: int, float, str, bool and `lp.Grid`, with or without a default. They become
@@ -136,21 +137,6 @@ class Application(applications.Application):
         apart = {"ranks", *grids} if len(grids) == 1 else {"ranks"}
         said = [f"{each.name} {getattr(self, each.name)}" for each in fields(self) if each.name not in apart]  # type: ignore[arg-type]
         return ", ".join([*said, last])
-
-    @property
-    def steps(self) -> int:
-        """The most steps that a rank goes through."""
-        return self.laid().steps
-
-    @property
-    def events(self) -> float:
-        """What the engine handles in a run, about."""
-        return self.laid().events
-
-    @property
-    def kernel_models(self) -> bool:  # type: ignore[override]
-        """Whether it calls kernels of the platform."""
-        return self.laid().uses_kernels
 
     @property
     def kernel_costs(self) -> tuple[tuple[str, float, float, float, float], ...]:

@@ -19,7 +19,7 @@ from lepaute.kit.notebook import changed_fields
 from lepaute.kit.numbers import path_of, plain
 from lepaute.kit.options import check_fields, option
 from lepaute.kit.text import percent
-from lepaute.simulate.application import Application
+from lepaute.simulate.apps.laid import LaidApplication
 
 if TYPE_CHECKING:
     from lepaute import _core
@@ -42,7 +42,7 @@ Collectives = Literal["auto", "openmpi", "mpich"]
 
 
 @dataclass(frozen=True)
-class TraceReplay(Application):
+class TraceReplay(LaidApplication):
     """A recorded run of an MPI program, replayed: each rank's calls in their order, on any platform.
 
     Messages, collective operations and BLAS calls that the platform has models of take its time. All other computing
@@ -165,21 +165,6 @@ class TraceReplay(Application):
     def laid(self) -> "own_laying.Laid":
         """What the core runs."""
         return self._read.laid(self._modelled, self.collectives)
-
-    @property
-    def steps(self) -> int:
-        """The most steps that a rank goes through."""
-        return self.laid().steps
-
-    @property
-    def events(self) -> float:
-        """What the engine handles in a run, about."""
-        return self.laid().events
-
-    @property
-    def kernel_models(self) -> bool:  # type: ignore[override]
-        """Whether it calls kernels of the platform."""
-        return self.laid().uses_kernels
 
     @property
     def kernel_costs(self) -> tuple[Any, ...]:
