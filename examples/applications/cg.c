@@ -12,12 +12,14 @@ static void compute(double seconds) {
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
-    if (argc != 8) {
-        fprintf(stderr, "usage: cg PX PY PZ N ITERATIONS SPMV AXPY\n");
-        MPI_Abort(MPI_COMM_WORLD, 2);
-    }
     int rank;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (argc != 8) {
+        if (rank == 0)
+            fprintf(stderr, "usage: cg PX PY PZ N ITERATIONS SPMV AXPY\n");
+        MPI_Finalize();
+        return 2;
+    }
     const int px = atoi(argv[1]), py = atoi(argv[2]), pz = atoi(argv[3]), n = atoi(argv[4]), iterations = atoi(argv[5]);
     const double points = (double)n * n * n, spmv_s = atof(argv[6]) * points, axpy_s = atof(argv[7]) * points;
     const int x = rank / (py * pz), y = rank / pz % py, z = rank % pz;

@@ -21,13 +21,15 @@ static void all_to_all(const char *from, char *to, int bytes, int rank, int size
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
-    if (argc != 4) {
-        fprintf(stderr, "usage: fft N REPEATS BUTTERFLY\n");
-        MPI_Abort(MPI_COMM_WORLD, 2);
-    }
     int rank, size;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (argc != 4) {
+        if (rank == 0)
+            fprintf(stderr, "usage: fft N REPEATS BUTTERFLY\n");
+        MPI_Finalize();
+        return 2;
+    }
     const int n = atoi(argv[1]), repeats = atoi(argv[2]);
     const double rows = (double)n / size, rows_s = atof(argv[3]) * rows * n * log2(n);
     const int bytes = (int)lround(16.0 * rows * rows);

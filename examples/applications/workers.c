@@ -12,13 +12,15 @@ static void compute(double seconds) {
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
-    if (argc != 5) {
-        fprintf(stderr, "usage: workers TASKS TASK_BYTES RESULT_BYTES UNIT\n");
-        MPI_Abort(MPI_COMM_WORLD, 2);
-    }
     int rank, size;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (argc != 5) {
+        if (rank == 0)
+            fprintf(stderr, "usage: workers TASKS TASK_BYTES RESULT_BYTES UNIT\n");
+        MPI_Finalize();
+        return 2;
+    }
     const int tasks = atoi(argv[1]), task_bytes = atoi(argv[2]), result_bytes = atoi(argv[3]);
     const double unit_s = atof(argv[4]);
     int *const task = calloc(1, (size_t)task_bytes), count;

@@ -70,8 +70,11 @@ int main(int argc, char **argv) {
     int processes[3], periodic[3] = {1, 1, 1}, place[3], rank, largest = 0;
     int send = !(argc > 8 && !strcmp(argv[8], "--sweeps-only"));
     if (argc < 8) {
-        fprintf(stderr, "usage: stencil PX PY PZ NX NY NZ ITERATIONS [--sweeps-only]\n");
-        MPI_Abort(MPI_COMM_WORLD, 2);
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+        if (rank == 0)
+            fprintf(stderr, "usage: stencil PX PY PZ NX NY NZ ITERATIONS [--sweeps-only]\n");
+        MPI_Finalize();
+        return 2;
     }
     for (int d = 0; d < 3; d++)
         processes[d] = atoi(argv[1 + d]);

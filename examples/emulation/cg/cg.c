@@ -85,8 +85,10 @@ int main(int argc, char** argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (a.side < ranks || iterations < 1) {
-        fprintf(stderr, "usage: cg SIDE ITERATIONS     SIDE at least %d\n", ranks);
-        MPI_Abort(MPI_COMM_WORLD, 2);
+        if (rank == 0)
+            fprintf(stderr, "usage: cg SIDE ITERATIONS     SIDE at least %d\n", ranks);
+        MPI_Finalize();
+        return 2;
     }
     a.first_line = (int)((long)a.side * rank / ranks);
     a.lines = (int)((long)a.side * (rank + 1) / ranks) - a.first_line;

@@ -116,7 +116,8 @@ int main(int argc, char** argv) {
     if (p.n < 2 || (p.n & (p.n - 1)) != 0 || p.n % p.ranks != 0 || repetitions < 1) {
         if (p.rank == 0)
             fprintf(stderr, "usage: fft N REPETITIONS     N a power of two and a multiple of %d ranks\n", p.ranks);
-        MPI_Abort(MPI_COMM_WORLD, 2);
+        MPI_Finalize();
+        return 2;
     }
     p.rows = p.n / p.ranks;
     size_t size = (size_t)p.rows * (size_t)p.n;

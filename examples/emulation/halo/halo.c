@@ -79,10 +79,13 @@ int main(int argc, char** argv) {
     int every = argc > 3 ? atoi(argv[3]) : 10;
     int ranks, rank, shape[2] = {0, 0}, periodic[2] = {0, 0}, place[2], neighbours[SIDES];
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Dims_create(ranks, 2, shape);
     if (n < shape[0] || iterations < 1 || every < 1) {
-        fprintf(stderr, "usage: halo N ITERATIONS [EVERY]     N at least %d on %d ranks\n", shape[0], ranks);
-        MPI_Abort(MPI_COMM_WORLD, 2);
+        if (rank == 0)
+            fprintf(stderr, "usage: halo N ITERATIONS [EVERY]     N at least %d on %d ranks\n", shape[0], ranks);
+        MPI_Finalize();
+        return 2;
     }
     MPI_Comm grid;
     MPI_Cart_create(MPI_COMM_WORLD, 2, shape, periodic, 0, &grid);

@@ -34,7 +34,8 @@ program summa
   q = argument(4)
   if (min(nb, p, q) < 1 .or. n < max(p, q) .or. p * q /= ranks) then
     if (rank == 0) write (error_unit, '(a, i0)') 'usage: summa N NB P Q     N >= P and Q, and P x Q = the ranks: ', ranks
-    call MPI_Abort(MPI_COMM_WORLD, 2, ierr)
+    call MPI_Finalize(ierr)
+    stop 2
   end if
   my_p = rank / q
   my_q = mod(rank, q)
