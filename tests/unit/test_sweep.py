@@ -115,6 +115,8 @@ def test_the_best_is_one_of_those_that_are_comparable(sweep: list[Prediction]) -
     assert best is not None
     assert best.comparable
     assert min(one.time_s.mean for one in sweep[:3]) < best.time_s.mean  # as it was: an extrapolated one named best
+    assert fastest(Sweep(tuple(sweep))).startswith("Fastest of 3 comparable (of 6): N = 6000")
+    assert fastest(Sweep(tuple(sweep[:4]))).startswith("Only one of 4 is comparable: N = 6000  NB = 128")
     lines = summary(sweep).splitlines()
     (named,) = [line for line in lines if line.startswith("  best")]
     assert f"NB = {getattr(best.application, 'nb')}  " in named  # noqa: B009
@@ -224,11 +226,11 @@ def test_the_command_says_not_comparable_in_text_json_and_picture(tmp_path, caps
     command = ["predict", "hpl", "-p", "dahu", "--dat", str(file), "--runs", "2"]
     assert main([*command, "--plot", str(picture)]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("Fastest of 2: N = 6000  NB = 128  ")
+    assert text.startswith("Only one of 2 is comparable: N = 6000  NB = 128  ")
     assert any(line.startswith("  apart   1 of 2 not comparable: ") for line in text.splitlines())
     assert main([*command, "--details"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("Fastest of 2: N = 6000  NB = 128  ")
+    assert text.startswith("Only one of 2 is comparable: N = 6000  NB = 128  ")
     (line,) = [line for line in text.splitlines() if line.startswith("WR") and line.endswith("not comparable")]
     assert line.split()[2] == "32"
     assert "best    N = 6000  NB = 128" in text

@@ -53,9 +53,10 @@ class SlowRank:
             )
         where = f"rank {self.rank}" if self.rank is not None else "every rank"
         where += f" on {self.node}" if self.node else ""
+        others = f"other ranks by {seconds(self.others_s)}" if self.others_s > 0 else "the other ranks do not"
         return (
             f"{name}: {where} takes longer in {rows} ({self.slower} by {seconds(self.excess_s)} at "
-            f"{exact_size(self.size_bytes)}), other ranks by {seconds(self.others_s)}"
+            f"{exact_size(self.size_bytes)}), {others}"
         )
 
 

@@ -55,15 +55,21 @@ def where_run(prediction: "Prediction") -> str:
 
 
 def fastest(sweep: "Sweep", of: str = "") -> str:
-    """Fastest of 16: NB = 128 …, 1.19 s (95 %: 1.09 to 1.31 s), 560 Gflop/s, one of 2 that cannot be told apart"""
-    best, number = sweep.best, len(sweep.predictions)
+    """Fastest of 16: NB = 128 …, 1.19 s (95 %: 1.09 to 1.31 s), 560 Gflop/s, one of 2 that cannot be told apart
+
+    Those that are not comparable were in no race: "Fastest of 14 comparable (of 16)", "Only one of 2 is comparable".
+    """
+    best, number, compared = sweep.best, len(sweep.predictions), len(sweep.comparable)
     if sweep.ahead:
         first = sweep.ahead[0]
         return f"Fastest{of}: {first.application.label}, by how much is not known: {first.trust.reasons[0]}"
     if best is None:
         return f"Fastest{of}: not known, none of {number} is comparable"
     alike = "" if len(sweep.bests) == 1 else f", one of {len(sweep.bests)} that cannot be told apart"
-    return f"Fastest of {number}{of}: {best.application.label}, {_figures(best)}{alike}"
+    which = f"Fastest of {number}" if compared == number else f"Fastest of {compared} comparable (of {number})"
+    if 1 == compared < number:
+        which = f"Only one of {number} is comparable"
+    return f"{which}{of}: {best.application.label}, {_figures(best)}{alike}"
 
 
 def scaling_answer(points: "Sequence[ScalingPoint]") -> str:
