@@ -1,8 +1,9 @@
 """The words of refusals, a file a command in `refusals/`: what is printed for each hostile value that is refused.
 
-    PYTHONPATH=src:tests .venv/bin/python tests/hostile/refusals.py
+    PYTHONPATH=src:tests .venv/bin/python tests/hostile/refusals.py ['emulate program' ...]
 
-writes them anew; the difference is to be read. Other tests ask of a refusal its type, place and value, not its words.
+writes them anew, of all commands unless some are named; the difference is to be read. Other tests ask of a refusal its
+type, place and value, not its words.
 """
 
 import json
@@ -86,19 +87,19 @@ def golden(command: str) -> Path:
     return FOLDER / f"{command.replace(' ', '_')}.txt"
 
 
-def main() -> None:
+def main(named: list[str]) -> None:
     FOLDER.mkdir(exist_ok=True)
-    for path in FOLDER.glob("*.txt"):
+    for path in [] if named else FOLDER.glob("*.txt"):
         path.unlink()
     with tempfile.TemporaryDirectory() as scratch:
         inputs, folder = Path(scratch, "in"), Path(scratch, "server")
         inputs.mkdir()
         folder.mkdir()
         with serving(inputs, folder) as server:
-            for command in sorted(BASES):
+            for command in named or sorted(BASES):
                 cases = list(cases_of(command, inputs))
                 golden(command).write_text(server.refusals(cases, server.run(cases)))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from oracles.emulated import command, tiny, tiny_text
 
-from lepaute.cli.emulate import folding_of, private_of
 from lepaute.errors import InputError, SimulationError
 from lepaute.platform.io import parse_platform
 from lepaute.simulate import Layers
@@ -15,6 +14,7 @@ from lepaute.simulate.smpi.building import _script, skip_flags
 from lepaute.simulate.smpi.emulate import Keep, Options, settings_of
 from lepaute.simulate.smpi.emulated_run import value_in
 from lepaute.simulate.smpi.request import Files, Folding, Private, reference_sizes, request_text
+from lepaute.simulate.smpi.settings import folding_of, private_of
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_private_without_folding_is_refused() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--computing", "guessed"], "--computing is 'guessed'; it is measured or none"),
+        (["--computing", "guessed"], "computing is 'guessed'; it is measured or none"),
         (["--skip", "check"], "give --source and --make"),
         (["--source", ".", "--binary", "x"], "give one of them"),
         (["--runs", "0"], "runs is 0; at least one run is simulated"),

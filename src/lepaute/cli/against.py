@@ -1,4 +1,4 @@
-"""`lepaute predict NAME --against FIELD=VALUE`: the run with one thing changed, and the ratio."""
+"""`--against FIELD=VALUE` of `predict` and `emulate`: the run with one thing changed, and the ratio."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +14,7 @@ from lepaute.simulate.prediction.warnings import BLOCK_SIZES_GUESSED, caveats
 if TYPE_CHECKING:
     from lepaute.platform import Platform
     from lepaute.simulate import Application, Mapping, Prediction
+    from lepaute.simulate.engine import Engine
     from lepaute.simulate.prediction.comparing import Difference
 
 
@@ -36,8 +37,14 @@ class Alternative:
         """In words: nb 256 against 128."""
         return f"{self.field} {self.value} against {self.before}"
 
-    def compared(self, reference: "Prediction", repeat: int, tell: Callable[[str, float], None]) -> "Compared":
-        """Predicts it under the conditions of `reference`, as run `repeat` of each day."""
+    def compared(
+        self,
+        reference: "Prediction",
+        repeat: int,
+        tell: Callable[[str, float], None],
+        engine: "Engine | None" = None,
+    ) -> "Compared":
+        """Predicts it under the conditions of `reference`, as run `repeat` of each day; engine: None: the usual one."""
         from lepaute.simulate import difference, predict
 
         assert reference.conditions is not None
@@ -49,6 +56,7 @@ class Alternative:
             layers=reference.conditions.layers,
             applied=reference.settings,
             mapping=self.mapping,
+            engine=engine,
             fidelity=reference.conditions.fidelity,
             repeat=repeat,
             transfer=reference.conditions.transfer,
@@ -108,10 +116,15 @@ class Compared:
 
 
 def alternatives(
-    texts: Sequence[str], applications: "Sequence[Application]", simulation: Simulation, placement: Placement
+    texts: Sequence[str],
+    applications: "Sequence[Application]",
+    simulation: Simulation,
+    placement: Placement,
+    described: Any = None,
 ) -> list[Alternative]:
     """The runs that --against asks for, checked before anything is simulated.
 
+    described : the application in the words of the command line, where it is not that itself (`ProgramRun`)
     Raises InputError for a field or value that cannot be, or where several combinations are predicted.
     """
     from lepaute.simulate.conditions import Conditions
@@ -133,7 +146,7 @@ def alternatives(
             elif "." in field:
                 other = _set(name.strip(), value, applications[0], simulation.machine, placement)
             else:
-                other = _with_value(field, value, applications[0], simulation.machine, placement)
+                other = _with_value(field, value, described or applications[0], simulation.machine, placement)
             conditions = Conditions(other.platform, mapping=other.mapping)
             usual_engine(other.application).on(conditions).prepare(other.application)
         except InputError as error:
@@ -171,20 +184,28 @@ def _set(field: str, value: str, application: "Application", machine: "Platform"
     return Alternative(field, value, "the platform as it is", application, other, mapping)
 
 
-def _with_value(
-    field: str, value: str, application: "Application", machine: "Platform", placement: Placement
-) -> Alternative:
-    flags = {flag.name.removeprefix("--").partition("/")[0]: flag for flag in flags_of(type(application))}
+def _with_value(field: str, value: str, described: Any, machine: "Platform", placement: Placement) -> Alternative:
+    before = _application(described)
+    flags = {flag.name.removeprefix("--").partition("/")[0]: flag for flag in flags_of(type(described))}
     if field not in flags:
         known = f"{', '.join(flags)}, platform, mapping or a field of the platform"
-        raise InputError(f"{application.title} has no parameter {field[:80]!r}; give {known}")
+        raise InputError(f"{before.heading} has no parameter {field[:80]!r}; give {known}")
     flag = flags[field]
-    values = flag.values(_converted(flag, value, type(application)))
-    changed: Application = replace(application, **values)  # type: ignore[type-var]
-    if changed == application:
+    values = flag.values(_converted(flag, value, type(described)))
+    changed = replace(described, **values)
+    if changed == described:
         raise InputError(f"{field} has that value already; give another one")
-    mapping = placement.on(machine, changed.threads_per_rank)
-    return Alternative(field, _shown(flag, changed), _shown(flag, application), changed, machine, mapping)
+    application = _application(changed)
+    mapping = placement.on(machine, application.threads_per_rank)
+    return Alternative(field, _shown(flag, changed), _shown(flag, described), application, machine, mapping)
+
+
+def _application(described: Any) -> "Application":
+    """Itself, or what it describes."""
+    from lepaute.simulate import Application
+
+    application: Application = described if isinstance(described, Application) else described.application
+    return application
 
 
 def _converted(flag: Flag, text: str, application: type) -> Any:
@@ -204,8 +225,10 @@ def _converted(flag: Flag, text: str, application: type) -> Any:
         raise InputError(f"{flag.name} is {text[:80]!r}; it must be a {number}") from None
 
 
-def _shown(flag: Flag, application: "Application") -> str:
-    values = [getattr(application, field.name) for field in flag.fields]
+def _shown(flag: Flag, described: Any) -> str:
+    values = [getattr(described, field.name) for field in flag.fields]
     if isinstance(values[0], tuple):
         values = list(values[0])
+    if values == [None]:
+        return "the default"
     return "x".join(("no", "yes")[value] if isinstance(value, bool) else str(value) for value in values)

@@ -1,10 +1,10 @@
 """`lepaute emulate`: the code of an MPI program, or of HPL, on a simulated machine, by SimGrid/SMPI."""
 
 import json
-import re
+import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -19,16 +19,16 @@ from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.picture import files_of
 from lepaute.kit.printable import terminal_columns, unfiltered
-from lepaute.kit.quantities import numbers_of, size_of
+from lepaute.kit.quantities import numbers_of
 from lepaute.kit.temporary import temporary_folder
 from lepaute.simulate.apps.hpl import Hpl
 from lepaute.simulate.apps.hpl.parameters import HplFiles
+from lepaute.simulate.smpi.settings import ProgramSettings
 
 if TYPE_CHECKING:
     from lepaute.simulate import Mapping, Prediction
     from lepaute.simulate.application import Application
-    from lepaute.simulate.smpi.emulate import Keep, Options
-    from lepaute.simulate.smpi.request import Folding, Private
+    from lepaute.simulate.smpi.emulate import Keep
 
 app = App(
     help="Run the code of an MPI program on a simulated machine, by SimGrid/SMPI; BLAS takes simulated time.\n\n"
@@ -47,67 +47,22 @@ class EmulatedRuns(Simulation):
 
 
 @dataclass(frozen=True)
-class ProgramOptions:
+class ProgramOptions(ProgramSettings):
     """How a program is built and emulated."""
 
     source: Path | None = option_field(None, "folder to build the program from")
     make: str = option_field("make", "command that builds it")
     binary: Path | None = option_field(None, "a program built with the compilers of 'lepaute emulate compilers'")
     skip: list[str] | None = option_field(None, "make this function return immediately")
-    fold: str | None = option_field(None, "allocations of this size or more share memory: 1M")
-    private: list[str] | None = option_field(
-        None, "WHERE[@FIRST-LAST]: not folded; WHERE is file.c, file.c:LINE or a function"
-    )
-    computing: str = option_field("measured", "outside of BLAS and LAPACK: measured here, or none")
-    contention: bool = option_field(
-        True, "run once more to measure memory contention between ranks", name="contention/--no-contention"
-    )
-    memory_share: float | None = option_field(
-        None,
-        "fraction of the program's own computing that is bound by memory, 0 to 1, instead of that run",
-        minimum=0.0,
-        maximum=1.0,
-    )
-    pattern: str | None = option_field(
-        None, r"regular expression for the seconds that the program prints: 'time: (\S+) s'", name="time-pattern"
-    )
-    collectives: str | None = option_field(
-        None, "algorithms as in openmpi, mpich, mvapich2 or intelmpi; default: each run draws one"
-    )
-    timeout: float = option_field(3600.0, "wall seconds of a run")
-    stall: float = option_field(120.0, "wall seconds without an MPI call or simulated time")
-    stack: int = option_field(1024, "KiB of each rank", minimum=64, maximum=1 << 30)
-    shared_globals: bool = option_field(False, "global variables are the same for all ranks")
-    every_probe: bool = option_field(False, "simulate each turn of a loop of probes")
 
     def check(self, words: list[str]) -> None:
         """Raises InputError for options that contradict each other, or where they and the words name no program."""
-        if self.computing not in ("none", "measured"):
-            raise InputError(f"--computing is {self.computing!r}; it is measured or none")
         if self.source is not None and self.binary is not None:
             raise InputError("--source builds the program and --binary names one that is built; give one of them")
         if self.skip and self.source is None:
             raise InputError("--skip takes effect when the program is linked; give --source and --make")
         if not words and self.binary is None:
             raise InputError("no program is named; write it after two dashes: lepaute emulate ... -- PROGRAM ARGS")
-
-    def for_engine(self) -> "Options":
-        """As the engine takes them."""
-        from lepaute.simulate.smpi.emulate import Options
-        from lepaute.simulate.smpi.process import Limits
-
-        return Options(
-            computing="measured" if self.computing == "measured" else "none",
-            contention=self.contention,
-            memory_share=self.memory_share,
-            privatize=not self.shared_globals,
-            folding=folding_of(self.fold, self.private or []),
-            limits=Limits(self.timeout, self.stall),
-            stack_kib=self.stack,
-            value_pattern=self.pattern,
-            collectives=self.collectives,
-            sleeping_probes=not self.every_probe,
-        )
 
     def program(self, words: list[str], folder: Path) -> tuple[Path, tuple[str, ...]]:
         """The program, which is built in the folder where there is a source, and its arguments."""
@@ -128,10 +83,18 @@ def program(
     ranks: Annotated[
         str, typer.Option("-np", "--np", "--ranks", help="number of ranks; several, as 1,2,4,8, for their speed-up")
     ],
+    placement: Placement,
     traces: TraceFiles,
     options: ProgramOptions,
     words: Annotated[
         list[str] | None, typer.Argument(metavar="-- PROGRAM ARGS", help="The program.", show_default=False)
+    ] = None,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="FIELD=VALUE: also with this parameter, such as collectives=mpich, or platform=NAME, mapping=random "
+            "or a field of the platform as --set takes it, and the ratio"
+        ),
     ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="a picture of time and efficiency over the ranks, .png or .svg")
@@ -145,23 +108,31 @@ def program(
     Its time is the one that it prints (--time-pattern), else that between MPI_Pcontrol(1) and MPI_Pcontrol(0), else
     that of the whole program.
     """
+    from lepaute.cli.against import alternatives
     from lepaute.cli.prediction_answer import answered_emulation, answered_scaling
-    from lepaute.simulate import Program
+    from lepaute.simulate.apps.program import ProgramRun
     from lepaute.simulate.prediction.plot import plot_scaling
+    from lepaute.simulate.prediction.predicting import check_runs
     from lepaute.simulate.prediction.sweep import scaling
     from lepaute.simulate.smpi.emulate import Smpi
 
     words = words or []
     options.check(words)
     counts = _counts_of(ranks, traces, plot)
-    check_outputs(
-        {**traces.outputs, "--plot": files_of(plot)}, inputs=[options.binary, *simulation.inputs], force=force
-    )
-    how = options.for_engine()
-    simulation.read()
+    inputs = [options.binary, *simulation.inputs, *placement.inputs]
+    check_outputs({**traces.outputs, "--plot": files_of(plot)}, inputs=inputs, force=force)
+    options.for_engine()
+    check_runs(counts, simulation.runs)
+    mapping = placement.on(simulation.read(), 1)
     with temporary_folder("lepaute-emulate-", plain=True) as folder:
-        with simulated_date(simulation.runs * len(counts), how.limits.timeout_s) as (on_progress, on_share, end_line):
-            path, arguments = options.program(words, folder)
+        path, arguments = options.program(words, folder)
+        settings = {each.name: getattr(options, each.name) for each in fields(ProgramSettings)}
+        first = ProgramRun(program=path, np=counts[0], arguments=shlex.join(arguments), **settings)
+        programs = [replace(first, np=count).application for count in counts]
+        others = alternatives(against or [], programs, simulation, placement, first)
+        parts = len(others) + 1
+        runs = simulation.runs * (len(counts) + len(others))
+        with simulated_date(runs, options.timeout) as (on_progress, on_share, end_line):
             engine = Smpi(
                 # What the program prints is its own: it also reaches a terminal as it is.
                 on_line=None if as_json else partial(_pass_on, unfiltered(sys.stdout), end_line),
@@ -169,17 +140,27 @@ def program(
                 on_progress=on_progress,
                 keep=_keep(traces, folder),
             )
-            programs = [Program(path, arguments, count, options=how) for count in counts]
-            predictions = simulation.predicted(programs, engine=engine, progress=on_share)
+            predictions = simulation.predicted(
+                programs, engine=engine, mapping=mapping, progress=lambda share: on_share(share / parts)
+            )
+            quiet = replace(engine, on_line=None, on_complaint=None, keep=None)
+            compared = [
+                other.compared(predictions[0], repeat, lambda _, share: on_share((repeat + share) / parts), quiet)  # noqa: B023
+                for repeat, other in enumerate(others, start=1)
+            ]
         points = scaling(predictions) if len(predictions) > 1 else []
         if as_json:
             objects = [prediction.to_dict() for prediction in predictions]
+            if compared:
+                objects[0]["differences"] = [each.to_dict() for each in compared]
             several = {"predictions": objects, "scaling": [point.to_dict() for point in points]}
             print(json_text(several if points else objects[0]))
         else:
             width = terminal_columns(sys.stderr)
             if sys.stdout.isatty() and sys.stderr.isatty():
                 note("")  # apart from what the program printed
+            for each in compared:  # who asks for a difference reads it first
+                note(each.text(width, details=details))
             note(
                 answered_scaling(points, width, details=details)
                 if points
@@ -301,31 +282,3 @@ def _counts_of(ranks: str, traces: TraceFiles, plot: Path | None) -> tuple[int, 
     if len(counts) == 1 and plot is not None:
         raise InputError("--plot shows several numbers of ranks; give them to -np, as 1,2,4,8")
     return counts
-
-
-def folding_of(fold: str | None, private: list[str]) -> "Folding":
-    """The folding that the options describe; raises InputError for an invalid one."""
-    from lepaute.simulate.smpi.request import Folding
-
-    if fold is None:
-        if private:
-            raise InputError("--private says what is not folded, and nothing is: give --fold SIZE")
-        return Folding()
-    return Folding(size_of(fold, "--fold"), private=tuple(private_of(text) for text in private))
-
-
-def private_of(text: str) -> "Private":
-    """WHERE or WHERE@FIRST-LAST; raises InputError for anything else."""
-    from lepaute.simulate.smpi.request import Private
-
-    where, separator, span = text.partition("@")
-    if not where or any(character.isspace() for character in where):
-        raise InputError(
-            f"--private {text!r}: name a file, file:line or function, such as panel.c:120 or panel.c@0-4096"
-        )
-    if not separator:
-        return Private(where)
-    match = re.fullmatch(r"(-?[0-9]{1,18})-(-?[0-9]{1,18})", span)
-    if match is None:
-        raise InputError(f"--private {text[:80]!r}: bytes are FIRST-LAST, such as 0-4096 or -64--1 (from the end)")
-    return Private(where, int(match[1]), int(match[2]))

@@ -26,21 +26,27 @@ if TYPE_CHECKING:
 
 POPULATION = ("spatial", "temporal", "draw", "weight[I]")
 
+#: Of the fields of `application`: which one it is.
+WHICH = ("name", "class", "program")
+
 
 def application_of(values: Mapping[str, Any], folder: Path | None = None) -> "Application":
-    """The application of `values`: its name, or its class as FILE.py:CLASS in `folder`, and its fields.
+    """The application of `values`: its name, its class as FILE.py:CLASS in `folder` or a program there, and its fields.
 
     Raises InputError for a field that it does not have, and for a value that cannot be.
     """
     from lepaute.simulate.apps import application_class
     from lepaute.simulate.apps.own.loading import loaded
+    from lepaute.simulate.apps.program import ProgramRun
 
-    which = "name" if "name" in values else "class"
-    cls: Any = application_class(values["name"]) if which == "name" else loaded(values["class"], folder)
+    which = next(each for each in WHICH if each in values)
+    cls: Any = ProgramRun
+    if which != "program":
+        cls = application_class(values["name"]) if which == "name" else loaded(values["class"], folder)
     names = _members(cls)
     arguments: dict[str, Any] = {}
     for name, value in values.items():
-        if name == which:
+        if name == which != "program":
             continue
         if name not in names:
             from lepaute.kit.documents import guess
@@ -53,11 +59,12 @@ def application_of(values: Mapping[str, Any], folder: Path | None = None) -> "Ap
         if folder is not None and isinstance(value, str) and _is_path(cls, name):
             arguments[name] = folder / value
     try:
-        application: Application = cls(**arguments)
+        described = cls(**arguments)
     except TypeError:
         needed = {one.name for one in fields(cls) if one.default is MISSING and one.default_factory is MISSING}
         missing = [name for name, members in names.items() if needed & set(members) - set(arguments)]
         raise InputError(f"application.{missing[0] if missing else which} is missing; give it") from None
+    application: Application = described.application if cls is ProgramRun else described
     return application
 
 

@@ -17,7 +17,14 @@ from lepaute.platform.components import KNOBS, with_components
 from lepaute.simulate.conditions import Conditions, Layers, at_lag, read_transfer
 from lepaute.simulate.machine.mapping import Mapping as RankMapping
 from lepaute.simulate.machine.mapping import platform_slots, read_hostfile, read_rankfile
-from lepaute.study.components import application_of, multiple, platform_fields, slowest_nodes, with_population_knobs
+from lepaute.study.components import (
+    WHICH,
+    application_of,
+    multiple,
+    platform_fields,
+    slowest_nodes,
+    with_population_knobs,
+)
 from lepaute.study.evaluation import SCENARIO, Point, Trial
 from lepaute.study.schema import Placed, Study
 from lepaute.version import __version__
@@ -160,7 +167,7 @@ class Configurations:
     def names(self, point: Point) -> dict[str, Any]:
         """What expressions know at a point: factors, and fields of the application."""
         values = self._application_values(self._values(point))
-        known = {name: value for name, value in values.items() if name not in ("name", "class")}
+        known = {name: value for name, value in values.items() if name not in WHICH}
         try:
             application = application_of(values, self.folder)
         except InputError:

@@ -37,6 +37,9 @@ _MEMORY = "2GiB"
 #: Processes that are stopped for a while (Ctrl-Z, a suspended machine) are no dead ones.
 _PATIENCE = "30 minutes"
 
+#: Schedulers serve pages that nobody asked for: to this machine alone, at any port, since another study has the usual.
+_PAGES = "127.0.0.1:0"
+
 #: What watches schedulers and workers takes processor time from the simulations: a tick 50 times a second in each, the
 #: stacks of workers 100 times a second.
 QUIET: Mapping[str, Any] = {
@@ -241,7 +244,7 @@ def _local(workers: int) -> Any:
         n_workers=workers,
         threads_per_worker=1,
         processes=True,
-        dashboard_address=None,
+        dashboard_address=_PAGES,
         memory_limit=0,
         silence_logs=logging.CRITICAL,
     )
@@ -276,7 +279,7 @@ def _jobs(scheduler: str, workers: int, folder: Path | None) -> Any:
         job_script_prologue=[*chosen("job-script-prologue", []), *quiet],
         **more,
         log_directory=str(folder / "jobs") if folder is not None else None,
-        scheduler_options={"dashboard": False, "dashboard_address": None},
+        scheduler_options={"dashboard": False, "dashboard_address": _PAGES},
         silence_logs="critical",
     )
     cluster.adapt(minimum=workers, maximum=workers, interval="2s")

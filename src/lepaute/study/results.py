@@ -8,6 +8,7 @@ import json
 import time
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from math import isnan
 from threading import Lock
@@ -106,15 +107,20 @@ def _simulated(configurations: "Configurations", trial: Trial) -> Simulated:
     except LepauteError as error:
         return Simulated("", refusal=str(error))
     key, application = configuration.key(trial), configuration.application
-    began_s = time.thread_time()
+    clock = time.thread_time
+    began_s = clock()
     try:
         simulator, conditions = _SIMULATORS.of(configuration, trial), configuration.repeated(trial.repeat)
-        run = simulator.run(application, trial.seed, first=False, priced=trial.priced > 0)
+        with nullcontext() if simulator.parallel else _ALONE:
+            if not simulator.parallel:  # the program runs in a process of its own
+                clock = time.monotonic
+                began_s = clock()
+            run = simulator.run(application, trial.seed, first=False, priced=trial.priced > 0)
         prediction = prediction_of(application, conditions, simulator, [run], None)
         seeds = range(trial.seed, trial.seed + trial.priced)
         controls = controls_of(application, simulator, conditions, seeds) if trial.priced else None
     except LepauteError as error:
-        return Simulated(key, refusal=" ".join(str(error).split()), cpu_s=time.thread_time() - began_s)
+        return Simulated(key, refusal=" ".join(str(error).split()), cpu_s=clock() - began_s)
     (result,) = prediction.run_list
     return Simulated(
         key,
@@ -124,7 +130,7 @@ def _simulated(configurations: "Configurations", trial: Trial) -> Simulated:
         prediction.extrapolated_share or 0.0,
         prediction.sampling_sd,
         "",
-        time.thread_time() - began_s,
+        clock() - began_s,
         {
             "caveats": [each for each in prediction.warnings if each not in prediction.trust.warnings],
             "messages_outside": prediction.trust.messages,
@@ -133,6 +139,10 @@ def _simulated(configurations: "Configurations", trial: Trial) -> Simulated:
             **({} if controls is None else {"controls": {"runs": controls.runs, "draws": controls.draws}}),
         },
     )
+
+
+#: Emulations time what a program computes itself, which a second one would disturb.
+_ALONE = Lock()
 
 
 class _Simulators:

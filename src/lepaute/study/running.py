@@ -220,16 +220,19 @@ def _session(
     threads = Threads(configurations, workers)
     session = Session(configurations, results, threads, progress=progress, most=study.budget.simulations)
     expected = estimate(session, planned_trials(study, configurations))
-    if expected.missing and announce is not None and expected.wall_s > 1.0:
+    wall_s, seconds = expected.wall_s, study.budget.seconds
+    if expected.missing and announce is not None and (wall_s is None or wall_s > 1.0):
         announce(expected.text)
-    seconds = study.budget.seconds
+    if seconds is not None and wall_s is None:
+        raise InputError("how long emulations take is not known in advance; give budget.simulations and no seconds")
     if seconds is not None and expected.cpu_s is not None and expected.cpu_s > seconds:
         raise InputError(
             f"the simulations take about {expected.cpu_s:.0f} s and the budget is {seconds:g} s; "
             "raise it, or ask for fewer runs or levels"
         )
     if scheduler is None:
-        scheduler = "local" if workers is not None or expected.wall_s > WORTH_PROCESSES_S else "threads"
+        is_long = wall_s is not None and wall_s > WORTH_PROCESSES_S
+        scheduler = "local" if workers is not None or is_long else "threads"
     if scheduler != "threads":
         threads.close()
         session.pool = DaskPool(configurations, scheduler=scheduler, workers=workers, folder=folder)

@@ -196,7 +196,9 @@ class Placed(Value):
 class Base(Value):
     """What does not vary.
 
-    application : its name, or its class as FILE.py:CLASS, and its fields as on the command line of `lepaute predict`
+    application : its name, or its class as FILE.py:CLASS, and its fields as on the command line of `lepaute predict`;
+                  or program: one that `lepaute emulate` can run, from the folder of the study, with np, arguments and
+                  options of `lepaute emulate`
     platform    : a shipped name or a file, from the folder of the study;  set : fields of it, as `--set` takes them
     nodes       : a hypothetical cluster of so many nodes like the platform, drawn from `seed` (platform synthesize)
     without     : layers of uncertainty that are not drawn;  transfer : file of a layer learnt from other studies, from
@@ -223,6 +225,8 @@ class Base(Value):
         if given is not None and "name" not in self.application:
             if not isinstance(given, str) or not names_a_class(given):
                 raise fault(f"is {given!r:.60}; it is FILE.py:CLASS", "application", "class")
+            return self
+        if given is None and isinstance(self.application.get("program"), str):
             return self
         given = self.application.get("name")
         if not isinstance(given, str) or given not in APPLICATIONS:

@@ -162,7 +162,8 @@ def events_of(configuration: "Configuration") -> float:
 class Estimate:
     """Of the trials that are not known yet.
 
-    cpu_s  : of all simulations, None where all together are quick;  wall_s : on the workers
+    cpu_s  : of all simulations, None where all together are quick;  wall_s : on the workers;  both None where nobody
+             knows: programs are emulated
     longest: the point that takes most of the time, and its share
     """
 
@@ -170,7 +171,7 @@ class Estimate:
     known: int
     workers: int
     cpu_s: float | None
-    wall_s: float
+    wall_s: float | None
     longest: tuple[Point, float] | None
 
     @property
@@ -181,6 +182,8 @@ class Estimate:
         where = ""
         if self.longest is not None and self.longest[1] > 0.0:
             where = f"; {100.0 * self.longest[1]:.0f} % of it at {self.longest[0]}"
+        if self.wall_s is None:
+            return f"{count}{known} by emulation, one after the other; how long one takes is not known in advance"
         return f"{count}{known}, about {duration(self.wall_s)} on {counted(self.workers, 'worker')}{where}"
 
 
@@ -201,6 +204,8 @@ def estimate(session: Session, trials: Sequence[Trial]) -> Estimate:
         counts[place] = counts.get(place, 0) + 1
         configurations[place] = configuration
     applications = [each.application for each in configurations.values()]
+    if not all(each.native for each in applications):
+        return Estimate(len(missing), known, workers, None, None, None)
     heaviest = max(configurations.values(), key=lambda each: each.application.events)
     run_s = None
     if len(missing) <= MOST_RUNS:

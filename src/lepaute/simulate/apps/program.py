@@ -1,12 +1,15 @@
 """Any MPI program, as an application that SMPI emulates."""
 
+import hashlib
+import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from lepaute.errors import InputError
 from lepaute.kit.numbers import of_type, path_of, texts, whole
+from lepaute.kit.options import option_field
 from lepaute.kit.text import ranks_text
 from lepaute.platform.schema import Platform
 from lepaute.simulate.application import Application
@@ -16,15 +19,16 @@ from lepaute.simulate.machine.mapping import Mapping
 from lepaute.simulate.prediction.controls import DEFAULT_RUNS
 from lepaute.simulate.prediction.predicting import predict, raise_warnings
 from lepaute.simulate.prediction.prediction import Prediction
+from lepaute.simulate.smpi.building import existing
 from lepaute.simulate.smpi.emulate import Options
-from lepaute.simulate.smpi.emulated_run import checked_pattern
+from lepaute.simulate.smpi.settings import ProgramSettings
 
 
 @dataclass(frozen=True, slots=True)
 class Program(Application):
     """One run of a program that was built with the compilers of `lepaute emulate compilers`.
 
-    Raises InputError for a number of ranks below 1, and for a pattern of options that is not one.
+    Raises InputError for a number of ranks below 1.
     """
 
     title: ClassVar[str] = "program"
@@ -40,8 +44,6 @@ class Program(Application):
         path_of(self.path, "the program")
         if self.ranks < 1:
             raise InputError(f"ranks is {self.ranks}; a program has at least one rank")
-        if self.options.value_pattern is not None:
-            checked_pattern(self.options.value_pattern)
 
     @property
     def name(self) -> str:
@@ -67,6 +69,12 @@ class Program(Application):
     @property
     def unknown_collectives(self) -> bool:
         return self.options.collectives is None and self.ranks > 2  # two ranks have no choice
+
+    @property
+    def code(self) -> str:
+        """SHA-256 of the program and its options: results of another build are others."""
+        program = self.path.read_bytes() if self.path.is_file() else b""
+        return hashlib.sha256(program + repr(self.options).encode()).hexdigest()
 
     def parameter_kinds(self) -> dict[str, Any]:
         of_text = dict.fromkeys(("arguments", "computing", "collectives"), str | None)
@@ -110,6 +118,24 @@ class Program(Application):
             "memory_share": emulated.slowdowns.memory_share if emulated.slowdowns else None,
             "unmodelled_share": emulated.unmodelled_share,
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramRun(ProgramSettings):
+    """A run of a program in the words of the command line, as a study file and `--against` have it."""
+
+    program: Path = option_field(MISSING, "a program built with the compilers of 'lepaute emulate compilers'")
+    np: int = option_field(1, "number of ranks", minimum=1)
+    arguments: str = option_field("", "of the program, as a shell takes them")
+
+    @property
+    def application(self) -> Program:
+        """Raises InputError for anything of it that cannot be."""
+        try:
+            words = shlex.split(self.arguments)
+        except ValueError as error:
+            raise InputError(f"arguments is {self.arguments[:80]!r}: {error}") from None
+        return Program(existing(self.program), tuple(words), self.np, options=self.for_engine())
 
 
 def emulate(

@@ -4,7 +4,7 @@ import resource
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from collections.abc import Mapping as MappingOf
 from dataclasses import replace
 from functools import partial
@@ -286,7 +286,7 @@ def _in_short(work: Callable[[], SimulatedRun]) -> SimulatedRun:
     return replace(work(), kernels={}, message_use=None, breakdown=None)
 
 
-def check_runs(applications: Sequence[Application], runs: int) -> None:
+def check_runs(applications: Sized, runs: int) -> None:
     """Raises InputError where the number of runs of each application cannot be."""
     if type(runs) is not int or runs < 1:
         raise InputError(f"runs is {runs!r:.80}; at least one run is simulated")

@@ -187,6 +187,16 @@ _SHOWN = 6
 _LIMIT_S = 60.0
 
 
+def existing(program: Path) -> Path:
+    """Its whole path; raises InputError where there is none."""
+    if not program.is_file():
+        raise InputError(
+            f"there is no {program.resolve()}; name a program that was built with the compilers of 'lepaute emulate "
+            "compilers', by its path (scripts, as with mpi4py, cannot be emulated)"
+        )
+    return program.resolve()
+
+
 def check_program(
     program: Path, library: Path, ranks: int = 1, collectives: str | None = None, drawn: Sequence[str] = ()
 ) -> tuple[str, ...]:

@@ -19,11 +19,12 @@ from lepaute.simulate.engine import SimulatedRun
 from lepaute.simulate.machine.core import wiring
 from lepaute.simulate.machine.mapping import Mapping
 from lepaute.simulate.machine.population import with_network_of_run
-from lepaute.simulate.smpi.building import calls_blas, check_program
+from lepaute.simulate.smpi.building import calls_blas, check_program, existing
 from lepaute.simulate.smpi.emulated_run import (
     LEAST_SHARE,
     EmulatedRun,
     Slowdowns,
+    checked_pattern,
     load_cpus,
     read_report,
     run_of,
@@ -87,6 +88,7 @@ class Options:
     collectives : the MPI library whose choice of algorithms collective operations follow, of COLLECTIVES; None: not
         known, a program draws one a run; SMPI's own, the simplest, where that layer is off
     sleeping_probes : a loop of MPI_Iprobe costs no event a turn
+    Raises InputError for a pattern that is none, and for a library that is none of COLLECTIVES.
     """
 
     computing: Computing = "measured"
@@ -101,6 +103,8 @@ class Options:
     sleeping_probes: bool = True
 
     def __post_init__(self) -> None:
+        if self.value_pattern is not None:
+            checked_pattern(self.value_pattern)
         if self.collectives is not None and self.collectives not in COLLECTIVES:
             raise InputError(f"collectives is {self.collectives[:80]!r}; it must be one of {', '.join(COLLECTIVES)}")
 
@@ -140,12 +144,7 @@ def emulate_run(
     options = options or Options()
     if ranks < 1:
         raise InputError(f"np is {ranks}; a program has at least one rank")
-    program = program.resolve()
-    if not program.is_file():
-        raise InputError(
-            f"there is no {program}; name a program that was built with the compilers of 'lepaute emulate compilers', "
-            "by its path (scripts, as with mpi4py, cannot be emulated)"
-        )
+    program = existing(program)
     most_ranks = platform.nodes.count * (platform.nodes.cores // threads)
     if mapping is None and ranks > most_ranks:
         raise InputError(f"np is {ranks}; platform {platform.name} has cores for {most_ranks} ranks")

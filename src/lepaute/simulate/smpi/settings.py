@@ -1,0 +1,94 @@
+"""How a program is emulated, as options of the command line and fields of a study."""
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lepaute.errors import InputError
+from lepaute.kit.options import option_field
+from lepaute.kit.quantities import size_of
+
+if TYPE_CHECKING:
+    from lepaute.simulate.smpi.emulate import Options
+    from lepaute.simulate.smpi.request import Folding, Private
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramSettings:
+    """What `Options` holds, in the words of a command line. Raises InputError for a way of computing that is none."""
+
+    time_pattern: str | None = option_field(
+        None, r"regular expression for the seconds that the program prints: 'time: (\S+) s'"
+    )
+    fold: str | None = option_field(None, "allocations of this size or more share memory: 1M")
+    private: list[str] | None = option_field(
+        None, "WHERE[@FIRST-LAST]: not folded; WHERE is file.c, file.c:LINE or a function"
+    )
+    shared_globals: bool = option_field(False, "global variables are the same for all ranks")
+    computing: str = option_field("measured", "outside of BLAS and LAPACK: measured here, or none")
+    contention: bool = option_field(
+        True, "run once more to measure memory contention between ranks", name="contention/--no-contention"
+    )
+    memory_share: float | None = option_field(
+        None,
+        "fraction of the program's own computing that is bound by memory, 0 to 1, instead of that run",
+        minimum=0.0,
+        maximum=1.0,
+    )
+    collectives: str | None = option_field(
+        None, "algorithms as in openmpi, mpich, mvapich2 or intelmpi; default: each run draws one"
+    )
+    stack: int = option_field(1024, "KiB of each rank", minimum=64, maximum=1 << 30)
+    stall: float = option_field(120.0, "wall seconds without an MPI call or simulated time")
+    timeout: float = option_field(3600.0, "wall seconds of a run")
+    every_probe: bool = option_field(False, "simulate each turn of a loop of probes")
+
+    def __post_init__(self) -> None:
+        if self.computing not in ("none", "measured"):
+            raise InputError(f"computing is {self.computing!r:.80}; it is measured or none")
+
+    def for_engine(self) -> "Options":
+        """As the engine takes them; raises InputError for any of them that cannot be."""
+        from lepaute.simulate.smpi.emulate import Options
+        from lepaute.simulate.smpi.process import Limits
+
+        return Options(
+            computing="measured" if self.computing == "measured" else "none",
+            contention=self.contention,
+            memory_share=self.memory_share,
+            privatize=not self.shared_globals,
+            folding=folding_of(self.fold, self.private or []),
+            limits=Limits(self.timeout, self.stall),
+            stack_kib=self.stack,
+            value_pattern=self.time_pattern,
+            collectives=self.collectives,
+            sleeping_probes=not self.every_probe,
+        )
+
+
+def folding_of(fold: str | None, private: list[str]) -> "Folding":
+    """The folding that the options describe; raises InputError for an invalid one."""
+    from lepaute.simulate.smpi.request import Folding
+
+    if fold is None:
+        if private:
+            raise InputError("--private says what is not folded, and nothing is: give --fold SIZE")
+        return Folding()
+    return Folding(size_of(fold, "--fold"), private=tuple(private_of(text) for text in private))
+
+
+def private_of(text: str) -> "Private":
+    """WHERE or WHERE@FIRST-LAST; raises InputError for anything else."""
+    from lepaute.simulate.smpi.request import Private
+
+    where, separator, span = text.partition("@")
+    if not where or any(character.isspace() for character in where):
+        raise InputError(
+            f"--private {text!r}: name a file, file:line or function, such as panel.c:120 or panel.c@0-4096"
+        )
+    if not separator:
+        return Private(where)
+    match = re.fullmatch(r"(-?[0-9]{1,18})-(-?[0-9]{1,18})", span)
+    if match is None:
+        raise InputError(f"--private {text[:80]!r}: bytes are FIRST-LAST, such as 0-4096 or -64--1 (from the end)")
+    return Private(where, int(match[1]), int(match[2]))
