@@ -206,8 +206,12 @@ std::string processor() {
         library.add(std::pow(x, 0.3));
     }
     std::array<char, 80> line{};
-    std::snprintf(line.data(), line.size(), "avx %d fma %d library %016" PRIx64, __builtin_cpu_supports("avx") != 0,
-                  __builtin_cpu_supports("fma") != 0, library.value());
+#ifdef __x86_64__
+    const bool avx = __builtin_cpu_supports("avx") != 0, fma = __builtin_cpu_supports("fma") != 0;
+#else
+    const bool avx = false, fma = false;
+#endif
+    std::snprintf(line.data(), line.size(), "avx %d fma %d library %016" PRIx64, avx, fma, library.value());
     return line.data();
 }
 

@@ -13,7 +13,7 @@ namespace {
 /// Rows that are added up before their sum is added to the others'.
 constexpr std::size_t block = 64;
 /// What is left of a square of unit length when rounding is all that is left.
-constexpr double rounding = 1e-13;
+constexpr double least_pivot = 1e-13;
 /// A gradient, or a coefficient, that is so small beside the terms that it is the sum of, is 0.
 constexpr double nothing = 1e-10;
 constexpr int most_sweeps = 60;
@@ -64,7 +64,7 @@ std::vector<double> solved(const Scaled& of, const std::vector<std::size_t>& cho
             pivot -= element * element;
             rest -= element * half[j];
         }
-        if (pivot > rounding) {
+        if (pivot > least_pivot) {
             known[i] = true;
             factor[i * count + i] = std::sqrt(pivot);
             half[i] = rest / factor[i * count + i];

@@ -11,7 +11,6 @@ namespace {
 constexpr int most_steps = 40;
 constexpr std::size_t most_looked_at = 1000;
 constexpr std::size_t most_followed = 4;
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// The objective at t and its derivatives.
 struct At {

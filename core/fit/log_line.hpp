@@ -5,15 +5,13 @@
 
 #include "fit/series.hpp"
 
-#include <limits>
-
 namespace lepaute::fit {
 
 /// A line by t = log(slope / intercept); -inf is a constant, +inf a line through the origin.
 struct LogLine {
-    double t = -std::numeric_limits<double>::infinity();
+    double t = -infinity;
     double mean = 0.0; // of z: the logarithm of the intercept; of value - log x at t = inf: that of the slope
-    double cost = std::numeric_limits<double>::infinity();
+    double cost = infinity;
 };
 
 /// Objective at the two ends of t: the best constant, and the best line through the origin (inf where some x is 0).

@@ -3,14 +3,12 @@
 #include "fit/log_table.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace lepaute::fit {
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 /// Rounds in which only the segments of the cheapest partitions are made exact, before all that remain are.
 constexpr int lazy_rounds = 6;
 

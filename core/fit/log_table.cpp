@@ -7,8 +7,6 @@ namespace lepaute::fit {
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 /// Moments of z and p at each node of t, as columns.
 struct Nodes {
     explicit Nodes(std::size_t count) : mean_z(count), mean_p(count), zz(count), zp(count), pp(count) {}

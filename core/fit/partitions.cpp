@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace lepaute::fit {
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 /// A partition is preferred to one found before only where it is cheaper by more than sums are rounded.
 constexpr double tie = 1.0 - 1e-12;
 /// By so much of a sum of squares about the mean what is left out must be dearer than the limit, besides the slack.

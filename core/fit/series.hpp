@@ -3,10 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
 namespace lepaute::fit {
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
 enum class Objective : std::uint8_t {
     squared,    // sum of weight * (value - f(x))^2

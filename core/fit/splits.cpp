@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 namespace lepaute::fit {
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 /// Of the cuts that are nearly the best so many are looked at by themselves.
 constexpr std::size_t most_cuts_looked_at = 4;
 

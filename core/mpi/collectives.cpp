@@ -8,7 +8,6 @@ namespace lepaute::mpi {
 namespace {
 
 Rank rank_of(const Member& me, std::uint32_t index) { return me.communicator.ranks[index]; }
-Rank own_rank(const Member& me) { return rank_of(me, me.index); }
 
 /// Index relative to the root: the root is 0.
 std::uint32_t relative(const Member& me, std::uint32_t root) {

@@ -31,6 +31,7 @@ struct Member {
     std::uint32_t tag = 0;
     bool by_isend = false; // what it sends while it receives
 };
+inline Rank own_rank(const Member& me) { return me.communicator.ranks[me.index]; }
 
 /// What is sent or reduced: `elements` values. Combining two vectors costs the CPU combine_s_per_byte.
 struct Vector {

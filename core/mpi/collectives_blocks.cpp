@@ -9,8 +9,6 @@ namespace lepaute::mpi {
 
 namespace {
 
-Rank own_rank(const Member& me) { return me.communicator.ranks[me.index]; }
-
 /// The member `steps` further around the ring, and the one as many before.
 Rank after(const Member& me, std::uint32_t steps) {
     return me.communicator.ranks[(me.index + steps) % me.communicator.size()];
