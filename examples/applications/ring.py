@@ -23,7 +23,7 @@ class Ring(lp.Application):
         back, sends = [], []
         if me.rank == 0:
             for _ in range(self.blocks):
-                back.append((yield me.irecv(left, 0)))
+                back += [(yield me.irecv(left, 0))]
         for _ in me.steps(self.blocks):
             if me.rank > 0:
                 yield me.receive(left, 0)
