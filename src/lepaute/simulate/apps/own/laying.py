@@ -281,7 +281,7 @@ class Laying:
             if code == "waitall":
                 track.end(what)
             return self._values[place]
-        self.by_date |= code == "receive" and operation.peer == ANY
+        self.by_date |= code in ("receive", "probe") and operation.peer == ANY
         which = 0
         if code == "exchange":
             which = self._list(what.ranks, what.sizes)
@@ -348,18 +348,23 @@ class Laying:
                 self._split(self._parked.pop(number))
 
     def _split(self, members: list[_Parked]) -> None:
+        given = self._split_among(members)
+        for each in sorted(members, key=lambda each: each.track.rank):
+            self._advance(each.track, given[each.track.rank])
+
+    def _split_among(self, members: list[_Parked]) -> dict[int, Communicator | None]:
+        """What a split gives back to each of its ranks."""
         groups: dict[int, list[_Parked]] = {}
         for each in sorted(members, key=lambda each: (each.key, each.communicator.rank)):
             if each.colour is not None:
                 groups.setdefault(each.colour, []).append(each)
-        given: dict[int, Communicator] = {}
+        given: dict[int, Communicator | None] = {each.track.rank: None for each in members}
         for group in groups.values():
             ranks = tuple(each.track.rank for each in group)
             number = self._groups.setdefault(ranks, len(self._groups))
             for index, each in enumerate(group):
                 given[each.track.rank] = Communicator(ranks, index, number)
-        for each in sorted(members, key=lambda each: each.track.rank):
-            self._advance(each.track, given.get(each.track.rank))
+        return given
 
 
 _PARKED = object()

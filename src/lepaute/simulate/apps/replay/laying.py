@@ -87,7 +87,7 @@ class _Laying:
     def _looks_in_vain(self) -> NDArray[Any]:
         """Rows of probes that found nothing, and of those of which that is not known.
 
-        A recording says which found something. A prediction's trace does not: of its own the last ones did, which a
+        A recording says which found something. A prediction's trace does not of MPI_Iprobe: the last ones did, which a
         receive of the message follows.
         """
         trace = self.trace
@@ -97,7 +97,8 @@ class _Laying:
             calls = numpy.flatnonzero(self.does != Does.NOTHING)
             after = calls[numpy.searchsorted(calls, rows, side="right").clip(max=max(len(calls) - 1, 0))]
             same = [column[after] == column[rows] for column in (trace.rank, trace.peer, trace.tag)]
-            vain |= ~(trace.named(RECEIVES)[after] & same[0] & same[1] & same[2])
+            found = trace.named(RECEIVES)[after] & same[0] & same[1] & same[2]
+            vain |= trace.named("MPI_Iprobe")[rows] & ~found
         return rows[vain]
 
     def lay(self) -> Laid:
