@@ -13,13 +13,14 @@ import inspect
 import re
 from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 from lepaute.errors import InputError
 from lepaute.kit.later import later
 from lepaute.kit.notebook import changed_fields
-from lepaute.kit.options import check_fields, option
+from lepaute.kit.options import check_fields, option, option_field
 from lepaute.kit.quantities import whole_of
 from lepaute.kit.text import counted, percent, ranks_text
 from lepaute.simulate import application as applications
@@ -38,6 +39,29 @@ else:
 
 _LOCK = Lock()  # laying down is Python's work: one at a time
 _MAY_BE_FIELDS = frozenset({"ranks", "threads_per_rank"})
+
+
+@dataclass(frozen=True)
+class OwnFiles(applications.Files):
+    """What an application of one's own is held against."""
+
+    check: Path | None = option_field(
+        None,
+        "a recording of the program; what differs first in calls, order, sizes or peers ends it",
+        metavar="TRACE",
+    )
+
+    @property
+    def inputs(self) -> list[Path | None]:
+        return [self.check]
+
+    def refutes(self, application: applications.Application) -> str | None:
+        if self.check is None:
+            return None
+        from lepaute.simulate.apps.own.checking import check
+
+        found = check(application, self.check)  # type: ignore[arg-type]
+        return None if found.same else found.text
 
 
 class Application(LaidApplication):
@@ -67,9 +91,10 @@ class Application(LaidApplication):
     """
 
     _unlisted: ClassVar[frozenset[str]] = frozenset(
-        ("code", "core_name", "file_sha256", "kernel_costs", "laid", "own_kernels", "uncertain")
+        ("code", "core_name", "file_sha256", "files", "kernel_costs", "laid", "own_kernels", "uncertain")
     )
     core_name: ClassVar[str] = "program"
+    files: ClassVar[type[applications.Files]] = OwnFiles
     several: ClassVar[tuple[str, ...]] = ()
     title: ClassVar[str] = ""
     #: Of one that was loaded from a command line or a study.

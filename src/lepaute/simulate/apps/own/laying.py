@@ -157,6 +157,7 @@ class Laying:
     _places: dict[tuple[CodeType, int], int] = field(default_factory=dict)
     _values: dict[int, Any] = field(default_factory=dict)  # what yield gives back at a place
     _texts: dict[int, str] = field(default_factory=dict)  # of places
+    tracks: list[Track] = field(default_factory=list)
     _parked: dict[int, list[_Parked]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -167,7 +168,7 @@ class Laying:
         """Goes through all ranks; raises InputError for what the program may not do, with the line."""
         everyone = tuple(range(self.application.ranks))
         self._groups[everyone] = 0
-        tracks = [Track(rank, self) for rank in everyone]
+        tracks = self.tracks = [Track(rank, self) for rank in everyone]
         for track in tracks:
             self._begin(track, everyone)
             self._advance(track, None)
@@ -179,6 +180,11 @@ class Laying:
                 track.parts.insert(0, (0, 1, 1))
                 track.steps = 1
         return self._laid(tracks)
+
+    def listed(self) -> tuple[list[tuple[Any, ...]], list[Any], list[tuple[int, ...]], dict[int, str]]:
+        """Operations as the core takes them, lists of requests or of neighbours and bytes, communicators, and the lines
+        of the program by number, of what has been laid down."""
+        return self._ops, list(self._lists), list(self._groups), self._texts
 
     def _begin(self, track: Track, everyone: tuple[int, ...]) -> None:
         course = self.application.run(Me(track, everyone, self.seed))
