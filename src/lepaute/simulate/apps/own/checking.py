@@ -114,7 +114,7 @@ def check(application: Application, recording: "str | PathLike[str]") -> Checked
     path = path_of(recording, "the recording")
     trace = read_trace(path)
     check_calls(trace, str(path))
-    if trace.metadata.get("source") == "simulation":
+    if trace.metadata.get("source") == "simulation" and "calls" not in trace.metadata:
         raise InputError(f"{path}: it is the trace of a prediction; a recording is what a program has done")
     recorded = Recorded(trace, frozenset(), str(path), OPENMPI)
     if recorded.ranks != application.ranks:
@@ -140,7 +140,7 @@ def check(application: Application, recording: "str | PathLike[str]") -> Checked
             if place < len(found):
                 row = at_row[place]
                 at = seconds(float(trace.start_s[row]))
-                other = f"{trace.names[trace.name[row]]}{known[found[place]].words}, at {at}"
+                other = f"{trace.names[trace.name[row]].removesuffix('_arrival')}{known[found[place]].words}, at {at}"
             text = f"rank {rank}, call {place + 1}: {one} in {application.title}, {other} in {path.name}"
             return Checked(False, rows, text, rank, place + 1, line)
     same = f"{application.title} makes the {counted(rows, 'call')} of {path.name} on {ranks_text(application.ranks)}"
