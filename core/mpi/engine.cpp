@@ -254,7 +254,7 @@ bool Engine::post(Rank rank) {
     case Operation::Kind::await_message:
     case Operation::Kind::learn_arrival: {
         state.awaiting = true;
-        const std::uint32_t found = find_unexpected(state, operation.receive_from, operation.receive_tag);
+        const std::uint32_t found = first_for(state, {operation.receive_from, operation.receive_tag});
         if (found != none) {
             wake_who_asks(found);
         }
@@ -448,6 +448,14 @@ std::uint32_t Engine::find_unexpected(const RankState& state, Rank from, std::ui
         }
     }
     return none;
+}
+
+std::uint32_t Engine::first_for(const RankState& state, const Unmatched& wanted) const noexcept {
+    std::uint32_t id = state.unexpected;
+    while (id != none && !wanted.takes(messages_[id].from, messages_[id].tag)) {
+        id = messages_[id].next;
+    }
+    return id;
 }
 
 void Engine::add_unexpected(RankState& state, std::uint32_t id) noexcept {

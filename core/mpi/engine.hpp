@@ -258,7 +258,8 @@ public:
     Awaiter<bool> probe(Rank rank, Rank from, std::uint32_t tag) {
         return operation<bool>(rank, {.kind = Operation::Kind::probe, .receive_from = from, .receive_tag = tag});
     }
-    /// Polling with MPI_Iprobe until the message is there.
+    /// Polling with MPI_Iprobe until the message is there; with requests MPI_Probe, whose source and tag may be `any`:
+    /// then it is for the message that was posted first, as a receive, and requests(rank).probed tells which.
     Awaiter<void> await_message(Rank rank, Rank from, std::uint32_t tag) {
         return operation<void>(rank,
                                {.kind = Operation::Kind::await_message, .receive_from = from, .receive_tag = tag});
@@ -443,6 +444,8 @@ private:
     void remove_unexpected(RankState& state, std::uint32_t id) noexcept;
     [[nodiscard]] double visible_s(const Message& message) const noexcept; // for MPI_Iprobe; never: not known yet
     [[nodiscard]] std::uint32_t find_unexpected(const RankState& state, Rank from, std::uint32_t tag) const noexcept;
+    /// The same where source and tag may be `any`.
+    [[nodiscard]] std::uint32_t first_for(const RankState& state, const Unmatched& wanted) const noexcept;
     [[nodiscard]] double latency_s(const Message& message) const;
     [[nodiscard]] double route_latency_s(std::uint32_t from, std::uint32_t to) const;
     [[nodiscard]] static double lone_transfer_s(const Message& message) noexcept;

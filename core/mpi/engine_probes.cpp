@@ -1,4 +1,4 @@
-// MPI_Iprobe: what a rank can see, when, and who is told that a message has come.
+// MPI_Iprobe and MPI_Probe: what a rank can see, when, and who is told that a message has come.
 
 #include "mpi/engine.hpp"
 
@@ -70,10 +70,11 @@ void Engine::answer_probe(Rank rank) {
 void Engine::wake_who_asks(std::uint32_t id) {
     const Message& message = messages_[id];
     RankState& state = ranks_[message.to];
-    if (!state.awaiting || state.operation.receive_from != message.from || state.operation.receive_tag != message.tag) {
+    const Unmatched wanted{state.operation.receive_from, state.operation.receive_tag};
+    if (!state.awaiting || !wanted.takes(message.from, message.tag)) {
         return;
     }
-    if (find_unexpected(state, message.from, message.tag) != id) { // messages do not overtake each other
+    if (first_for(state, wanted) != id) { // messages do not overtake each other
         return;
     }
     const double date_s = visible_s(message);
@@ -92,12 +93,16 @@ void Engine::wake_who_asks(std::uint32_t id) {
         return;
     }
     state.found_s = state.clock_s;
+    if (!requests_.empty()) {
+        requests_[message.to].probed = {
+            .peer = message.from, .tag = message.tag, .bytes = message.bytes, .nth = message.nth};
+    }
     // Probes follow each other without a pause: the one during which the message comes finds it.
     const double seen_s = std::max(state.clock_s, date_s - network_.iprobe_s);
     part(state.shares_s, Share::late) += seen_s - state.clock_s;
     part(state.shares_s, Share::probe) += network_.iprobe_s;
     if (trace_.on() && traced(message.to)) {
-        record(message.to, {.code = static_cast<std::int16_t>(Call::iprobe),
+        record(message.to, {.code = static_cast<std::int16_t>(requests_.empty() ? Call::iprobe : Call::probe),
                             .peer = static_cast<std::int32_t>(message.from),
                             .tag = message.tag,
                             .start_s = state.clock_s,

@@ -64,11 +64,7 @@ void Engine::open_receive(Rank rank) {
                       .start_s = state.clock_s});
     }
     const Unmatched receive{request.peer, request.tag, number};
-    std::uint32_t found = state.unexpected;
-    while (found != none && !(messages_[found].tag < first_collective_tag &&
-                              receive.takes(messages_[found].from, messages_[found].tag))) {
-        found = messages_[found].next;
-    }
+    const std::uint32_t found = first_for(state, receive);
     if (found != none) {
         remove_unexpected(state, found);
         if (found_computing(state, messages_[found])) {

@@ -37,14 +37,14 @@ struct Request {
     std::uint32_t nth = 0; // of the messages of its sender
 };
 
-/// A receive that has no message yet.
+/// A receive, or a probe, that has no message yet.
 struct Unmatched {
     Rank peer = any;
     std::uint32_t tag = any;
     std::uint32_t request = no_request;
 
     [[nodiscard]] bool takes(Rank from, std::uint32_t of_tag) const noexcept {
-        return (peer == any || peer == from) && (tag == any || tag == of_tag);
+        return (peer == any || peer == from) && (tag == of_tag || (tag == any && of_tag < first_collective_tag));
     }
 };
 
@@ -56,6 +56,7 @@ struct RankRequests {
     std::uint32_t left = 0;            // of them, not done
     bool for_any = false;
     Call call = Call::wait;
+    Request probed; // the message that the last MPI_Probe has found: sender, tag, bytes, nth
 
     [[nodiscard]] Request& at(std::uint32_t number) {
         if (number >= of.size()) {

@@ -11,7 +11,20 @@ enum class Share : std::uint8_t { compute, overhead, late, transfer, contention,
 inline constexpr std::size_t share_count = static_cast<std::size_t>(Share::count);
 
 /// Calls that are traced; kernels have codes of the application's own, from first_kernel_code on.
-enum class Call : std::int16_t { send, receive, irecv, wait, iprobe, ssend, issend, isend, waitall, waitany, count };
+enum class Call : std::int16_t {
+    send,
+    receive,
+    irecv,
+    wait,
+    iprobe,
+    ssend,
+    issend,
+    isend,
+    waitall,
+    waitany,
+    probe,
+    count
+};
 inline constexpr std::int16_t first_kernel_code = 100;
 inline constexpr std::int16_t first_phase_code = 1000;
 

@@ -17,7 +17,7 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
     "predictions": (
         "Predictions",
         (
-            *("predict", "emulate", "difference", "read_prediction", "simulate_one"),
+            *("predict", "emulate", "difference", "check", "read_prediction", "simulate_one"),
             *("Hpl", "Stencil", "TraceReplay", "Program", "Application", "Grid", "Cost"),
             *("Prediction", "Difference", "Spread"),
             *("Layers", "Mapping", "Options", "TraceRequest"),

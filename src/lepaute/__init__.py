@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from lepaute.simulate import Stencil as Stencil
     from lepaute.simulate import TraceReplay as TraceReplay
     from lepaute.simulate import TraceRequest as TraceRequest
+    from lepaute.simulate import check as check
     from lepaute.simulate import difference as difference
     from lepaute.simulate import emulate as emulate
     from lepaute.simulate import predict as predict
@@ -89,7 +90,7 @@ _NAMES_IN = {  # the public names, by the module that each is loaded from
             "Spread",
             "TraceRequest",
         ),
-        *("difference", "emulate", "predict", "read_prediction", "simulate_one", *class_modules()),
+        *("check", "difference", "emulate", "predict", "read_prediction", "simulate_one", *class_modules()),
     ),
     "simulate.apps.own": ("Application",),
     "simulate.machine.population": ("scaled",),
@@ -125,6 +126,7 @@ __all__ = [
     "TraceRequest",
     "Until",
     "__version__",
+    "check",
     "compare",
     "design",
     "difference",

@@ -27,6 +27,7 @@ CASES = [
     ("cg", {"grid": "4x4x4", "n": 24, "iterations": 5}, "4 4 4 24 5 2.7e-8 2.1e-9"),
     ("fft", {"ranks": 4, "n": 512, "repeats": 2}, "512 2 1.5e-9"),
     ("fft", {"ranks": 64, "n": 1024, "repeats": 2}, "1024 2 1.5e-9"),
+    ("ring", {"ranks": 8}, "64 200000 2 1e-9"),
     ("workers", {"ranks": 4}, "100 10000 1000 1e-3"),
     ("workers", {"ranks": 40, "tasks": 300, "task_bytes": 100_000}, "300 100000 1000 1e-3"),
 ]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support_own import NOTHING, Fixed, calls_of, fixed, time_of
 
 import lepaute as lp
 from lepaute.cli.main import main
@@ -16,36 +17,6 @@ from lepaute.errors import InputError, SimulationError
 from lepaute.simulate.apps.own.loading import loaded
 
 CG = Path(__file__).parents[2] / "examples" / "applications" / "cg.py"
-NOTHING = lp.Layers.only()
-
-
-class Fixed(lp.Application):
-    """Ranks that do what they are told: a function of `me` by its place in ALL."""
-
-    ranks: int = 2
-    which: int = 0
-    unit = lp.Cost(1.0)
-
-    def run(self, me: Any) -> Any:
-        yield from ALL[self.which](me, self)
-
-
-ALL: list[Any] = []
-
-
-def fixed(course: Any, ranks: int = 2) -> Fixed:
-    ALL.append(course)
-    return Fixed(ranks=ranks, which=len(ALL) - 1)
-
-
-def time_of(course: Any, ranks: int = 2, **more: Any) -> float:
-    return lp.predict(fixed(course, ranks), "dahu", runs=1, layers=NOTHING, **more).time_s.mean
-
-
-def calls_of(course: Any, ranks: int = 2) -> Any:
-    traced = lp.predict(fixed(course, ranks), "dahu", runs=1, layers=NOTHING, trace=lp.TraceRequest()).trace
-    assert traced is not None
-    return traced.to_frame()
 
 
 def test_computing_takes_what_it_costs_and_ranks_wait_for_each_other() -> None:
@@ -203,21 +174,6 @@ def test_collectives_send_as_many_messages_as_their_algorithms(ranks: int) -> No
         assert run.simulation.messages == messages, what
 
 
-def test_a_split_gives_each_colour_its_ranks_in_the_order_of_keys() -> None:
-    seen = {}
-
-    def course(me: Any, app: Any) -> Any:
-        row = yield me.split(me.rank % 2, key=-me.rank)
-        seen[me.rank] = (row.ranks, row.rank)
-        none = yield me.split(None if me.rank else 0)
-        assert (none is None) == (me.rank != 0)
-        yield row.alltoall(100)
-        yield row.bcast(100, root=1)
-
-    time_of(course, 5)
-    assert seen == {0: ((4, 2, 0), 2), 1: ((3, 1), 1), 2: ((4, 2, 0), 1), 3: ((3, 1), 0), 4: ((4, 2, 0), 0)}
-
-
 def test_neighbours_are_those_of_the_stencil() -> None:
     from lepaute.simulate.apps.own.rank import Cartesian
 
@@ -278,115 +234,6 @@ MISUSE = {
 def test_what_a_program_may_not_do_is_refused_with_the_line(what: str) -> None:
     course, message = MISUSE[what]
     with pytest.raises(InputError, match=message):
-        time_of(course)
-
-
-def test_a_program_that_asks_what_came_goes_on_with_that() -> None:
-    seen: list[Any] = []
-
-    def course(me: Any, app: Any) -> Any:
-        if me.rank == 0:
-            for _ in range(2):
-                came = yield me.receive()
-                yield me.send(came.source, came.bytes + 1, value=came.value * 2)
-            first, second = (yield me.irecv(1)), (yield me.irecv(2))
-            any_ = yield me.waitany([first, second])
-            rest = yield me.waitall([first, second])
-            seen.extend([any_.source, any_.request is second, [None if each is None else each.source for each in rest]])
-        else:
-            yield me.compute(app.unit, 3.0 - me.rank)
-            request = yield me.isend(0, 8 * me.rank, tag=me.rank, value=me.rank)
-            yield me.wait(request)
-            back = yield me.receive(0)
-            seen.append((me.rank, back.bytes, back.value))
-            yield me.compute(app.unit, 3.0 - me.rank)
-            yield me.send(0, 8)
-
-    assert time_of(course, 3) == pytest.approx(4.0, rel=1e-4)
-    assert seen == [(2, 17.0, 4), (1, 9.0, 2), 2, True, [1, None]]
-    seen.clear()
-    assert time_of(course, 3) == time_of(course, 3)
-
-
-class Both(lp.Application):
-    """A program with all kinds of calls, that asks what came or does not."""
-
-    ranks: int = 48
-    asks: bool = False
-    unit = lp.Cost(1e-4, error=0.1, noise=0.1)
-
-    def run(self, me: Any) -> Any:
-        left, right = (me.rank - 1) % me.size, (me.rank + 1) % me.size
-        for step in me.steps(3):
-            yield me.compute(self.unit, 1.0 + (7 * me.rank + step) % 5)
-            yield me.exchange([((me.rank + by) % me.size, size) for by in (1, -1, 7, -7) for size in (800, 2e5)])
-            yield me.send(right, 100) if me.rank % 2 else me.receive(left)
-            yield me.receive(left) if me.rank % 2 else me.send(right, 100)
-            requests = [(yield me.irecv(left, 5)), (yield me.isend(right, 1e5, 5))]
-            got = yield me.waitall(requests)
-            if self.asks:
-                assert got[0].source == left
-                assert got[1] is None
-            yield me.allreduce(1000)
-            yield me.alltoall(3000)
-            yield me.barrier()
-
-
-def test_a_program_takes_as_long_step_by_step_and_with_messages_in_the_order_of_dates() -> None:
-    known = lp.simulate_one(Both(), "dahu", 3)
-    asked = lp.simulate_one(Both(asks=True), "dahu", 3)
-    assert (asked.time_s, asked.messages) == (known.time_s, known.messages)
-    by_date = Both()
-    by_date.laid().parameters.by_date = True
-    assert lp.simulate_one(by_date, "dahu", 3).time_s == known.time_s
-
-
-def test_values_reach_the_receive_that_gets_their_message_whatever_the_order_of_waits() -> None:
-    seen: list[int] = []
-
-    def course(me: Any, app: Any) -> Any:
-        if me.rank == 0:
-            for value in range(3):
-                yield me.send(1, 8, value=value)
-            yield me.exchange([(1, 8)])
-            yield me.send(1, 8, value=3)
-        else:
-            requests = [(yield me.irecv(0)), (yield me.irecv(0)), (yield me.irecv(0))]
-            for request in reversed(requests):
-                came = yield me.wait(request)
-                seen.append(came.value)
-            yield me.exchange([(0, 8)])
-            seen.append((yield me.receive()).value)
-
-    time_of(course)
-    assert seen == [2, 1, 0, 3]
-
-
-ASKED = {
-    "deadlock": (
-        lambda me: me.receive(1 - me.rank),
-        r"deadlock: rank 0 and 1 other in receive|deadlock: rank 0 in receive \(",
-    ),
-    "collectives": (
-        lambda me: me.barrier() if me.rank else me.allreduce(8),
-        r"rank 1 calls barrier \(.*py:\d+\) where rank 0 ",
-    ),
-    "error": (lambda me: me.send(1 // 0, 8), r"py:\d+: ZeroDivisionError: .* on rank 0"),
-    "split": (lambda me: me.split(0), r"py:\d+: split is for programs whose course is known beforehand"),
-}
-
-
-@pytest.mark.parametrize("what", ASKED)
-def test_what_goes_wrong_step_by_step_is_told_with_ranks_calls_and_lines(what: str) -> None:
-    last, message = ASKED[what]
-
-    def course(me: Any, app: Any) -> Any:
-        yield me.exchange([(1 - me.rank, 8)])
-        yield me.send(1 - me.rank, 8)
-        assert (yield me.receive()).source == 1 - me.rank
-        yield last(me)
-
-    with pytest.raises((InputError, SimulationError), match=message):
         time_of(course)
 
 

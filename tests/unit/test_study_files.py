@@ -7,10 +7,10 @@ import pytest
 import support_study
 
 from lepaute.errors import InputError
+from lepaute.kit.expressions import Expression
 from lepaute.study.checking import check_study, opened_study
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Point
-from lepaute.study.expressions import Expression
 from lepaute.study.schema import json_schema, load_study, parse_study, study_text
 
 TEXT = support_study.TEXT.replace(

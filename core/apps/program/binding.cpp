@@ -43,7 +43,8 @@ void bind_program(nb::module_& m) {
         .def_ro("bytes", &program::Came::bytes);
     nb::class_<program::Next>(m, "ProgramNext")
         .def(nb::init<>())
-        .def(nb::init<program::Op, program::List>(), nb::arg("op"), nb::arg("list"));
+        .def(nb::init<program::Op, program::List, std::vector<std::vector<std::uint32_t>>>(), nb::arg("op"),
+             nb::arg("list"), nb::arg("communicators"));
     nb::class_<program::Result, mpi::RunResult>(m, "ProgramResult");
     m.attr("PROGRAM_ANY") = mpi::any;
     m.def(

@@ -13,6 +13,7 @@ namespace {
 
 constexpr double most_bytes = 1e15;
 constexpr std::size_t most_named = 6;
+constexpr auto* not_a_member = " of a communicator that it is not in";
 
 /// Throws std::invalid_argument for a number that numbers none of `count`.
 void below(std::string_view name, std::uint32_t number, std::size_t count) {
@@ -46,13 +47,19 @@ std::string Parameters::agreed(const Op& op) const {
     return text + " (" + (line_of ? line_of(op.line) : lines[op.line]) + ")";
 }
 
-void Parameters::check_op(const Op& op, const List& list) const {
+void Parameters::check_communicator(const std::vector<std::uint32_t>& members) const {
+    check_number("communicators", members.size(), std::size_t{1}, ranks());
+    for (const std::uint32_t rank : members) {
+        check_number("communicators", rank, 0U, static_cast<std::uint32_t>(ranks()) - 1);
+    }
+}
+
+void Parameters::check_op(const Op& op, const List& list, std::size_t members) const {
     for (const double amount : {op.m, op.n, op.k}) {
         check_number("ops", amount, 0.0, most_bytes);
     }
     if (is_collective(op.code)) {
-        below("ops.which", op.which, communicators.size());
-        below("ops.peer", op.peer, communicators[op.which].size());
+        below("ops.peer", op.peer, members);
     } else if (op.code == Code::compute) {
         below("ops.which", op.which, kernels.size());
     } else if (op.code == Code::exchange) {
@@ -65,7 +72,7 @@ void Parameters::check_op(const Op& op, const List& list) const {
             check_number("lists.bytes", list.bytes[i], 0.0, most_bytes);
         }
     } else if (op.code != Code::step && op.code != Code::waitall && op.code != Code::waitany) {
-        const bool receives = op.code == Code::receive || op.code == Code::irecv;
+        const bool receives = op.code == Code::receive || op.code == Code::irecv || op.code == Code::probe;
         if (!(receives && op.peer == mpi::any)) {
             below("ops.peer", op.peer, ranks());
         }
@@ -78,13 +85,9 @@ void Parameters::check_op(const Op& op, const List& list) const {
 
 void Parameters::check() const {
     check_number("rank_code", std::size_t{ranks()}, 1, most_ranks);
-    const auto all = static_cast<std::uint32_t>(ranks());
     check_number("step_count", step_count, 1U, 0x7FFFFFFFU);
     for (const std::vector<std::uint32_t>& members : communicators) {
-        check_number("communicators", members.size(), std::size_t{1}, ranks());
-        for (const std::uint32_t rank : members) {
-            check_number("communicators", rank, 0U, all - 1);
-        }
+        check_communicator(members);
     }
     for (const Op& op : ops) {
         below("ops.line", op.line, lines.size());
@@ -92,7 +95,10 @@ void Parameters::check() const {
         if (has_list) {
             below("ops.which", op.which, lists.size());
         }
-        check_op(op, has_list ? lists[op.which] : List{});
+        if (is_collective(op.code)) {
+            below("ops.which", op.which, communicators.size());
+        }
+        check_op(op, has_list ? lists[op.which] : List{}, is_collective(op.code) ? communicators[op.which].size() : 0);
     }
     for (const RankCode& code : rank_code) {
         for (const std::uint32_t op : code.ops) {
@@ -133,8 +139,7 @@ void Parameters::check_together() const {
                     continue;
                 }
                 if (is_member[op.which][rank] == 0) {
-                    throw std::invalid_argument("rank " + text_of(rank) + " calls " + named(op) +
-                                                " of a communicator that it is not in");
+                    throw std::invalid_argument("rank " + text_of(rank) + " calls " + named(op) + not_a_member);
                 }
                 std::vector<Called>& known = first_calls[op.which];
                 const std::size_t at = calls[op.which]++;
@@ -164,14 +169,21 @@ void Parameters::check_together() const {
 
 void Program::check_asked(Rank rank, const Next& next) {
     const Op& op = *next.op;
-    parameters_.check_op(op, next.list);
     if (!is_collective(op.code)) {
+        parameters_.check_op(op, next.list, 0);
         return;
     }
-    const std::size_t call = at_[rank].calls++;
-    if (call == first_calls_.size()) {
-        first_calls_.emplace_back(rank, op);
-    } else if (const auto& [other, first] = first_calls_[call]; !same(first, op)) {
+    below("ops.which", op.which, communicators_.size());
+    parameters_.check_op(op, next.list, communicators_[op.which].size());
+    Membership* const own = membership(rank, op.which);
+    if (own == nullptr) {
+        throw std::invalid_argument("rank " + text_of(rank) + " calls " + parameters_.named(op) + not_a_member);
+    }
+    const std::size_t call = own->calls++;
+    std::vector<std::pair<Rank, Op>>& known = first_calls_[op.which];
+    if (call == known.size()) {
+        known.emplace_back(rank, op);
+    } else if (const auto& [other, first] = known[call]; !same(first, op)) {
         throw std::runtime_error("rank " + text_of(rank) + " calls " + parameters_.agreed(op) + " where rank " +
                                  text_of(other) + " calls " + parameters_.agreed(first));
     }

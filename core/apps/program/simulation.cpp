@@ -85,11 +85,7 @@ Program::Program(const Parameters& parameters, mpi::Engine& engine, models::Mach
       own_requests_(parameters.ranks(), 0) {
     engine.use_requests(parameters.by_date ? mpi::Matching::by_date : mpi::Matching::by_name);
     for (const std::vector<std::uint32_t>& ranks : parameters.communicators) {
-        const auto number = static_cast<std::uint32_t>(communicators_.size());
-        for (std::uint32_t index = 0; index < ranks.size(); ++index) {
-            memberships_[ranks[index]].push_back({number, index});
-        }
-        communicators_.push_back({ranks});
+        add_communicator(ranks);
     }
     for (Rank rank = 0; rank < parameters.ranks(); ++rank) {
         std::uint32_t& own = own_requests_[rank];
@@ -100,6 +96,15 @@ Program::Program(const Parameters& parameters, mpi::Engine& engine, models::Mach
             }
         }
     }
+}
+
+void Program::add_communicator(const std::vector<std::uint32_t>& ranks) {
+    const auto number = static_cast<std::uint32_t>(communicators_.size());
+    for (std::uint32_t index = 0; index < ranks.size(); ++index) {
+        memberships_[ranks[index]].push_back({number, index});
+    }
+    communicators_.push_back({ranks});
+    first_calls_.emplace_back();
 }
 
 const Op* Program::advance(Rank rank) {
@@ -127,8 +132,15 @@ const Op* Program::asked(Rank rank) {
             came.push_back(
                 {number, request.receives ? request.peer : mpi::any, request.tag, request.nth, request.bytes});
         }
+    } else if (at.op != nullptr && at.op->code == Code::probe) {
+        const mpi::Request& found = engine_.requests(rank).probed;
+        came.push_back({0, found.peer, found.tag, found.nth, found.bytes});
     }
     at.own = parameters_.next(rank, std::move(came));
+    for (const std::vector<std::uint32_t>& members : at.own.communicators) {
+        parameters_.check_communicator(members);
+        add_communicator(members);
+    }
     if (!at.own.op) {
         return nullptr;
     }
@@ -215,18 +227,15 @@ void Program::compute(Rank rank, const Op& op) {
     engine_.compute(rank, seconds);
 }
 
-std::uint32_t Program::index_of(Rank rank, std::uint32_t communicator) const {
-    for (const auto& [number, index] : memberships_[rank]) {
-        if (number == communicator) {
-            return index;
-        }
-    }
-    return 0; // check() lets no rank call for others
+Program::Membership* Program::membership(Rank rank, std::uint32_t communicator) {
+    const auto found = std::ranges::find(memberships_[rank], communicator, &Membership::communicator);
+    return found == memberships_[rank].end() ? nullptr : &*found;
 }
 
 Task Program::collective(Rank rank, const Op& op) {
     const double start_s = engine_.clock(rank);
-    const mpi::Member me{engine_, communicators_[op.which], index_of(rank, op.which),
+    const Membership* const own = membership(rank, op.which); // which has been checked: no rank calls for others
+    const mpi::Member me{engine_, communicators_[op.which], own == nullptr ? 0 : own->index,
                          mpi::first_collective_tag | op.which, true};
     if (me.communicator.size() > 1) {
         co_await of_collective(me, op);

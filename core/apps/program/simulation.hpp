@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -159,6 +160,7 @@ struct Came {
 struct Next {
     std::optional<Op> op;
     List list;
+    std::vector<std::vector<std::uint32_t>> communicators; // that are new, with the next numbers
 };
 
 struct Parameters {
@@ -182,7 +184,9 @@ struct Parameters {
 
     /// That all numbers are within what they number. What ranks do together is checked by check_together().
     void check() const;
-    void check_op(const Op& op, const List& list) const;
+    /// members: how many the communicator of a collective operation has.
+    void check_op(const Op& op, const List& list, std::size_t members) const;
+    void check_communicator(const std::vector<std::uint32_t>& members) const;
     /// `call` at its line, as messages name it: allreduce (app.py:12).
     [[nodiscard]] std::string named(const Op& op) const;
     /// The same with all that the members of a communicator have to agree about.
@@ -234,8 +238,7 @@ private:
         const Op* op = nullptr;
         std::size_t part = 0; // of its code, and how much of that is done
         std::uint64_t done = 0;
-        std::size_t calls = 0; // of collective operations, where nobody knows them beforehand
-        Next own;              // asked for
+        Next own; // asked for
         std::uint32_t step = 0;
         bool ended = false;
     };
@@ -249,17 +252,25 @@ private:
     mpi::Task exchange(mpi::Rank rank, const Op& op);
     mpi::Task collective(mpi::Rank rank, const Op& op);
     void compute(mpi::Rank rank, const Op& op);
-    [[nodiscard]] std::uint32_t index_of(mpi::Rank rank, std::uint32_t communicator) const;
+    struct Membership {
+        std::uint32_t communicator;
+        std::uint32_t index;   // in it
+        std::size_t calls = 0; // of its collective operations, where nobody knows them beforehand
+    };
+    void add_communicator(const std::vector<std::uint32_t>& ranks);
+    /// Null for one that the rank is not in.
+    [[nodiscard]] Membership* membership(mpi::Rank rank, std::uint32_t communicator);
     [[nodiscard]] std::string waiting(mpi::Rank rank) const;
 
     const Parameters& parameters_;
     mpi::Engine& engine_;
     models::MachineDay& day_;
-    std::vector<mpi::Communicator> communicators_;
-    std::vector<std::vector<std::array<std::uint32_t, 2>>> memberships_; // of each rank: communicator, index
+    std::deque<mpi::Communicator> communicators_;      // which ranks hold on to while more come
+    std::vector<std::vector<Membership>> memberships_; // of each rank
     std::vector<At> at_;
-    std::vector<std::uint32_t> own_requests_;           // of each rank: numbers from here on are those of exchanges
-    std::vector<std::pair<mpi::Rank, Op>> first_calls_; // of collective operations, where nobody knows them beforehand
+    std::vector<std::uint32_t> own_requests_; // of each rank: numbers from here on are those of exchanges
+    /// Of each communicator the collective operations, by who calls first, where nobody knows them beforehand.
+    std::vector<std::vector<std::pair<mpi::Rank, Op>>> first_calls_;
 };
 
 } // namespace lepaute::program

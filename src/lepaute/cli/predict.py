@@ -55,7 +55,7 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
     app = App(help="How long an application will take on a platform; FILE.py:CLASS is one of your own.")
     if arguments and names_a_class(arguments[0]):
         own = loaded(arguments[0])
-        others = (Simulation, Placement, TraceFiles, PredictOptions)
+        others = (Simulation, Placement, TraceFiles, PredictOptions, own.files)
         taken = {each.argument for options in others for each in flags_of(options)} | {"fidelity", "details"}
         if both := sorted(taken & set(options_of(own))):
             raise InputError(f"{own.title}.{both[0]}: lepaute predict has an option of that name; give it another one")
@@ -88,6 +88,9 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         outputs = {**files.outputs, "--plot": files_of(options.plot), **traces.outputs}
         check_outputs(outputs, inputs=[*simulation.inputs, *files.inputs, *placement.inputs], force=options.force)
         applications, from_file = applications_of(context, application, values, files, simulation.read)
+        for problem in filter(None, map(files.refutes, applications)):
+            complain(problem)
+            raise typer.Exit(1)
         _predict(
             applications,
             simulation,

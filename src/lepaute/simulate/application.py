@@ -77,6 +77,10 @@ class Files:
         """The runs that the input file describes, `others` being what it does not decide; None without one."""
         return None
 
+    def refutes(self, application: "Application") -> str | None:
+        """What an input file says against an application, a line; None where it says nothing."""
+        return None
+
     def report(self, predictions: "Sequence[prediction.Prediction]") -> str | None:
         """The predictions in the form of the application's own report; None where it has none."""
         return None

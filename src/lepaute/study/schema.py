@@ -10,11 +10,11 @@ from pydantic_core import PydanticCustomError
 from lepaute.errors import InputError
 from lepaute.kit.documents import Steps, composed, fields_at, guess, line_in, spoken
 from lepaute.kit.documents import shown as shown_value
+from lepaute.kit.expressions import Expression
 from lepaute.kit.models import PublicModel
 from lepaute.kit.quantities import lag_of
 from lepaute.kit.text import number
 from lepaute.study.evaluation import SCENARIO, Point, same
-from lepaute.study.expressions import Expression
 
 if TYPE_CHECKING:
     from pydantic import ValidationError

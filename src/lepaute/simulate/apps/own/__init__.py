@@ -1,24 +1,28 @@
 """Applications of one's own: a class in a file of the user's, whose `run` yields what a rank does.
 
 values      grids and costs, what parameters and computing are made of
+measured    costs from recordings
 rank        what `run(self, me)` has in `me`
 laying      from the class to what the core runs, where the course of the ranks is known beforehand
 stepping    the same step by step, where it depends on what messages bring
 loading     the class that FILE.py:CLASS names
 """
 
+import hashlib
 import inspect
 import re
 from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 from lepaute.errors import InputError
 from lepaute.kit.later import later
 from lepaute.kit.notebook import changed_fields
-from lepaute.kit.options import check_fields, option
+from lepaute.kit.options import check_fields, option, option_field
 from lepaute.kit.quantities import whole_of
+from lepaute.kit.text import counted, percent, ranks_text
 from lepaute.simulate import application as applications
 from lepaute.simulate.apps.laid import LaidApplication
 from lepaute.simulate.apps.own.values import MOST, Cost, Grid
@@ -35,6 +39,29 @@ else:
 
 _LOCK = Lock()  # laying down is Python's work: one at a time
 _MAY_BE_FIELDS = frozenset({"ranks", "threads_per_rank"})
+
+
+@dataclass(frozen=True)
+class OwnFiles(applications.Files):
+    """What an application of one's own is held against."""
+
+    check: Path | None = option_field(
+        None,
+        "a recording of the program; what differs first in calls, order, sizes or peers ends it",
+        metavar="TRACE",
+    )
+
+    @property
+    def inputs(self) -> list[Path | None]:
+        return [self.check]
+
+    def refutes(self, application: applications.Application) -> str | None:
+        if self.check is None:
+            return None
+        from lepaute.simulate.apps.own.checking import check
+
+        found = check(application, self.check)  # type: ignore[arg-type]
+        return None if found.same else found.text
 
 
 class Application(LaidApplication):
@@ -64,13 +91,14 @@ class Application(LaidApplication):
     """
 
     _unlisted: ClassVar[frozenset[str]] = frozenset(
-        ("code", "core_name", "kernel_costs", "laid", "own_kernels", "uncertain")
+        ("code", "core_name", "file_sha256", "files", "kernel_costs", "laid", "own_kernels", "uncertain")
     )
     core_name: ClassVar[str] = "program"
+    files: ClassVar[type[applications.Files]] = OwnFiles
     several: ClassVar[tuple[str, ...]] = ()
     title: ClassVar[str] = ""
-    #: Of one that was loaded from a command line or a study: SHA-256 of its file.
-    code: ClassVar[str] = ""
+    #: Of one that was loaded from a command line or a study.
+    file_sha256: ClassVar[str] = ""
 
     def __init_subclass__(cls, **further: Any) -> None:
         super().__init_subclass__(**further)
@@ -139,10 +167,21 @@ class Application(LaidApplication):
         return ", ".join([*said, last])
 
     @property
+    def _costs(self) -> list[Cost]:
+        found = {name: value for each in reversed(type(self).__mro__) for name, value in vars(each).items()}
+        return [value for value in found.values() if isinstance(value, Cost)]
+
+    @property
+    def code(self) -> str:
+        """SHA-256 of its file, of one that was loaded from a command line or a study, and of what has been measured."""
+        if not self.file_sha256:
+            return ""
+        return hashlib.sha256(f"{self.file_sha256} {self.kernel_costs}".encode()).hexdigest()
+
+    @property
     def kernel_costs(self) -> tuple[tuple[str, float, float, float, float], ...]:
         """Name, seconds a unit, error, noise and memory share of each Cost."""
-        costs = {name: cost for each in reversed(type(self).__mro__) for name, cost in vars(each).items()}
-        return tuple(cost.of(self) for cost in costs.values() if isinstance(cost, Cost))
+        return tuple(cost.of(self) for cost in self._costs)
 
     def own_kernels(self, platform: "schema.Platform") -> "list[_core.MachineKernel]":
         """Its costs as kernels of the machine."""
@@ -187,7 +226,7 @@ class Application(LaidApplication):
 
     def warnings(self, platform: "schema.Platform", run: "engine.SimulatedRun", most_ranks_on_a_node: int) -> list[str]:
         exact = [name for name, seconds, error, _, _ in self.kernel_costs if seconds > 0.0 and error == 0.0]
-        told = super().warnings(platform, run, most_ranks_on_a_node)
+        told = [*self._told_of_measured(platform), *super().warnings(platform, run, most_ranks_on_a_node)]
         if exact:
             what = ", ".join(exact)
             told.insert(
@@ -200,6 +239,19 @@ class Application(LaidApplication):
                 f"the memory share of {', '.join(shared)} changes nothing: {platform.name} has no "
                 "nodes.memory_bandwidth_Bps and nodes.core_memory_bandwidth_Bps"
             )
+        return told
+
+    def _told_of_measured(self, platform: "schema.Platform") -> list[str]:
+        """Of costs that were measured elsewhere, or nobody knows where."""
+        told = []
+        for cost in self._costs:
+            found: Any = getattr(cost, "stretches", None)
+            if found is not None and found.platform != platform.name:
+                where = f"on {found.platform}" if found.platform else "on a machine that nothing tells of"
+                told.append(
+                    f"the cost of {cost.name} is as measured, {where}: {counted(found.count, 'measurement')} on "
+                    f"{ranks_text(found.ranks)}, error {percent(found.error)}, noise {percent(found.noise)}"
+                )
         return told
 
     def __getstate__(self) -> dict[str, Any]:

@@ -157,6 +157,7 @@ class Laying:
     _places: dict[tuple[CodeType, int], int] = field(default_factory=dict)
     _values: dict[int, Any] = field(default_factory=dict)  # what yield gives back at a place
     _texts: dict[int, str] = field(default_factory=dict)  # of places
+    tracks: list[Track] = field(default_factory=list)
     _parked: dict[int, list[_Parked]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -167,7 +168,7 @@ class Laying:
         """Goes through all ranks; raises InputError for what the program may not do, with the line."""
         everyone = tuple(range(self.application.ranks))
         self._groups[everyone] = 0
-        tracks = [Track(rank, self) for rank in everyone]
+        tracks = self.tracks = [Track(rank, self) for rank in everyone]
         for track in tracks:
             self._begin(track, everyone)
             self._advance(track, None)
@@ -179,6 +180,11 @@ class Laying:
                 track.parts.insert(0, (0, 1, 1))
                 track.steps = 1
         return self._laid(tracks)
+
+    def listed(self) -> tuple[list[tuple[Any, ...]], list[Any], list[tuple[int, ...]], dict[int, str]]:
+        """Operations as the core takes them, lists of requests or of neighbours and bytes, communicators, and the lines
+        of the program by number, of what has been laid down."""
+        return self._ops, list(self._lists), list(self._groups), self._texts
 
     def _begin(self, track: Track, everyone: tuple[int, ...]) -> None:
         course = self.application.run(Me(track, everyone, self.seed))
@@ -281,7 +287,7 @@ class Laying:
             if code == "waitall":
                 track.end(what)
             return self._values[place]
-        self.by_date |= code == "receive" and operation.peer == ANY
+        self.by_date |= code in ("receive", "probe") and operation.peer == ANY
         which = 0
         if code == "exchange":
             which = self._list(what.ranks, what.sizes)
@@ -348,18 +354,23 @@ class Laying:
                 self._split(self._parked.pop(number))
 
     def _split(self, members: list[_Parked]) -> None:
+        given = self._split_among(members)
+        for each in sorted(members, key=lambda each: each.track.rank):
+            self._advance(each.track, given[each.track.rank])
+
+    def _split_among(self, members: list[_Parked]) -> dict[int, Communicator | None]:
+        """What a split gives back to each of its ranks."""
         groups: dict[int, list[_Parked]] = {}
         for each in sorted(members, key=lambda each: (each.key, each.communicator.rank)):
             if each.colour is not None:
                 groups.setdefault(each.colour, []).append(each)
-        given: dict[int, Communicator] = {}
+        given: dict[int, Communicator | None] = {each.track.rank: None for each in members}
         for group in groups.values():
             ranks = tuple(each.track.rank for each in group)
             number = self._groups.setdefault(ranks, len(self._groups))
             for index, each in enumerate(group):
                 given[each.track.rank] = Communicator(ranks, index, number)
-        for each in sorted(members, key=lambda each: each.track.rank):
-            self._advance(each.track, given.get(each.track.rank))
+        return given
 
 
 _PARKED = object()

@@ -58,7 +58,7 @@ def loaded(text: str, folder: Path | None = None) -> type[Application]:
             f"{name} has no application {wanted[:80]!r}; {known}" if wanted else f"{name}: {known}; name one"
         )
     found = classes[wanted]
-    found.code = hashlib.sha256(content).hexdigest()
+    found.file_sha256 = hashlib.sha256(content).hexdigest()
     found.summary = f"{wanted} of {path.name}"
     return found
 

@@ -52,8 +52,9 @@ class Request:
 
 
 class Came(NamedTuple):
-    """What `yield` gives back for a receive, and for a wait for one: sender, tag and bytes of the message, the value
-    that `send(..., value=)` has put in, and the request that a wait was for; source is -1 where that was a send."""
+    """What `yield` gives back for a receive, a probe, and a wait for a receive: sender, tag and bytes of the message,
+    the value that `send(..., value=)` has put in, and the request that a wait was for; source is -1 where that was a
+    send."""
 
     source: int
     tag: int
@@ -249,6 +250,11 @@ class Me(Communicator):
     def irecv(self, source: int | None = None, tag: int | None = None) -> Operation:
         """MPI_Irecv; `yield` gives back the request."""
         return self._received("irecv", source, tag)
+
+    def probe(self, source: int | None = None, tag: int | None = None) -> Operation:
+        """MPI_Probe: waits until a message is there that a receive would take; `yield` gives back its source, tag and
+        bytes, without a value."""
+        return self._received("probe", source, tag)
 
     def wait(self, request: Request) -> Operation:
         """MPI_Wait; of a receive, `yield` gives back what came."""

@@ -1,12 +1,12 @@
 """An application whose course depends on what messages bring: the core asks each rank for its next operation."""
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from lepaute import _core
-from lepaute.errors import InputError
 from lepaute.simulate.apps.own.laying import Laying, Track
-from lepaute.simulate.apps.own.rank import ANY, Came, Carried, Operation, Request
+from lepaute.simulate.apps.own.rank import ANY, Came, Carried, Communicator, Request
 from lepaute.simulate.machine.core import KERNELS
 
 _WITH_LISTS = frozenset({"waitall", "waitany", "exchange"})
@@ -40,6 +40,8 @@ class Stepping(Laying):
             self._kernels.setdefault(name, len(self._kernels))
         self._tracks = [_Stepped(rank, self) for rank in everyone]
         self._carried: dict[tuple[int, int], Any] = {}
+        self._split_off: dict[int, Any] = {}  # by rank, until it goes on
+        self._told = 1  # communicators that the core knows
         for track in self._tracks:
             self._begin(track, everyone)
         parameters = _core.ProgramParameters()
@@ -68,14 +70,11 @@ class Stepping(Laying):
         code, algorithm, peer, tag, which, m, n, k, line = self._ops[track.ops.pop(0)]
         numbers, sizes = list(self._lists)[which] if code in _WITH_LISTS else ((), ())
         op = _core.ProgramOp(code, algorithm, peer, tag, which, m, n, k, line)
-        return _core.ProgramNext(op, _core.ProgramList(list(numbers), list(sizes)))
+        new = [list(ranks) for ranks in islice(self._groups, self._told, None)]
+        self._told += len(new)
+        return _core.ProgramNext(op, _core.ProgramList(list(numbers), list(sizes)), new)
 
     def _take(self, track: _Stepped, operation: Any, place: int) -> None:
-        if type(operation) is Operation and operation.code == "split":
-            raise InputError(
-                f"{self._texts[place]}: split is for programs whose course is known beforehand, and this one uses what "
-                "comes"
-            )
         value = self._recorded(track, operation, place)
         track.last, track.given = operation, value if isinstance(value, Request) else None
         if operation.code in ("send", "ssend", "isend"):
@@ -86,6 +85,10 @@ class Stepping(Laying):
             track.sent += len(operation.what.ranks)
 
     def _brought(self, operation: Any, came: "Sequence[_core.ProgramCame]") -> Any:
+        if operation is not None and operation.code == "split":
+            return self._split_for(operation.what[0])
+        if operation is not None and operation.code == "probe":
+            return Came(came[0].source, came[0].tag, came[0].bytes)
         if operation is None or operation.code not in ("receive", "waitall", "waitany"):
             return None
         requests = {} if operation.code == "receive" else {request.number: request for request in operation.what}
@@ -101,3 +104,11 @@ class Stepping(Laying):
             received = [None if each is None or each.source < 0 else each for each in brought]
             return received if operation.m == 0.0 else received[0]
         return next(iter(found.values()), None)
+
+    def _split_for(self, communicator: Communicator) -> Communicator | None:
+        """What a rank gets of the split of a communicator, in whose allgather it has heard of all others."""
+        rank = communicator.ranks[communicator.rank]
+        if rank not in self._split_off:
+            self._split_off |= self._split_among(self._parked.pop(communicator.number))
+        found: Communicator | None = self._split_off.pop(rank)
+        return found

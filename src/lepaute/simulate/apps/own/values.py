@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from lepaute.errors import InputError
@@ -83,6 +84,37 @@ class Cost:
             if isinstance(given, bool) or not isinstance(given, int | float) or not 0.0 <= given <= most:
                 raise InputError(f"{what} of a Cost is {given!r:.80}; it is a number from 0 to {most:g}")
             object.__setattr__(self, what, float(given))
+
+    @staticmethod
+    def measured(
+        recording: "str | Path", between: "tuple[str, str]", per: str = "1", *, memory_share: float = 0.0, **of: float
+    ) -> "Cost":
+        """A cost from a recording of the program: its own time between two MPI calls of a rank, where nothing but
+        MPI_Test and MPI_Iprobe are between them; with its error and its noise.
+
+        Parameters
+        ----------
+        recording : a trace of `lepaute record`, or of an emulation, in the folder of the class's file
+        between : the call before and the call after, such as ("MPI_Waitall", "MPI_Allreduce")
+        per : units of such a stretch of the recording, an expression such as n**3 in fields, and `ranks`
+        memory_share : as of any Cost
+        of : fields of the recorded run, as n=104, where the recording does not tell them; else their defaults
+
+        Raises
+        ------
+        InputError : here, and where an application is made: no such file, calls, or names; too few measurements, or
+            such that differ too much
+
+        Examples
+        --------
+        >>> import lepaute as lp
+        >>> spmv = lp.Cost.measured("cg.parquet", ("MPI_Waitall", "MPI_Allreduce"), per="n**3", n=104)
+        """
+        from lepaute.simulate.apps.own.measured import MeasuredCost
+
+        return MeasuredCost(
+            0.0, memory_share=memory_share, recording=Path(recording), between=between, per=per, of_recording=of
+        )
 
     def __set_name__(self, owner: type, name: str) -> None:
         object.__setattr__(self, "name", name)

@@ -36,7 +36,7 @@ def laid_down(trace: Trace, modelled: Collection[str], library: str, where: str)
     where    : the recording, for messages
     Raises InputError for calls that cannot be replayed, and for messages and collective operations that lack a side.
     """
-    return _Laying(trace, frozenset(modelled), where, library).lay()
+    return Recorded(trace, frozenset(modelled), where, library).lay()
 
 
 def check(trace: Trace, where: str) -> None:
@@ -57,7 +57,12 @@ def check(trace: Trace, where: str) -> None:
 
 
 @dataclass
-class _Laying:
+class Recorded:
+    """A recording by what its calls do; the other fields are those of `laid_down`.
+
+    does, tag : of each row what the call is in a replay, and its tag
+    """
+
     trace: Trace
     modelled: frozenset[str]
     where: str
@@ -87,7 +92,7 @@ class _Laying:
     def _looks_in_vain(self) -> NDArray[Any]:
         """Rows of probes that found nothing, and of those of which that is not known.
 
-        A recording says which found something. A prediction's trace does not: of its own the last ones did, which a
+        A recording says which found something. A prediction's trace does not of MPI_Iprobe: the last ones did, which a
         receive of the message follows.
         """
         trace = self.trace
@@ -97,7 +102,8 @@ class _Laying:
             calls = numpy.flatnonzero(self.does != Does.NOTHING)
             after = calls[numpy.searchsorted(calls, rows, side="right").clip(max=max(len(calls) - 1, 0))]
             same = [column[after] == column[rows] for column in (trace.rank, trace.peer, trace.tag)]
-            vain |= ~(trace.named(RECEIVES)[after] & same[0] & same[1] & same[2])
+            found = trace.named(RECEIVES)[after] & same[0] & same[1] & same[2]
+            vain |= trace.named("MPI_Iprobe")[rows] & ~found
         return rows[vain]
 
     def lay(self) -> Laid:
@@ -210,7 +216,9 @@ class _Laying:
 
     # ---- communication -----------------------------------------------------------------------------------------------
 
-    def _place_collectives(self, placed: NDArray[Any]) -> None:
+    def meetings(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Rows of collective operations, and of each the number of its group in `groups`, which are found here, how
+        many members that has, and bytes. Raises InputError where members are not known."""
         trace = self.trace
         rows = numpy.flatnonzero(self.does == Does.MEETS)
         unknown = rows[trace.comm[rows] < 0]
@@ -226,9 +234,15 @@ class _Laying:
         for group in numpy.unique(comm[comm > 0]).tolist():
             number_of[group] = len(self.groups)
             self.groups.append(numpy.unique(trace.rank[rows[comm == group]]).tolist())
-        which = numpy.array([number_of[group] for group in range(max(number_of) + 1)])[comm] if len(rows) else comm
+        which = (
+            numpy.array([number_of.get(group, 0) for group in range(max(number_of) + 1)])[comm] if len(rows) else comm
+        )
         members = numpy.array([len(group) for group in self.groups])[which]
-        sizes = self._sizes_of_meetings(rows, which, members)
+        return rows, which, members, self._sizes_of_meetings(rows, which, members)
+
+    def _place_collectives(self, placed: NDArray[Any]) -> None:
+        trace = self.trace
+        rows, which, members, sizes = self.meetings()
         root = trace.peer[rows].astype("int64")
         place_of = [{rank: place for place, rank in enumerate(group)} for group in self.groups]
 

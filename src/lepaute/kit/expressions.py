@@ -1,4 +1,4 @@
-"""Expressions of study files, such as p*q == 256 or nodes * time_s * 0.002: arithmetic on names, and nothing else.
+"""Expressions of study files and applications, such as p*q == 256 or n**3: arithmetic on names, and nothing else.
 
 They are parsed by Python's own parser and evaluated by walking the tree: no name but those given is reachable.
 """

@@ -1,0 +1,256 @@
+"""Whether an application of one's own makes the calls of a recording: of each rank in order, with sizes and peers."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, NamedTuple
+
+import numpy
+from numpy.typing import NDArray
+
+from lepaute.errors import InputError
+from lepaute.kit.numbers import of_type, path_of
+from lepaute.kit.text import counted, ranks_text, seconds
+from lepaute.simulate.apps.own import Application
+from lepaute.simulate.apps.own.laying import Asked, Laying
+from lepaute.simulate.apps.own.rank import ANY
+from lepaute.simulate.apps.replay.calls import CALLS, Call, Does
+from lepaute.simulate.apps.replay.collectives import OPENMPI
+from lepaute.simulate.apps.replay.laying import Recorded
+from lepaute.simulate.apps.replay.laying import check as check_calls
+from lepaute.trace import read_trace
+from lepaute.trace.table import NOBODY
+
+_SENDS, _RECEIVES = frozenset(("send", "ssend", "isend")), frozenset(("receive", "irecv", "probe"))
+_ROOTED = frozenset(("bcast", "reduce", "gather", "scatter"))
+
+
+class Made(NamedTuple):
+    """A call as both sides have it.
+
+    peer, tag : -1 for any; peer of a rooted collective operation its root, of others 0
+    size : bytes that are sent, of one block or of the vector; of a wait the requests that it ends
+    group : ranks of a collective operation
+    """
+
+    code: str
+    peer: int = 0
+    tag: int = 0
+    size: float = 0.0
+    group: tuple[int, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """As a person writes it, without its name."""
+        tag = "" if self.tag < 0 else f", tag {self.tag}"
+        other = "any rank" if self.peer < 0 else f"rank {self.peer}"
+        if self.code in _SENDS:
+            return f" to {other}{tag}, {counted(int(self.size), 'byte')}"
+        if self.code in _RECEIVES:
+            return f" from {other}{tag}"
+        if self.code == "wait":
+            return f" for {counted(int(self.size), 'request')}"
+        size = "" if self.code == "barrier" else f" of {counted(int(self.size), 'byte')}"
+        root = f", root {self.peer}" if self.code in _ROOTED else ""
+        return f"{size}{root}, on {ranks_text(len(self.group))}"
+
+    def is_like(self, recorded: "Made") -> bool:
+        """Whether a recording has it so, where source and tag may be any."""
+        wanted = self._replace(
+            peer=recorded.peer if self.peer < 0 else self.peer, tag=recorded.tag if self.tag < 0 else self.tag
+        )
+        return wanted == recorded
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What `check` finds.
+
+    same : whether all ranks make the calls of the recording, with these sizes and peers
+    calls : that were compared, of all ranks
+    rank, call : where they first differ, the call counted from 1 on that rank; -1 where they do not
+    line : of the application's file, as app.py:12; empty where the application makes no more calls
+    text : all that in a line
+    """
+
+    same: bool
+    calls: int
+    text: str
+    rank: int = -1
+    call: int = -1
+    line: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def check(application: Application, recording: "str | PathLike[str]") -> Checked:
+    """Whether an application of one's own makes the calls that a program has made: of each rank the same ones, in the
+    same order, with the same peers, tags, sizes and communicators.
+
+    MPI_Wait, MPI_Waitall and tests are the same where they end as many requests; MPI_Sendrecv is an irecv, an isend and
+    a wait for both. Looks for messages that found nothing count as little as computing does.
+
+    Parameters
+    ----------
+    application : one whose course does not depend on what messages bring
+    recording : a trace of `lepaute record`, or of an emulation, of as many ranks
+
+    Returns
+    -------
+    Checked : its text names the first difference: rank, call, what both sides do, and the line of the file
+
+    Raises
+    ------
+    InputError : for another number of ranks, a recording with calls that no application of one's own has, the trace of
+        a prediction, and for an application that goes on step by step
+
+    Examples
+    --------
+    >>> import lepaute as lp
+    >>> print(lp.check(Cg(grid="2x2x1"), "cg.parquet"))  # doctest: +SKIP
+    """
+    of_type(application, "application", Application, "one that derives from lepaute.Application")
+    path = path_of(recording, "the recording")
+    trace = read_trace(path)
+    check_calls(trace, str(path))
+    if trace.metadata.get("source") == "simulation" and "calls" not in trace.metadata:
+        raise InputError(f"{path}: it is the trace of a prediction; a recording is what a program has done")
+    recorded = Recorded(trace, frozenset(), str(path), OPENMPI)
+    if recorded.ranks != application.ranks:
+        raise InputError(f"{application.title} has {ranks_text(application.ranks)}, {path} {recorded.ranks}")
+    laying = Laying(application, 1)
+    try:
+        laying.lay()
+    except Asked as problem:
+        raise InputError(f"{problem}: it cannot be compared with a recording") from None
+    numbers: dict[Made, int] = {}
+    theirs, made, rows = _made_of_recording(recorded, numbers), _made_of_program(laying, numbers), 0
+    known = list(numbers)
+    for rank in range(application.ranks):
+        mine, lines = made(rank)
+        found, at_row = theirs(rank)
+        rows += len(found)
+        place = _first_difference(mine, found, known)
+        if place is not None:
+            line = lines(place) if place < len(mine) else ""
+            one = other = "nothing more"
+            if place < len(mine):
+                one = f"{known[mine[place]].code}{known[mine[place]].words} ({line})"
+            if place < len(found):
+                row = at_row[place]
+                at = seconds(float(trace.start_s[row]))
+                other = f"{trace.names[trace.name[row]].removesuffix('_arrival')}{known[found[place]].words}, at {at}"
+            text = f"rank {rank}, call {place + 1}: {one} in {application.title}, {other} in {path.name}"
+            return Checked(False, rows, text, rank, place + 1, line)
+    same = f"{application.title} makes the {counted(rows, 'call')} of {path.name} on {ranks_text(application.ranks)}"
+    return Checked(True, rows, f"{same}, in the same order with the same peers and sizes")
+
+
+def _first_difference(mine: "NDArray[Any]", theirs: "NDArray[Any]", known: list[Made]) -> int | None:
+    length = min(len(mine), len(theirs))
+    for place in numpy.flatnonzero(mine[:length] != theirs[:length]).tolist():
+        if not known[mine[place]].is_like(known[theirs[place]]):
+            return int(place)
+    return None if len(mine) == len(theirs) else length
+
+
+def _made_of_program(
+    laying: Laying, numbers: dict[Made, int]
+) -> "Callable[[int], tuple[NDArray[Any], Callable[[int], str]]]":
+    """Of a rank: its calls by their numbers, and the line of each."""
+    ops, lists, groups, texts = laying.listed()
+
+    def calls(op: tuple[Any, ...]) -> Iterator[Made]:
+        code, _, peer, tag, which, size = op[:6]
+        if code == "exchange":
+            ranks, sizes = lists[which]
+            yield from (Made("irecv", rank, tag) for rank in ranks)
+            yield from (Made("isend", rank, tag, size) for rank, size in zip(ranks, sizes, strict=True))
+            if ranks:
+                yield Made("wait", size=2.0 * len(ranks))
+        elif code in ("waitall", "waitany"):
+            if lists[which][0]:
+                yield Made("wait", size=1.0 if code == "waitany" else float(len(lists[which][0])))
+        elif code in _SENDS or code in _RECEIVES:
+            yield Made(code, -1 if peer == ANY else peer, -1 if tag == ANY else tag, size)
+        elif code not in ("compute", "step"):
+            group = groups[which]
+            root = group[peer] if code in _ROOTED else 0
+            yield Made(code, root, 0, size, tuple(sorted(group)))
+
+    numbered = [[numbers.setdefault(call, len(numbers)) for call in calls(op)] for op in ops]
+
+    def of_rank(rank: int) -> "tuple[NDArray[Any], Callable[[int], str]]":
+        track = laying.tracks[rank]
+        pieces, places = [], []
+        for first, count, times in track.parts:
+            part = track.ops[first : first + count]
+            pieces.append(numpy.tile([number for op in part for number in numbered[op]], times))
+            places.append(numpy.tile([op for op in part for _ in numbered[op]], times))
+        made, at = (
+            numpy.concatenate(each).astype("int64") if each else numpy.zeros(0, "int64") for each in (pieces, places)
+        )
+        return made, lambda place: texts[ops[int(at[place])][8]]
+
+    return of_rank
+
+
+def _made_of_recording(
+    recorded: Recorded, numbers: dict[Made, int]
+) -> "Callable[[int], tuple[NDArray[Any], NDArray[Any]]]":
+    """Of a rank: its calls by their numbers, and the row of each."""
+    trace, does = recorded.trace, recorded.does
+    met = numpy.full(len(trace), -1)
+    rows, which, _, sizes = recorded.meetings()
+    met[rows] = numpy.arange(len(rows))
+    groups = [tuple(group) for group in recorded.groups]
+    ended = _requests_ended(recorded)
+    made: list[int] = []
+    of_row: list[int] = []
+    both: list[Made] = []  # the send of an MPI_Sendrecv
+    columns = (does, trace.name, trace.peer, recorded.tag, trace.size_bytes)
+    chosen = numpy.flatnonzero(~numpy.isin(does, (Does.NOTHING, Does.COMPUTES)))
+    for row, do, name, peer, tag, size in zip(
+        chosen.tolist(), *(column[chosen].tolist() for column in columns), strict=True
+    ):
+        code = CALLS.get(trace.names[name], Call(Does.NOTHING)).code
+        calls: list[Made] = []
+        if do == Does.MEETS:
+            at = int(met[row])
+            root = peer if code in _ROOTED else 0
+            calls = [Made(code, root, 0, float(sizes[at]), groups[which[at]])]
+        elif do == Does.ENDS:
+            calls = [Made("wait", size=float(ended[row]))] if ended[row] else []
+        elif do == Does.SENDS_AND_RECEIVES:
+            both = [Made("isend", peer, tag, size)] if peer != NOBODY else []
+        elif do == Does.ARRIVES:
+            calls = [Made("irecv", peer, tag)] if peer != NOBODY else []
+            calls += both
+            calls += [Made("wait", size=float(len(calls)))] if calls else []
+        elif peer != NOBODY:
+            calls = [Made(code, peer, tag, size if code in _SENDS else 0.0)]
+        made += [numbers.setdefault(call, len(numbers)) for call in calls]
+        of_row += [row] * len(calls)
+    all_rows = numpy.array(of_row, dtype="int64")
+    bounds = numpy.searchsorted(trace.rank[all_rows], numpy.arange(recorded.ranks + 1))
+    everything = numpy.array(made, dtype="int64")
+    return lambda rank: (
+        everything[bounds[rank] : bounds[rank + 1]],
+        all_rows[bounds[rank] : bounds[rank + 1]],
+    )
+
+
+def _requests_ended(recorded: Recorded) -> "NDArray[Any]":
+    """Of each row that ends requests, how many; 0 for none, and elsewhere."""
+    trace = recorded.trace
+    ended = numpy.zeros(len(trace), dtype="int64")
+    width = int(trace.completion.max(initial=0)) + 1
+    keys = trace.rank.astype("int64") * width + trace.completion
+    begun = numpy.flatnonzero((recorded.does == Does.BEGINS) & (trace.completion >= 0) & (trace.peer != NOBODY))
+    ends = numpy.flatnonzero((recorded.does == Does.ENDS) & (trace.completion >= 0))
+    kinds, counts = numpy.unique(keys[begun], return_counts=True)
+    if len(kinds):
+        at = numpy.searchsorted(kinds, keys[ends]).clip(max=len(kinds) - 1)
+        ended[ends] = numpy.where(kinds[at] == keys[ends], counts[at], 0)
+    return ended

@@ -1,0 +1,189 @@
+"""What computing costs, measured in a recording: the time of each rank between two of its MPI calls."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from functools import lru_cache
+from math import fsum, sqrt
+from pathlib import Path
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+from lepaute.errors import InputError
+from lepaute.kit.expressions import Expression
+from lepaute.kit.numbers import path_of, texts
+from lepaute.kit.text import counted, percent
+from lepaute.simulate.apps.own.values import Cost
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from lepaute.trace import Trace
+
+#: From so many stretches of each rank on the first one is left out: it meets cold caches and pages not yet there.
+WARM_FROM = 5
+#: In how many parts of the time the spread over it is looked for: what drifts is seen in few parts only.
+PARTS = (10, 5, 3)
+#: Half-normal noise above it would make durations negative.
+MOST_NOISE = 0.75
+#: A cost that is not known better than that is none.
+MOST_ERROR = 0.5
+#: Calls that look and go on: their time is no computing, and they end no stretch.
+_LOOKS = frozenset(f"MPI_{form}" for form in ("Iprobe", "Improbe", "Test", "Testall", "Testany", "Testsome"))
+
+
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """What a recording tells of the time between two calls.
+
+    mean_s     : of a stretch, seconds
+    error      : relative standard error of the mean, such that 1.96 of it are the half width of 95 %
+    noise      : relative standard deviation of a stretch among those of its rank
+    count, ranks : how many there are, of how many ranks
+    parameters : of the recording, as far as it knows them
+    platform   : of an emulation; empty where nothing tells of the machine
+    """
+
+    mean_s: float
+    error: float
+    noise: float
+    count: int
+    ranks: int
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    platform: str = ""
+
+
+def stretches_of(trace: "Trace", between: tuple[str, str], where: str) -> "list[NDArray[Any]]":
+    """Of each rank that has any: seconds from the end of the first call to the beginning of the second where that is
+    the rank's next call, less those of calls that only look for messages. Raises InputError where there are none."""
+    import numpy
+
+    from lepaute.trace.messages import ARRIVAL
+    from lepaute.trace.table import MPI
+
+    called = sorted({trace.names[code] for code in numpy.unique(trace.name[trace.kind == MPI])} - {ARRIVAL})
+    for name in between:
+        if name not in called:
+            raise InputError(f"{where}: no rank calls {name[:60]}; they call {', '.join(called[:12])}")
+    looks = trace.named(_LOOKS - set(between)) & (trace.kind == MPI)
+    rows = numpy.flatnonzero((trace.kind == MPI) & ~looks & ~trace.named(ARRIVAL))
+    first, second = rows[:-1], rows[1:]
+    is_one = (
+        trace.named(between[0])[first] & trace.named(between[1])[second] & (trace.rank[first] == trace.rank[second])
+    )
+    first, second = first[is_one], second[is_one]
+    if not len(first):
+        raise InputError(f"{where}: no {between[1]} is the next call after {between[0]} of a rank")
+    looked_s = numpy.cumsum(numpy.where(looks, trace.duration_s, 0.0))
+    passed_s = trace.start_s[second] - trace.end_s[first] - (looked_s[second] - looked_s[first])
+    ranks = trace.rank[first]
+    return [numpy.maximum(passed_s[ranks == rank], 0.0) for rank in numpy.unique(ranks)]
+
+
+def told_by(stretches: "Sequence[NDArray[Any]]", where: str) -> Stretches:
+    """Mean, error and noise from the stretches of each rank, seconds, in their order.
+
+    Calls of a rank resemble each other, and so do calls at the same time. So the half width is Student's of the means
+    of ranks, and that of the means of `PARTS` of the time over all ranks: the widest of them. What 95 % of it cover,
+    also of few calls, outliers, ranks that differ and drifts: tests/promises/test_measured_costs.py.
+    Raises InputError where nothing tells the error, or it is above `MOST_ERROR`.
+    """
+    from lepaute.stats.student import student_quantile
+
+    warm = [each.tolist()[len(each) >= WARM_FROM :] for each in stretches]
+    ranks, least, count = len(warm), min(map(len, warm)), sum(map(len, warm))
+    means = [fsum(each) / len(each) for each in warm]
+    mean_s = fsum(means) / ranks
+    groups = [
+        means,
+        *([_mean_of_part(warm, part, of) for part in range(of)] for of in (min(of, least) for of in PARTS)),
+    ]
+    told = [group for group in groups if len(group) > 1]
+    if not told or mean_s <= 0.0:
+        raise InputError(f"{where}: {counted(count, 'measurement')} of computing do not tell what one costs")
+    half_s = max(student_quantile(0.975, len(group) - 1) * sqrt(_variance(group) / len(group)) for group in told)
+    error = half_s / NormalDist().inv_cdf(0.975) / mean_s
+    if error > MOST_ERROR:
+        raise InputError(
+            f"{where}: {counted(count, 'measurement')} of computing differ too much to tell what one costs: "
+            f"{mean_s:.3g} s ± {percent(half_s / mean_s)}; record more of them"
+        )
+    squares = fsum((value - mean) ** 2 for each, mean in zip(warm, means, strict=True) for value in each)
+    noise = sqrt(squares / (count - ranks)) / mean_s if count > ranks else 0.0
+    return Stretches(mean_s, error, min(noise, MOST_NOISE), count, ranks)
+
+
+def _variance(values: Sequence[float]) -> float:
+    mean = fsum(values) / len(values)
+    return fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+
+
+def _mean_of_part(stretches: Sequence[Sequence[float]], part: int, of: int) -> float:
+    pieces = [each[len(each) * part // of : len(each) * (part + 1) // of] for each in stretches]
+    return fsum(fsum(piece) / len(piece) for piece in pieces) / len(pieces)
+
+
+@lru_cache(maxsize=64)
+def _told(path: Path, mtime_ns: int, size: int, between: tuple[str, str]) -> Stretches:
+    from dataclasses import replace
+
+    from lepaute.trace import read_trace
+
+    del mtime_ns, size  # another file of the same name is read again
+    trace = read_trace(path)
+    known = trace.metadata.get("parameters")
+    return replace(
+        told_by(stretches_of(trace, between, str(path)), str(path)),
+        parameters={**(known if isinstance(known, dict) else {}), "ranks": len(trace.ranks)},
+        platform=str(trace.metadata.get("platform") or ""),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredCost(Cost):
+    """What `Cost.measured` makes."""
+
+    recording: Path = field(default_factory=Path)
+    between: tuple[str, str] = ("", "")
+    per: str = "1"
+    of_recording: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "recording", path_of(self.recording, "the recording of a Cost"))
+        names = texts(self.between, "between", '("MPI_Waitall", "MPI_Allreduce")')
+        if len(names) != 2:
+            raise InputError(f"between has {counted(len(names), 'call')}; it is the one before and the one after")
+        object.__setattr__(self, "between", names)
+        if not isinstance(self.per, str):
+            raise InputError(f"per is {self.per!r:.80}; it is a text such as n**3")
+        try:
+            Expression(self.per)
+        except InputError as problem:
+            raise InputError(f"per {problem}") from None
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        super().__set_name__(owner, name)
+        file = getattr(sys.modules.get(owner.__module__), "__file__", None)
+        if file is not None:  # the recording lies beside the class
+            object.__setattr__(self, "recording", Path(file).parent / self.recording)
+
+    @property
+    def stretches(self) -> Stretches:
+        """What the recording tells; raises InputError."""
+        try:
+            state = self.recording.stat()
+        except OSError as error:
+            raise InputError(f"{self.recording}: {error.strerror}; `lepaute record -o` writes traces") from None
+        return _told(self.recording, state.st_mtime_ns, state.st_size, self.between)
+
+    def of(self, application: Any) -> "tuple[str, float, float, float, float]":
+        try:
+            found = self.stretches
+            defaults = {each.name: each.default for each in fields(application) if each.default is not MISSING}
+            units = Expression(self.per).number({**defaults, **found.parameters, **self.of_recording})
+            if units <= 0.0:
+                raise InputError(f"{self.per!r}: is {units:g}; a measurement has units of computing")
+        except InputError as problem:
+            raise InputError(f"the cost {self.name}: {problem}") from None
+        return self.name, found.mean_s / units, found.error, found.noise, self.memory_share
