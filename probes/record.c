@@ -85,7 +85,7 @@ void lep_record_open(int rank, int ranks, const char *mpi) {
         complain(path, "nothing is recorded on this rank");
         return;
     }
-    memcpy(made->magic, "LEPREC2", sizeof made->magic);
+    memcpy(made->magic, "LEPREC3", sizeof made->magic);
     made->header_bytes = LEP_RECORD_HEADER_BYTES;
     made->row_bytes = sizeof(lep_record_row);
     made->rank = rank;

@@ -39,7 +39,7 @@ typedef struct {
 } lep_record_name;
 
 typedef struct {
-    char magic[8]; /* "LEPREC2" */
+    char magic[8]; /* "LEPREC3" */
     uint32_t header_bytes, row_bytes;
     int32_t rank, ranks, pid, finished;
     int64_t used, lost;         /* rows written, and rows that found no room */
@@ -65,9 +65,10 @@ typedef struct {
             int32_t m, n, k, unused;
         } kernel; /* and phase */
         struct {
-            int32_t peer;       /* rank in MPI_COMM_WORLD, -1 where there is none, or LEP_RECORD_PROC_NULL */
-            int32_t tag;        /* or -1; of a collective operation the group of its communicator */
-            int64_t size_bytes; /* of a probe that found nothing: minus the number of looks */
+            int32_t peer;            /* rank in MPI_COMM_WORLD, -1 where there is none, or LEP_RECORD_PROC_NULL */
+            int32_t tag;             /* or -1; of a collective operation its communicator (record_world.h) */
+            int64_t size_bytes : 48; /* of a probe that found nothing: minus the number of looks */
+            uint64_t comm : 16;      /* of messages between two ranks the lowest bits of the communicator */
         } message;
         struct {                 /* LEP_RECORD_COMPLETED: a request that began at start_ns is over */
             int32_t peer, tag;   /* what came, of a receive */

@@ -47,69 +47,77 @@ static bool second_plain(int layout, int ta, int tb) {
     return (layout == COLUMN_MAJOR ? tb : ta) == NO_TRANSPOSE;
 }
 
-#define CBLAS(x, scalar)                                                                                               \
-    WRAP(cblas_##x##gemm, #x "gemm", #x "gemm_nn", second_plain(layout, ta, tb), m, n, k,                              \
+#define CBLAS(x, scalar, suffix)                                                                                       \
+    WRAP(cblas_##x##gemm##suffix, #x "gemm", #x "gemm_nn", second_plain(layout, ta, tb), m, n, k,                      \
          (int layout, int ta, int tb, blas_int m, blas_int n, blas_int k, scalar alpha, const void *a, blas_int lda,   \
           const void *b, blas_int ldb, scalar beta, void *c, blas_int ldc),                                            \
          (layout, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))                                               \
-    WRAP(cblas_##x##trsm, #x "trsm", #x "trsm_left", side == LEFT, m, n, side == LEFT ? m : n,                         \
+    WRAP(cblas_##x##trsm##suffix, #x "trsm", #x "trsm_left", side == LEFT, m, n, side == LEFT ? m : n,                 \
          (int layout, int side, int uplo, int trans, int diag, blas_int m, blas_int n, scalar alpha, const void *a,    \
           blas_int lda, void *b, blas_int ldb),                                                                        \
          (layout, side, uplo, trans, diag, m, n, alpha, a, lda, b, ldb))                                               \
-    WRAP(cblas_##x##trmm, #x "trmm", #x "trmm_left", side == LEFT, m, n, side == LEFT ? m : n,                         \
+    WRAP(cblas_##x##trmm##suffix, #x "trmm", #x "trmm_left", side == LEFT, m, n, side == LEFT ? m : n,                 \
          (int layout, int side, int uplo, int trans, int diag, blas_int m, blas_int n, scalar alpha, const void *a,    \
           blas_int lda, void *b, blas_int ldb),                                                                        \
          (layout, side, uplo, trans, diag, m, n, alpha, a, lda, b, ldb))                                               \
-    WRAP(cblas_##x##symm, #x "symm", #x "symm_left", side == LEFT, m, n, side == LEFT ? m : n,                         \
+    WRAP(cblas_##x##symm##suffix, #x "symm", #x "symm_left", side == LEFT, m, n, side == LEFT ? m : n,                 \
          (int layout, int side, int uplo, blas_int m, blas_int n, scalar alpha, const void *a, blas_int lda,           \
           const void *b, blas_int ldb, scalar beta, void *c, blas_int ldc),                                            \
          (layout, side, uplo, m, n, alpha, a, lda, b, ldb, beta, c, ldc))                                              \
-    WRAP(cblas_##x##syrk, #x "syrk", "", 0, n, n, k,                                                                   \
+    WRAP(cblas_##x##syrk##suffix, #x "syrk", "", 0, n, n, k,                                                           \
          (int layout, int uplo, int trans, blas_int n, blas_int k, scalar alpha, const void *a, blas_int lda,          \
           scalar beta, void *c, blas_int ldc),                                                                         \
          (layout, uplo, trans, n, k, alpha, a, lda, beta, c, ldc))                                                     \
-    WRAP(cblas_##x##gemv, #x "gemv", "", 0, m, n, 0,                                                                   \
+    WRAP(cblas_##x##gemv##suffix, #x "gemv", "", 0, m, n, 0,                                                           \
          (int layout, int trans, blas_int m, blas_int n, scalar alpha, const void *a, blas_int lda, const void *v,     \
           blas_int incx, scalar beta, void *y, blas_int incy),                                                         \
          (layout, trans, m, n, alpha, a, lda, v, incx, beta, y, incy))                                                 \
-    WRAP(cblas_##x##trsv, #x "trsv", "", 0, 0, n, 0,                                                                   \
+    WRAP(cblas_##x##trsv##suffix, #x "trsv", "", 0, 0, n, 0,                                                           \
          (int layout, int uplo, int trans, int diag, blas_int n, const void *a, blas_int lda, void *v, blas_int incx), \
          (layout, uplo, trans, diag, n, a, lda, v, incx))                                                              \
-    WRAP(cblas_##x##trmv, #x "trmv", "", 0, 0, n, 0,                                                                   \
+    WRAP(cblas_##x##trmv##suffix, #x "trmv", "", 0, 0, n, 0,                                                           \
          (int layout, int uplo, int trans, int diag, blas_int n, const void *a, blas_int lda, void *v, blas_int incx), \
          (layout, uplo, trans, diag, n, a, lda, v, incx))                                                              \
-    WRAP(cblas_##x##scal, #x "scal", "", 0, 0, n, 0, (blas_int n, scalar alpha, void *v, blas_int incx),               \
+    WRAP(cblas_##x##scal##suffix, #x "scal", "", 0, 0, n, 0, (blas_int n, scalar alpha, void *v, blas_int incx),       \
          (n, alpha, v, incx))                                                                                          \
-    WRAP(cblas_##x##axpy, #x "axpy", "", 0, 0, n, 0,                                                                   \
+    WRAP(cblas_##x##axpy##suffix, #x "axpy", "", 0, 0, n, 0,                                                           \
          (blas_int n, scalar alpha, const void *v, blas_int incx, void *y, blas_int incy),                             \
          (n, alpha, v, incx, y, incy))                                                                                 \
-    WRAP(cblas_##x##copy, #x "copy", #x "copy_contiguous", (int)incx == 1 && (int)incy == 1, 0, n, incx,               \
+    WRAP(cblas_##x##copy##suffix, #x "copy", #x "copy_contiguous", (int)incx == 1 && (int)incy == 1, 0, n, incx,       \
          (blas_int n, const void *v, blas_int incx, void *y, blas_int incy), (n, v, incx, y, incy))                    \
-    WRAP(cblas_##x##swap, #x "swap", "", 0, 0, n, incx, (blas_int n, void *v, blas_int incx, void *y, blas_int incy),  \
-         (n, v, incx, y, incy))                                                                                        \
-    WRAP_RESULT(size_t, cblas_i##x##amax, "i" #x "amax", n, 0, (blas_int n, const void *v, blas_int incx), (n, v, incx))
+    WRAP(cblas_##x##swap##suffix, #x "swap", "", 0, 0, n, incx,                                                        \
+         (blas_int n, void *v, blas_int incx, void *y, blas_int incy), (n, v, incx, y, incy))                          \
+    WRAP_RESULT(size_t, cblas_i##x##amax##suffix, "i" #x "amax", n, 0, (blas_int n, const void *v, blas_int incx),     \
+                (n, v, incx))
 
-CBLAS(s, float)
-CBLAS(d, double)
-CBLAS(c, const void *)
-CBLAS(z, const void *)
-
-#define CBLAS_REAL(x, scalar)                                                                                          \
-    WRAP(cblas_##x##ger, #x "ger", "", 0, m, n, 0,                                                                     \
+#define CBLAS_REAL(x, scalar, suffix)                                                                                  \
+    WRAP(cblas_##x##ger##suffix, #x "ger", "", 0, m, n, 0,                                                             \
          (int layout, blas_int m, blas_int n, scalar alpha, const void *v, blas_int incx, const void *y,               \
           blas_int incy, void *a, blas_int lda),                                                                       \
          (layout, m, n, alpha, v, incx, y, incy, a, lda))                                                              \
-    WRAP(cblas_##x##symv, #x "symv", "", 0, 0, n, 0,                                                                   \
+    WRAP(cblas_##x##symv##suffix, #x "symv", "", 0, 0, n, 0,                                                           \
          (int layout, int uplo, blas_int n, scalar alpha, const void *a, blas_int lda, const void *v, blas_int incx,   \
           scalar beta, void *y, blas_int incy),                                                                        \
          (layout, uplo, n, alpha, a, lda, v, incx, beta, y, incy))                                                     \
-    WRAP_RESULT(scalar, cblas_##x##dot, #x "dot", n, 0,                                                                \
+    WRAP_RESULT(scalar, cblas_##x##dot##suffix, #x "dot", n, 0,                                                        \
                 (blas_int n, const void *v, blas_int incx, const void *y, blas_int incy), (n, v, incx, y, incy))       \
-    WRAP_RESULT(scalar, cblas_##x##nrm2, #x "nrm2", n, 0, (blas_int n, const void *v, blas_int incx), (n, v, incx))    \
-    WRAP_RESULT(scalar, cblas_##x##asum, #x "asum", n, 0, (blas_int n, const void *v, blas_int incx), (n, v, incx))
+    WRAP_RESULT(scalar, cblas_##x##nrm2##suffix, #x "nrm2", n, 0, (blas_int n, const void *v, blas_int incx),          \
+                (n, v, incx))                                                                                          \
+    WRAP_RESULT(scalar, cblas_##x##asum##suffix, #x "asum", n, 0, (blas_int n, const void *v, blas_int incx),          \
+                (n, v, incx))
 
-CBLAS_REAL(s, float)
-CBLAS_REAL(d, double)
+/* Libraries whose integers have 64 bits give that interface, some by names of its own. */
+#define CBLAS_ALL(suffix)                                                                                              \
+    CBLAS(s, float, suffix)                                                                                            \
+    CBLAS(d, double, suffix)                                                                                           \
+    CBLAS(c, const void *, suffix)                                                                                     \
+    CBLAS(z, const void *, suffix)                                                                                     \
+    CBLAS_REAL(s, float, suffix)                                                                                       \
+    CBLAS_REAL(d, double, suffix)
+
+CBLAS_ALL()
+CBLAS_ALL(64_)
+CBLAS_ALL(_64)
 
 /* ---- Fortran interface: everything by address, and the lengths of texts at the end ---------------------------- */
 
@@ -117,76 +125,85 @@ static bool letter(const char *given, char wanted) {
     return (*given & ~0x20) == wanted;
 }
 
-#define FORTRAN(x)                                                                                                     \
-    WRAP(x##gemm_, #x "gemm", #x "gemm_nn", letter(tb, 'N'), *m, *n, *k,                                               \
-         (const char *ta, const char *tb, const int *m, const int *n, const int *k, const void *alpha, const void *a,  \
-          const int *lda, const void *b, const int *ldb, const void *beta, void *c, const int *ldc, size_t l1,         \
-          size_t l2),                                                                                                  \
+#define FORTRAN(x, suffix, integer)                                                                                    \
+    WRAP(x##gemm##suffix, #x "gemm", #x "gemm_nn", letter(tb, 'N'), *m, *n, *k,                                        \
+         (const char *ta, const char *tb, const integer *m, const integer *n, const integer *k, const void *alpha,     \
+          const void *a, const integer *lda, const void *b, const integer *ldb, const void *beta, void *c,             \
+          const integer *ldc, size_t l1, size_t l2),                                                                   \
          (ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, l1, l2))                                               \
-    WRAP(x##trsm_, #x "trsm", #x "trsm_left", letter(side, 'L'), *m, *n, letter(side, 'L') ? *m : *n,                  \
-         (const char *side, const char *uplo, const char *trans, const char *diag, const int *m, const int *n,         \
-          const void *alpha, const void *a, const int *lda, void *b, const int *ldb, size_t l1, size_t l2, size_t l3,  \
-          size_t l4),                                                                                                  \
+    WRAP(x##trsm##suffix, #x "trsm", #x "trsm_left", letter(side, 'L'), *m, *n, letter(side, 'L') ? *m : *n,           \
+         (const char *side, const char *uplo, const char *trans, const char *diag, const integer *m, const integer *n, \
+          const void *alpha, const void *a, const integer *lda, void *b, const integer *ldb, size_t l1, size_t l2,     \
+          size_t l3, size_t l4),                                                                                       \
          (side, uplo, trans, diag, m, n, alpha, a, lda, b, ldb, l1, l2, l3, l4))                                       \
-    WRAP(x##trmm_, #x "trmm", #x "trmm_left", letter(side, 'L'), *m, *n, letter(side, 'L') ? *m : *n,                  \
-         (const char *side, const char *uplo, const char *trans, const char *diag, const int *m, const int *n,         \
-          const void *alpha, const void *a, const int *lda, void *b, const int *ldb, size_t l1, size_t l2, size_t l3,  \
-          size_t l4),                                                                                                  \
+    WRAP(x##trmm##suffix, #x "trmm", #x "trmm_left", letter(side, 'L'), *m, *n, letter(side, 'L') ? *m : *n,           \
+         (const char *side, const char *uplo, const char *trans, const char *diag, const integer *m, const integer *n, \
+          const void *alpha, const void *a, const integer *lda, void *b, const integer *ldb, size_t l1, size_t l2,     \
+          size_t l3, size_t l4),                                                                                       \
          (side, uplo, trans, diag, m, n, alpha, a, lda, b, ldb, l1, l2, l3, l4))                                       \
-    WRAP(x##symm_, #x "symm", #x "symm_left", letter(side, 'L'), *m, *n, letter(side, 'L') ? *m : *n,                  \
-         (const char *side, const char *uplo, const int *m, const int *n, const void *alpha, const void *a,            \
-          const int *lda, const void *b, const int *ldb, const void *beta, void *c, const int *ldc, size_t l1,         \
-          size_t l2),                                                                                                  \
+    WRAP(x##symm##suffix, #x "symm", #x "symm_left", letter(side, 'L'), *m, *n, letter(side, 'L') ? *m : *n,           \
+         (const char *side, const char *uplo, const integer *m, const integer *n, const void *alpha, const void *a,    \
+          const integer *lda, const void *b, const integer *ldb, const void *beta, void *c, const integer *ldc,        \
+          size_t l1, size_t l2),                                                                                       \
          (side, uplo, m, n, alpha, a, lda, b, ldb, beta, c, ldc, l1, l2))                                              \
-    WRAP(x##syrk_, #x "syrk", "", 0, *n, *n, *k,                                                                       \
-         (const char *uplo, const char *trans, const int *n, const int *k, const void *alpha, const void *a,           \
-          const int *lda, const void *beta, void *c, const int *ldc, size_t l1, size_t l2),                            \
+    WRAP(x##syrk##suffix, #x "syrk", "", 0, *n, *n, *k,                                                                \
+         (const char *uplo, const char *trans, const integer *n, const integer *k, const void *alpha, const void *a,   \
+          const integer *lda, const void *beta, void *c, const integer *ldc, size_t l1, size_t l2),                    \
          (uplo, trans, n, k, alpha, a, lda, beta, c, ldc, l1, l2))                                                     \
-    WRAP(x##gemv_, #x "gemv", "", 0, *m, *n, 0,                                                                        \
-         (const char *trans, const int *m, const int *n, const void *alpha, const void *a, const int *lda,             \
-          const void *v, const int *incx, const void *beta, void *y, const int *incy, size_t l1),                      \
+    WRAP(x##gemv##suffix, #x "gemv", "", 0, *m, *n, 0,                                                                 \
+         (const char *trans, const integer *m, const integer *n, const void *alpha, const void *a, const integer *lda, \
+          const void *v, const integer *incx, const void *beta, void *y, const integer *incy, size_t l1),              \
          (trans, m, n, alpha, a, lda, v, incx, beta, y, incy, l1))                                                     \
-    WRAP(x##trsv_, #x "trsv", "", 0, 0, *n, 0,                                                                         \
-         (const char *uplo, const char *trans, const char *diag, const int *n, const void *a, const int *lda, void *v, \
-          const int *incx, size_t l1, size_t l2, size_t l3),                                                           \
+    WRAP(x##trsv##suffix, #x "trsv", "", 0, 0, *n, 0,                                                                  \
+         (const char *uplo, const char *trans, const char *diag, const integer *n, const void *a, const integer *lda,  \
+          void *v, const integer *incx, size_t l1, size_t l2, size_t l3),                                              \
          (uplo, trans, diag, n, a, lda, v, incx, l1, l2, l3))                                                          \
-    WRAP(x##trmv_, #x "trmv", "", 0, 0, *n, 0,                                                                         \
-         (const char *uplo, const char *trans, const char *diag, const int *n, const void *a, const int *lda, void *v, \
-          const int *incx, size_t l1, size_t l2, size_t l3),                                                           \
+    WRAP(x##trmv##suffix, #x "trmv", "", 0, 0, *n, 0,                                                                  \
+         (const char *uplo, const char *trans, const char *diag, const integer *n, const void *a, const integer *lda,  \
+          void *v, const integer *incx, size_t l1, size_t l2, size_t l3),                                              \
          (uplo, trans, diag, n, a, lda, v, incx, l1, l2, l3))                                                          \
-    WRAP(x##scal_, #x "scal", "", 0, 0, *n, 0, (const int *n, const void *alpha, void *v, const int *incx),            \
-         (n, alpha, v, incx))                                                                                          \
-    WRAP(x##axpy_, #x "axpy", "", 0, 0, *n, 0,                                                                         \
-         (const int *n, const void *alpha, const void *v, const int *incx, void *y, const int *incy),                  \
+    WRAP(x##scal##suffix, #x "scal", "", 0, 0, *n, 0,                                                                  \
+         (const integer *n, const void *alpha, void *v, const integer *incx), (n, alpha, v, incx))                     \
+    WRAP(x##axpy##suffix, #x "axpy", "", 0, 0, *n, 0,                                                                  \
+         (const integer *n, const void *alpha, const void *v, const integer *incx, void *y, const integer *incy),      \
          (n, alpha, v, incx, y, incy))                                                                                 \
-    WRAP(x##copy_, #x "copy", #x "copy_contiguous", *incx == 1 && *incy == 1, 0, *n, *incx,                            \
-         (const int *n, const void *v, const int *incx, void *y, const int *incy), (n, v, incx, y, incy))              \
-    WRAP(x##swap_, #x "swap", "", 0, 0, *n, *incx, (const int *n, void *v, const int *incx, void *y, const int *incy), \
-         (n, v, incx, y, incy))                                                                                        \
-    WRAP_RESULT(size_t, i##x##amax_, "i" #x "amax", *n, 0, (const int *n, const void *v, const int *incx), (n, v, incx))
+    WRAP(x##copy##suffix, #x "copy", #x "copy_contiguous", *incx == 1 && *incy == 1, 0, *n, *incx,                     \
+         (const integer *n, const void *v, const integer *incx, void *y, const integer *incy), (n, v, incx, y, incy))  \
+    WRAP(x##swap##suffix, #x "swap", "", 0, 0, *n, *incx,                                                              \
+         (const integer *n, void *v, const integer *incx, void *y, const integer *incy), (n, v, incx, y, incy))        \
+    WRAP_RESULT(size_t, i##x##amax##suffix, "i" #x "amax", *n, 0,                                                      \
+                (const integer *n, const void *v, const integer *incx), (n, v, incx))
 
-FORTRAN(s)
-FORTRAN(d)
-FORTRAN(c)
-FORTRAN(z)
-
-#define FORTRAN_REAL(x)                                                                                                \
-    WRAP(x##ger_, #x "ger", "", 0, *m, *n, 0,                                                                          \
-         (const int *m, const int *n, const void *alpha, const void *v, const int *incx, const void *y,                \
-          const int *incy, void *a, const int *lda),                                                                   \
+#define FORTRAN_REAL(x, suffix, integer)                                                                               \
+    WRAP(x##ger##suffix, #x "ger", "", 0, *m, *n, 0,                                                                   \
+         (const integer *m, const integer *n, const void *alpha, const void *v, const integer *incx, const void *y,    \
+          const integer *incy, void *a, const integer *lda),                                                           \
          (m, n, alpha, v, incx, y, incy, a, lda))                                                                      \
-    WRAP(x##symv_, #x "symv", "", 0, 0, *n, 0,                                                                         \
-         (const char *uplo, const int *n, const void *alpha, const void *a, const int *lda, const void *v,             \
-          const int *incx, const void *beta, void *y, const int *incy, size_t l1),                                     \
+    WRAP(x##symv##suffix, #x "symv", "", 0, 0, *n, 0,                                                                  \
+         (const char *uplo, const integer *n, const void *alpha, const void *a, const integer *lda, const void *v,     \
+          const integer *incx, const void *beta, void *y, const integer *incy, size_t l1),                             \
          (uplo, n, alpha, a, lda, v, incx, beta, y, incy, l1))
 
-FORTRAN_REAL(s)
-FORTRAN_REAL(d)
-
 /* In single precision some compilers return a double: only the double functions are the same everywhere. */
-WRAP_RESULT(double, ddot_, "ddot", *n, 0,
-            (const int *n, const void *v, const int *incx, const void *y, const int *incy), (n, v, incx, y, incy))
-WRAP_RESULT(double, dnrm2_, "dnrm2", *n, 0, (const int *n, const void *v, const int *incx), (n, v, incx))
-WRAP_RESULT(double, dasum_, "dasum", *n, 0, (const int *n, const void *v, const int *incx), (n, v, incx))
+#define FORTRAN_DOUBLE(suffix, integer)                                                                                \
+    WRAP_RESULT(double, ddot##suffix, "ddot", *n, 0,                                                                   \
+                (const integer *n, const void *v, const integer *incx, const void *y, const integer *incy),            \
+                (n, v, incx, y, incy))                                                                                 \
+    WRAP_RESULT(double, dnrm2##suffix, "dnrm2", *n, 0, (const integer *n, const void *v, const integer *incx),         \
+                (n, v, incx))                                                                                          \
+    WRAP_RESULT(double, dasum##suffix, "dasum", *n, 0, (const integer *n, const void *v, const integer *incx),         \
+                (n, v, incx))
+
+#define FORTRAN_ALL(suffix, integer)                                                                                   \
+    FORTRAN(s, suffix, integer)                                                                                        \
+    FORTRAN(d, suffix, integer)                                                                                        \
+    FORTRAN(c, suffix, integer)                                                                                        \
+    FORTRAN(z, suffix, integer)                                                                                        \
+    FORTRAN_REAL(s, suffix, integer)                                                                                   \
+    FORTRAN_REAL(d, suffix, integer)                                                                                   \
+    FORTRAN_DOUBLE(suffix, integer)
+
+FORTRAN_ALL(_, int)
+FORTRAN_ALL(_64_, int64_t)
 
 /* NOLINTEND(readability-identifier-naming) */

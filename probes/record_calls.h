@@ -15,14 +15,15 @@ extern int64_t lep_messages; /* calls of this process but its probes, for the ho
 typedef struct {
     int peer; /* in MPI_COMM_WORLD */
     int64_t tag, size_bytes;
+    uint16_t comm; /* as in lep_record_row */
 } message;
 
-static const message NONE __attribute__((unused)) = {-1, -1, 0};
+static const message NONE __attribute__((unused)) = {-1, -1, 0, 0};
 
 static inline void write_call(int *code, const char *name, int64_t start_ns, int64_t end_ns, message what) {
     if (lep_recording)
         lep_write_message(lep_code(code, LEP_RECORD_MPI, name), start_ns, end_ns, what.peer, (int)what.tag,
-                          what.size_bytes);
+                          what.size_bytes, what.comm);
 }
 
 #ifdef LEP_RECORD_SMPI
@@ -68,7 +69,7 @@ static inline void write_call(int *code, const char *name, int64_t start_ns, int
 
 static inline void write_look(int *code, const char *name, int64_t start_ns, int64_t end_ns, message what) {
     if (lep_recording)
-        lep_write_look(lep_code(code, LEP_RECORD_MPI, name), start_ns, end_ns, what.peer, (int)what.tag);
+        lep_write_look(lep_code(code, LEP_RECORD_MPI, name), start_ns, end_ns, what.peer, (int)what.tag, what.comm);
 }
 
 static inline int64_t bytes_of(int64_t count, MPI_Datatype type) {

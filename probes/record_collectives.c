@@ -1,8 +1,9 @@
 /* Collective operations of MPI. The size of a row is the bytes that this rank gives, or gets from the root. */
 #include "record_calls.h"
+#include "record_requests.h"
 
 static message collective(int root, MPI_Comm comm, int64_t bytes) {
-    return (message){root < 0 ? -1 : lep_world_rank(comm, root), lep_world_group(comm), bytes};
+    return (message){root < 0 ? -1 : lep_world_rank(comm, root), lep_world_communicator(comm), bytes, 0};
 }
 
 static int members(MPI_Comm comm) {
@@ -25,81 +26,85 @@ static int64_t given(const void *buffer, int64_t items, MPI_Datatype type, int64
 
 enum { NO_ROOT = -1 };
 
-LEP_EXPORT int MPI_Barrier(MPI_Comm comm) RECORDED("MPI_Barrier", MPI_Barrier(comm), collective(NO_ROOT, comm, 0), )
+/* A nonblocking one, until its wait: that is of nobody's message. */
+static void begun(MPI_Request request, message what, int64_t start_ns) {
+    what.peer = -1;
+    what.tag = -1;
+    lep_request_keep(request, &(lep_request){.what = what, .start_ns = lep_recording ? start_ns : 0});
+}
 
-    LEP_EXPORT int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
-        RECORDED("MPI_Bcast", MPI_Bcast(buffer, count, type, root, comm),
-                 collective(root, comm, bytes_of(count, type)), )
+// clang-format off
+#define PARTS(...) __VA_ARGS__
+#define COLLECTIVE(form, nonblocking, parameters, arguments, what)                                                     \
+    LEP_EXPORT int MPI_##form(PARTS parameters) RECORDED("MPI_" #form, MPI_##form(PARTS arguments), what, )            \
+    LEP_EXPORT int MPI_##nonblocking(PARTS parameters, MPI_Request *request)                                           \
+        RECORDED("MPI_" #nonblocking, MPI_##nonblocking(PARTS arguments, request), what, begun(*request, what, start_ns))
 
-            LEP_EXPORT
-    int MPI_Reduce(const void *out, void *in, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm)
-        RECORDED("MPI_Reduce", MPI_Reduce(out, in, count, type, op, root, comm),
-                 collective(root, comm, bytes_of(count, type)), )
-
-#define REDUCTION(form)                                                                                                \
-    LEP_EXPORT int MPI_##form(const void *out, void *in, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)       \
-        RECORDED("MPI_" #form, MPI_##form(out, in, count, type, op, comm),                                             \
-                 collective(NO_ROOT, comm, bytes_of(count, type)), )
-            REDUCTION(Allreduce) REDUCTION(Scan) REDUCTION(Exscan) REDUCTION(Reduce_scatter_block)
-
-                LEP_EXPORT
-    int MPI_Reduce_scatter(const void *out, void *in, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm)
-        RECORDED("MPI_Reduce_scatter", MPI_Reduce_scatter(out, in, counts, type, op, comm),
-                 collective(NO_ROOT, comm, bytes_of(sum_of(counts, comm), type)), )
-
-            LEP_EXPORT int MPI_Allgather(const void *out, int out_count, MPI_Datatype out_type, void *in, int in_count,
-                                         MPI_Datatype in_type, MPI_Comm comm)
-                RECORDED("MPI_Allgather", MPI_Allgather(out, out_count, out_type, in, in_count, in_type, comm),
-                         collective(NO_ROOT, comm, given(out, out_count, out_type, in_count, in_type)), )
-
-                    LEP_EXPORT
-    int MPI_Allgatherv(const void *out, int out_count, MPI_Datatype out_type, void *in, const int in_counts[],
-                       const int at[], MPI_Datatype in_type, MPI_Comm comm)
-        RECORDED("MPI_Allgatherv", MPI_Allgatherv(out, out_count, out_type, in, in_counts, at, in_type, comm),
-                 collective(NO_ROOT, comm, given(out, out_count, out_type, 0, in_type)), )
-
-            LEP_EXPORT int MPI_Gather(const void *out, int out_count, MPI_Datatype out_type, void *in, int in_count,
-                                      MPI_Datatype in_type, int root, MPI_Comm comm)
-                RECORDED("MPI_Gather", MPI_Gather(out, out_count, out_type, in, in_count, in_type, root, comm),
-                         collective(root, comm, given(out, out_count, out_type, in_count, in_type)), )
-
-                    LEP_EXPORT
-    int MPI_Gatherv(const void *out, int out_count, MPI_Datatype out_type, void *in, const int in_counts[],
-                    const int at[], MPI_Datatype in_type, int root, MPI_Comm comm)
-        RECORDED("MPI_Gatherv", MPI_Gatherv(out, out_count, out_type, in, in_counts, at, in_type, root, comm),
-                 collective(root, comm, given(out, out_count, out_type, 0, in_type)), )
-
-            LEP_EXPORT int MPI_Scatter(const void *out, int out_count, MPI_Datatype out_type, void *in, int in_count,
-                                       MPI_Datatype in_type, int root, MPI_Comm comm)
-                RECORDED("MPI_Scatter", MPI_Scatter(out, out_count, out_type, in, in_count, in_type, root, comm),
-                         collective(root, comm, given(in, in_count, in_type, out_count, out_type)), )
-
-                    LEP_EXPORT
-    int MPI_Scatterv(const void *out, const int out_counts[], const int at[], MPI_Datatype out_type, void *in,
-                     int in_count, MPI_Datatype in_type, int root, MPI_Comm comm)
-        RECORDED("MPI_Scatterv", MPI_Scatterv(out, out_counts, at, out_type, in, in_count, in_type, root, comm),
-                 collective(root, comm, given(in, in_count, in_type, 0, out_type)), )
-
-            LEP_EXPORT
-    int MPI_Alltoall(const void *out, int out_count, MPI_Datatype out_type, void *in, int in_count,
-                     MPI_Datatype in_type, MPI_Comm comm)
-        RECORDED("MPI_Alltoall", MPI_Alltoall(out, out_count, out_type, in, in_count, in_type, comm),
-                 collective(NO_ROOT, comm, members(comm) * given(out, out_count, out_type, in_count, in_type)), )
-
-            LEP_EXPORT
-    int MPI_Alltoallv(const void *out, const int out_counts[], const int out_at[], MPI_Datatype out_type, void *in,
-                      const int in_counts[], const int in_at[], MPI_Datatype in_type, MPI_Comm comm)
-        RECORDED("MPI_Alltoallv", MPI_Alltoallv(out, out_counts, out_at, out_type, in, in_counts, in_at, in_type, comm),
-                 collective(NO_ROOT, comm,
-                            out == MPI_IN_PLACE ? bytes_of(sum_of(in_counts, comm), in_type)
-                                                : bytes_of(sum_of(out_counts, comm), out_type)), )
+COLLECTIVE(Barrier, Ibarrier, (MPI_Comm comm), (comm), collective(NO_ROOT, comm, 0))
+COLLECTIVE(Bcast, Ibcast, (void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm),
+           (buffer, count, type, root, comm), collective(root, comm, bytes_of(count, type)))
+COLLECTIVE(Reduce, Ireduce,
+           (const void *out, void *in, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm),
+           (out, in, count, type, op, root, comm), collective(root, comm, bytes_of(count, type)))
+#define REDUCTION(form, nonblocking)                                                                                   \
+    COLLECTIVE(form, nonblocking, (const void *out, void *in, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm), \
+               (out, in, count, type, op, comm), collective(NO_ROOT, comm, bytes_of(count, type)))
+REDUCTION(Allreduce, Iallreduce)
+REDUCTION(Scan, Iscan)
+REDUCTION(Exscan, Iexscan)
+REDUCTION(Reduce_scatter_block, Ireduce_scatter_block)
+COLLECTIVE(Reduce_scatter, Ireduce_scatter,
+           (const void *out, void *in, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm),
+           (out, in, counts, type, op, comm), collective(NO_ROOT, comm, bytes_of(sum_of(counts, comm), type)))
+COLLECTIVE(Allgather, Iallgather,
+           (const void *out, int out_count, MPI_Datatype out_type, void *in, int in_count, MPI_Datatype in_type,
+            MPI_Comm comm),
+           (out, out_count, out_type, in, in_count, in_type, comm),
+           collective(NO_ROOT, comm, given(out, out_count, out_type, in_count, in_type)))
+COLLECTIVE(Allgatherv, Iallgatherv,
+           (const void *out, int out_count, MPI_Datatype out_type, void *in, const int in_counts[], const int at[],
+            MPI_Datatype in_type, MPI_Comm comm),
+           (out, out_count, out_type, in, in_counts, at, in_type, comm),
+           collective(NO_ROOT, comm, given(out, out_count, out_type, 0, in_type)))
+COLLECTIVE(Gather, Igather,
+           (const void *out, int out_count, MPI_Datatype out_type, void *in, int in_count, MPI_Datatype in_type,
+            int root, MPI_Comm comm),
+           (out, out_count, out_type, in, in_count, in_type, root, comm),
+           collective(root, comm, given(out, out_count, out_type, in_count, in_type)))
+COLLECTIVE(Gatherv, Igatherv,
+           (const void *out, int out_count, MPI_Datatype out_type, void *in, const int in_counts[], const int at[],
+            MPI_Datatype in_type, int root, MPI_Comm comm),
+           (out, out_count, out_type, in, in_counts, at, in_type, root, comm),
+           collective(root, comm, given(out, out_count, out_type, 0, in_type)))
+COLLECTIVE(Scatter, Iscatter,
+           (const void *out, int out_count, MPI_Datatype out_type, void *in, int in_count, MPI_Datatype in_type,
+            int root, MPI_Comm comm),
+           (out, out_count, out_type, in, in_count, in_type, root, comm),
+           collective(root, comm, given(in, in_count, in_type, out_count, out_type)))
+COLLECTIVE(Scatterv, Iscatterv,
+           (const void *out, const int out_counts[], const int at[], MPI_Datatype out_type, void *in, int in_count,
+            MPI_Datatype in_type, int root, MPI_Comm comm),
+           (out, out_counts, at, out_type, in, in_count, in_type, root, comm),
+           collective(root, comm, given(in, in_count, in_type, 0, out_type)))
+COLLECTIVE(Alltoall, Ialltoall,
+           (const void *out, int out_count, MPI_Datatype out_type, void *in, int in_count, MPI_Datatype in_type,
+            MPI_Comm comm),
+           (out, out_count, out_type, in, in_count, in_type, comm),
+           collective(NO_ROOT, comm, members(comm) * given(out, out_count, out_type, in_count, in_type)))
+COLLECTIVE(Alltoallv, Ialltoallv,
+           (const void *out, const int out_counts[], const int out_at[], MPI_Datatype out_type, void *in,
+            const int in_counts[], const int in_at[], MPI_Datatype in_type, MPI_Comm comm),
+           (out, out_counts, out_at, out_type, in, in_counts, in_at, in_type, comm),
+           collective(NO_ROOT, comm,
+                      out == MPI_IN_PLACE ? bytes_of(sum_of(in_counts, comm), in_type)
+                                          : bytes_of(sum_of(out_counts, comm), out_type)))
 
 /* ---- communicators: collective too ------------------------------------------------------------------------------- */
 
-// clang-format off
 #define COMM_MADE(form, parameters, arguments)                                                                         \
     LEP_EXPORT int MPI_##form parameters                                                                               \
-        RECORDED("MPI_" #form, MPI_##form arguments, collective(NO_ROOT, comm, 0), )
+        RECORDED("MPI_" #form, MPI_##form arguments, collective(NO_ROOT, comm, 0),                                   \
+                 lep_world_made(comm, result == MPI_SUCCESS ? *made : MPI_COMM_NULL))
 COMM_MADE(Comm_split, (MPI_Comm comm, int colour, int key, MPI_Comm *made), (comm, colour, key, made))
 COMM_MADE(Comm_split_type, (MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *made),
           (comm, type, key, info, made))
@@ -114,11 +119,11 @@ COMM_MADE(Graph_create, (MPI_Comm comm, int nodes, const int index[], const int 
 COMM_MADE(Intercomm_create, (MPI_Comm comm, int leader, MPI_Comm peers, int remote, int tag, MPI_Comm *made),
           (comm, leader, peers, remote, tag, made))
 COMM_MADE(Intercomm_merge, (MPI_Comm comm, int high, MPI_Comm *made), (comm, high, made))
-    // clang-format on
+// clang-format on
 
-    /* A handle that is free must not be taken for the older one. Forgotten before the call: after it, another thread
-     * may be given the same handle. */
-    LEP_EXPORT int MPI_Comm_free(MPI_Comm *comm) {
+/* A handle that is free must not be taken for the older one. Forgotten before the call: after it, another thread
+ * may be given the same handle. */
+LEP_EXPORT int MPI_Comm_free(MPI_Comm *comm) {
     lep_world_forget(*comm);
     RECORDED("MPI_Comm_free", MPI_Comm_free(comm), NONE, )
 }

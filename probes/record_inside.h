@@ -90,12 +90,22 @@ static inline void lep_write_kernel(int code, int64_t start_ns, int64_t end_ns, 
     lep_last_look = NULL;
 }
 
-static inline void lep_write_message(int code, int64_t start_ns, int64_t end_ns, int peer, int tag,
-                                     int64_t size_bytes) {
+static inline void lep_write_message(int code, int64_t start_ns, int64_t end_ns, int peer, int tag, int64_t size_bytes,
+                                     uint16_t comm) {
     lep_record_row row = lep_row(code, start_ns, end_ns);
     row.message.peer = peer;
     row.message.tag = tag;
     row.message.size_bytes = size_bytes;
+    row.message.comm = comm;
+    lep_put(&row);
+    lep_last_look = NULL;
+}
+
+static inline void lep_write_completed(int code, int64_t start_ns, int peer, int tag, int64_t by_start_ns) {
+    lep_record_row row = lep_row(code, start_ns, start_ns);
+    row.completed.peer = peer;
+    row.completed.tag = tag;
+    row.completed.by_start_ns = by_start_ns;
     lep_put(&row);
     lep_last_look = NULL;
 }
@@ -109,17 +119,19 @@ lep_record_header *lep_record_file(void); /* NULL where nothing is recorded */
 void lep_record_close(void);
 
 #ifdef LEP_RECORD_SMPI
-void lep_write_message(int code, int64_t start_ns, int64_t end_ns, int peer, int tag, int64_t size_bytes);
-void lep_write_look(int code, int64_t start_ns, int64_t end_ns, int peer, int tag);
+void lep_write_message(int code, int64_t start_ns, int64_t end_ns, int peer, int tag, int64_t size_bytes,
+                       uint16_t comm);
+void lep_write_completed(int code, int64_t start_ns, int peer, int tag, int64_t by_start_ns);
+void lep_write_look(int code, int64_t start_ns, int64_t end_ns, int peer, int tag, uint16_t comm);
 #else
 /* A look that found nothing. Successive looks for the same message are one row, from the first to the last: they are
  * one wait, and a row each would fill a disk. */
-static inline void lep_write_look(int code, int64_t start_ns, int64_t end_ns, int peer, int tag) {
+static inline void lep_write_look(int code, int64_t start_ns, int64_t end_ns, int peer, int tag, uint16_t comm) {
     enum { SAME_WAIT_NS = 20000 };
     lep_record_row row = lep_row(code, start_ns, end_ns);
     lep_record_row *last = lep_last_look;
     if (last && last->step_and_code == row.step_and_code && last->message.peer == peer && last->message.tag == tag &&
-        start_ns - (last->start_ns + lep_duration_ns(last->duration)) < SAME_WAIT_NS) {
+        last->message.comm == comm && start_ns - (last->start_ns + lep_duration_ns(last->duration)) < SAME_WAIT_NS) {
         last->duration = lep_duration(end_ns - last->start_ns);
         last->message.size_bytes--;
         return;
@@ -127,6 +139,7 @@ static inline void lep_write_look(int code, int64_t start_ns, int64_t end_ns, in
     row.message.peer = peer;
     row.message.tag = tag;
     row.message.size_bytes = -1;
+    row.message.comm = comm;
     lep_last_look = lep_put(&row);
     if (lep_every_call)
         lep_last_look = NULL;

@@ -5,15 +5,21 @@
 #include "record_calls.h"
 #include "record_requests.h"
 
+static uint16_t comm_bits(MPI_Comm comm) {
+    return (uint16_t)lep_world_communicator(comm);
+}
+
 /* Nothing goes to MPI_PROC_NULL, nor comes from there. */
 static message sent(int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm) {
-    return (message){lep_world_rank(comm, peer), tag, peer == MPI_PROC_NULL ? 0 : bytes_of(count, type)};
+    return (message){lep_world_rank(comm, peer), tag, peer == MPI_PROC_NULL ? 0 : bytes_of(count, type),
+                     comm_bits(comm)};
 }
 
 static message received(const MPI_Status *status, MPI_Comm comm) {
     if (status->MPI_SOURCE < 0)
-        return (message){lep_world_rank(comm, status->MPI_SOURCE), -1, 0};
-    return (message){lep_world_rank(comm, status->MPI_SOURCE), status->MPI_TAG, bytes_received(status)};
+        return (message){lep_world_rank(comm, status->MPI_SOURCE), -1, 0, comm_bits(comm)};
+    return (message){lep_world_rank(comm, status->MPI_SOURCE), status->MPI_TAG, bytes_received(status),
+                     comm_bits(comm)};
 }
 
 static int64_t any_tag(int tag) {
@@ -58,7 +64,8 @@ LEP_EXPORT int MPI_Recv(void *buffer, int count, MPI_Datatype type, int from, in
 
 /* The size is the room until the message is there. */
 static message expected(int count, MPI_Datatype type, int from, int tag, MPI_Comm comm) {
-    return (message){lep_world_rank(comm, from), any_tag(tag), from == MPI_PROC_NULL ? 0 : bytes_of(count, type)};
+    return (message){lep_world_rank(comm, from), any_tag(tag), from == MPI_PROC_NULL ? 0 : bytes_of(count, type),
+                     comm_bits(comm)};
 }
 
 LEP_EXPORT int MPI_Irecv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
@@ -126,8 +133,8 @@ LEP_EXPORT int MPI_Recv_init(void *buffer, int count, MPI_Datatype type, int fro
     int64_t end_ns = lep_clock_ns();
     if (result == MPI_SUCCESS && lep_persistent_begin(*request, start_ns, &begun)) {
         if (lep_recording)
-            lep_write_message(begun.code, start_ns, end_ns, begun.what.peer, (int)begun.what.tag,
-                              begun.what.size_bytes);
+            lep_write_message(begun.code, start_ns, end_ns, begun.what.peer, (int)begun.what.tag, begun.what.size_bytes,
+                              begun.what.comm);
         lep_messages++;
     }
     return result;
@@ -188,7 +195,7 @@ LEP_EXPORT int MPI_Iprobe(int from, int tag, MPI_Comm comm, int *flag, MPI_Statu
     if (status == MPI_STATUS_IGNORE)
         status = &own;
     PROBED("MPI_Iprobe", MPI_Iprobe(from, tag, comm, flag, status), *flag, received(status, comm),
-           ((message){lep_world_rank(comm, from), any_tag(tag), 0}))
+           ((message){lep_world_rank(comm, from), any_tag(tag), 0, comm_bits(comm)}))
 }
 
 #endif
@@ -223,12 +230,12 @@ LEP_EXPORT int MPI_Improbe(int from, int tag, MPI_Comm comm, int *flag, MPI_Mess
     if (status == MPI_STATUS_IGNORE)
         status = &own;
     PROBED("MPI_Improbe", MPI_Improbe(from, tag, comm, flag, handle, status), *flag, found(*handle, status, comm),
-           ((message){lep_world_rank(comm, from), any_tag(tag), 0}))
+           ((message){lep_world_rank(comm, from), any_tag(tag), 0, comm_bits(comm)}))
 }
 
 /* Before the call: after it, another thread may be given the same handle. */
 static message taken(MPI_Message handle) {
-    return handle == MPI_MESSAGE_NO_PROC ? (message){LEP_RECORD_PROC_NULL, -1, 0} : lep_message_take(handle);
+    return handle == MPI_MESSAGE_NO_PROC ? (message){LEP_RECORD_PROC_NULL, -1, 0, 0} : lep_message_take(handle);
 }
 
 LEP_EXPORT int MPI_Mrecv(void *buffer, int count, MPI_Datatype type, MPI_Message *handle, MPI_Status *status) {

@@ -154,7 +154,7 @@ static message moved(const lep_request *kept, const MPI_Status *status) {
     if (kept->cancelled)
         PMPI_Test_cancelled(status, &cancelled);
     if (cancelled)
-        return (message){LEP_RECORD_PROC_NULL, kept->what.tag, 0};
+        return (message){LEP_RECORD_PROC_NULL, kept->what.tag, 0, kept->what.comm};
     message what = kept->what;
     if (!kept->receive)
         return what;
@@ -178,8 +178,8 @@ static message finished(MPI_Request before, MPI_Request after, int result, const
     message what = result == MPI_SUCCESS ? moved(&kept, status) : kept.what;
     lep_members_release(kept.members);
     if (kept.start_ns && lep_recording)
-        lep_write_message(lep_code(&code, LEP_RECORD_MPI, LEP_RECORD_COMPLETED), kept.start_ns, kept.start_ns,
-                          what.peer, (int)what.tag, by_start_ns);
+        lep_write_completed(lep_code(&code, LEP_RECORD_MPI, LEP_RECORD_COMPLETED), kept.start_ns, what.peer,
+                            (int)what.tag, by_start_ns);
     return what;
 }
 

@@ -150,14 +150,21 @@ int lep_code(int *code, lep_record_kind kind, const char *name) {
     return *code;
 }
 
-void lep_write_message(int code, int64_t start_ns, int64_t end_ns, int peer, int tag, int64_t size_bytes) {
+void lep_write_message(int code, int64_t start_ns, int64_t end_ns, int peer, int tag, int64_t size_bytes,
+                       uint16_t comm) {
+    (void)comm;
     record row = row_of(code, start_ns, end_ns, peer, tag, size_bytes);
     put_looks(state_of(row.rank));
     put(&row);
 }
 
+void lep_write_completed(int code, int64_t start_ns, int peer, int tag, int64_t by_start_ns) {
+    lep_write_message(code, start_ns, start_ns, peer, tag, by_start_ns, 0);
+}
+
 /* Successive looks in vain are one row, as in a recording. */
-void lep_write_look(int code, int64_t start_ns, int64_t end_ns, int peer, int tag) {
+void lep_write_look(int code, int64_t start_ns, int64_t end_ns, int peer, int tag, uint16_t comm) {
+    (void)comm;
     record row = row_of(code, start_ns, end_ns, peer, tag, -1);
     rank_state *state = state_of(row.rank);
     record *looks = &state->looks;

@@ -16,7 +16,9 @@
     X(MPI_Comm_split) X(MPI_Comm_dup) X(MPI_Comm_create) X(MPI_Comm_free) X(MPI_Comm_disconnect) X(MPI_Recv_init)      \
     X(MPI_Start) X(MPI_Sendrecv_replace) X(MPI_Request_free) X(MPI_Cancel) X(MPI_Comm_split_type)                      \
     X(MPI_Comm_dup_with_info) X(MPI_Cart_create) X(MPI_Cart_sub) X(MPI_Graph_create) X(MPI_Intercomm_create)           \
-    X(MPI_Intercomm_merge)
+    X(MPI_Intercomm_merge) X(MPI_Ibarrier) X(MPI_Ibcast) X(MPI_Ireduce) X(MPI_Iallreduce) X(MPI_Iscan) X(MPI_Iexscan)      \
+    X(MPI_Ireduce_scatter_block) X(MPI_Ireduce_scatter) X(MPI_Igather) X(MPI_Igatherv) X(MPI_Iallgather)               \
+    X(MPI_Iallgatherv) X(MPI_Iscatter) X(MPI_Iscatterv) X(MPI_Ialltoall) X(MPI_Ialltoallv)
 // clang-format on
 
 #define LEP_DECLARE(name) extern __typeof__(name) *lep_next_##name;

@@ -8,8 +8,9 @@ static atomic_flag guard = ATOMIC_FLAG_INIT;
 
 struct lep_members {
     MPI_Comm comm;
-    int size, group, holders; /* this table is one of them until the communicator is forgotten */
-    int *world;               /* of each rank */
+    int size, number, holders; /* this table is one of them until the communicator is forgotten */
+    int children;              /* communicators that were made from it */
+    int *world;                /* of each rank */
 };
 
 static struct lep_members **translations;
@@ -22,21 +23,26 @@ static void release(struct lep_members *members) {
     }
 }
 
-/* Members are added up, so that their order does not matter: FNV-1a of each, without the sign; never 0 but for all. */
-static int group_of(const lep_members *made, MPI_Group world) {
-    int ranks = 0;
-    PMPI_Group_size(world, &ranks);
-    if (made->size == ranks)
-        return 0;
+/* FNV-1a, without the sign and never 0. */
+static uint64_t mixed(uint64_t hash, uint32_t value) {
+    for (int byte = 0; byte < 4; byte++)
+        hash = (hash ^ (uint8_t)(value >> 8 * byte)) * UINT64_C(1099511628211);
+    return hash;
+}
+
+static const uint64_t start = UINT64_C(14695981039346656037);
+
+static int number_of(uint64_t hash) {
+    int number = (int)((hash ^ hash >> 32) & INT32_MAX);
+    return number & UINT16_MAX ? number : 1;
+}
+
+/* Members are added up, so that their order does not matter. */
+static uint64_t sum_of(const lep_members *members) {
     uint64_t sum = 0;
-    for (int i = 0; i < made->size; i++) {
-        uint64_t hash = UINT64_C(14695981039346656037);
-        for (int byte = 0; byte < 4; byte++)
-            hash = (hash ^ (uint8_t)((uint32_t)made->world[i] >> 8 * byte)) * UINT64_C(1099511628211);
-        sum += hash;
-    }
-    int group = (int)((sum ^ sum >> 32) & INT32_MAX);
-    return group ? group : 1;
+    for (int i = 0; i < members->size; i++)
+        sum += mixed(start, (uint32_t)members->world[i]);
+    return sum;
 }
 
 static struct lep_members *translate(MPI_Comm comm) {
@@ -45,13 +51,14 @@ static struct lep_members *translate(MPI_Comm comm) {
         return NULL;
     *made = (struct lep_members){.comm = comm, .holders = 1};
     MPI_Group group, world;
-    int remote = 0;
+    int remote = 0, all = 0;
     PMPI_Comm_test_inter(comm, &remote);
     if (remote)
         PMPI_Comm_remote_group(comm, &group);
     else
         PMPI_Comm_group(comm, &group);
     PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    PMPI_Group_size(world, &all);
     PMPI_Group_size(group, &made->size);
     size_t count = made->size > 0 ? (size_t)made->size : 1;
     made->world = malloc(count * sizeof *made->world);
@@ -63,7 +70,8 @@ static struct lep_members *translate(MPI_Comm comm) {
     } else
         made->size = 0;
     free(own);
-    made->group = remote ? -1 : group_of(made, world);
+    /* One of all ranks whose creation was not seen is taken for MPI_COMM_WORLD. */
+    made->number = remote ? -1 : made->size == all ? 0 : number_of(sum_of(made));
     PMPI_Group_free(&group);
     PMPI_Group_free(&world);
     return made;
@@ -114,14 +122,29 @@ int lep_world_rank(MPI_Comm comm, int rank) {
     return world;
 }
 
-int lep_world_group(MPI_Comm comm) {
+int lep_world_communicator(MPI_Comm comm) {
     if (comm == MPI_COMM_WORLD)
         return 0;
     lep_enter(&guard);
     const lep_members *found = find(comm);
-    int group = found ? found->group : -1;
+    int number = found ? found->number : -1;
     lep_leave(&guard);
-    return group;
+    return number;
+}
+
+void lep_world_made(MPI_Comm comm, MPI_Comm made) {
+#ifdef LEP_RECORD_SMPI /* ranks have their tables in common: a communicator is who is in it */
+    (void)comm, (void)made;
+#else
+    lep_enter(&guard);
+    struct lep_members *parent = find(comm);
+    uint64_t hash = mixed(start, (uint32_t)(parent ? parent->number : 0));
+    hash = mixed(hash, (uint32_t)(parent ? ++parent->children : 0));
+    struct lep_members *found = made == MPI_COMM_NULL ? NULL : find(made);
+    if (found && found->number >= 0)
+        found->number = number_of(mixed(hash, (uint32_t)number_of(sum_of(found))));
+    lep_leave(&guard);
+#endif
 }
 
 const lep_members *lep_members_hold(MPI_Comm comm) {

@@ -8,9 +8,11 @@
 
 /* LEP_RECORD_PROC_NULL for MPI_PROC_NULL, -1 for MPI_ANY_SOURCE and MPI_ROOT. */
 int lep_world_rank(MPI_Comm comm, int rank);
-/* The same number on all ranks of the communicator: a hash of who they are, 0 for all ranks of MPI_COMM_WORLD, -1
- * between two groups. */
-int lep_world_group(MPI_Comm comm);
+/* The same number on all ranks of the communicator, 0 for MPI_COMM_WORLD, -1 between two groups: a hash of who they are
+ * and, where its creation was seen, of what it was made from and when. */
+int lep_world_communicator(MPI_Comm comm);
+/* `made` was made from `comm` by all its ranks; MPI_COMM_NULL where this one is in none. */
+void lep_world_made(MPI_Comm comm, MPI_Comm made);
 /* Before the communicator's handle may mean another one. */
 void lep_world_forget(MPI_Comm comm);
 

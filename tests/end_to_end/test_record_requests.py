@@ -278,38 +278,3 @@ def test_a_recording_that_finds_no_room_says_how_much_is_missing(library: tuple[
     assert trace.metadata["warnings"] == [f"{100_000 - (1 << 16)} calls found no room and are missing"]
     assert done.stderr.count("no room for further calls (File too large); they are missing") == 1
     assert done.stderr.count("lepaute record:") == 1
-
-
-FORTRAN = """
-program p
-  use MODULE
-  integer :: e
-  double precision :: x(100), s
-  call mpi_init(e)
-  x = 1d0
-  call dscal(100, 2d0, x, 1)
-  call mpi_allreduce(x(1), s, 1, mpi_double_precision, mpi_sum, mpi_comm_world, e)
-  call mpi_finalize(e)
-end
-"""
-
-
-@pytest.mark.parametrize("module", ["mpi", "mpi_f08"])
-def test_a_fortran_program_leaves_its_kernels_and_its_calls_or_one_true_reason(library, module):
-    found, folder = library
-    if found.mpifort is None:
-        pytest.skip("no Fortran compiler for this library")
-    (folder / "f.f90").write_text(FORTRAN.replace("MODULE", module))
-    argv = [found.mpifort, "-w", "f.f90", "-lopenblas", "-o", "f"]
-    built = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
-    if built.returncode != 0:
-        pytest.skip(built.stderr[-200:])
-    assert found.launcher is not None
-    done = lepaute("record", "--force", "--", str(found.launcher.path), "-np", "1", "./f", folder=folder)
-    assert done.returncode == 0, done.stderr
-    trace = read_trace(folder / "trace.parquet")
-    assert trace.named(["dscal"]).sum() == 1
-    warnings = trace.metadata["warnings"]
-    assert len(warnings) <= 1
-    assert all(text.startswith("the program calls MPI from Fortran: ") for text in warnings)
-    assert warnings or trace.named(["MPI_Allreduce"]).sum() == 1

@@ -35,7 +35,7 @@ HPL = "xhpl-lepaute"
 FOLDER_VARIABLE = "LEPAUTE_RECORD_FOLDER"
 EVERY_CALL_VARIABLE = "LEPAUTE_RECORD_EVERY_CALL"
 
-_PARTS = ("world", "clock", "init", "mpi", "requests", "collectives", "blas")
+_PARTS = ("world", "clock", "init", "fortran", "mpi", "requests", "collectives", "blas")
 _RECORDER = ("record", *(f"record_{part}" for part in _PARTS))
 _CLOCKS = ("clock_exchange", "clock_offset", "clock_model")
 _SOURCES = tuple(f"{name}.c" for name in (*_RECORDER, *_CLOCKS))

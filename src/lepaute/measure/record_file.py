@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.text import counted
-from lepaute.trace.recorded_calls import numbered_groups, with_completions
+from lepaute.trace.messages import BETWEEN_TWO
+from lepaute.trace.recorded_calls import COMPLETED, numbered_communicators, with_completions
 from lepaute.trace.table import MPI, PHASE, Trace, trace_of_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MAGIC = b"LEPREC2"
+MAGIC = b"LEPREC3"
 _NAMES, _NAME_BYTES, _HEADER_BYTES, _NOTES_BYTES, _CODE_BITS = 448, 32, 20480, 4096, 9
 #: The phase that a program's timed region begins with, and the one that ends it.
 REGION_BEGINS, REGION_ENDS = "factorisation", "pdtrsv"
@@ -114,11 +115,15 @@ def _rows(packed: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArra
     """Packed rows as rows with a column for each value.
 
     names: kind and name of each code
-    The group of a collective operation stands in comm, and completion joins requests with what completed them.
+    The communicator of a call stands in comm, of one between two ranks its lowest bits, and completion joins requests
+    with what completed them.
     """
     import numpy
 
     kinds = numpy.array([kind for kind, _ in names])
+    is_completion, is_between_two = (
+        numpy.array([name in chosen for _, name in names]) for chosen in ((COMPLETED,), BETWEEN_TWO)
+    )
     columns = [
         ("start_ns", "i8"),
         ("end_ns", "i8"),
@@ -138,7 +143,9 @@ def _rows(packed: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArra
         rows[name] = numpy.where(is_message, 0, what[:, place])
     rows["peer"] = numpy.where(is_message, what[:, 0], -1)
     rows["tag"] = numpy.where(is_message, what[:, 1], -1)
-    size_bytes = numpy.ascontiguousarray(what[:, 2:]).view("<i8").reshape(-1)
+    number = numpy.ascontiguousarray(what[:, 2:]).view("<i8").reshape(-1)
+    size_bytes = numpy.where(is_completion[rows["code"]], number, number << 16 >> 16)
+    rows["comm"] = numpy.where(is_between_two[rows["code"]], number >> 48 & 0xFFFF, -1)
     rows["size_bytes"] = numpy.where(is_message, size_bytes.clip(0), 0)
     rows["n"] = numpy.where(is_message, (-size_bytes).clip(0), rows["n"])  # looks that found nothing
     return _with_completions(rows, names)
@@ -213,7 +220,9 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
         )
     columns = {column: numpy.concatenate([piece[column] for piece in pieces]) for column in pieces[0]}
     list_of_names = [name for _, name in names]
-    columns["comm"] = numbered_groups(columns["comm"])
+    columns["comm"] = numbered_communicators(
+        columns["comm"], numpy.isin(columns["name"], [names.get((MPI, name), -1) for name in BETWEEN_TWO])
+    )
     keep = ~(
         (columns["kind"] == PHASE)
         & numpy.isin(columns["name"], [i for i, name in enumerate(list_of_names) if name == REGION_BEGINS])

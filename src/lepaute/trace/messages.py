@@ -31,11 +31,22 @@ ALL_TO_ALL = frozenset(
 FROM_ROOT = frozenset(f"MPI_{form}" for form in ("Bcast", "Scatter", "Scatterv"))
 TO_ROOT = frozenset(f"MPI_{form}" for form in ("Reduce", "Gather", "Gatherv"))
 COLLECTIVES = ALL_TO_ALL | FROM_ROOT | TO_ROOT | frozenset(("MPI_Scan", "MPI_Exscan"))
+#: The blocking operation that does what a nonblocking one does.
+BLOCKING_OF = {
+    f"MPI_I{name[4:].lower()}": name
+    for name in COLLECTIVES
+    if not name.startswith(("MPI_Comm_", "MPI_Cart", "MPI_Graph", "MPI_Intercomm")) and name != "MPI_Alltoallw"
+}
+NONBLOCKING_COLLECTIVES = frozenset(BLOCKING_OF)
+#: What names a message of two ranks: matching is within a communicator.
+BETWEEN_TWO = (
+    SENDS | IMMEDIATE | RECEIVES | frozenset(f"MPI_{form}" for form in ("Iprobe", "Probe", "Improbe", "Mprobe"))
+)
 _RELEASES = frozenset(("MPI_Request_free", "MPI_Comm_free", "MPI_Comm_disconnect"))
 #: What the recorder wraps in an emulation (probes/record_smpi.h).
-RECORDED = (SENDS | IMMEDIATE | RECEIVES | WAITS | PROBES | COLLECTIVES | _RELEASES) - frozenset(
-    f"MPI_{form}" for form in ("Iprobe", "Improbe", "Mprobe", "Mrecv", "Imrecv", "Alltoallw")
-)
+RECORDED = (
+    SENDS | IMMEDIATE | RECEIVES | WAITS | PROBES | COLLECTIVES | NONBLOCKING_COLLECTIVES | _RELEASES
+) - frozenset(f"MPI_{form}" for form in ("Iprobe", "Improbe", "Mprobe", "Mrecv", "Imrecv", "Alltoallw"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +87,16 @@ def sent_of(trace: Trace) -> Sent:
 def match_messages(trace: Trace) -> Matches:
     """Pairs sends with receives: the i-th send from a rank to another with a tag is what its i-th receive gets.
 
-    That is MPI's own rule within a communicator. A trace does not tell communicators, so that two with the same ranks
-    and tag at once may be mixed up; and a trace of a part of the run may begin between a send and its receive.
+    That is MPI's own rule within a communicator, which recordings tell; of others two with the same ranks and tag at
+    once may be mixed up. A trace of a part of the run may begin between a send and its receive.
     """
     is_send = trace.named(SENDS | IMMEDIATE_SENDS) & (trace.peer >= 0)
     is_receive = trace.named(RECEIVES | IMMEDIATE_RECEIVES) & (trace.peer >= 0)
     sends, receives = numpy.flatnonzero(is_send), numpy.flatnonzero(is_receive)
-    send_keys = numpy.stack((trace.rank[sends], trace.peer[sends], trace.tag[sends]), axis=1)
-    receive_keys = numpy.stack((trace.peer[receives], trace.rank[receives], trace.tag[receives]), axis=1)
+    send_keys = numpy.stack((trace.rank[sends], trace.peer[sends], trace.tag[sends], trace.comm[sends]), axis=1)
+    receive_keys = numpy.stack(
+        (trace.peer[receives], trace.rank[receives], trace.tag[receives], trace.comm[receives]), axis=1
+    )
     left, right = pair_by_key(send_keys, receive_keys)
     sends, receives = sends[left], receives[right]
     done = _completions(trace)
@@ -99,7 +112,7 @@ def _completions(trace: Trace) -> NDArray[Any]:
     """Of each row the wait or test that completed its request, -1 where that is not known; shape (rows,)."""
     found = numpy.full(len(trace), -1)
     known = trace.completion >= 0
-    posts = numpy.flatnonzero(known & trace.named(IMMEDIATE))
+    posts = numpy.flatnonzero(known & trace.named(IMMEDIATE | NONBLOCKING_COLLECTIVES))
     waits = numpy.flatnonzero(known & trace.named(WAITS | PROBES))
     if len(posts) and len(waits):
         width = int(trace.completion.max()) + 1

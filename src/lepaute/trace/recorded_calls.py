@@ -8,7 +8,7 @@ import numpy
 from numpy.typing import NDArray
 
 from lepaute.errors import InputError
-from lepaute.trace.messages import COLLECTIVES, IMMEDIATE, PROBES, RECORDED, WAITS
+from lepaute.trace.messages import COLLECTIVES, IMMEDIATE, NONBLOCKING_COLLECTIVES, PROBES, RECORDED, WAITS
 from lepaute.trace.table import MPI, NOBODY, Trace, with_rows
 
 #: The name of rows that are no calls: which call found a request complete (probes/record.h).
@@ -21,7 +21,7 @@ def with_completions(columns: dict[str, NDArray[Any]], names: Sequence[str]) -> 
 
     columns: name (codes into names), start (unique in calls), peer, tag, size_bytes and others, of one length. A row
              COMPLETED has the start of the request that is over, and as size_bytes the start of the call that found it
-             so; of a collective operation, tag is the group
+             so; of a collective operation, tag is the communicator
     A request and the call that completed it get the same completion, all others -1; a receive from any source or with
     any tag gets those that came, and one that was cancelled is from nobody.
     """
@@ -34,11 +34,12 @@ def with_completions(columns: dict[str, NDArray[Any]], names: Sequence[str]) -> 
     is_completion = named(frozenset((COMPLETED,)))
     completed = {column: values[is_completion] for column, values in columns.items()}
     columns = {column: values[~is_completion] for column, values in columns.items()}
-    collective = named(COLLECTIVES)
-    columns["comm"] = numpy.where(collective, columns["tag"], -1)
+    collective = named(COLLECTIVES | NONBLOCKING_COLLECTIVES)
+    columns["comm"] = numpy.where(collective, columns["tag"], columns.get("comm", numpy.array(-1)))
     columns["tag"] = numpy.where(collective, -1, columns["tag"])
     columns["completion"] = numpy.full(len(columns["name"]), -1)
-    posts, waits = numpy.flatnonzero(named(IMMEDIATE)), numpy.flatnonzero(named(WAITS | PROBES))
+    posts = numpy.flatnonzero(named(IMMEDIATE | NONBLOCKING_COLLECTIVES))
+    waits = numpy.flatnonzero(named(WAITS | PROBES))
     if not (len(completed["name"]) and len(posts) and len(waits)):
         return columns
     found, known = [], numpy.ones(len(completed["name"]), dtype=bool)
@@ -59,11 +60,23 @@ def with_completions(columns: dict[str, NDArray[Any]], names: Sequence[str]) -> 
     return columns
 
 
-def numbered_groups(groups: NDArray[Any]) -> NDArray[Any]:
-    """0 for all ranks, 1, 2, ... for other groups, -1 where there is none."""
-    others = numpy.unique(groups[groups > 0])
-    numbers: NDArray[Any] = numpy.where(groups > 0, 1 + numpy.searchsorted(others, groups), groups)
-    return numbers
+def numbered_communicators(numbers: NDArray[Any], short: NDArray[Any]) -> NDArray[Any]:
+    """0 for all ranks, 1, 2, ... for other communicators, -1 where there is none.
+
+    numbers : as the recorder has them
+    short   : of which rows the 16 lowest bits alone are known, by which they have the numbers of the others
+    """
+    known = numpy.unique(numbers[(numbers > 0) & ~short])
+    order = numpy.argsort(known & 0xFFFF, kind="stable")
+    bits = (known & 0xFFFF)[order]
+    more = numpy.setdiff1d(numbers[short & (numbers > 0)], bits)
+    found = numpy.where(numbers > 0, 1 + numpy.searchsorted(known, numbers), numbers)
+    if len(bits):
+        place = numpy.searchsorted(bits, numbers).clip(max=len(bits) - 1)
+        found = numpy.where(short & (numbers > 0) & (bits[place] == numbers), 1 + order[place], found)
+    is_more = short & numpy.isin(numbers, more)
+    result: NDArray[Any] = numpy.where(is_more, 1 + len(known) + numpy.searchsorted(more, numbers), found)
+    return result
 
 
 def merge_calls(trace: Trace, path: Path) -> Trace:
@@ -113,7 +126,7 @@ def _read(path: Path) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
         columns["name"] = columns.pop("code") - 1
         pieces.append(with_completions(columns, names))
     joined = {column: numpy.concatenate([piece[column] for piece in pieces]) for column in pieces[0]}
-    joined["comm"] = numbered_groups(joined["comm"])
+    joined["comm"] = numbered_communicators(joined["comm"], numpy.zeros(len(joined["comm"]), dtype=bool))
     joined["duration_s"] = joined["end_s"] - joined["start_s"]
     joined["n"] = (-joined["size_bytes"]).clip(0)  # looks that found nothing
     joined["size_bytes"] = joined["size_bytes"].clip(0)

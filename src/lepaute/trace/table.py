@@ -68,8 +68,8 @@ class Trace:
     m, n, k           : of kernels, 0 elsewhere; size_bytes of MPI calls, 0 elsewhere. A probe that found nothing may
                         stand for n successive ones
     peer, tag         : -1 where there is none; peer NOBODY for MPI_PROC_NULL
-    comm              : of collective operations the group of ranks: 0 all, 1, 2, ... others, the same number on all
-                        members; -1 where that is not known
+    comm              : the communicator of a message or a collective operation, the same number on all members: 0
+                        MPI_COMM_WORLD (of an emulation: all ranks), 1, 2, ... others; -1 where that is not known
     completion        : the same number within a rank on a request and on the call that completed it, -1 elsewhere
     late_s, transfer_s, contention_s : parts of the duration of an MPI call, NaN where they are not known
     metadata          : source, application, parameters, platform, seed, ranks, ...

@@ -1,0 +1,176 @@
+"""Real MPI programs with nonblocking collective operations and several communicators, in C and Fortran, recorded."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from oracles.recorded_hpl import lepaute
+
+from lepaute.errors import EnvironmentProblem
+from lepaute.kit.mpi_library import MpiLibrary, find_library
+from lepaute.trace import Trace, read_trace
+from lepaute.trace.messages import match_messages
+
+pytestmark = pytest.mark.machine
+
+PROGRAM = """
+#include <mpi.h>
+
+static double x[64], y[64];
+
+/* Of a library whose integers have 64 bits, which is not installed here. */
+void dgemm_64_(const char *, const char *, const long *, const long *, const long *, const double *, const double *,
+               const long *, const double *, const long *, const double *, double *, const long *, unsigned long,
+               unsigned long);
+
+int main(int argc, char **argv) {
+    int rank, ranks, over = 0, counts[2] = {3, 4}, at[2] = {0, 3};
+    MPI_Request r[16];
+    MPI_Comm one, two, half;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm_dup(MPI_COMM_WORLD, &one);
+    MPI_Comm_dup(MPI_COMM_WORLD, &two);
+    MPI_Comm_split(MPI_COMM_WORLD, rank, 0, &half);
+    MPI_Ibarrier(MPI_COMM_WORLD, r);
+    MPI_Ibcast(x, 4, MPI_DOUBLE, 1, two, r + 1);
+    MPI_Ireduce(x, y, 5, MPI_DOUBLE, MPI_SUM, 1, one, r + 2);
+    MPI_Iallreduce(x, y + 8, 6, MPI_DOUBLE, MPI_SUM, one, r + 3);
+    MPI_Iscan(x, y + 16, 7, MPI_DOUBLE, MPI_SUM, one, r + 4);
+    MPI_Iallgather(x, 2, MPI_DOUBLE, y + 24, 2, MPI_DOUBLE, one, r + 5);
+    MPI_Ialltoall(x, 3, MPI_DOUBLE, y + 32, 3, MPI_DOUBLE, one, r + 6);
+    MPI_Igatherv(x, counts[rank], MPI_DOUBLE, y + 40, counts, at, MPI_DOUBLE, 0, one, r + 7);
+    MPI_Ireduce_scatter_block(x, y + 50, 2, MPI_DOUBLE, MPI_SUM, one, r + 8);
+    MPI_Waitall(9, r, MPI_STATUSES_IGNORE);
+    MPI_Iscatter(x, 3, MPI_DOUBLE, rank ? y : MPI_IN_PLACE, 3, MPI_DOUBLE, 0, one, r);
+    while (!over)
+        MPI_Test(r, &over, MPI_STATUS_IGNORE);
+    MPI_Iallreduce(x, y, 6, MPI_DOUBLE, MPI_SUM, half, r);
+    MPI_Wait(r, MPI_STATUS_IGNORE);
+    if (rank == 0) { /* the same tag in two communicators, received the other way round */
+        MPI_Send(x, 1, MPI_DOUBLE, 1, 5, one);
+        MPI_Send(x, 2, MPI_DOUBLE, 1, 5, two);
+    } else {
+        MPI_Irecv(x, 8, MPI_DOUBLE, 0, 5, two, r);
+        MPI_Irecv(y, 8, MPI_DOUBLE, 0, 5, one, r + 1);
+        MPI_Waitall(2, r, MPI_STATUSES_IGNORE);
+    }
+    long size = 3;
+    dgemm_64_("N", "N", &size, &size, &size, x, x, &size, x, &size, x, y, &size, 1, 1);
+    MPI_Finalize();
+    return 0;
+}
+"""
+DGEMM = "void dgemm_64_(void) {}\n"
+FORTRAN = """
+program p
+  use MODULE
+  implicit none
+  integer :: e, rank
+  DECLARATIONS
+  double precision :: x(100), y(100), s
+  call mpi_init(e)
+  call mpi_comm_rank(mpi_comm_world, rank, e)
+  x = 1d0
+  call dscal(100, 2d0, x, 1)
+  call mpi_allreduce(x(1), s, 1, mpi_double_precision, mpi_sum, mpi_comm_world, e)
+  call mpi_irecv(y, 100, mpi_double_precision, mpi_any_source, mpi_any_tag, mpi_comm_world, r(1), e)
+  call mpi_isend(x, 50, mpi_double_precision, 1 - rank, 7, mpi_comm_world, r(2), e)
+  call mpi_waitall(2, r, mpi_statuses_ignore, e)
+  call mpi_iallreduce(mpi_in_place, x, 10, mpi_double_precision, mpi_sum, mpi_comm_world, r(1), e)
+  call mpi_wait(r(1), mpi_status_ignore, e)
+  call mpi_finalize(e)
+end
+"""
+DECLARATIONS = {"mpi": "integer :: r(2)", "mpi_f08": "type(mpi_request) :: r(2)"}
+
+
+@pytest.fixture(scope="module", params=["openmpi", "mpich"])
+def library(request: pytest.FixtureRequest) -> MpiLibrary:
+    try:
+        return find_library(request.param)
+    except EnvironmentProblem as problem:
+        pytest.skip(str(problem))
+
+
+def recorded(library: MpiLibrary, folder: Path) -> Trace:
+    assert library.launcher is not None
+    oversubscribe = ("--oversubscribe",) if library.family == "openmpi" else ()
+    argv = (str(library.launcher.path), *oversubscribe, "-np", "2", "./program")
+    done = lepaute("record", "--force", "--", *argv, folder=folder)
+    assert done.returncode == 0, done.stderr
+    trace = read_trace(folder / "trace.parquet")
+    assert trace.metadata["warnings"] == []
+    return trace
+
+
+def test_nonblocking_collectives_communicators_and_long_integers_are_recorded(
+    library: MpiLibrary, tmp_path: Path
+) -> None:
+    (tmp_path / "program.c").write_text(PROGRAM)
+    (tmp_path / "dgemm.c").write_text(DGEMM)
+    dgemm = tmp_path / "libdgemm64.so"
+    library.compile(["-shared", "-fPIC", str(tmp_path / "dgemm.c"), "-o", str(dgemm)], what="building a BLAS")
+    words = ["-w", str(tmp_path / "program.c"), str(dgemm), f"-Wl,-rpath,{tmp_path}", "-o", str(tmp_path / "program")]
+    library.compile(words, what="building the program")
+    trace = recorded(library, tmp_path)
+    for rank in (0, 1):
+        own = trace.where(trace.rank == rank)
+        calls = {own.names[own.name[i]]: i for i in range(len(own))}  # the last of each name
+        for name, peer, size in (
+            ("MPI_Ibarrier", -1, 0),
+            ("MPI_Ibcast", 1, 32),
+            ("MPI_Ireduce", 1, 40),
+            ("MPI_Iscan", -1, 56),
+            ("MPI_Iallgather", -1, 16),
+            ("MPI_Ialltoall", -1, 48),
+            ("MPI_Igatherv", 0, 24 + 8 * rank),
+            ("MPI_Ireduce_scatter_block", -1, 16),
+        ):
+            row = calls[name]
+            assert (own.peer[row], own.tag[row], own.size_bytes[row]) == (peer, -1, size), name
+            assert own.completion[row] >= 0, name
+        # Nine requests end in one wait, and each of the two others in a call of its own.
+        begun = own.where(own.named([name for name in own.names if name.startswith("MPI_I")]) & (own.tag == -1))
+        assert [int((begun.completion == each).sum()) for each in sorted(set(begun.completion.tolist()))] == [9, 1, 1]
+        assert own.comm[calls["MPI_Ibarrier"]] == 0
+        assert own.size_bytes[calls["dgemm_nn"]] == 0
+        assert (own.m[calls["dgemm_nn"]], own.k[calls["dgemm_nn"]]) == (3, 3)
+    # Two communicators with the same ranks are told apart, on both sides alike; those of a split by their ranks.
+    of = {name: set(trace.comm[trace.named(name)].tolist()) for name in ("MPI_Ibcast", "MPI_Iscan", "MPI_Iallreduce")}
+    assert len(of["MPI_Ibcast"]) == len(of["MPI_Iscan"]) == 1
+    assert of["MPI_Ibcast"] != of["MPI_Iscan"]
+    assert len(of["MPI_Iallreduce"]) == 3
+    matches = match_messages(trace)
+    sizes = [(float(trace.size_bytes[send]), int(trace.comm[send])) for send in matches.send]
+    assert sizes == [(8.0, *of["MPI_Iscan"]), (16.0, *of["MPI_Ibcast"])]
+    assert trace.comm[matches.send].tolist() == trace.comm[matches.receive].tolist()
+
+
+@pytest.mark.parametrize("module", ["mpi", "mpi_f08"])
+def test_a_program_in_fortran_is_recorded_as_one_in_c(library: MpiLibrary, module: str, tmp_path: Path) -> None:
+    if library.mpifort is None:
+        pytest.skip("no Fortran compiler for this library")
+    text = FORTRAN.replace("MODULE", module).replace("DECLARATIONS", DECLARATIONS[module])
+    (tmp_path / "f.f90").write_text(text)
+    argv = [library.mpifort, "-w", "f.f90", "-lopenblas", "-o", "program"]
+    built = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    if built.returncode != 0:
+        pytest.skip(built.stderr[-200:])
+    trace = recorded(library, tmp_path)
+    own = trace.where(trace.rank == 0)
+    calls = [
+        (own.names[code], int(peer), int(tag), float(size))
+        for code, peer, tag, size in zip(own.name, own.peer, own.tag, own.size_bytes, strict=True)
+    ]
+    assert calls == [
+        ("dscal", -1, -1, 0.0),
+        ("MPI_Allreduce", -1, -1, 8.0),
+        ("MPI_Irecv", 1, 7, 800.0),
+        ("MPI_Isend", 1, 7, 400.0),
+        ("MPI_Waitall", -1, -1, 800.0),
+        ("MPI_Iallreduce", -1, -1, 80.0),
+        ("MPI_Wait", -1, -1, 80.0),
+    ]
+    assert (own.completion[2:] >= 0).all()
