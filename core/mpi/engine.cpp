@@ -101,7 +101,11 @@ double Engine::run(const std::function<Task(Rank)>& program) {
             }
             const std::uint32_t id = flows_.finish_next();
             if (messages_[id].loose) {
-                end_loose_transfer(id);
+                const Rank rank = end_loose_transfer(id);
+                go_on(rank);
+                if (ranks_[rank].event == Event::none) { // else its next date has taken the place of the one before
+                    queue_.set(rank, never);
+                }
                 resume_ready();
                 continue;
             }

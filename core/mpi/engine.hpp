@@ -434,7 +434,7 @@ private:
     void start_transfer(std::uint32_t id, double date_s);
     void start_flow(std::uint32_t id);
     void arrive(std::uint32_t id, double date_s);
-    void end_loose_transfer(std::uint32_t id);
+    Rank end_loose_transfer(std::uint32_t id);
     void finish_if_complete(Rank rank);
     void wake_who_asks(std::uint32_t id);
     void resume(Rank rank, double date_s);

@@ -140,15 +140,15 @@ void Engine::start_loose_transfer(Rank rank, std::uint32_t number, Rank from, Ra
     start_flow(id);
 }
 
-void Engine::end_loose_transfer(std::uint32_t id) {
+/// Returns the rank that goes on.
+Rank Engine::end_loose_transfer(std::uint32_t id) {
     Message& message = messages_[id];
     message.loose = false;
     free_messages_.push_back(id);
     const Rank rank = message.tag;
     ranks_[rank].operation.receive_tag = message.next;
     ranks_[rank].event = Event::none;
-    queue_.set(rank, never);
-    ready_.push_back(rank);
+    return rank;
 }
 
 void Engine::arrive(std::uint32_t id, double date_s) {

@@ -6,8 +6,8 @@
 namespace lepaute::net {
 
 Flows::Flows(const std::vector<double>& capacity_Bps, std::uint32_t sources, Sharing sharing, Route route)
-    : links_(capacity_Bps.size()), sources_(sources), next_ends_(sources), queue_(sources), unsettled_(sources),
-      route_(std::move(route)) {
+    : links_(capacity_Bps.size()), sources_(sources), lones_(sources), next_ends_(sources), queue_(sources),
+      unsettled_(sources), route_(std::move(route)) {
     if (sharing == Sharing::exact) {
         exact_.emplace(capacity_Bps);
     }
@@ -19,6 +19,9 @@ Flows::Flows(const std::vector<double>& capacity_Bps, std::uint32_t sources, Sha
 
 void Flows::start(double date_s, std::uint32_t tag, double work_bytes, std::uint32_t source, std::uint32_t destination,
                   double cap_Bps) {
+    if (start_lone(date_s, tag, work_bytes, source, destination, cap_Bps)) {
+        return;
+    }
     const std::uint32_t id = bundle_of(source, destination, cap_Bps, date_s);
     count(id, 1);
     share(id, date_s);
@@ -30,8 +33,72 @@ void Flows::start(double date_s, std::uint32_t tag, double work_bytes, std::uint
     settle();
 }
 
+bool Flows::start_lone(double date_s, std::uint32_t tag, double work_bytes, std::uint32_t source,
+                       std::uint32_t destination, double cap_Bps) {
+    Lone& lone = lones_[source];
+    if (exact_ || lone.rate_Bps > 0.0 || !sources_[source].bundles.items().empty()) {
+        return false;
+    }
+    way_.clear();
+    route_(source, destination, way_);
+    Link& first = links_[way_.front()];
+    Link& last = links_[way_.back()];
+    if (way_.size() > 2 || first.flows > 0 || last.flows > 0) {
+        return false;
+    }
+    first.flows = last.flows = 1;
+    first.lone_source = last.lone_source = source;
+    lone = {.start_s = date_s,
+            .work_bytes = work_bytes,
+            .cap_Bps = cap_Bps,
+            .sequence = sequence_++,
+            .rate_Bps = std::min(std::min(cap_Bps, first.fair_share_Bps), last.fair_share_Bps),
+            .end_links = {way_.front(), way_.back()},
+            .destination = destination,
+            .ends_of_route = static_cast<std::uint8_t>(way_.size())};
+    next_ends_[source] = {0, tag};
+    queue_.set(source, date_s + work_bytes / lone.rate_Bps);
+    return true;
+}
+
+void Flows::join_others(std::uint32_t source) {
+    Lone& lone = lones_[source];
+    const std::uint32_t id = free_bundle();
+    Bundle& bundle = bundles_[id];
+    bundle.cap_Bps = lone.cap_Bps;
+    bundle.rate_Bps = lone.rate_Bps;
+    bundle.served_bytes = 0.0;
+    bundle.served_s = lone.start_s;
+    bundle.next_end_s = queue_.date_s(source);
+    bundle.stale = false;
+    bundle.ends_of_route = lone.ends_of_route;
+    bundle.end_links = lone.end_links;
+    bundle.source = source;
+    bundle.destination = lone.destination;
+    bundle.flows = 1;
+    bundle.first_end = {lone.work_bytes, lone.sequence, next_ends_[source].tag};
+    next_ends_[source].bundle = id;
+    enter(id);
+    forget_lone(lone);
+}
+
+void Flows::forget_lone(Lone& lone) noexcept {
+    lone.rate_Bps = 0.0;
+    for (const LinkId link : lone.end_links) {
+        links_[link].lone_source = nobody;
+    }
+}
+
 std::uint32_t Flows::finish_next() {
     const std::uint32_t source = queue_.next_source();
+    if (Lone& lone = lones_[source]; lone.rate_Bps > 0.0) {
+        for (const LinkId link : lone.end_links) {
+            links_[link].flows = 0;
+        }
+        forget_lone(lone);
+        queue_.set(source, never);
+        return next_ends_[source].tag;
+    }
     const std::uint32_t id = next_ends_[source].bundle;
     const double date_s = queue_.next_date_s();
     Bundle& bundle = bundles_[id];
@@ -57,6 +124,9 @@ std::uint32_t Flows::finish_next() {
 }
 
 double Flows::rate_of(std::uint32_t source, std::uint32_t destination) const noexcept {
+    if (const Lone& lone = lones_[source]; lone.rate_Bps > 0.0 && lone.destination == destination) {
+        return lone.rate_Bps;
+    }
     for (const std::uint32_t id : sources_[source].bundles.items()) {
         if (bundles_[id].destination == destination) {
             return bundles_[id].rate_Bps;
@@ -66,7 +136,7 @@ double Flows::rate_of(std::uint32_t source, std::uint32_t destination) const noe
 }
 
 std::size_t Flows::state_bytes() const noexcept {
-    std::size_t bytes = links_.size() * sizeof(Link) + sources_.size() * sizeof(Source);
+    std::size_t bytes = links_.size() * sizeof(Link) + sources_.size() * (sizeof(Source) + sizeof(Lone));
     for (const Link& link : links_) {
         bytes += link.bundles.heap_bytes();
     }
@@ -81,44 +151,60 @@ std::size_t Flows::state_bytes() const noexcept {
 }
 
 std::uint32_t Flows::bundle_of(std::uint32_t source, std::uint32_t destination, double cap_Bps, double date_s) {
+    if (lones_[source].rate_Bps > 0.0) {
+        join_others(source);
+    }
     for (const std::uint32_t id : sources_[source].bundles.items()) {
         if (bundles_[id].destination == destination && bundles_[id].cap_Bps == cap_Bps) {
             return id;
         }
     }
-    const std::uint32_t id = free_bundle(source, destination, cap_Bps);
+    const std::uint32_t id = new_bundle(source, destination, cap_Bps);
     Bundle& bundle = bundles_[id];
     bundle.rate_Bps = 0.0;
     bundle.served_bytes = 0.0;
     bundle.served_s = date_s;
-    sources_[source].bundles.push_back(id);
-    for (const LinkId link : bundle.route()) {
-        links_[link].bundles.push_back(id);
-    }
+    enter(id);
     return id;
 }
 
-std::uint32_t Flows::free_bundle(std::uint32_t source, std::uint32_t destination, double cap_Bps) {
+/// The bundle begins to flow: after lone flows that it meets.
+void Flows::enter(std::uint32_t id) {
+    sources_[bundles_[id].source].bundles.push_back(id);
+    for (const LinkId link : bundles_[id].route()) {
+        links_[link].bundles.push_back(id);
+    }
+}
+
+std::uint32_t Flows::free_bundle() {
+    if (free_bundles_.empty()) {
+        bundles_.emplace_back();
+        return static_cast<std::uint32_t>(bundles_.size() - 1);
+    }
+    const std::uint32_t id = free_bundles_.back();
+    free_bundles_.pop_back();
+    return id;
+}
+
+std::uint32_t Flows::new_bundle(std::uint32_t source, std::uint32_t destination, double cap_Bps) {
     const Key key{std::uint64_t{source} << 32U | destination, cap_Bps};
     if (exact_) {
         if (const auto known = exact_bundles_.find(key); known != exact_bundles_.end()) {
             return known->second;
         }
     }
-    std::uint32_t id = 0;
-    if (free_bundles_.empty()) {
-        id = static_cast<std::uint32_t>(bundles_.size());
-        bundles_.emplace_back();
-    } else {
-        id = free_bundles_.back();
-        free_bundles_.pop_back();
+    way_.clear();
+    route_(source, destination, way_);
+    for (const LinkId link : way_) {
+        if (links_[link].lone_source != nobody) {
+            join_others(links_[link].lone_source);
+        }
     }
+    const std::uint32_t id = free_bundle();
     Bundle& bundle = bundles_[id];
     bundle.cap_Bps = cap_Bps;
     bundle.source = source;
     bundle.destination = destination;
-    way_.clear();
-    route_(source, destination, way_);
     bundle.end_links = {way_.front(), way_.back()};
     bundle.ends_of_route = way_.size() > 2 ? 0 : static_cast<std::uint8_t>(way_.size());
     if (way_.size() > 2) {

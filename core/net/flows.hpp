@@ -59,6 +59,7 @@ public:
     /// Wishes, without effect on anything but time: the memory of flows from a node, and over a link.
     void fetch_source(std::uint32_t source) const noexcept {
         fetch(&sources_[source], sizeof(Source));
+        fetch(&lones_[source], sizeof(Lone));
         queue_.fetch(source);
     }
     void fetch_link(LinkId link) const noexcept { fetch(&links_[link], sizeof(Link)); }
@@ -101,7 +102,20 @@ private:
         double capacity_Bps = 0.0;
         double fair_share_Bps = 0.0;
         std::uint32_t flows = 0;
-        ShortList<7> bundles; // that cross it and flow
+        std::uint32_t lone_source = nobody; // of the lone flow that crosses it
+        ShortList<7> bundles;               // that cross it and flow
+    };
+    /// The only flow of a source, and the only one on the links of its way: until another one meets it, its end is
+    /// known, and it needs no bundle.
+    struct alignas(64) Lone {
+        double start_s = 0.0;
+        double work_bytes = 0.0;
+        double cap_Bps = 0.0;
+        std::uint64_t sequence = 0;
+        double rate_Bps = 0.0; // 0: there is none
+        std::array<LinkId, 2> end_links{};
+        std::uint32_t destination = 0;
+        std::uint8_t ends_of_route = 0;
     };
     struct alignas(64) Source {
         bool unsettled = false;
@@ -113,8 +127,18 @@ private:
         std::uint32_t tag = 0;
     };
 
+    static constexpr std::uint32_t nobody = ~std::uint32_t{0};
+
+    /// False where the flow is not alone.
+    bool start_lone(double date_s, std::uint32_t tag, double work_bytes, std::uint32_t source,
+                    std::uint32_t destination, double cap_Bps);
+    /// Gives the lone flow of `source` a bundle.
+    void join_others(std::uint32_t source);
+    void forget_lone(Lone& lone) noexcept;
     std::uint32_t bundle_of(std::uint32_t source, std::uint32_t destination, double cap_Bps, double date_s);
-    std::uint32_t free_bundle(std::uint32_t source, std::uint32_t destination, double cap_Bps);
+    std::uint32_t new_bundle(std::uint32_t source, std::uint32_t destination, double cap_Bps);
+    std::uint32_t free_bundle();
+    void enter(std::uint32_t id);
     static void add_end(Bundle& bundle, const End& end);
     static void remove_first_end(Bundle& bundle) noexcept;
     void count(std::uint32_t id, std::int32_t more);
@@ -125,7 +149,8 @@ private:
 
     std::vector<Link, LargePages<Link>> links_;
     std::vector<Source, LargePages<Source>> sources_;
-    std::vector<NextEnd> next_ends_; // by source
+    std::vector<Lone, LargePages<Lone>> lones_; // by source
+    std::vector<NextEnd> next_ends_;            // by source
     std::vector<Bundle, LargePages<Bundle>> bundles_;
     std::vector<LinkId> way_; // of a bundle that is made
     std::vector<std::uint32_t> free_bundles_;
