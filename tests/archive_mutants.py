@@ -132,7 +132,7 @@ def _document(rng: random.Random, members: dict[str, bytes]) -> dict[str, bytes]
     name = rng.choice(documents if rng.random() < 0.5 else list(changed))
     data = changed[name]
     if name.endswith(".json") and rng.random() < 0.8:
-        changed[name] = _value_replaced(rng, data)
+        changed[name] = value_replaced(rng, data)
     elif rng.random() < 0.5:
         at = rng.randrange(len(data) + 1)
         changed[name] = data[:at] + rng.choice(_TOKENS) + data[at + rng.choice((0, 1, 20)) :]
@@ -141,7 +141,8 @@ def _document(rng: random.Random, members: dict[str, bytes]) -> dict[str, bytes]
     return changed
 
 
-def _value_replaced(rng: random.Random, data: bytes) -> bytes:
+def value_replaced(rng: random.Random, data: bytes) -> bytes:
+    """A JSON document with one to three of its values replaced; other bytes as they are."""
     values: list[object] = [
         None, True, -1, 0, 2**70, 10**400, 1e308, float("nan"), float("inf"), "", "\x1b[31m", "../x", "a" * 5000, [],
         {}, [[[]]], {"": {"": ""}}, ["x", 1, None], {"node": 3}, "\ud800", 10**5000,
@@ -184,7 +185,7 @@ def _built(rng: random.Random, members: dict[str, bytes], *, honest: bool = True
         if way == 0:
             manifest = _bytes(rng, manifest, [manifest])
         elif way == 1:
-            manifest = _value_replaced(rng, manifest)
+            manifest = value_replaced(rng, manifest)
         elif way == 2:
             bad = rng.choice(
                 ("../" + name, "/" + name, "C:" + name, name + "/", name + "\\x", "a" * 300, "\x1b[2J", ".")

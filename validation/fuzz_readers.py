@@ -3,9 +3,11 @@
     .venv/bin/python validation/fuzz_readers.py [COUNT] [--seed S] [--minutes M] [--only KIND ...] [--processes P]
 
 COUNT mutants (default 2,000; `make fuzz` runs 200,000, `make test` 4,000 with a seed of its own) shared by the kinds of
-input: platforms, studies, `--set`, HPL.dat, results of HPL, hostfiles, rankfiles, sets of nodes, SimGrid's XML, traces,
-designs, output of other benchmarks, tables of durations and of coefficients, inventories, changelogs and mappings
-(tests/mutants/), and archives of experiments (tests/archive_mutants.py: bytes, header fields, members,
+input, fewer of those that take longer to read: platforms, studies, also of own applications, catalogues, transfer
+layers, `--set`, HPL.dat, results of HPL, hostfiles, rankfiles, sets of nodes, SimGrid's XML and Paje, traces, also
+replayed, designs and their factors, installation files, output of other benchmarks, tables of durations, observations
+and coefficients, inventories, changelogs and mappings, stores, saved and sealed predictions, journals and states of
+runs (tests/mutants/), and archives of experiments (tests/archive_mutants.py: bytes, header fields, members,
 values of documents; most sealed again, so that the layers behind the seal are reached). What is read goes through all
 that precedes a simulation: a platform is summed up, written and read again, a trace described, an archive shown,
 verified, compared and extracted.
@@ -30,6 +32,7 @@ from mutants.pool import CRASHED, SLOW, Source, read_all
 from mutants.readers import FAILED, KINDS, READ, REFUSED, Outcome, outcomes
 
 ARCHIVE = "archive"
+ARCHIVE_SHARE = 0.5
 MOST_CPU_S = 10.0
 BAD = (FAILED, SLOW, CRASHED)
 
@@ -42,7 +45,7 @@ def main() -> int:
     began_s = time.monotonic()
     results: Counter[tuple[str, str]] = Counter()
     sources = {kind: source_of(kind, arguments.seed, folder) for kind in kinds}
-    for kind, outcome in read_all(sources, -(-arguments.count // len(kinds)), arguments.processes, MOST_CPU_S):
+    for kind, outcome in read_all(sources, counts_of(kinds, arguments.count), arguments.processes, MOST_CPU_S):
         results[kind, outcome.result] += 1
         if outcome.result in BAD:
             print(f"{kind} {outcome.number} of seed {arguments.seed} ({outcome.way}): {outcome.problem}", flush=True)
@@ -54,6 +57,12 @@ def main() -> int:
         return 1  # the folder has the archives that failed
     shutil.rmtree(folder)
     return 0
+
+
+def counts_of(kinds: list[str], count: int) -> dict[str, int]:
+    """How many mutants each kind gets."""
+    shares = {kind: KINDS[kind].share if kind in KINDS else ARCHIVE_SHARE for kind in kinds}
+    return {kind: max(1, round(count * share / sum(shares.values()))) for kind, share in shares.items()}
 
 
 def source_of(kind: str, seed: int, folder: Path) -> Source:

@@ -2,6 +2,7 @@
 
 import random
 import re
+from typing import Any
 
 #: In the place of a number, or of any word.
 _VALUES = [
@@ -57,6 +58,15 @@ def changed(rng: random.Random, data: bytes, others: list[bytes]) -> tuple[str, 
         way, change = rng.choice(_CHANGES)
         data = change(rng, data, others)
     return way, data
+
+
+def column_replaced(rng: random.Random, table: Any) -> Any:
+    """The table of Arrow with a column of one value that hardly any column can have, of a type that may be another."""
+    import pyarrow as pa
+
+    name = rng.choice(table.column_names)
+    value = rng.choice((None, -1, 1e300, float("nan"), "\x1b[2J", b"\xff", True, [1], 2**40, 2**31 - 1))
+    return table.set_column(table.column_names.index(name), name, pa.array([value] * len(table)))
 
 
 def _flipped(rng: random.Random, data: bytes, _others: list[bytes]) -> bytes:

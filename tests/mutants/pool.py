@@ -38,17 +38,21 @@ class _Worker:
 
 
 def read_all(
-    sources: dict[str, Source], count: int, processes: int = 2, most_cpu_s: float = HANG_CPU_S
+    sources: dict[str, Source], counts: dict[str, int], processes: int = 2, most_cpu_s: float = HANG_CPU_S
 ) -> Iterator[tuple[str, Outcome]]:
-    """The outcome of `count` mutants of each source, in no order; at most so many processes at a time.
+    """The outcomes of so many mutants of each source, in no order; at most so many processes at a time.
 
     most_cpu_s: that one mutant may take; one that waits has HANG_S
     """
     for library in LIBRARIES:
         import_module(library)
     import_module("pyarrow").allocate_buffer(1)  # Arrow reserves a gibibyte of addresses with its first byte
-    share = -(-count // processes)
-    waiting = [(name, first, min(first + share, count)) for name in sources for first in range(0, count, share)]
+    waiting = [
+        (name, first, min(first + share, count))
+        for name, count in counts.items()
+        for share in [-(-count // processes)]
+        for first in range(0, count, share)
+    ]
     running: dict[Connection, tuple[str, _Worker]] = {}
     while waiting or running:
         while waiting and len(running) < processes:

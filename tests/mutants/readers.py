@@ -12,7 +12,8 @@ from oracles.mutated_designs import good_files, mutated
 
 from lepaute.errors import LepauteError
 from lepaute.kit.printable import printable
-from mutants.changes import changed
+from mutants import written_files as written
+from mutants.changes import changed, column_replaced
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 REFUSED, READ, FAILED = "refused", "read", "failed"
@@ -31,11 +32,15 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Kind:
-    """originals: what is changed;  read: a mutant that stands in a file, raising LepauteError where it is refused."""
+    """originals: what is changed;  read: a mutant that stands in a file, raising LepauteError where it is refused.
+
+    share: of the mutants, where a tenth of those of another kind cost as much
+    """
 
     originals: Callable[[], list[bytes]]
     read: Callable[[Path], None]
     change: Callable[[random.Random, bytes, list[bytes]], tuple[str, bytes]] = changed
+    share: float = 1.0
 
 
 def outcomes(name: str, first: int, count: int, seed: int, folder: Path) -> Iterator[Outcome]:
@@ -219,15 +224,7 @@ def _changed_trace(rng: random.Random, data: bytes, others: list[bytes]) -> tupl
     key = b"lepaute-trace"
     stored = table.schema.metadata[key]
     if rng.random() < 0.4:
-        name = rng.choice(table.column_names)
-        values = rng.choice(
-            (
-                [None] * 4, [-1] * 4, [1e300] * 4, [float("nan")] * 4, ["\x1b[2J"] * 4, [b"\xff"] * 4, [True] * 4,
-                [[1]] * 4, [2**40] * 4,
-            )
-        )  # fmt: skip
-        table = table.set_column(table.column_names.index(name), name, pa.array(values))
-        way = "column replaced"
+        way, table = "column replaced", column_replaced(rng, table)
     else:
         document = json.loads(stored)
         name = rng.choice(list(document))
@@ -387,6 +384,12 @@ def _benchmark_outputs() -> list[bytes]:
     return [(_DURATIONS / name).read_bytes() for name in ("osu_latency.txt", "imb_mpi1.txt")] + [_OSU_RUNS, _OSU_RUNS]
 
 
+def _short_outputs() -> list[bytes]:
+    """Of few sizes: each that is compared takes milliseconds."""
+    whole = _benchmark_outputs()
+    return [b"\n".join(data.split(b"\n")[:lines]) + b"\n" for data, lines in zip(whole, (6, 28, 99, 99), strict=True)]
+
+
 def _compare_output(path: Path) -> None:
     """With itself, an empty line more."""
     from lepaute.compare.benchmark_output import is_benchmark_output, outputs, read_output
@@ -495,7 +498,7 @@ KINDS = {
     "coefficients": Kind(lambda: [_COEFFICIENTS], _read_coefficients),
     "slots": Kind(_hostfiles, _read_slots),
     "node-set": Kind(_node_sets, _read_node_set),
-    "benchmark-output": Kind(_benchmark_outputs, _compare_output),
+    "benchmark-output": Kind(_short_outputs, _compare_output, share=0.2),
     "google-benchmark": Kind(_google_benchmarks, _read_foreign),
     "reframe": Kind(_reframe_logs, _read_foreign),
     "reframe-base": Kind(_reframe_databases, _read_foreign, _changed_database),
@@ -510,4 +513,18 @@ KINDS = {
     "xml": Kind(_xml, _read_xml),
     "design": Kind(good_files, _read_design, _changed_design),
     "trace": Kind(_traces, _read_trace, _changed_trace),
+    "replay": Kind(written.recordings, written.read_replay, _changed_trace),
+    "smpi-trace": Kind(written.paje_traces, written.read_paje),
+    "observations": Kind(written.observations, written.read_observations, written.changed_table),
+    "store-index": Kind(written.store_indices, written.read_store_index, written.changed_json, 0.2),
+    "store-table": Kind(written.store_tables, written.read_store_table, written.changed_table, 0.1),
+    "prediction": Kind(written.predictions, written.read_saved_prediction, written.changed_json),
+    "sealed": Kind(written.sealed_predictions, written.read_sealed, written.changed_json),
+    "run-journal": Kind(written.run_journals, written.read_run_journal),
+    "workspace": Kind(written.workspaces, written.read_workspace, written.changed_json),
+    "transfer": Kind(written.transfers, written.read_transfer_layer),
+    "own-study": Kind(written.own_studies, written.read_own_study),
+    "catalogue": Kind(written.catalogues, written.read_catalogue),
+    "installation": Kind(written.installations, written.read_installation_file),
+    "factor": Kind(written.factors, written.read_factor),
 }

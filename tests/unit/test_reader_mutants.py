@@ -29,7 +29,7 @@ def test_every_mutant_is_read_or_refused_in_one_line(tmp_path: Path, count: int)
         return started
 
     ends: Counter[tuple[str, str]] = Counter()
-    for kind, outcome in pool.read_all({kind: source(kind) for kind in KINDS}, count):
+    for kind, outcome in pool.read_all({kind: source(kind) for kind in KINDS}, dict.fromkeys(KINDS, count)):
         assert outcome.result in (READ, REFUSED), f"{kind} {outcome.number} ({outcome.way}): {outcome.problem}"
         ends[kind, outcome.result] += 1
     for kind in KINDS:
@@ -63,7 +63,7 @@ def _refuses(_path: Path) -> None:
 
 
 def test_a_crash_and_a_hang_and_a_glutton_are_counted_and_survived() -> None:
-    read = pool.read_all({"x": misbehaving}, 6, processes=1, most_cpu_s=1.0)
+    read = pool.read_all({"x": misbehaving}, {"x": 6}, processes=1, most_cpu_s=1.0)
     results = {outcome.number: outcome.result for _, outcome in read}
     assert results == {0: REFUSED, 1: pool.CRASHED, 2: pool.SLOW, 3: FAILED, 4: FAILED, 5: REFUSED}
 

@@ -13,16 +13,19 @@ keeps nothing itself: a database of its own could be open in one writing process
 import contextlib
 import json
 import os
+import re
 import shutil
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
+from lepaute.kit.documents import read_json
 from lepaute.kit.files import hold_lock, not_written, sync, write_whole
+from lepaute.kit.json_values import from_json
 from lepaute.kit.parquet import open_parquet, reading_table
 from lepaute.store.backend import Backend, NoStoreError, Parameters, Writer, parquet_rows
 from lepaute.store.packed import packed_texts
@@ -45,6 +48,8 @@ _READ_TRIES = 20
 #: What a table may take in memory while it is searched for damage.
 _MOST_TABLE_BYTES = 4 << 30
 _DAMAGED = "the store is damaged: restore the file, or make the store again from the archives"
+#: A path that stays within the folder.
+_PLACE = re.compile("data/[A-Za-z0-9_-]+/[A-Za-z0-9_.-]+")
 _SQL_TYPES = {"text": "varchar", "integer": "bigint", "real": "double", "flag": "boolean"}
 
 
@@ -71,39 +76,22 @@ def read_index(folder: Path) -> Index:
     """The index as it is now; raises InputError where there is none that this version can read."""
     path = folder / "store.json"
     try:
-        document = json.loads(path.read_bytes())
+        content = path.read_bytes()
     except OSError as problem:
         raise InputError(f"{path}: cannot be read ({problem.strerror}); name the folder of a store") from None
-    except ValueError:
-        raise InputError(f"{path}: is not JSON; the store is damaged, or the folder is something else's") from None
+    document = read_json(content, str(path))
     if not isinstance(document, dict):
         raise InputError(f"{path}: is not the index of a store")
-    version = check_version(document.get("version"), str(folder))
-    try:
-        return Index(
-            version,
-            int(document["number"]),
-            str(document["change"]),
-            {
-                str(name): tuple(DataFile(_place(file["place"]), int(file["rows"])) for file in files)
-                for name, files in document["files"].items()
-            },
-            tuple(map(_place, document["garbage"])),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        raise InputError(f"{path}: is not the index of a store ({problem}); it is damaged") from None
+    check_version(document.get("version"), str(folder))
+    index = from_json(Index, document, str(path))
+    for place in (*(file.place for files in index.files.values() for file in files), *index.garbage):
+        if _PLACE.fullmatch(place) is None or ".." in place:
+            raise InputError(f"{path}: {place[:80]!r} is no place of its files; it is damaged")
+    return index
 
 
 def write_index(folder: Path, index: Index) -> None:
     write_whole(folder / "store.json", json.dumps(asdict(index), indent=1) + "\n")
-
-
-def _place(name: Any) -> str:
-    """A path that stays within the folder."""
-    parts = str(name).split("/")
-    if len(parts) != 3 or parts[0] != "data" or ".." in parts or "" in parts:
-        raise ValueError(f"{str(name)[:80]!r} is no place of its files")
-    return str(name)
 
 
 class FolderBackend(Backend):
@@ -242,7 +230,9 @@ class FolderBackend(Backend):
             return
         for table in TABLES:
             source = _source(self.folder, table, index.files.get(table.name, ()))
-            self._connection.execute(f"create or replace temp view {table.name} as select * from {source}")
+            # Of a sound file the casts cost nothing; a damaged one is found out by them.
+            columns = ", ".join(f"cast({name} as {_SQL_TYPES[kind]}) as {name}" for name, kind in table.columns.items())
+            self._connection.execute(f"create or replace temp view {table.name} as select {columns} from {source}")
         self._seen = index
 
 

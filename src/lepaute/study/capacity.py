@@ -279,7 +279,7 @@ def _machine(catalogue: Catalogue, names: Sequence[str], nodes: int) -> PricedMa
     values: dict[str, Any] = {}
     for name, part in parts.items():
         for path, value in part.set.items():
-            if values.get(path, value) != value:
+            if path in values and values[path] != value:
                 raise InputError(f"part {name} sets {path} to {value!r:.40}, and another part to {values[path]!r:.40}")
             values[path] = value
     values["platform.nodes.count"] = nodes

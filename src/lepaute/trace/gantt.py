@@ -285,7 +285,7 @@ def _set_time_axis(axis: Any, window: Window, unit: str, factor: float, start: s
 
 
 def _title(trace: Trace, chosen: Sequence[int], window: Window, unit: str, factor: float) -> str:
-    total = int(trace.metadata.get("ranks", 0)) or len(trace.ranks)
+    total = int(trace.metadata.get("ranks") or len(trace.ranks))
     ranks = f"all {total} ranks" if len(chosen) == total else f"{len(chosen)} of {total} ranks"
     span = f"{window.low_s * factor:.4g} to {window.high_s * factor:.4g} {unit}"
     return f"{finding_of(breakdown_of(trace)).sentence}\n{headline(trace)}; drawn: {ranks}, {span}"

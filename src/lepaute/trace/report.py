@@ -52,7 +52,7 @@ def _calls_text(trace: Trace, ranks: str) -> str:
 def description(trace: Trace, width: int = UNLIMITED) -> str:
     """What a trace holds, in some lines."""
     ranks = trace.ranks
-    total = trace.metadata.get("ranks", len(ranks))
+    total = trace.metadata.get("ranks") or len(ranks)
     some = ranks_text(len(ranks)) if total == len(ranks) else f"{len(ranks)} of {ranks_text(total)}"
     answer = f"{headline(trace)}: {_calls_text(trace, some)}"
     lines = [f"  {key + ':':<10}{value}" for key, value in description_fields(trace)]

@@ -9,7 +9,7 @@ import numpy as np
 from lepaute.errors import FitError
 from lepaute.fit.numeric import Booleans, Floats, Integers, subset
 from lepaute.fit.observations.calibrations import LOAD, NodeShape, probe_under_load, with_loads
-from lepaute.fit.observations.columns import KERNELS, NEEDED, check_columns, net_seconds
+from lepaute.fit.observations.columns import KERNELS, MOST_CORES, NEEDED, check_columns, net_seconds
 
 if TYPE_CHECKING:
     import pandas
@@ -40,8 +40,6 @@ WALKS_ROWS = frozenset(
 #: A product of matrices of so many bytes streams through the caches; what they held before is no matter to it, so that
 #: its calls in a first step are as good as any.
 STREAMED_BYTES = 16_000_000
-#: More than any node has: cores are numbered through over all nodes.
-MOST_CORES = 1 << 20
 #: Starts the name of the probes that time kernels where HPL calls them.
 IN_CONTEXT = "hpl_steps"
 #: Only here: with more ranks in a grid the phases also hold messages.

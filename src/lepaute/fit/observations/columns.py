@@ -44,6 +44,8 @@ BACKWARDS_S = 1e-6
 #: No process can spend more time in its calls than passes; twice as much is a wrong unit or a copied column.
 MOST_BUSY = 2.0
 LONGEST_S = 7 * 86400.0
+#: More than any node has: cores are numbered through over all nodes.
+MOST_CORES = 1 << 20
 SECONDS = "durations are in seconds, correct the unit or measure again"
 AGAIN = "the file is damaged or was edited; measure again"
 #: What tells apart the runs of one probe on a core in a block, in archives that have several.
@@ -56,7 +58,7 @@ ENOUGH_BLOCKS = 3
 class Column:
     """A declared column.
 
-    least     : of a number, checked in every table of a calibration; None: not checked
+    least     : of a number, checked in every table of a calibration; None: not checked;  most: of one that is checked
     complete  : a text that every row of a calibration has
     reference : level that others are compared with; "": the first, see `level_order`
     varied    : of a process, a factor all the same where the experiment's own design has it
@@ -70,6 +72,7 @@ class Column:
     complete: bool = False
     reference: str = ""
     varied: bool = False
+    most: float = 2.0**53  # a larger real is not known to one
 
 
 _ANY = float("-inf")
@@ -88,7 +91,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("peer", "text", "", "process"),
     Column("link", "text", "", "process", complete=True),
     Column("probe", "text", "", "process", complete=True),
-    Column("cpu", "integer", "1", "process", least=-1.0),  # -1: a probe that was not pinned
+    Column("cpu", "integer", "1", "process", least=-1.0, most=MOST_CORES - 1.0),  # -1: a probe not pinned
     Column("core", "integer", "1", "process"),
     Column("rank", "integer", "1", "process", least=0.0),
     Column("block", "integer", "1", "process", least=0.0),
@@ -98,7 +101,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("active_socket_cores", "integer", "1", "process", least=1.0),
     Column("threads", "integer", "1", "process", least=1.0, varied=True),
     Column("start_s", "real", "s", "time", least=_ANY),
-    Column("duration_s", "real", "s", "time", least=0.0),
+    Column("duration_s", "real", "s", "time", least=0.0, most=LONGEST_S),
     Column("recorded_s", "real", "s", "time"),
     Column("clock_cost_s", "real", "s", "time", least=0.0),
     Column("date", "text", "", "time"),
@@ -223,7 +226,7 @@ def check_observations(frame: "pandas.DataFrame", place: Place) -> None:
             if column.complete:
                 _check_text(frame, column.name, place)
             if column.least is not None:
-                _check_numbers(frame, column.name, column.least, place)
+                _check_numbers(frame, column.name, column.least, column.most, place)
     _check_copies(frame, place)
     if {"start_s", "duration_s"} <= set(frame.columns):
         _check_clock(frame, place)
@@ -231,7 +234,7 @@ def check_observations(frame: "pandas.DataFrame", place: Place) -> None:
 
 def check_durations(frame: "pandas.DataFrame", place: Place, column: str = "duration_s") -> None:
     """The same of the durations alone, or of another result, for experiments, whose other columns are their own."""
-    _check_numbers(frame, column, 0.0, place)
+    _check_numbers(frame, column, 0.0, LONGEST_S if column == "duration_s" else np.inf, place)
 
 
 def _check_text(frame: "pandas.DataFrame", column: str, place: Place) -> None:
@@ -239,11 +242,14 @@ def _check_text(frame: "pandas.DataFrame", column: str, place: Place) -> None:
     missing = np.flatnonzero(values.isna().to_numpy())
     if len(missing):
         raise FitError(f"{place}, {_row(frame, missing)}: {column} is missing; {AGAIN}")
-    if str(values.dtype) not in ("str", "string", "object", "category"):
+    kind = str(values.dtype)
+    if kind not in ("str", "string", "object", "category") or not (
+        kind in ("str", "string") or all(isinstance(each, str) for each in values.unique())
+    ):
         raise FitError(f"{place}: column {column} holds {values.dtype}, not names; {AGAIN}")
 
 
-def _check_numbers(frame: "pandas.DataFrame", column: str, least: float, place: Place) -> None:
+def _check_numbers(frame: "pandas.DataFrame", column: str, least: float, most: float, place: Place) -> None:
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     values = frame[column]
@@ -251,7 +257,7 @@ def _check_numbers(frame: "pandas.DataFrame", column: str, least: float, place: 
         raise FitError(f"{place}: column {column} holds {_kind(values)}, not numbers; {AGAIN}")
     numbers: Floats = values.to_numpy(dtype=np.float64, na_value=np.nan)
     low, high = float(np.min(numbers)), float(np.max(numbers))  # NaN where there is one
-    if np.isfinite(low) and np.isfinite(high) and low >= least and not (column == "duration_s" and high > LONGEST_S):
+    if np.isfinite(low) and np.isfinite(high) and low >= least and high <= most:
         return
     if len(wrong := np.flatnonzero(~np.isfinite(numbers))):
         raise FitError(f"{place}, {_row(frame, wrong)}: {column} is {numbers[wrong[0]]:g}, not finite; {AGAIN}")
@@ -260,8 +266,9 @@ def _check_numbers(frame: "pandas.DataFrame", column: str, least: float, place: 
         raise FitError(
             f"{place}, {_row(frame, wrong)}: {column} is {numbers[wrong[0]]:g}, below {max(least, 0.0):g}; {why}{AGAIN}"
         )
-    wrong = np.flatnonzero(numbers > LONGEST_S)
-    raise FitError(f"{place}, {_row(frame, wrong)}: duration_s is {numbers[wrong[0]]:g}, more than a week; {SECONDS}")
+    wrong = np.flatnonzero(numbers > most)
+    above = f"more than a week; {SECONDS}" if column == "duration_s" else f"above {most:.16g}; {AGAIN}"
+    raise FitError(f"{place}, {_row(frame, wrong)}: {column} is {numbers[wrong[0]]:g}, {above}")
 
 
 def _check_copies(frame: "pandas.DataFrame", place: Place) -> None:

@@ -125,7 +125,7 @@ class TraceReplay(LaidApplication):
     def ranks(self) -> int:
         """Number of MPI processes."""
         trace = self.trace
-        return int(max(trace.metadata.get("ranks", 0), trace.rank.max() + 1))
+        return max(trace.metadata.get("ranks") or 0, int(trace.rank.max()) + 1)
 
     @property
     def label(self) -> str:

@@ -72,7 +72,7 @@ class Recorded:
 
     def __post_init__(self) -> None:
         trace = self.trace
-        self.ranks = int(max(trace.metadata.get("ranks", 0), trace.rank.max() + 1))
+        self.ranks = max(trace.metadata.get("ranks") or 0, int(trace.rank.max()) + 1)
         self.calls = [CALLS.get(name, Call(Does.NOTHING)) for name in trace.names]
         does = numpy.array([call.does for call in self.calls], dtype="int8")[trace.name]
         does[trace.kind == PHASE] = Does.NOTHING

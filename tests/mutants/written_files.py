@@ -1,0 +1,412 @@
+"""Files that Lepaute itself wrote and reads again, and YAML besides platforms and studies: originals, and readers.
+
+A file that is one of a folder is put into a sound folder, which is made once for each process.
+"""
+
+import json
+import random
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+from warnings import catch_warnings
+
+from archive_mutants import value_replaced
+
+from mutants.changes import changed, column_replaced
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def changed_json(rng: random.Random, data: bytes, others: list[bytes]) -> tuple[str, bytes]:
+    """Values of the document, or bytes, or nothing: of what is compared with something every change is refused."""
+    if rng.random() < 0.05:
+        return "nothing", data
+    if rng.random() < 0.5:
+        return "value replaced", value_replaced(rng, data)
+    return changed(rng, data, others)
+
+
+def _scratch(what: str) -> Path:
+    """A folder of this process alone, with nothing in it yet."""
+    return Path(tempfile.mkdtemp(prefix=f"{what}-", dir=_parent()))
+
+
+@cache
+def _parent() -> Path:
+    folder = tempfile.TemporaryDirectory(prefix="lepaute-mutants-")
+    _KEPT.append(folder)
+    return Path(folder.name)
+
+
+_KEPT: list[Any] = []  # removed with the process
+
+
+# ---- stores ----------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _store() -> tuple[Path, Path]:
+    """The folder of a sound store, and where in it its file of values is."""
+    from support_store import values
+
+    from lepaute.store import open_store
+    from lepaute.store.folder import read_index
+
+    folder = _scratch("store") / "store"
+    with open_store(folder) as store:
+        store.add_values(values(nodes=1, jobs=2))
+    return folder, folder / read_index(folder).files["factor_values"][0].place
+
+
+def store_indices() -> list[bytes]:
+    return [(_store()[0] / "store.json").read_bytes()]
+
+
+def store_tables() -> list[bytes]:
+    return [_store()[1].read_bytes()]
+
+
+def read_store_index(path: Path) -> None:
+    """Alone first, which takes a tenth of the time of a store."""
+    from lepaute.store.folder import read_index
+
+    alone = _parent() / "index"
+    alone.mkdir(exist_ok=True)
+    (alone / "store.json").write_bytes(path.read_bytes())
+    read_index(alone)
+    _read_store(path, _store()[0] / "store.json")
+
+
+def read_store_table(path: Path) -> None:
+    _read_store(path, _store()[1])
+
+
+def _read_store(path: Path, place: Path) -> None:
+    """With the file in the place of the sound one, which comes back at once."""
+    from lepaute.store import open_store
+
+    sound = place.read_bytes()
+    place.write_bytes(path.read_bytes())
+    try:
+        with open_store(_store()[0], create=False) as store:
+            store.values()
+            store.factors()
+            store.events()
+    finally:
+        place.write_bytes(sound)
+
+
+# ---- predictions and campaigns ---------------------------------------------------------------------------------------
+
+
+@cache
+def predictions() -> list[bytes]:
+    """Of both engines' applications, and one of a program."""
+    from support_verify import predicted
+
+    from lepaute.simulate import Hpl, Stencil, predict
+
+    of_hpl = predicted(Hpl(n=2000, q=2)).to_dict()
+    with catch_warnings(action="ignore"):  # the cost of a cell is given
+        stencil = Stencil(cells=(8, 8, 8), grid=(2, 1, 1), iterations=2, cell_time_s=1e-8)
+        of_stencil = predict(stencil, "dahu", runs=2).to_dict()
+    of_program = of_hpl | {
+        "application": "./a.out",
+        "parameters": {"np": 2, "arguments": ["1"], "computing": "none", "collectives": None, "fold_bytes": 0},
+    }
+    return [json.dumps(each).encode() for each in (of_hpl, of_stencil, of_program)]
+
+
+def read_saved_prediction(path: Path) -> None:
+    from lepaute.simulate.prediction.saved import read_prediction
+
+    prediction = read_prediction(path)
+    json.dumps(prediction.to_dict())
+    assert prediction.time_s.mean is not None
+    assert repr(prediction)
+    assert [prediction.rate, prediction.energy_j, prediction.interval_basis]
+
+
+@cache
+def _campaign() -> tuple[list[Any], Any, Any, Path]:
+    from support_verify import PROGRAM, predicted
+
+    from lepaute.simulate import Hpl
+    from lepaute.verify.campaign import Case, Plan
+    from lepaute.verify.seal import seal_predictions
+
+    cases, plan = [Case(hpl, predicted(hpl)) for hpl in (Hpl(n=2000), Hpl(n=2000, q=2))], Plan(2, 1)
+    folder = _scratch("campaign")
+    seal_predictions(cases, plan, PROGRAM, folder)
+    return cases, plan, PROGRAM, folder
+
+
+def sealed_predictions() -> list[bytes]:
+    return [(_campaign()[-1] / "predictions.json").read_bytes()]
+
+
+def read_sealed(path: Path) -> None:
+    """With a checksum that agrees, that what is behind it is reached."""
+    from hashlib import sha256
+
+    from lepaute.verify.seal import sealed_before, sealed_coretype, sealed_lag_s
+
+    *campaign, folder = _campaign()
+    data = path.read_bytes()
+    (folder / "predictions.json").write_bytes(data)
+    (folder / "predictions.sha256").write_text(f"{sha256(data).hexdigest()}  predictions.json\n")
+    sealed_lag_s(folder)
+    sealed_coretype(folder)
+    sealed_before(*campaign, folder)
+
+
+@cache
+def run_journals() -> list[bytes]:
+    from support_verify import measured
+
+    from lepaute.verify.campaign import RecordedRun
+    from lepaute.verify.seal import RunJournal, Seal
+
+    path = _scratch("journal")
+    journal = RunJournal(path, Seal(path, "0" * 64, ""))
+    for repeat in range(2):
+        journal.add(RecordedRun(repeat, 0, repeat, 0, "2026-11-21T09:14:00+00:00", measured(1.0), ()))
+    journal.close()
+    return [journal.path.read_bytes()]
+
+
+def read_run_journal(path: Path) -> None:
+    from lepaute.verify.seal import JOURNAL_FILE, RunJournal, Seal
+
+    folder = _parent() / "journals"
+    folder.mkdir(exist_ok=True)
+    (folder / JOURNAL_FILE).write_bytes(path.read_bytes())
+    RunJournal(folder, Seal(folder, "0" * 64, "")).close()
+
+
+# ---- traces and tables -----------------------------------------------------------------------------------------------
+
+
+@cache
+def recordings() -> list[bytes]:
+    """Two ranks that compute, exchange and reduce."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = [
+        (0, 0.0, 1.0, "kernel", "dgemm", -1, 0.0, -1), (1, 0.0, 0.5, "kernel", "dgemm", -1, 0.0, -1),
+        (0, 1.1, 0.2, "mpi", "MPI_Send", 1, 800.0, 7), (1, 0.6, 0.7, "mpi", "MPI_Recv", 0, 800.0, 7),
+        (0, 1.4, 0.2, "mpi", "MPI_Allreduce", -1, 8.0, -1), (1, 1.5, 0.1, "mpi", "MPI_Allreduce", -1, 8.0, -1),
+        (0, 1.7, 0.1, "mpi", "MPI_Recv", 1, 4.0, 1), (1, 1.7, 0.1, "mpi", "MPI_Send", 0, 4.0, 1),
+    ]  # fmt: skip
+    names = ("rank", "start_s", "duration_s", "kind", "name", "peer", "size_bytes", "tag")
+    columns = {name: pa.array(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
+    integers = {name: columns[name].cast(pa.int32()) for name in ("rank", "peer", "tag")}
+    comm = [0 if name == "MPI_Allreduce" else -1 for _, _, _, _, name, *_ in rows]
+    more = {"step": pa.array([0] * len(rows), pa.int32()), "m": [8.0, 8.0, *[0.0] * 6], "comm": pa.array(comm)}
+    about = {
+        "format": "lepaute-trace/1",
+        "source": "recording",
+        "application": "program",
+        "ranks": 2,
+        "mpi": "Open MPI",
+    }
+    table = pa.table(columns | integers | more).replace_schema_metadata({"lepaute-trace": json.dumps(about)})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    return [sink.getvalue().to_pybytes()]
+
+
+def read_replay(path: Path) -> None:
+    """Up to what the core would run."""
+    from lepaute.platform import load_platform
+    from lepaute.simulate import TraceReplay
+    from lepaute.simulate.apps import replay
+
+    replay._recording.cache_clear()  # files of one name, written within a tick of the clock
+    application = TraceReplay(path, own_code=(0.8, 1.0)).on(load_platform("dahu"))
+    assert application.ranks > 0
+    application.own_kernels(load_platform("dahu"))
+    application.core_parameters()
+
+
+@cache
+def paje_traces() -> list[bytes]:
+    from oracles.paje_by_hand import exchange
+
+    return [exchange().text().encode()]
+
+
+def read_paje(path: Path) -> None:
+    from lepaute.trace.report import description
+    from lepaute.trace.smpi import convert
+
+    description(convert(path))
+
+
+@cache
+def observations() -> list[bytes]:
+    import io
+
+    from support_fit import kernel_rows, message_rows
+
+    files = []
+    for frame in (kernel_rows(), message_rows(blocks=1)):
+        sink = io.BytesIO()
+        frame.iloc[:40].to_parquet(sink)
+        files.append(sink.getvalue())
+    return files
+
+
+def changed_table(rng: random.Random, data: bytes, others: list[bytes]) -> tuple[str, bytes]:
+    """Three of four are sound Parquet of which a column is not what it should be."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if rng.random() < 0.25:
+        return changed(rng, data, others)
+    table = column_replaced(rng, pq.read_table(pa.BufferReader(data)))
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    return "column replaced", sink.getvalue().to_pybytes()
+
+
+def read_observations(path: Path) -> None:
+    """As the table of kernels, or of messages, that a fit reads."""
+    from lepaute.archive.reader import table_of
+    from lepaute.fit.observations.calls import calls_by_kernel, pooled_observations
+    from lepaute.fit.observations.columns import Place, check_observations
+
+    frame = table_of("observations/x.parquet", path.read_bytes())
+    member = "observations/kernels.parquet" if "kernel" in frame.columns else "observations/p2p.parquet"
+    check_observations(frame, Place("calibration.zip", member))
+    if "kernel" in frame.columns:
+        calls_by_kernel(pooled_observations([frame]))
+
+
+# ---- documents -------------------------------------------------------------------------------------------------------
+
+
+@cache
+def workspaces() -> list[bytes]:
+    from lepaute.measure.experiment.entries import RunState
+    from lepaute.measure.experiment.workspace import Workspace
+
+    folder = _scratch("workspace")
+    state = RunState(run_id="r", nodes=["n1", "n2"], name="e", parameters={"a": "1"}, warnings=["w"])
+    Workspace.create(folder / "x.zip", state).close()
+    return [(folder / "x.work" / "state.json").read_bytes()]
+
+
+def read_workspace(path: Path) -> None:
+    from lepaute.measure.experiment.closing import metadata_of
+    from lepaute.measure.experiment.workspace import Workspace
+
+    folder = _parent() / "x.work"
+    folder.mkdir(exist_ok=True)
+    (folder / "state.json").write_bytes(path.read_bytes())
+    workspace = Workspace.reopen(folder)
+    try:
+        metadata_of(workspace)
+    finally:
+        workspace.close()
+
+
+def transfers() -> list[bytes]:
+    return [
+        b"source: six studies\nrelative_sd: 0.034\nconfiguration_relative_sd: 0.01\nstudies: [a, b]\n",
+        b"{source: x, relative_sd: 1e-3, studies: [a]}",
+    ]
+
+
+def read_transfer_layer(path: Path) -> None:
+    from lepaute.simulate.conditions import read_transfer
+
+    read_transfer(path).to_dict()
+
+
+_OWN = """import lepaute as lp
+
+
+class Ring(lp.Application):
+    \"\"\"Messages around a ring.\"\"\"
+
+    n: int = 4
+    grid: lp.Grid = lp.Grid("2x1")
+    work = lp.Cost(1e-9)
+
+    def run(self, me):
+        yield me.compute(self.work, self.n)
+        yield me.send((me.rank + 1) % me.ranks, 8)
+        yield me.receive()
+"""
+
+
+def own_studies() -> list[bytes]:
+    base = "base: {application: {class: ring.py:Ring, n: 8, grid: 2x1}, platform: dahu, lag: 2h, without: [days]}\n"
+    return [
+        f"question: whatif\n{base}factors: {{n: {{path: application.n, levels: [8, 16]}}}}\nruns: 2\n".encode(),
+        f"question: tune\n{base}factors:\n  grid: {{path: application.grid, levels: [2x1, 1x2]}}\n"
+        "constraints: [n > 2]\nderived: {per_n: time_s / n}\nbudget: {simulations: 9}\n".encode(),
+    ]
+
+
+def read_own_study(path: Path) -> None:
+    """Up to the first simulation."""
+    from lepaute.study.checking import opened_study
+
+    source = path.parent / "ring.py"
+    if not source.exists():
+        source.write_text(_OWN)
+    opened_study(path)
+
+
+@cache
+def catalogues() -> list[bytes]:
+    return [(EXAMPLES / "studies" / "catalogue.yaml").read_bytes()]
+
+
+def read_catalogue(path: Path) -> None:
+    """Priced, as a study of capacity does before it simulates."""
+    from lepaute.study.capacity import machines_of
+    from lepaute.study.schema import study_of
+
+    machines_of(
+        study_of(
+            {
+                "question": "capacity",
+                "base": {"application": {"name": "hpl", "n": "20k", "grid": "8x8"}, "platform": "dahu"},
+                "capacity": {"catalogue": path.name, "nodes": [2, 4]},
+            }
+        ),
+        path.parent,
+    )
+
+
+def installations() -> list[bytes]:
+    return [
+        b"control: {turbo: false, governor: performance}\nwarm_up_s: 5\nmonitor_period_s: 1.5\nparameters: {n: 3}\n",
+        b"{reference_period_s: 60, parameters: {a: b}}",
+    ]
+
+
+def read_installation_file(path: Path) -> None:
+    from lepaute.measure.experiment.options import read_installation
+
+    read_installation(path)
+
+
+def factors() -> list[bytes]:
+    texts = "size_bytes=1,1Ki,1Mi", "op=send,recv", "n=uniform:1:100", "n=loguniform:1:1e6", "m,k=64,8;128,16"
+    return [*(text.encode() for text in texts), b'word="a,b",c', b"x=0.5,-1e3"]
+
+
+def read_factor(path: Path) -> None:
+    from lepaute.design import full_factorial
+    from lepaute.design.factors import Levels
+    from lepaute.design.grammar import parse_factor
+
+    names, factor = parse_factor(path.read_bytes().decode(errors="surrogateescape"))
+    if isinstance(factor, Levels):
+        full_factorial({names: factor}, seed=1).to_csv()
