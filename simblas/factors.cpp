@@ -3,8 +3,11 @@
 #include "state.hpp"
 
 #include <algorithm>
-#include <simgrid/kernel/resource/NetworkModelIntf.hpp>
 #include <smpi/smpi.h>
+#if __has_include(<simgrid/kernel/resource/NetworkModelIntf.hpp>) // gone since SimGrid 4.0
+#include <simgrid/kernel/resource/NetworkModelIntf.hpp>
+#define LEPAUTE_FACTORS_BY_MODEL
+#endif
 
 namespace lepaute::simblas {
 
@@ -45,12 +48,20 @@ double bandwidth_factor(double size, bool inside) {
 } // namespace
 
 void use_own_factors() {
-    auto* network = s4u::Engine::get_instance()->get_netzone_root()->get_network_model();
-    network->set_lat_factor_cb([](double size, const s4u::Host* from, const s4u::Host* to, const Links& links,
-                                  const auto&) { return latency_factor(size - envelope_bytes, from == to, links); });
-    network->set_bw_factor_cb([](double size, const s4u::Host* from, const s4u::Host* to, const Links&, const auto&) {
+    const auto latency = [](double size, const s4u::Host* from, const s4u::Host* to, const Links& links, const auto&) {
+        return latency_factor(size - envelope_bytes, from == to, links);
+    };
+    const auto bandwidth = [](double size, const s4u::Host* from, const s4u::Host* to, const Links&, const auto&) {
         return bandwidth_factor(size - envelope_bytes, from == to);
-    });
+    };
+    const s4u::NetZone* zone = s4u::Engine::get_instance()->get_netzone_root();
+#ifdef LEPAUTE_FACTORS_BY_MODEL
+    zone->get_network_model()->set_lat_factor_cb(latency);
+    zone->get_network_model()->set_bw_factor_cb(bandwidth);
+#else
+    zone->set_latency_factor_cb(latency);
+    zone->set_bandwidth_factor_cb(bandwidth);
+#endif
     using Operation = SmpiOperation;
     smpi_register_op_cost_callback(Operation::SEND, [](std::size_t size, s4u::Host* from, s4u::Host* to) {
         return segment_of(static_cast<double>(size), from == to).send.of(static_cast<double>(size));

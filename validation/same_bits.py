@@ -2,8 +2,9 @@
 
     .venv/bin/python validation/same_bits.py [--quick]
 
-It needs g++, and for what is compared with it clang (Debian's clang-16) and QEMU (qemu-user); what is not installed is
-skipped, and the table says so. About twenty minutes on two cores, most of it for the emulator.
+It needs g++, and for what is compared with it clang (Debian's clang-16), QEMU (qemu-user) and a compiler for aarch64
+(g++-aarch64-linux-gnu, and libgtest-dev for the source of GoogleTest); what is not installed is skipped, and the table
+says so. About twenty-five minutes on two cores, most of it for the emulator.
 
 Fixed before any result was looked at:
 
@@ -12,9 +13,10 @@ Fixed before any result was looked at:
 * builds: gcc and clang, -O2 and -O3, otherwise as CMakeLists.txt has it; gcc -O3 once more with instructions of AVX2
   and FMA allowed everywhere. Each on this processor and on an emulated one without AVX (Nehalem), except the last,
   which cannot run there; each with one thread and with two, which share the runs; and of gcc 12 to 14 and clang 16 to
-  20, -O2, those that are installed, on this processor;
+  20, -O2, those that are installed, on this processor; and gcc for aarch64, -O2, on an emulated processor of that kind;
 * compared: time, messages, bytes, and a digest of all figures of each rank, kernel and traced call, with those of
   gcc -O2 with one thread on this processor. A run that fails counts as different;
+* the tests of the core pass there, on aarch64;
 * the package: the tests of tests/golden, which compare predictions with all options on all shipped platforms with
   pinned ones, on the emulated processor with one core and with all; and what Python computes of a prediction
   (support/python_bits.py: bounds of intervals, factors of days, drifts) on both processors;
@@ -40,6 +42,14 @@ from support.same_bits_cases import CASES, write_cases
 FOLDER = ROOT / "build" / "same_bits"
 EMULATOR, EMULATED = "qemu-x86_64", "Nehalem"
 HERE, WITHOUT_AVX = "this one", "emulated, without AVX"
+#: Another kind of processor: its emulator with where its C library is, and how to compile for it.
+AARCH64 = "aarch64"
+AARCH64_EMULATOR = ("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu")
+CROSS = (
+    *("-DCMAKE_SYSTEM_NAME=Linux", f"-DCMAKE_SYSTEM_PROCESSOR={AARCH64}"),
+    *("-DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc", "-DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++"),
+)
+GOOGLETEST = Path("/usr/src/googletest")
 THREADS = (1, 2)
 QUICK_CASES = 4
 
@@ -53,9 +63,14 @@ class Build:
     optimisation: str
     needs_avx: bool = False
     here_only: bool = False
+    aarch64: bool = False
 
     def compiler(self) -> str | None:
         return next(filter(None, map(which, self.compilers)), None)
+
+    @property
+    def folder(self) -> Path:
+        return FOLDER / re.sub(r"\W+", "-", self.name)
 
 
 GCC, CLANG = ("g++",), ("clang++", *(f"clang++-{version}" for version in range(22, 15, -1)))
@@ -67,6 +82,7 @@ BUILDS = (
     Build("gcc -O3 -mavx2 -mfma", GCC, "-O3 -mavx2 -mfma", needs_avx=True),
     *(Build(f"gcc {version} -O2", (f"g++-{version}",), "-O2", here_only=True) for version in range(12, 15)),
     *(Build(f"clang {version} -O2", (f"clang++-{version}",), "-O2", here_only=True) for version in range(16, 21)),
+    Build("gcc -O2, aarch64", ("aarch64-linux-gnu-g++",), "-O2", aarch64=True),
 )
 
 
@@ -90,7 +106,7 @@ def main() -> int:
         for processor in (HERE, WITHOUT_AVX):
             for threads in THREADS:
                 why = problem or skipped(build, processor)
-                output = None if driver is None or why else run(driver, processor, threads, path)
+                output = None if driver is None or why else run(driver, emulator_of(build, processor), threads, path)
                 reference = reference or output
                 rows.append({"build": build.name, "processor": processor, "threads": threads}
                             | compared(reference, output, why))  # fmt: skip
@@ -100,6 +116,7 @@ def main() -> int:
     goals = [Goal("runs that differ", "none", *judged(rows))]
     if not options.quick:
         goals += [golden(cores) for cores in (1, os.cpu_count() or 1)]
+        goals.append(aarch64_tests())
     goals.append(python_bits())
     frame = pandas.DataFrame(rows)
     library = "differ" if len(libraries) > 1 else "are the same here"
@@ -111,21 +128,28 @@ def built(build: Build) -> tuple[Path | None, str]:
     compiler = build.compiler()
     if compiler is None:
         return None, f"skipped: no {build.compilers[0]}"
-    folder = FOLDER / re.sub(r"\W+", "-", build.name)
-    configure = [
-        *("cmake", "-S", str(ROOT), "-B", str(folder), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"),
-        *(f"-DCMAKE_CXX_COMPILER={compiler}", f"-DLEPAUTE_OPTIMISATION={build.optimisation}", "-DLEPAUTE_SAME_BITS=ON"),
-    ]
-    for argv in (configure, ["cmake", "--build", str(folder), "--target", "same_bits"]):
+    how = CROSS if build.aarch64 else (f"-DCMAKE_CXX_COMPILER={compiler}",)
+    how = (*how, f"-DLEPAUTE_OPTIMISATION={build.optimisation}", "-DLEPAUTE_SAME_BITS=ON")
+    compile_in(build.folder, ROOT, "same_bits", *how)
+    return build.folder / "same_bits", ""
+
+
+def compile_in(folder: Path, sources: Path, target: str, *configuration: str) -> None:
+    """Configures and builds a target with CMake; ends the program where that fails."""
+    configure = ["cmake", "-S", str(sources), "-B", str(folder), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"]
+    for argv in ([*configure, *configuration], ["cmake", "--build", str(folder), "--target", target]):
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         if done.returncode:
             print(done.stdout, done.stderr, file=sys.stderr)
-            raise SystemExit(f"{build.name}: {' '.join(argv)} failed")
-    return folder / "same_bits", ""
+            raise SystemExit(f"{' '.join(argv)} failed")
 
 
 def skipped(build: Build, processor: str) -> str:
     """Why the build is not run there; empty where it is."""
+    if build.aarch64:
+        if processor == HERE:
+            return "cannot run there"
+        return "" if which(AARCH64_EMULATOR[0]) else f"skipped: no {AARCH64_EMULATOR[0]}"
     if processor == HERE:
         has_avx = "avx2" in Path("/proc/cpuinfo").read_text(encoding="utf-8")
         return "skipped: this processor has no AVX2" if build.needs_avx and not has_avx else ""
@@ -136,12 +160,18 @@ def skipped(build: Build, processor: str) -> str:
     return "" if which(EMULATOR) else f"skipped: no {EMULATOR}"
 
 
-def run(driver: Path, processor: str, threads: int, cases: Path) -> Output:
+def emulator_of(build: Build, processor: str) -> tuple[str, ...]:
+    """The command that emulates that processor; none for this one."""
+    if processor == HERE:
+        return ()
+    return AARCH64_EMULATOR if build.aarch64 else (EMULATOR, "-cpu", EMULATED)
+
+
+def run(driver: Path, emulator: Sequence[str], threads: int, cases: Path) -> Output:
     """What the driver prints there."""
-    emulator = [] if processor == HERE else [EMULATOR, "-cpu", EMULATED]
     argv = [*emulator, str(driver), str(threads), str(cases)]
     output = parsed(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
-    if processor == WITHOUT_AVX and output.processor["avx"] != "0":
+    if emulator and output.processor["avx"] != "0":
         raise SystemExit(f"{EMULATOR} -cpu {EMULATED} does not hide AVX")
     return output
 
@@ -194,6 +224,25 @@ def golden(cores: int) -> Goal:
     if done.returncode:
         print(done.stdout[-4000:], done.stderr[-1000:], file=sys.stderr)
     return Goal(what, "all equal", re.sub(r" in .*", "", last), done.returncode == 0)
+
+
+def aarch64_tests() -> Goal:
+    """The tests of the core on an emulated aarch64, with a GoogleTest that is compiled for it."""
+    what = f"tests of the core, {AARCH64}"
+    for needed in (AARCH64_EMULATOR[0], "aarch64-linux-gnu-g++"):
+        if which(needed) is None:
+            return Goal(what, "all pass", f"skipped: no {needed}", True)
+    if not GOOGLETEST.is_dir():
+        return Goal(what, "all pass", f"skipped: no {GOOGLETEST}", True)
+    folder, library = BUILDS[-1].folder, FOLDER / "googletest"
+    compile_in(library / "build", GOOGLETEST, "install", *CROSS, f"-DCMAKE_INSTALL_PREFIX={library}")
+    compile_in(folder, ROOT, "core_tests", *CROSS, f"-DCMAKE_PREFIX_PATH={library}", "-DLEPAUTE_TESTS=ON")
+    argv = [*AARCH64_EMULATOR, str(folder / "core_tests"), "--gtest_brief=1"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode:
+        print(done.stdout[-4000:], done.stderr[-1000:], file=sys.stderr)
+    count = re.search(r"PASSED\s*\]\s*(\d+ tests)", done.stdout)
+    return Goal(what, "all pass", f"{count[1]} passed" if count else "none passed", done.returncode == 0)
 
 
 def python_bits() -> Goal:
