@@ -265,7 +265,23 @@ def test_what_a_prediction_rests_on_is_raised_once_by_warnings_and_can_be_silenc
         predict_all([hpl], "dahu", runs=1)  # of the commands, which print them
 
 
+class Pair(lp.Application):
+    """Parameters of all kinds."""
+
+    grid: lp.Grid
+    n: int = 3
+    cell_s: float = 1e-6
+    word: str = "some"
+    flag: bool = False
+    unit = lp.Cost("cell_s", noise=0.1)
+
+    def run(self, me):
+        yield me.compute(self.unit, self.n)
+        yield me.barrier()
+
+
 PREDICTED = {
+    "own": lambda: lp.predict(Pair(grid="2x1"), "dahu", runs=2, mapping=lp.Mapping("random", 7)),
     "hpl": lambda: lp.predict(lp.Hpl(n=2000, p=2, q=2), "dahu", runs=3, settings={"scale.bandwidth": 2}),
     "one run": lambda: lp.predict(lp.Hpl(n=2000, p=2, q=2), "dahu", runs=1),
     "sampled": lambda: lp.predict(lp.Hpl(n=20_000, p=2, q=2), "dahu", runs=2, fidelity="sampled", lag_s=3600.0),

@@ -269,3 +269,6 @@ def test_a_replay_can_be_sent_and_read_back(tmp_path: Path) -> None:
     saved = tmp_path / "prediction.json"
     saved.write_text(json.dumps(lp.predict(replay, "dahu", runs=2).to_dict()))
     assert lp.read_prediction(saved).application == replay
+    found = repr(lp.read_prediction(saved))
+    path.unlink()
+    assert repr(lp.read_prediction(saved)) == found

@@ -79,7 +79,7 @@ def _cell(value: Any) -> Any:
 
 #: Columns of `to_frame` that tell the conditions, what they are where they are the usual ones, and their types.
 _CONDITIONS = {"mapping": "sequential", "without": "", "repeat": 0}
-_CONDITION_KINDS = {
+CONDITION_KINDS = {
     "mapping": str,
     "mapping_seed": "UInt64",
     "mapping_slots": str | None,
@@ -249,7 +249,7 @@ class Prediction(Public):
             **dict.fromkeys(("application", "platform"), str),
             "ranks": int,
             **self.application.parameter_kinds(),
-            **_CONDITION_KINDS,
+            **CONDITION_KINDS,
             **dict.fromkeys(settings, str),
             **self._run_kinds,
             "energy_j": float,

@@ -11,7 +11,8 @@ from lepaute.kit.json_values import from_json
 from lepaute.kit.numbers import path_of
 from lepaute.simulate.application import Application
 from lepaute.simulate.apps import APPLICATIONS, application_class
-from lepaute.simulate.prediction.prediction import Prediction, Run, SimulationFigures, Spread
+from lepaute.simulate.apps.laid import SavedApplication
+from lepaute.simulate.prediction.prediction import CONDITION_KINDS, Prediction, Run, SimulationFigures, Spread
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.intervals import Interval
 
@@ -116,7 +117,7 @@ def read_prediction(path: str | Path) -> Prediction:
 def _prediction(document: _Document, content: dict[str, Any]) -> Prediction:
     parameters = dict(document.parameters)
     settings = parameters.pop("set", {})
-    application = _application(document.application, parameters)
+    application = _application(document.application, parameters, document.more.get("program"))
     if not document.runs:
         raise ValueError("it has no runs")
     key = application.rate.key if application.rate else ""
@@ -152,14 +153,20 @@ def _prediction(document: _Document, content: dict[str, Any]) -> Prediction:
     )
 
 
-def _application(name: str, parameters: Mapping[str, Any]) -> Application:
+def _application(name: str, parameters: Mapping[str, Any], program: Any) -> Application:
+    if isinstance(program, Mapping):
+        own = {name: value for name, value in parameters.items() if name not in CONDITION_KINDS}
+        if name not in APPLICATIONS or not Path(str(own.get("recording"))).exists():
+            return SavedApplication(own, program)
     if name in APPLICATIONS:
         kind: Any = application_class(name)
         given = {each.name: parameters[each.name] for each in fields(kind) if each.name in parameters}
         application: Application = kind(**given)
         return application
     if "arguments" not in parameters:
-        raise InputError(f"a prediction of {name[:60]}, an application of one's own: its class is not in the file")
+        raise InputError(
+            f"a prediction of {name[:60]}, an application of one's own, by a version that did not tell of it"
+        )
     from lepaute.simulate.apps.program import Program
     from lepaute.simulate.smpi.emulate import Options
     from lepaute.simulate.smpi.request import Folding

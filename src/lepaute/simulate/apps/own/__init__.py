@@ -166,6 +166,9 @@ class Application(LaidApplication):
         said = [f"{each.name} {getattr(self, each.name)}" for each in fields(self) if each.name not in apart]  # type: ignore[arg-type]
         return ", ".join([*said, last])
 
+    def parameter_kinds(self) -> dict[str, Any]:
+        return {name: str if kind is Grid else kind for name, kind in super().parameter_kinds().items()}
+
     @property
     def _costs(self) -> list[Cost]:
         found = {name: value for each in reversed(type(self).__mro__) for name, value in vars(each).items()}
