@@ -79,8 +79,9 @@ double Engine::run(const std::function<Task(Rank)>& program) {
         }
         ready_.clear();
     };
-    for (const Task& task : tasks) {
-        task.handle().resume();
+    for (Rank rank = 0; rank < size(); ++rank) {
+        ranks_[rank].handle = tasks[rank].handle();
+        ready_.push_back(rank);
     }
     resume_ready();
     std::uint32_t events = 0;
@@ -136,7 +137,7 @@ double Engine::run(const std::function<Task(Rank)>& program) {
         } else if (event == Event::probe) {
             answer_probe(rank);
         } else if (event == Event::wake) {
-            ready_.push_back(rank);
+            go_on(rank);
         } else if (event == Event::irecv) {
             open_receive(rank);
         } else if (event == Event::choose) {
@@ -267,6 +268,9 @@ bool Engine::post(Rank rank) {
     case Operation::Kind::until:
         if (operation.date_s <= now_s_) {
             state.inside_post = false;
+        } else if (is_next(rank, operation.date_s)) {
+            now_s_ = operation.date_s;
+            state.inside_post = false;
         } else {
             state.event = Event::wake;
             queue_.set(rank, operation.date_s);
@@ -279,6 +283,12 @@ bool Engine::post(Rank rank) {
     const bool suspended = state.inside_post;
     state.inside_post = false;
     return suspended;
+}
+
+/// Would an event of `rank` at `date_s` be the next one, with nobody else to go on before?
+bool Engine::is_next(Rank rank, double date_s) const noexcept {
+    return ready_.empty() && delayed_.empty() && date_s < flows_.next_end_s() &&
+           date_s < queue_.next_date_without_s(rank);
 }
 
 bool Engine::join(Rank rank, Meeting& meeting, std::coroutine_handle<> caller) {

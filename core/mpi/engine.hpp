@@ -391,6 +391,7 @@ private:
     static constexpr double never = net::EventQueue::never;
 
     bool post(Rank rank); // true: the operation has not ended
+    [[nodiscard]] bool is_next(Rank rank, double date_s) const noexcept;
     bool join(Rank rank, Meeting& meeting, std::coroutine_handle<> caller);
     void prepare_send(Rank rank);
     void handle_send(Rank rank);

@@ -5,6 +5,7 @@
 #include "net/fetch.hpp"
 #include "net/large_pages.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <limits>
@@ -40,6 +41,14 @@ public:
     }
     [[nodiscard]] double next_date_s() const noexcept { return std::bit_cast<double>(nodes_[1].bits); }
     [[nodiscard]] std::uint32_t next_source() const noexcept { return nodes_[1].source; }
+    /// The date of the next event of all others.
+    [[nodiscard]] double next_date_without_s(std::uint32_t source) const noexcept {
+        std::uint64_t bits = std::bit_cast<std::uint64_t>(never);
+        for (std::uint32_t at = leaves_ + source; at > 1; at >>= 1U) {
+            bits = std::min(bits, nodes_[at ^ 1U].bits);
+        }
+        return std::bit_cast<double>(bits);
+    }
     /// Whose event comes after the next one if nothing else is set; any number where nobody has one.
     [[nodiscard]] std::uint32_t source_after_next() const noexcept {
         std::uint64_t bits = ~std::uint64_t{0};

@@ -2,12 +2,11 @@
 // The rounds of a pivot exchange whose messages share links: who is ahead sends its message of the next round while
 // others still wait for theirs of this one. Says what sets out when; whoever runs it says when that has arrived.
 
+#include "net/event_queue.hpp"
+
 #include <algorithm>
 #include <cstdint>
-#include <functional>
-#include <limits>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace lepaute::hpl {
@@ -37,15 +36,17 @@ struct PivotWait {
 /// message of a round that a process receives has the number round * processes + process.
 class PivotRounds {
 public:
-    static constexpr double never = std::numeric_limits<double>::infinity();
+    static constexpr double never = net::EventQueue::never;
 
     /// A new exchange; `rounds` by round and process, and outlives it. clock_s: of each process.
     void begin(std::span<const PivotRound> rounds, std::span<const double> clock_s) {
         rounds_ = rounds;
         clock_s_.assign(clock_s.begin(), clock_s.end());
-        turns_.resize(clock_s.size());
+        if (turns_.size() != clock_s.size()) { // else nobody has one: the exchange before is over
+            turns_.resize(clock_s.size());
+            starts_ = net::EventQueue(processes());
+        }
         coming_.assign(rounds.size(), {});
-        starts_.clear();
         for (std::uint32_t process = 0; process < processes(); ++process) {
             enter(process, 0);
         }
@@ -58,19 +59,13 @@ public:
         return receiver(message) ^ (1U << (message / processes()));
     }
     /// When the next message sets out, unless one arrives before; never where all wait.
-    [[nodiscard]] double next_start_s() const noexcept {
-        if (starts_.empty()) {
-            return never;
-        }
-        return starts_.front().first;
-    }
+    [[nodiscard]] double next_start_s() const noexcept { return starts_.next_date_s(); }
 
     /// That message sets out: its number. done(process, round, wait) is told of each round that ends.
     template <typename Done>
     std::uint32_t start_next(Done done) {
-        const std::uint32_t process = starts_.front().second;
-        std::ranges::pop_heap(starts_, std::greater<>{});
-        starts_.pop_back();
+        const std::uint32_t process = starts_.next_source();
+        starts_.set(process, never);
         Turn& turn = turns_[process];
         turn.has_sent = true;
         const std::uint32_t message = turn.round * processes() + (process ^ (1U << turn.round));
@@ -108,8 +103,7 @@ private:
         const std::size_t at = std::size_t{round} * processes() + process;
         if (at < rounds_.size()) {
             turn.ready_s = turn.start_s + rounds_[at].send_s;
-            starts_.emplace_back(turn.ready_s, process);
-            std::ranges::push_heap(starts_, std::greater<>{});
+            starts_.set(process, turn.ready_s);
         }
     }
 
@@ -134,8 +128,8 @@ private:
     std::size_t left_ = 0;
     std::vector<double> clock_s_;
     std::vector<Turn> turns_;
-    std::vector<Coming> coming_;                           // by number
-    std::vector<std::pair<double, std::uint32_t>> starts_; // (date, process) of sends, the first in front
+    std::vector<Coming> coming_; // by number
+    net::EventQueue starts_{1};  // when each process sends next
 };
 
 } // namespace lepaute::hpl

@@ -65,6 +65,7 @@ struct Program::ProcessColumn {
     std::vector<double> began_s; // a round
     std::vector<double> ready_s;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> ways; // between nodes, of the messages that cross
+    std::vector<std::uint32_t> nodes;                          // that these leave, and reach
     bool can_meet = false;                                     // can they slow each other?
     bool any_crosses = false;
     bool any_traced = false;
@@ -315,22 +316,31 @@ struct Program::ProcessColumn {
         std::ranges::sort(ways);
         const auto repeated = std::ranges::unique(ways);
         ways.erase(repeated.begin(), repeated.end());
-        std::vector<std::uint32_t> nodes;
+        std::vector<std::uint32_t> of_processes;
         for (std::uint32_t distance = 0; distance < std::bit_floor(p()); ++distance) {
-            nodes.push_back(program.engine_.node_of(processes[distance].rank));
+            of_processes.push_back(program.engine_.node_of(processes[distance].rank));
         }
-        const auto senders = [&](std::uint32_t node) { return static_cast<double>(std::ranges::count(nodes, node)); };
+        const auto senders = [&](std::uint32_t node) {
+            return static_cast<double>(std::ranges::count(of_processes, node));
+        };
         can_meet = std::ranges::any_of(ways, [&](const auto& way) { return per_flow * senders(way.first) > 1.0; });
+        for (const auto& way : ways) { // sorted by the first; who sends to another node gets from it
+            if (nodes.empty() || nodes.back() != way.first) {
+                nodes.push_back(way.first);
+            }
+        }
     }
 
     /// Do messages of the exchange that begins now meet any on their links?
     [[nodiscard]] bool meets_others() const {
         const mpi::Engine& engine = program.engine_;
-        return can_meet || std::ranges::any_of(ways, [&](const auto& way) {
-                   return engine.plain_switch()
-                              ? engine.flows_leaving(way.first) + engine.flows_reaching(way.second) > 0
-                              : engine.flows_on_way(way.first, way.second) > 0.0;
-               });
+        if (can_meet || engine.plain_switch()) {
+            return can_meet || std::ranges::any_of(nodes, [&](std::uint32_t node) {
+                       return engine.flows_leaving(node) + engine.flows_reaching(node) > 0;
+                   });
+        }
+        return std::ranges::any_of(ways,
+                                   [&](const auto& way) { return engine.flows_on_way(way.first, way.second) > 0.0; });
     }
 
     /// HPL_pdmxswp and HPL_dlocswp: finds the pivot row of a column over the process column, and swaps it in.
