@@ -70,14 +70,14 @@ BASES = {
     "platform messages": Base(
         {"--between": "{in}/durations.txt", "--unit": "us", "--output": "out.yaml"}, {"name": "{in}/platform.yaml"}
     ),
-    "platform import": Base({}, {"file": "{in}/platform.xml"}),
+    "platform import": Base({"--output": "out.yaml"}, {"file": "{in}/platform.xml"}),
     "platform synthesize": Base({"--nodes": "2", "--output": "out.yaml"}),
     "platform population": Base(
         {"--of": "{in}/platform.yaml", "--output": "out.yaml"}, {"sources": ("{in}/table.csv",)}
     ),
     "predict hpl": Base({**_PLATFORM, "--n": "64", "--nb": "32", "--grid": "1x1", "--runs": "1"}),
     "predict trace": Base({**_PLATFORM, "--runs": "1"}, {"recording": "{in}/trace.parquet"}),
-    "predict stencil": Base({**_PLATFORM, "--cells": "8x8x8", "--grid": "1x1x1", "--runs": "1"}),
+    "predict stencil": Base({**_PLATFORM, "--cells": "8x8x8", "--grid": "1x1x1", "--cell-time": "1e-8", "--runs": "1"}),
     "emulate program": Base({**_PLATFORM, "--np": "2"}, {"words": ("{in}/junk",)}),
     "emulate hpl": Base({**_PLATFORM, "--n": "64", "--nb": "32", "--grid": "1x1", "--runs": "1"}),
     "emulate compilers": Base(),
@@ -282,7 +282,7 @@ def write_inputs(folder: Path) -> None:
         "import lepaute\n\n\nclass Nothing(lepaute.Job):\n    def run(self):\n        pass\n"
     )
     (folder / "smpi.trace").write_text("%EventDef PajeDefineContainerType 0\n%EndEventDef\n")
-    _write_store(folder)
+    write_store(folder)
     (folder / "junk").write_bytes(bytes(range(256)) * 40)
     (folder / "junk").chmod(0o755)
     (folder / "locked").write_text("secret")
@@ -296,7 +296,7 @@ def write_inputs(folder: Path) -> None:
     assert main([*predict, "--runs", "1", "--trace", str(folder / "trace.parquet")]) == 0
 
 
-def _write_store(folder: Path) -> None:
+def write_store(folder: Path) -> None:
     """A store in which two nodes were measured on twelve days, and the first became slower; and files to ingest."""
     import pandas
 
@@ -325,7 +325,7 @@ def _write_store(folder: Path) -> None:
         "whatif": f"{factors}whatif: {{factor: nb}}\n",
         "tune": factors,
         "sensitivity": factors,
-        "capacity": "capacity: {catalogue: parts.yaml, nodes: [1]}\n",
+        "capacity": "capacity: {catalogue: parts.yaml, nodes: [2]}\n",
     }
     for question, rest in asked.items():
         (folder / f"{question}.yaml").write_text(f"question: {question}\n{base}{rest}")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hostile.cases import BASES, Case, cases_of, commands, further_cases_of, unprintable
+from hostile.json_output import wrong_json
 from hostile.refusals import Server, golden, serving
 from hostile.server import MEMORY_BYTES
 from support_limits import HANG_CPU_S, HANG_S
@@ -27,10 +28,10 @@ def _stem(name: str) -> str:
     return name.removesuffix(".png").removesuffix(".svg")
 
 
-def complaints(case: Case, answer: dict[str, Any], usual_bytes: int) -> list[str]:
-    """What is wrong with how a case ended; usual_bytes: memory of the command with nothing hostile in it."""
+def complaints(case: Case, answer: dict[str, Any], usual: dict[str, Any]) -> list[str]:
+    """What is wrong with how a case ended; usual: how the command ends with nothing hostile in it."""
     status, stderr, left = answer["status"], answer["stderr"], answer["left"]
-    wrong = []
+    wrong = wrong_json(answer, usual) if case.parameter == "--json" else []
     if answer["timed_out"] or status == -signal.SIGPROF:
         wrong.append(f"it did not end within {HANG_S:g} s and {HANG_CPU_S:g} s of CPU time")
     elif status not in (0, 1, 2):
@@ -41,8 +42,8 @@ def complaints(case: Case, answer: dict[str, Any], usual_bytes: int) -> list[str
         wrong.append("a traceback")
     if unprintable(answer["stdout"]) or unprintable(stderr):
         wrong.append("control characters are printed")
-    if answer["memory_bytes"] > usual_bytes + MEMORY_BYTES:
-        wrong.append(f"{answer['memory_bytes'] >> 20} MiB, usually {usual_bytes >> 20}")
+    if answer["memory_bytes"] > usual["memory_bytes"] + MEMORY_BYTES:
+        wrong.append(f"{answer['memory_bytes'] >> 20} MiB, usually {usual['memory_bytes'] >> 20}")
     written = {name for name in left["work"] if not any(_stem(name) in word for word in case.words)}
     if left["tmp"] or left["home"] or (left["work"] if status == 2 else written):
         wrong.append(f"left behind: {left}")
@@ -58,7 +59,7 @@ def break_nothing(tried: Sequence[Case], answers: Sequence[dict[str, Any]]) -> N
     failures = [
         f"{case.label}: {each}"
         for case, answer in zip(tried, answers, strict=True)
-        for each in complaints(case, answer, answers[0]["memory_bytes"])
+        for each in complaints(case, answer, answers[0])
     ]
     assert not failures, "\n".join(failures)
 

@@ -85,9 +85,8 @@ def verify(
             damaged.append(str(problem))
             facts.append({"path": str(file), "whole": False, "problem": str(problem)})
             continue
-        ended = archive.about.outcome
-        members = len(archive.members())
-        facts.append({"path": str(file), "whole": True, "members": members, "id": archive.id, "outcome": ended})
+        ended, members = archive.about.outcome, len(archive.members())
+        facts.append(_facts(archive))
         note = "" if ended == COMPLETE else f" ({ended}: `lepaute archive show` tells why)"
         lines.append(f"{file}: intact, {counted(members, 'member')}, id {archive.id[:12]}{note}")
     if as_json:
@@ -102,6 +101,12 @@ def verify(
     return BAD_INPUT if damaged else 0
 
 
+def _facts(archive: Archive) -> dict[str, object]:
+    """Of an archive that is whole."""
+    members, ended = len(archive.members()), archive.about.outcome
+    return {"path": str(archive.path), "whole": True, "members": members, "id": archive.id, "outcome": ended}
+
+
 @app.command()
 def extract(
     file: File,
@@ -110,13 +115,19 @@ def extract(
         list[str] | None, typer.Argument(metavar="[MEMBER...]", help="Members or folders of them; default: all.")
     ] = None,
     force: Force = False,
+    as_json: AsJson = False,
 ) -> None:
     """Writes members as files into a folder: never outside of it, through a link, or over another file."""
     from lepaute.archive.extraction import extract as extract_members
 
     check_output_folder(output, "--output")
     written = extract_members(Archive.open(file), output, members or (), force=force)
-    size_bytes = sum((output / name).stat().st_size for name in written)
+    sizes = {name: (output / name).stat().st_size for name in written}
+    size_bytes = sum(sizes.values())
+    if as_json:
+        files = {name: {"size_bytes": size} for name, size in sizes.items()}
+        print(json_text({"output": str(output), "size_bytes": size_bytes, "files": files, "archive": str(file)}))
+        return
     print(f"{output}: {counted(len(written), 'file')} of {file}, {size_text(size_bytes)}")
 
 
@@ -124,6 +135,7 @@ def extract(
 def close(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER.work", help="What an interrupted run left.")],
     force: Force = False,
+    as_json: AsJson = False,
 ) -> None:
     """Makes an archive of what a run had measured when its engine was killed; the run can still be resumed."""
     from lepaute.clocks.campaign import CONTENT as CLOCKS
@@ -133,6 +145,9 @@ def close(
 
     target = close_interrupted(folder, [CALIBRATION, COMPARISON, CLOCKS], force=force)
     archive = Archive.open(target)
+    if as_json:
+        print(json_text(_facts(archive)))
+        return
     measured = archive.about.design.text
     rows = f", {measured}" if measured else ""
     print(f"{target}: {archive.about.outcome}{rows}; {counted(len(archive.members()), 'member')}")

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.options import FORCE_HELP, App, AsJson, Details, Force, flags_of, is_given, with_options_of
+from lepaute.cli.options import (
+    FORCE_HELP,
+    JSON_HELP,
+    TELLS_OF_A_FILE,
+    App,
+    AsJson,
+    Details,
+    Force,
+    flags_of,
+    is_given,
+    with_options_of,
+)
 from lepaute.cli.terminal import json_text
 from lepaute.errors import DesignError, InputError
 from lepaute.kit.options import option_field
@@ -44,8 +55,11 @@ class Table:
     output: Path | None = option_field(None, "file to write; default: standard output", also=("-o",))
     force: bool = option_field(False, FORCE_HELP)
     seed: int = option_field(1, "The same seed gives the same table, byte for byte.", minimum=0)
+    as_json: bool = option_field(False, JSON_HELP, name="json")
 
     def __post_init__(self) -> None:
+        if self.as_json and self.output is None:
+            raise InputError(f"--json {TELLS_OF_A_FILE}")
         check_outputs({"--output": self.output}, force=self.force)
 
     def write(self, design: "Design") -> None:
@@ -61,6 +75,9 @@ class Table:
 
             write_design(design, self.output)
             summary, width = summary_of(design), terminal_columns(sys.stdout)
+            if self.as_json:
+                print(json_text({"output": str(self.output), **_as_object(design, summary)}))
+                return
             print(folded(f"{self.output}: {summary.sentence}", width, 2))
             print("\n".join(_factor_lines(summary, width)))
 
@@ -293,13 +310,17 @@ def show(file: File, details: Details = False, as_json: AsJson = False) -> None:
     design = read_design(file)
     summary = summary_of(design)
     if as_json:
-        print(json_text({"header": dict(design.header), **asdict(summary)}))
+        print(json_text(_as_object(design, summary)))
         return
     width = terminal_columns(sys.stdout)
     header = _header_lines(design, width) if details else []
     factors = _factor_lines(summary, width, details=details)
     answer = folded(f"{file}: {summary.sentence}", width, 2)
     print("\n".join([answer, *factors, *header, *_first_rows(design, width)]))
+
+
+def _as_object(design: "Design", summary: "DesignSummary") -> dict[str, Any]:
+    return {"header": dict(design.header), **asdict(summary)}
 
 
 @app.command()

@@ -21,7 +21,10 @@ from lepaute.kit.quantities import product_of
 
 FORCE_HELP = "overwrite existing files"
 Force = Annotated[bool, typer.Option("--force", help=FORCE_HELP)]
-AsJson = Annotated[bool, typer.Option("--json", help="one JSON object on standard output")]
+JSON_HELP = "one JSON object on standard output"
+AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
+#: Of --json where the file itself would go to standard output.
+TELLS_OF_A_FILE = "tells what was written to a file; name it with --output"
 DETAILS_HELP = "show everything behind the answer, and every warning in full"
 Details = Annotated[bool, typer.Option("--details", help=DETAILS_HELP)]
 

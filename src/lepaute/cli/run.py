@@ -104,6 +104,9 @@ def command(
         from lepaute.measure.experiment.script import planned_steps
 
         steps = planned_steps(job_class, options)
+        if run.as_json:
+            print(json_text({"archive": str(options.archive), "dry_run": True, "steps": steps}))
+            return 0
         print(f"{options.archive}: dry run: {counted(len(steps), 'step')}, nothing was done")
         for line in steps:
             print(line)

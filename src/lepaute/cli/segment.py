@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.options import Details, Force
+from lepaute.cli.options import AsJson, Details, Force
 from lepaute.cli.terminal import answer_text, details_text, json_text, note
 from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
@@ -46,7 +46,7 @@ def command(
         Path | None, typer.Option(metavar="FILE.html", help="page: where, how sure, what each line is")
     ] = None,
     details: Details = False,
-    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object, in seconds and bytes")] = False,
+    as_json: AsJson = False,
     force: Force = False,
 ) -> None:
     """Find the sizes at which timings change slope or jump (protocols of an MPI library, caches), and each line.
@@ -72,7 +72,7 @@ def command(
         for each in chosen
     ]
     if as_json:
-        print(json_text({"file": str(file), "tables": list(map(_as_object, chosen, lines))}))
+        print(json_text({"file": str(file), "tables": list(map(as_object, chosen, lines))}))
     else:
         width = terminal_columns(sys.stdout)
         print("\n\n".join(_text_of(*each, width, details=details) for each in zip(chosen, lines, strict=True)))
@@ -118,7 +118,7 @@ def _text_of(table: "DurationTable", line: "SegmentedLine", width: int, *, detai
     return f"{told}\n{lines}\n\n{line.table()}"
 
 
-def _as_object(table: "DurationTable", line: "SegmentedLine") -> dict[str, Any]:
+def as_object(table: "DurationTable", line: "SegmentedLine") -> dict[str, Any]:
     """For JSON: sizes as in the file, durations in seconds; null for an end of an interval that is infinite."""
     from lepaute.fit.segment_report import sentence
 

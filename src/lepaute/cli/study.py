@@ -165,12 +165,16 @@ def printed(run: "StudyRun", *, as_json: bool, details: bool) -> None:
     note(f"{run.folder}: {simulated}; results.csv, answer.json, report.html")
 
 
-def check(file: StudyFile) -> None:
+def check(file: StudyFile, as_json: AsJson = False) -> None:
     """Check a study file: what it varies, how many simulations it takes, and for how long."""
-    from lepaute.study.checking import checked_text
+    from lepaute.study.checking import checked
 
+    found = checked(file)
+    if as_json:
+        print(json_text(found.to_dict()))
+        return
     width = terminal_columns(sys.stdout)
-    print("\n".join(folded(line, width, 4) for line in checked_text(file).split("\n")))
+    print("\n".join(folded(line, width, 4) for line in found.text.split("\n")))
 
 
 def ready(
@@ -195,9 +199,15 @@ def ready(
     from lepaute.study.ready import READY, Subject, ready_study
     from lepaute.study.schema import study_text
 
+    if as_json and show:
+        raise InputError("give either --json or --print")
     if name is None:
-        for each, function in READY.items():
-            print(f"{each:26}{(function.__doc__ or '').splitlines()[0]}")
+        listed = {each: (function.__doc__ or "").splitlines()[0] for each, function in READY.items()}
+        if as_json:
+            print(json_text({"studies": [{"name": each, "question": asked} for each, asked in listed.items()]}))
+            return
+        for each, asked in listed.items():
+            print(f"{each:26}{asked}")
         return
     sizes = tuple(whole_of(each, "--n") for each in n.split(",")) if n is not None else ()
     given = {"n": sizes[0] if len(sizes) == 1 else None, "nb": nb, "grid": grid, "threads_per_rank": threads}

@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.printable import PrintableStream, printable, terminal_columns, unfiltered
@@ -22,8 +23,19 @@ LEAST_BEHIND, LEAST_SPENT_S = 0.01, 2.0
 
 
 def json_text(value: Any, default: Callable[[Any], Any] | None = None) -> str:
-    """A JSON object for programs to read; default: as of `json.dumps`."""
-    return json.dumps(value, indent=2, default=default)
+    """A JSON object for programs to read, null for what is not finite; default: as of `json.dumps`."""
+    try:
+        return json.dumps(value, indent=2, default=default, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), indent=2, default=default, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def note(text: str) -> None:

@@ -170,7 +170,11 @@ def import_files(
 
 @app.command("export")
 def export_files(
-    store: Place = None, events: EventFile = None, outliers: OutlierFile = None, force: Force = False
+    store: Place = None,
+    events: EventFile = None,
+    outliers: OutlierFile = None,
+    force: Force = False,
+    as_json: AsJson = False,
 ) -> None:
     """Writes the entries in force into CSV files, which `import` reads."""
     from lepaute.watch.changelog_edits import export_changelog
@@ -179,8 +183,15 @@ def export_files(
     check_outputs({"--events": events, "--outliers": outliers}, force=force)
     with opened(store) as watch:
         log = export_changelog(watch.store, events, outliers)
-    written = ((events, counted(len(log.events), "event")), (outliers, counted(len(log.outliers), "outlier")))
-    print("; ".join(f"{path}: {count}" for path, count in written if path is not None))
+    written = [
+        (what, path, len(entries))
+        for what, path, entries in (("event", events, log.events), ("outlier", outliers, log.outliers))
+        if path is not None
+    ]
+    if as_json:
+        print(json_text({f"{what}s": {"output": str(path), "entries": count} for what, path, count in written}))
+        return
+    print("; ".join(f"{path}: {counted(count, what)}" for what, path, count in written))
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """A study opened and checked before anything is simulated: what cannot be is refused with its line in the file."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from lepaute.kit.text import counted
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import SCENARIO, Point, Trial, trials_of
 from lepaute.study.schema import RESPONSES, Study, located, parse_study, study_of
-from lepaute.study.session import Session, estimate
+from lepaute.study.session import Estimate, Session, estimate
 from lepaute.study.whatif import whatif_trials
 
 if TYPE_CHECKING:
@@ -46,19 +47,48 @@ def opened_study(
     return asked, configurations
 
 
-def checked_text(file: "str | Path") -> str:
-    """What a study varies, and what it takes, for a person; raises InputError for what cannot be."""
+@dataclass(frozen=True)
+class Checked:
+    """A study that can be run; takes: what is known of it beforehand, None where it chooses as it goes."""
+
+    file: Path
+    study: Study
+    takes: Estimate | None
+
+    @property
+    def text(self) -> str:
+        """What the study varies, and what it takes, for a person."""
+        study = self.study
+        lines = [f"  {counted(study.runs, 'run')} of each configuration, seed {study.seed}"]
+        for name, levels in study.levels.items():
+            lines.append(f"  {name}: {', '.join(map(str, levels))[:100]}")
+        for name, factor in study.factors.items():
+            if factor.levels is None:
+                lines.append(f"  {name}: {factor.bounds or factor.distribution} at {factor.path}")
+        takes = "" if self.takes is None else f": {self.takes.text}"
+        return "\n".join([f"{self.file}: a {study.question} study that can be run{takes}", *lines])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as a JSON object: what it takes, with all digits, and its factors as the file has them."""
+        study, takes = self.study, self.takes
+        cost = None if takes is None else {
+            "simulations": takes.missing, "known": takes.known, "workers": takes.workers, "cpu_s": takes.cpu_s,
+            "wall_s": takes.wall_s,
+        }  # fmt: skip
+        plain = study.model_dump(mode="json", exclude_unset=True)
+        varied: dict[str, Any] = {name: plain[name] for name in ("factors", "scenarios") if name in plain}
+        return {
+            "file": str(self.file), "valid": True, "question": study.question, "takes": cost, "runs": study.runs,
+            "seed": study.seed, **varied,
+        }  # fmt: skip
+
+
+def checked(file: "str | Path") -> Checked:
+    """The study of a file, and what it takes; raises InputError for what cannot be."""
     study, configurations = opened_study(file)
-    lines = [f"  {counted(study.runs, 'run')} of each configuration, seed {study.seed}"]
-    for name, levels in study.levels.items():
-        lines.append(f"  {name}: {', '.join(map(str, levels))[:100]}")
-    for name, factor in study.factors.items():
-        if factor.levels is None:
-            lines.append(f"  {name}: {factor.bounds or factor.distribution} at {factor.path}")
     with Session(configurations) as session:
         planned = planned_trials(study, configurations)
-        takes = f": {estimate(session, planned).text}" if planned else ""
-    return "\n".join([f"{file}: a {study.question} study that can be run{takes}", *lines])
+        return Checked(Path(file), study, estimate(session, planned) if planned else None)
 
 
 def planned_trials(study: Study, configurations: Configurations) -> list[Trial]:

@@ -45,6 +45,19 @@ class Posterior:
     r_hat: float
     divergences: int
 
+    def to_dict(self) -> dict[str, Any]:
+        """Of each group and term the mean and its interval, in seconds; whether the sampling can be trusted."""
+        low, high = np.quantile(self.theta, [0.025, 0.975], axis=0)
+        mean = self.theta.mean(axis=0)
+        groups = [
+            {
+                term: {"mean_s": float(mean[group, at]), "interval_s": [float(low[group, at]), float(high[group, at])]}
+                for at, term in enumerate(self.terms)
+            }
+            for group in range(self.theta.shape[1])
+        ]
+        return {"groups": groups, "draws": len(self.theta), "r_hat": self.r_hat, "divergences": self.divergences}
+
     def lines(self) -> list[str]:
         """Posterior means with 95 % intervals as text, and whether the sampling can be trusted."""
         lines = [f"posterior from {len(self.theta)} draws: largest R-hat {self.r_hat:.3f}"]

@@ -1,0 +1,147 @@
+"""What commands of `lepaute platform` say of a platform that they wrote or looked at, as text and as JSON."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from math import exp
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lepaute.cli.terminal import answer_text, details_text, json_text, warn
+from lepaute.kit.printable import terminal_columns
+from lepaute.kit.text import counted
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from lepaute.fit.population.generative import Generative, GroupMoments
+    from lepaute.platform import Platform
+
+#: What an answer rests on, in so many lines at most.
+MOST_FACTS = 5
+
+
+def doubts(platform: "Platform") -> list[str]:
+    """Values that no machine has, what is assumed, and what HPL calls without a model."""
+    from lepaute.fit.observations.calls import MODELLED
+    from lepaute.platform.plausibility import assumed_values, implausible, unmodelled
+
+    return [*implausible(platform), *assumed_values(platform), *unmodelled(platform, sorted(MODELLED))]
+
+
+def tell_written(
+    platform: "Platform",
+    output: Path,
+    *,
+    details: bool,
+    as_json: bool,
+    more: Sequence[tuple[str, str]] = (),
+    caveats: Sequence[str] = (),
+    headline: str = "",
+    **further: Any,
+) -> None:
+    """A platform that was written: a headline, or a line as `show` has it; what else is to be said, and its doubts.
+
+    further : what the JSON has besides the platform
+    """
+    from lepaute.platform.data_sheet import dgemm_rate
+    from lepaute.platform.overview import facts, in_one_line
+    from lepaute.platform.plausibility import implausible
+
+    of_platform = dict(facts(platform))
+    wanted = ("assumed", "between", "inside", "network", "nodes")
+    given = {name for name, _ in more}
+    told = [*more, *((name, of_platform[name]) for name in wanted if name in of_platform and name not in given)]
+    odd = list(implausible(platform))
+    unsure = [*(each for each in doubts(platform) if as_json or each not in odd), *caveats]
+    assumed = platform.assumed or ()
+    document = {"output": str(output), "name": platform.name, **platform.facts_in_short()} | {
+        "dgemm_flops": dgemm_rate(platform),
+        "assumed": [each.model_dump(mode="json") for each in assumed],
+        **further,
+    }
+    if details:
+        unsure += [f"{each.text}: {each.source}" for each in assumed]
+    answer = headline or f"platform {in_one_line(platform)}"
+    tell(f"{output}: {answer}", told[:MOST_FACTS], unsure, details=details, document=document if as_json else None)
+    warn(odd)  # a slip of a unit, which is no caveat
+
+
+def tell(
+    answer: str,
+    facts: Sequence[tuple[str, str]],
+    caveats: Sequence[str],
+    *,
+    details: bool,
+    document: Mapping[str, Any] | None = None,
+) -> None:
+    """The answer, what it rests on, and its caveats: in one line, or with details a line each; or a document as JSON,
+    which the caveats end."""
+    if document is not None:
+        print(json_text({**document, "warnings": list(caveats)}))
+        return
+    width = terminal_columns(sys.stdout)
+    if details:
+        rest = [*(f"  {name}: {text}" for name, text in facts), *(f"warning: {caveat}" for caveat in caveats)]
+        print(details_text(answer, "\n".join(rest), width))
+    else:
+        print(answer_text(answer, facts, caveats, width))
+
+
+def group_facts(fitted: "Generative") -> list[tuple[str, str]]:
+    """Of each group how many, and its first coefficient."""
+    told = []
+    for number, group in enumerate(fitted.groups):
+        low, high = group.interval()
+        size = f"{counted(group.nodes, 'node')}, {counted(group.units, 'CPU')}"
+        mean = f"{fitted.terms[0]} {group.theta[0]:.4g} s (95 %: {low[0]:.4g} to {high[0]:.4g} s)"
+        told.append((f"group {number}", f"{size}; {mean}"))
+    return told[:MOST_FACTS]
+
+
+def _temporal(fitted: "Generative", group: "GroupMoments") -> "npt.NDArray[np.float64]":
+    """How the CPUs of a group differ from day to day, each on its own."""
+    if group.covariance_temporal is not None:
+        return group.covariance_temporal
+    return fitted.days.individual if fitted.scales is None else fitted.scales.pooled_typical
+
+
+def groups_as_json(fitted: "Generative") -> list[dict[str, Any]]:
+    """Of each group how many it has, and of each coefficient, in seconds, what `population_lines` says."""
+    documents = []
+    for group in fitted.groups:
+        low, high = group.interval()
+        temporal = _temporal(fitted, group)
+        coefficients = {
+            term: {
+                "mean_s": float(group.theta[at]),
+                "interval_s": [float(low[at]), float(high[at])],
+                "sd_between_cpus_s": float(group.covariance_spatial[at, at]) ** 0.5,
+                "sd_between_days_s": float(temporal[at, at]) ** 0.5,
+                "sd_of_common_days_s": 0.0 if fitted.days.common is None else float(fitted.days.common[at, at]) ** 0.5,
+            }
+            for at, term in enumerate(fitted.terms)
+        }
+        documents.append({"nodes": group.nodes, "cpus": group.units, "weight": group.weight, "terms": coefficients})
+    return documents
+
+
+def population_lines(fitted: "Generative") -> list[str]:
+    """Of each group the coefficients, how they differ between CPUs and days, and how much CPUs differ in their days."""
+    lines = []
+    for number, group in enumerate(fitted.groups):
+        lines.append(f"group {number}: {counted(group.nodes, 'node')}, {counted(group.units, 'CPU')}")
+        low, high = group.interval()
+        temporal = _temporal(fitted, group)
+        for at, term in enumerate(fitted.terms):
+            common = 0.0 if fitted.days.common is None else fitted.days.common[at, at]
+            sd_log = 0.0 if fitted.scales is None else float(fitted.scales.covariance_log[number, at, at]) ** 0.5
+            line = (
+                f"  {term:<7} {group.theta[at]:.5g} (95 %: {low[at]:.5g} to {high[at]:.5g}); sd between CPUs "
+                f"{group.covariance_spatial[at, at] ** 0.5:.2g}, between days {temporal[at, at] ** 0.5:.2g} own, "
+                f"{common**0.5:.2g} common"
+            )
+            if sd_log > 0.0:
+                line += f"; own times {exp(-sd_log):.2g} to {exp(sd_log):.2g} for two thirds of the CPUs"
+            lines.append(line)
+    return lines
