@@ -232,9 +232,10 @@ def text_of(rows: Sequence[Mapping[str, object]], cases: int, library: str, refe
     return (
         "## The same bits whatever compiles and runs the core\n\n"
         f"    .venv/bin/python validation/same_bits.py\n\n{cases} small simulations of HPL, the stencil and "
-        "programs that were laid down, with three seeds each. A run differs if any figure (time, messages, bytes; of a "
-        "rank, a kernel, a traced call) differs in a bit from that of gcc -O2 with one thread. Of the package: the tests of `tests/golden`, predictions with "
-        "all options on all shipped platforms; and intervals, factors of days and drifts, which Python computes. The C "
+        "programs that were laid down, with three seeds each. A run differs if any figure (time, messages, bytes; "
+        "of a rank, a kernel, a traced call) differs in a bit from that of gcc -O2 with one thread. Of the package: "
+        "the tests of `tests/golden`, predictions with all options on all shipped platforms; and intervals, "
+        "factors of days and drifts, which Python computes. The C "
         f"library's own exp, log and pow {library} on the two processors, of which this one has{has} AVX and FMA."
         "\n\n{goals}\n\n" + markdown(header, lines)
     )
