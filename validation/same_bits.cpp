@@ -3,11 +3,15 @@
 //   same_bits THREADS CASES
 //
 // CASES is a file of lines, each a word and its values. `case NAME` begins a case; the others say what it is made of:
-//   application hpl | stencil     machine FILE     topology torus | fat-tree | dragonfly NUMBER...     cores NUMBER...
-//   seeds NUMBER...               without LAYER... trace (all ranks and steps)            set FIELD VALUE...
+//   application hpl | stencil | program     machine FILE     topology torus | fat-tree | dragonfly NUMBER...     cores
+//   NUMBER... seeds NUMBER...               without LAYER... trace (all ranks and steps)            set FIELD VALUE...
+//   and of a program, the numbers of each in their order:     kernels NAME...     by_date
+//   op CODE ALGORITHM PEER TAG WHICH M N K     list COUNT NUMBER... BYTES...     communicator RANK...
+//   rank OPS OP... FIRST COUNT TIMES...
 // The threads share the runs; a line for each run is printed in the order of the file, after one about the processor.
 
 #include "apps/hpl/simulation.hpp"
+#include "apps/program/simulation.hpp"
 #include "apps/stencil/simulation.hpp"
 #include "models/machine_file.hpp"
 
@@ -96,6 +100,7 @@ struct Case {
     std::vector<std::string> without;
     bool trace = false;
     std::vector<std::vector<std::string>> fields;
+    program::Parameters program;
 };
 
 template <class Value>
@@ -169,8 +174,7 @@ models::Machine machine_of(const Case& of) {
 }
 
 template <class Parameters, class Simulate>
-std::string run(const Case& of, std::uint64_t seed, Simulate simulate) {
-    Parameters parameters;
+std::string run(const Case& of, std::uint64_t seed, Simulate simulate, Parameters parameters = {}) {
     for (const auto& words : of.fields) {
         set_field(parameters, words);
     }
@@ -192,6 +196,10 @@ std::string run(const Case& of, std::uint64_t seed, Simulate simulate) {
 std::string run(const Case& of, std::uint64_t seed) {
     if (of.application == "stencil") {
         return run<stencil::Parameters>(of, seed, [](auto&&... given) { return stencil::simulate(given...); });
+    }
+    if (of.application == "program") {
+        return run(
+            of, seed, [](auto&&... given) { return program::simulate(given...); }, of.program);
     }
     return run<hpl::Parameters>(of, seed, [](auto&&... given) { return hpl::simulate(given...); });
 }
@@ -215,6 +223,49 @@ std::string processor() {
     return line.data();
 }
 
+std::vector<std::uint32_t> numbers(std::span<const std::string> words) {
+    std::vector<std::uint32_t> found;
+    std::ranges::transform(words, std::back_inserter(found), number<std::uint32_t>);
+    return found;
+}
+
+/// A line about a program; false for one that is none.
+bool read_program(program::Parameters& of, const std::string& key, std::span<const std::string> words) {
+    if (key == "kernels") {
+        of.kernels.assign(words.begin(), words.end());
+        of.lines = {""};
+    } else if (key == "by_date") {
+        of.by_date = true;
+    } else if (key == "op") {
+        of.ops.push_back({.code = of_word<program::Code>("a code", words[0]),
+                          .algorithm = of_word<program::Algorithm>("an algorithm", words[1]),
+                          .peer = number<std::uint32_t>(words[2]),
+                          .tag = number<std::uint32_t>(words[3]),
+                          .which = number<std::uint32_t>(words[4]),
+                          .m = number<double>(words[5]),
+                          .n = number<double>(words[6]),
+                          .k = number<double>(words[7])});
+    } else if (key == "list") {
+        const auto count = number<std::size_t>(words[0]);
+        program::List& list = of.lists.emplace_back();
+        list.numbers = numbers(words.subspan(1, count));
+        std::ranges::transform(words.subspan(1 + count), std::back_inserter(list.bytes), number<double>);
+    } else if (key == "communicator") {
+        of.communicators.push_back(numbers(words));
+    } else if (key == "rank") {
+        const auto count = number<std::size_t>(words[0]);
+        program::RankCode& code = of.rank_code.emplace_back();
+        code.ops = numbers(words.subspan(1, count));
+        const std::vector<std::uint32_t> parts = numbers(words.subspan(1 + count));
+        for (std::size_t i = 0; i + 2 < parts.size(); i += 3) {
+            code.parts.push_back({parts[i], parts[i + 1], parts[i + 2]});
+        }
+    } else {
+        return false;
+    }
+    return true;
+}
+
 void read_line(std::vector<Case>& cases, const std::string& line) {
     std::istringstream in(line);
     std::string key;
@@ -225,6 +276,9 @@ void read_line(std::vector<Case>& cases, const std::string& line) {
     }
     Case& last = cases.at(cases.size() - 1);
     const std::vector<std::string> words{std::istream_iterator<std::string>(in), {}};
+    if (read_program(last.program, key, words)) {
+        return;
+    }
     if (key == "application") {
         last.application = words.at(0);
     } else if (key == "machine") {

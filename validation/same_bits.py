@@ -9,7 +9,8 @@ says so. About twenty-five minutes on two cores, most of it for the emulator.
 Fixed before any result was looked at:
 
 * the cases of support/same_bits_cases.py (HPL with all broadcasts, swaps, depths and forms, several nodes, topologies
-  and kinds of noise, exact sharing, sampled, traced; the stencil), seeds 1 to 3, run by same_bits.cpp;
+  and kinds of noise, exact sharing, sampled, traced; the stencil; programs that were laid down), seeds 1 to 3, run by
+  same_bits.cpp;
 * builds: gcc and clang, -O2 and -O3, otherwise as CMakeLists.txt has it; gcc -O3 once more with instructions of AVX2
   and FMA allowed everywhere. Each on this processor and on an emulated one without AVX (Nehalem), except the last,
   which cannot run there; each with one thread and with two, which share the runs; and of gcc 12 to 14 and clang 16 to
@@ -279,10 +280,11 @@ def text_of(rows: Sequence[Mapping[str, object]], cases: int, library: str, refe
                          for count in THREADS))  # fmt: skip
     return (
         "## The same bits whatever compiles and runs the core\n\n"
-        f"    .venv/bin/python validation/same_bits.py\n\n{cases} small simulations of HPL and the stencil with three "
-        "seeds each. A run differs if any figure (time, messages, bytes; of a rank, a kernel, a traced call) differs "
-        "in a bit from that of gcc -O2 with one thread. Of the package: the tests of `tests/golden`, predictions with "
-        "all options on all shipped platforms; and intervals, factors of days and drifts, which Python computes. The C "
+        f"    .venv/bin/python validation/same_bits.py\n\n{cases} small simulations of HPL, the stencil and "
+        "programs that were laid down, with three seeds each. A run differs if any figure (time, messages, bytes; "
+        "of a rank, a kernel, a traced call) differs in a bit from that of gcc -O2 with one thread. Of the package: "
+        "the tests of `tests/golden`, predictions with all options on all shipped platforms; and intervals, "
+        "factors of days and drifts, which Python computes. The C "
         f"library's own exp, log and pow {library} on the two processors, of which this one has{has} AVX and FMA."
         "\n\n{goals}\n\n" + markdown(header, lines)
     )

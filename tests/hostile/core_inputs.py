@@ -43,10 +43,54 @@ def roots() -> dict[str, Any]:
     kernel = _core.MachineKernel()
     kernel.name, kernel.crowding = "dgemm", [_core.CrowdingPoint(0.5, 0.1), _core.CrowdingPoint(1.0, 0.2)]
     return {
-        "hpl": hpl, "stencil": stencil, "machine": machine, "options": options, "piece": piece, "kernel": kernel,
+        "program": program(), "hpl": hpl, "stencil": stencil, "machine": machine, "options": options, "piece": piece,
+        "kernel": kernel,
         "run": {"cores": [0, 1, 2, 3], "seed": 1, "trace_ranks": None, "trace_steps": None, "topology_nodes": 2,
                 "models": 1},
     }  # fmt: skip
+
+
+def program() -> dict[str, Any]:
+    """Parts of a program of four ranks: what rank 0 sends to rank 1, and ranks 2 and 3 exchange, before all compute."""
+    return {
+        "op": {"code": "isend", "algorithm": "usual", "peer": 1, "tag": 3, "which": 0, "m": 800.0, "n": 0.0, "k": 0.0,
+               "line": 0},
+        "meeting": {"code": "bcast", "algorithm": "usual", "peer": 1, "tag": 0, "which": 0, "m": 80.0},
+        "waited": {"numbers": [0], "bytes": [0.0]},
+        "neighbours": {"numbers": [3], "bytes": [80.0]},
+        "communicators": [[0, 1, 2, 3], [3, 2]],
+        "ops": [0, 1, 2, 3, 4],
+        "part": [0, 5, 1],
+        "kernels": ["dgemm"],
+        "lines": ["app.py:1"],
+        "step_count": 1,
+        "by_date": False,
+    }  # fmt: skip
+
+
+def program_of(given: dict[str, Any]) -> _core.ProgramParameters:
+    """The parameters of such a program."""
+
+    def op(code: str, which: int = 0, peer: int = 0, **more: Any) -> _core.ProgramOp:
+        usual = {"algorithm": "usual", "tag": 0, "m": 8.0, "n": 8.0, "k": 8.0, "line": 0}
+        return _core.ProgramOp(**usual | {"code": code, "which": which, "peer": peer} | more)
+
+    parameters = _core.ProgramParameters()
+    parameters.ops = [
+        op(**given["op"]), op("waitall", 0), op("step"), op("compute"), op(**given["meeting"]),
+        op("receive", 0, _core.PROGRAM_ANY, tag=3), op("exchange", 1), op("exchange", 2), op("barrier", 1),
+    ]  # fmt: skip
+    lists = (given["waited"], given["neighbours"], {"numbers": [2], "bytes": [8.0]})
+    parameters.lists = [_core.ProgramList(each["numbers"], each["bytes"]) for each in lists]
+    others = ([5, 2, 3, 4], [6, 8, 2, 3, 4], [7, 8, 2, 3, 4])
+    parameters.rank_code = [
+        _core.ProgramRankCode(given["ops"], [given["part"]]),
+        *(_core.ProgramRankCode(ops, [(0, len(ops), 1)]) for ops in others),
+    ]
+    for name in ("communicators", "kernels", "lines", "step_count", "by_date"):
+        setattr(parameters, name, given[name])
+    _core.check_program(parameters)
+    return parameters
 
 
 def places() -> dict[str, Any]:
@@ -99,7 +143,7 @@ def result_of(assignments: list[tuple[str, Any]]) -> str:
     try:
         for place, value in assignments:
             assign(given, re.findall(r"[^.\[\]]+", place), value)
-        times = [_time_s(name, given) for name in ("hpl", "stencil")]
+        times = [_time_s(name, given) for name in ("hpl", "stencil", "program")]
     except (ValueError, TypeError, OverflowError) as error:
         return f"refused {error}".replace("\n", " ")
     except (RuntimeError, MemoryError) as error:
@@ -113,14 +157,13 @@ def _time_s(application: str, given: dict[str, Any]) -> float:
     machine.kernels = [*machine.kernels[1:], given["kernel"]]
     machine.topology = _core.Topology.single_switch(run["topology_nodes"], given["options"])
     progress = _core.Progress()
+    parameters = program_of(given["program"]) if application == "program" else given[application]
     timer = threading.Timer(CANCELLED_AFTER_S, progress.cancel)
     timer.start()
     try:
         simulate = getattr(_core, f"simulate_{application}")
         chosen = (run["trace_ranks"], run["trace_steps"])
-        result = simulate(
-            given[application], machine, _core.Layers(), run["cores"], run["seed"], *chosen, None, progress
-        )
+        result = simulate(parameters, machine, _core.Layers(), run["cores"], run["seed"], *chosen, None, progress)
     finally:
         timer.cancel()
     return float(result.time_s)

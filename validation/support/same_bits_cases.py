@@ -1,10 +1,14 @@
 """The simulations whose results must not differ in a bit, as the driver same_bits.cpp reads them."""
 
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import lepaute as lp
 from lepaute.platform import load_platform, override
+from lepaute.simulate.apps.own.laying import Laying
 from lepaute.simulate.machine.core import machine_of
 
 SEEDS = (1, 2, 3)
@@ -46,6 +50,44 @@ def stencil(name: str, **more: object) -> Case:
     """A run of the stencil on 4 x 3 x 2 processes."""
     usual = {"grid": "4 3 2", "cells": "120 96 64", "iterations": 20, "cell_time_s": 2e-9, "noise_relative_sd": 0.02}
     return Case(name, usual | more, 24, "stencil")
+
+
+class Calls(lp.Application):
+    """Calls of all kinds, in an order of its own for each `which`."""
+
+    ranks: int = 24
+    which: int = 0
+    from_any: bool = False
+    unit = lp.Cost(1e-5, error=0.1, noise=0.2)
+
+    def run(self, me: Any) -> Iterator[Any]:
+        draws = random.Random(self.which)
+        row = yield me.split(me.rank % 3)
+        for _ in me.steps(10):
+            shift, size = draws.randrange(1, me.size), draws.choice((8, 3000, 200_000))
+            to, source = (me.rank + shift) % me.size, (me.rank - shift) % me.size
+            yield me.compute(self.unit, 1 + (me.rank * 7 + shift) % 5)
+            got = yield me.irecv(None if self.from_any else source, 3)
+            sent = yield me.isend(to, size, 3)
+            yield me.compute("dgemm", 64, 64, 64)
+            yield me.waitall([got, sent])
+            yield me.exchange([((me.rank + by) % me.size, size) for by in (1, -1, 5, -5)])
+            yield me.isend(to, 100, 4)
+            yield me.probe(None if self.from_any else source, 4)
+            yield me.receive(source, 4)
+            yield me.bcast(size, shift)
+            yield row.allreduce(size, draws.choice(("ring", "binomial", "recursive-doubling")))
+            yield row.alltoall(size // 8, draws.choice(("pairwise", "bruck")))
+            yield row.allgather(800)
+            yield me.reduce(size)
+            yield me.gather(800, 2)
+            yield me.scatter(800, 3)
+            yield me.barrier()
+
+
+def program(name: str, which: int, **more: object) -> Case:
+    """A program of calls of all kinds."""
+    return Case(name, {"which": which, **more}, 24, "program")
 
 
 BROADCASTS = ("1ring", "1ring-modified", "2ring", "2ring-modified", "long", "long-modified")
@@ -103,6 +145,8 @@ CASES = (
       ("none", "binomial", "recursive-doubling", "ring")),
     stencil("stencil, open box, wide halo", periodic=0, halo=2),
     stencil("stencil, memory", cell_bytes=48, node_memory_Bps=1.2e11, allreduce_values=1000),
+    *(program(f"program {which}", which) for which in range(3)),
+    program("program, from any", 3, from_any=True),
 )  # fmt: skip
 
 
@@ -112,15 +156,42 @@ def write_cases(folder: Path, cases: Sequence[Case]) -> Path:
     lines = []
     for number, case in enumerate(cases):
         platform = override(load_platform(case.platform), case.settings)
-        text = machine_of(platform).text()
+        machine_of_case = machine_of(platform)
+        own = Calls(**case.fields) if case.application == "program" else None  # type: ignore[arg-type]
+        if own is not None:
+            machine_of_case.kernels = [*machine_of_case.kernels, *own.own_kernels(platform)]
+        text = machine_of_case.text()
         if case.noise:
             text = text.replace("half-normal", case.noise)
         machine = folder / f"{number}.machine"
         machine.write_text(text, encoding="utf-8")
         lines += case_lines(case, machine, platform.nodes.cores)
+        lines += [] if own is None else program_lines(own)
     path = folder / "cases.txt"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
+
+
+def program_lines(application: lp.Application) -> list[str]:
+    """What its ranks do, in the driver's words."""
+    laying = Laying(application, 1)
+    laid = laying.lay()
+    ops, lists, groups, _ = laying.listed()
+
+    def words(*values: object) -> str:
+        return " ".join(map(str, values))
+
+    return [
+        words("kernels", *laid.parameters.kernels),
+        *(["by_date"] if laid.parameters.by_date else []),
+        *(words("op", *op[:8]) for op in ops),
+        *(words("list", len(numbers), *numbers, *sizes) for numbers, sizes in lists),
+        *(words("communicator", *group) for group in groups),
+        *(
+            words("rank", len(track.ops), *track.ops, *(number for part in track.parts for number in part))
+            for track in laying.tracks
+        ),
+    ]
 
 
 def case_lines(case: Case, machine: Path, cores_per_node: int) -> list[str]:
@@ -132,7 +203,7 @@ def case_lines(case: Case, machine: Path, cores_per_node: int) -> list[str]:
         f"machine {machine}",
         f"cores {' '.join(map(str, cores))}",
         f"seeds {' '.join(map(str, SEEDS))}",
-        *(f"set {name} {value}" for name, value in case.fields.items()),
+        *(f"set {name} {value}" for name, value in case.fields.items() if case.application != "program"),
         *([f"topology {case.topology}"] if case.topology else []),
         *([f"without {case.without}"] if case.without else []),
         *(["trace"] if case.trace else []),

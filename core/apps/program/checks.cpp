@@ -52,6 +52,11 @@ void Parameters::check_communicator(const std::vector<std::uint32_t>& members) c
     for (const std::uint32_t rank : members) {
         check_number("communicators", rank, 0U, static_cast<std::uint32_t>(ranks()) - 1);
     }
+    std::vector<std::uint32_t> sorted(members);
+    std::ranges::sort(sorted);
+    if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end()) {
+        refuse("communicators", "with rank " + text_of(*twice) + " twice", "each member is in it once");
+    }
 }
 
 void Parameters::check_op(const Op& op, const List& list, std::size_t members) const {

@@ -118,9 +118,9 @@ class NativeSimulator:
                 progress=None if progress is None else progress.core,
             )
         except InputError as error:
-            raise InputError(f"{error}; platform {conditions.platform.name}, {application.label}") from error
+            raise InputError(f"{error}; platform {conditions.platform.name}, {application.label} ranks") from error
         except RuntimeError as error:
-            raise SimulationError(f"{error}; platform {conditions.platform.name}, {application.label}") from error
+            raise SimulationError(f"{error}; platform {conditions.platform.name}, {application.label} ranks") from error
         if priced:
             run_seed = conditions.run_seed(seed)
             self._priced[application] = _core.SharedDraws(result, machine, self._layers, cores, seed, run_seed)

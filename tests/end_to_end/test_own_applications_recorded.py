@@ -1,0 +1,40 @@
+"""A recorded run of a program in C, as the application of one's own that models it takes it."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from oracles.recorded_hpl import MPIRUN, lepaute
+
+import lepaute as lp
+from lepaute.kit.mpi_library import find_library
+from lepaute.simulate.apps.own.loading import loaded
+from lepaute.simulate.apps.own.measured import stretches_of
+
+pytestmark = pytest.mark.machine
+EXAMPLES = Path(__file__).parents[2] / "examples" / "applications"
+N, SPMV_S = 16, 5e-7
+
+
+def test_conjugate_gradients_make_the_recorded_calls_and_take_the_recorded_time(tmp_path: Path) -> None:
+    try:
+        mpicc = find_library().mpicc
+    except lp.LepauteError as problem:
+        pytest.skip(f"no MPI here: {problem}")
+    program, trace = tmp_path / "cg", tmp_path / "cg.parquet"
+    subprocess.run([mpicc, "-O2", EXAMPLES / "cg.c", "-o", program], check=True)
+    arguments = ("2", "1", "1", str(N), "30", str(SPMV_S), "0")
+    done = lepaute("record", "-o", trace, "--", *MPIRUN, "2", program, *arguments, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    cg = loaded(str(EXAMPLES / "cg.py"))
+    found = lp.check(cg(grid="2x1x1", n=N, iterations=30), trace)
+    assert found.same, found.text
+    assert found.calls == 2 * 30 * 5
+    found = lp.check(cg(grid="2x1x1", n=N, iterations=29), trace)
+    assert found.text.startswith("rank 0, call 146: nothing more in Cg, MPI_Irecv from rank 1, tag 0, at ")
+
+    times = stretches_of(lp.read_trace(trace), ("MPI_Waitall", "MPI_Allreduce"), "cg.parquet")
+    assert [len(each) for each in times] == [30, 30]
+    # A sleep is never shorter; how much longer it is, and so how well the cost is known, other load decides.
+    assert min(min(each) for each in times) >= SPMV_S * N**3
+    assert max(min(each) for each in times) < 2.0 * SPMV_S * N**3

@@ -1,0 +1,153 @@
+"""Applications of one's own in Python, and replays, against the same programs in C under SMPI, on the same platform.
+
+    .venv/bin/python validation/own_applications.py [--quick] [--summarise]
+
+Fixed before it was run; that tests hold some such cases to 2 % was known:
+
+* programs: examples/applications as they stand, each a class in Python and a program in C whose computing is a sleep:
+  conjugate gradients on a 27-point grid (cg), a Fourier transform by all-to-all (fft), a master with workers (workers)
+  and a ring pipeline of nonblocking sends (ring), on 4, 8, 16, 32 and 64 ranks;
+* platform: dahu-2020-01 as shipped, with network.flow_factor=scale, as SMPI uses its factors; no layer of uncertainty,
+  no contention of memory, collective operations by Open MPI's rules;
+* the class is predicted; the program in C is emulated, which is the reference, and traced; the trace is replayed;
+* statistic: difference = time predicted or replayed / time under SMPI - 1;
+* goals: no difference above 2 %; the calls of cg and ring those of their programs (lp.check).
+
+SMPI decides on algorithms by tables of its own version: where they name others than the class does, that is a part of
+the difference. Needs SimGrid (make setup), and no reference data; three minutes.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pandas
+from support.goals import Goal, at_most, markdown
+from support.options import ROOT, options_of
+from support.report import finish, seconds
+
+import lepaute as lp
+from lepaute.simulate.apps.own.loading import loaded
+from lepaute.simulate.smpi.building import compilers
+
+STUDY = "own_applications"
+EXAMPLES, WORK = ROOT / "examples" / "applications", ROOT / "build" / STUDY
+LIMIT_PERCENT = 2.0
+RANKS = (4, 8, 16, 32, 64)
+GRIDS = {4: "2x2x1", 8: "2x2x2", 16: "4x2x2", 32: "4x4x2", 64: "4x4x4"}
+#: Whose classes make the very calls of their programs; fft exchanges by MPI_Sendrecv, workers ask what came.
+CHECKED = ("cg", "ring")
+SETTING = "network.flow_factor=scale"
+NOTHING = lp.Layers.only()
+
+
+def cases_of(quick: bool) -> list[tuple[str, dict[str, Any], str]]:
+    """Name, fields of the class, arguments of the program in C."""
+    found: list[tuple[str, dict[str, Any], str]] = []
+    for ranks in RANKS[: 1 if quick else None]:
+        sides = GRIDS[ranks].replace("x", " ")
+        found += [
+            ("cg", {"grid": GRIDS[ranks], "n": 24, "iterations": 5}, f"{sides} 24 5 2.7e-8 2.1e-9"),
+            ("fft", {"ranks": ranks, "n": 1024, "repeats": 2}, "1024 2 1.5e-9"),
+            ("workers", {"ranks": ranks, "tasks": 300}, "300 10000 1000 1e-3"),
+            ("ring", {"ranks": ranks}, "64 200000 2 1e-9"),
+        ]
+    return found
+
+
+def main() -> int:
+    options = options_of(__doc__, ())
+    if options.summarise:
+        frame = pandas.read_csv(options.table(STUDY))
+    else:
+        WORK.mkdir(parents=True, exist_ok=True)
+        for name in ("cg", "fft", "workers", "ring"):
+            built(name)
+        frame = pandas.DataFrame([row_of(*case) for case in cases_of(options.quick)])
+    return finish(options, STUDY, frame, judged(frame), text(frame), None)
+
+
+def built(name: str) -> None:
+    """Compiles a program in C for SMPI."""
+    argv = ["mpicc", "-O2", str(EXAMPLES / f"{name}.c"), "-o", str(WORK / name), "-lm"]
+    subprocess.run(argv, check=True, env=os.environ | {"PATH": f"{compilers()}:{os.environ['PATH']}"})
+
+
+def emulated_s(program: Path, arguments: list[str], ranks: int, trace: Path) -> float:
+    """Seconds of an emulation, which is traced."""
+    argv = [
+        *(sys.executable, "-m", "lepaute.cli.main", "emulate", "program", "-p", "dahu-2020-01", "--set", SETTING),
+        *("--np", str(ranks), "--runs", "1", "--without", "all", "--computing", "none", "--no-contention"),
+        *("--collectives", "openmpi", "--json", "--trace", str(trace), "--force", "--", str(program), *arguments),
+    ]
+    done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True)
+    return float(json.loads(done.stdout)["time_s"]["mean"])
+
+
+def row_of(name: str, fields: dict[str, Any], arguments: str) -> dict[str, Any]:
+    """One case: emulated, predicted, replayed."""
+    platform = lp.override(lp.load_platform("dahu-2020-01"), dict([SETTING.split("=")]))
+    application = loaded(str(EXAMPLES / f"{name}.py"))(**fields)
+    trace = WORK / f"{name}-{application.ranks}.parquet"
+    smpi_s = emulated_s(WORK / name, arguments.split(), application.ranks, trace)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", lp.PredictionWarning)
+        own = lp.predict(application, platform, runs=1, layers=NOTHING)
+        replayed = lp.predict(lp.TraceReplay(trace, collectives="openmpi"), platform, runs=1, layers=NOTHING)
+    own_s, replay_s = own.time_s.mean, replayed.time_s.mean
+    row = {
+        "program": name,
+        "ranks": application.ranks,
+        "arguments": arguments,
+        "smpi_s": smpi_s,
+        "own_s": own_s,
+        "own_difference_percent": 100.0 * (own_s / smpi_s - 1.0),
+        "replay_s": replay_s,
+        "replay_difference_percent": 100.0 * (replay_s / smpi_s - 1.0),
+        "same_calls": lp.check(application, trace).same if name in CHECKED else "",
+    }
+    print(*row.values(), sep=", ", file=sys.stderr, flush=True)
+    return row
+
+
+def judged(frame: pandas.DataFrame) -> list[Goal]:
+    """The goals, and what was reached."""
+    checked = frame[frame["program"].isin(CHECKED)]
+    same = int((checked["same_calls"].astype(str) == "True").sum())
+    largest = {what: frame[f"{what}_difference_percent"].abs().max() for what in ("own", "replay")}
+    return [
+        at_most("largest absolute difference, classes in Python", LIMIT_PERCENT, largest["own"]),
+        at_most("largest absolute difference, replays", LIMIT_PERCENT, largest["replay"]),
+        Goal(
+            "cases of cg and ring with the calls of the program",
+            "all",
+            f"{same} of {len(checked)}",
+            same == len(checked),
+        ),
+    ]
+
+
+def text(frame: pandas.DataFrame) -> str:
+    """The section."""
+    rows = []
+    for (program,), part in frame.groupby(["program"], sort=False):
+        for what, words in (("own", "class in Python"), ("replay", "replay of its trace")):
+            differences = part.set_index("ranks")[f"{what}_difference_percent"]
+            rows.append([str(program), words, *(f"{differences[ranks]:+.3f} %" for ranks in differences.index)])
+    header = ["program", "", *(f"{ranks} ranks" for ranks in dict.fromkeys(frame["ranks"]))]
+    span = f"{seconds(frame['smpi_s'].min())} to {seconds(frame['smpi_s'].max())} s"
+    return (
+        "## Applications of one's own, and replays, under SMPI\n\n"
+        f"The programs of `examples/applications` in C under SMPI, on `dahu-2020-01` with `{SETTING}` and no "
+        f"uncertainty ({span}), against their classes in Python, and replays of the traces of these emulations. "
+        f"Difference: time / time under SMPI − 1.\n\n    .venv/bin/python validation/{Path(__file__).name}\n\n"
+        "{goals}\n\n" + markdown(header, rows)
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
