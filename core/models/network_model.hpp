@@ -203,7 +203,9 @@ struct Network {
     bool loopback_shared = false; // do parallel flows inside a node slow each other?
     double iprobe_s = 0.0;
     bool iprobe_looks_first = false; // MPI_Iprobe finds only what had come at the rank's previous MPI call
-    bool counts_all_sizes = false;   // of messages and of calls of kernels, also where no fitted sizes are known
+    bool progress_in_calls =
+        false; // a collective operation that does not block goes on only while its rank is in a call
+    bool counts_all_sizes = false; // of messages and of calls of kernels, also where no fitted sizes are known
 
     [[nodiscard]] const NetworkClass& of(LinkClass which) const noexcept {
         switch (which) {
@@ -258,6 +260,7 @@ struct Network {
         visit("loopback_shared", &Network::loopback_shared);
         visit("iprobe_s", &Network::iprobe_s);
         visit("iprobe_looks_first", &Network::iprobe_looks_first);
+        visit("progress_in_calls", &Network::progress_in_calls);
         visit("counts_all_sizes", &Network::counts_all_sizes);
     }
 };

@@ -68,7 +68,7 @@ std::size_t Engine::state_bytes() const noexcept {
 double Engine::run(const std::function<Task(Rank)>& program) {
     std::vector<Task> tasks;
     tasks.reserve(ranks_.size());
-    for (Rank rank = 0; rank < size(); ++rank) {
+    for (Rank rank = 0; rank < ranks_.size(); ++rank) {
         tasks.push_back(program(rank));
     }
     shares_at_step_.resize(trace_.on() ? ranks_.size() : 0);
@@ -153,8 +153,10 @@ double Engine::run(const std::function<Task(Rank)>& program) {
     report();
     double latest_s = 0.0;
     bool all_done = true;
+    for (const Task& task : tasks) {
+        task.rethrow();
+    }
     for (Rank rank = 0; rank < size(); ++rank) {
-        tasks[rank].rethrow();
         all_done = all_done && tasks[rank].done();
         latest_s = std::max(latest_s, ranks_[rank].clock_s);
         if (trace_.on()) {
@@ -206,7 +208,7 @@ void Engine::fetch_for_flow_end() const noexcept {
 
 void Engine::fetch_for_event(const RankState& state) const noexcept {
     fetch_program(state);
-    fetch_rank(std::min(queue_.source_after_next(), size() - 1));
+    fetch_rank(std::min(queue_.source_after_next(), static_cast<Rank>(ranks_.size() - 1)));
 }
 
 /// It will soon be posted.
@@ -232,6 +234,9 @@ void Engine::report() const {
 bool Engine::post(Rank rank) {
     RankState& state = ranks_[rank];
     const Operation& operation = state.operation;
+    if (rank >= size() && network_.progress_in_calls) {
+        state.clock_s = std::max(state.clock_s, ranks_[rank_of_agent_[rank - size()]].posted_s);
+    }
     state.posted_s = state.clock_s;
     state.inside_post = true;
     state.send_pending = false;

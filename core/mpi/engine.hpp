@@ -60,7 +60,10 @@ public:
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
 
-    [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(ranks_.size()); }
+    /// Number of ranks, without agents.
+    [[nodiscard]] std::uint32_t size() const noexcept {
+        return static_cast<std::uint32_t>(ranks_.size() - rank_of_agent_.size());
+    }
     [[nodiscard]] double clock(Rank rank) const noexcept { return ranks_[rank].clock_s; }
     /// The date up to which the order of events is settled: nothing that is still to be posted comes before it.
     [[nodiscard]] double now_s() const noexcept { return now_s_; }
@@ -171,7 +174,9 @@ public:
         set_step(rank, step);
     }
     [[nodiscard]] std::int32_t step(Rank rank) const noexcept { return ranks_[rank].step; }
-    [[nodiscard]] bool traced(Rank rank) const noexcept { return trace_.wants(rank, ranks_[rank].step); }
+    [[nodiscard]] bool traced(Rank rank) const noexcept {
+        return rank < size() && trace_.wants(rank, ranks_[rank].step);
+    }
     void record(Rank rank, TraceRow row) {
         row.rank = rank;
         row.step = ranks_[rank].step;
@@ -316,6 +321,20 @@ public:
     /// The first of them after a run.
     [[nodiscard]] std::optional<Unreceived> unreceived() const;
 
+    // ---- agents (engine_agents.cpp): what a library does for a rank beside what that does itself -------------------
+    /// Before the run: the last ranks are agents, of these. They sit on the node of their rank, may wait for ever, and
+    /// are in no result. Where the network makes progress in calls alone, what an agent does next waits until its rank
+    /// is in a call.
+    void use_agents(std::vector<Rank> of) { rank_of_agent_ = std::move(of); }
+    /// An agent's: until begin_agent().
+    Awaiter<void> be_idle(Rank agent) { return operation<void>(agent, {.kind = Operation::Kind::join}); }
+    /// An idle agent goes on, not before that date.
+    void begin_agent(Rank agent, double date_s);
+    /// A request of `rank` that no message ends, but end_request().
+    void open_request(Rank rank, std::uint32_t number, double bytes);
+    /// At a date of which late_s were spent waiting for others before the rest.
+    void end_request(Rank rank, std::uint32_t number, double date_s, double late_s);
+
     /// Begins an operation of a rank from its steps; true: it has ended already.
     bool begin(Rank rank, const Operation& what) {
         ranks_[rank].operation = what;
@@ -428,6 +447,7 @@ private:
     void match_request(std::uint32_t id, std::uint32_t number);
     void arrive_at_request(std::uint32_t id, double date_s);
     void complete(Rank rank, std::uint32_t number, double date_s, const Message& message);
+    void tell_wait(Rank rank, const Request& request, double date_s);
     void start_delayed();
     [[nodiscard]] bool is_for_requests(const Message& message) const noexcept {
         return !requests_.empty() && message.tag < first_collective_tag;
@@ -485,6 +505,7 @@ private:
     std::vector<std::span<const std::byte>> companions_; // entries of rank 0
     std::vector<Rank> ready_;                            // ranks to be resumed before the next event
     std::vector<RankRequests> requests_;                 // empty where nobody has any
+    std::vector<Rank> rank_of_agent_;                    // by agent: the last of ranks_
     bool by_date_ = false;
     using Delayed = std::pair<double, std::uint32_t>;
     /// Rendezvous messages whose receive was posted by a rank that is ahead of the others, by the date of that.

@@ -156,9 +156,15 @@ void Engine::complete(Rank rank, std::uint32_t number, double date_s, const Mess
     request.start_s = message.start_s;
     request.lone_s = lone_transfer_s(message);
     request.bytes = message.bytes;
+    tell_wait(rank, request, date_s);
+}
+
+/// That a request has ended, the wait that the rank is in, if it is for that.
+void Engine::tell_wait(Rank rank, const Request& request, double date_s) {
     if (!request.waited_for) {
         return;
     }
+    RankRequests& requests = requests_[rank];
     if (!requests.for_any) {
         if (--requests.left == 0) {
             end_wait(rank);
@@ -269,7 +275,7 @@ void Engine::end_wait(Rank rank) {
             row.size_bytes += request.receives ? request.bytes : 0.0;
             if (requests.waited.size() == 1) {
                 row.peer = static_cast<std::int32_t>(request.peer);
-                row.tag = request.tag;
+                row.tag = request.tag == any ? -1 : static_cast<std::int64_t>(request.tag);
                 row.size_bytes = request.bytes;
             }
         }

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from oracles.replays import call, write
 from support_own import fixed
-from support_recordings import call, write
 
 import lepaute as lp
 from lepaute.cli.main import main

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_recordings import call, write
+from oracles.replays import call, write
 
 import lepaute as lp
 from lepaute.cli.main import main

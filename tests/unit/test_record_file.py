@@ -40,7 +40,7 @@ def written(
     fortran: int = 0,
 ) -> RankRecord:
     """The record of a file with these rows; clocks are (at, add, round trip) twice."""
-    head = struct.pack("<8sIIiiii", b"LEPREC2", HEADER_BYTES, 32, rank, ranks, 1, finished)
+    head = struct.pack("<8sIIiiii", b"LEPREC3", HEADER_BYTES, 32, rank, ranks, 1, finished)
     head += struct.pack("<qqqq6q", len(rows), lost, 0, end_ns, *clocks)
     head += struct.pack("<64s160sII", f"host{rank}".encode(), b"Some MPI", 1 + len(CODES), fortran)
     table = b"".join(struct.pack("<B31s", kind, name.encode()) for kind, name in ((0, ""), *CODES))
@@ -114,6 +114,19 @@ def test_groups_of_collective_operations_are_numbered_the_world_first(tmp_path: 
     trace = trace_of_records([written(tmp_path / "0", *rows)], {"source": "recording"})
     assert trace.comm.tolist() == [0, 2, 1, -1]
     assert trace.tag.tolist() == [-1] * 4
+
+
+def test_messages_have_the_numbers_of_the_communicators_that_collectives_name(tmp_path: Path) -> None:
+    known, size, looks = 5 << 16 | 9, 1 << 40, (1 << 48) - 25
+    rows = [
+        (1_000, "MPI_Allreduce", 10, -1, (-1, known, 8)),
+        *((2_000 + comm, "MPI_Send", 10, -1, (1, 7, comm << 48 | size)) for comm in (0, 3, 9)),
+        (4_000, "MPI_Iprobe", 10, -1, (1, 7, 9 << 48 | looks)),
+    ]
+    trace = trace_of_records([written(tmp_path / "0", *rows)], {"source": "recording"})
+    assert trace.comm.tolist() == [1, 0, 2, 1, 1]
+    assert trace.size_bytes.tolist() == [8, size, size, size, 0]
+    assert trace.n.tolist() == [0, 0, 0, 0, 25]
 
 
 def test_the_time_of_a_rank_goes_on_to_where_it_ended(tmp_path: Path) -> None:

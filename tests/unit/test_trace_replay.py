@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_recordings import call, write
+from oracles.replays import LARGE, NOTHING, call, replayed, write
 
 import lepaute as lp
 from lepaute.cli.main import main
@@ -16,14 +16,6 @@ from lepaute.errors import InputError, SimulationError
 from lepaute.simulate.apps.replay.own_code import between
 from lepaute.trace import write_trace
 from lepaute.trace.table import NOBODY
-
-NOTHING = lp.Layers.only()
-#: A message is 1 MB, so that it is sent when its receive is there.
-LARGE = 1e6
-
-
-def replayed(path: Path, platform: Any = "dahu", **more: Any) -> lp.Prediction:
-    return lp.predict(lp.TraceReplay(path, **more), platform, runs=1, layers=NOTHING)
 
 
 def recorded(path: Path, application: Any, platform: Any = "dahu") -> float:
@@ -234,7 +226,7 @@ def test_an_order_in_which_all_wait_is_a_deadlock(tmp_path: Path) -> None:
         replayed(write(tmp_path / "run.parquet", rows))
 
 
-@pytest.mark.parametrize("name", ["Put", "Start", "Ialltoall"])
+@pytest.mark.parametrize("name", ["Put", "Start", "Ialltoallw"])
 def test_calls_that_cannot_be_replayed_are_refused_by_name(name: str, tmp_path: Path) -> None:
     path = write(tmp_path / "run.parquet", [call(0, "Barrier", comm=0), call(0, name, 0)])
     with pytest.raises(InputError, match=f"MPI_{name}, which rank 0 calls at 2 s, cannot be replayed"):

@@ -28,7 +28,8 @@ std::string peer_text(std::uint32_t peer, std::uint32_t tag) {
 }
 
 bool same(const Op& one, const Op& other) {
-    return one.code == other.code && one.algorithm == other.algorithm && one.peer == other.peer && one.m == other.m;
+    return one.code == other.code && one.algorithm == other.algorithm && one.peer == other.peer && one.m == other.m &&
+           (one.tag == 0) == (other.tag == 0);
 }
 
 } // namespace
@@ -40,7 +41,8 @@ std::string Parameters::named(const Op& op) const {
 std::string Parameters::agreed(const Op& op) const {
     const bool has_root =
         op.code == Code::broadcast || op.code == Code::reduce || op.code == Code::gather || op.code == Code::scatter;
-    std::string text(word_of(op.code));
+    std::string text(op.tag == 0 ? "" : "nonblocking ");
+    text += word_of(op.code);
     text += op.code == Code::barrier ? "" : " of " + text_of(op.m) + " bytes";
     text += has_root ? ", root " + text_of(op.peer) : "";
     text += op.algorithm == Algorithm::usual ? "" : ", " + std::string(word_of(op.algorithm));
@@ -65,6 +67,9 @@ void Parameters::check_op(const Op& op, const List& list, std::size_t members) c
     }
     if (is_collective(op.code)) {
         below("ops.peer", op.peer, members);
+        if (op.tag != 0) { // step by step they block
+            check_number("ops.tag", op.tag == mpi::any ? 1U : op.tag, 1U, next ? 0U : most_requests);
+        }
     } else if (op.code == Code::compute) {
         below("ops.which", op.which, kernels.size());
     } else if (op.code == Code::exchange) {
@@ -209,8 +214,11 @@ std::string Program::waiting(Rank rank) const {
         for (const std::uint32_t number : engine_.requests(rank).waited) {
             const mpi::Request& request = engine_.requests(rank).of[number];
             if (request.state == mpi::Request::State::open) {
-                return parameters_.named(op) + " for " + (request.receives ? "a receive from " : "a send to ") +
-                       peer_text(request.peer, request.tag);
+                const bool of_message = request.receives || request.peer != mpi::any;
+                return !of_message
+                           ? parameters_.named(op) + " for a collective operation"
+                           : parameters_.named(op) + " for " + (request.receives ? "a receive from " : "a send to ") +
+                                 peer_text(request.peer, request.tag);
             }
         }
         return parameters_.named(op);

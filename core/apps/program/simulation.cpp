@@ -52,6 +52,28 @@ Task of_collective(mpi::Member me, const Op& op) {
     }
 }
 
+/// Of each communicator with operations that do not block, one for each member.
+std::vector<Agent> agents_of(const Parameters& parameters) {
+    std::vector<std::uint8_t> needed(parameters.communicators.size());
+    for (const Op& op : parameters.ops) {
+        if (is_collective(op.code) && op.tag != 0) {
+            needed[op.which] = 1;
+        }
+    }
+    std::vector<Agent> agents;
+    for (std::uint32_t number = 0; number < needed.size(); ++number) {
+        const std::vector<std::uint32_t>& ranks = parameters.communicators[number];
+        for (std::uint32_t index = 0; needed[number] != 0 && index < ranks.size(); ++index) {
+            agents.push_back({ranks[index], number, index});
+        }
+    }
+    return agents;
+}
+
+double late_s(const mpi::Engine& engine, Rank rank) {
+    return engine.shares_s(rank)[static_cast<std::size_t>(mpi::Share::late)];
+}
+
 } // namespace
 
 Result simulate(const Parameters& parameters, const models::Machine& machine, const models::Layers& layers,
@@ -64,11 +86,18 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
     result.stage_names = phases;
     models::MachineDay day(machine, {.names = result.names->views, .first_stream = first_stream}, layers, seeds,
                            core_of_rank);
+    const std::vector<Agent> agents = agents_of(parameters);
+    std::vector<Rank> of_agents;
+    for (const Agent& agent : agents) {
+        of_agents.push_back(agent.of);
+        nodes.push_back(nodes[agent.of]);
+    }
     mpi::Engine engine(mpi::network_of_run(machine, layers, seeds.day), mpi::links_of_run(machine, layers, seeds.day),
                        std::move(nodes), seeds.run, layers.noise);
+    engine.use_agents(std::move(of_agents));
     engine.trace() = std::move(trace);
     engine.report_to(progress);
-    Program program(parameters, engine, day);
+    Program program(parameters, agents, engine, day);
     try {
         result.time_s = engine.run([&](Rank rank) { return program.run(rank); });
     } catch (const mpi::Deadlock&) {
@@ -80,9 +109,14 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
     return result;
 }
 
-Program::Program(const Parameters& parameters, mpi::Engine& engine, models::MachineDay& day)
-    : parameters_(parameters), engine_(engine), day_(day), memberships_(parameters.ranks()), at_(parameters.ranks()),
+Program::Program(const Parameters& parameters, const std::vector<Agent>& agents, mpi::Engine& engine,
+                 models::MachineDay& day)
+    : parameters_(parameters), engine_(engine), day_(day), agents_(agents), jobs_(agents.size()),
+      agents_of_(parameters.communicators.size()), memberships_(parameters.ranks()), at_(parameters.ranks()),
       own_requests_(parameters.ranks(), 0) {
+    for (std::size_t i = 0; i < agents.size(); ++i) {
+        agents_of_[agents[i].communicator].ranks.push_back(static_cast<Rank>(parameters.ranks() + i));
+    }
     engine.use_requests(parameters.by_date ? mpi::Matching::by_date : mpi::Matching::by_name);
     for (const std::vector<std::uint32_t>& ranks : parameters.communicators) {
         add_communicator(ranks);
@@ -93,6 +127,8 @@ Program::Program(const Parameters& parameters, mpi::Engine& engine, models::Mach
             const Op& op = parameters.ops[number];
             if (op.code == Code::isend || op.code == Code::irecv) {
                 own = std::max(own, op.which + 1);
+            } else if (is_collective(op.code) && op.tag != mpi::any) {
+                own = std::max(own, op.tag);
             }
         }
     }
@@ -153,6 +189,9 @@ const Op* Program::asked(Rank rank) {
 }
 
 Task Program::run(Rank rank) {
+    if (rank >= parameters_.ranks()) {
+        co_await run_agent(rank);
+    }
     At& at = at_[rank];
     while ((at.op = advance(rank)) != nullptr) {
         const Op& op = *at.op;
@@ -196,7 +235,11 @@ Task Program::run(Rank rank) {
             engine_.begin_step(rank, static_cast<std::int32_t>(at.step++));
             break;
         default:
-            co_await collective(rank, op);
+            if (op.tag == 0) {
+                co_await collective(rank, op);
+            } else {
+                begin_collective(rank, op);
+            }
             break;
         }
     }
@@ -230,6 +273,43 @@ void Program::compute(Rank rank, const Op& op) {
 Program::Membership* Program::membership(Rank rank, std::uint32_t communicator) {
     const auto found = std::ranges::find(memberships_[rank], communicator, &Membership::communicator);
     return found == memberships_[rank].end() ? nullptr : &*found;
+}
+
+void Program::begin_collective(Rank rank, const Op& op) {
+    const Membership* const own = membership(rank, op.which); // which has been checked
+    const Rank number = agents_of_[op.which].ranks[own == nullptr ? 0 : own->index];
+    if (op.tag != mpi::any) {
+        engine_.open_request(rank, op.tag - 1, op.m);
+    }
+    Jobs& jobs = jobs_[number - parameters_.ranks()];
+    jobs.begun.push_back({op, engine_.clock(rank)});
+    if (std::exchange(jobs.idle, false)) {
+        engine_.begin_agent(number, engine_.clock(rank));
+    }
+}
+
+Task Program::run_agent(Rank number) {
+    const Agent& own = agents_[number - parameters_.ranks()];
+    Jobs& jobs = jobs_[number - parameters_.ranks()];
+    const mpi::Member me{engine_, agents_of_[own.communicator], own.index, mpi::first_collective_tag | own.communicator,
+                         true};
+    while (true) {
+        if (jobs.begun.empty()) {
+            jobs.idle = true;
+            co_await engine_.be_idle(number);
+        }
+        const auto [op, date_s] = jobs.begun.front();
+        jobs.begun.pop_front();
+        const double wait_s = date_s - engine_.clock(number); // the operation before it may have ended earlier
+        engine_.spend(number, mpi::Share::compute, std::max(0.0, wait_s));
+        const double before_s = late_s(engine_, number);
+        if (me.communicator.size() > 1) {
+            co_await of_collective(me, op);
+        }
+        if (op.tag != mpi::any) {
+            engine_.end_request(own.of, op.tag - 1, engine_.clock(number), late_s(engine_, number) - before_s);
+        }
+    }
 }
 
 Task Program::collective(Rank rank, const Op& op) {

@@ -94,6 +94,7 @@ struct Op {
     Code code = Code::step;
     Algorithm algorithm = Algorithm::usual;
     std::uint32_t peer = mpi::any; // the rank sent to, received from or awaited; the root of a collective, by its index
+    /// Of a message. Of a collective operation 0 where it blocks; else 1 and the request that it ends, or any: none.
     std::uint32_t tag = mpi::any;
     std::uint32_t which = 0; // a request, a list (waits, exchange), a kernel, or a communicator
     double m = 0.0;          // bytes of a message; m, n, k of a kernel
@@ -223,11 +224,20 @@ struct Result : mpi::RunResult {
                               const models::Layers& layers, const std::vector<std::uint32_t>& core_of_rank,
                               models::Seeds seeds, mpi::Trace trace = {}, mpi::Progress* progress = nullptr);
 
+/// Goes through the collective operations of a communicator that do not block, for one of its members: the engine's
+/// ranks behind those of the program.
+struct Agent {
+    mpi::Rank of;
+    std::uint32_t communicator;
+    std::uint32_t index;
+};
+
 /// The program of a rank.
 class Program {
 public:
-    Program(const Parameters& parameters, mpi::Engine& engine, models::MachineDay& day);
-    [[nodiscard]] mpi::Task run(mpi::Rank rank);
+    Program(const Parameters& parameters, const std::vector<Agent>& agents, mpi::Engine& engine,
+            models::MachineDay& day);
+    [[nodiscard]] mpi::Task run(mpi::Rank rank); // or an agent
     /// Who waits for what, of a run that has ended in a deadlock.
     [[nodiscard]] std::string deadlock() const;
     /// Throws std::runtime_error for a message, or a receive, that has no other side.
@@ -251,6 +261,8 @@ private:
     }
     mpi::Task exchange(mpi::Rank rank, const Op& op);
     mpi::Task collective(mpi::Rank rank, const Op& op);
+    void begin_collective(mpi::Rank rank, const Op& op);
+    mpi::Task run_agent(mpi::Rank number);
     void compute(mpi::Rank rank, const Op& op);
     struct Membership {
         std::uint32_t communicator;
@@ -262,10 +274,23 @@ private:
     [[nodiscard]] Membership* membership(mpi::Rank rank, std::uint32_t communicator);
     [[nodiscard]] std::string waiting(mpi::Rank rank) const;
 
+    struct Begun { // a collective operation that does not block
+        Op op;
+        double date_s;
+    };
+    /// What an agent has to do, one after the other.
+    struct Jobs {
+        std::deque<Begun> begun;
+        bool idle = false;
+    };
+
     const Parameters& parameters_;
     mpi::Engine& engine_;
     models::MachineDay& day_;
-    std::deque<mpi::Communicator> communicators_;      // which ranks hold on to while more come
+    std::deque<mpi::Communicator> communicators_; // which ranks hold on to while more come
+    const std::vector<Agent>& agents_;
+    std::vector<Jobs> jobs_;                           // of each agent
+    std::vector<mpi::Communicator> agents_of_;         // by communicator; empty where none is needed
     std::vector<std::vector<Membership>> memberships_; // of each rank
     std::vector<At> at_;
     std::vector<std::uint32_t> own_requests_; // of each rank: numbers from here on are those of exchanges

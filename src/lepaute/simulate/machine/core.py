@@ -84,6 +84,7 @@ def fill_network(core: _core.Network, network: "Network") -> None:
     core.loopback_shared = network.loopback.shared
     core.iprobe_s = network.costs.iprobe_s
     core.iprobe_looks_first = network.costs.iprobe_looks_first
+    core.progress_in_calls = network.progress == "calls"
 
 
 def core_kernel(name: str, model: "KernelModel", platform: "Platform") -> _core.MachineKernel:

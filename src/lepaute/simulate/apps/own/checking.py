@@ -16,7 +16,7 @@ from lepaute.simulate.apps.own.laying import Asked, Laying
 from lepaute.simulate.apps.own.rank import ANY
 from lepaute.simulate.apps.replay.calls import CALLS, Call, Does
 from lepaute.simulate.apps.replay.collectives import OPENMPI
-from lepaute.simulate.apps.replay.laying import Recorded
+from lepaute.simulate.apps.replay.laying import MEETINGS, Recorded
 from lepaute.simulate.apps.replay.laying import check as check_calls
 from lepaute.trace import read_trace
 from lepaute.trace.table import NOBODY
@@ -216,10 +216,11 @@ def _made_of_recording(
     ):
         code = CALLS.get(trace.names[name], Call(Does.NOTHING)).code
         calls: list[Made] = []
-        if do == Does.MEETS:
+        if do in MEETINGS:
             at = int(met[row])
             root = peer if code in _ROOTED else 0
-            calls = [Made(code, root, 0, float(sizes[at]), groups[which[at]])]
+            nonblocking = "" if do == Does.MEETS else "i"
+            calls = [Made(nonblocking + code, root, 0, float(sizes[at]), groups[which[at]])]
         elif do == Does.ENDS:
             calls = [Made("wait", size=float(ended[row]))] if ended[row] else []
         elif do == Does.SENDS_AND_RECEIVES:

@@ -3,7 +3,15 @@
 from enum import IntEnum, auto
 from typing import NamedTuple
 
-from lepaute.trace.messages import ALL_TO_ALL, COLLECTIVES, IMMEDIATE_RECEIVES, PROBES, SENDRECVS, WAITS
+from lepaute.trace.messages import (
+    ALL_TO_ALL,
+    BLOCKING_OF,
+    COLLECTIVES,
+    IMMEDIATE_RECEIVES,
+    PROBES,
+    SENDRECVS,
+    WAITS,
+)
 
 #: Of all ranks of a communicator, so that it is created: what each rank tells each other one.
 CREATION_BYTES = 8
@@ -21,6 +29,7 @@ class Does(IntEnum):
     ARRIVES = auto()
     LOOKS = auto()  # for a message, until it is there
     MEETS = auto()  # all ranks of a communicator
+    BEGINS_MEETING = auto()  # a request
 
 
 class Call(NamedTuple):
@@ -58,11 +67,12 @@ CALLS = {
     **dict.fromkeys((*WAITS, *(PROBES - _LOOKS)), Call(Does.ENDS, "waitall")),
     **dict.fromkeys(_LOOKS, Call(Does.LOOKS, "probe")),
     **_COLLECTIVES,
+    **{name: Call(Does.BEGINS_MEETING, _COLLECTIVES[of].code) for name, of in BLOCKING_OF.items()},
     **dict.fromkeys(_NOTHING, Call(Does.NOTHING)),
 }
 assert COLLECTIVES - {"MPI_Alltoallw"} <= CALLS.keys()
 
 
 #: Whose recorded bytes are those to all others together, and those of one block.
-TO_EACH_OTHER = frozenset(("MPI_Alltoall", "MPI_Alltoallv"))
-BY_BLOCKS = frozenset(("MPI_Reduce_scatter_block",))
+TO_EACH_OTHER = frozenset(("MPI_Alltoall", "MPI_Alltoallv", "MPI_Ialltoall", "MPI_Ialltoallv"))
+BY_BLOCKS = frozenset(("MPI_Reduce_scatter_block", "MPI_Ireduce_scatter_block"))

@@ -1,11 +1,12 @@
 """Of what operations of the core a collective call consists, by the decision rules of an MPI library.
 
 Sources: Open MPI 4.1, ompi/mca/coll/tuned/coll_tuned_decision_fixed.c; MPICH, Thakur, Rabenseifner & Gropp,
-"Optimization of collective communication operations in MPICH", IJHPCA 19(1), 2005, with the thresholds of its defaults.
+"Optimization of collective communication operations in MPICH", IJHPCA 19(1), 2005, with the thresholds of its defaults;
+of operations that do not block, Open MPI 4.1, ompi/mca/coll/libnbc.
 
 Where the core lacks an algorithm, one with the same or the nearest messages stands for it: Bruck's allgather for
 recursive doubling, and for a reduce-scatter by halves; binomial trees for k-nomial, binary and linear ones; a ring for
-exchanges of neighbours; pairs for a linear alltoall.
+exchanges of neighbours and a linear allgather; pairs for a linear alltoall; a binomial tree for chains.
 """
 
 from bisect import bisect_right
@@ -34,8 +35,14 @@ class Part(NamedTuple):
     algorithm: str = "usual"
 
 
-def parts_of(code: str, size_bytes: float, members: int, library: str) -> tuple[Part, ...]:
+def parts_of(code: str, size_bytes: float, members: int, library: str, *, blocks: bool = True) -> tuple[Part, ...]:
     """One or two operations for one of the core, or for a reduce_scatter, whose bytes are those of the vector."""
+    if not blocks and library == OPENMPI:
+        return _libnbc(code, size_bytes, members)
+    return _blocking(code, size_bytes, members, library)
+
+
+def _blocking(code: str, size_bytes: float, members: int, library: str) -> tuple[Part, ...]:
     block = size_bytes / members
     doubling = Part("allgather", block, "bruck")
     is_mpich = library == MPICH
@@ -63,6 +70,15 @@ def parts_of(code: str, size_bytes: float, members: int, library: str) -> tuple[
             return (Part(code, size_bytes, "bruck"),)
         case "barrier":
             return (Part(code, 0.0),)
+    return (Part(code, size_bytes),)
+
+
+def _libnbc(code: str, size_bytes: float, members: int) -> tuple[Part, ...]:
+    """Of an operation that does not block, for which Open MPI has other rules, and MPICH the same."""
+    if code == "reduce_scatter":
+        return Part("reduce", size_bytes), Part("scatter", size_bytes / members)
+    if code == "allreduce" and members > 2:
+        return (Part(code, size_bytes, "binomial" if members < 4 or size_bytes < 65536 else "ring"),)
     return (Part(code, size_bytes),)
 
 

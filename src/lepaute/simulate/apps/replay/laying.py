@@ -19,12 +19,21 @@ from lepaute.simulate.apps.replay.calls import BY_BLOCKS, CALLS, CREATION_BYTES,
 from lepaute.simulate.apps.replay.collectives import parts_of
 from lepaute.simulate.apps.replay.operations import NONE, Operations, Requests
 from lepaute.trace.compare import without_work
-from lepaute.trace.messages import IMMEDIATE_RECEIVES, IMMEDIATE_SENDS, RECEIVES, SENDS, occurrence
+from lepaute.trace.messages import (
+    BETWEEN_TWO,
+    BLOCKING_OF,
+    IMMEDIATE_RECEIVES,
+    IMMEDIATE_SENDS,
+    RECEIVES,
+    SENDS,
+    occurrence,
+)
 from lepaute.trace.table import COMPUTING, KERNEL, MPI, NOBODY, PHASE, Trace
 
 #: Own time between two calls is kept with so many significant digits, so that few operations are told apart.
 DIGITS = 4
 _MOST_TAG = 2**31 - 1
+MEETINGS = (Does.MEETS, Does.BEGINS_MEETING)
 _STEP, _OWN, _FIRST, _SECOND = range(4)  # what a row can be, in this order
 
 
@@ -56,6 +65,22 @@ def check(trace: Trace, where: str) -> None:
         raise InputError(f"{where}: the sizes of {', '.join(unsized)} are not known; record the program, or emulate it")
 
 
+def _tags(trace: Trace) -> NDArray[Any]:
+    """Tags that tell the messages of communicators apart, and that the core can hold; those of MPI_COMM_WORLD stay."""
+    tag = trace.tag
+    if tag.max(initial=0) > _MOST_TAG:  # of messages that collective operations are made of
+        tag = numpy.unique(tag, return_inverse=True)[1].reshape(-1) + tag.min(initial=0).clip(-1)
+    rows = numpy.flatnonzero((trace.comm > 0) & (tag >= 0) & trace.named(BETWEEN_TWO))
+    if len(rows):
+        taken = numpy.unique(tag[trace.comm <= 0])
+        _, code = numpy.unique(trace.comm[rows].astype("int64") << 32 | tag[rows], return_inverse=True)
+        code = code.reshape(-1)
+        free = numpy.setdiff1d(numpy.arange(len(taken) + code.max() + 1), taken)
+        tag = tag.copy()
+        tag[rows] = free[code]
+    return tag
+
+
 @dataclass
 class Recorded:
     """A recording by what its calls do; the other fields are those of `laid_down`.
@@ -81,10 +106,7 @@ class Recorded:
         does[is_modelled] = Does.COMPUTES
         self.does = does
         does[self._looks_in_vain()] = Does.NOTHING
-        tag = trace.tag
-        if tag.max(initial=0) > _MOST_TAG:  # of messages that collective operations are made of
-            tag = numpy.unique(tag, return_inverse=True)[1].reshape(-1) + tag.min(initial=0).clip(-1)
-        self.tag = tag
+        self.tag = _tags(trace)
         self.is_open = numpy.isin(does, (Does.BLOCKS, Does.BEGINS, Does.ARRIVES)) & trace.named(
             RECEIVES | IMMEDIATE_RECEIVES
         )
@@ -116,9 +138,8 @@ class Recorded:
         self._place_steps(placed, step)
         self._place_own(placed[:, _OWN], own_s)
         self._place_kernels(placed)
-        self._place_collectives(placed)
         self._place_blocking(placed)
-        self._place_requests(placed)
+        self._place_collectives(placed, self._place_requests(placed))
         last = self._numbers_of(last_s)
         starts = numpy.searchsorted(self.trace.rank, numpy.arange(self.ranks + 1))
         rank_code, steps = [], 1
@@ -139,7 +160,7 @@ class Recorded:
             _core.check_program(parameters)
         except ValueError as error:
             raise InputError(f"{self.where}: {error}") from error
-        meetings = int((self.does == Does.MEETS).sum())
+        meetings = int(numpy.isin(self.does, MEETINGS).sum())
         events = 1.0 * len(self.trace) + meetings * (2.0 * self.ranks.bit_length())
         return Laid(parameters, steps, events, len(self.operations.kernels) > 1, draws=False)
 
@@ -169,7 +190,7 @@ class Recorded:
             passed = numpy.cumsum(gaps) + numpy.cumsum(numpy.where(is_own[rows], trace.duration_s[rows], 0.0))
             told = numpy.isin(
                 self.does[rows],
-                (Does.BLOCKS, Does.BEGINS, Does.ENDS, Does.SENDS_AND_RECEIVES, Does.LOOKS, Does.MEETS),
+                (Does.BLOCKS, Does.BEGINS, Does.ENDS, Does.SENDS_AND_RECEIVES, Does.LOOKS, *MEETINGS),
             )
             at = passed[told]
             own_s[rows[told]] = numpy.diff(at, prepend=0.0)
@@ -220,7 +241,7 @@ class Recorded:
         """Rows of collective operations, and of each the number of its group in `groups`, which are found here, how
         many members that has, and bytes. Raises InputError where members are not known."""
         trace = self.trace
-        rows = numpy.flatnonzero(self.does == Does.MEETS)
+        rows = numpy.flatnonzero(numpy.isin(self.does, MEETINGS))
         unknown = rows[trace.comm[rows] < 0]
         if len(unknown) and self.ranks > 1:
             row = unknown[0]
@@ -240,26 +261,31 @@ class Recorded:
         members = numpy.array([len(group) for group in self.groups])[which]
         return rows, which, members, self._sizes_of_meetings(rows, which, members)
 
-    def _place_collectives(self, placed: NDArray[Any]) -> None:
+    def _place_collectives(self, placed: NDArray[Any], requests: dict[int, int]) -> None:
+        """requests: of each row that does not block, the number of its request."""
         trace = self.trace
         rows, which, members, sizes = self.meetings()
+        ends = numpy.array([requests.get(row, NONE) for row in rows.tolist()], dtype="int64")
         root = trace.peer[rows].astype("int64")
         place_of = [{rank: place for place, rank in enumerate(group)} for group in self.groups]
 
         def make(second: bool) -> Callable[[int], int]:
             def one(at: int) -> int:
-                name, group = trace.names[trace.name[rows[at]]], int(which[at])
-                parts = parts_of(CALLS[name].code, float(sizes[at]), int(members[at]), self.library)
+                name, group, request = trace.names[trace.name[rows[at]]], int(which[at]), int(ends[at])
+                blocks = name not in BLOCKING_OF
+                parts = parts_of(CALLS[name].code, float(sizes[at]), int(members[at]), self.library, blocks=blocks)
                 if second and len(parts) == 1:
                     return NONE
                 part = parts[second]
+                # The last part ends the request.
+                tag = 0 if blocks else 1 + request if second or len(parts) == 1 else NONE
                 index = place_of[group].get(int(root[at]), 0)
                 size = (float(round(part.size_bytes)), 0.0, 0.0)
-                return self.operations.number(part.code, name, index, 0, group, size, part.algorithm)
+                return self.operations.number(part.code, name, index, tag, group, size, part.algorithm)
 
             return one
 
-        columns = [trace.name[rows], which, root, sizes]
+        columns = [trace.name[rows], which, root, sizes, ends]
         placed[rows, _FIRST] = self.operations.number_each(columns, make(second=False))
         placed[rows, _SECOND] = self.operations.number_each(columns, make(second=True))
 
@@ -302,10 +328,11 @@ class Recorded:
         ]
         placed[rows, _FIRST] = self.operations.number_each(columns, make)
 
-    def _place_requests(self, placed: NDArray[Any]) -> None:
-        """Of what begins and ends requests, rank by rank."""
+    def _place_requests(self, placed: NDArray[Any]) -> dict[int, int]:
+        """Of what begins and ends requests, rank by rank; those of collective operations by their rows."""
         trace = self.trace
-        wanted = (Does.BEGINS, Does.ENDS, Does.SENDS_AND_RECEIVES, Does.ARRIVES)
+        of_meetings: dict[int, int] = {}
+        wanted = (Does.BEGINS, Does.ENDS, Does.SENDS_AND_RECEIVES, Does.ARRIVES, Does.BEGINS_MEETING)
         rows = numpy.flatnonzero(numpy.isin(self.does, wanted))
         columns = (self.does, trace.name, trace.rank, trace.peer, self.tag, trace.size_bytes, trace.completion)
         requests = Requests(self.operations)
@@ -319,10 +346,13 @@ class Recorded:
                     placed[row, _FIRST] = requests.begin(trace.names[name], peer, tag, size, completion)
             elif does == Does.ENDS:
                 placed[row, _FIRST] = requests.end(trace.names[name], peer, tag, completion)
+            elif does == Does.BEGINS_MEETING:
+                of_meetings[row] = requests.begin_meeting(completion)
             elif does == Does.SENDS_AND_RECEIVES:
                 placed[row, _FIRST] = requests.send_of_both(trace.names[name], peer, tag, size)
             else:
                 placed[row, _FIRST], placed[row, _SECOND] = requests.receive_of_both(trace.names[name], peer, tag)
+        return of_meetings
 
     def _check_messages(self) -> None:
         """Raises InputError, with ranks and calls, where a message lacks a side."""

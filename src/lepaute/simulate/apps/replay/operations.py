@@ -99,13 +99,18 @@ class Requests:
         self._of_sendrecv: list[int] = []
 
     def begin(self, name: str, peer: int, tag: int, size: float, completion: int) -> int:
+        number = self.begin_meeting(completion, peer, tag)
+        code = CALLS[name].code
+        return self._operations.number(code, name, peer, tag, number, _bytes(0.0 if code == "irecv" else size))
+
+    def begin_meeting(self, completion: int, peer: int = NONE, tag: int = NONE) -> int:
+        """The number of a request: of a message, or of a collective operation that does not block."""
         number = self._new()
         if completion >= 0:
             self._by_completion[completion].append(number)
         else:
             self._by_name[peer, tag].append(number)
-        code = CALLS[name].code
-        return self._operations.number(code, name, peer, tag, number, _bytes(0.0 if code == "irecv" else size))
+        return number
 
     def end(self, name: str, peer: int, tag: int, completion: int) -> int:
         """The wait for what a call ended; -1 where it ended nothing."""

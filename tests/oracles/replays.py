@@ -1,4 +1,4 @@
-"""Recordings for tests, from the rows that they hold."""
+"""Recordings written call by call, and what their replays take without any uncertainty."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,8 +6,17 @@ from typing import Any
 
 import numpy as np
 
+import lepaute as lp
 from lepaute.trace import trace_of_columns, write_trace
 from lepaute.trace.table import KERNEL, MPI
+
+NOTHING = lp.Layers.only()
+#: A message is 1 MB, so that it is sent when its receive is there.
+LARGE = 1e6
+
+
+def replayed(path: Path, platform: Any = "dahu", **more: Any) -> lp.Prediction:
+    return lp.predict(lp.TraceReplay(path, **more), platform, runs=1, layers=NOTHING)
 
 
 def write(path: Path, rows: Sequence[dict[str, Any]], **metadata: Any) -> Path:
