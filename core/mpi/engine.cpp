@@ -270,30 +270,14 @@ bool Engine::post(Rank rank) {
         }
         break;
     }
-    case Operation::Kind::until:
-        if (operation.date_s <= now_s_) {
-            state.inside_post = false;
-        } else if (is_next(rank, operation.date_s)) {
-            now_s_ = operation.date_s;
-            state.inside_post = false;
-        } else {
-            state.event = Event::wake;
-            queue_.set(rank, operation.date_s);
-        }
-        break;
     case Operation::Kind::none:
     case Operation::Kind::join:
+    case Operation::Kind::until:
         break;
     }
     const bool suspended = state.inside_post;
     state.inside_post = false;
     return suspended;
-}
-
-/// Would an event of `rank` at `date_s` be the next one, with nobody else to go on before?
-bool Engine::is_next(Rank rank, double date_s) const noexcept {
-    return ready_.empty() && delayed_.empty() && date_s < flows_.next_end_s() &&
-           date_s < queue_.next_date_without_s(rank);
 }
 
 bool Engine::join(Rank rank, Meeting& meeting, std::coroutine_handle<> caller) {

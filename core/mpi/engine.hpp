@@ -381,17 +381,24 @@ public:
     /// True for the last one.
     JoinAwaiter join(Rank rank, Meeting& meeting) { return {*this, rank, meeting}; }
     void release(Rank last, Meeting& meeting);
+    struct DateAwaiter {
+        Engine& engine;
+        Rank rank;
+        double date_s;
+        [[nodiscard]] bool await_ready() const noexcept { return engine.comes_to(rank, date_s); }
+        void await_suspend(std::coroutine_handle<> caller) const noexcept { engine.wake_at(rank, date_s, caller); }
+        static void await_resume() noexcept {}
+    };
     /// Goes on when all that happens before `date_s` has been settled; the clock of the rank stays as it is.
-    Awaiter<void> until(Rank rank, double date_s) {
-        return operation<void>(rank, {.kind = Operation::Kind::until, .date_s = date_s});
-    }
+    DateAwaiter until(Rank rank, double date_s) { return {*this, rank, date_s}; }
     /// A transfer of a message that no rank posts: for operations that an application evaluates by itself, of which the
     /// links shall know. It starts now; `rank`, which waits by until_transferred(), is told `number` when it is over.
     void start_loose_transfer(Rank rank, std::uint32_t number, Rank from, Rank to, const models::Segment& segment,
                               double bytes);
     /// As until(), or until one of its loose transfers is over, whichever comes first.
-    Awaiter<void> until_transferred(Rank rank, double date_s) {
-        return operation<void>(rank, {.kind = Operation::Kind::until, .receive_tag = none, .date_s = date_s});
+    DateAwaiter until_transferred(Rank rank, double date_s) {
+        ranks_[rank].operation.receive_tag = none;
+        return {*this, rank, date_s};
     }
     /// After that: the number of the transfer, which is over now; none: the date has come.
     [[nodiscard]] std::uint32_t transferred(Rank rank) const noexcept { return ranks_[rank].operation.receive_tag; }
@@ -410,7 +417,25 @@ private:
     static constexpr double never = net::EventQueue::never;
 
     bool post(Rank rank); // true: the operation has not ended
-    [[nodiscard]] bool is_next(Rank rank, double date_s) const noexcept;
+    /// Is all that happens before `date_s` settled, or could it be settled now, as nothing else comes before?
+    [[nodiscard]] bool comes_to(Rank rank, double date_s) noexcept {
+        if (date_s <= now_s_) {
+            return true;
+        }
+        if (!ready_.empty() || !delayed_.empty() || date_s >= flows_.next_end_s() ||
+            date_s >= queue_.next_date_without_s(rank)) {
+            return false;
+        }
+        now_s_ = date_s;
+        return true;
+    }
+    void wake_at(Rank rank, double date_s, std::coroutine_handle<> caller) noexcept {
+        RankState& state = ranks_[rank];
+        state.handle = caller;
+        state.operation.kind = Operation::Kind::until;
+        state.event = Event::wake;
+        queue_.set(rank, date_s);
+    }
     bool join(Rank rank, Meeting& meeting, std::coroutine_handle<> caller);
     void prepare_send(Rank rank);
     void handle_send(Rank rank);

@@ -34,7 +34,6 @@ struct Operation {
     std::uint32_t receive_tag = 0;
     std::uint32_t request = 0; // of isend and irecv
     double send_bytes = 0.0;
-    double date_s = 0.0;
 };
 
 /// What a rank does from one operation to the next, as a function of a small state instead of a coroutine.

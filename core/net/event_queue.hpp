@@ -43,6 +43,9 @@ public:
     [[nodiscard]] std::uint32_t next_source() const noexcept { return nodes_[1].source; }
     /// The date of the next event of all others.
     [[nodiscard]] double next_date_without_s(std::uint32_t source) const noexcept {
+        if (next_source() != source) {
+            return next_date_s();
+        }
         std::uint64_t bits = std::bit_cast<std::uint64_t>(never);
         for (std::uint32_t at = leaves_ + source; at > 1; at >>= 1U) {
             bits = std::min(bits, nodes_[at ^ 1U].bits);
