@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support_limits import within_cpu
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
@@ -58,6 +59,13 @@ def test_a_value_that_is_no_number_and_differs_between_parts_is_refused(tmp_path
     (tmp_path / "parts.yaml").write_text(both)
     (tmp_path / "ask.yaml").write_text(STUDIES["capacity"])
     with pytest.raises(InputError, match=r"part slim sets scale\.bandwidth to nan, and another part to nan"):
+        checked(tmp_path / "ask.yaml")
+
+
+def test_more_ranks_than_a_platform_has_cores_are_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "parts.yaml").write_text(CATALOGUE.replace("ranks: 32", f"ranks: {10**20 + 39}"))
+    (tmp_path / "ask.yaml").write_text(STUDIES["capacity"])
+    with within_cpu("the grid of so many ranks"), pytest.raises(InputError, match="are more cores than the 16777216"):
         checked(tmp_path / "ask.yaml")
 
 
