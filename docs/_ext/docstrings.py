@@ -27,6 +27,23 @@ def markdown(docstring: str) -> Iterator[str]:
         yield from _blocks(text)
 
 
+def entries(docstring: str) -> dict[str, str]:
+    """What the lines that describe names say of each; a line may describe several, and several may stand on it."""
+    told: dict[str, str] = {}
+    names: list[str] = []
+    for line in docstring.splitlines():
+        parts = re.split(r";  +(?=\S+ *:)", line.strip()) if not line.startswith("    ") else [line.strip()]
+        for part in parts:
+            if found := _ENTRY.match(part):
+                names = re.split(r", ", found[1].strip("`"))
+                told |= dict.fromkeys(names, found[2])
+            elif names and line.startswith("    ") and part:
+                told |= {name: f"{told[name]} {part}" for name in names}
+            else:
+                names = []
+    return told
+
+
 def summary(docstring: str) -> str:
     """The first sentence, for lists of names."""
     first = " ".join(docstring.strip().split("\n\n")[0].split())

@@ -60,6 +60,9 @@ BAD_KERNELS = {
     "a size is negative": (put("n", -3), "n is -3, below 0"),
     "a kernel has no name": (put("kernel", None), "kernel is missing"),
     "kernels are numbers": (lambda frame: frame.assign(kernel=1), "column kernel holds int64, not names"),
+    "kernels are bytes": (lambda frame: frame.assign(kernel=[b"\xff"] * len(frame)), "column kernel holds object, not"),
+    "a core of no node": (put("cpu", 2**40), "cpu is 1.09951e+12, above 1048575"),
+    "a size that no real knows": (put("m", 1e300), "m is 1e+300, above"),
     "all durations are zero": (lambda frame: frame.assign(duration_s=0.0), "no kernel could be fitted"),
     "less than the clock's cost": (lambda frame: frame.assign(clock_cost_s=9.0), "no kernel could be fitted"),
 }  # fmt: skip

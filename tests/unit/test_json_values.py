@@ -49,6 +49,7 @@ def test_an_object_becomes_a_value_and_the_same_object_again() -> None:
         ({"name": "a", "inner": {"size": True}}, "size is True; it must be an integer"),
         ({"name": "a", "inner": {"size": 1.5}}, "size is 1.5; it must be an integer"),
         ({"name": "a", "all": {}}, "all is {}; it must be a list"),
+        ({"name": "a", "inner": {"share": 10**400}}, "share is 10+; it must be a number of 64 bits"),
         ({"name": "a", "by_name": {"x": "y"}}, "by_name is .*; it must be an integer"),
         ({"name": "a", "end": 1}, "end is 1; it must be text"),
     ],

@@ -226,7 +226,7 @@ def test_over_ethernet_headers_and_the_work_of_one_flow_limit_the_bandwidth() ->
 
 @pytest.mark.parametrize("word", ["blas", "simd", "clock", "fabric"])
 def test_the_words_of_the_command_line_are_those_of_python(word: str) -> None:
-    from lepaute.cli.platform import SheetOptions
+    from lepaute.cli.platform_making import SheetOptions
     from lepaute.kit.options import options_of
 
     known = {"blas": LIBRARIES, "simd": SIMDS, "clock": CLOCKS, "fabric": FABRICS}

@@ -7,8 +7,11 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas
+import pyarrow
+import pyarrow.parquet
 import pytest
 from long_tests import long_but
 from support_archive import failed_archive
@@ -254,6 +257,37 @@ def test_a_damaged_file_of_a_store_is_named(damage: str, tmp_path: Path) -> None
     path.write_bytes(whole)
     with open_store(tmp_path / "store") as store:
         assert len(store.values()) == len(values()), "what failed has changed nothing"
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        ({"number": float("inf")}, "number is inf; it must be an integer"),
+        ({"files": {"factor_values": [{"place": "data/x/../y", "rows": 1}]}}, "is no place of its files"),
+        ({"files": {"factor_values": [{"place": "data/\ud800/y", "rows": 1}]}}, "is no place of its files"),
+        ({"garbage": ["/etc/passwd"]}, "is no place of its files"),
+        ({"garbage": [3]}, "garbage is .3.; it must be text"),
+    ],
+)
+def test_a_damaged_index_of_a_store_is_refused_in_one_line(damage: dict[str, Any], told: str, tmp_path: Path) -> None:
+    open_store(tmp_path / "store").close()
+    index = tmp_path / "store" / "store.json"
+    index.write_text(json.dumps(json.loads(index.read_text()) | damage))
+    with pytest.raises(InputError, match=rf"store\.json: .*{told}"):
+        open_store(tmp_path / "store")
+
+
+@pytest.mark.parametrize("values_are", ["texts", "bytes", "lists"])
+def test_a_column_of_another_type_is_refused_as_damage(values_are: str, tmp_path: Path) -> None:
+    with open_store(tmp_path / "store") as store:
+        store.add_values(values())
+    (path,) = (tmp_path / "store" / "data").rglob("factor_values-*.parquet")
+    rows = pyarrow.parquet.read_table(path)
+    other = {"texts": "slow", "bytes": b"\xff", "lists": [1]}[values_are]
+    at = rows.column_names.index("value")
+    pyarrow.parquet.write_table(rows.set_column(at, "value", pyarrow.array([other] * len(rows))), path)
+    with open_store(tmp_path / "store") as store, pytest.raises(InputError, match="the store is damaged"):
+        store.values()
 
 
 def test_a_folder_of_something_else_is_no_store(tmp_path: Path) -> None:

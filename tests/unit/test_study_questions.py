@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+from support_limits import within_cpu
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.platform import dump_platform, load_platform
 from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
+from lepaute.study.checking import checked
 from lepaute.study.schema import parse_study
 
 BASE = "base: {application: {name: hpl, n: 8k}, platform: ./mine.yaml}\n"
@@ -50,6 +52,21 @@ def test_every_question_is_answered_and_its_folder_repeats_it(question, tmp_path
     monkeypatch.chdir(tmp_path / "ask.results")
     assert main(["study", question, "study.yaml", "-o", "again", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == answer
+
+
+def test_a_value_that_is_no_number_and_differs_between_parts_is_refused(tmp_path: Path) -> None:
+    both = CATALOGUE.replace("0.25", ".nan").replace("ranks: 32", "ranks: 32, set: {scale.bandwidth: .nan}")
+    (tmp_path / "parts.yaml").write_text(both)
+    (tmp_path / "ask.yaml").write_text(STUDIES["capacity"])
+    with pytest.raises(InputError, match=r"part slim sets scale\.bandwidth to nan, and another part to nan"):
+        checked(tmp_path / "ask.yaml")
+
+
+def test_more_ranks_than_a_platform_has_cores_are_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "parts.yaml").write_text(CATALOGUE.replace("ranks: 32", f"ranks: {10**20 + 39}"))
+    (tmp_path / "ask.yaml").write_text(STUDIES["capacity"])
+    with within_cpu("the grid of so many ranks"), pytest.raises(InputError, match="are more cores than the 16777216"):
+        checked(tmp_path / "ask.yaml")
 
 
 def test_a_section_of_another_question_is_refused_and_capacity_needs_its_own() -> None:

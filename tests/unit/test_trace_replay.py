@@ -213,11 +213,25 @@ def test_a_message_that_lacks_a_side_is_named_with_who_waits(tmp_path: Path) -> 
         replayed(write(path, rows[:1]))
 
 
+def test_a_recording_that_does_not_tell_its_ranks_has_those_of_its_rows(tmp_path: Path) -> None:
+    path = write(tmp_path / "run.parquet", [call(0, "Send", 1, 8.0), call(1, "Recv", 0, 8.0)], ranks=None)
+    assert lp.TraceReplay(path).ranks == 2
+    replayed(path)
+
+
 def test_a_collective_operation_that_a_rank_leaves_out_is_named(tmp_path: Path) -> None:
     rows = [call(0, "Allreduce", comm=0, size_bytes=8.0), call(1, "Allreduce", comm=0, size_bytes=8.0)]
     path = write(tmp_path / "run.parquet", [*rows, call(1, "Barrier", comm=0)])
     with pytest.raises(InputError, match=r"rank 1 calls barrier \(MPI_Barrier\), which rank 0 leaves out"):
         replayed(path)
+
+
+def test_numbers_of_groups_may_have_gaps(tmp_path: Path) -> None:
+    def time_s(number: int) -> float:
+        rows = [call(rank, "Allreduce", comm=comm, size_bytes=8.0) for comm in (0, number) for rank in range(2)]
+        return replayed(write(tmp_path / f"{number}.parquet", rows)).time_s.mean
+
+    assert time_s(1) == time_s(7) == time_s(2**31 - 1)
 
 
 def test_an_order_in_which_all_wait_is_a_deadlock(tmp_path: Path) -> None:

@@ -130,6 +130,8 @@ def _scalar(hint: type, value: Any, *, lenient: bool) -> Any:
     )
     if lenient and not finite:
         raise _Unfit("a finite number")
+    if isinstance(value, int) and abs(value) >= 2 * _MOST_WHOLE:
+        raise _Unfit(f"{name} of 64 bits")
     return value
 
 

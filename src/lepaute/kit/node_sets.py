@@ -13,8 +13,7 @@ MOST_NODES = 10_000
 _NODE_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
 #: Names, ranges, groups and set operators, and nothing else: ClusterShell puts the name of a group, such as it is, into
 #: the shell commands that groups.conf configures, by default into a program of sed's, which could run commands itself.
-#: Numbers have few enough digits that ClusterShell counts with them.
-_RANGE = r"[0-9]{1,12}(?:-[0-9]{1,12}(?:/[1-9][0-9]{0,11})?)?"
+_RANGE = r"[0-9]+(?:-[0-9]+(?:/[1-9][0-9]*)?)?"
 _RANGES = rf"\[{_RANGE}(?:,{_RANGE})*\]"
 _NAMES = rf"(?:[A-Za-z0-9._-]|{_RANGES})+"
 _GROUP = rf"@(?:[A-Za-z0-9_][A-Za-z0-9_.-]*:)?(?:\*|[A-Za-z0-9_](?:[A-Za-z0-9_.-]|{_RANGES})*)"
@@ -77,7 +76,10 @@ def _upper_bound(text: str) -> int:
 
     def numbers(item: str) -> int:
         ends = re.fullmatch(r"(\d+)-(\d+)(?:/\d+)?", item)
-        return max(int(ends[2]) - int(ends[1]) + 1, 1) if ends else 1
+        if ends is None:
+            return 1
+        # ClusterShell does not count with numbers of many digits, and Python with those of thousands.
+        return MOST_NODES + 1 if len(ends[0]) > 30 else max(int(ends[2]) - int(ends[1]) + 1, 1)
 
     parts = re.findall(r"(?:\[[^\]]*\]|[^\[,])+", text)
     brackets = (re.findall(r"\[([^\]]*)\]", part) for part in parts)

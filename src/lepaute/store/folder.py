@@ -55,7 +55,7 @@ _SQL_TYPES = {"text": "varchar", "integer": "bigint", "real": "double", "flag": 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """place: path within the store's folder."""
+    """place : path within the store's folder"""
 
     place: str
     rows: int
@@ -63,7 +63,7 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """number: how many changes there were; change: name of the last; garbage: files that it replaced, to be removed."""
+    """number : how many changes there were;  change : name of the last;  garbage : replaced files, to be removed"""
 
     version: int = VERSION
     number: int = 0

@@ -16,6 +16,7 @@ from pydantic import Field
 
 from lepaute.errors import InputError
 from lepaute.kit.text import number
+from lepaute.platform.values import MOST_CORES
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.control_variates import Adjusted, Controls, adjusted
 from lepaute.stats.intervals import median_of_runs, prediction_interval
@@ -285,6 +286,10 @@ def _machine(catalogue: Catalogue, names: Sequence[str], nodes: int) -> PricedMa
     values["platform.nodes.count"] = nodes
     ranks = next(part.ranks for part in parts.values() if part.kind == NODE)
     if ranks is not None:
+        if nodes * ranks > MOST_CORES:
+            raise InputError(
+                f"{nodes} nodes of {ranks} ranks are more cores than the {MOST_CORES} of a platform at most"
+            )
         values.setdefault("application.grid", grid_text(nodes * ranks))
     price = sum(part.count(nodes) * part.price for part in parts.values())
     watts = sum(part.count(nodes) * part.watts for part in parts.values())

@@ -21,8 +21,17 @@ MOST_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
-class _Document:
-    """The members that every prediction has; the rates and what applications add are `more`."""
+class Document:
+    """The members that every prediction has; the rates and what applications add are `more`.
+
+    application, platform, parameters, seed, version : what repeats the prediction bit for bit
+    time_s   : mean, low and high of a run; bounds null for a single run
+    runs     : each with seed, time_s and rate
+    fidelity : full or sampled;  sampling_relative_sd : the error of sampling
+    warnings : in full;  trust : what lies outside of the fitted sizes, and what that may do
+    simulation : what it took
+    energy_j : as time_s;  extrapolated_share : of the time of computing, beyond the fitted sizes
+    """
 
     application: str
     platform: str
@@ -107,14 +116,14 @@ def read_prediction(path: str | Path) -> Prediction:
     if isinstance(content, dict) and "predictions" in content:
         raise InputError(f"{file}: has several predictions; write each with Prediction.to_json")
     try:
-        found = _prediction(from_json(_Document, content, str(file)), dict(content))
+        found = _prediction(from_json(Document, content, str(file)), dict(content))
     except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError) as problem:
         told = " ".join(str(problem).split()).removeprefix(f"{file}").removeprefix(": ")
         raise InputError(f"{file}: is no prediction that this version reads: {told[:300]}") from None
     return found
 
 
-def _prediction(document: _Document, content: dict[str, Any]) -> Prediction:
+def _prediction(document: Document, content: dict[str, Any]) -> Prediction:
     parameters = dict(document.parameters)
     settings = parameters.pop("set", {})
     application = _application(document.application, parameters, document.more.get("program"))

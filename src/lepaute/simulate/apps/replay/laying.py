@@ -250,14 +250,12 @@ class Recorded:
                 f"{seconds(float(trace.start_s[row]))}, are not known: the recording does not tell its communicator"
             )
         comm = trace.comm[rows].clip(0)
-        self.groups = [list(range(self.ranks))]
-        number_of = {0: 0}
-        for group in numpy.unique(comm[comm > 0]).tolist():
-            number_of[group] = len(self.groups)
-            self.groups.append(numpy.unique(trace.rank[rows[comm == group]]).tolist())
-        which = (
-            numpy.array([number_of.get(group, 0) for group in range(max(number_of) + 1)])[comm] if len(rows) else comm
-        )
+        some = numpy.unique(comm[comm > 0])  # of a part of a recording not all numbers
+        self.groups = [
+            list(range(self.ranks)),
+            *(numpy.unique(trace.rank[rows[comm == group]]).tolist() for group in some),
+        ]
+        which = numpy.searchsorted(numpy.array([0, *some]), comm)
         members = numpy.array([len(group) for group in self.groups])[which]
         return rows, which, members, self._sizes_of_meetings(rows, which, members)
 
