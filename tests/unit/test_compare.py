@@ -44,7 +44,9 @@ def test_a_campaign_says_which_library_is_faster_and_what_it_left_out(tmp_path: 
 
 
 def test_an_answer_without_a_verdict_says_so_in_place_of_counts_of_none(tmp_path: Path) -> None:
-    found = [replace(one, p_corrected=1.0, low=0.5, high=2.0) for one in archives(campaign(tmp_path / "c.zip")).verdicts]
+    found = [
+        replace(one, p_corrected=1.0, low=0.5, high=2.0) for one in archives(campaign(tmp_path / "c.zip")).verdicts
+    ]
     assert answer(found, "a", "b", "here") == "of 2 rows, none is decided; here"
 
 
