@@ -18,7 +18,7 @@ author = "The Lepaute developers"
 copyright = f"2026, {author}"  # noqa: A001 - Sphinx's name
 version = release = __version__
 
-extensions = ["myst_parser", "sphinx_design", "sphinx_copybutton", "reference_pages", "outside_links"]
+extensions = ["myst_parser", "sphinx_design", "sphinx_copybutton", "reference_pages", "outside_links", "file_names"]
 exclude_patterns = ["_ext", "_static"]
 smartquotes = False  # --option has two hyphens
 toc_object_entries = False

@@ -1,6 +1,7 @@
 """From the archive of a campaign to verdicts and sentences, on calls whose truth is known."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from lepaute.compare.comparison import archives
 from lepaute.compare.guidelines import check_guidelines
 from lepaute.compare.summaries import mpirun_summaries
 from lepaute.compare.verdicts import verdicts
-from lepaute.compare.wording import sentence
+from lepaute.compare.wording import answer, sentence
 from lepaute.errors import ArchiveError, InputError
 
 
@@ -40,6 +41,13 @@ def test_a_campaign_says_which_library_is_faster_and_what_it_left_out(tmp_path: 
     written = found.to_dict()
     assert [row["operation"] for row in written["rows"]] == ["Allreduce", "Bcast"]
     assert len(written["mpiruns"]) == 2 * 2 * (BLOCKS - 1)
+
+
+def test_an_answer_without_a_verdict_says_so_in_place_of_counts_of_none(tmp_path: Path) -> None:
+    found = [
+        replace(one, p_corrected=1.0, low=0.5, high=2.0) for one in archives(campaign(tmp_path / "c.zip")).verdicts
+    ]
+    assert answer(found, "a", "b", "here") == "of 2 rows, none is decided; here"
 
 
 def test_where_every_mpirun_was_disturbed_they_count_with_a_warning(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """The doctor: what is missing is named with the command that installs it; the exit status says whether it matters."""
 
 import json
+import os
 from pathlib import Path
 
+import psutil
 import pytest
 
 from lepaute.cli.main import main
@@ -156,6 +158,26 @@ def test_governor_and_boost_are_read_from_the_kernel(tmp_path: Path, monkeypatch
         (tmp_path / f"cpu{core}/cpufreq/scaling_governor").write_text("performance\n")
     (tmp_path / "cpufreq/boost").write_text("0\n")
     assert [check.status for check in doctor.check_frequency()] == ["ok", "ok"]
+
+
+def test_other_load_is_named_by_its_program_as_long_as_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Busy(psutil.Process):
+        def cpu_percent(self, *_: object) -> float:
+            return 60.0
+
+        def name(self) -> str:
+            return "ior"
+
+    class Ended(Busy):
+        def name(self) -> str:
+            raise psutil.NoSuchProcess(self.pid)
+
+    pid = os.getppid()
+    monkeypatch.setattr(psutil, "cpu_percent", lambda *_: 0.0)
+    for kind, said in ((Busy, f"ior (process {pid}) at 60 %"), (Ended, f"process {pid} at 60 %")):
+        monkeypatch.setattr(psutil, "process_iter", lambda kind=kind: iter([kind(pid)]))
+        (check, *_) = doctor.check_load()
+        assert (check.status, check.found) == ("warning", said)
 
 
 def test_what_is_not_ok_says_what_to_do() -> None:

@@ -258,6 +258,9 @@ def test_a_run_that_took_longer_is_told_so_with_the_predicted_times_and_where_to
     out = capsys.readouterr().out
     predicted_s = float(re.search(r"not ([0-9.e+]+) s\)", out)[1])
     assert f"the real run took {100 * (4.0 / predicted_s - 1):.0f} % longer than predicted (4 s" in out
+    file.write_text(_result(n=4000, time_s=40.0))
+    assert main(["verify", "hpl", "--results", str(file), "-p", "dahu", "--runs", "10"]) == 0
+    assert f"the real run took {40.0 / predicted_s:.3g} times as long as predicted (40 s" in capsys.readouterr().out
     assert "look at, in this order: the clock frequency; the BLAS library and its threads" in out
     assert "  where   computing" in out
 

@@ -44,4 +44,5 @@ def test_pictures_and_tables_are_shown_below_the_cell_that_makes_them_once() -> 
     pictures = [["image/png" in output.get("data", {}) for output in outputs].count(True) for outputs in (axes, line)]
     assert pictures == [1, 1]
     assert "<table" in table[0]["data"]["text/html"]
-    assert "PredictionWarning: not modelled by the platform" in "".join(output.get("text", "") for output in warned)
+    told = "".join(output.get("text", "") for output in warned)
+    assert "PredictionWarning: dlocswp is not modelled by the platform" in told

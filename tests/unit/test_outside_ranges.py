@@ -92,6 +92,8 @@ def test_kernels_whose_ranges_the_platform_does_not_say_are_counted_apart():
     expected = prediction.kernel_time_s["dtrsm"] / prediction.first.computing_s
     assert prediction.outside.unknown_share == pytest.approx(expected)
     assert "has no fitted ranges in the platform" in prediction.outside.text()
+    nothing_known = replace(prediction.outside, unknown_share=1.0)
+    assert nothing_known.text() == "not known: the platform does not say which sizes its kernel models were fitted to"
 
 
 def test_an_emulated_program_has_the_same():

@@ -97,7 +97,7 @@ def test_in_a_notebook_everything_is_a_table_of_plain_text(prediction, line, des
     assert "<b>&lt;" not in prediction._repr_html_()
     assert "&lt;b&gt;" in design._repr_html_()
     assert prediction.warnings
-    assert "warning: not modelled by the platform" in prediction._repr_html_()
+    assert "warning: dlocswp is not modelled by the platform" in prediction._repr_html_()
 
 
 def test_a_prediction_is_a_frame_with_a_row_a_run_that_can_be_put_below_others(prediction):

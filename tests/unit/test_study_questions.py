@@ -84,7 +84,7 @@ def test_what_is_mostly_extrapolated_is_never_the_best_by_itself(tmp_path, monke
     )
     assert main(["study", "tune", "ask.yaml"]) == 0
     short = capsys.readouterr().out
-    assert "caveats: not modelled by the platform, so taken to cost nothing; " in short
+    assert "caveats: dlocswp is not modelled by the platform, so taken to cost nothing; " in short
     assert main(["study", "tune", "ask.yaml", "--resume", "--details"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("Best: nb=192, time 4.")
@@ -92,7 +92,7 @@ def test_what_is_mostly_extrapolated_is_never_the_best_by_itself(tmp_path, monke
     assert "decide  `lepaute calibrate --nb 96,192`, or --real-runs N" in short
     assert [hpl.nb for hpl in read_hpl_dat(tmp_path / "ask.results" / "HPL.dat").combinations()] == [192]
     assert "warning: not comparable, extrapolation alone makes its time uncertain by ± 16.4 %: nb=96 (1 of 2)" in said
-    assert "warning: not modelled by the platform, so taken to cost nothing: dlocswp" in said
+    assert "warning: dlocswp is not modelled by the platform, so taken to cost nothing: dlocswp (" in said
     answer = json.loads(Path("ask.results/answer.json").read_text())
     first, second = answer["standings"]
     assert second["value"] / first["value"] == pytest.approx(second["ratio"]["mean"])

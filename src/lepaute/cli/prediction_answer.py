@@ -162,8 +162,10 @@ def answered_scaling(points: "Sequence[ScalingPoint]", width: int, *, details: b
         return f"{details_text(answer, scaling_details(points), width)}\n{table}"
     each = f"{counted(len(first.prediction.run_list), 'simulated run')} of each on {first.prediction.platform_name}"
     facts = [("from", each)]
-    if apart := Sweep(tuple(predictions)).apart:
-        facts.append(("apart", f"{len(apart)} of {len(points)} not comparable: {apart[0].trust.reasons[0]}"))
+    if apart := [point for point in points if not point.prediction.comparable]:
+        ranks = ", ".join(str(point.ranks) for point in apart)
+        reason = apart[0].prediction.trust.reasons[0]
+        facts.append(("apart", f"{len(apart)} of {len(points)} not comparable, on {ranks} ranks: {reason}"))
     return f"{answer_text(answer, facts, caveats(predictions), width)}\n{table}"
 
 

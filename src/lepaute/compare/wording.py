@@ -47,11 +47,14 @@ def answer(verdicts: Sequence[Verdict], left: str, right: str, scope: str) -> st
     if not verdicts:
         return f"{left} and {right} were measured with no operation and size in common"
     outcomes = [one.outcome for one in verdicts]
-    parts = [
+    counts = [
         f"{left} is faster in {outcomes.count('left faster')}",
         f"{right} in {outcomes.count('right faster')}",
         f"no difference above {100 * verdicts[0].margin:g} % in {outcomes.count('no difference above the margin')}",
         f"{outcomes.count('undecided')} undecided",
+    ]
+    parts = [
+        *(["none is decided"] if {*outcomes} == {"undecided"} else counts),
         *(
             f"{name} has more slow calls in {count}"
             for name, side in ((left, "left"), (right, "right"))

@@ -260,10 +260,10 @@ def check_load() -> Iterator[Check]:
         _share(process, None)
     psutil.cpu_percent(WATCH_S)
     seen = [(_share(process, None), process) for process in watched]
-    busy = sorted(((share, process.pid) for share, process in seen if share > _BUSY_SHARE), reverse=True)
+    busy = sorted(((share, process.pid, process) for share, process in seen if share > _BUSY_SHARE), reverse=True)
     steal_s = getattr(psutil.cpu_times(), "steal", 0.0) - steal_before
     if busy:
-        names = ", ".join(f"process {pid} at {100 * share:.0f} %" for share, pid in busy[:3])
+        names = ", ".join(f"{_name(process)} at {100 * share:.0f} %" for share, _, process in busy[:3])
         more = f" and {len(busy) - 3} more" if len(busy) > 3 else ""
         yield Check("other load", "warning", f"{names}{more}", "wait until they finish, or stop them")
     else:
@@ -284,6 +284,17 @@ def check_limits() -> Iterator[Check]:
         enough = soft == resource.RLIM_INFINITY or soft >= least
         state = "unlimited" if soft == resource.RLIM_INFINITY else f"{soft}{unit}"
         yield Check(f"limit: {name}", "ok" if enough else "warning", state, "" if enough else remedy)
+
+
+def _name(process: object) -> str:
+    """What a person knows a process by: its program and number; the number alone where it has ended."""
+    import psutil
+
+    assert isinstance(process, psutil.Process)
+    try:
+        return f"{process.name()} (process {process.pid})"
+    except psutil.Error:
+        return f"process {process.pid}"
 
 
 def _share(process: object, interval: float | None) -> float:

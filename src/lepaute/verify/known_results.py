@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from lepaute.verify.campaign import Case
 
 LEAST_TOLD = 0.03  # of the predicted time; a smaller gap needs no cause
+MANY_TIMES = 3.0  # from here on a gap is told as a multiple, not in per cent
 #: More than a core of 2026 does in double precision: about 5 GHz times 32 operations a cycle.
 MOST_OF_A_CORE_FLOPS = 250e9
 MOSTLY = 0.6  # of the predicted time
@@ -75,9 +76,11 @@ def impossible(case: "Case", measured_s: float, platform: "Platform") -> str | N
 
 def _gap(case: "Case", ratio: float, row: dict[Any, Any]) -> str:
     measured, predicted = (row["flop_count"] / row[key] / 1e9 for key in ("measured_time_s", "predicted_time_s"))
-    how = f"{100 * (ratio - 1):.0f} % longer" if ratio > 1 else f"{100 * (1 - ratio):.0f} % shorter"
+    how = f"{100 * (ratio - 1):.0f} % longer than" if ratio > 1 else f"{100 * (1 - ratio):.0f} % shorter than"
+    if ratio >= MANY_TIMES:
+        how = f"{ratio:.3g} times as long as"
     return (
-        f"{case.label}: the real run took {how} than predicted ({row['measured_time_s']:.4g} s, not "
+        f"{case.label}: the real run took {how} predicted ({row['measured_time_s']:.4g} s, not "
         f"{row['predicted_time_s']:.4g} s): {measured:.4g} Gflop/s, {abs(predicted - measured):.3g} "
         f"{'less' if ratio > 1 else 'more'} than predicted"
     )

@@ -213,8 +213,8 @@ class Comparison(Campaign):
                 self._save_facts()
         if self._is_over() and self._made < sum(self._sizes):
             self.warn(
-                f"the budget of {seconds(self._request.budget_s)} was over after {self._made} mpiruns of each library; "
-                f"{sum(self._sizes)} were planned"
+                f"the budget of {seconds(self._request.budget_s)} was over after "
+                f"{counted(self._made, 'mpirun')} of each library; {sum(self._sizes)} were planned"
             )
         self._find_algorithms()
         self._save_facts()

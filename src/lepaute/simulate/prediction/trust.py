@@ -101,6 +101,8 @@ class OutsideRanges:
             )
             if share >= LEAST_SHARE
         ]
+        if not said and self.unknown_share > 1.0 - LEAST_SHARE:
+            return "not known: the platform does not say which sizes its kernel models were fitted to"
         text = f"{' and '.join(said) or 'no computing'} was outside the fitted ranges"
         if self.unknown_share >= LEAST_SHARE:
             other = "another " if self.share >= LEAST_SHARE else ""

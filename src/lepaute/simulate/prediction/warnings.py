@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from lepaute.kit.text import Alike, one_for_all, quantity
+from lepaute.kit.text import Alike, counted, one_for_all, quantity
 from lepaute.simulate.conditions import layers_of
 
 if TYPE_CHECKING:
@@ -96,9 +96,11 @@ def model_warnings(
 def kernel_warnings(kernels: "Mapping[str, KernelUse]", platform: "Platform") -> list[str]:
     """Kernels without a model, outside the ranges of theirs, or with durations below zero."""
     warnings = []
-    unknown = [f"{name} ({use.unmodelled_calls} calls)" for name, use in kernels.items() if use.unmodelled_calls]
+    unknown = sorted((name, use.unmodelled_calls) for name, use in kernels.items() if use.unmodelled_calls)
     if unknown:
-        warnings.append(f"not modelled by the platform, so taken to cost nothing: {', '.join(sorted(unknown))}")
+        of = f"{unknown[0][0]} is" if len(unknown) == 1 else f"{counted(len(unknown), 'kernel')} are"
+        calls = ", ".join(f"{name} ({number} calls)" for name, number in unknown)
+        warnings.append(f"{of} not modelled by the platform, so taken to cost nothing: {calls}")
     total_s = sum(use.time_s for use in kernels.values())
     for name, use in kernels.items():
         if use.extrapolated_time_s > max(SMALL_SHARE * use.time_s, SMALL_SHARE * 0.1 * total_s):

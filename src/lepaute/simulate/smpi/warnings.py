@@ -50,17 +50,17 @@ def network_warnings(platform: "Platform") -> list[str]:
     warnings = []
     if network.flow_factor == "bound":
         warnings.append(
-            "SMPI scales the share of a flow by its factor (flow_factor scale), where this platform bounds it: "
-            "concurrent messages differ; for a comparison, --set network.flow_factor=scale"
+            "messages that share a link divide it otherwise under SMPI: it scales the share of each "
+            "(flow_factor scale), where this platform bounds it; for a comparison, --set network.flow_factor=scale"
         )
     if network.loopback.shared:
         warnings.append("messages inside a node do not slow each other under SMPI, as they do on this platform")
     if network.loopback.noncontiguous is not None or network.remote.noncontiguous is not None:
-        warnings.append("SMPI has no segments of their own for messages with gaps; they take those of the others")
+        warnings.append("messages with gaps cost what others do under SMPI, which has no segments for them")
     if network.loopback.busy is not None or network.remote.busy is not None:
         warnings.append(
-            "SMPI has no segments of their own for messages to ranks that compute between probes: they cost what "
-            "others do, as with --set network.loopback.busy=null --set network.remote.busy=null"
+            "messages to ranks that compute between probes cost what others do under SMPI: it has no segments "
+            "for them, as with --set network.loopback.busy=null --set network.remote.busy=null"
         )
     if any(segment.noise_relative_sd or segment.noise for segment in network.all_segments):
         warnings.append("the noise of messages is not drawn under SMPI")
