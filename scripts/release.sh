@@ -31,7 +31,7 @@ rm -rf dist
 step "Building sdist and wheel" "$environment/bin/python" -m build --outdir dist .
 # Of the machine's own glibc, which its tag then names; a wheel for older systems is cibuildwheel's.
 repair() {
-  PATH=$PWD/$environment/bin:$PATH "$environment/bin/auditwheel" --log-level ERROR repair --wheel-dir dist dist/*-linux_*.whl && rm dist/*-linux_*.whl
+  PATH=$PWD/$environment/bin:$PATH "$environment/bin/auditwheel" repair --wheel-dir dist dist/*-linux_*.whl && rm dist/*-linux_*.whl
 }
 step "Naming the systems that the wheel runs on" repair
 "$environment/bin/twine" check --strict dist/*

@@ -26,7 +26,7 @@ install() {
   "$uv" pip compile --quiet --resolution "$resolution" --python "$environment/bin/python" --no-header --no-emit-package lepaute \
     pyproject.toml --extra all -o "$environment/dependencies.txt" >/dev/null
   printf '%s\n' hypothesis pytest pytest-xdist 'nanobind>=2.4' 'scikit-build-core>=0.10' statsmodels playwright rocrate \
-    >"$environment/tools.txt"
+    sphinx nbclient ipykernel vermin >"$environment/tools.txt"
   "$uv" pip install --quiet --python "$environment/bin/python" -r "$environment/dependencies.txt" \
     -r "$environment/tools.txt" -c "$environment/dependencies.txt"
   "$uv" pip install --quiet --python "$environment/bin/python" --no-deps --no-build-isolation .

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import nnls
+from scipy.optimize import lsq_linear, nnls
 
 from lepaute.fit.numeric import INDISTINCT, first_of_largest, simplest
 from lepaute.stats import algebra
@@ -44,11 +44,12 @@ def test_least_squares_are_those_of_lapack_and_nnls(seed: int) -> None:
     bounded = algebra.nonnegative_solution(gram, moment)
     assert np.all(bounded >= 0)
     assert left(bounded) == pytest.approx(left(nnls(x * root[:, None], y * root)[0]), rel=1e-9)
-    both = np.column_stack([x, -x[:, -1]]) * root[:, None]
-    parted = nnls(both, y * root)[0]
+    size = np.abs(x).max(axis=0)
+    least = np.append(np.zeros(x.shape[1] - 1), -np.inf)
+    parted = lsq_linear(x / size * root[:, None], y * root, (least, np.inf), method="bvls", tol=1e-12).x / size
     last_free = algebra.nonnegative_solution(gram, moment, last_free=True)
     assert np.all(last_free[:-1] >= 0)
-    assert left(last_free) == pytest.approx(left(np.append(parted[:-2], parted[-2] - parted[-1])), rel=1e-9)
+    assert left(last_free) == pytest.approx(left(parted), rel=1e-9)
     data = np.column_stack([x / np.abs(x).max(axis=0), y])
     sums = algebra.squares(data, weight)
     assert algebra.residuals(sums[None], 1e-12)[0] == pytest.approx(left(free), rel=1e-8)

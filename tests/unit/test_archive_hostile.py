@@ -225,6 +225,10 @@ def table_archive(path: Path, name: str, data: bytes) -> Archive:
     return Archive.open(path)
 
 
+# PyArrow before 21 says that it does not load the pickle.
+@pytest.mark.filterwarnings(
+    "ignore:pickle-based deserialization:RuntimeWarning", "ignore:pyarrow.PyExtensionType:FutureWarning"
+)
 def test_a_pickle_in_a_table_is_never_loaded(tmp_path: Path) -> None:
     """In the places where pandas and pyarrow have loaded pickles: extension types, and pandas' own formats."""
     witness = tmp_path / "witness"
