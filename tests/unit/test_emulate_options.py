@@ -1,18 +1,19 @@
 """Options of `lepaute emulate` that are more than a number, and what simblas and the linker are told of them."""
 
+import re
 from pathlib import Path
 
 import pytest
 from oracles.emulated import command, tiny, tiny_text
 
-from lepaute.errors import InputError, SimulationError
+from lepaute.errors import InputError
+from lepaute.kit.printed_time import value_in
 from lepaute.platform.io import parse_platform
 from lepaute.simulate import Layers
 from lepaute.simulate.machine.core import machine_of
 from lepaute.simulate.machine.population import with_network_of_run
 from lepaute.simulate.smpi.building import _script, skip_flags
 from lepaute.simulate.smpi.emulate import Keep, Options, settings_of
-from lepaute.simulate.smpi.emulated_run import value_in
 from lepaute.simulate.smpi.request import Files, Folding, Private, reference_sizes, request_text
 from lepaute.simulate.smpi.settings import folding_of, private_of
 
@@ -142,8 +143,15 @@ def test_the_compilers_name_simblas_before_all_that_the_makefile_names() -> None
 def test_the_last_value_that_matches_counts() -> None:
     lines = ["time 1.5 s", "time 2e-3 s", "end"]
     assert value_in(lines, r"time (\S+)") == 2e-3
-    with pytest.raises(SimulationError, match="nothing that matches"):
-        value_in(lines, r"Time (\S+)")
+    for pattern, problem in {
+        r"Time (\S+)": "nothing that matches",
+        r"(time)": "'time' for '(time)', which is not a number",
+        r"end(x)?": "None for",
+        r"(-inf)": "'-inf' for '(-inf)', which is no time",
+        r"(nan)": "which is no time",
+    }.items():
+        with pytest.raises(ValueError, match=re.escape(problem)):
+            value_in([*lines, "-inf nan"], pattern)
 
 
 def test_the_request_has_the_messages_that_the_run_draws() -> None:

@@ -33,7 +33,7 @@ class Command(NamedTuple):
 COMMANDS = (
     Command("predict", "how long an application will take on a platform", "predict:app_for"),
     Command("emulate", "run the code of an MPI program, or of HPL, on a simulated machine"),
-    Command("verify", "predict, run the real application here, show both and the error"),
+    Command("verify", "predict, run the real application here, show both and the error", "verify:app_for"),
     Command("study", "questions that take many simulations: tune, what if, sensitivity, capacity", extra="study"),
     Command("platform", "list, show, check, import and export platforms; new ones from a data sheet"),
     Command(

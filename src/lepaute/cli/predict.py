@@ -12,16 +12,17 @@ import typer
 from lepaute.cli.against import Compared, alternatives
 from lepaute.cli.entry import INTERRUPTED, complain
 from lepaute.cli.options import FORCE_HELP, App, Details, flags_of, with_options_of
-from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of
+from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of, own_class
 from lepaute.cli.terminal import BAR_AFTER_S, announce, json_text, note, progress_bar
 from lepaute.errors import InputError
-from lepaute.kit.options import option_field, options_of
+from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.picture import files_of
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.text import counted
 from lepaute.simulate.apps import APPLICATIONS, application_class
-from lepaute.simulate.apps.own.loading import loaded, names_a_class
+from lepaute.simulate.apps.own import OwnFiles
+from lepaute.simulate.apps.own.loading import names_a_class
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
@@ -54,12 +55,9 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
     """The command group: with the one application that the arguments name, or with all."""
     app = App(help="How long an application will take on a platform; FILE.py:CLASS is one of your own.")
     if arguments and names_a_class(arguments[0]):
-        own = loaded(arguments[0])
-        others = (Simulation, Placement, TraceFiles, PredictOptions, own.files)
-        taken = {each.argument for options in others for each in flags_of(options)} | {"fidelity", "details"}
-        if both := sorted(taken & set(options_of(own))):
-            raise InputError(f"{own.title}.{both[0]}: lepaute predict has an option of that name; give it another one")
-        app.command(arguments[0])(command_of(own))
+        others = (Simulation, Placement, TraceFiles, PredictOptions, OwnFiles)
+        taken = {flag.argument for options in others for flag in flags_of(options)} | {"fidelity", "details"}
+        app.command(arguments[0])(command_of(own_class(arguments[0], "predict", taken)))
         return app
     for name in [name for name in arguments[:1] if name in APPLICATIONS] or APPLICATIONS:
         app.command(name)(command_of(application_class(name)))

@@ -1,6 +1,6 @@
 """The options that commands which simulate share: the platform, the runs, the mapping of ranks, the trace."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import MISSING, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,7 @@ import typer
 from lepaute.cli.options import EACH, flags_of, is_given
 from lepaute.cli.terminal import note
 from lepaute.errors import InputError
-from lepaute.kit.options import option_field, word_of
+from lepaute.kit.options import option_field, options_of, word_of
 from lepaute.kit.picture import files_of
 from lepaute.kit.quantities import numbers_of, settings_of, time_of
 from lepaute.kit.text import ranks_text, seconds
@@ -241,6 +241,19 @@ def applications_of(
         option = f"{missing[0].name} {missing[0].argument.upper()}"
         raise InputError(f"no run of {application.title} is described: give {option} and further options{instead}")
     return list(dict.fromkeys(application(**values | one) for one in each)), False
+
+
+def own_class(text: str, command: str, taken: Collection[str]) -> "type[Application]":
+    """The class FILE.py:CLASS, for a command whose other parameters are `taken`.
+
+    Raises InputError where there is none, or where a field of it has such a name.
+    """
+    from lepaute.simulate.apps.own.loading import loaded
+
+    own = loaded(text)
+    if both := sorted(options_of(own).keys() & taken):
+        raise InputError(f"{own.title}.{both[0]}: lepaute {command} has an option of that name; give it another one")
+    return own
 
 
 def check_not_given(context: typer.Context, application: type, decided: Any, instead: str) -> None:

@@ -1,12 +1,15 @@
-"""`lepaute verify hpl`: predict HPL, run the real one here or on nodes, show both and the error; or use an HPL.out."""
+"""`lepaute verify hpl`: predict HPL, run the real one here or on nodes, show both and the error; or use an HPL.out.
+
+`verify_command` has the same for any other application and the command that runs it.
+"""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -36,12 +39,12 @@ from lepaute.simulate.apps.hpl import Hpl
 if TYPE_CHECKING:
     from lepaute.cli.verify_site import Where
     from lepaute.platform import Platform
-    from lepaute.simulate import Prediction
+    from lepaute.simulate import Application, Prediction
+    from lepaute.verify.command import Command
     from lepaute.verify.known_results import KnownResults
+    from lepaute.verify.real_run import HplProgram
     from lepaute.verify.seal import Seal
     from lepaute.verify.verification import Verification
-
-app = App(help="Predict, run the real application here or on nodes, show both and the error.")
 
 CALIBRATION_FILE = "calibration.zip"
 PLATFORM_FILE = "platform.yaml"
@@ -103,7 +106,18 @@ class VerifyOptions:
     resume: bool = option_field(False, "resume the interrupted campaign in --output")
 
 
-@app.command()
+def app_for(arguments: Sequence[str]) -> typer.Typer:
+    """The command group: with what the arguments name, or with all."""
+    app = App(help="Predict, run the real application here or on nodes, show both and the error.")
+    if arguments[:1] != ["command"]:
+        app.command()(hpl)
+    if arguments[:1] != ["hpl"]:
+        from lepaute.cli.verify_command import app_of_commands
+
+        app.add_typer(app_of_commands(arguments[1:]), name="command")
+    return app
+
+
 @with_options_of(Hpl, "values", leave_out=("n", "p", "q"), make=dict)
 def hpl(
     context: typer.Context,
@@ -123,8 +137,7 @@ def hpl(
     """
     from lepaute.cli.verify_site import where_of
     from lepaute.report.files import check_page_name
-    from lepaute.verify.real_run import check_machine
-    from lepaute.verify.verification import exceeds
+    from lepaute.verify.real_run import built_program, check_machine, user_program
 
     check_page_name(options.report)
     inputs = (options.dat, options.results, options.platform, options.xhpl)
@@ -139,16 +152,28 @@ def hpl(
         if options.calibrate:
             need("fit", "--calibrate")
         where = where_of(scheduler, request, python, options.ranks_per_node, other_machine=options.other_machine)
-        _check_folder(options)
+        check_folder(options)
         cases = _cases_of(context, values, options)
         for case in cases if where.is_here else ():
             check_machine(case)
-        table = _verified(cases, options, where)
+        program = partial(built_program, note)
+        if options.xhpl is not None:
+            program = partial(user_program, options.xhpl, here=where.is_here)
+        place, sizes = "this machine" if where.is_here else "the nodes", {case.nb for case in cases}
+        block_size = f", NB = {sizes.pop()}" if len(sizes) == 1 else ""
+        table = verified(cases, program, options, where, f"HPL on {place}{block_size}: predicted and measured")
+    end_by_tolerance(table, options)
+
+
+def end_by_tolerance(table: Any, options: VerifyOptions) -> None:
+    """Ends with status 1 where an error of the table exceeds --tolerance."""
+    from lepaute.verify.verification import exceeds
+
     if options.tolerance is not None and exceeds(table, options.tolerance):
         raise typer.Exit(1)
 
 
-def _check_folder(options: VerifyOptions) -> None:
+def check_folder(options: VerifyOptions) -> None:
     """Raises InputError where there is nothing to resume, or without --resume something that would be lost."""
     from lepaute.measure.experiment.workspace import folder_of
     from lepaute.verify.verification import check_begun, check_unused
@@ -180,23 +205,33 @@ def _cases_of(context: typer.Context, values: dict[str, Any], options: VerifyOpt
     return list(dict.fromkeys(read_hpl_dat(options.dat).combinations(**others)))
 
 
-def _verified(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") -> Any:
-    """Calibrates where that was asked for, makes all real runs, prints and saves the results; the table of cases."""
+def verified(
+    cases: "Sequence[Application]",
+    find_program: "Callable[[], HplProgram | Command]",
+    options: VerifyOptions,
+    where: "Where",
+    title: str,
+    causes: str = "",
+) -> Any:
+    """Calibrates where that was asked for, makes all real runs, prints and saves the results; the table of cases.
+
+    title: of pictures and page; causes: as of comparison.sentence
+    """
     from lepaute.cli.verify_site import opened_site, sentinel_guard
     from lepaute.simulate import predict
     from lepaute.verify.campaign import Plan
-    from lepaute.verify.real_run import built_program, user_program
+    from lepaute.verify.comparison import CAUSES
     from lepaute.verify.seal import held
     from lepaute.verify.verification import verify
 
     folder, resume = options.output, options.resume
     plan = Plan(repeats=options.repeats, order_seed=options.seed)
     given = None if options.platform is None else platform_of(options.platform, options.settings)
-    program = built_program(note) if options.xhpl is None else user_program(options.xhpl, here=where.is_here)
+    program = find_program()
     with held(folder), notes_printed(), ExitStack() as stack:
         coretype = None
         if given is None:
-            measured, coretype, where = _calibrated(cases, options, where)
+            measured, coretype, where = _calibrated(cast("Sequence[Hpl]", cases), options, where)
             given = platform_of(measured, options.settings)
         machine, overrides = given
         site, program, mapping = stack.enter_context(
@@ -231,11 +266,11 @@ def _verified(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") -> A
                 again=partial(predicted, runs=min(runs, _RUNS_AGAIN), repeat=1),
                 resume=resume,
             )
-        _print_and_save(verification, cases, options, "this machine" if where.is_here else "the nodes")
+        _print_and_save(verification, options, title, causes or CAUSES)
     return verification.table
 
 
-def _lag_of_runs(machine: "Platform", cases: Sequence[Hpl], options: VerifyOptions) -> float | None:
+def _lag_of_runs(machine: "Platform", cases: "Sequence[Application]", options: VerifyOptions) -> float | None:
     """Seconds between the calibration and the real runs; None where the platform does not say how the machine drifts.
 
     A resumed campaign keeps what its predictions were sealed with.
@@ -258,23 +293,20 @@ def _tell_sealed(seal: "Seal", finished: int) -> None:
         note(f"  resumed after {finished} finished runs")
 
 
-def _print_and_save(verification: "Verification", cases: Sequence[Hpl], options: VerifyOptions, place: str) -> None:
+def _print_and_save(verification: "Verification", options: VerifyOptions, title: str, causes: str) -> None:
     """Prints all results before any file is written, so that a full disk hides none."""
-    from lepaute.verify.comparison import CAUSES
     from lepaute.verify.seal import PREDICTIONS_FILE
     from lepaute.verify.verification import PLOT_FILE
 
-    folder, sizes = options.output, {case.nb for case in cases}
-    block_size = f", NB = {sizes.pop()}" if len(sizes) == 1 else ""
+    folder = options.output
     try:
-        _print_results(verification, PREDICTIONS_FILE, options, drift=verification.drift)
+        _print_results(verification, PREDICTIONS_FILE, options, drift=verification.drift, causes=causes)
     finally:  # whoever does not read the results to their end has them in the folder
-        title = f"HPL on {place}{block_size}: predicted and measured"
         verification.save(folder, title)
         if options.report is not None:
             from lepaute.verify.page import page
 
-            told = page(verification, title, CAUSES, drift=verification.drift, seal=verification.seal)
+            told = page(verification, title, causes, drift=verification.drift, seal=verification.seal)
             write_whole(options.report, told)
     if options.as_json:
         return

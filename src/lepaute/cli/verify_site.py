@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from lepaute.cli.terminal import note, warn
 from lepaute.errors import EnvironmentProblem, InputError
@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from lepaute.platform import Platform
     from lepaute.platform.schema import Blas
     from lepaute.simulate import Mapping
+    from lepaute.verify.command import Command
     from lepaute.verify.machine import SeenNode
     from lepaute.verify.node_site import LentNodes
     from lepaute.verify.real_run import HplProgram, Site
+
+AProgram = TypeVar("AProgram", "HplProgram", "Command")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +80,13 @@ def sentinel_guard(machine: "Platform", coretype: str | None, *, other_machine: 
 def opened_site(
     where: Where,
     platform: "Platform",
-    program: "HplProgram",
+    program: AProgram,
     threads: int,
     calibrated_coretype: str | None,
     *,
     calibrated: bool,
     resumed: Path | None = None,
-) -> "Iterator[tuple[Site, HplProgram, Mapping | None]]":
+) -> "Iterator[tuple[Site, AProgram, Mapping | None]]":
     """The place of the real runs, the program with its kernels, and the mapping of ranks where it is not the default.
 
     calibrated: the platform has just been measured there, with `calibrated_coretype`: nothing is compared
@@ -92,10 +95,10 @@ def opened_site(
     Raises InputError where the platform is of another machine, unless --other-machine.
     """
     from lepaute.verify.machine import check_same_machine
-    from lepaute.verify.real_run import Here
+    from lepaute.verify.real_run import Here, HplProgram
     from lepaute.verify.seal import sealed_coretype
 
-    def with_kernels(chosen: str | None, seen: "list[SeenNode]") -> "HplProgram":
+    def with_kernels(chosen: str | None, seen: "list[SeenNode]") -> AProgram:
         """The program with its kernels, once the nodes are found to be those of the platform."""
         warn(check_same_machine(platform, seen, other_machine=where.other_machine))
         if resumed is not None and platform.blas is None:
@@ -106,8 +109,9 @@ def opened_site(
         program = replace(program, coretype=calibrated_coretype)
     if where.is_here:
         if not calibrated:
-            coretype, core = kernels_here(platform.blas)
-            program = with_kernels(coretype, [this_node(core)])
+            of_hpl = isinstance(program, HplProgram)  # a command may have no BLAS
+            kernels = kernels_here(platform.blas) if of_hpl or platform.blas is not None else (None, None)
+            program = with_kernels(kernels[0], [this_node(kernels[1])])
         yield Here(program), program, None
         return
 

@@ -10,17 +10,18 @@ from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.measure.nodes.channel import NodeLost
 from lepaute.stats.intervals import Interval, interval_of_mean
+from lepaute.verify import naming
 from lepaute.verify.disturbance import MOST_SENTINEL_CHANGE, disturbances, sentinel_disturbances
 from lepaute.verify.real_run import RealRun
 
 if TYPE_CHECKING:
-    from lepaute.simulate import Hpl, Prediction
+    from lepaute.simulate import Application, Hpl, Prediction
 
 MAXIMUM_EXTRA_ATTEMPTS = 3  # of a run that was disturbed
 MOST_FAILED_SENTINELS = 3  # in a row; then the campaign ends
 
 # A run is given up after this much more than predicted: far beyond any disturbance, so that only a hang is cut. Before
-# HPL begins, ranks on many nodes, or on a busy one, may take a minute to start.
+# the program begins, ranks on many nodes, or on a busy one, may take a minute to start.
 TIMEOUT_BASE_S = 300.0
 TIMEOUT_FACTOR = 10.0
 
@@ -29,7 +30,7 @@ TIMEOUT_FACTOR = 10.0
 class Case:
     """One set of parameters and what was predicted for it before anything ran."""
 
-    hpl: "Hpl"
+    application: "Application"
     prediction: "Prediction"
     #: Standard deviation of the logarithm of the time of runs on one machine and day.
     sd_on_one_day: float = 0.0
@@ -42,8 +43,16 @@ class Case:
         )
 
     @property
+    def hpl(self) -> "Hpl":
+        """The application, of a campaign of HPL."""
+        from lepaute.simulate import Hpl
+
+        assert isinstance(self.application, Hpl)
+        return self.application
+
+    @property
     def label(self) -> str:
-        return f"N = {self.hpl.n}, {self.hpl.p}x{self.hpl.q}"
+        return naming.label_of(self.application)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +87,11 @@ class RecordedRun:
 
 
 def predict_cases(
-    hpls: Iterable["Hpl"],
-    check: Callable[["Hpl"], None],
-    predict: Callable[["Hpl"], "Prediction"],
+    applications: Iterable["Application"],
+    check: Callable[["Application"], None],
+    predict: Callable[[Any], "Prediction"],
     progress: Callable[[str, float], None],
-    again: Callable[["Hpl"], "Prediction"] | None = None,
+    again: Callable[[Any], "Prediction"] | None = None,
 ) -> list[Case]:
     """Predictions of all cases, after `check` of each, which raises InputError where it cannot be run for real.
 
@@ -91,21 +100,22 @@ def predict_cases(
     """
     from lepaute.simulate.prediction.comparing import sd_on_one_day
 
-    requested = list(hpls)
-    for hpl in requested:
-        check(hpl)
+    requested = list(applications)
+    for application in requested:
+        check(application)
     cases = []
-    for index, hpl in enumerate(requested):
-        progress(f"N = {hpl.n}, {hpl.p}x{hpl.q}", index / len(requested))
-        prediction = predict(hpl)
-        cases.append(Case(hpl, prediction, 0.0 if again is None else sd_on_one_day(prediction, again(hpl))))
+    for index, application in enumerate(requested):
+        progress(naming.label_of(application), index / len(requested))
+        prediction = predict(application)
+        sd = 0.0 if again is None else sd_on_one_day(prediction, again(application))
+        cases.append(Case(application, prediction, sd))
     return cases
 
 
 def run_cases(
     cases: list[Case],
     plan: Plan,
-    run_once: Callable[["Hpl", float], RealRun],
+    run_once: Callable[[Any, float], RealRun],
     progress: Callable[[str, float], None],
     finished: Sequence[RecordedRun] = (),
     keep: Callable[[RecordedRun], None] = lambda _recorded: None,
@@ -114,7 +124,7 @@ def run_cases(
 ) -> list[RecordedRun]:
     """All real runs, in shuffled order, each disturbed one made again later, at most three times.
 
-    run_once(hpl, timeout_s) makes one real run.
+    run_once(application, timeout_s) makes one real run.
     progress(what, fraction done) is called before each run; disturbed runs add to what is left.
     finished: runs of this campaign that were made before it was interrupted; the others are made, in the same order
     keep(recorded) is called as each run ends, before the next one starts.
@@ -141,7 +151,7 @@ def run_cases(
         before_s = look.until_one_works() if before_s is None else before_s
         started = datetime.now(UTC).isoformat(timespec="milliseconds")
         expected_s = cases[case].prediction.time_s.mean
-        run = run_once(cases[case].hpl, TIMEOUT_BASE_S + TIMEOUT_FACTOR * expected_s)
+        run = run_once(cases[case].application, TIMEOUT_BASE_S + TIMEOUT_FACTOR * expected_s)
         causes = disturbances(run.ranks, run.machine, run.nodes)
         order_of_run = runs[-1].order + 1 if runs else 0
         recorded = RecordedRun(order_of_run, case, repeat, attempt, started, run, causes, before_s)
@@ -225,18 +235,16 @@ def _made_again(recorded: RecordedRun) -> list[tuple[int, int, int]]:
 def run_record(case: Case, recorded: RecordedRun) -> dict[str, Any]:
     """One run as a flat row: a line of runs.csv."""
     shares = [rank.cpu_s / rank.wall_s for rank in recorded.run.ranks if rank.wall_s > 0]
+    application, rate = case.application, case.application.rate
     return {
         "order": recorded.order,
-        "n": case.hpl.n,
-        "nb": case.hpl.nb,
-        "p": case.hpl.p,
-        "q": case.hpl.q,
+        **naming.columns_of_run(application),
         "case": recorded.case,
         "repeat": recorded.repeat,
         "attempt": recorded.attempt,
         "started": recorded.started,
         "time_s": recorded.run.time_s,
-        "rate_gflops": case.hpl.rate_gflops(recorded.run.time_s),
+        **({} if rate is None else {rate.key: application.rate_of(recorded.run.time_s)}),
         "disturbed": recorded.disturbed,
         "causes": "; ".join(recorded.causes),
         "least_cpu_share": min(shares) if shares else None,
@@ -250,6 +258,6 @@ def run_record(case: Case, recorded: RecordedRun) -> dict[str, Any]:
 def measured_record(case: Case, recorded: RecordedRun) -> dict[str, Any]:
     """One run as JSON shows it: the row with its ranks, without what the case says already."""
     row = run_record(case, recorded)
-    for key in ("n", "nb", "p", "q", "case"):
+    for key in (*naming.columns_of_run(case.application), "case"):
         del row[key]
     return {**row, "causes": list(recorded.causes), "ranks": [asdict(rank) for rank in recorded.run.ranks]}

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.text import counted
+from lepaute.verify import naming
 from lepaute.verify.campaign import Case, RecordedRun, run_record
 from lepaute.verify.machine import compute_share, time_without_drift
 
@@ -20,7 +21,7 @@ LEAST_CHANCE_PERCENT = 0.01  # smaller ones are told as below it
 WIDE = 2.0  # of the upper end over the lower one, in the median: a run inside such an interval says little
 #: What errors of one sign may share, where the machine was measured by the same command.
 CAUSES = "the speed of the machine since it was calibrated, or the platform"
-LARGE_N = 4000  # from here on the summary gives its mean absolute error: below, a run lasts a tenth of a second
+LARGE_N = 4000  # of HPL: from here on the summary gives its mean absolute error: below, a run lasts a tenth of a second
 
 
 def run_table(cases: list[Case], runs: list[RecordedRun], sentinel: "Sentinel | None" = None) -> "pandas.DataFrame":
@@ -46,27 +47,23 @@ def run_table(cases: list[Case], runs: list[RecordedRun], sentinel: "Sentinel | 
 
 
 def _predicted(cases: list[Case]) -> "pandas.DataFrame":
-    """What was predicted: case, n, nb, p, q, variant (HPL's code), flop_count, predicted_time_s, low_s, high_s.
+    """What was predicted: case, those of `naming.columns_of_cases`, predicted_time_s, low_s, high_s.
 
     The last two are NaN where the prediction has one run only, hence no interval.
     """
     import pandas
 
+    names = naming.columns_of_cases([case.application for case in cases])
     return pandas.DataFrame(
         [
             {
                 "case": index,
-                "n": case.hpl.n,
-                "nb": case.hpl.nb,
-                "p": case.hpl.p,
-                "q": case.hpl.q,
-                "variant": case.hpl.variant,
-                "flop_count": case.hpl.flop_count,
+                **named,
                 "predicted_time_s": case.prediction.time_s.mean,
                 "low_s": case.prediction.time_s.low,
                 "high_s": case.prediction.time_s.high,
             }
-            for index, case in enumerate(cases)
+            for index, (case, named) in enumerate(zip(cases, names, strict=True))
         ]
     ).astype({"low_s": float, "high_s": float})
 
@@ -274,7 +271,7 @@ def _inside(judged: "pandas.DataFrame", suffix: str = "", means: str = "inside_i
 
 
 def _errors(table: "pandas.DataFrame", column: str) -> str:
-    large = table[table["n"] >= LARGE_N]
+    large = table[table["n"] >= LARGE_N] if "n" in table else table
     where = f" (N ≥ {LARGE_N})" if 0 < len(large) < len(table) else ""
     errors = (large if len(large) else table)[column].abs()
     kind = "error" if len(errors) == 1 else "mean absolute error"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lepaute.measure.sentinel import Guard
     from lepaute.platform import Platform
     from lepaute.platform.schema import Sentinel
-    from lepaute.simulate import Hpl, Prediction
+    from lepaute.simulate import Application, Prediction
 
 REMEDY = "calibrate this machine, or give --other-machine to compare all the same"
 
@@ -161,15 +161,23 @@ def time_without_drift(time_s: float, share: float, ratio: float) -> float:
     return time_s / (1.0 + share * (ratio - 1.0))
 
 
-def lag_of_campaign(platform: "Platform", hpls: "Sequence[Hpl]", repeats: int, now: datetime | None = None) -> float:
+def lag_of_campaign(
+    platform: "Platform", applications: "Sequence[Application]", repeats: int, now: datetime | None = None
+) -> float:
     """Seconds from the end of the calibration to about the middle of the campaign; 0 where it has no date."""
+    from lepaute.simulate import Hpl, predict
+
     sentinel = platform.sentinel
     if sentinel is None:
         return 0.0
-    campaign_s = repeats * sum(
-        hpl.flop_count / (hpl.ranks * hpl.threads_per_rank * _HPL_SHARE * sentinel.gflops * 1e9) + _RUN_S
-        for hpl in hpls
-    )
+
+    def about_s(application: "Application") -> float:
+        if not isinstance(application, Hpl):
+            return predict(application, platform, runs=1).time_s.mean
+        cores = application.ranks * application.threads_per_rank
+        return application.flop_count / (cores * _HPL_SHARE * sentinel.gflops * 1e9)
+
+    campaign_s = repeats * sum(about_s(application) + _RUN_S for application in applications)
     return float(round(sentinel.lag_s(now or datetime.now(UTC)) + campaign_s / 2.0))
 
 

@@ -9,8 +9,9 @@ from lepaute.report.figures import figure_svg
 from lepaute.report.page import render
 from lepaute.report.tables import records_table
 from lepaute.verify.comparison import sentence, sentence_without_drift
+from lepaute.verify.naming import names_of_cases
 from lepaute.verify.plot import plot
-from lepaute.verify.report import case_rows, varied_columns, warning_lines
+from lepaute.verify.report import case_rows, warning_lines
 
 if TYPE_CHECKING:
     from lepaute.verify.known_results import KnownResults
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _HEADS = {"in": "runs inside", "mean": "mean inside"}
 _MOST_WARNINGS = 40
 _CAPTION = (
-    "Blue: predicted, with the 95 % interval of one run; orange: every real run, and their mean. Above rates; below "
+    "Blue: predicted, with the 95 % interval of one run; orange: every real run, and their mean. Above {}; below "
     "durations off the measured mean. Hollow: disturbed by other load."
 )
 _SCATTERED = (
@@ -74,7 +75,9 @@ def page(
         pictures=[
             {
                 "svg": Markup(figure_svg(figure, f"Predicted and measured durations of every case. {answer}")),
-                "caption": _CAPTION if len(figure.axes) > 1 else _SCATTERED,
+                "caption": _CAPTION.format("rates" if "flop_count" in table else "durations")
+                if len(figure.axes) > 1
+                else _SCATTERED,
             }
         ],
         shown=[records_table("Every case", [dict(zip(_heads(head), row, strict=True)) for row in rows])],
@@ -101,7 +104,7 @@ def _heads(head: Sequence[str]) -> list[str]:
 def _figures(rows: Sequence[dict[Any, Any]]) -> list[tuple[str, str]]:
     """Of the case that took longest."""
     row = max(rows, key=lambda one: one["measured_time_s"])
-    of = f"N = {row['n']} on {row['p']}x{row['q']}"
+    of = row.get("label") or f"N = {row['n']} on {row['p']}x{row['q']}"
     return [
         (seconds(row["predicted_time_s"]), f"predicted for {of}"),
         (seconds(row["measured_time_s"]), f"measured, mean of {counted(int(row['n_counting']), 'run')}"),
@@ -110,12 +113,9 @@ def _figures(rows: Sequence[dict[Any, Any]]) -> list[tuple[str, str]]:
 
 
 def _runs(results: "Verification | KnownResults") -> list[dict[str, Any]]:
-    table = results.table.set_index("case")
-    varied = varied_columns(results.table)
+    names = names_of_cases(results.table)
     rows = []
     for run in results.run_table.to_dict("records"):
-        case = table.loc[run["case"]]
-        told = {"N": str(case["n"]), **{name: str(case[column]) for column, name in varied.items()}}
-        told |= {"grid": f"{case['p']}x{case['q']}", "time, s": f"{run['time_s']:.4f}"}
+        told = names[run["case"]] | {"time, s": f"{run['time_s']:.4f}"}
         rows.append(told | {"disturbed": bool(run["disturbed"]), "by": run["causes"] if run["disturbed"] else ""})
     return rows

@@ -1,6 +1,7 @@
 """The picture of a verification: what was predicted and what was measured, side by side, or over each other."""
 
 import math
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from lepaute.kit.picture import (
     write_picture,
 )
 from lepaute.verify.comparison import sentence
+from lepaute.verify.naming import panels_of, varied_columns
 
 if TYPE_CHECKING:
     import pandas
@@ -46,40 +48,42 @@ def plot(
 ) -> "Figure":
     """A column of panels a grid, the cases side by side; of more cases than fit, see `_scatter`. Returns the figure.
 
-    Below each case is what tells it from the others of its grid: N, and block size and algorithms where they vary.
-    Above Gflop/s from zero; below durations relative to the measured mean, where the predicted mean stands at
+    Below each case is what tells it from the others of its grid: N, and block size and algorithms where they vary. Of
+    another application than HPL a column is a number of ranks. Above Gflop/s from zero, or durations; below durations relative to the measured mean, where the predicted mean stands at
     error_percent and the signs are those of the table.
     table: as of comparison.compare; runs: columns case, time_s, disturbed.
     path: of `picture_files`; title: of the subject, below the finding; foot: what it was made of
     known: the runs were made before they were predicted
     Intervals are those of the predicted duration, turned into rates, so that a run inside one is inside the other.
     """
-    from lepaute.verify.report import varied_columns
-
-    grids = list(dict.fromkeys(zip(table["p"], table["q"], strict=True)))
-    sizes = table.groupby(["p", "q"]).size()
-    widths = [max(GRID_INCHES, CASE_INCHES * int(sizes[grid])) for grid in grids]
+    panels, is_hpl = panels_of(table), "n" in table
+    sizes = Counter(panels)
+    widths = [max(GRID_INCHES, CASE_INCHES * size) for size in sizes.values()]
     if sum(widths) > MOST_INCHES:
         return _finished(_scatter(table, path), table, path, title, foot)
     varied = varied_columns(table)
     figure = new_figure((max(7.0, 2.2 + sum(widths)), 7.6 + 0.2 * len(varied)), for_file=path is not None)
     axes = figure.subplots(
-        2, len(grids), squeeze=False, sharey="row", sharex="col", height_ratios=(1.0, 1.1), width_ratios=widths
+        2, len(sizes), squeeze=False, sharey="row", sharex="col", height_ratios=(1.0, 1.1), width_ratios=widths
     )
     reach = _reach_percent(table, runs)
-    for column, (p, q) in enumerate(grids):
-        rows = table[(table["p"] == p) & (table["q"] == q)].sort_values(["n", "nb", "variant"]).reset_index(drop=True)
+    for column, panel in enumerate(sizes):
+        rows = table[[each == panel for each in panels]]
+        rows = rows.sort_values(["n", "nb", "variant"] if is_hpl else ["case"]).reset_index(drop=True)
         top, bottom = axes[0][column], axes[1][column]
-        top.set_title(f"grid {p} × {q}", fontsize=10)
-        bottom.set_xlabel(
-            "\n".join(["order of the matrix, N", *varied.values()]) if varied else "order of the matrix, N"
-        )
+        top.set_title(panel, fontsize=10)
+        bottom.set_xlabel("\n".join(["order of the matrix, N" if is_hpl else "case", *varied.values()]))
         bottom.axhline(0, color=SOFT, lw=0.8, zorder=1)
         for position, row in enumerate(rows.to_dict("records")):
             case_runs = runs[runs["case"] == row["case"]]
             _draw_rates(top, position, row, case_runs)
             _draw_errors(bottom, position, row, case_runs, reach)
-        labels = ["\n".join([f"{row['n']:,}", *(str(row[key]) for key in varied)]) for row in rows.to_dict("records")]
+        labels = [
+            "\n".join([f"{row['n']:,}", *(str(row[key]) for key in varied)])
+            if is_hpl
+            else row["varied"].replace(", ", "\n")
+            for row in rows.to_dict("records")
+        ]
         bottom.set_xticks(range(len(rows)), labels, fontsize=8 if varied else None)
         for axis in (top, bottom):
             axis.set_xlim(-0.6, len(rows) - 0.4)
@@ -87,11 +91,11 @@ def plot(
             bare(axis)
     axes[0][0].set_ylim(0, None)
     axes[1][0].set_ylim(-1.25 * reach, 1.25 * reach)  # room for the numbers
-    axes[0][0].set_ylabel("rate of the solver (Gflop/s)", fontsize=9)
+    axes[0][0].set_ylabel("rate of the solver (Gflop/s)" if is_hpl else "duration (s)", fontsize=9)
     axes[1][0].set_ylabel("duration, off the measured mean (%)", fontsize=9)
     any_drift = any(has_drift(row) for row in table.to_dict("records"))
     handles = _legend_handles(bool(runs["disturbed"].astype(bool).any()), any_drift, known)
-    columns = 1 if len(grids) == 1 else 2
+    columns = 1 if len(sizes) == 1 else 2
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
     return _finished(figure, table, path, title, foot)
 
@@ -106,6 +110,11 @@ def _finished(figure: "Figure", table: "pandas.DataFrame", path: Path | None, ti
 
 
 def _draw_rates(axis: Any, position: int, row: dict[Any, Any], runs: "pandas.DataFrame") -> None:
+    """Rates of HPL; durations of what has none."""
+    if "flop_count" not in row:
+        _draw_prediction(axis, position, row["predicted_time_s"], row["low_s"], row["high_s"])
+        _draw_runs(axis, position, list(runs["time_s"]), list(runs["disturbed"]), row["measured_time_s"])
+        return
     gigaflop = row["flop_count"] / 1e9
     rates = [gigaflop / time_s for time_s in runs["time_s"]]
     mean = gigaflop / row["predicted_time_s"]
@@ -217,10 +226,11 @@ def _scatter(table: "pandas.DataFrame", path: Path | None) -> "Figure":
 
     figure = new_figure((8.0, 7.6), for_file=path is not None)
     axis = figure.add_subplot()
-    grids = list(dict.fromkeys(zip(table["p"], table["q"], strict=True)))
+    panels = panels_of(table)
+    grids = list(dict.fromkeys(panels))
     markers = {grid: MARKERS[place % len(MARKERS)] for place, grid in enumerate(grids)}
-    for row in table.to_dict("records"):
-        _draw_case(axis, row, markers[row["p"], row["q"]])
+    for row, panel in zip(table.to_dict("records"), panels, strict=True):
+        _draw_case(axis, row, markers[panel])
     ends = _ends(table)
     axis.plot(ends, ends, color=SOFT, lw=0.9, ls="--", zorder=1)
     axis.set_xscale("log")
@@ -238,7 +248,7 @@ def _scatter(table: "pandas.DataFrame", path: Path | None) -> "Figure":
         Line2D([], [], color=PREDICTED, alpha=0.45, lw=1.4, label="95 % prediction interval for one run"),
         Line2D([], [], color=SOFT, lw=0.9, ls="--", label="predicted = measured"),
         *(
-            Line2D([], [], color=MEASURED, marker=markers[grid], ls="none", ms=5, label=f"grid {grid[0]} × {grid[1]}")
+            Line2D([], [], color=MEASURED, marker=markers[grid], ls="none", ms=5, label=grid)
             for grid in grids[:MOST_NAMED]
         ),
     ]

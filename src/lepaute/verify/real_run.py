@@ -1,8 +1,9 @@
-"""Real runs of HPL on this machine, under mpirun, with the CPU time they got and what else the machine did meanwhile.
+"""Real runs on this machine, of HPL under mpirun, with the CPU time they got and what else the machine did meanwhile.
 
 A launcher binds as it numbers cores; here rank r is bound to the CPUs of line r of a list, as the simulation places it.
 """
 
+import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -28,7 +29,7 @@ from lepaute.verify.disturbance import NodeLoad, RankLoad
 
 if TYPE_CHECKING:
     from lepaute.measure.sentinel import Guard
-    from lepaute.simulate import Hpl
+    from lepaute.simulate import Application, Hpl
 
 #: A sentinel takes half a second; one that takes this long hangs.
 LIMIT_S = 300.0
@@ -67,9 +68,9 @@ REPORTS = ("HPL.out", "hpccoutf.txt")
 class RealRun:
     """What one run of the real program took."""
 
-    time_s: float  # the solver, as HPL times it
-    ranks: tuple[RankLoad, ...]  # empty for a user's own xhpl
-    machine: Load  # from before mpirun was started until after it ended; of several nodes, all of them together
+    time_s: float  # as the program tells it: of HPL the solver
+    ranks: tuple[RankLoad, ...]  # empty for a user's own program
+    machine: Load  # from before the program was started until after it ended; of several nodes, all of them together
     nodes: tuple[NodeLoad, ...] = ()  # each by itself, where the run was made on nodes
 
 
@@ -84,6 +85,19 @@ class HplProgram:
     is_driver: bool
     coretype: str | None = None
 
+    def check(self, hpl: "Hpl") -> None:
+        check_machine(hpl)
+
+    def run(self, hpl: "Hpl", timeout_s: float) -> RealRun:
+        return real_run(hpl, self, timeout_s)
+
+    def sealed(self) -> dict[str, Any]:
+        return {
+            "sha256": hashlib.sha256(self.path.read_bytes()).hexdigest(),
+            "is_driver": self.is_driver,
+            "coretype": self.coretype,
+        }
+
 
 def check_machine(hpl: "Hpl") -> None:
     """Refuses a run that this machine cannot make.
@@ -93,13 +107,15 @@ def check_machine(hpl: "Hpl") -> None:
     """
     check_sayable(hpl, "threads_per_rank")
     find_launcher()
-    cores = layout_here().cores
-    if (needed := hpl.ranks * hpl.threads_per_rank) > len(cores):
-        raise InputError(
-            f"grid {hpl.p}x{hpl.q} needs {needed} cores for the real run; this machine offers {len(cores)}. "
-            "Choose a smaller --grid, or use `lepaute predict hpl`."
-        )
+    check_cores(hpl, f"grid {hpl.p}x{hpl.q}", "Choose a smaller --grid, or use `lepaute predict hpl`.")
     check_memory(hpl, 1.0, available_bytes(Path("/proc/meminfo").read_text()), "")
+
+
+def check_cores(application: "Application", what: str, remedy: str) -> None:
+    """Raises InputError where this machine has fewer cores than the application needs."""
+    cores = len(layout_here().cores)
+    if (needed := application.ranks * application.threads_per_rank) > cores:
+        raise InputError(f"{what} needs {needed} cores for the real run; this machine offers {cores}. {remedy}")
 
 
 def check_memory(hpl: "Hpl", share: float, available: int, where: str) -> None:
@@ -251,13 +267,28 @@ def hpl_input_text(hpl: "Hpl", to_stdout: bool = True) -> str:
     return HplDat.of(hpl, threshold=NO_RESIDUAL_CHECK, device=TO_STDOUT if to_stdout else TO_FILE).text()
 
 
+class Program(Protocol):
+    """What a campaign runs on this machine: HPL, or a command of the user's; of the applications that it runs."""
+
+    def check(self, application: Any, /) -> None:
+        """Raises InputError where this machine cannot run it."""
+
+    def run(self, application: Any, timeout_s: float, /) -> RealRun:
+        """Makes one real run; raises EnvironmentProblem where it fails or takes longer."""
+        ...
+
+    def sealed(self) -> dict[str, Any]:
+        """What is sealed of it, with the predictions."""
+        ...
+
+
 class Site(Protocol):
     """What a campaign needs of the place of its real runs."""
 
-    def check(self, hpl: "Hpl") -> None:
+    def check(self, application: Any, /) -> None:
         """Raises InputError where the run does not fit there."""
 
-    def run(self, hpl: "Hpl", timeout_s: float) -> RealRun:
+    def run(self, application: Any, timeout_s: float, /) -> RealRun:
         """Makes one real run; raises EnvironmentProblem where it fails or takes longer."""
         ...
 
@@ -270,13 +301,13 @@ class Site(Protocol):
 class Here:
     """This machine."""
 
-    program: HplProgram
+    program: Program
 
-    def check(self, hpl: "Hpl") -> None:
-        check_machine(hpl)
+    def check(self, application: "Application") -> None:
+        self.program.check(application)
 
-    def run(self, hpl: "Hpl", timeout_s: float) -> RealRun:
-        return real_run(hpl, self.program, timeout_s)
+    def run(self, application: "Application", timeout_s: float) -> RealRun:
+        return self.program.run(application, timeout_s)
 
     def watch(self, guard: "Guard") -> float:
         return watch_here(guard)

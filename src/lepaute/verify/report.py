@@ -7,6 +7,7 @@ from lepaute.kit.printable import terminal_columns
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import folded
 from lepaute.verify.comparison import CAUSES, sentence, sentence_without_drift
+from lepaute.verify.naming import names_of_cases, varied_columns
 
 if TYPE_CHECKING:
     import pandas
@@ -53,23 +54,12 @@ def show(
 
 def case_rows(table: "pandas.DataFrame", *, with_drift: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """The table of cases: its head, and a row a case."""
-    varied = varied_columns(table)
+    names = names_of_cases(table)
     rows = [
-        (
-            str(row["n"]),
-            *(str(row[column]) for column in varied),
-            f"{row['p']}x{row['q']}",
-            *_cells(row),
-            *(_drift_cells(row) if with_drift else ()),
-        )
-        for row in table.to_dict("records")
+        (*name.values(), *_cells(row), *(_drift_cells(row) if with_drift else ()))
+        for name, row in zip(names, table.to_dict("records"), strict=True)
     ]
-    return ("N", *varied.values(), "grid", *HEADER, *(DRIFT_HEADER if with_drift else ())), rows
-
-
-def varied_columns(table: "pandas.DataFrame") -> dict[str, str]:
-    """Columns that tell cases of one N and grid apart, and their heads: block size, HPL's code of the algorithms."""
-    return {column: head for column, head in (("nb", "NB"), ("variant", "T/V")) if table[column].nunique() > 1}
+    return (*names[0], *HEADER, *(DRIFT_HEADER if with_drift else ())), rows
 
 
 def warning_lines(cases: "list[Case]", whole_in: str, most: int = MOST_WARNINGS) -> list[str]:
@@ -97,10 +87,12 @@ def run_lines(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> str:
         times = [f"({run.time_s:.4f})" if run.disturbed else f"{run.time_s:.4f}" for run in case_runs.itertuples()]
         note = "  every run was disturbed: the mean includes all" if case["only_disturbed"] else ""
         beside = "".join(f"{case[column]}  " for column in varied)
-        lines.append(f"  N = {case['n']:<6} {beside}{case['p']}x{case['q']}  {'  '.join(times)}{note}")
+        name = case.get("label") or f"N = {case['n']:<6} {beside}{case['p']}x{case['q']}"
+        lines.append(f"  {name}  {'  '.join(times)}{note}")
     disturbed = runs[runs["disturbed"].astype(bool)]
     listed = disturbed.head(MOST_CAUSES)
-    lines += [f"  disturbed: N = {run.n}, {run.p}x{run.q}: {run.causes}" for run in listed.itertuples()]
+    for run in listed.to_dict("records"):
+        lines.append(f"  disturbed: {run.get('label') or 'N = {n}, {p}x{q}'.format(**run)}: {run['causes']}")
     if len(disturbed) > len(listed):
         lines.append(f"  and {len(disturbed) - len(listed)} more disturbed runs; runs.csv holds the causes")
     return "\n".join(lines)

@@ -18,7 +18,7 @@ from lepaute.kit.json_values import from_json
 from lepaute.simulate.prediction.prediction import SimulationFigures
 from lepaute.verify.campaign import Case, Plan, RecordedRun
 from lepaute.verify.disturbance import rule
-from lepaute.verify.real_run import HplProgram
+from lepaute.verify.real_run import Program
 
 PREDICTIONS_FILE = "predictions.json"
 SEAL_FILE = "predictions.sha256"
@@ -40,7 +40,7 @@ class Seal:
             raise InputError(f"{self.path}: the sealed file was changed ( {self.sha256[:16]}); its runs are kept")
 
 
-def seal_predictions(cases: Sequence[Case], plan: Plan, program: HplProgram, folder: Path) -> Seal:
+def seal_predictions(cases: Sequence[Case], plan: Plan, program: Program, folder: Path) -> Seal:
     """Write predictions.json (predictions, plan, disturbance rule, program) and its SHA-256, before any real run.
 
     `sha256sum -c predictions.sha256` in the folder checks it.
@@ -55,9 +55,7 @@ def seal_predictions(cases: Sequence[Case], plan: Plan, program: HplProgram, fol
     return Seal(folder / PREDICTIONS_FILE, sha256, created)
 
 
-def sealed_before(
-    cases: Sequence[Case], plan: Plan, program: HplProgram, folder: Path
-) -> tuple[list[Case], Seal] | None:
+def sealed_before(cases: Sequence[Case], plan: Plan, program: Program, folder: Path) -> tuple[list[Case], Seal] | None:
     """The cases with their sealed predictions, and the seal, of an interrupted campaign; None before it was sealed.
 
     Raises InputError where the sealed file was changed, or is of other predictions than `cases`, or another plan.
@@ -90,16 +88,12 @@ def sealed_before(
     return list(cases), seal
 
 
-def _content(cases: Sequence[Case], plan: Plan, program: HplProgram) -> dict[str, Any]:
+def _content(cases: Sequence[Case], plan: Plan, program: Program) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "plan": asdict(plan),
         "disturbance_rule": rule(),
-        "program": {
-            "sha256": hashlib.sha256(program.path.read_bytes()).hexdigest(),
-            "is_driver": program.is_driver,
-            "coretype": program.coretype,
-        },
+        "program": program.sealed(),
         "predictions": [{**case.prediction.to_dict(), "sd_on_one_day": case.sd_on_one_day} for case in cases],
     }
 

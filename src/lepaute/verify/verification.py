@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
 from lepaute.kit.picture import origin
+from lepaute.simulate.apps.hpl import Hpl
 from lepaute.simulate.apps.hpl.hpl_out import real_report
 from lepaute.verify.campaign import Case, Plan, RecordedRun, measured_record, predict_cases, run_cases, run_record
 from lepaute.verify.comparison import compare, comparison_record, one_sided, run_table, sentence
 from lepaute.verify.machine import MachineDrift, machine_drift, readings_of
-from lepaute.verify.real_run import Here, HplProgram, RealRun, Site
+from lepaute.verify.real_run import Here, Program, RealRun, Site
 from lepaute.verify.seal import (
     JOURNAL_FILE,
     PREDICTIONS_FILE,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from lepaute.measure.sentinel import Guard
     from lepaute.platform.schema import Sentinel
-    from lepaute.simulate import Hpl, Prediction
+    from lepaute.simulate import Application, Prediction
 
 RESULTS_FILE = "results.csv"
 RUNS_FILE = "runs.csv"
@@ -88,7 +89,7 @@ class Verification:
         return whole if self.drift is None else {**whole, "machine_drift": self.drift.to_dict()}
 
     def hpl_out(self) -> str:
-        """The real runs as HPL reports them, case by case, disturbed ones left out where a case has others."""
+        """The real runs of HPL as it reports them, case by case, disturbed ones left out where a case has others."""
         only_disturbed = self.table["only_disturbed"].tolist()
         runs = sorted(self.runs, key=lambda run: (run.case, run.order))
         counting = [run for run in runs if not run.disturbed or only_disturbed[run.case]]
@@ -96,7 +97,7 @@ class Verification:
         return real_report("HPL, run by lepaute verify", dated)
 
     def save(self, folder: Path, title: str) -> None:
-        """Write results.csv, runs.csv, verification.json, .png and .svg, and HPL.out next to the sealed predictions.
+        """Write results.csv, runs.csv, verification.json, .png and .svg, and of HPL an HPL.out, next to the predictions.
 
         At last results.sha256, for `sha256sum -c`: the checksums of these, of the journal and of the predictions.
         Raises InputError where the predictions are not the sealed ones any more.
@@ -117,8 +118,12 @@ class Verification:
         told = self.drift is not None and self.drift.significant
         drawn = self.table if told else self.table.assign(measured_without_drift_s=math.nan)
         plot(drawn, self.run_table, folder / PLOT_NAME, title, foot_of_cases(self.cases))
-        write_whole(folder / HPL_OUT_FILE, self.hpl_out())
-        checked = [name for name in CAMPAIGN_FILES if name not in (SEAL_FILE, CHECKSUMS_FILE)]
+        written = set(CAMPAIGN_FILES) - {SEAL_FILE, CHECKSUMS_FILE}
+        if isinstance(self.cases[0].application, Hpl):
+            write_whole(folder / HPL_OUT_FILE, self.hpl_out())
+        else:
+            written.remove(HPL_OUT_FILE)
+        checked = [name for name in CAMPAIGN_FILES if name in written]
         digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in checked}
         write_whole(folder / CHECKSUMS_FILE, "".join(f"{digest}  {name}\n" for name, digest in digests.items()))
 
@@ -182,9 +187,9 @@ class ChosenRuns:
     def make(self, chosen: Sequence[tuple[int, int]] | None = None) -> None:
         """Makes the runs (case, repeat) of `chosen`, by default all of the plan, where the journal has not got them."""
 
-        def run_once(hpl: "Hpl", timeout_s: float) -> RealRun:
-            self._journal.reserve(hpl.ranks)
-            return self._site.run(hpl, timeout_s)
+        def run_once(application: "Application", timeout_s: float) -> RealRun:
+            self._journal.reserve(application.ranks)
+            return self._site.run(application, timeout_s)
 
         self.runs = run_cases(
             self.cases, self._plan, run_once, self._progress, self.runs, self._journal.add, self._watch, chosen
@@ -217,16 +222,16 @@ class ChosenRuns:
 
 @contextmanager
 def chosen_runs(
-    hpls: "Iterable[Hpl]",
-    program: HplProgram,
+    applications: "Iterable[Application]",
+    program: Program,
     plan: Plan,
-    predict: "Callable[[Hpl], Prediction]",
+    predict: "Callable[[Any], Prediction]",
     folder: Path,
     site: Site,
     progress: Callable[[str, float], None],
     *,
     guard: "Guard | None" = None,
-    again: "Callable[[Hpl], Prediction] | None" = None,
+    again: "Callable[[Any], Prediction] | None" = None,
     sealed: Callable[[Seal, int], None] = lambda _seal, _finished: None,
     resume: bool = False,
 ) -> Iterator[ChosenRuns]:
@@ -241,7 +246,7 @@ def chosen_runs(
     """
     if not resume:
         check_unused(folder)
-    cases = predict_cases(hpls, site.check, predict, progress, again)
+    cases = predict_cases(applications, site.check, predict, progress, again)
     before = sealed_before(cases, plan, program, folder) if resume else None
     cases, seal = before or (cases, seal_predictions(cases, plan, program, folder))
     journal = RunJournal(folder, seal)
@@ -257,10 +262,10 @@ def chosen_runs(
 
 
 def verify(
-    hpls: Sequence["Hpl"],
-    program: HplProgram,
+    applications: Sequence["Application"],
+    program: Program,
     plan: Plan,
-    predict: Callable[["Hpl"], "Prediction"],
+    predict: Callable[[Any], "Prediction"],
     folder: Path,
     progress: Callable[[str, float], None],
     sealed: Callable[[Seal, int], None],
@@ -268,7 +273,7 @@ def verify(
     site: Site | None = None,
     sentinel: "Sentinel | None" = None,
     guard: "Guard | None" = None,
-    again: Callable[["Hpl"], "Prediction"] | None = None,
+    again: Callable[[Any], "Prediction"] | None = None,
     resume: bool = False,
 ) -> Verification:
     """Predict all, seal, run all for real, compare; each run is in the folder's journal before the next one starts.
@@ -279,7 +284,17 @@ def verify(
     """
     site = Here(program) if site is None else site
     with chosen_runs(
-        hpls, program, plan, predict, folder, site, progress, guard=guard, again=again, sealed=sealed, resume=resume
+        applications,
+        program,
+        plan,
+        predict,
+        folder,
+        site,
+        progress,
+        guard=guard,
+        again=again,
+        sealed=sealed,
+        resume=resume,
     ) as campaign:
         campaign.make()
     runs_frame = run_table(campaign.cases, campaign.runs, sentinel)

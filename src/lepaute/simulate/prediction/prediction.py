@@ -70,7 +70,7 @@ class Spread:
         return f"{three_digits(self.mean)}{bounds}"
 
 
-def _cell(value: Any) -> Any:
+def cell_of(value: Any) -> Any:
     """A parameter as a cell of a table: a box or grid as 8x8x4, what else is no plain value as text."""
     if isinstance(value, list | tuple):
         return ("x" if all(isinstance(one, int) for one in value) else " ").join(map(str, value))
@@ -243,7 +243,7 @@ class Prediction(Public):
             "application": self.application.name,
             "platform": self.platform_name,
             "ranks": self.application.ranks,
-            **{name: _cell(value) for name, value in (parameters | settings).items()},
+            **{name: cell_of(value) for name, value in (parameters | settings).items()},
         }
         kinds = {
             **dict.fromkeys(("application", "platform"), str),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from lepaute.errors import InputError, SimulationError
+from lepaute.kit.printed_time import checked_pattern
 from lepaute.kit.temporary import plain_name, temporary_folder
 from lepaute.platform.simgrid import export_xml, holds_loopback, host_name
 from lepaute.platform.simgrid.exporting import MOST_NODES_WITH_ROUTES
@@ -24,7 +25,6 @@ from lepaute.simulate.smpi.emulated_run import (
     LEAST_SHARE,
     EmulatedRun,
     Slowdowns,
-    checked_pattern,
     load_cpus,
     read_report,
     run_of,

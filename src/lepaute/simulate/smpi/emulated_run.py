@@ -16,13 +16,13 @@ import contextlib
 import json
 import math
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lepaute.errors import InputError, SimulationError
+from lepaute.errors import SimulationError
+from lepaute.kit.printed_time import value_in
 from lepaute.simulate.engine import KernelUse, Sizes
 from lepaute.simulate.smpi.process import Ended
 
@@ -225,9 +225,12 @@ def read_report(path: Path) -> dict[str, Any] | None:
 def run_of(
     report: dict[str, Any], ended: Ended, seed: int, value_pattern: str | None, warnings: tuple[str, ...]
 ) -> EmulatedRun:
-    """The run that the report and the process tell of; raises what value_in() raises."""
+    """The run that the report and the process tell of; raises SimulationError where it printed no value of the pattern."""
     region_s = report["region_s"] or None
-    value_s = value_in(ended.stdout, value_pattern) if value_pattern is not None else None
+    try:
+        value_s = value_in(ended.stdout, value_pattern) if value_pattern is not None else None
+    except ValueError as problem:
+        raise SimulationError(str(problem)) from None
     return EmulatedRun(
         seed=seed,
         time_s=next(value for value in (value_s, region_s, report["time_s"]) if value is not None),
@@ -262,27 +265,3 @@ def _uses(written: dict[str, dict[str, Any]]) -> dict[str, KernelUse]:
                 use[bound] = Sizes(*use[bound])
         uses[name] = KernelUse(**use)
     return uses
-
-
-def checked_pattern(pattern: str) -> str:
-    """`pattern`, a regular expression with one group; raises InputError for anything else."""
-    try:
-        groups = re.compile(pattern).groups
-    except re.error as problem:
-        raise InputError(f"the pattern '{pattern}' is no regular expression: {problem}") from None
-    if groups != 1:
-        raise InputError(
-            f"the pattern '{pattern}' has {groups} groups; it needs one, around the seconds: 'time: (\\S+) s'"
-        )
-    return pattern
-
-
-def value_in(lines: Sequence[str], pattern: str) -> float:
-    """The number that the last match of `pattern` in `lines` holds; raises SimulationError where there is none."""
-    matches = [match[1] for line in lines for match in [re.search(pattern, line)] if match]
-    try:
-        return float(matches[-1])
-    except IndexError:
-        raise SimulationError(f"the program printed nothing that matches '{pattern}' on standard output") from None
-    except ValueError:
-        raise SimulationError(f"the program printed {matches[-1]!r} for '{pattern}', which is not a number") from None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
+from lepaute.kit.printed_time import PATTERN_HELP
 from lepaute.kit.quantities import size_of
 
 if TYPE_CHECKING:
@@ -17,9 +18,7 @@ if TYPE_CHECKING:
 class ProgramSettings:
     """What `Options` holds, in the words of a command line. Raises InputError for a way of computing that is none."""
 
-    time_pattern: str | None = option_field(
-        None, r"regular expression for the seconds that the program prints: 'time: (\S+) s'"
-    )
+    time_pattern: str | None = option_field(None, PATTERN_HELP)
     fold: str | None = option_field(None, "allocations of this size or more share memory: 1M")
     private: list[str] | None = option_field(
         None, "WHERE[@FIRST-LAST]: not folded; WHERE is file.c, file.c:LINE or a function"

@@ -1,0 +1,110 @@
+"""`lepaute verify command APPLICATION ... -- COMMAND`: predict it, run the command, compare the time that it prints."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lepaute.cli.options import App, Force, flags_of, with_options_of
+from lepaute.cli.simulation import applications_of, own_class
+from lepaute.cli.verify import VerifyOptions, check_folder, end_by_tolerance, verified
+from lepaute.errors import InputError
+from lepaute.kit.options import option_field
+from lepaute.kit.outputs import check_outputs
+from lepaute.kit.printed_time import PATTERN_HELP
+from lepaute.simulate.application import Files
+from lepaute.simulate.apps import APPLICATIONS, application_class
+from lepaute.simulate.apps.own.loading import names_a_class
+
+if TYPE_CHECKING:
+    from lepaute.simulate import Application
+
+#: Options of `verify hpl` that are about HPL, nodes or a calibration.
+_OF_HPL = ("n", "grid", "dat", "results", "xhpl", "ranks_per_node", "calibrate", "quick")
+CAUSES = "the speed of the machine since it was calibrated, the platform, or what the application says of its computing"
+
+
+@dataclass(frozen=True)
+class CommandOptions(VerifyOptions):
+    """Those of `verify hpl` that any campaign has, and the command's own."""
+
+    platform: str | None = option_field(None, "platform file of this machine", also=("-p",))
+    runs: int | None = option_field(None, "simulated runs of each case; default: 100")
+    seed: int = option_field(1, "seed of the simulated runs and the order")
+    time_pattern: str | None = option_field(None, PATTERN_HELP)
+    timeout: float | None = option_field(
+        None, "wall seconds of a real run; default: 300, and ten times the predicted", minimum=1.0
+    )
+
+
+def app_of_commands(arguments: Sequence[str]) -> typer.Typer:
+    """The command group: with the one application that the arguments name, or with all but HPL."""
+    app = App(help="Predict an application, run a command that prints its time, show both and the error.")
+    if arguments and names_a_class(arguments[0]):
+        taken = {flag.argument for flag in flags_of(CommandOptions, _OF_HPL)} | {"words", "force"}
+        app.command(arguments[0])(command_of(own_class(arguments[0], "verify command", taken)))
+        return app
+    names = [name for name in APPLICATIONS if name != "hpl"]
+    for name in [name for name in arguments[:1] if name in names] or names:
+        app.command(name)(command_of(application_class(name)))
+    return app
+
+
+def command_of(application: "type[Application]") -> Callable[..., None]:
+    """The command that verifies an application: its options, those of a campaign, and the words of what is run."""
+
+    @with_options_of(application, "values", several=application.several, make=dict)
+    @with_options_of(CommandOptions, "options", leave_out=_OF_HPL)
+    def command(
+        context: typer.Context,
+        values: dict[str, Any],
+        options: CommandOptions,
+        words: Annotated[
+            list[str] | None,
+            typer.Argument(metavar="-- COMMAND", help="What is run, such as mpirun and a program.", show_default=False),
+        ] = None,
+        force: Force = False,
+    ) -> None:
+        from lepaute.cli.simulation import platform_of
+        from lepaute.cli.verify_site import where_of
+        from lepaute.measure.schedulers import Request
+        from lepaute.report.files import check_page_name
+        from lepaute.verify.command import Command
+
+        check_page_name(options.report)
+        check_outputs({"--report": options.report}, (options.platform,), force=force)
+        if not words:
+            raise InputError("no command is given; write it after two dashes: -- mpirun -np 2 PROGRAM")
+        if options.time_pattern is None:
+            raise InputError(
+                "what is compared is the time that the command prints; say where, such as --time-pattern 'time: (\\S+) s'"
+            )
+        if (name := options.platform) is None:
+            raise InputError("give the platform of this machine with -p PLATFORM; lepaute calibrate makes it")
+        real = Command(tuple(words), options.time_pattern, options.timeout)
+        check_folder(options)
+        cases, _ = applications_of(
+            context, application, values, Files(), lambda: platform_of(name, options.settings)[0]
+        )
+        for case in cases:
+            real.check(case)
+        if len({real.of(case) for case in cases}) < len(cases):
+            raise InputError(
+                f"the command is the same for several of {len(cases)} cases; let it name what varies, as in "
+                "mpirun -np {ranks} PROGRAM {grid[0]}"
+            )
+        where = where_of(None, Request(), None, None, other_machine=options.other_machine)
+        told = f", {cases[0].label}," if len(cases) == 1 else ""
+        title = f"{cases[0].heading}{told} on this machine: predicted and measured"
+        end_by_tolerance(verified(cases, lambda: real, options, where, title, CAUSES), options)
+
+    command.__doc__ = (
+        f"Predicts {application.summary}, seals that, runs a command of yours in shuffled order, and compares.\n\n"
+        "The command is run on this machine as it stands, from this folder. {NAME} in it is a parameter of the case, "
+        "{ranks} its number of ranks, {grid[0]} a part of one.\n"
+        "Its time is the last that --time-pattern finds in what it prints.\n"
+        "Real runs that other load disturbed are marked and made again, at most three times.\n"
+        "Each run is kept as it ends: the same command with --resume goes on with a campaign that was interrupted."
+    )
+    return command
