@@ -9,9 +9,9 @@ Fixed before it was run; that tests hold some such cases to 2 % was known:
   and a ring pipeline of nonblocking sends (ring), on 4, 8, 16, 32 and 64 ranks;
 * platform: dahu-2020-01 as shipped, with network.flow_factor=scale, as SMPI uses its factors; no layer of uncertainty,
   no contention of memory;
-* collective operations by Open MPI's rules, as SMPI has them: its allreduce of 8 bytes is by recursive doubling, as cg.py
-  says, on 8 and 64 ranks only, which a first trial of this script showed. So cg runs with its own n of 104, where that
-  is a small part, and with n = 24;
+* collective operations by Open MPI's rules, as SMPI has them: its allreduce of 8 bytes is by recursive doubling, as
+  cg.py says, on 8 and 64 ranks only, which a first trial of this script showed. So cg runs with its own n of 104, where
+  that is a small part, and with n = 24;
 * the class is predicted; the program in C is emulated, which is the reference, and traced; the trace is replayed;
 * statistic: difference = time predicted or replayed / time under SMPI - 1;
 * goals: no difference above 2 %; the calls of cg and ring those of their programs (lp.check).
@@ -149,7 +149,7 @@ def text(frame: pandas.DataFrame) -> str:
         f"The programs of `examples/applications` in C under SMPI, on `dahu-2020-01` with `{SETTING}` and no "
         f"uncertainty ({span}), against their classes in Python, and replays of the traces of these emulations. "
         "Difference: time / time under SMPI − 1. On 4, 16 and 32 ranks SMPI's allreduce of 8 bytes is by another "
-        "algorithm than cg.py and the replay take; on 32 it is by binomial trees, with which cg.py is off by 0.005 %.\n\n"
+        "algorithm than cg.py and the replay take; on 32 by binomial trees, with which cg.py is off by 0.005 %.\n\n"
         f"    .venv/bin/python validation/{Path(__file__).name}\n\n"
         "{goals}\n\n" + markdown(header, rows)
     )
