@@ -8,13 +8,15 @@ Fixed before it was run; that tests hold some such cases to 2 % was known:
   conjugate gradients on a 27-point grid (cg), a Fourier transform by all-to-all (fft), a master with workers (workers)
   and a ring pipeline of nonblocking sends (ring), on 4, 8, 16, 32 and 64 ranks;
 * platform: dahu-2020-01 as shipped, with network.flow_factor=scale, as SMPI uses its factors; no layer of uncertainty,
-  no contention of memory, collective operations by Open MPI's rules;
+  no contention of memory;
+* collective operations by Open MPI's rules, as SMPI has them: its allreduce of 8 bytes is by recursive doubling, as
+  cg.py says, on 8 and 64 ranks only, which a first trial of this script showed. So cg runs with its own n of 104, where
+  that is a small part, and with n = 24;
 * the class is predicted; the program in C is emulated, which is the reference, and traced; the trace is replayed;
 * statistic: difference = time predicted or replayed / time under SMPI - 1;
 * goals: no difference above 2 %; the calls of cg and ring those of their programs (lp.check).
 
-SMPI decides on algorithms by tables of its own version: where they name others than the class does, that is a part of
-the difference. Needs SimGrid (make setup), and no reference data; three minutes.
+Needs SimGrid (make setup), and no reference data; three minutes.
 """
 
 import json
@@ -41,6 +43,7 @@ RANKS = (4, 8, 16, 32, 64)
 GRIDS = {4: "2x2x1", 8: "2x2x2", 16: "4x2x2", 32: "4x4x2", 64: "4x4x4"}
 #: Whose classes make the very calls of their programs; fft exchanges by MPI_Sendrecv, workers ask what came.
 CHECKED = ("cg", "ring")
+COLLECTIVES = "openmpi"
 SETTING = "network.flow_factor=scale"
 NOTHING = lp.Layers.only()
 
@@ -51,6 +54,7 @@ def cases_of(quick: bool) -> list[tuple[str, dict[str, Any], str]]:
     for ranks in RANKS[: 1 if quick else None]:
         sides = GRIDS[ranks].replace("x", " ")
         found += [
+            ("cg", {"grid": GRIDS[ranks], "n": 104, "iterations": 5}, f"{sides} 104 5 2.7e-8 2.1e-9"),
             ("cg", {"grid": GRIDS[ranks], "n": 24, "iterations": 5}, f"{sides} 24 5 2.7e-8 2.1e-9"),
             ("fft", {"ranks": ranks, "n": 1024, "repeats": 2}, "1024 2 1.5e-9"),
             ("workers", {"ranks": ranks, "tasks": 300}, "300 10000 1000 1e-3"),
@@ -82,7 +86,7 @@ def emulated_s(program: Path, arguments: list[str], ranks: int, trace: Path) -> 
     argv = [
         *(sys.executable, "-m", "lepaute.cli.main", "emulate", "program", "-p", "dahu-2020-01", "--set", SETTING),
         *("--np", str(ranks), "--runs", "1", "--without", "all", "--computing", "none", "--no-contention"),
-        *("--collectives", "openmpi", "--json", "--trace", str(trace), "--force", "--", str(program), *arguments),
+        *("--collectives", COLLECTIVES, "--json", "--trace", str(trace), "--force", "--", str(program), *arguments),
     ]
     done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True)
     return float(json.loads(done.stdout)["time_s"]["mean"])
@@ -97,10 +101,10 @@ def row_of(name: str, fields: dict[str, Any], arguments: str) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", lp.PredictionWarning)
         own = lp.predict(application, platform, runs=1, layers=NOTHING)
-        replayed = lp.predict(lp.TraceReplay(trace, collectives="openmpi"), platform, runs=1, layers=NOTHING)
+        replayed = lp.predict(lp.TraceReplay(trace, collectives=COLLECTIVES), platform, runs=1, layers=NOTHING)
     own_s, replay_s = own.time_s.mean, replayed.time_s.mean
     row = {
-        "program": name,
+        "program": f"{name}, n = {fields['n']}" if name == "cg" else name,
         "ranks": application.ranks,
         "arguments": arguments,
         "smpi_s": smpi_s,
@@ -116,7 +120,7 @@ def row_of(name: str, fields: dict[str, Any], arguments: str) -> dict[str, Any]:
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
     """The goals, and what was reached."""
-    checked = frame[frame["program"].isin(CHECKED)]
+    checked = frame[frame["program"].str.split(",").str[0].isin(CHECKED)]
     same = int((checked["same_calls"].astype(str) == "True").sum())
     largest = {what: frame[f"{what}_difference_percent"].abs().max() for what in ("own", "replay")}
     return [
@@ -144,7 +148,9 @@ def text(frame: pandas.DataFrame) -> str:
         "## Applications of one's own, and replays, under SMPI\n\n"
         f"The programs of `examples/applications` in C under SMPI, on `dahu-2020-01` with `{SETTING}` and no "
         f"uncertainty ({span}), against their classes in Python, and replays of the traces of these emulations. "
-        f"Difference: time / time under SMPI − 1.\n\n    .venv/bin/python validation/{Path(__file__).name}\n\n"
+        "Difference: time / time under SMPI − 1. On 4, 16 and 32 ranks SMPI's allreduce of 8 bytes is by another "
+        "algorithm than cg.py and the replay take; on 32 by binomial trees, with which cg.py is off by 0.005 %.\n\n"
+        f"    .venv/bin/python validation/{Path(__file__).name}\n\n"
         "{goals}\n\n" + markdown(header, rows)
     )
 

@@ -23,6 +23,9 @@ MEANINGS = {
 OF_COMMANDS: dict[str, tuple[tuple[int, str], ...]] = {
     "verify hpl": ((FAILED, "with `--tolerance`, a prediction is further off"),),
     "record": ((FAILED, "the recorded program failed; its trace is written"),),
+    "predict hpl": (
+        (FAILED, "`lepaute predict FILE.py:CLASS --check`: the class makes other calls than the recording"),
+    ),
     "trace compare": ((FAILED, "with `--same`, calls, their order or their sizes differ"),),
     "run": (
         (FAILED, "the experiment failed, or a command of it; its archive says why"),

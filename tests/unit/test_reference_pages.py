@@ -134,6 +134,7 @@ def test_every_exit_status_is_explained(pages: dict[str, str]) -> None:
     assert {name: len(found) for name, found in modules.items()} == {
         "archive.py": 1,
         "compare.py": 2,
+        "predict.py": 1,
         "run.py": 2,
         "trace.py": 1,
         "verify.py": 1,
