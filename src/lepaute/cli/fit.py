@@ -99,6 +99,7 @@ def calibrate(
             python=python,
             resume=options.resume,
         )
+    note(f"lepaute: {path} is written; fitting the models")
     measured = Archive.open(path)
     platform, fitted = platform_and_models(measured, output.stem)
     told = _Told(report, details, as_json)

@@ -165,7 +165,7 @@ def answered_scaling(points: "Sequence[ScalingPoint]", width: int, *, details: b
     if apart := [point for point in points if not point.prediction.comparable]:
         ranks = ", ".join(str(point.ranks) for point in apart)
         reason = apart[0].prediction.trust.reasons[0]
-        facts.append(("apart", f"{len(apart)} of {len(points)} not comparable, on {ranks} ranks: {reason}"))
+        facts.append(("apart", f"{len(apart)} of {len(points)} not comparable (ranks: {ranks}): {reason}"))
     return f"{answer_text(answer, facts, caveats(predictions), width)}\n{table}"
 
 
