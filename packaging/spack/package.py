@@ -32,7 +32,7 @@ class PyLepaute(PythonPackage):
         ("pydantic", "2.6"),
         ("pyyaml", "6.0.1"),
         ("requests", "2.31"),
-        ("rich", "13.7"),
+        ("rich", "13.8"),
         ("threadpoolctl", "3.2"),
         ("typer", "0.29"),
     ):

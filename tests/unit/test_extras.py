@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 from support_limits import HANG_S
 
 from lepaute.cli.main import COMMANDS
@@ -47,6 +48,16 @@ def declared(extra: str) -> set[str]:
     return modules
 
 
+def lowest(*extras: str) -> dict[str, str]:
+    """By distribution, the least version that pyproject.toml allows to the core and `extras`."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    listed = [*project["dependencies"], *(each for extra in extras for each in project["optional-dependencies"][extra])]
+    found = (re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", each) for each in listed)
+    return {each[1].lower(): each[2] for each in found if each} | {
+        "python": project["requires-python"].removeprefix(">=")
+    }
+
+
 def core_only(tmp_path: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     modules = {module for extra in EXTRAS.values() for module in extra}
     (tmp_path / "sitecustomize.py").write_text(ONLY_THE_CORE.format(modules=modules))
@@ -82,6 +93,16 @@ def test_a_command_names_its_own_extra_and_others_the_first_that_has_the_module(
     assert str(missing_extra(error)).endswith("pip install 'lepaute[fit]'")
     with pytest.raises(MissingExtra, match=r"^--trace needs pyarrow"):
         need("trace", "--trace")
+
+
+def test_the_recipes_of_conda_and_spack_ask_for_the_versions_of_pyproject() -> None:
+    recipe = yaml.safe_load((ROOT / "packaging/conda/recipe.yaml").read_text())
+    assert dict(each.split(" >=") for each in recipe["requirements"]["run"]) == lowest("fit")
+    spack = (ROOT / "packaging/spack/package.py").read_text()
+    asked = re.findall(r'"(?:py-)?([\w-]+)@([\d.]+):[^"]*", type=(?!"build")', spack) + re.findall(
+        r'\("(\w+)", "([\d.]+)"\)', spack
+    )
+    assert dict(asked) == lowest("fit", "report")
 
 
 def test_an_import_that_failed_for_another_reason_is_no_missing_extra() -> None:
