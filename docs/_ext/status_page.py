@@ -21,7 +21,10 @@ MEANINGS = {
 }
 #: Words of a command -> when it ends with a status that says more than done and bad input.
 OF_COMMANDS: dict[str, tuple[tuple[int, str], ...]] = {
-    "verify hpl": ((FAILED, "with `--tolerance`, a prediction is further off"),),
+    **{
+        f"verify {name}": ((FAILED, "with `--tolerance`, a prediction is further off"),)
+        for name in ("hpl", "command stencil", "command trace")
+    },
     "record": ((FAILED, "the recorded program failed; its trace is written"),),
     "predict hpl": (
         (FAILED, "`lepaute predict FILE.py:CLASS --check`: the class makes other calls than the recording"),

@@ -54,6 +54,7 @@ _PLATFORM = {"--platform": "{in}/platform.yaml"}
 _DESIGN = {"file": "{in}/design.csv"}
 _TRACE = {"file": "{in}/trace.parquet"}
 _OUTPUT = {"--output": "out"}
+_COMMAND = {"--time-pattern": "time: (.*)", "--runs": "1", "--output": "out"}
 #: Not in the folder itself, whose files have to stay as they are: what is tested is recorded.
 _STORE = {"--store": "{in}/written/store"}
 #: Without compilers, launchers and schedulers on PATH these end before they measure anything.
@@ -83,6 +84,12 @@ BASES = {
     "emulate compilers": Base(),
     "completion": Base(arguments={"shell": "bash"}),
     "verify hpl": Base({**_PLATFORM, "--n": "64", "--nb": "32", "--grid": "1x1", "--output": "out"}),
+    "verify command stencil": Base(
+        {**_PLATFORM, **_COMMAND, "--cells": "8x8x8", "--cell-time": "1e-9"}, {"words": ("mpirun", "{in}/junk")}
+    ),
+    "verify command trace": Base(
+        {**_PLATFORM, **_COMMAND}, {"recording": "{in}/trace.parquet", "words": ("mpirun", "{in}/junk")}
+    ),
     "design dgemm": Base({"--output": "out.csv"}),
     "design factorial": Base({"--factor": ("a=1,2", "b=3,4"), "--output": "out.csv"}),
     "design fractional": Base({"--factor": ("a=1,2", "b=1,2", "c=1,2"), "--count": "4", "--output": "out.csv"}),

@@ -26,6 +26,8 @@ FOLDERS = {
     "archive extract --output",
     "trace otf2 --output",
     "verify hpl --output",
+    "verify command stencil --output",
+    "verify command trace --output",
     "watch site --output",
 } | {f"study {question} --output" for question in ("whatif", "tune", "sensitivity", "capacity", "ready")}
 #: They end before they write anything where there are neither compilers nor measurements.
@@ -40,6 +42,8 @@ WITHOUT_RESULT = {
     "run",
     "trace convert",
     "verify hpl",
+    "verify command stencil",
+    "verify command trace",
 }
 #: What an option needs beside it.
 BESIDE = {

@@ -27,6 +27,13 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "lepaute verify hpl -p two.yaml --n 20k --grid 8x8 --nodes 'node[1-2]'",
         "lepaute verify hpl -p platform.yaml --results HPL.out",
     ),
+    "verify command stencil": (
+        "lepaute verify command stencil -p here.yaml --grid 2x1x1 --cells 512x512x512 --cell-time 2e-9 "
+        "--time-pattern 'took (\\S+) s' -- mpirun -np 2 ./stencil",
+    ),
+    "verify command trace": (
+        "lepaute verify command trace run.parquet -p here.yaml --time-pattern 'time: (\\S+) s' -- mpirun -np 2 ./cg",
+    ),
     "study whatif": ("lepaute study whatif STUDY.yaml -o results",),
     "study tune": (
         "lepaute study tune STUDY.yaml",

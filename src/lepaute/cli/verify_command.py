@@ -78,15 +78,14 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
             raise InputError("no command is given; write it after two dashes: -- mpirun -np 2 PROGRAM")
         if options.time_pattern is None:
             raise InputError(
-                "what is compared is the time that the command prints; say where, such as --time-pattern 'time: (\\S+) s'"
+                "what is compared is the time that the command prints; say where: --time-pattern 'time: (\\S+) s'"
             )
         if (name := options.platform) is None:
             raise InputError("give the platform of this machine with -p PLATFORM; lepaute calibrate makes it")
         real = Command(tuple(words), options.time_pattern, options.timeout)
         check_folder(options)
-        cases, _ = applications_of(
-            context, application, values, Files(), lambda: platform_of(name, options.settings)[0]
-        )
+        machine = platform_of(name, options.settings)[0]
+        cases, _ = applications_of(context, application, values, Files(), lambda: machine)
         for case in cases:
             real.check(case)
         if len({real.of(case) for case in cases}) < len(cases):

@@ -77,9 +77,7 @@ class Command:
         except ValueError as problem:
             raise EnvironmentProblem(str(problem)) from None
         if time_s == 0.0:
-            raise EnvironmentProblem(
-                "the program printed a time of 0 s, too coarse to compare; let it print more digits"
-            )
+            raise EnvironmentProblem("the program printed a time of 0 s, which tells nothing; let it print more digits")
         return RealRun(time_s, (), machine)
 
     def sealed(self) -> dict[str, Any]:

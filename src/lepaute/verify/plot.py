@@ -49,8 +49,8 @@ def plot(
     """A column of panels a grid, the cases side by side; of more cases than fit, see `_scatter`. Returns the figure.
 
     Below each case is what tells it from the others of its grid: N, and block size and algorithms where they vary. Of
-    another application than HPL a column is a number of ranks. Above Gflop/s from zero, or durations; below durations relative to the measured mean, where the predicted mean stands at
-    error_percent and the signs are those of the table.
+    another application than HPL a column is a number of ranks. Above Gflop/s from zero, or durations; below durations
+    relative to the measured mean, where the predicted one stands at error_percent and the signs are those of the table.
     table: as of comparison.compare; runs: columns case, time_s, disturbed.
     path: of `picture_files`; title: of the subject, below the finding; foot: what it was made of
     known: the runs were made before they were predicted

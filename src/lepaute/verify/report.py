@@ -91,8 +91,10 @@ def run_lines(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> str:
         lines.append(f"  {name}  {'  '.join(times)}{note}")
     disturbed = runs[runs["disturbed"].astype(bool)]
     listed = disturbed.head(MOST_CAUSES)
-    for run in listed.to_dict("records"):
-        lines.append(f"  disturbed: {run.get('label') or 'N = {n}, {p}x{q}'.format(**run)}: {run['causes']}")
+    lines += [
+        f"  disturbed: {run.get('label') or 'N = {n}, {p}x{q}'.format(**run)}: {run['causes']}"
+        for run in listed.to_dict("records")
+    ]
     if len(disturbed) > len(listed):
         lines.append(f"  and {len(disturbed) - len(listed)} more disturbed runs; runs.csv holds the causes")
     return "\n".join(lines)

@@ -97,7 +97,7 @@ class Verification:
         return real_report("HPL, run by lepaute verify", dated)
 
     def save(self, folder: Path, title: str) -> None:
-        """Write results.csv, runs.csv, verification.json, .png and .svg, and of HPL an HPL.out, next to the predictions.
+        """Write results.csv, runs.csv, verification.json, .png and .svg, and of HPL an HPL.out beside the predictions.
 
         At last results.sha256, for `sha256sum -c`: the checksums of these, of the journal and of the predictions.
         Raises InputError where the predictions are not the sealed ones any more.

@@ -225,7 +225,7 @@ def read_report(path: Path) -> dict[str, Any] | None:
 def run_of(
     report: dict[str, Any], ended: Ended, seed: int, value_pattern: str | None, warnings: tuple[str, ...]
 ) -> EmulatedRun:
-    """The run that the report and the process tell of; raises SimulationError where it printed no value of the pattern."""
+    """The run that the report and the process tell of; raises SimulationError where no value was printed."""
     region_s = report["region_s"] or None
     try:
         value_s = value_in(ended.stdout, value_pattern) if value_pattern is not None else None

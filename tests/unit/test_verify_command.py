@@ -1,0 +1,169 @@
+"""`lepaute verify command`: what is run, the time that it prints, what is refused, and a whole campaign of it."""
+
+import csv
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lepaute.cli.main import main
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.simulate import Stencil
+from lepaute.simulate.apps.own.loading import loaded
+from lepaute.verify.command import Command
+
+APPLICATION = """
+import lepaute as lp
+
+
+class Some(lp.Application):
+    grid: lp.Grid
+    n: int = 10
+    work = lp.Cost(1e-3, error=0.01)
+
+    def run(self, me):
+        yield me.compute(self.work, self.n)
+"""
+PATTERN = r"time: (\S+) s"
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("sheet") / "here.yaml"
+    sheet = ["--nodes", "1", "--cores", "1x2", "--dgemm", "20G", "--link", "100Gb", "--memory", "8G"]
+    assert main(["platform", "new", *sheet, "-o", str(path)]) == 0
+    return path.read_text()
+
+
+@pytest.fixture
+def folder(platform: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with an application whose runs nothing disturbs on a machine of two cores."""
+    (tmp_path / "some.py").write_text(APPLICATION)
+    (tmp_path / "here.yaml").write_text(platform)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("lepaute.verify.campaign.disturbances", lambda *_loads: ())
+    return tmp_path
+
+
+def verify(*words: str, grid: str = "1x1", pattern: str = PATTERN, options: tuple[str, ...] = ()) -> int:
+    given = ["--grid", grid, "-p", "here.yaml", "--runs", "3", "--time-pattern", pattern, *options]
+    return main(["verify", "command", "some.py:Some", *given, "--", *words])
+
+
+def printing(text: str) -> Command:
+    return Command(("sh", "-c", f"echo '{text}'"), PATTERN)
+
+
+def test_words_in_braces_are_parameters_of_the_case(folder: Path) -> None:
+    some = loaded("some.py:Some")(grid="2x3", n=7)
+    words = ("mpirun", "-np", "{ranks}", "./some", "--size={n}/{grid}", "{grid[1]}", "${n}", "{}", "{1}")
+    filled = ("mpirun", "-np", "6", "./some", "--size=7/2x3", "3", "${n}", "{}", "{1}")
+    assert Command(words, PATTERN).of(some) == filled
+    stencil = Stencil(cells=(8, 8, 8), grid=(2, 1, 1), cell_time_s=1e-9)
+    assert Command(("{cells}", "{grid[0]}"), PATTERN).of(stencil) == ("8x8x8", "2")
+
+
+@pytest.mark.parametrize("word", ["{rank}", "{n[0]}", "{grid[2]}"])
+def test_braces_around_what_is_no_parameter_are_refused(word: str, folder: Path) -> None:
+    with pytest.raises(InputError) as refusal:
+        Command(("run", word), PATTERN).of(loaded("some.py:Some")(grid="2x3"))
+    assert str(refusal.value) == f"the command has {word}, which Some has not; it has {{grid}}, {{n}}, {{ranks}}"
+
+
+def test_the_last_time_that_is_printed_counts(folder: Path) -> None:
+    some = loaded("some.py:Some")(grid="1")
+    run = printing("time: 3 s\ntime: 1.5 s\nend").run(some, 60.0)
+    assert (run.time_s, run.ranks) == (1.5, ())
+    assert run.machine.wall_s > 0.0
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        ("echo 'time 1.5 s'", "the program printed nothing that matches"),
+        ("echo time: 1.5 s >&2", "on standard output"),
+        ("echo time: 1,5 s", "the program printed '1,5' for"),
+        ("echo time: nan s", "which is no time"),
+        ("echo time: 0.00 s", "a time of 0 s"),
+        ("echo time: 1 s; echo no such input >&2; exit 3", "the command failed (exit status 3): no such input"),
+        ("kill -9 $$", "the command failed (signal 9)"),
+        ("exec sleep 1000", "the command did not finish within 0.2 s"),
+    ],
+)
+def test_a_command_without_a_time_is_one_line(script: str, problem: str, folder: Path) -> None:
+    command = Command(("sh", "-c", script), PATTERN, timeout_s=0.2 if "sleep" in script else None)
+    with pytest.raises(EnvironmentProblem) as failure:
+        command.run(loaded("some.py:Some")(grid="1"), 60.0)
+    assert problem in str(failure.value)
+    assert "\n" not in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "more", "problem"),
+    [
+        ((), {}, "no command is given; write it after two dashes"),
+        (("true",), {"pattern": "time"}, "has 0 groups"),
+        (("./missing",), {}, "./missing: no such program"),
+        (("true", "{m}"), {}, "the command has {m}, which Some has not"),
+        (("true",), {"grid": "1x1,2x1"}, "the command is the same for several of 2 cases"),
+        (("true",), {"grid": "640x100"}, "needs 64000 cores for the real run"),
+        (("true",), {"options": ("--repeats", "0")}, "--repeats is 0"),
+        (("true",), {"options": ("--timeout", "0")}, "--timeout is '0'; it must be at least 1"),
+        (("true",), {"options": ("--resume",)}, "no interrupted verification to resume"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_anything_is_predicted(words, more, problem, folder, capsys):
+    capsys.readouterr()
+    assert verify(*words, **more) == 2
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("lepaute: ")]
+    assert len(told) == 1
+    assert problem in told[0]
+    assert not (folder / "lepaute-verification").exists()
+
+
+def test_platform_pattern_and_names_of_options_are_asked_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = ["verify", "command", "some.py:Some", "--grid", "1"]
+    for more, problem in {
+        ("-p", "here.yaml", "--", "true"): "say where: --time-pattern 'time: (\\S+) s'",
+        ("--time-pattern", PATTERN, "--", "true"): "with -p PLATFORM",
+    }.items():
+        assert main([*base, *more]) == 2
+        assert problem in capsys.readouterr().err
+    (folder / "some.py").write_text(APPLICATION.replace("n: int", "repeats: int").replace("self.n", "self.repeats"))
+    assert main([*base, "--help"]) == 2
+    assert "Some.repeats: lepaute verify command has an option of that name" in capsys.readouterr().err
+    assert main(["verify", "command", "hpl", "--help"]) == 2
+
+
+#: Appends to a file that it has run; its time is 0.01 s a rank.
+SCRIPT = 'echo {ranks} >> ran; echo 0.01 {ranks} | awk \'{ print "time: " $1 * $2 " s" }\''
+
+
+def test_a_campaign_is_sealed_run_compared_kept_and_resumed(folder, capsys, monkeypatch):
+    monkeypatch.setattr("lepaute.verify.plot.plot", lambda _table, _runs, path, *_texts: [
+        path.with_suffix(end).write_bytes(b"") for end in (".png", ".svg")
+    ])  # fmt: skip
+    words, options = ("sh", "-c", SCRIPT), ("--repeats", "2", "-o", "out")
+    assert verify(*words, grid="1x1,2x1", options=options) == 0
+    out = folder / "out"
+    assert sorted((folder / "ran").read_text().split()) == ["1", "1", "2", "2"]
+    text = capsys.readouterr().out
+    assert "2 of 4 runs and 1 of 2 means inside their 95 % prediction intervals; mean absolute error 25" in text
+    assert text.splitlines()[-1].startswith("Picture: out/verification.png; predictions sealed as ")
+    rows = {row["varied"]: row for row in csv.DictReader((out / "results.csv").open())}
+    assert {name: float(row["measured_time_s"]) for name, row in rows.items()} == {"grid 1x1": 0.01, "grid 2x1": 0.02}
+    assert {row["label"] for row in csv.DictReader((out / "runs.csv").open())} == {"n 10, 1 x 1", "n 10, 2 x 1"}
+    assert not (out / "HPL.out").exists()
+    for name in ("predictions.sha256", "results.sha256"):
+        subprocess.run(["sha256sum", "--check", "--strict", "--quiet", name], cwd=out, check=True)
+    sealed = json.loads((out / "predictions.json").read_text())["program"]
+    assert (sealed["command"], sealed["time_pattern"], sorted(sealed["sha256"])) == ([*words], PATTERN, ["sh"])
+
+    assert verify(*words, grid="1x1,2x1", options=(*options, "--resume", "--json", "--tolerance", "10%")) == 1
+    told = json.loads(capsys.readouterr().out)["verifications"]
+    assert [one["parameters"]["grid"] for one in told] == [[1, 1], [2, 1]]
+    assert [[run["time_s"] for run in one["measured"]] for one in told] == [[0.01, 0.01], [0.02, 0.02]]
+    assert len((folder / "ran").read_text().split()) == 4
+    assert verify("sh", "-c", SCRIPT + " ", grid="1x1,2x1", options=(*options, "--resume")) == 2
+    assert "holds another campaign: its program.command[2] is" in capsys.readouterr().err
