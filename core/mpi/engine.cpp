@@ -79,7 +79,7 @@ double Engine::run(const std::function<Task(Rank)>& program) {
         }
         ready_.clear();
     };
-    for (Rank rank = 0; rank < size(); ++rank) {
+    for (Rank rank = 0; rank < ranks_.size(); ++rank) { // agents too
         ranks_[rank].handle = tasks[rank].handle();
         ready_.push_back(rank);
     }
