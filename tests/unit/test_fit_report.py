@@ -13,6 +13,7 @@ from support_fit import kernel_rows, message_rows, write_calibration
 from support_pages import Elements, text_of, widths_offline
 
 from lepaute.archive import Archive
+from lepaute.cli.fit_text import verdict_text
 from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.fit import diagnose, models
@@ -193,6 +194,16 @@ def test_flags_that_say_the_same_are_one_finding_that_names_them_all_with_the_nu
     assert "kernel dgemm (3.1 %), dtrsm (5.2 %), message recv (4.0 %): Part of the time went to calls" in words
     assert item.count("<a ") == 3
     assert found[1].remedy in item
+
+
+def test_other_load_is_what_to_do_first_about_serious_findings(diagnosis):
+    def first(judged, *, disturbed):
+        lines = verdict_text(judged, (), False, 10_000, disturbed=disturbed).splitlines()
+        return next((line for line in lines if line.startswith("  to do")), "")
+
+    assert "calibrate again: other load" in first(diagnosis, disturbed=True)
+    assert "other load" not in first(diagnosis, disturbed=False)
+    assert first(replace(diagnosis, flags=()), disturbed=True) == ""
 
 
 def test_the_answer_names_what_has_serious_findings(diagnosis):

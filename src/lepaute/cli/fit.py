@@ -262,9 +262,12 @@ class _Told:
 
     def _print(self, fitted: "FittedModels", diagnosis: "Diagnosis", caveats: Sequence[str]) -> None:
         from lepaute.cli.fit_text import dependence_text, quality_table, selection_table, verdict_text
+        from lepaute.fit.fitted_models import DISTURBED
 
         width = terminal_columns(sys.stdout)
-        print(verdict_text(diagnosis, () if self.details else caveats, self.report is not None, width))
+        disturbed = any(each.startswith(DISTURBED) for each in caveats)
+        shown = () if self.details else caveats
+        print(verdict_text(diagnosis, shown, self.report is not None, width, disturbed=disturbed))
         if not self.details:
             return
         warn(caveats)

@@ -20,10 +20,13 @@ LEAST_SHARE = 0.01
 MOST_FINDINGS = 2
 
 
-def verdict_text(diagnosis: "Diagnosis", caveats: Sequence[str], reported: bool, width: int) -> str:
+def verdict_text(
+    diagnosis: "Diagnosis", caveats: Sequence[str], reported: bool, width: int, *, disturbed: bool = False
+) -> str:
     """Whether a fit is good, by how much it is off, and what to do: as its report says, which has the rest.
 
-    caveats: what else whoever fits should know;  reported: whether a report is written
+    caveats  : what else whoever fits should know;  reported: whether a report is written
+    disturbed: whether the models include runs that other load disturbed, which explains findings before they do
     """
     from lepaute.fit.diagnostics.findings import answer, figures, findings
 
@@ -31,6 +34,8 @@ def verdict_text(diagnosis: "Diagnosis", caveats: Sequence[str], reported: bool,
     serious = [one for one in found if one.severity == "serious"][:MOST_FINDINGS]
     _, error, machine = (f"{value} {of}" for value, of in figures(diagnosis).texts)
     facts = [("error", error), ("machine", machine)]
+    if serious and disturbed:
+        facts.append(("to do", "stop what else runs here and calibrate again: other load may have made what follows"))
     facts += [("to do", f"{one.subjects}: {one.sentence} {one.remedy}".rstrip()) for one in serious]
     if diagnosis.missing:
         facts.append(("free", f"measured without a model, so that they cost nothing: {', '.join(diagnosis.missing)}"))
