@@ -84,14 +84,14 @@ else:
         """Metaclass of records: keeps what their classes were written with, for the models."""
 
         def __new__(mcs, name: str, bases: tuple[type, ...], inside: dict[str, Any]) -> Any:
-            annotations = {
-                field: annotation
-                for field, annotation in inside.get("__annotations__", {}).items()
-                if get_origin(annotation) is not ClassVar
-            }
-            defaults = {field: inside.pop(field) for field in annotations if field in inside}
             validators = {key: inside.pop(key) for key, value in [*inside.items()] if isinstance(value, _Validator)}
             made = super().__new__(mcs, name, bases, inside)
+            # Of the class, not of its body: from Python 3.14 on that has only a function that makes them.
+            own = made.__annotations__.items()
+            annotations = {field: annotation for field, annotation in own if get_origin(annotation) is not ClassVar}
+            defaults = {field: inside[field] for field in annotations if field in inside}
+            for field in defaults:
+                delattr(made, field)
             _WRITTEN[made] = _Written(annotations, defaults, validators)
             _FIELDS[made] = tuple(dict.fromkeys(field for base in _above(made) for field in _WRITTEN[base].annotations))
             return made
