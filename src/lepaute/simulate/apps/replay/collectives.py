@@ -37,9 +37,13 @@ class Part(NamedTuple):
 
 def parts_of(code: str, size_bytes: float, members: int, library: str, *, blocks: bool = True) -> tuple[Part, ...]:
     """One or two operations for one of the core, or for a reduce_scatter, whose bytes are those of the vector."""
-    block = size_bytes / members
     if not blocks and library == OPENMPI:
         return _libnbc(code, size_bytes, members)
+    return _blocking(code, size_bytes, members, library)
+
+
+def _blocking(code: str, size_bytes: float, members: int, library: str) -> tuple[Part, ...]:
+    block = size_bytes / members
     doubling = Part("allgather", block, "bruck")
     is_mpich = library == MPICH
     match code:
