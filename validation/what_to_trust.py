@@ -131,6 +131,8 @@ def predictions(data: Path) -> list[Row]:
 def models(data: Path) -> list[Row]:
     """The engine, and what is fitted."""
     smpi = pandas.read_csv(data / "native_against_smpi.csv")["difference_percent"].abs()
+    own = pandas.read_csv(data / "own_applications.csv")
+    classes = own["own_difference_percent"].abs()
     sampled = pandas.read_csv(data / "sampling_error.csv")
     rms = sampled["rms_error_percent"]
     network = pandas.read_csv(data / "network_fit.csv").query("kind == 'series'")["error_median_percent"]
@@ -142,6 +144,11 @@ def models(data: Path) -> list[Row]:
             "the engine, against HPL's own code under SMPI",
             f"{smpi.mean():.2f} %, {smpi.max():.1f} % at most",
             *("–", "–", f"{len(smpi)} cases, 16 to 1024 ranks", "native_against_smpi.py"),
+        ),
+        (
+            "applications of one's own, against their programs under SMPI",
+            f"{classes.mean():.2f} %, {classes.max():.1f} % at most",
+            *("–", "–", f"{len(own)} cases, 4 to 64 ranks", "own_applications.py"),
         ),
         (
             "sampled runs, against full ones",

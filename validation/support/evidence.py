@@ -22,7 +22,7 @@ PAGES = {
     "accuracy_this_machine": ("block_sizes", "tuning_here"),
     "accuracy_dahu": ("matrix_size", "factorial", "geometry", "coverage", "tuning_regret", "pair_differences"),
     "accuracy_made_up_machines": ("simulated_truth", "crowded_nodes"),
-    "accuracy_emulation": ("native_against_smpi", "own_applications", "same_bits", "emulated_program", "own_computing"),
+    "accuracy_emulation": ("native_against_smpi", "same_bits", "emulated_program", "own_computing", "own_applications"),
     "published_studies": (
         *("sensitivity_temporal", "sensitivity_switches", "sensitivity_nodes"),
         *("masters_thesis", "literature"),
