@@ -113,8 +113,8 @@ double increase_at(std::span<const CrowdingPoint> points, double share) noexcept
 }
 
 Machine with_timed_kernel(const Machine& machine, std::string_view name, double relative_sd) {
-    const auto terms = term_names();
-    const auto n = static_cast<std::size_t>(std::find(terms.begin(), terms.end(), "n") - terms.begin());
+    const auto names = term_names();
+    const auto n = static_cast<std::size_t>(std::find(names.begin(), names.end(), "n") - names.begin());
     KernelPiece piece;
     piece.mean.at(n) = 1.0;
     piece.deviation.at(n) = relative_sd;
