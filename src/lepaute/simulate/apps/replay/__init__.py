@@ -241,6 +241,7 @@ class _Recording:
 
         self._parts = TraceParts(path)
         self.survey = Survey(self._parts, str(path))
+        self.survey.check_complete(self._parts)
         digest = hashlib.sha256()
         with path.open("rb") as file:
             while piece := file.read(1 << 20):

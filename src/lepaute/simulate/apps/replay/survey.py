@@ -21,7 +21,7 @@ class Survey:
     """ranks, rows, names, metadata : of the recording;  meetings : how many calls are collective
 
     members : of each communicator its ranks, in order; sizes : of each of its operations the mean of the bytes
-    Raises InputError for calls that cannot be replayed, and for messages that lack a side.
+    Raises InputError for calls that cannot be replayed.
     """
 
     def __init__(self, parts: Iterable[Trace], where: str) -> None:
@@ -52,8 +52,6 @@ class Survey:
             raise InputError(unknown)
         self.sizes = {comm: sums / numpy.maximum(counts, 1) for comm, (sums, counts) in self._sums.items()}
         del self._sums
-        if not self._from_any and self._surplus.any():
-            self._lacking(parts)
 
     # ---- tags --------------------------------------------------------------------------------------------------------
 
@@ -127,8 +125,10 @@ class Survey:
         surplus = numpy.bincount(key.reshape(-1), weights=counts, minlength=len(kinds)).astype("int64")
         self._keys, self._surplus = kinds[surplus != 0], surplus[surplus != 0]
 
-    def _lacking(self, parts: Iterable[Trace]) -> None:
-        """Raises InputError: a receive that waits tells most, and of these the first."""
+    def check_complete(self, parts: Iterable[Trace]) -> None:
+        """Raises InputError for messages that lack a side: a receive that waits tells most, and of these the first."""
+        if self._from_any or not self._surplus.any():
+            return
         for sign, does, other in ((-1, "waits for a message from", "sends"), (1, "sends a message to", "receives")):
             lacking = {
                 tuple(key): abs(int(n))
