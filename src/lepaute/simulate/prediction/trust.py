@@ -62,12 +62,12 @@ class OutsideRanges:
     @property
     def share(self) -> float:
         """Of computing: all kernels outside their ranges."""
-        return sum(part.share for part in self.kernels)
+        return fsum(part.share for part in self.kernels)
 
     @property
     def messages_share(self) -> float:
         """Of moving messages: those of sizes outside."""
-        return sum(part.share for part in self.messages or ())
+        return fsum(part.share for part in self.messages or ())
 
     @property
     def messages_of_work(self) -> float:
@@ -135,10 +135,10 @@ def outside_ranges(
         if use.extrapolated_time_s > 0.0
     ]
     without = {model.kernel for model in platform.kernels if any(piece.range is None for piece in model.pieces)}
-    unknown_s = sum(use.time_s for name, use in kernels.items() if name in without)
+    unknown_s = fsum(use.time_s for name, use in kernels.items() if name in without)
     sent: tuple[Part, ...] | None = None
     if messages is not None and any(platform.network.fitted_sizes.values()):
-        alone_s = max(sum(use.time_s for use in messages) if messages_s is None else messages_s, 1e-300)
+        alone_s = max(fsum(use.time_s for use in messages) if messages_s is None else messages_s, 1e-300)
         sent = _largest_first(
             Part(use.link, use.outside_time_s / alone_s, use.outside_time_s / use.time_s, _sizes(use))
             for use in messages
