@@ -233,9 +233,9 @@ KernelCost KernelModel::cost(const Size& size, double factor, bool with_noise) c
 
 double factor_of(double relative_sd, double drawn) noexcept {
     // A Student variate of few degrees of freedom may be in the thousands: no effect is beyond a factor of exp(3) = 20.
-    constexpr double largest_log = 3.0;
-    const double sd = std::min(relative_sd, largest_log);
-    return rng::exponential(std::clamp(sd * (drawn - 0.5 * sd), -largest_log, largest_log));
+    constexpr double most_log = 3.0;
+    const double sd = std::min(relative_sd, most_log);
+    return rng::exponential(std::clamp(sd * (drawn - 0.5 * sd), -most_log, most_log));
 }
 
 void TimeBySize::add(const Size& size, double seconds) noexcept {

@@ -19,6 +19,7 @@ constexpr std::uint32_t wandering_error_stream = 0x57414F00U;
 constexpr std::uint32_t discrepancy_stream = 0x44495300U;
 constexpr std::uint32_t extrapolation_stream = 0x45585400U;
 constexpr std::uint32_t crowding_stream = 0x43524F00U;
+constexpr std::uint32_t own_code_stream = 0x4F574E00U;
 // Of an episode: its half-normal noise, of whatever width, must not make a duration negative.
 constexpr double smallest_factor = 0.05;
 // A wandering is constant for a third of its correlation time: the variance of the mean of a long run is then
@@ -112,8 +113,8 @@ double increase_at(std::span<const CrowdingPoint> points, double share) noexcept
 }
 
 Machine with_timed_kernel(const Machine& machine, std::string_view name, double relative_sd) {
-    const auto terms = term_names();
-    const auto n = static_cast<std::size_t>(std::find(terms.begin(), terms.end(), "n") - terms.begin());
+    const auto names = term_names();
+    const auto n = static_cast<std::size_t>(std::find(names.begin(), names.end(), "n") - names.begin());
     KernelPiece piece;
     piece.mean.at(n) = 1.0;
     piece.deviation.at(n) = relative_sd;
@@ -173,6 +174,10 @@ MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const L
                     today.crowded[number_of_share] *= factor_of(away * named->crowding_relative_sd, error);
                 }
             }
+        }
+        if (layers.own_code) {
+            const double normal = rng::normal({seeds.day, stream, own_code_stream, 0});
+            today.factor *= factor_of(named->own_code_relative_sd, normal);
         }
         if (layers.extrapolation) {
             const ExtrapolationError error(named->name, {seeds.day, stream, extrapolation_stream, 0});

@@ -43,6 +43,7 @@ struct MachineKernel {
     std::string model_of{}; // the kernel whose model it has, and whose errors it shares; empty: its own
     std::vector<KernelModel> models;
     double discrepancy_relative_sd = 0.0; // of the logarithm
+    double own_code_relative_sd = 0.0;    // the same, of what is known of code that was timed on another machine
     std::vector<CrowdingPoint> crowding{};
     double crowding_relative_sd = 0.0; // error of durations next to idle cores; none at the last share of the table
 
@@ -53,6 +54,7 @@ struct MachineKernel {
         visit("model_of", &MachineKernel::model_of);
         visit("models", &MachineKernel::models);
         visit("discrepancy_relative_sd", &MachineKernel::discrepancy_relative_sd);
+        visit("own_code_relative_sd", &MachineKernel::own_code_relative_sd);
         visit("crowding", &MachineKernel::crowding);
         visit("crowding_relative_sd", &MachineKernel::crowding_relative_sd);
     }
@@ -161,6 +163,7 @@ struct Layers {
     bool overheads = true;
     bool collectives = true; // drawn where programs are emulated
     bool extrapolation = true;
+    bool own_code = true;
 
     /// All layers by name: the binding goes through them, and simblas, which is told those that are on.
     template <class Visit>
@@ -173,6 +176,7 @@ struct Layers {
         visit("overheads", &Layers::overheads);
         visit("collectives", &Layers::collectives);
         visit("extrapolation", &Layers::extrapolation);
+        visit("own_code", &Layers::own_code);
     }
 };
 

@@ -335,7 +335,7 @@ void Engine::prepare_send(Rank rank) {
     // A synchronous exchange is MPI_Issend, MPI_Recv, MPI_Wait; the usual one sends by MPI_Send, or by MPI_Isend.
     const bool exchanges_at_once =
         operation.kind == Operation::Kind::exchange && (operation.synchronous || operation.two_calls);
-    const bool sends_at_once = exchanges_at_once || operation.kind == Operation::Kind::isend;
+    const bool sends_at_once = exchanges_at_once || operation.kind == Operation::Kind::isend || rank >= size();
     const models::Overhead& overhead = sends_at_once ? message.segment->isend : message.segment->send;
     spend(rank, Share::overhead, overhead.of(message.bytes) * overhead_factor(message));
     sender.outgoing = id;

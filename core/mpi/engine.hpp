@@ -332,8 +332,9 @@ public:
     void begin_agent(Rank agent, double date_s);
     /// A request of `rank` that no message ends, but end_request().
     void open_request(Rank rank, std::uint32_t number, double bytes);
-    /// At a date of which late_s were spent waiting for others before the rest.
-    void end_request(Rank rank, std::uint32_t number, double date_s, double late_s);
+    /// At a date before which late_s were spent waiting for others, and overhead_s in calls: these are the rank's own
+    /// where it did something else meanwhile.
+    void end_request(Rank rank, std::uint32_t number, double date_s, double late_s, double overhead_s);
 
     /// Begins an operation of a rank from its steps; true: it has ended already.
     bool begin(Rank rank, const Operation& what) {

@@ -17,12 +17,14 @@ void Engine::open_request(Rank rank, std::uint32_t number, double bytes) {
     requests_[rank].at(number) = {.state = Request::State::open, .posted_s = ranks_[rank].clock_s, .bytes = bytes};
 }
 
-void Engine::end_request(Rank rank, std::uint32_t number, double date_s, double late_s) {
+void Engine::end_request(Rank rank, std::uint32_t number, double date_s, double late_s, double overhead_s) {
     Request& request = requests_[rank].of[number];
     request.state = Request::State::done;
     request.done_s = date_s;
     request.start_s = std::min(date_s, request.posted_s + late_s); // as if all of the lateness came first
     request.lone_s = date_s - request.start_s;
+    request.overhead_s = overhead_s;
+    request.of_agent = true;
     tell_wait(rank, request, date_s);
 }
 

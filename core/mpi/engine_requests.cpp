@@ -228,6 +228,10 @@ std::uint32_t Engine::first_ended(Rank rank) const {
 void Engine::pay(Rank rank, Request& request, Wait& waited) {
     RankState& state = ranks_[rank];
     const double wait_s = request.done_s - state.clock_s;
+    if (request.of_agent) {
+        const double took_s = request.done_s - request.posted_s;
+        request.overhead_s *= took_s > 0.0 ? std::clamp((state.posted_s - request.posted_s) / took_s, 0.0, 1.0) : 1.0;
+    }
     if (wait_s > 0.0) {
         const double late_s = std::clamp(request.start_s - state.clock_s, 0.0, wait_s);
         const double beyond_s = request.done_s - request.start_s - request.lone_s;

@@ -33,6 +33,7 @@ struct Request {
     double start_s = 0.0;    // of the transfer
     double lone_s = 0.0;     // what it takes alone
     double overhead_s = 0.0; // that its wait pays
+    bool of_agent = false;   // whose overhead was paid with the rest, where the rank already waited
     double bytes = 0.0;
     std::uint32_t nth = 0; // of the messages of its sender
 };

@@ -18,89 +18,99 @@ public:
     static constexpr double never = std::numeric_limits<double>::infinity();
 
     explicit EventQueue(std::uint32_t sources)
-        : leaves_(std::bit_ceil(sources < 2 ? 2U : sources)), nodes_(std::size_t{2} * leaves_) {
+        : leaves_(std::bit_ceil(sources < 2 ? 2U : sources)), low_bits_(leaves_ - 1), dates_s_(leaves_, never),
+          keys_(std::size_t{2} * leaves_) {
         for (std::uint32_t leaf = 0; leaf < leaves_; ++leaf) {
-            nodes_[leaves_ + leaf] = {std::bit_cast<std::uint64_t>(never), leaf};
+            keys_[leaves_ + leaf] = key_of(leaf, never);
         }
         for (std::uint32_t node = leaves_ - 1; node > 0; --node) {
-            nodes_[node] = nodes_[2 * std::size_t{node}];
+            keys_[node] = keys_[2 * std::size_t{node}];
         }
     }
 
     /// The date of the next event of `source`; `never` takes it away.
     void set(std::uint32_t source, double date_s) noexcept {
         // The winner itself leaves all of its matches: they have to be played again up to the root.
-        if (leaves_ > few && nodes_[1].source != source) {
+        if (leaves_ > few && next_source() != source) {
             replay<true>(source, date_s);
         } else {
             replay<false>(source, date_s);
         }
     }
-    [[nodiscard]] double date_s(std::uint32_t source) const noexcept {
-        return std::bit_cast<double>(nodes_[leaves_ + source].bits);
-    }
-    [[nodiscard]] double next_date_s() const noexcept { return std::bit_cast<double>(nodes_[1].bits); }
-    [[nodiscard]] std::uint32_t next_source() const noexcept { return nodes_[1].source; }
+    [[nodiscard]] double date_s(std::uint32_t source) const noexcept { return dates_s_[source]; }
+    [[nodiscard]] double next_date_s() const noexcept { return dates_s_[next_source()]; }
+    [[nodiscard]] std::uint32_t next_source() const noexcept { return source_of(keys_[1]); }
     /// The date of the next event of all others.
     [[nodiscard]] double next_date_without_s(std::uint32_t source) const noexcept {
         if (next_source() != source) {
             return next_date_s();
         }
-        std::uint64_t bits = std::bit_cast<std::uint64_t>(never);
+        double date_s = never;
         for (std::uint32_t at = leaves_ + source; at > 1; at >>= 1U) {
-            bits = std::min(bits, nodes_[at ^ 1U].bits);
+            date_s = std::min(date_s, dates_s_[source_of(keys_[at ^ 1U])]);
         }
-        return std::bit_cast<double>(bits);
+        return date_s;
     }
     /// Whose event comes after the next one if nothing else is set; any number where nobody has one.
     [[nodiscard]] std::uint32_t source_after_next() const noexcept {
-        std::uint64_t bits = ~std::uint64_t{0};
-        std::uint32_t source = nodes_[1].source;
-        for (std::uint32_t at = leaves_ + source; at > 1; at >>= 1U) {
-            const Node other = nodes_[at ^ 1U];
-            const bool earlier = other.bits < bits;
-            bits = earlier ? other.bits : bits;
-            source = earlier ? other.source : source;
+        std::uint64_t key = ~std::uint64_t{0};
+        for (std::uint32_t at = leaves_ + next_source(); at > 1; at >>= 1U) {
+            key = winner_of(key, keys_[at ^ 1U]);
         }
-        return source;
+        return source_of(key);
     }
     /// A wish that setting the date of `source` soon should cost less.
-    void fetch(std::uint32_t source) const noexcept { net::fetch(&nodes_[leaves_ + source], sizeof(Node)); }
-    [[nodiscard]] std::size_t state_bytes() const noexcept { return nodes_.size() * sizeof(Node); }
+    void fetch(std::uint32_t source) const noexcept { net::fetch(&keys_[leaves_ + source], sizeof(std::uint64_t)); }
+    [[nodiscard]] std::size_t state_bytes() const noexcept {
+        return dates_s_.size() * sizeof(double) + keys_.size() * sizeof(std::uint64_t);
+    }
 
 private:
-    struct Node {
-        std::uint64_t bits; // of the date
-        std::uint32_t source;
-    };
     static constexpr std::uint32_t few = 64; // leaves whose whole way up costs less than a branch guessed wrong
 
-    /// The matches from a leaf to the root. stops: where the winner of a match is as before, all above it stay.
+    [[nodiscard]] std::uint32_t source_of(std::uint64_t key) const noexcept {
+        return static_cast<std::uint32_t>(key) & low_bits_;
+    }
+    /// The bits of dates, which are not negative, are in their order; the last ones make room for the source. Events
+    /// that never come are after all others, and no two of them look alike.
+    [[nodiscard]] std::uint64_t key_of(std::uint32_t source, double date_s) const noexcept {
+        const std::uint64_t bits = date_s == never ? std::uint64_t{1} << 63U | std::uint64_t{source} << 32U
+                                                   : std::bit_cast<std::uint64_t>(date_s);
+        return (bits & ~std::uint64_t{low_bits_}) | source;
+    }
+    [[nodiscard]] std::uint64_t winner_of(std::uint64_t one, std::uint64_t other) const noexcept {
+        if ((one ^ other) <= low_bits_) [[unlikely]] { // dates that differ in their last bits, or not at all
+            const double date_s = dates_s_[source_of(one)];
+            const double other_s = dates_s_[source_of(other)];
+            if (date_s != other_s) {
+                return date_s < other_s ? one : other;
+            }
+        }
+        return std::min(one, other); // of equal dates, the lower source comes first
+    }
+
+    /// The matches from a leaf to the root. stops: where the winner of one is another, as before, all above it stay.
     template <bool stops>
     void replay(std::uint32_t source, double date_s) noexcept {
         std::uint32_t at = leaves_ + source;
-        // Dates are not negative: their bits are in their order. Who wins does not depend on a comparison by a branch,
-        // which would be guessed wrong half of the time.
-        auto bits = std::bit_cast<std::uint64_t>(date_s);
-        std::uint32_t winner = source;
-        nodes_[at] = {bits, winner};
+        std::uint64_t key = key_of(source, date_s);
+        dates_s_[source] = date_s;
+        keys_[at] = key;
         while (at > 1) {
-            const Node sibling = nodes_[at ^ 1U];
-            const auto on_the_right =
-                static_cast<std::uint64_t>(at & 1U); // of equal dates, the lower source comes first
-            const bool loses = sibling.bits < bits + on_the_right;
-            bits = loses ? sibling.bits : bits;
-            winner = loses ? sibling.source : winner;
+            // Mostly no branch, which would be guessed wrong half of the time.
+            key = winner_of(key, keys_[at ^ 1U]);
             at >>= 1U;
-            if (stops && nodes_[at].bits == bits && nodes_[at].source == winner) {
+            if (stops && keys_[at] == key && source_of(key) != source) {
                 return;
             }
-            nodes_[at] = {bits, winner};
+            keys_[at] = key;
         }
     }
 
     std::uint32_t leaves_;
-    std::vector<Node, LargePages<Node>> nodes_; // nodes_[1] is the winner, nodes_[leaves_ + source] a source's own
+    std::uint32_t low_bits_; // of a key: the source
+    std::vector<double, LargePages<double>> dates_s_;
+    std::vector<std::uint64_t, LargePages<std::uint64_t>> keys_; // [1]: of the winner, [leaves_ + source]: its own
 };
 
 } // namespace lepaute::net

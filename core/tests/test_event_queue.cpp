@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <queue>
 #include <random>
 #include <utility>
@@ -39,7 +40,8 @@ TEST(EventQueue, GivesTheEarliestDateAndOfEqualOnesTheLowestSource) {
     }
 }
 
-// Dates drawn from few values, so that many are equal; one in four changes takes the event away.
+// Dates drawn from few values, so that many are equal or differ in their last bits; one in four changes takes the event
+// away.
 TEST(EventQueue, AgreesWithAHeapOnRandomSequences) {
     std::mt19937_64 random(1);
     for (const std::uint32_t sources : {1U, 2U, 7U, 32U, 100U}) {
@@ -49,7 +51,8 @@ TEST(EventQueue, AgreesWithAHeapOnRandomSequences) {
         std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap;
         for (int change = 0; change < 5000; ++change) {
             const auto source = static_cast<std::uint32_t>(random() % sources);
-            date_s[source] = random() % 4 == 0 ? EventQueue::never : 0.1 * static_cast<double>(random() % 20);
+            const double later = random() % 2 == 0 ? 0.1 : std::numeric_limits<double>::epsilon();
+            date_s[source] = random() % 4 == 0 ? EventQueue::never : 1.0 + later * static_cast<double>(random() % 20);
             queue.set(source, date_s[source]);
             heap.emplace(date_s[source], source);
             while (date_s[heap.top().second] != heap.top().first) { // overtaken by a later change
@@ -64,6 +67,8 @@ TEST(EventQueue, AgreesWithAHeapOnRandomSequences) {
             for (std::uint32_t other = 0; other < sources; ++other) {
                 second_s = other == queue.next_source() ? second_s : std::min(second_s, date_s[other]);
             }
+            ASSERT_EQ(queue.next_date_without_s(queue.next_source()), second_s);
+            ASSERT_EQ(queue.next_date_without_s(source), source == queue.next_source() ? second_s : heap.top().first);
             if (second_s != EventQueue::never) {
                 ASSERT_EQ(queue.date_s(queue.source_after_next()), second_s);
             }

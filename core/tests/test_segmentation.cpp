@@ -10,15 +10,12 @@
 #include <array>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <numeric>
 #include <random>
 
 using namespace lepaute::fit;
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 Series random_series(unsigned seed, std::size_t points, Objective objective, double growth = 2.0) {
     std::mt19937_64 engine(seed);

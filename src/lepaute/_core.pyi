@@ -268,6 +268,12 @@ class MachineKernel:
     def discrepancy_relative_sd(self, arg: float, /) -> None: ...
 
     @property
+    def own_code_relative_sd(self) -> float: ...
+
+    @own_code_relative_sd.setter
+    def own_code_relative_sd(self, arg: float, /) -> None: ...
+
+    @property
     def crowding(self) -> list[CrowdingPoint]: ...
 
     @crowding.setter
@@ -527,6 +533,12 @@ class Network:
     def iprobe_looks_first(self, arg: bool, /) -> None: ...
 
     @property
+    def progress_in_calls(self) -> bool: ...
+
+    @progress_in_calls.setter
+    def progress_in_calls(self, arg: bool, /) -> None: ...
+
+    @property
     def counts_all_sizes(self) -> bool: ...
 
     @counts_all_sizes.setter
@@ -747,6 +759,12 @@ class Layers:
 
     @extrapolation.setter
     def extrapolation(self, arg: bool, /) -> None: ...
+
+    @property
+    def own_code(self) -> bool: ...
+
+    @own_code.setter
+    def own_code(self, arg: bool, /) -> None: ...
 
 def message_factor(link_class: str, relative_sd: float, seed: int) -> float:
     """

@@ -27,19 +27,74 @@ CASES = [
 ]
 
 
+#: Operations that do not block, on two ranks, where SMPI's direct messages are those of all libraries; some are waited
+#: for when one rank has computed for a while, and the other one for twice as long.
+NONBLOCKING = """
+#include <mpi.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static char out[200000], in[200000];
+
+int main(int argc, char **argv) {
+    int rank, count = atoi(argv[1]);
+    MPI_Request r;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (int i = 0; i < 20; i++) {
+        MPI_Ibarrier(MPI_COMM_WORLD, &r);
+        MPI_Wait(&r, MPI_STATUS_IGNORE);
+        MPI_Ibcast(out, count, MPI_CHAR, i % 2, MPI_COMM_WORLD, &r);
+        usleep(atoi(argv[2]) * (1 + rank));
+        MPI_Wait(&r, MPI_STATUS_IGNORE);
+        MPI_Iallreduce(out, in, count, MPI_CHAR, MPI_SUM, MPI_COMM_WORLD, &r);
+        usleep(atoi(argv[2]) * (2 - rank));
+        MPI_Wait(&r, MPI_STATUS_IGNORE);
+        MPI_Ialltoall(out, count, MPI_CHAR, in, count, MPI_CHAR, MPI_COMM_WORLD, &r);
+        MPI_Wait(&r, MPI_STATUS_IGNORE);
+    }
+    MPI_Finalize();
+    return 0;
+}
+"""
+
+
 @pytest.mark.parametrize(("source", "ranks", "arguments"), CASES, ids=[case[0] for case in CASES])
 def test_a_replayed_emulation_takes_as_long(
     source: str, ranks: int, arguments: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    program, trace = tmp_path / "program", tmp_path / "run.parquet"
+    emulated_s, replayed_s = both(EXAMPLES / source, ranks, arguments, tmp_path, capfd)
+    assert replayed_s == pytest.approx(emulated_s, rel=0.02)
+
+
+@pytest.mark.parametrize("arguments", ["8 100", "100000 500"])
+def test_operations_that_do_not_block_take_as_long(
+    arguments: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "nonblocking.c"
+    source.write_text(NONBLOCKING)
+    emulated_s, replayed_s = both(source, 2, arguments, tmp_path, capfd)
+    assert replayed_s == pytest.approx(emulated_s, rel=0.02)
+
+
+def both(
+    source: Path, ranks: int, arguments: str, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> tuple[float, float]:
+    """Seconds under SMPI, and of the replay of its trace."""
+    program, trace = folder / "program", folder / "run.parquet"
     path = {"PATH": f"{compilers()}:{os.environ['PATH']}"}
-    command = ["mpicc", "-O2", str(EXAMPLES / source), "-o", str(program), "-lm"]
+    command = ["mpicc", "-O2", str(source), "-o", str(program), "-lm"]
     subprocess.run(command, check=True, env=os.environ | path)
-    setting = "network.flow_factor=scale"  # as SMPI uses its factors
-    emulate = ["emulate", "-p", "dahu", "--set", setting, "-np", str(ranks), "--without", "all", "--no-contention"]
-    emulate += ["--collectives", "openmpi", "--trace", str(trace), "--", str(program), *arguments.split()]
-    assert main(emulate) == 0, capfd.readouterr().err
+    setting = {"network.flow_factor": "scale", "network.progress": "background"}  # as SMPI does
+    emulate = [
+        "emulate",
+        "-p",
+        "dahu",
+        *(word for key, value in setting.items() for word in ("--set", f"{key}={value}")),
+    ]
+    emulate += ["-np", str(ranks), "--without", "all", "--no-contention", "--collectives", "openmpi"]
+    assert main([*emulate, "--trace", str(trace), "--", str(program), *arguments.split()]) == 0, capfd.readouterr().err
     emulated_s = float(lp.read_trace(trace).end_s.max())
-    platform = lp.override(lp.load_platform("dahu"), {"network.flow_factor": "scale"})
+    platform = lp.override(lp.load_platform("dahu"), setting)
     replayed = lp.predict(lp.TraceReplay(trace), platform, runs=1, layers=lp.Layers.only())
-    assert replayed.time_s.mean == pytest.approx(emulated_s, rel=0.02)
+    return emulated_s, replayed.time_s.mean

@@ -1,5 +1,6 @@
 """The site of the documentation builds without a warning, needs no network, fits a telephone, and can be searched."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -77,6 +78,12 @@ def test_a_dead_link_is_found(tmp_path: Path) -> None:
         "a.html: c.html: no such file",
         "a.html: https://x.org/s.js: is loaded from the web",
     ]
+
+
+def test_a_reader_sees_what_the_files_of_a_page_are_called(site: Path) -> None:
+    page = (site / "tutorials/tune_hpl.html").read_text(encoding="utf-8")
+    names = re.findall(r'<p class="file-name"><code[^>]*><span class="pre">([^<]+)</span></code></p>', page)
+    assert names == ["effects.yaml", "blocks.yaml"]
 
 
 @pytest.mark.parametrize("width", [400, 1400])

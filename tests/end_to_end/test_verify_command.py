@@ -28,9 +28,13 @@ def test_a_program_of_ones_own_is_predicted_run_on_each_grid_and_compared(tmp_pa
     application = [f"{EXAMPLES / 'cg.py'}:Cg", "--grid", "1x1x1,2x1x1", "--n", "32", "--iterations", "20"]
     words = [*launcher.start(2).argv[:-1], "{ranks}", "./cg", *(f"{{grid[{side}]}}" for side in range(3)), "{n}"]
     campaign = ["-p", "here.yaml", "--runs", "5", "--repeats", "1", "--time-pattern", r"time: (\S+) s", "-o", "out"]
+    campaign += ["--report", "page.html"]
     command = ["verify", "command", *application, *campaign, "--", *words, "{iterations}", "2.7e-8", "2.1e-9"]
     assert main(command) == 0
     assert "Picture: out/verification.png; predictions sealed as " in capsys.readouterr().out
+    page = (tmp_path / "page.html").read_text()
+    assert "predicted for n 32, iterations 20, " in page
+    assert "Above durations; below durations off the measured mean" in page
     slept_s = 20 * 32**3 * (2.7e-8 + 3 * 2.1e-9)
     rows = list(csv.DictReader((tmp_path / "out" / "results.csv").open()))
     assert [(row["varied"], row["ranks"], row["n_runs"]) for row in rows] == [

@@ -36,7 +36,7 @@ def test_layers_are_switched_off_by_name() -> None:
 
 def test_only_the_layers_that_are_named_are_on() -> None:
     assert Layers.only("noise", "days") == Layers.without(
-        ["coefficients", "discrepancy", "network", "overheads", "collectives", "extrapolation"]
+        ["coefficients", "discrepancy", "network", "overheads", "collectives", "extrapolation", "own_code"]
     )
     assert Layers.only() == Layers.without(["all"])
 

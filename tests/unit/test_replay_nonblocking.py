@@ -21,15 +21,17 @@ def run_s(path: Path, rows: list[dict[str, Any]], platform: Any = "dahu", **more
 
 @pytest.mark.parametrize("name", sorted(BLOCKING_OF))
 def test_one_that_is_waited_for_at_once_takes_as_long_as_the_blocking_one(name: str, tmp_path: Path) -> None:
-    """By the rules of MPICH, which are the same for both; the second of own code between the two calls is none here."""
-    more = {"size_bytes": LARGE, "comm": 0, "peer": 2 if name.endswith(("cast", "educe", "gather", "scatter")) else -1}
-    blocking = [call(rank, BLOCKING_OF[name][4:], **more, start_s=1.0) for rank in range(RANKS)]
-    begun = [call(rank, name[4:], **more, start_s=1.0, completion=1) for rank in range(RANKS)]
-    waits = [call(rank, "Wait", start_s=1.0, completion=1) for rank in range(RANKS)]
-    expected = replayed(write(tmp_path / "one.parquet", blocking, mpi="MPICH")).time_s.mean
-    found = replayed(write(tmp_path / "two.parquet", [*begun, *waits], mpi="MPICH")).time_s.mean
-    assert found == pytest.approx(expected, rel=1e-12)
-    assert expected > 1.0 + (0.0 if name == "MPI_Ibarrier" else 1e-5)
+    """By the rules of MPICH, which are the same for both. Trees send by MPI_Isend, whose CPU time is another one."""
+    rooted = name.endswith(("cast", "educe", "gather", "gatherv", "scatter", "scatterv")) and "all" not in name
+    more = {"size_bytes": LARGE, "comm": 0, "peer": 2 if rooted and "reduce_scatter" not in name else -1}
+    ranks = range(4)
+    blocking = [call(rank, BLOCKING_OF[name][4:], **more, start_s=1.0) for rank in ranks]
+    begun = [call(rank, name[4:], **more, start_s=1.0, completion=1) for rank in ranks]
+    waits = [call(rank, "Wait", start_s=1.0, completion=1) for rank in ranks]
+    expected = replayed(write(tmp_path / "one.parquet", blocking, mpi="MPICH")).time_s.mean - 1.0
+    found = replayed(write(tmp_path / "two.parquet", [*begun, *waits], mpi="MPICH")).time_s.mean - 1.0
+    assert found == pytest.approx(expected, rel=0.03 if rooted else 1e-9)
+    assert expected > (0.0 if name == "MPI_Ibarrier" else 1e-5)
 
 
 def test_what_goes_on_while_a_rank_computes_is_what_the_platform_says_of_progress(tmp_path: Path) -> None:
@@ -42,9 +44,9 @@ def test_what_goes_on_while_a_rank_computes_is_what_the_platform_says_of_progres
         progress: run_s(tmp_path / "b", rows, lp.override(dahu, {"network.progress": progress}))
         for progress in ("background", "calls")
     }
-    assert found["background"] == pytest.approx(0.0, abs=1e-3 * alone_s)
+    assert 0.0 < found["background"] < 0.1 * alone_s  # the CPU time of the library's calls
     # The first messages are sent when it begins; each step after them waits for the rank to be in a call.
-    assert 0.3 * alone_s < found["calls"] < 1.01 * alone_s
+    assert 0.3 * alone_s < found["calls"] < 1.1 * alone_s
 
 
 def test_those_of_two_communicators_may_begin_in_any_order(tmp_path: Path) -> None:

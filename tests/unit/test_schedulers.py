@@ -111,6 +111,11 @@ def test_a_set_is_expanded_in_order_each_node_once() -> None:
     assert fold_node_set(parse_node_set("n[1-3,7]")) == "n[1-3,7]"
 
 
+def test_numbers_that_clustershell_does_not_count_with_are_refused() -> None:
+    with pytest.raises(InputError, match="range too large"):
+        parse_node_set("node[1-4,7]9223372036854775807")
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -168,7 +168,7 @@ def test_kernels_take_the_time_of_the_platforms_models_and_others_that_recorded(
 def test_own_code_takes_as_many_times_as_long_and_its_bounds_hold_95_of_100_runs(tmp_path: Path) -> None:
     path = write(tmp_path / "run.parquet", [call(0, "Barrier", comm=0, start_s=2.0)])
     assert replayed(path, own_code=0.5).time_s.mean == pytest.approx(1.0, rel=1e-3)
-    only = lp.Layers.only("discrepancy")
+    only = lp.Layers.only("own_code")
     found = lp.predict(lp.TraceReplay(path, own_code=(0.8, 1.0)), "dahu", runs=300, layers=only)
     inside = sum(1.6 <= run.time_s <= 2.0 for run in found.run_list)
     assert 274 <= inside <= 296  # 0.95 of 300, three standard deviations

@@ -254,9 +254,9 @@ def test_cases_of_which_every_run_was_disturbed_are_told_apart_from_the_others()
         "The other 2: 2 of 2 runs inside their 95 % prediction intervals; error 0.0 % (N ≥ 4000)."
     ]
     table, _, _ = whole({}, {0: [2.0] * 4}, CASES[:1])
-    assert sentence(table).splitlines()[1:] == [
-        "Every run of every case was disturbed, so nothing is verified: close other programs and run it again."
-    ]
+    nothing, counts = sentence(table).splitlines()
+    assert nothing.endswith("was disturbed, so nothing is verified: close other programs and run it again.")
+    assert counts.startswith("0 of 4 runs and 0 of 1 mean inside")
 
 
 def test_an_interval_that_holds_nearly_any_run_is_said_to_say_little():

@@ -70,8 +70,8 @@ std::vector<Agent> agents_of(const Parameters& parameters) {
     return agents;
 }
 
-double late_s(const mpi::Engine& engine, Rank rank) {
-    return engine.shares_s(rank)[static_cast<std::size_t>(mpi::Share::late)];
+double share_s(const mpi::Engine& engine, Rank rank, mpi::Share which) {
+    return engine.shares_s(rank)[static_cast<std::size_t>(which)];
 }
 
 } // namespace
@@ -302,12 +302,15 @@ Task Program::run_agent(Rank number) {
         jobs.begun.pop_front();
         const double wait_s = date_s - engine_.clock(number); // the operation before it may have ended earlier
         engine_.spend(number, mpi::Share::compute, std::max(0.0, wait_s));
-        const double before_s = late_s(engine_, number);
+        const double late_s = share_s(engine_, number, mpi::Share::late);
+        const double overhead_s = share_s(engine_, number, mpi::Share::overhead);
         if (me.communicator.size() > 1) {
             co_await of_collective(me, op);
         }
         if (op.tag != mpi::any) {
-            engine_.end_request(own.of, op.tag - 1, engine_.clock(number), late_s(engine_, number) - before_s);
+            engine_.end_request(own.of, op.tag - 1, engine_.clock(number),
+                                share_s(engine_, number, mpi::Share::late) - late_s,
+                                share_s(engine_, number, mpi::Share::overhead) - overhead_s);
         }
     }
 }

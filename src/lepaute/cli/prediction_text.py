@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lepaute.simulate.prediction.sweep import Effect, Parameter, ScalingPoint
 
 #: What the parts of an interval are called; others have their own names.
-PART_LABELS = {"discrepancy": "kernel models", "transfer": "other studies"}
+PART_LABELS = {"discrepancy": "kernel models", "own_code": "own code", "transfer": "other studies"}
 LEAST_PART = 0.05  # per cent of the mean: what is named
 COMMUNICATION = (
     ("late", "waiting for the other side"),

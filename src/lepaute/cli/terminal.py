@@ -99,7 +99,7 @@ def progress_bar(after_s: float = 0.0) -> Iterator[Callable[[str, float], None]]
         nonlocal bar, told_s
         now_s = time.monotonic()
         remaining = left.text(now_s, share)
-        if not sys.stderr.isatty():
+        if bar is None and not sys.stderr.isatty():  # Rich's streams, before Rich 14, say that they are none
             if now_s - told_s >= LINE_EVERY_S:
                 told_s = now_s
                 note(f"lepaute: {message}, {100.0 * share:.0f} %{remaining and f', {remaining}'}")

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
-from lepaute.cli.options import DETAILS_HELP, App, Force, flags_of, is_given, with_options_of
+from lepaute.cli.options import DETAILS_HELP, App, Force, with_options_of
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.simulation import check_not_given, platform_of
 from lepaute.cli.terminal import (
-    BAR_AFTER_S,
     announce,
     json_text,
     note,
@@ -39,7 +38,7 @@ from lepaute.simulate.apps.hpl import Hpl
 if TYPE_CHECKING:
     from lepaute.cli.verify_site import Where
     from lepaute.platform import Platform
-    from lepaute.simulate import Application, Prediction
+    from lepaute.simulate import Application
     from lepaute.verify.command import Command
     from lepaute.verify.known_results import KnownResults
     from lepaute.verify.real_run import HplProgram
@@ -53,25 +52,6 @@ QUALITY_FILE = "fit_quality.csv"
 _RUNS = 100
 #: Of these as many are made once more on the same days, which says by what runs of one day differ.
 _RUNS_AGAIN = 20
-_RUNS_OF_RESULTS = 10
-#: Arguments of the command that --results goes with, besides those of Hpl that no line of results says.
-_WITH_RESULTS = frozenset(
-    {
-        "results",
-        "dat",
-        "platform",
-        "settings",
-        "runs",
-        "seed",
-        "tolerance",
-        "details",
-        "as_json",
-        "output",
-        "report",
-        "force",
-        "ranks_per_node",
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -143,7 +123,9 @@ def hpl(
     inputs = (options.dat, options.results, options.platform, options.xhpl)
     check_outputs({"--report": options.report}, inputs, force=force)
     if options.results is not None:
-        table = _compared_with_results(context, options.results, values, options)
+        from lepaute.cli.verify_results import compared_with_results
+
+        table = compared_with_results(context, options.results, values, options)
     else:
         if options.calibrate == (options.platform is not None):
             raise InputError("give either -p PLATFORM, or --calibrate to measure this machine first")
@@ -300,7 +282,7 @@ def _print_and_save(verification: "Verification", options: VerifyOptions, title:
 
     folder = options.output
     try:
-        _print_results(verification, PREDICTIONS_FILE, options, drift=verification.drift, causes=causes)
+        print_results(verification, PREDICTIONS_FILE, options, drift=verification.drift, causes=causes)
     finally:  # whoever does not read the results to their end has them in the folder
         verification.save(folder, title)
         if options.report is not None:
@@ -321,7 +303,7 @@ def _print_and_save(verification: "Verification", options: VerifyOptions, title:
         )
 
 
-def _print_results(
+def print_results(
     results: "Verification | KnownResults",
     warnings_in: str,
     options: VerifyOptions,
@@ -393,95 +375,3 @@ def _calibrated(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") ->
     rows = pandas.DataFrame([asdict(row) for row in fitted.quality])
     write_whole(folder / QUALITY_FILE, rows.to_csv(index=False).encode())
     return platform, archive.about.blas.coretype_env, where.on(fitted.hosts)
-
-
-def _compared_with_results(
-    context: typer.Context, results: Path, values: dict[str, Any], options: VerifyOptions
-) -> Any:
-    """Predicts the cases of the file, prints both, and saves the comparison where a folder was asked for; its table.
-
-    Raises InputError for options that would run something, or that say otherwise than the file.
-    """
-    from lepaute.cli.predict import announced
-    from lepaute.cli.prediction_text import where_the_time_goes
-    from lepaute.cli.verify_site import spread
-    from lepaute.simulate import Mapping, predict_all
-    from lepaute.verify.known_results import CAUSES, FILES, impossible, known_results, largest_gap
-    from lepaute.verify.verification import JSON_FILE, PLOT_FILE, check_unused
-
-    given = _known_otherwise(context, values, options.dat)
-    if options.platform is None:
-        raise InputError("--results are compared with the predictions of a platform; give it with -p PLATFORM")
-    folder = options.output if is_given(context, "output") else None
-    if folder is not None:
-        check_output_folder(folder, "--output")
-        check_unused(folder, FILES)
-    machine, overrides = platform_of(options.platform, options.settings)
-    runs = _RUNS_OF_RESULTS if options.runs is None else options.runs
-
-    def predict(cases: Sequence[Hpl], repeat: int) -> "Sequence[Prediction]":
-        mapping, per_node = Mapping(), options.ranks_per_node
-        if per_node is not None:
-            nodes = -(-max(case.ranks for case in cases) // per_node)
-            mapping = spread(machine, nodes, per_node, cases[0].threads_per_rank)
-        run_s = announced(cases, machine, runs, mapping)
-        with progress_bar(BAR_AFTER_S) as tell:
-            return predict_all(
-                cases,
-                machine,
-                runs=runs,
-                seed=options.seed,
-                repeat=repeat,
-                applied=overrides,
-                mapping=mapping,
-                progress=lambda share: tell("simulating", share),
-                run_s=run_s,
-            )
-
-    known = known_results(results, given, predict)
-    measured = zip(known.cases, known.table["measured_time_s"], strict=True)
-    doubts = [doubt for case, time_s in measured if (doubt := impossible(case, time_s, machine))]
-    warn((*known.warnings(), *doubts))
-    gap = largest_gap(known.cases, known.table.to_dict("records"), machine)
-    # The case furthest off its prediction, where to look for the cause, and the best cases.
-    gap_lines = [] if gap is None else [*gap[1], *where_the_time_goes(gap[0].prediction)]
-    warnings_in = "--json" if folder is None else JSON_FILE
-    try:
-        _print_results(known, warnings_in, options, [*gap_lines, *known.bests()], causes=CAUSES)
-    finally:  # whoever does not read the results to their end has them in the folder
-        if folder is not None:
-            known.save(folder)
-        if options.report is not None:
-            from lepaute.verify.page import page
-
-            title = f"HPL: predicted, and as in {known.source}"
-            beside = [*known.warnings(), *doubts, *(line.strip() for line in gap_lines), *known.bests()]
-            write_whole(options.report, page(known, title, CAUSES, beside))
-    if folder is not None and not options.as_json:
-        print(f"Picture: {folder / PLOT_FILE}.")
-    return known.table
-
-
-def _known_otherwise(context: typer.Context, values: dict[str, Any], dat: Path | None) -> dict[str, Any]:
-    """Fields of Hpl that a line of results does not say, as the command line or an HPL.dat has them.
-
-    Raises InputError for options that go with real runs, or that each line of results decides.
-    """
-    from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
-    from lepaute.simulate.apps.hpl.hpl_out import SAID_BY_LINES
-    from lepaute.simulate.apps.hpl.parameters import places
-
-    flags = {flag.argument: flag.fields[0].name for flag in flags_of(Hpl)}
-    free = {argument for argument, field in flags.items() if field not in SAID_BY_LINES}
-    wrong = [
-        parameter.opts[0]
-        for parameter in context.command.params
-        if parameter.name and is_given(context, parameter.name) and parameter.name not in _WITH_RESULTS | free
-    ]
-    if wrong:
-        raise InputError(f"--results runs nothing and brings its own cases; leave out {', '.join(wrong)}")
-    given = {flags[argument]: values[flags[argument]] for argument in free if is_given(context, argument)}
-    if dat is None:
-        return given
-    known = read_hpl_dat(dat).values
-    return {name: known[name][0] for name, _ in places() if name not in SAID_BY_LINES} | given

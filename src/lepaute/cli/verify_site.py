@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lepaute.verify.node_site import LentNodes
     from lepaute.verify.real_run import HplProgram, Site
 
-AProgram = TypeVar("AProgram", "HplProgram", "Command")
+AProgram = TypeVar("AProgram", bound="HplProgram | Command")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +122,7 @@ def opened_site(
             program = with_kernels(*look_at_nodes(lent, platform.blas))
         per_node = where.ranks_per_node or max(1, platform.nodes.cores // threads)
         mapping = None if where.ranks_per_node is None else spread(platform, len(lent.channels), per_node, threads)
+        assert isinstance(program, HplProgram)
         yield NodeSite(lent, program, per_node), program, mapping
 
 

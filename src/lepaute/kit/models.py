@@ -157,7 +157,10 @@ else:
 
         @classmethod
         def model_json_schema(cls) -> dict[str, Any]:
-            return _model_of(cls).model_json_schema()
+            made = _model_of(cls)
+            for model in [*_MODELS.values()]:  # Pydantic before 2.13 writes no default whose model was deferred
+                model.model_rebuild()
+            return made.model_json_schema()
 
         @classmethod
         def model_construct(cls, **values: Any) -> Self:

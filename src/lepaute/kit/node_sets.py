@@ -45,7 +45,10 @@ def parse_node_set(text: str) -> tuple[str, ...]:
         names = tuple(str(name) for name in nodes)
     except LepauteError:
         raise
-    except (NodeSetException, RangeSetException, GroupResolverError, GroupSourceError, ValueError) as problem:
+    except (
+        *(NodeSetException, RangeSetException, GroupResolverError, GroupSourceError, ValueError),
+        AssertionError,  # a range of names that digits follow is too large
+    ) as problem:
         raise InputError(f"{text[:60]!r} is not a set of nodes: {' '.join(str(problem).split())[:200]}") from None
     if not names:
         raise InputError(f"{text[:60]!r} is an empty set of nodes")

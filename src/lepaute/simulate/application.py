@@ -112,7 +112,8 @@ class Application(Public):
         "choices code computes_between_probes core_name core_parameters cores_like detail_kinds details emulation "
         "estimated_run_s events fidelities files heading is_sampled kernel_costs kernel_models label names_mapping "
         "native noisy on own_draw own_kernels parameter_kinds problem rate rate_of run_details several share_done "
-        "simulated_share summary title trace_ranks trace_rows uncertain unknown_collectives warnings".split()
+        "simulated_share summary title trace_ranks trace_rows uncertain uncertain_own_code unknown_collectives "
+        "warnings".split()
     )
 
     title: ClassVar[str]
@@ -219,6 +220,11 @@ class Application(Public):
     @property
     def uncertain(self) -> bool:
         """Whether what it says of its computing has errors of its own, besides those of the platform's models."""
+        return False
+
+    @property
+    def uncertain_own_code(self) -> bool:
+        """Whether it has code that was timed on another machine, and how long it takes on this one is not known."""
         return False
 
     @property

@@ -39,6 +39,7 @@ class Layers(Public):
     overheads    : errors of the CPU time of calls, those of messages and of probes
     collectives  : the algorithms of an emulated program's collective operations, where its MPI library is not said
     extrapolation : errors of kernel models at sizes outside of those they were fitted to, in proportion to the distance
+    own_code     : how much faster a replayed program's own code is than where it was recorded, between two bounds
     """
 
     _unlisted = frozenset(("to_core",))
@@ -51,6 +52,7 @@ class Layers(Public):
     overheads: bool = True
     collectives: bool = True
     extrapolation: bool = True
+    own_code: bool = True
 
     def __post_init__(self) -> None:
         for name in self.names():
@@ -118,6 +120,7 @@ def layers_of(platform: "schema.Platform", application: Application) -> tuple[st
         "overheads": any(platform.network.overhead_errors.values()),
         "collectives": application.unknown_collectives,
         "extrapolation": any(piece.range is not None for piece in pieces),
+        "own_code": application.uncertain_own_code,
     }
     return tuple(name for name in Layers.names() if draws[name])
 

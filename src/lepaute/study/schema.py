@@ -468,6 +468,8 @@ def study_text(study: Study) -> str:
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of the file format."""
+    for part in Value.__subclasses__():  # Pydantic before 2.13 writes no default whose model was deferred
+        part.model_rebuild()
     return Study.model_json_schema() | {"$id": FORMAT, "title": "A study of Lepaute"}
 
 

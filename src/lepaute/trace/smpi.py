@@ -43,6 +43,8 @@ ANONYMOUS = frozenset((COMPUTING, "sleeping", "kernel"))
 LEFT_OUT = frozenset(("MPI_Init", "MPI_Init_thread", "MPI_Finalize"))
 #: Names in replays, where capitals alone do not make them MPI's.
 REPLAYED = {"sendrecv": "MPI_Sendrecv", "allreduce": "MPI_Allreduce", "reducescatter": "MPI_Reduce_scatter"}
+#: As SMPI 3.32 writes them.
+MISSPELT = {"MPI_Iallggather": "MPI_Iallgather"}
 INTERNALS = "tracing/smpi/internals:yes"
 COARSE_DIGITS = 6
 WITHOUT_SIZE = frozenset(("MPI_Barrier", "MPI_Probe", *PROBES, *WAITS))
@@ -277,7 +279,7 @@ def _call_of(state: str) -> tuple[str, int]:
         return COMPUTING, KERNEL
     name = state[1:] if state.startswith("PMPI_") else state
     if name.startswith("MPI_"):
-        return name, MPI
+        return MISSPELT.get(name, name), MPI
     if name.startswith("smpi_replay_run_"):
         return ("MPI_Init" if name.endswith("init") else "MPI_Finalize"), MPI
     plain = name.removeprefix("action_").lower()

@@ -16,8 +16,11 @@ from lepaute.kit.numbers import path_of
 from lepaute.kit.parquet import is_text, open_parquet, reading_table, refuse_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pandas
     import pyarrow as pa
+    import pyarrow.parquet as pq
     from numpy import typing as npt
 else:
     pandas, npt = later("pandas"), later("numpy.typing")
@@ -222,7 +225,7 @@ KEY = b"lepaute-trace"
 #: What the columns of a trace may take in memory: some ten million calls.
 MOST_TRACE_BYTES = 1 << 30
 #: All columns of one call.
-_ROW_BYTES = 106
+ROW_BYTES = 106
 
 
 def write_trace(trace: Trace, path: str | Path) -> None:
@@ -257,17 +260,36 @@ def read_trace(path: str | Path) -> Trace:
     >>> import lepaute as lp
     >>> lp.read_trace("t.parquet").to_frame()  # doctest: +SKIP
     """
+    file, path, metadata = open_trace(path, MOST_TRACE_BYTES)
+    names: dict[str, int] = {}
+    columns = read_columns(path, file, names, lambda name: file.read(columns=[name]).column(0))
+    return trace_of_columns(columns, list(names), metadata, str(path))
+
+
+def open_trace(path: str | Path, most_bytes: int) -> "tuple[pq.ParquetFile, Path, dict[str, Any]]":
+    """The file of a trace, and its metadata; raises InputError, also where its columns take more memory than that."""
     path = path_of(path, "the trace")
     if not path.exists():
         raise InputError(f"{path}: no such file; `lepaute record -o` writes traces")
     known = {*(name for name, _, _ in NUMBERS), *TEXTS}
-    file = open_parquet(path, str(path), most_bytes=MOST_TRACE_BYTES, columns=known)
-    refuse_bytes(str(path), file.metadata.num_rows * _ROW_BYTES, MOST_TRACE_BYTES)
-    metadata = _metadata(path, file.schema_arrow.metadata or {})
+    file = open_parquet(path, str(path), most_bytes=most_bytes, columns=known)
+    refuse_bytes(str(path), file.metadata.num_rows * ROW_BYTES, most_bytes)
+    return file, path, _metadata(path, file.schema_arrow.metadata or {})
+
+
+def read_columns(
+    path: Path, file: "pq.ParquetFile", names: dict[str, int], read: "Callable[[str], pa.ChunkedArray]"
+) -> "dict[str, npt.NDArray[Any]]":
+    """Columns as trace_of_columns() takes them; raises InputError for any that is not one of a trace.
+
+    names : codes of names, which grow
+    read  : gives a column
+    """
+    import numpy
 
     def column(name: str) -> "pa.ChunkedArray":
         with reading_table(str(path)):
-            return file.read(columns=[name]).column(0)
+            return read(name)
 
     columns: dict[str, npt.NDArray[Any]] = {}
     for name, kind, _ in NUMBERS:
@@ -278,16 +300,15 @@ def read_trace(path: str | Path) -> Trace:
             raise InputError(
                 f"{path}: the column {name} is missing; a trace has {', '.join((*TEXTS, 'rank', 'start_s'))}, ..."
             )
-    columns["kind"], kinds = _codes(path, column("kind"), "kind")
-    columns["name"], names = _codes(path, column("name"), "name")
+    kinds: dict[str, int] = {}
+    columns["kind"] = _codes(path, column("kind"), "kind", kinds)
+    columns["name"] = _codes(path, column("name"), "name", names)
     unknown = sorted(set(kinds) - set(KINDS))
     if unknown:
         raise InputError(f"{path}: kind is {unknown[0]!r}; it is kernel, mpi or phase")
-    import numpy
-
     code_of_kind = numpy.array([KINDS.index(kind) for kind in kinds] or [0], dtype="int16")
     columns["kind"] = code_of_kind[columns["kind"]]
-    return trace_of_columns(columns, names, metadata, str(path))
+    return columns
 
 
 def _metadata(path: Path, stored: dict[bytes, bytes]) -> dict[str, Any]:
@@ -320,8 +341,8 @@ def _type_of(column: "pa.ChunkedArray") -> str:
     return str(getattr(kind, "value_type", kind))  # texts are read as dictionaries
 
 
-def _codes(path: Path, column: "pa.ChunkedArray", name: str) -> "tuple[npt.NDArray[Any], list[str]]":
-    """Codes and texts, in the order in which they first come; texts are not spelt out."""
+def _codes(path: Path, column: "pa.ChunkedArray", name: str, names: dict[str, int]) -> "npt.NDArray[Any]":
+    """Codes of texts, which are added to `names` in the order in which they first come; texts are not spelt out."""
     import numpy
     import pyarrow as pa
 
@@ -329,7 +350,6 @@ def _codes(path: Path, column: "pa.ChunkedArray", name: str) -> "tuple[npt.NDArr
         raise InputError(f"{path}: the column {name} has {column.null_count} rows with a missing value")
     if not (pa.types.is_dictionary(column.type) and is_text(column.type.value_type)):
         raise InputError(f"{path}: the column {name} has the type {_type_of(column)}; it is text")
-    names: dict[str, int] = {}
     parts = []
     for chunk in column.chunks:
         codes = chunk.indices.to_numpy(zero_copy_only=False)
@@ -342,7 +362,7 @@ def _codes(path: Path, column: "pa.ChunkedArray", name: str) -> "tuple[npt.NDArr
                 raise InputError(f"{path}: the column {name} has rows with a missing text; the file is damaged")
             places[code] = names.setdefault(texts[code], len(names))
         parts.append(places[codes])
-    return (numpy.concatenate(parts) if parts else numpy.zeros(0, dtype="int32")), list(names)
+    return numpy.concatenate(parts) if parts else numpy.zeros(0, dtype="int32")
 
 
 @dataclass(frozen=True, slots=True)

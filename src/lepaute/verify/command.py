@@ -48,10 +48,11 @@ class Command:
         def filled(match: re.Match[str]) -> str:
             name, place = match[1], match[2]
             value = values.get(name)
-            if name not in values or (place and not (isinstance(value, list) and int(place) < len(value))):
+            parts = value if isinstance(value, list) else []
+            if name not in values or (place and int(place) >= len(parts)):
                 known = ", ".join(f"{{{each}}}" for each in values)
                 raise InputError(f"the command has {match[0]:.80}, which {application.title} has not; it has {known}")
-            return str(cell_of(value[int(place)] if place else value))
+            return str(cell_of(parts[int(place)] if place else value))
 
         return tuple(_PLACEHOLDER.sub(filled, word) for word in self.words)
 

@@ -172,9 +172,9 @@ def sentence(table: "pandas.DataFrame", causes: str = CAUSES) -> str:
     judged = table[table["inside_interval"].notna()]
     inside = "No interval: a single simulated run has none (use --runs 10)" if judged.empty else _inside(judged)
     found = one_sided(table["error_percent"].tolist())
+    counts, limits = f"{inside}; {_errors(table, 'error_percent')}.{_wide(judged)}", _without_disturbed(table)
     lines = [
-        f"{inside}; {_errors(table, 'error_percent')}.{_wide(judged)}",
-        *_without_disturbed(table),
+        *([*limits, counts] if table["only_disturbed"].all() else [counts, *limits]),
         *([] if found is None else [found.text(causes)]),
     ]
     return "\n".join(lines)

@@ -91,10 +91,8 @@ def run_lines(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> str:
         lines.append(f"  {name}  {'  '.join(times)}{note}")
     disturbed = runs[runs["disturbed"].astype(bool)]
     listed = disturbed.head(MOST_CAUSES)
-    lines += [
-        f"  disturbed: {run.get('label') or 'N = {n}, {p}x{q}'.format(**run)}: {run['causes']}"
-        for run in listed.to_dict("records")
-    ]
+    names = [run.get("label") or f"N = {run['n']}, {run['p']}x{run['q']}" for run in listed.to_dict("records")]
+    lines += [f"  disturbed: {name}: {causes}" for name, causes in zip(names, listed["causes"], strict=True)]
     if len(disturbed) > len(listed):
         lines.append(f"  and {len(disturbed) - len(listed)} more disturbed runs; runs.csv holds the causes")
     return "\n".join(lines)

@@ -72,7 +72,7 @@ def model_warnings(
     if not set(layers_of(platform, application)) & {"days", "discrepancy"}:
         warnings.append("the interval covers call noise only: the platform has neither a day nor a discrepancy layer")
     warnings += assumed_values(platform)  # where the width of the interval comes from
-    warnings += [f"implausible: {sentence}" for sentence in implausible(platform)]
+    warnings += [f"the platform has a value that no machine has: {sentence}" for sentence in implausible(platform)]
     warnings += kernel_warnings({name: use for name, use in run.kernels.items() if name not in GLUE}, platform)
     if application.ranks > most_ranks_on_a_node:
         warnings += _link_warnings(platform)

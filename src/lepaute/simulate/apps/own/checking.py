@@ -16,8 +16,10 @@ from lepaute.simulate.apps.own.laying import Asked, Laying
 from lepaute.simulate.apps.own.rank import ANY
 from lepaute.simulate.apps.replay.calls import CALLS, Call, Does
 from lepaute.simulate.apps.replay.collectives import OPENMPI
-from lepaute.simulate.apps.replay.laying import MEETINGS, Recorded
-from lepaute.simulate.apps.replay.laying import check as check_calls
+from lepaute.simulate.apps.replay.laying import Groups, RecordedPart
+from lepaute.simulate.apps.replay.operations import Operations
+from lepaute.simulate.apps.replay.rows import MEETINGS, Rows
+from lepaute.simulate.apps.replay.survey import Survey
 from lepaute.trace import read_trace
 from lepaute.trace.table import NOBODY
 
@@ -113,12 +115,12 @@ def check(application: Application, recording: "str | PathLike[str]") -> Checked
     of_type(application, "application", Application, "one that derives from lepaute.Application")
     path = path_of(recording, "the recording")
     trace = read_trace(path)
-    check_calls(trace, str(path))
+    survey = Survey([trace], str(path))
     if trace.metadata.get("source") == "simulation" and "calls" not in trace.metadata:
         raise InputError(f"{path}: it is the trace of a prediction; a recording is what a program has done")
-    recorded = Recorded(trace, frozenset(), str(path), OPENMPI)
-    if recorded.ranks != application.ranks:
-        raise InputError(f"{application.title} has {ranks_text(application.ranks)}, {path} {recorded.ranks}")
+    if survey.ranks != application.ranks:
+        raise InputError(f"{application.title} has {ranks_text(application.ranks)}, {path} {survey.ranks}")
+    recorded = RecordedPart(Rows(trace), survey, Groups(survey), Operations(), OPENMPI)
     laying = Laying(application, 1)
     try:
         laying.lay()
@@ -197,14 +199,14 @@ def _made_of_program(
 
 
 def _made_of_recording(
-    recorded: Recorded, numbers: dict[Made, int]
+    recorded: RecordedPart, numbers: dict[Made, int]
 ) -> "Callable[[int], tuple[NDArray[Any], NDArray[Any]]]":
     """Of a rank: its calls by their numbers, and the row of each."""
     trace, does = recorded.trace, recorded.does
     met = numpy.full(len(trace), -1)
     rows, which, _, sizes = recorded.meetings()
     met[rows] = numpy.arange(len(rows))
-    groups = [tuple(group) for group in recorded.groups]
+    groups = [tuple(group) for group in recorded.groups.members]
     ended = _requests_ended(recorded)
     made: list[int] = []
     of_row: list[int] = []
@@ -234,7 +236,7 @@ def _made_of_recording(
         made += [numbers.setdefault(call, len(numbers)) for call in calls]
         of_row += [row] * len(calls)
     all_rows = numpy.array(of_row, dtype="int64")
-    bounds = numpy.searchsorted(trace.rank[all_rows], numpy.arange(recorded.ranks + 1))
+    bounds = numpy.searchsorted(trace.rank[all_rows], numpy.arange(recorded.survey.ranks + 1))
     everything = numpy.array(made, dtype="int64")
     return lambda rank: (
         everything[bounds[rank] : bounds[rank + 1]],
@@ -242,7 +244,7 @@ def _made_of_recording(
     )
 
 
-def _requests_ended(recorded: Recorded) -> "NDArray[Any]":
+def _requests_ended(recorded: RecordedPart) -> "NDArray[Any]":
     """Of each row that ends requests, how many; 0 for none, and elsewhere."""
     trace = recorded.trace
     ended = numpy.zeros(len(trace), dtype="int64")

@@ -2,6 +2,7 @@
 
 calls        what each MPI call is in a replay
 collectives  of what a collective call consists
+survey       what is to be known of all ranks of a recording first; rows: what each call is
 laying       from the recording to what the core runs, which `operations` holds
 own_code     how long the program's own code takes on another machine
 """
@@ -114,7 +115,11 @@ class TraceReplay(LaidApplication):
     @property
     def trace(self) -> "traces.Trace":
         """The recording."""
-        return self._read.trace
+        return traces.read_trace(self.recording)
+
+    @property
+    def _metadata(self) -> dict[str, Any]:
+        return self._read.survey.metadata
 
     @property
     def code(self) -> str:
@@ -124,13 +129,12 @@ class TraceReplay(LaidApplication):
     @property
     def ranks(self) -> int:
         """Number of MPI processes."""
-        trace = self.trace
-        return max(trace.metadata.get("ranks") or 0, int(trace.rank.max()) + 1)
+        return self._read.survey.ranks
 
     @property
     def label(self) -> str:
         """halo of run.parquet, 4: the number of ranks last."""
-        program = self.trace.metadata.get("application", "a program")
+        program = self._metadata.get("application", "a program")
         return f"{program} of {self.recording.name}, {self.ranks}"
 
     def parameters(self) -> dict[str, Any]:
@@ -158,9 +162,9 @@ class TraceReplay(LaidApplication):
         from lepaute.simulate.machine.core import KERNELS
 
         if self._platform is None:
-            return frozenset(KERNELS) & frozenset(self.trace.names)
+            return frozenset(KERNELS) & self._read.survey.names
         models = models_of(self._platform.kernels, KERNELS, self.threads_per_rank)
-        return frozenset(models) & frozenset(self.trace.names)
+        return frozenset(models) & self._read.survey.names
 
     def laid(self) -> "own_laying.Laid":
         """What the core runs."""
@@ -180,7 +184,7 @@ class TraceReplay(LaidApplication):
             return own_codes.Factor(low, high, f"{several} times as long as recorded, as given")
         if self.recorded_on is not None:
             return own_codes.between(load_platform(self.recorded_on), platform)
-        metadata = self.trace.metadata
+        metadata = self._metadata
         name = metadata.get("platform")
         if name is None:
             return own_codes.Factor(
@@ -196,7 +200,7 @@ class TraceReplay(LaidApplication):
             )
 
     @property
-    def uncertain(self) -> bool:
+    def uncertain_own_code(self) -> bool:
         return self._platform is not None and self.factor(self._platform).relative_sd > 0.0
 
     def own_kernels(self, platform: "schema.Platform") -> "list[_core.MachineKernel]":
@@ -205,7 +209,9 @@ class TraceReplay(LaidApplication):
         from lepaute.trace.table import COMPUTING
 
         factor = self.factor(platform)
-        return [kernel_of((COMPUTING, factor.middle, factor.relative_sd, 0.0, 0.0), platform)]
+        kernel = kernel_of((COMPUTING, factor.middle, 0.0, 0.0, 0.0), platform)
+        kernel.own_code_relative_sd = factor.relative_sd
+        return [kernel]
 
     def core_parameters(self, *, sampled: bool = False, trial_steps: int = 0, seed: int = 1) -> Any:
         return self.laid().parameters
@@ -219,7 +225,7 @@ class TraceReplay(LaidApplication):
         if share > 0.005:
             part = "all" if share > 0.9995 else percent(share)
             told.append(f"{part} of the computing is the program's own code, {self.factor(platform).words}")
-        told += [f"the recording: {text}" for text in self.trace.metadata.get("warnings") or ()]
+        told += [f"the recording: {text}" for text in self._metadata.get("warnings") or ()]
         return [*told, *super().warnings(platform, run, most_ranks_on_a_node)]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -227,14 +233,20 @@ class TraceReplay(LaidApplication):
 
 
 class _Recording:
-    """A trace, and what was laid down of it."""
+    """A file, what is known of all of it, and what was laid down of it."""
 
     def __init__(self, path: Path) -> None:
-        from lepaute.simulate.apps.replay.laying import check
+        from lepaute.simulate.apps.replay.survey import Survey
+        from lepaute.trace.parts import TraceParts
 
-        self.trace, self._path = traces.read_trace(path), path
-        check(self.trace, str(path))
-        self.sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        self._parts = TraceParts(path)
+        self.survey = Survey(self._parts, str(path))
+        self.survey.check_complete(self._parts)
+        digest = hashlib.sha256()
+        with path.open("rb") as file:
+            while piece := file.read(1 << 20):
+                digest.update(piece)
+        self.sha256 = digest.hexdigest()
         self._laid: dict[tuple[frozenset[str], str], own_laying.Laid] = {}
         self._lock = Lock()
 
@@ -244,9 +256,9 @@ class _Recording:
         from lepaute.simulate.apps.replay.laying import laid_down
 
         with self._lock:
-            key = (modelled, library_of(self.trace.metadata.get("mpi")) if collectives == "auto" else collectives)
+            key = (modelled, library_of(self.survey.metadata.get("mpi")) if collectives == "auto" else collectives)
             if key not in self._laid:
-                self._laid[key] = laid_down(self.trace, *key, str(self._path))
+                self._laid[key] = laid_down(self._parts, self.survey, *key)
             return self._laid[key]
 
 

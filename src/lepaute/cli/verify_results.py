@@ -1,0 +1,129 @@
+"""`lepaute verify hpl --results`: an HPL.out beside predictions of its cases; nothing is run."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from lepaute.cli.options import flags_of, is_given
+from lepaute.cli.simulation import platform_of
+from lepaute.cli.terminal import BAR_AFTER_S, progress_bar, warn
+from lepaute.cli.verify import VerifyOptions, print_results
+from lepaute.errors import InputError
+from lepaute.kit.files import write_whole
+from lepaute.kit.outputs import check_output_folder
+from lepaute.simulate.apps.hpl import Hpl
+
+if TYPE_CHECKING:
+    from lepaute.simulate import Prediction
+
+_RUNS_OF_RESULTS = 10
+#: Arguments of the command that --results goes with, besides those of Hpl that no line of results says.
+_WITH_RESULTS = frozenset(
+    {
+        "results",
+        "dat",
+        "platform",
+        "settings",
+        "runs",
+        "seed",
+        "tolerance",
+        "details",
+        "as_json",
+        "output",
+        "report",
+        "force",
+        "ranks_per_node",
+    }
+)
+
+
+def compared_with_results(context: typer.Context, results: Path, values: dict[str, Any], options: VerifyOptions) -> Any:
+    """Predicts the cases of the file, prints both, and saves the comparison where a folder was asked for; its table.
+
+    Raises InputError for options that would run something, or that say otherwise than the file.
+    """
+    from lepaute.cli.predict import announced
+    from lepaute.cli.prediction_text import where_the_time_goes
+    from lepaute.cli.verify_site import spread
+    from lepaute.simulate import Mapping, predict_all
+    from lepaute.verify.known_results import CAUSES, FILES, impossible, known_results, largest_gap
+    from lepaute.verify.verification import JSON_FILE, PLOT_FILE, check_unused
+
+    given = _known_otherwise(context, values, options.dat)
+    if options.platform is None:
+        raise InputError("--results are compared with the predictions of a platform; give it with -p PLATFORM")
+    folder = options.output if is_given(context, "output") else None
+    if folder is not None:
+        check_output_folder(folder, "--output")
+        check_unused(folder, FILES)
+    machine, overrides = platform_of(options.platform, options.settings)
+    runs = _RUNS_OF_RESULTS if options.runs is None else options.runs
+
+    def predict(cases: Sequence[Hpl], repeat: int) -> "Sequence[Prediction]":
+        mapping, per_node = Mapping(), options.ranks_per_node
+        if per_node is not None:
+            nodes = -(-max(case.ranks for case in cases) // per_node)
+            mapping = spread(machine, nodes, per_node, cases[0].threads_per_rank)
+        run_s = announced(cases, machine, runs, mapping)
+        with progress_bar(BAR_AFTER_S) as tell:
+            return predict_all(
+                cases,
+                machine,
+                runs=runs,
+                seed=options.seed,
+                repeat=repeat,
+                applied=overrides,
+                mapping=mapping,
+                progress=lambda share: tell("simulating", share),
+                run_s=run_s,
+            )
+
+    known = known_results(results, given, predict)
+    measured = zip(known.cases, known.table["measured_time_s"], strict=True)
+    doubts = [doubt for case, time_s in measured if (doubt := impossible(case, time_s, machine))]
+    warn((*known.warnings(), *doubts))
+    gap = largest_gap(known.cases, known.table.to_dict("records"), machine)
+    # The case furthest off its prediction, where to look for the cause, and the best cases.
+    gap_lines = [] if gap is None else [*gap[1], *where_the_time_goes(gap[0].prediction)]
+    warnings_in = "--json" if folder is None else JSON_FILE
+    try:
+        print_results(known, warnings_in, options, [*gap_lines, *known.bests()], causes=CAUSES)
+    finally:  # whoever does not read the results to their end has them in the folder
+        if folder is not None:
+            known.save(folder)
+        if options.report is not None:
+            from lepaute.verify.page import page
+
+            title = f"HPL: predicted, and as in {known.source}"
+            beside = [*known.warnings(), *doubts, *(line.strip() for line in gap_lines), *known.bests()]
+            write_whole(options.report, page(known, title, CAUSES, beside))
+    if folder is not None and not options.as_json:
+        print(f"Picture: {folder / PLOT_FILE}.")
+    return known.table
+
+
+def _known_otherwise(context: typer.Context, values: dict[str, Any], dat: Path | None) -> dict[str, Any]:
+    """Fields of Hpl that a line of results does not say, as the command line or an HPL.dat has them.
+
+    Raises InputError for options that go with real runs, or that each line of results decides.
+    """
+    from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
+    from lepaute.simulate.apps.hpl.hpl_out import SAID_BY_LINES
+    from lepaute.simulate.apps.hpl.parameters import places
+
+    flags = {flag.argument: flag.fields[0].name for flag in flags_of(Hpl)}
+    free = {argument for argument, field in flags.items() if field not in SAID_BY_LINES}
+    wrong = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name and is_given(context, parameter.name) and parameter.name not in _WITH_RESULTS | free
+    ]
+    if wrong:
+        raise InputError(f"--results runs nothing and brings its own cases; leave out {', '.join(wrong)}")
+    given = {flags[argument]: values[flags[argument]] for argument in free if is_given(context, argument)}
+    if dat is None:
+        return given
+    known = read_hpl_dat(dat).values
+    return {name: known[name][0] for name, _ in places() if name not in SAID_BY_LINES} | given
