@@ -27,7 +27,7 @@ class PyLepaute(PythonPackage):
         ("clustershell", "1.9"),
         ("jinja2", "3.1"),
         ("numpy", "1.26"),
-        ("pandas", "2.2"),
+        ("pandas", "3.0"),
         ("psutil", "5.9"),
         ("pydantic", "2.6"),
         ("pyyaml", "6.0.1"),
