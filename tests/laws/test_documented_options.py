@@ -25,7 +25,8 @@ def options(command: Any) -> Iterator[str]:
 
 
 def options_of(name: str) -> set[str]:
-    return {"--help", *options(built(name)[0])}
+    """--check is that of an application of one's own."""
+    return {"--help", *options(built(name)[0]), *(["--check"] if name == "predict" else [])}
 
 
 def documented(name: str) -> dict[str, str]:

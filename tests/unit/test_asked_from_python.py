@@ -42,6 +42,7 @@ def test_layers_of_other_names_are_refused_not_switched_off(names: tuple[str, ..
         "overheads",
         "collectives",
         "extrapolation",
+        "own_code",
     )
 
 

@@ -119,7 +119,7 @@ def test_what_cannot_be_run_is_refused_before_anything_is_predicted(words, more,
     told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("lepaute: ")]
     assert len(told) == 1
     assert problem in told[0]
-    assert not (folder / "lepaute-verification").exists()
+    assert not (folder / "lepaute-verify-command").exists()
 
 
 def test_platform_pattern_and_names_of_options_are_asked_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

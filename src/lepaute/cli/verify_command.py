@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -32,6 +33,7 @@ class CommandOptions(VerifyOptions):
     platform: str | None = option_field(None, "platform file of this machine", also=("-p",))
     runs: int | None = option_field(None, "simulated runs of each case; default: 100")
     seed: int = option_field(1, "seed of the simulated runs and the order")
+    output: Path = option_field(Path("lepaute-verify-command"), "folder for all files", also=("-o",))
     time_pattern: str | None = option_field(None, PATTERN_HELP)
     timeout: float | None = option_field(
         None, "wall seconds of a real run; default: 300, and ten times the predicted", minimum=1.0
