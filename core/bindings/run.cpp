@@ -20,8 +20,8 @@ using namespace lepaute;
 namespace {
 
 constexpr std::array<const char*, static_cast<std::size_t>(mpi::Call::count)> call_names{
-    "MPI_Send",  "MPI_Recv",   "MPI_Irecv", "MPI_Wait",    "MPI_Iprobe",
-    "MPI_Ssend", "MPI_Issend", "MPI_Isend", "MPI_Waitall", "MPI_Waitany", "MPI_Probe"};
+    "MPI_Send",   "MPI_Recv",  "MPI_Irecv",   "MPI_Wait",    "MPI_Iprobe", "MPI_Ssend",
+    "MPI_Issend", "MPI_Isend", "MPI_Waitall", "MPI_Waitany", "MPI_Probe"};
 
 enum class RowKind : std::int16_t { kernel, mpi, phase }; // as in lepaute.trace.table.KINDS
 

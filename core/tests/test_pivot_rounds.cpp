@@ -17,7 +17,7 @@ struct Exchange {
     double latency_s = 0.0;
     std::function<double(std::uint32_t)> delay_s = [](std::uint32_t) { return 0.0; };
     std::vector<double> contention_s{}; // of each process over all rounds
-    std::vector<std::uint32_t> order{};     // in which the messages set out
+    std::vector<std::uint32_t> order{}; // in which the messages set out
 
     void run() {
         const auto count = static_cast<std::uint32_t>(clock_s.size());

@@ -265,9 +265,9 @@ private:
     mpi::Task run_agent(mpi::Rank number);
     void compute(mpi::Rank rank, const Op& op);
     struct Membership {
-        std::uint32_t communicator;
-        std::uint32_t index;   // in it
-        std::size_t calls = 0; // of its collective operations, where nobody knows them beforehand
+        std::uint32_t communicator = 0;
+        std::uint32_t index = 0; // in it
+        std::size_t calls = 0;   // of its collective operations, where nobody knows them beforehand
     };
     void add_communicator(const std::vector<std::uint32_t>& ranks);
     /// Null for one that the rank is not in.
@@ -276,7 +276,7 @@ private:
 
     struct Begun { // a collective operation that does not block
         Op op;
-        double date_s;
+        double date_s = 0.0;
     };
     /// What an agent has to do, one after the other.
     struct Jobs {
