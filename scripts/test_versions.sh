@@ -15,7 +15,7 @@ esac
 which=$1
 python=${2:-python3}
 shift $(($# > 2 ? 2 : $#))
-(($#)) || set -- tests/unit -m 'not slow and not machine and not nodes'
+(($#)) || set -- tests/unit -m 'not slow and not machine and not nodes and not long'
 environment=build/versions-$which-$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
 # What tests need is the newest in both: it is not what users install. Resolved apart, so that no test tool lifts a bound.
