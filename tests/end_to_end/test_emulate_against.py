@@ -84,7 +84,7 @@ def test_the_answer_begins_with_the_difference_and_the_program_prints_once(folde
     [
         ("color=red", "--against color=red: ring has no parameter 'color'; give time-pattern, fold"),
         ("np=2", "--against np=2: np has that value already"),
-        ("np=0", "--against np=0: ranks is 0; a program has at least one rank"),
+        ("np=0", "--against np=0: np is 0; it must be a whole number >= 1"),
         ("program=none", "--against program=none: there is no "),
         ("arguments='", "--against arguments=': arguments is \"'\": No closing quotation"),
     ],

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from oracles.emulated import command, tiny, tiny_text
@@ -9,13 +10,14 @@ from oracles.emulated import command, tiny, tiny_text
 from lepaute.errors import InputError
 from lepaute.kit.printed_time import value_in
 from lepaute.platform.io import parse_platform
-from lepaute.simulate import Layers
+from lepaute.simulate import Layers, Program
 from lepaute.simulate.machine.core import machine_of
 from lepaute.simulate.machine.population import with_network_of_run
 from lepaute.simulate.smpi.building import _script, skip_flags
 from lepaute.simulate.smpi.emulate import Keep, Options, settings_of
 from lepaute.simulate.smpi.request import Files, Folding, Private, reference_sizes, request_text
 from lepaute.simulate.smpi.settings import folding_of, private_of
+from lepaute.study.components import application_of
 
 
 @pytest.mark.parametrize(
@@ -172,3 +174,29 @@ def test_the_request_has_the_messages_that_the_run_draws() -> None:
         assert machine(8, Layers()) != machine(8, alone) != machine(9, alone)
     neither = Layers.without(["network", "overheads"])
     assert machine(8, neither) == machine(9, neither)
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"np": 2.5}, "np is 2.5; it must be a whole number >= 1"),
+        ({"np": True}, "np is True; it must be a whole number"),
+        ({"arguments": None}, "arguments is None; it must be a text"),
+        ({"arguments": [1, 2]}, "arguments is [1, 2]; it must be a text"),
+        ({"memory_share": 7.0}, "memory_share is 7; it must be at most 1"),
+        ({"stack": 1}, "stack is 1; it must be a whole number >= 64"),
+        ({"contention": "maybe"}, "contention is 'maybe'; it must be true or false"),
+        ({"fold": "1M", "private": "a.c"}, "private is 'a.c'; it must be a list of texts"),
+        ({"timeout": "x"}, "timeout is 'x'; it must be a finite number"),
+    ],
+)
+def test_values_of_a_study_are_refused_by_the_name_of_their_field(values: dict[str, Any], problem: str) -> None:
+    with pytest.raises(InputError, match=re.escape(problem)):
+        application_of({"program": "cg", **values})
+
+
+def test_numbers_in_a_study_are_the_texts_of_a_command_line(tmp_path: Path) -> None:
+    program = tmp_path / "cg"
+    program.write_bytes(b"")
+    made = application_of({"program": "cg", "np": "2", "arguments": 100, "fold": 4096}, tmp_path)
+    assert made == Program(program, ("100",), 2, options=Options(folding=Folding(4096)))

@@ -98,6 +98,8 @@ def _arguments(cls: Any, name: str, members: tuple[str, ...], value: Any) -> dic
         value = option.parse(value)
     elif isinstance(value, str) and field.type in (int, int | None):
         value = whole_of(value, f"application.{name}")
+    elif isinstance(value, int | float) and not isinstance(value, bool) and field.type in (str, str | None):
+        value = str(value)  # as on the command line
     elif isinstance(value, int) and not isinstance(value, bool) and field.type in (float, float | None):
         value = float(value)
     return {members[0]: value}

@@ -1,11 +1,11 @@
 """How a program is emulated, as options of the command line and fields of a study."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
-from lepaute.kit.options import option_field
+from lepaute.kit.options import check_fields, option_field
 from lepaute.kit.printed_time import PATTERN_HELP
 from lepaute.kit.quantities import size_of
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramSettings:
-    """What `Options` holds, in the words of a command line. Raises InputError for a way of computing that is none."""
+    """What `Options` holds, in the words of a command line. Raises InputError for a value that cannot be."""
 
     time_pattern: str | None = option_field(None, PATTERN_HELP)
     fold: str | None = option_field(None, "allocations of this size or more share memory: 1M")
@@ -43,6 +43,15 @@ class ProgramSettings:
     every_probe: bool = option_field(False, "simulate each turn of a loop of probes")
 
     def __post_init__(self) -> None:
+        check_fields(self, largest=2**31)
+        for each in fields(self):
+            given, kind = getattr(self, each.name), each.type
+            if kind is bool and not isinstance(given, bool):
+                raise InputError(f"{each.name} is {given!r:.80}; it must be true or false")
+            if kind in (str, str | None) and not (isinstance(given, str) or (given is None and kind is not str)):
+                raise InputError(f"{each.name} is {given!r:.80}; it must be a text")
+        if not (self.private is None or (isinstance(self.private, list) and all(map(_is_text, self.private)))):
+            raise InputError(f"private is {self.private!r:.80}; it must be a list of texts such as [panel.c:120]")
         if self.computing not in ("none", "measured"):
             raise InputError(f"computing is {self.computing!r:.80}; it is measured or none")
 
@@ -63,6 +72,10 @@ class ProgramSettings:
             collectives=self.collectives,
             sleeping_probes=not self.every_probe,
         )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def folding_of(fold: str | None, private: list[str]) -> "Folding":
