@@ -180,7 +180,7 @@ def test_an_option_of_the_program_without_two_dashes_is_told_where_it_belongs(pl
 @pytest.mark.parametrize(
     ("ranks", "said"),
     [
-        (0, "ranks is 0; a program has at least one rank"),
+        (0, "np is 0; it must be a whole number >= 1"),
         (-1, "-np is '-1'; it must be a list of whole numbers and ranges"),
         (17, "17 ranks do not fit on platform tiny"),
         ("two", "-np is 'two'; it must be a list of whole numbers and ranges"),
