@@ -37,7 +37,7 @@ class PyLepaute(PythonPackage):
         ("typer", "0.29"),
     ):
         depends_on(f"py-{name}@{lowest}:", type=("build", "run"))
-    depends_on("py-pyarrow@15: +parquet", type="run", when="+fit")
+    depends_on("py-pyarrow@19: +parquet", type="run", when="+fit")
     depends_on("py-scipy@1.12:", type="run", when="+fit")
     depends_on("py-matplotlib@3.8:", type="run", when="+report")
     depends_on("mpi", type="run", when="+hpl")
