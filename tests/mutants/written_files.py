@@ -245,6 +245,19 @@ def read_paje(path: Path) -> None:
     description(convert(path))
 
 
+def time_independent_traces() -> list[bytes]:
+    folder = Path(__file__).parents[1] / "data" / "time_independent" / "exchange.txt_files"
+    return [b"".join(file.read_bytes() for file in sorted(folder.glob("*")))]
+
+
+def read_foreign_trace(path: Path) -> None:
+    from lepaute.trace.foreign import files_of, read_foreign
+    from lepaute.trace.report import description
+
+    files_of(path)
+    description(read_foreign(path))
+
+
 @cache
 def observations() -> list[bytes]:
     import io
