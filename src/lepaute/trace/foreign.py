@@ -11,9 +11,9 @@ from lepaute.errors import InputError
 from lepaute.trace.table import COMPUTING, KERNEL, MPI, Trace, trace_of_columns
 
 #: Of each kind the module that reads it: convert(path, metadata), with the Trace.
-READERS = {"paje": "smpi", "time-independent": "time_independent"}
+READERS = {"paje": "smpi", "time-independent": "time_independent", "otf2": "otf2_reader"}
 #: What they are called, in messages.
-KINDS_TEXT = "SimGrid's smpirun -trace or -trace-ti"
+KINDS_TEXT = "SimGrid's smpirun -trace or -trace-ti, OTF2"
 #: Calls that no trace of ours has.
 LEFT_OUT = frozenset(("MPI_Init", "MPI_Init_thread", "MPI_Finalize"))
 #: Flop/s at which amounts of computing are seconds where nothing tells of the machine.
@@ -23,6 +23,8 @@ _HEAD_BYTES = 1 << 16
 
 def kind_of(path: Path) -> str | None:
     """One of READERS; None for what none of them reads, such as a trace of ours, and where nothing is."""
+    if path.suffix == ".otf2" or (path.is_dir() and any(path.glob("*.otf2"))):
+        return "otf2" if path.exists() else None
     if path.is_dir():
         first_file = min(path.glob("*.txt"), default=None)
         return None if first_file is None else kind_of(first_file)
@@ -63,8 +65,9 @@ def read_foreign(path: Path, metadata: Mapping[str, Any] | None = None, *, rate:
 
 def files_of(path: Path) -> list[Path]:
     """All that a trace consists of, in order: the file itself; of a folder or a list those in it."""
-    if path.is_dir():
-        return sorted(each for each in path.rglob("*") if each.is_file())
+    if path.is_dir() or path.suffix == ".otf2":
+        folder = path if path.is_dir() else path.parent
+        return sorted(each for each in folder.rglob("*") if each.is_file())
     if kind_of(path) == "time-independent":
         from lepaute.trace.time_independent import rank_files
 
@@ -142,6 +145,10 @@ class Calls:
         """What the rank's own code takes."""
         if duration_s > 0.0:
             self.add(rank, COMPUTING, duration_s=duration_s)
+
+    def name(self, row: int) -> str:
+        """That of a row."""
+        return list(self._names)[int(self._columns["name"][row])]
 
     def set(self, row: int, **values: float) -> None:
         """Other values for a row."""
