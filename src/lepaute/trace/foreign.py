@@ -11,9 +11,9 @@ from lepaute.errors import InputError
 from lepaute.trace.table import COMPUTING, KERNEL, MPI, Trace, trace_of_columns
 
 #: Of each kind the module that reads it: convert(path, metadata), with the Trace.
-READERS = {"paje": "smpi", "time-independent": "time_independent", "otf2": "otf2_reader"}
+READERS = {"paje": "smpi", "time-independent": "time_independent", "otf2": "otf2_reader", "goal": "goal"}
 #: What they are called, in messages.
-KINDS_TEXT = "SimGrid's smpirun -trace or -trace-ti, OTF2"
+KINDS_TEXT = "SimGrid's smpirun -trace or -trace-ti, OTF2, GOAL"
 #: Calls that no trace of ours has.
 LEFT_OUT = frozenset(("MPI_Init", "MPI_Init_thread", "MPI_Finalize"))
 #: Flop/s at which amounts of computing are seconds where nothing tells of the machine.
@@ -36,9 +36,11 @@ def kind_of(path: Path) -> str | None:
     except OSError:
         return None
     lines = (line.strip() for line in head.split(b"\n"))
-    first = next((line for line in lines if line and not line.startswith(b"#")), b"")
+    first = next((line for line in lines if line and not line.startswith((b"#", b"//"))), b"")
     if first.startswith(b"%"):
         return "paje"
+    if first.startswith(b"num_ranks "):
+        return "goal"
     words = first.split()
     is_call = len(words) > 1 and words[0].isdigit() and words[1].replace(b"_", b"").isalpha()
     is_name = b"\0" not in first and first.endswith(b".txt")
