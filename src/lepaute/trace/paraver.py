@@ -61,6 +61,12 @@ def _names(path: Path) -> dict[str, str]:
     return {words[0]: words[1] for _, words in words_of(path) if len(words) == 2 and words[1].startswith("MPI_")}
 
 
+def _number(word: str) -> int:
+    if len(word) > 18:
+        raise ValueError(word)
+    return int(word)
+
+
 class _Reader:
     """tasks: how many; begin_s, end_s: of each, between MPI_Init and MPI_Finalize; guessed: whether requests were."""
 
@@ -88,7 +94,7 @@ class _Reader:
             fields = words[0].split(":")
             where = f"{path}, line {number}"
             try:
-                self._take(fields[0], [int(field[:19]) for field in fields[1:]], where)
+                self._take(fields[0], [_number(field) for field in fields[1:]], where)
             except LepauteError:
                 raise
             except (ValueError, IndexError):
