@@ -517,6 +517,7 @@ KINDS = {
     "smpi-trace": Kind(written.paje_traces, written.read_paje),
     "time-independent": Kind(written.time_independent_traces, written.read_foreign_trace),
     "goal": Kind(written.goal_schedules, written.read_foreign_trace),
+    "paraver": Kind(written.paraver_traces, written.read_paraver),
     "observations": Kind(written.observations, written.read_observations, written.changed_table),
     "store-index": Kind(written.store_indices, written.read_store_index, written.changed_json, 0.2),
     "store-table": Kind(written.store_tables, written.read_store_table, written.changed_table, 0.1),

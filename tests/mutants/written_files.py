@@ -256,6 +256,25 @@ def goal_schedules() -> list[bytes]:
     return [more, (Path(__file__).parents[1] / "data" / "goal" / "binomial_8.goal").read_bytes()]
 
 
+@cache
+def paraver_traces() -> list[bytes]:
+    """The recording, with the names of calls in a file beside it."""
+    from oracles.paraver_by_hand import prv_of
+
+    from lepaute.trace import read_trace
+
+    folder = _scratch("paraver")
+    (folder / "run.parquet").write_bytes(recordings()[0])
+    return [prv_of(read_trace(folder / "run.parquet"), folder).read_bytes()]
+
+
+def read_paraver(path: Path) -> None:
+    from oracles.paraver_by_hand import prv
+
+    prv(path.parent, 1).with_suffix(".pcf").replace(path.with_suffix(".pcf"))
+    read_foreign_trace(path)
+
+
 def read_foreign_trace(path: Path) -> None:
     from lepaute.trace.foreign import files_of, read_foreign
     from lepaute.trace.report import description

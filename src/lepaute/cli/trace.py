@@ -125,7 +125,7 @@ def convert(
     SimGrid's SMPI: smpirun -trace-ti (its list of files, or their folder), or, with times, smpirun -trace -trace-file
     SMPI.trace --cfg=tracing/smpi/computing:yes --cfg=tracing/smpi/sleeping:yes --cfg=tracing/smpi/display-sizes:yes
     --cfg=tracing/precision:12 ...  OTF2 of Score-P: its folder, or traces.otf2; needs the Python package otf2.
-    GOAL of LogGOPSim.
+    Paraver of Extrae: the .prv, its .pcf beside it. GOAL of LogGOPSim.
     """
     from lepaute.trace.foreign import read_foreign
     from lepaute.version import __version__

@@ -1,6 +1,7 @@
 """Traces of other programs: of which kind a file or folder is, and its calls as the rows that a recording has."""
 
 import math
+import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
@@ -11,11 +12,21 @@ from lepaute.errors import InputError
 from lepaute.trace.table import COMPUTING, KERNEL, MPI, Trace, trace_of_columns
 
 #: Of each kind the module that reads it: convert(path, metadata), with the Trace.
-READERS = {"paje": "smpi", "time-independent": "time_independent", "otf2": "otf2_reader", "goal": "goal"}
+READERS = {
+    "paje": "smpi",
+    "time-independent": "time_independent",
+    "otf2": "otf2_reader",
+    "goal": "goal",
+    "paraver": "paraver",
+}
 #: What they are called, in messages.
-KINDS_TEXT = "SimGrid's smpirun -trace or -trace-ti, OTF2, GOAL"
+KINDS_TEXT = "SimGrid's smpirun -trace or -trace-ti, OTF2, GOAL, Paraver"
 #: Calls that no trace of ours has.
 LEFT_OUT = frozenset(("MPI_Init", "MPI_Init_thread", "MPI_Finalize"))
+#: Calls that communicate and that a replay cannot make: they are kept, and refused by it by name.
+NOT_REPLAYED = re.compile(
+    r"MPI_(Win_|File_|R?put|R?get(_accumulate)?$|R?accumulate|I?neighbor|I?alltoallw|Comm_spawn|I?mrecv)", re.IGNORECASE
+)
 #: Flop/s at which amounts of computing are seconds where nothing tells of the machine.
 UNIT_RATE = 1e9
 _HEAD_BYTES = 1 << 16
@@ -35,6 +46,8 @@ def kind_of(path: Path) -> str | None:
             head = file.read(_HEAD_BYTES)
     except OSError:
         return None
+    if head.startswith(b"#Paraver"):
+        return "paraver"
     lines = (line.strip() for line in head.split(b"\n"))
     first = next((line for line in lines if line and not line.startswith((b"#", b"//"))), b"")
     if first.startswith(b"%"):

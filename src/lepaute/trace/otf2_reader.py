@@ -8,7 +8,6 @@ too; so are probes, of which most archives do not tell what they found. Source: 
 Score-P 8, src/adapters/mpi/scorep_mpi_coll.c.
 """
 
-import re
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 from lepaute.errors import InputError, LepauteError
 from lepaute.kit.extras import need
 from lepaute.kit.text import counted
-from lepaute.trace.foreign import LEFT_OUT, Calls
+from lepaute.trace.foreign import LEFT_OUT, NOT_REPLAYED, Calls
 from lepaute.trace.messages import (
     ARRIVAL,
     BLOCKING_OF,
@@ -36,10 +35,6 @@ from lepaute.trace.messages import (
 from lepaute.trace.table import NOBODY, Trace
 
 NO_ROOT = 0xFFFFFFFF
-#: Calls that communicate and that a replay cannot make: they are kept, and refused by it by name.
-_UNKNOWN = re.compile(
-    r"MPI_(Win_|File_|R?put|R?get(_accumulate)?$|R?accumulate|I?neighbor|I?alltoallw|Comm_spawn|I?mrecv)", re.IGNORECASE
-)
 #: Of which operations a rank tells its bytes once for each member.
 _TO_EACH = frozenset(("MPI_Allgather", "MPI_Allgatherv", "MPI_Allreduce", "MPI_Reduce_scatter_block"))
 
@@ -183,7 +178,7 @@ class _Archive:
             self._collective(rank, name, time_s, by_kind.get("MpiCollectiveEnd", ()))
         elif name in WAITS | PROBES:
             self._wait(rank, name, time_s, by_kind)
-        elif _UNKNOWN.match(name):
+        elif NOT_REPLAYED.match(name):
             self._add(rank, name, time_s)
         else:
             self._begin(rank, name, time_s, by_kind)
