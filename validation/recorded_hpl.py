@@ -66,7 +66,17 @@ def recorded(hpl: lp.Hpl, environment: dict[str, str]) -> Path:
     """The trace of a real run."""
     path = WORK / f"{hpl.n}-{hpl.p}x{hpl.q}-{hpl.depth}.parquet"
     (WORK / "HPL.dat").write_text(hpl_input_text(hpl, to_stdout=False))
-    argv = [sys.executable, "-m", "lepaute.cli.main", "record", "--force", "-o", str(path), "--dat", str(WORK / "HPL.dat")]
+    argv = [
+        sys.executable,
+        "-m",
+        "lepaute.cli.main",
+        "record",
+        "--force",
+        "-o",
+        str(path),
+        "--dat",
+        str(WORK / "HPL.dat"),
+    ]
     argv += ["--", "mpirun", "--bind-to", "core", "-np", str(hpl.ranks), "xhpl-lepaute"]
     consent = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=600.0,
