@@ -51,6 +51,7 @@ typedef struct {
     uint32_t fortran; /* whether the program initialized MPI by a Fortran routine that passes by the C one */
     lep_record_name names_of[LEP_RECORD_NAMES];
     char notes[LEP_RECORD_NOTES_BYTES]; /* lines, what a program tells of itself */
+    uint32_t cost_ps;                   /* what a row takes between the end of its call and the next call */
 } lep_record_header;
 
 _Static_assert(sizeof(lep_record_header) <= LEP_RECORD_HEADER_BYTES, "the header has a fixed size");

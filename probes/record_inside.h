@@ -117,6 +117,8 @@ void *lep_next_symbol(const char *name);
 void lep_record_open(int rank, int ranks, const char *mpi);
 lep_record_header *lep_record_file(void); /* NULL where nothing is recorded */
 void lep_record_close(void);
+int64_t lep_record_took_ns(void); /* the durations of all rows so far, one after the other */
+void lep_record_rewind(void);     /* the next row is the first */
 
 #ifdef LEP_RECORD_SMPI
 void lep_write_message(int code, int64_t start_ns, int64_t end_ns, int peer, int tag, int64_t size_bytes,

@@ -33,6 +33,7 @@ class RankRecord:
     finished: whether the rank came to MPI_Finalize
     notes   : lines that the program wrote about itself
     fortran : whether it initialized MPI by a routine of Fortran that passes by the one of C, as its other calls do
+    cost_s  : what a row takes between the end of its call and the next call
     """
 
     rank: int
@@ -48,6 +49,7 @@ class RankRecord:
     finished: bool
     notes: tuple[str, ...]
     fortran: bool
+    cost_s: float = 0.0
 
 
 def read_rank(path: Path) -> RankRecord:
@@ -86,6 +88,7 @@ def read_rank(path: Path) -> RankRecord:
         finished=bool(header["finished"]),
         notes=tuple(_text(header["notes"]).splitlines()),
         fortran=bool(header["fortran"]),
+        cost_s=int(header["cost_ps"]) * 1e-12,
     )
 
 
@@ -106,6 +109,7 @@ def _types() -> "tuple[Any, Any]":
         ("fortran", "<u4"),
         ("names_of", [("kind", "u1"), ("name", f"S{_NAME_BYTES - 1}")], (_NAMES,)),
         ("notes", f"S{_NOTES_BYTES}"),
+        ("cost_ps", "<u4"),
     ]
     packed = [("start_ns", "<i8"), ("duration", "<u4"), ("step_and_code", "<u4"), ("what", "<i4", (4,))]
     return numpy.dtype(header), numpy.dtype(packed)
@@ -272,6 +276,7 @@ def _recorded_metadata(records: Sequence[RankRecord], solve: int) -> dict[str, A
         "nodes": [by_rank.get(rank, 0) for rank in range(ranks)],
         "mpi": records[0].mpi,
         "clock_error_s": max(one.clock_error_ns for one in records) * 1e-9,
+        "recorder_s": sum(one.cost_s for one in records) / len(records),
     }
     notes = records[0].notes
     if len(notes) >= solve:

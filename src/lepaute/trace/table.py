@@ -382,6 +382,7 @@ class TraceMetadata:
 
     nodes    : of each rank, the index of its node: in hosts, and from first_node on in the platform
     begins_s, ends_s : of each rank, when what was recorded of it began and ended
+    recorder_s : what recording a call has added to the time between it and the next one
     unsized  : names of calls whose sizes are not known
     """
 
@@ -401,6 +402,7 @@ class TraceMetadata:
     first_node: int | None = None
     begins_s: tuple[float, ...] | None = None
     ends_s: tuple[float, ...] | None = None
+    recorder_s: float | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -112,6 +112,7 @@ class RecordedPart:
                 known = trace.metadata.get(name) or ()
                 at[: len(known)] = known[: len(at)]
         own_s, last_s = numpy.zeros(len(trace)), numpy.zeros(len(spans))
+        recorder_s = float(trace.metadata.get("recorder_s") or 0.0)
         is_own = (trace.kind == KERNEL) & (self.does == Does.NOTHING)
         for place, (rank, low, high) in enumerate(spans):
             rows = numpy.arange(low, high)
@@ -120,7 +121,7 @@ class RecordedPart:
                 continue
             end = numpy.maximum.accumulate(trace.start_s[rows] + trace.duration_s[rows])
             before = numpy.concatenate(([begins[rank]], end[:-1]))
-            gaps = numpy.maximum(trace.start_s[rows] - before, 0.0)
+            gaps = numpy.maximum(trace.start_s[rows] - before - recorder_s, 0.0)
             passed = numpy.cumsum(gaps) + numpy.cumsum(numpy.where(is_own[rows], trace.duration_s[rows], 0.0))
             told = numpy.isin(
                 self.does[rows],
