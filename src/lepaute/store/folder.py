@@ -254,7 +254,7 @@ class _FolderWriter(Writer):
         if rows.num_rows:
             self._connection.register("appended", rows)
             try:
-                self._write(table, "appended", rows.num_rows)
+                self._write(table, "appended", rows.num_rows, as_added=table.as_added)
             finally:
                 self._connection.unregister("appended")
 
@@ -323,13 +323,14 @@ class _FolderWriter(Writer):
         self._files[table.name] = [file for file in self._files[table.name] if file not in files]
         self._replaced += [file.place for file in files]
 
-    def _write(self, table: Table, source: str, rows: int) -> None:
+    def _write(self, table: Table, source: str, rows: int, *, as_added: bool = False) -> None:
         import duckdb
 
         place = self._new_file(table.name)
+        order = "" if as_added else f" order by {', '.join(table.key)}"
         try:
             self._connection.execute(
-                f"copy (select {', '.join(table.columns)} from {source} order by {', '.join(table.key)}) "
+                f"copy (select {', '.join(table.columns)} from {source}{order}) "
                 f"to {_quoted(str(self._folder / place))} "
                 f"(format parquet, compression zstd, row_group_size {_ROWS_OF_GROUP})"
             )

@@ -311,7 +311,11 @@ def _evidence(values: "Floats") -> "Floats":
     differences = np.abs(np.diff(values))
     unit = float(np.median(differences[differences > 0])) if (differences > 0).any() else 1.0
     scaled = (values - values[0]) / unit
-    return np.array([float(state.update(scaled[at : at + 1])[0]) for at in range(len(scaled))])
+    found = np.empty(len(scaled))
+    for at in range(len(scaled)):
+        state.update(scaled[at : at + 1])
+        found[at] = state.evidence()[0]
+    return found
 
 
 def _best_cut(values: "Floats", start: int, evident: int) -> int | None:
