@@ -1,4 +1,5 @@
 #include "fit/change_evidence.hpp"
+#include "fit/group_medians.hpp"
 
 #include "arrays.hpp"
 
@@ -95,4 +96,19 @@ void bind_change_evidence(nb::module_& m) {
         },
         nb::arg("squares"), nb::arg("cross"), nb::arg("expected"), nb::arg("spread"), nb::arg("scale"),
         nb::arg("scale_count"), nb::arg("fewest"), nb::arg("learns"), nb::arg("y"), nb::arg("x"), nb::arg("memory"));
+    m.def(
+        "group_medians",
+        [](const Input<double, 2>& values, const Input<std::int64_t, 1>& group, const Input<std::int64_t, 2>& order,
+           std::size_t groups, std::size_t fewest) {
+            const std::size_t streams = group.shape(0);
+            check(values.shape(1) == streams && (order.size() == 0 || order.size() == values.size()));
+            for (std::size_t i = 0; i < streams; ++i) {
+                check(group.data()[i] < static_cast<std::int64_t>(groups));
+            }
+            fit::GroupMedians found =
+                fit::group_medians(span_of(values), span_of(group), span_of(order), groups, fewest);
+            return std::make_tuple(array_of(std::move(found.whole), {values.shape(0), groups}),
+                                   array_of(std::move(found.others), {values.shape(0), streams}));
+        },
+        nb::arg("values"), nb::arg("group"), nb::arg("order"), nb::arg("groups"), nb::arg("fewest"));
 }

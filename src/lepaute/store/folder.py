@@ -228,7 +228,10 @@ class FolderBackend(Backend):
         """Makes the tables of the index those of queries."""
         if index == self._seen:
             return
+        seen = {} if self._seen is None else self._seen.files
         for table in TABLES:
+            if self._seen is not None and seen.get(table.name, ()) == index.files.get(table.name, ()):
+                continue
             source = _source(self.folder, table, index.files.get(table.name, ()))
             # Of a sound file the casts cost nothing; a damaged one is found out by them.
             columns = ", ".join(f"cast({name} as {_SQL_TYPES[kind]}) as {name}" for name, kind in table.columns.items())

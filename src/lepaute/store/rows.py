@@ -10,6 +10,7 @@ from lepaute.errors import InputError, LepauteError
 from lepaute.kit.node_sets import folded
 from lepaute.kit.parquet import reading_table
 from lepaute.kit.printable import printable
+from lepaute.store.packed import row_keys
 from lepaute.store.tables import ARCHIVE_NODES, ARCHIVES, FACTOR_VALUES, STATES, Table
 
 if TYPE_CHECKING:
@@ -52,9 +53,10 @@ def rows_of(table: Table, frame: "pandas.DataFrame") -> "pyarrow.Table":
             ) from None
     rows = pyarrow.table(columns, schema=table.schema)
     _check_cells(table, rows)
-    twice = frame.duplicated([name for name in table.key if name != "basis"]) if table.key else None
-    if twice is not None and twice.any():  # most verdicts differ in more than their basis, whose texts are many
-        twice = frame.duplicated(list(table.key))
+    # most verdicts differ in more than their basis, whose texts are many
+    keys = row_keys(frame, [name for name in table.key if name != "basis"])
+    keys.sort()
+    twice = frame.duplicated(list(table.key)) if (keys[1:] == keys[:-1]).any() and table.key else None
     if twice is not None and twice.any():
         at = int(twice.argmax())
         shown = ", ".join(f"{name} {frame[name].iloc[at]}" for name in table.key)

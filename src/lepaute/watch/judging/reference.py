@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lepaute.stats.expanding import Booleans, Floats, Integers
+from lepaute.store.packed import row_keys
 from lepaute.watch.alarms.standing import concerned
 from lepaute.watch.changelog import Changelog
-from lepaute.watch.values import MACHINE, NODE, nodes_of
+from lepaute.watch.values import MACHINE, in_turn, numbered_nodes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,8 +73,7 @@ def references(observations: "pd.DataFrame", changelog: Changelog) -> References
 
     An event counts from 00:00 UTC of its date, itself included.
     """
-    node = observations.groupby(NODE, sort=False).ngroup().to_numpy()
-    nodes = nodes_of(observations)
+    node, nodes = numbered_nodes(observations)
     resets_s = changelog.resets_s(nodes)
     started_s = observations["started_s"].to_numpy(np.float64)
     stretch: Integers = np.zeros(len(observations), np.int64)
@@ -86,8 +86,8 @@ def references(observations: "pd.DataFrame", changelog: Changelog) -> References
         stretch[rows] = np.searchsorted(bounds, started_s[rows], side="right") - 1
         begin_s[rows], end_s[rows] = bounds[stretch[rows]], bounds[stretch[rows] + 1]
     keys = observations[[*MACHINE, "stratum"]].assign(stretch=stretch)
-    series: Integers = keys.groupby([*MACHINE, "stratum", "stretch"], sort=False).ngroup().to_numpy().astype(np.int64)
-    first = np.unique(series, return_index=True)[1]
+    series = in_turn(row_keys(keys, [*MACHINE, "stratum", "stretch"]))
+    first = np.flatnonzero(np.diff(np.maximum.accumulate(series), prepend=-1))
     return References(series, changelog.is_outlier(observations), begin_s[first], end_s[first])
 
 

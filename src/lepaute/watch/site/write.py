@@ -350,7 +350,9 @@ def _write_nodes(
         for node in dict.fromkeys(node for _, node, _ in absence.machines):
             silent.setdefault(node, []).append(absence_text(absence))
     actions = store.node_actions()
-    actions = actions[actions["cluster"] == cluster].sort_values("revision")
+    of_node: dict[str, list[dict[Any, Any]]] = {}
+    for action in actions[actions["cluster"] == cluster].sort_values("revision").to_dict("records"):
+        of_node.setdefault(str(action["node"]), []).append(action)
     names = sorted(series.nodes, key=natural_order)
     touched = [event.nodes.among({(cluster, node) for node in names}) for event in events]
     listed: list[dict[str, Any]] = []
@@ -375,7 +377,7 @@ def _write_nodes(
             regressions=[regression_line(each) for each in mine],
             silent=silent.get(node, []),
             events=[{"event": event, "page": _event_page(event)} for event in compress(events, touches)],
-            actions=actions[actions["node"] == node].to_dict("records"),
+            actions=of_node.get(node, []),
             facts=facts,
             before=page_name("node", cluster, names[at - 1]) if at else None,
             after=page_name("node", cluster, names[at + 1]) if at + 1 < len(names) else None,
