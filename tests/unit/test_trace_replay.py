@@ -240,7 +240,7 @@ def test_an_order_in_which_all_wait_is_a_deadlock(tmp_path: Path) -> None:
         replayed(write(tmp_path / "run.parquet", rows))
 
 
-@pytest.mark.parametrize("name", ["Put", "Start", "Ialltoallw"])
+@pytest.mark.parametrize("name", ["Put", "Start", "Ineighbor_alltoall"])
 def test_calls_that_cannot_be_replayed_are_refused_by_name(name: str, tmp_path: Path) -> None:
     path = write(tmp_path / "run.parquet", [call(0, "Barrier", comm=0), call(0, name, 0)])
     with pytest.raises(InputError, match=f"MPI_{name}, which rank 0 calls at 2 s, cannot be replayed"):
