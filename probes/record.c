@@ -122,8 +122,10 @@ void lep_record_close(void) {
 
 int64_t lep_record_took_ns(void) {
     int64_t sum = 0;
-    for (long long i = 0; i < atomic_load(&next_row) && i < LEP_RECORD_CHUNK_ROWS; i++)
-        sum += lep_duration_ns(atomic_load(&chunks[0])[i].duration);
+    for (long long i = 0; i < atomic_load(&next_row) && i < LEP_RECORD_CHUNK_ROWS; i++) {
+        const lep_record_row *row = &atomic_load(&chunks[0])[i];
+        sum += lep_duration_ns(row->duration) - (row->message.size_bytes < 0 ? row->message.tag : 0);
+    }
     return sum;
 }
 

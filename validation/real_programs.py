@@ -106,6 +106,7 @@ def add_own(parser: argparse.ArgumentParser) -> None:
     """The script's own options."""
     parser.add_argument("--library", choices=NAMES, default="openmpi", help="MPI library of the programs")
     parser.add_argument("--minutes", type=float, default=30.0, help="when the last round of real runs begins")
+    parser.add_argument("--parts", nargs="+", choices=("compared", "ranks"), default=["compared", "ranks"], help="of it")
     parser.add_argument("--built", action="store_true", help="only build what is built, and end")
 
 
@@ -121,10 +122,14 @@ def main() -> int:
             prepare(options.own.library)
             if options.own.built:
                 return 0
-            frame, runs = compared(options, start_s + 60.0 * options.own.minutes)
             options.table(name).parent.mkdir(parents=True, exist_ok=True)
-            runs.to_csv(options.table(f"{name}_runs"), index=False)
-            recorded = recorded_on_all(options)
+            if "compared" in options.own.parts:
+                frame, runs = compared(options, start_s + 60.0 * options.own.minutes)
+                frame.to_csv(options.table(name), index=False)
+                runs.to_csv(options.table(f"{name}_runs"), index=False)
+            if "ranks" not in options.own.parts:
+                return 0
+            frame, recorded = pandas.read_csv(options.table(name)), recorded_on_all(options)
             recorded.to_csv(recorded_table, index=False)
         except LepauteError as problem:
             print(f"{Path(sys.argv[0]).name}: {problem}", file=sys.stderr)
