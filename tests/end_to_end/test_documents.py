@@ -15,7 +15,7 @@ MARKS = {
     "nodes": [pytest.mark.nodes],
     "long": [pytest.mark.machine, pytest.mark.long],
 }
-#: Of these pages the part "computing" takes ten to thirty seconds of a processor; shorter pages have such commands, too.
+#: Of these pages the part "computing" takes ten to thirty seconds; shorter pages have commands of the same kinds.
 LONG = {f"docs/tutorials/{name}.md" for name in ("machine_that_does_not_exist", "tune_hpl", "watch_a_cluster")}
 
 
