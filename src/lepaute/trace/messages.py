@@ -14,7 +14,9 @@ RECEIVES = frozenset(("MPI_Recv", "MPI_Mrecv", "MPI_Sendrecv_arrival"))
 IMMEDIATE_RECEIVES = frozenset(("MPI_Irecv", "MPI_Imrecv"))
 IMMEDIATE = IMMEDIATE_SENDS | IMMEDIATE_RECEIVES
 #: Recorded as receives and sends, and a wait for these, which has the name of the call.
-NEIGHBOURS = frozenset(f"MPI_Neighbor_{form}" for form in ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw"))
+NEIGHBOURS = frozenset(
+    f"MPI_Neighbor_{form}" for form in ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw")
+)
 WAITS = frozenset(f"MPI_{form}" for form in ("Wait", "Waitall", "Waitany", "Waitsome")) | NEIGHBOURS
 PROBES = frozenset(
     f"MPI_{form}" for form in ("Iprobe", "Probe", "Improbe", "Mprobe", "Test", "Testall", "Testany", "Testsome")
@@ -51,9 +53,7 @@ BETWEEN_TWO = (
 )
 _RELEASES = frozenset(("MPI_Request_free", "MPI_Comm_free", "MPI_Comm_disconnect"))
 #: What the recorder wraps in an emulation (probes/record_smpi.h).
-RECORDED = (
-    SENDS | IMMEDIATE | RECEIVES | WAITS | PROBES | COLLECTIVES | NONBLOCKING_COLLECTIVES | _RELEASES
-) - (
+RECORDED = (SENDS | IMMEDIATE | RECEIVES | WAITS | PROBES | COLLECTIVES | NONBLOCKING_COLLECTIVES | _RELEASES) - (
     frozenset(f"MPI_{form}" for form in ("Iprobe", "Improbe", "Mprobe", "Mrecv", "Imrecv", "Alltoallw", "Ialltoallw"))
     | frozenset(("MPI_Comm_create_group", "MPI_Dist_graph_create", "MPI_Dist_graph_create_adjacent"))
     | NEIGHBOURS

@@ -25,6 +25,7 @@ from lepaute.trace.messages import (
     FROM_ROOT,
     IMMEDIATE,
     IMMEDIATE_SENDS,
+    NEIGHBOURS,
     PROBES,
     RECEIVES,
     SENDRECVS,
@@ -174,6 +175,8 @@ class _Archive:
         elif name in SENDRECVS:
             self._message(rank, name, time_s, by_kind.get("MpiSend", ()))
             self._message(rank, ARRIVAL, rank.start_s, by_kind.get("MpiRecv", ()))
+        elif name in NEIGHBOURS:
+            raise InputError(f"{self.path}: rank {rank.number}: {name}: an archive does not tell of which neighbours")
         elif name in COLLECTIVES:
             self._collective(rank, name, time_s, by_kind.get("MpiCollectiveEnd", ()))
         elif name in WAITS | PROBES:

@@ -27,6 +27,7 @@ from lepaute.trace.messages import (
     IMMEDIATE,
     IMMEDIATE_RECEIVES,
     IMMEDIATE_SENDS,
+    NEIGHBOURS,
     NONBLOCKING_COLLECTIVES,
     PROBES,
     RECEIVES,
@@ -139,6 +140,8 @@ class _Reader:
         if self.depth[task]:
             return
         name, start, told = self.inside.pop(task)
+        if name in NEIGHBOURS:
+            raise InputError(f"{where}: task {task + 1}: {name}: such a trace does not tell of which neighbours")
         if name in LEFT_OUT:
             if name == "MPI_Finalize":
                 self.end_s[task] = start * self.unit_s
