@@ -141,6 +141,8 @@ class _Archive:
             else:
                 self._leave(rank, time_s)
                 rank.called = ""
+        elif rank.called and kind in ("MpiMrecv", "MpiImrecvRequest", "MpiImrecv"):
+            raise InputError(f"{self.path}: rank {rank.number}: {rank.called}: matched probes are not read")
         elif rank.called and kind.startswith(("Mpi", "NonBlocking")):
             rank.events.append((kind, event))
         if not rank.is_over:
