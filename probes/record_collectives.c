@@ -150,11 +150,11 @@ LEP_EXPORT int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MP
 COMM_MADE(Intercomm_create, (MPI_Comm comm, int leader, MPI_Comm peers, int remote, int tag, MPI_Comm *made),
           (comm, leader, peers, remote, tag, made))
 COMM_MADE(Intercomm_merge, (MPI_Comm comm, int high, MPI_Comm *made), (comm, high, made))
-// clang-format on
+    // clang-format on
 
-/* A handle that is free must not be taken for the older one. Forgotten before the call: after it, another thread
- * may be given the same handle. */
-LEP_EXPORT int MPI_Comm_free(MPI_Comm *comm) {
+    /* A handle that is free must not be taken for the older one. Forgotten before the call: after it, another thread
+     * may be given the same handle. */
+    LEP_EXPORT int MPI_Comm_free(MPI_Comm *comm) {
     lep_world_forget(*comm);
     RECORDED("MPI_Comm_free", MPI_Comm_free(comm), NONE, )
 }

@@ -1,6 +1,6 @@
-/* Collective operations of neighbours: rows of a receive from each source and of a send to each destination, none with a
- * duration, then the row of the call, which waits for all of them. And calls of which only the name is kept, so that a
- * replay can refuse them: one-sided operations, by the creation of their windows, and what has no rows otherwise. */
+/* Collective operations of neighbours: rows of a receive from each source and of a send to each destination, none with
+ * a duration, then the row of the call, which waits for all of them. And calls of which only the name is kept, so that
+ * a replay can refuse them: one-sided operations, by the creation of their windows, and what has no rows otherwise. */
 #include <stdlib.h>
 
 #include "record_calls.h"
@@ -82,8 +82,8 @@ static void write_side(int *code, const char *name, MPI_Comm comm, const neighbo
                        int64_t *at_ns) {
     for (int i = 0; i < them->count; i++, ++*at_ns)
         write_call(code, name, *at_ns, *at_ns,
-                   (message){lep_world_rank(comm, them->ranks[i]), TAG,
-                             them->ranks[i] < 0 ? 0 : size_of(these, i), (uint16_t)lep_world_communicator(comm)});
+                   (message){lep_world_rank(comm, them->ranks[i]), TAG, them->ranks[i] < 0 ? 0 : size_of(these, i),
+                             (uint16_t)lep_world_communicator(comm)});
 }
 
 static void write_ends(MPI_Comm comm, const neighbours *them, int64_t at_ns, int64_t by_start_ns) {

@@ -10,7 +10,7 @@ Fixed before any result was looked at:
   Fourier transform, transposition and RandomAccess (hpcc-fft, hpcc-ptrans, hpcc-random), each by itself, since hpcc
   runs some of its parts for a given time; and cg, fft and halo of examples/emulation. Inputs: validation/real_programs.
   With MPICH those that are built here: Debian has LAMMPS and Quantum ESPRESSO for Open MPI only;
-* recordings: `lepaute record`, on 1, 2 and, with more ranks than cores, 4 ranks. Of 2 ranks three, of which the one of
+* recordings: `lepaute record` (RandomAccess with --every-call), on 1, 2 and, with more ranks than cores, 4 ranks. Of 2 ranks three, of which the one of
   median length is replayed;
 * platform: `lepaute calibrate` (the whole calibration, seed 1; Open MPI), just before the recordings;
 * predictions: 20 runs, seed 1, all layers of uncertainty, --recorded-on the same platform, before the first real run;
@@ -66,6 +66,8 @@ NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 PSEUDOPOTENTIAL = Path("/usr/share/doc/quantum-espresso/examples/EPW/sic/pp/Si.pz-vbc.UPF.gz")
 COPPER = Path("/usr/share/lammps/potentials/Cu_u3.eam")
 HPCC = {"fft": (4000, 10), "ptrans": (3000, 2), "random": (500, 2)}
+#: Computes between tests that find nothing, as the first trials showed: one merged row of them is taken for a wait.
+OPTIONS = {"random": ("--every-call",)}
 EXAMPLES = {"cg": ("1000", "100"), "fft": ("2048", "4"), "halo": ("2000", "200")}
 
 
@@ -76,6 +78,7 @@ class Real:
     name: str
     words: tuple[str, ...]
     libraries: tuple[str, ...] = ("openmpi", "mpich")
+    recording: tuple[str, ...] = ()  # options of lepaute record
 
     @property
     def folder(self) -> Path:
@@ -86,10 +89,14 @@ class Real:
 def programs(library: str) -> list[Real]:
     """Those of a library; {here} is the folder of what is built with it."""
     debian = ("openmpi",)
+    lammps = ("lj", "chain", "eam")
     found = [
-        *(Real(f"lammps-{name}", ("lmp", "-in", f"in.{name}", "-log", "none"), debian) for name in ("lj", "chain", "eam")),
+        *(Real(f"lammps-{name}", ("lmp", "-in", f"in.{name}", "-log", "none"), debian) for name in lammps),
         Real("espresso-si", ("pw.x", "-in", "si.in"), debian),
-        *(Real(f"hpcc-{part}", ("{here}/hpcc_part", part, str(times))) for part, (_, times) in HPCC.items()),
+        *(
+            Real(f"hpcc-{part}", ("{here}/hpcc_part", part, str(times)), recording=OPTIONS.get(part, ()))
+            for part, (_, times) in HPCC.items()
+        ),
         *(Real(name, (f"{{here}}/{name}", *arguments)) for name, arguments in EXAMPLES.items()),
     ]
     return [program for program in found if library in program.libraries]
@@ -99,6 +106,7 @@ def add_own(parser: argparse.ArgumentParser) -> None:
     """The script's own options."""
     parser.add_argument("--library", choices=NAMES, default="openmpi", help="MPI library of the programs")
     parser.add_argument("--minutes", type=float, default=30.0, help="when the last round of real runs begins")
+    parser.add_argument("--parts", nargs="+", choices=("compared", "ranks"), default=["compared", "ranks"], help="of it")
     parser.add_argument("--built", action="store_true", help="only build what is built, and end")
 
 
@@ -114,10 +122,14 @@ def main() -> int:
             prepare(options.own.library)
             if options.own.built:
                 return 0
-            frame, runs = compared(options, start_s + 60.0 * options.own.minutes)
             options.table(name).parent.mkdir(parents=True, exist_ok=True)
-            runs.to_csv(options.table(f"{name}_runs"), index=False)
-            recorded = recorded_on_all(options)
+            if "compared" in options.own.parts:
+                frame, runs = compared(options, start_s + 60.0 * options.own.minutes)
+                frame.to_csv(options.table(name), index=False)
+                runs.to_csv(options.table(f"{name}_runs"), index=False)
+            if "ranks" not in options.own.parts:
+                return 0
+            frame, recorded = pandas.read_csv(options.table(name)), recorded_on_all(options)
             recorded.to_csv(recorded_table, index=False)
         except LepauteError as problem:
             print(f"{Path(sys.argv[0]).name}: {problem}", file=sys.stderr)
@@ -224,7 +236,7 @@ def recorded(program: Real, library: str, ranks: int, number: int, kernels: dict
     """A recording."""
     path = WORK / f"{program.name}-{library}-{ranks}-{number}.parquet"
     words = command(program, library, ranks, timed=False)
-    lepaute("record", "-o", str(path), "--force", "--", *words, environment={**SINGLE, **kernels})
+    lepaute("record", *program.recording, "-o", str(path), "--force", "--", *words, environment={**SINGLE, **kernels})
     return path
 
 
@@ -287,7 +299,11 @@ def told(what: str, done: float) -> None:
 
 
 def measured(
-    cases: list[Case], run_once: Callable[[Any, float], Any], watch: Callable[[], float | None], end_s: float, least: int
+    cases: list[Case],
+    run_once: Callable[[Any, float], Any],
+    watch: Callable[[], float | None],
+    end_s: float,
+    least: int,
 ) -> list[RecordedRun]:
     """All real runs: as many rounds as begin before end_s, on the clock of time.monotonic, and at least so many."""
     rng, plan = random.Random(SEED), Plan(MOST_ROUNDS, SEED)

@@ -18,9 +18,8 @@ NEIGHBOURS = frozenset(
     f"MPI_Neighbor_{form}" for form in ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw")
 )
 WAITS = frozenset(f"MPI_{form}" for form in ("Wait", "Waitall", "Waitany", "Waitsome")) | NEIGHBOURS
-PROBES = frozenset(
-    f"MPI_{form}" for form in ("Iprobe", "Probe", "Improbe", "Mprobe", "Test", "Testall", "Testany", "Testsome")
-)
+TESTS = frozenset(f"MPI_{form}" for form in ("Test", "Testall", "Testany", "Testsome"))
+PROBES = TESTS | frozenset(f"MPI_{form}" for form in ("Iprobe", "Probe", "Improbe", "Mprobe"))
 SENDRECVS, ARRIVAL = frozenset(("MPI_Sendrecv", "MPI_Sendrecv_replace")), "MPI_Sendrecv_arrival"
 
 #: Collective operations by who waits for whom: all for all, all for the root, the root for all; the rest for some.

@@ -69,7 +69,7 @@ class Trace:
     step              : number of the panel, -1 where there is none
     start_s           : since the start of the timed region
     m, n, k           : of kernels, 0 elsewhere; size_bytes of MPI calls, 0 elsewhere. A probe that found nothing may
-                        stand for n successive ones
+                        stand for n successive ones, and a test for those with m nanoseconds between them
     peer, tag         : -1 where there is none; peer NOBODY for MPI_PROC_NULL
     comm              : the communicator of a message or a collective operation, the same number on all members: 0
                         MPI_COMM_WORLD (of an emulation: all ranks), 1, 2, ... others; -1 where that is not known
@@ -382,6 +382,7 @@ class TraceMetadata:
 
     nodes    : of each rank, the index of its node: in hosts, and from first_node on in the platform
     begins_s, ends_s : of each rank, when what was recorded of it began and ended
+    recorder_s : what recording a call has added to the time between it and the next one; a test that found nothing
     unsized  : names of calls whose sizes are not known
     """
 
@@ -401,6 +402,7 @@ class TraceMetadata:
     first_node: int | None = None
     begins_s: tuple[float, ...] | None = None
     ends_s: tuple[float, ...] | None = None
+    recorder_s: tuple[float, ...] | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
 
 
