@@ -120,6 +120,19 @@ void lep_record_close(void) {
     close(descriptor);
 }
 
+int64_t lep_record_took_ns(void) {
+    int64_t sum = 0;
+    for (long long i = 0; i < atomic_load(&next_row) && i < LEP_RECORD_CHUNK_ROWS; i++) {
+        const lep_record_row *row = &atomic_load(&chunks[0])[i];
+        sum += lep_duration_ns(row->duration) - (row->message.size_bytes < 0 ? row->message.tag : 0);
+    }
+    return sum;
+}
+
+void lep_record_rewind(void) {
+    atomic_store(&next_row, 0);
+}
+
 lep_record_row *lep_put(const lep_record_row *row) {
     long long index = atomic_fetch_add_explicit(&next_row, 1, memory_order_relaxed);
     size_t chunk = (size_t)(index / LEP_RECORD_CHUNK_ROWS);

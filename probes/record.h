@@ -51,6 +51,8 @@ typedef struct {
     uint32_t fortran; /* whether the program initialized MPI by a Fortran routine that passes by the C one */
     lep_record_name names_of[LEP_RECORD_NAMES];
     char notes[LEP_RECORD_NOTES_BYTES]; /* lines, what a program tells of itself */
+    uint32_t cost_ps[2];                /* what a row takes between the end of its call and the next call; what a
+                                         * test takes there that found nothing, as the one before */
 } lep_record_header;
 
 _Static_assert(sizeof(lep_record_header) <= LEP_RECORD_HEADER_BYTES, "the header has a fixed size");
@@ -66,7 +68,8 @@ typedef struct {
         } kernel; /* and phase */
         struct {
             int32_t peer;            /* rank in MPI_COMM_WORLD, -1 where there is none, or LEP_RECORD_PROC_NULL */
-            int32_t tag;             /* or -1; of a collective operation its communicator (record_world.h) */
+            int32_t tag;             /* or -1; of a collective operation its communicator (record_world.h); of tests
+                                      * that found nothing the nanoseconds between them */
             int64_t size_bytes : 48; /* of a probe that found nothing: minus the number of looks */
             uint64_t comm : 16;      /* of messages between two ranks the lowest bits of the communicator */
         } message;

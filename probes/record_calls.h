@@ -49,9 +49,9 @@ static inline void write_call(int *code, const char *name, int64_t start_ns, int
         return result;                                                                                                 \
     }
 
-/* A look for something: `found` tells whether it was there, and a look in vain is written in another way. It is no
+/* A look for something: `found` tells whether it was there, and `vain` writes a look in vain, in another way. It is no
  * message: those who count messages between two moments want to know whether something happened. */
-#define PROBED(name, call, found, what, look)                                                                          \
+#define PROBED(name, call, found, what, vain)                                                                          \
     {                                                                                                                  \
         static int code;                                                                                               \
         if (!lep_call_begin())                                                                                         \
@@ -61,16 +61,18 @@ static inline void write_call(int *code, const char *name, int64_t start_ns, int
         int64_t end_ns = lep_clock_ns();                                                                               \
         if (found)                                                                                                     \
             write_call(&code, name, start_ns, end_ns, what);                                                           \
-        else                                                                                                           \
-            write_look(&code, name, start_ns, end_ns, look);                                                           \
+        else if (lep_recording) {                                                                                      \
+            lep_code(&code, LEP_RECORD_MPI, name);                                                                     \
+            vain;                                                                                                      \
+        }                                                                                                              \
         lep_call_end();                                                                                                \
         return result;                                                                                                 \
     }
 
-static inline void write_look(int *code, const char *name, int64_t start_ns, int64_t end_ns, message what) {
-    if (lep_recording)
-        lep_write_look(lep_code(code, LEP_RECORD_MPI, name), start_ns, end_ns, what.peer, (int)what.tag, what.comm);
-}
+/* For a message, and of a request: what stands as `vain` above. */
+#define LOOKED(from, tag, comm)                                                                                        \
+    lep_write_look(code, start_ns, end_ns, lep_world_rank(comm, from), any_tag(tag), comm_bits(comm))
+#define TESTED lep_write_test(code, start_ns, end_ns)
 
 static inline int64_t bytes_of(int64_t count, MPI_Datatype type) {
 #ifdef LEP_RECORD_SMPI

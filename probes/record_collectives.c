@@ -99,6 +99,23 @@ COLLECTIVE(Alltoallv, Ialltoallv,
                       out == MPI_IN_PLACE ? bytes_of(sum_of(in_counts, comm), in_type)
                                           : bytes_of(sum_of(out_counts, comm), out_type)))
 
+#ifndef LEP_RECORD_SMPI /* which has none */
+static int64_t each_bytes(const int *counts, const MPI_Datatype *types, MPI_Comm comm) {
+    int64_t sum = 0;
+    for (int i = members(comm) - 1; counts && i >= 0; i--)
+        sum += bytes_of(counts[i], types[i]);
+    return sum;
+}
+
+COLLECTIVE(Alltoallw, Ialltoallw,
+           (const void *out, const int out_counts[], const int out_at[], const MPI_Datatype out_types[], void *in,
+            const int in_counts[], const int in_at[], const MPI_Datatype in_types[], MPI_Comm comm),
+           (out, out_counts, out_at, out_types, in, in_counts, in_at, in_types, comm),
+           collective(NO_ROOT, comm,
+                      out == MPI_IN_PLACE ? each_bytes(in_counts, in_types, comm)
+                                          : each_bytes(out_counts, out_types, comm)))
+#endif
+
 /* ---- communicators: collective too ------------------------------------------------------------------------------- */
 
 #define COMM_MADE(form, parameters, arguments)                                                                         \
@@ -116,14 +133,28 @@ COMM_MADE(Cart_create, (MPI_Comm comm, int count, const int sizes[], const int w
 COMM_MADE(Cart_sub, (MPI_Comm comm, const int kept[], MPI_Comm *made), (comm, kept, made))
 COMM_MADE(Graph_create, (MPI_Comm comm, int nodes, const int index[], const int edges[], int reorder, MPI_Comm *made),
           (comm, nodes, index, edges, reorder, made))
+#ifndef LEP_RECORD_SMPI
+COMM_MADE(Dist_graph_create,
+          (MPI_Comm comm, int nodes, const int from[], const int counts[], const int to[], const int weights[],
+           MPI_Info info, int reorder, MPI_Comm *made),
+          (comm, nodes, from, counts, to, weights, info, reorder, made))
+COMM_MADE(Dist_graph_create_adjacent,
+          (MPI_Comm comm, int in, const int from[], const int from_weights[], int out, const int to[],
+           const int to_weights[], MPI_Info info, int reorder, MPI_Comm *made),
+          (comm, in, from, from_weights, out, to, to_weights, info, reorder, made))
+/* Called by its members alone, and theirs is the number: of who they are. */
+LEP_EXPORT int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *made)
+    RECORDED("MPI_Comm_create_group", MPI_Comm_create_group(comm, group, tag, made),
+             *made == MPI_COMM_NULL ? NONE : collective(NO_ROOT, *made, 0), )
+#endif
 COMM_MADE(Intercomm_create, (MPI_Comm comm, int leader, MPI_Comm peers, int remote, int tag, MPI_Comm *made),
           (comm, leader, peers, remote, tag, made))
 COMM_MADE(Intercomm_merge, (MPI_Comm comm, int high, MPI_Comm *made), (comm, high, made))
-// clang-format on
+    // clang-format on
 
-/* A handle that is free must not be taken for the older one. Forgotten before the call: after it, another thread
- * may be given the same handle. */
-LEP_EXPORT int MPI_Comm_free(MPI_Comm *comm) {
+    /* A handle that is free must not be taken for the older one. Forgotten before the call: after it, another thread
+     * may be given the same handle. */
+    LEP_EXPORT int MPI_Comm_free(MPI_Comm *comm) {
     lep_world_forget(*comm);
     RECORDED("MPI_Comm_free", MPI_Comm_free(comm), NONE, )
 }

@@ -117,32 +117,63 @@ void *lep_next_symbol(const char *name);
 void lep_record_open(int rank, int ranks, const char *mpi);
 lep_record_header *lep_record_file(void); /* NULL where nothing is recorded */
 void lep_record_close(void);
+int64_t lep_record_took_ns(void); /* the calls of MPI_Test so far */
+void lep_record_rewind(void);     /* the next row is the first */
 
 #ifdef LEP_RECORD_SMPI
 void lep_write_message(int code, int64_t start_ns, int64_t end_ns, int peer, int tag, int64_t size_bytes,
                        uint16_t comm);
 void lep_write_completed(int code, int64_t start_ns, int peer, int tag, int64_t by_start_ns);
 void lep_write_look(int code, int64_t start_ns, int64_t end_ns, int peer, int tag, uint16_t comm);
+void lep_write_test(int code, int64_t start_ns, int64_t end_ns);
 #else
+enum { SAME_WAIT_NS = 20000 };
+
+static inline int64_t lep_since_ns(const lep_record_row *row, int64_t now_ns) {
+    return now_ns - (row->start_ns + lep_duration_ns(row->duration));
+}
+
+/* Of a row of looks, which may grow. */
+static inline void lep_put_look(lep_record_row row) {
+    row.message.size_bytes = -1;
+    lep_last_look = lep_put(&row);
+    if (lep_every_call)
+        lep_last_look = NULL;
+}
+
 /* A look that found nothing. Successive looks for the same message are one row, from the first to the last: they are
  * one wait, and a row each would fill a disk. */
 static inline void lep_write_look(int code, int64_t start_ns, int64_t end_ns, int peer, int tag, uint16_t comm) {
-    enum { SAME_WAIT_NS = 20000 };
     lep_record_row row = lep_row(code, start_ns, end_ns);
     lep_record_row *last = lep_last_look;
     if (last && last->step_and_code == row.step_and_code && last->message.peer == peer && last->message.tag == tag &&
-        last->message.comm == comm && start_ns - (last->start_ns + lep_duration_ns(last->duration)) < SAME_WAIT_NS) {
+        last->message.comm == comm && lep_since_ns(last, start_ns) < SAME_WAIT_NS) {
         last->duration = lep_duration(end_ns - last->start_ns);
         last->message.size_bytes--;
         return;
     }
     row.message.peer = peer;
     row.message.tag = tag;
-    row.message.size_bytes = -1;
     row.message.comm = comm;
-    lep_last_look = lep_put(&row);
-    if (lep_every_call)
-        lep_last_look = NULL;
+    lep_put_look(row);
+}
+
+/* A test that found nothing. A program may compute between its tests, so that their row has the time between them. */
+static inline void lep_write_test(int code, int64_t start_ns, int64_t end_ns) {
+    lep_record_row row = lep_row(code, start_ns, end_ns);
+    lep_record_row *last = lep_last_look;
+    int64_t since_ns = last ? lep_since_ns(last, start_ns) : 0;
+    if (last && last->step_and_code == row.step_and_code && since_ns < SAME_WAIT_NS &&
+        last->message.tag < INT32_MAX - SAME_WAIT_NS) {
+        last->duration = lep_duration(end_ns - last->start_ns);
+        last->message.tag += (int32_t)since_ns;
+        last->message.size_bytes--;
+        return;
+    }
+    row.message.peer = -1;
+    row.message.tag = 0;
+    row.message.comm = 0;
+    lep_put_look(row);
 }
 #endif
 

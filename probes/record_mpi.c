@@ -22,7 +22,7 @@ static message received(const MPI_Status *status, MPI_Comm comm) {
                      comm_bits(comm)};
 }
 
-static int64_t any_tag(int tag) {
+static int any_tag(int tag) {
     return tag == MPI_ANY_TAG ? -1 : tag;
 }
 
@@ -195,7 +195,7 @@ LEP_EXPORT int MPI_Iprobe(int from, int tag, MPI_Comm comm, int *flag, MPI_Statu
     if (status == MPI_STATUS_IGNORE)
         status = &own;
     PROBED("MPI_Iprobe", MPI_Iprobe(from, tag, comm, flag, status), *flag, received(status, comm),
-           ((message){lep_world_rank(comm, from), any_tag(tag), 0, comm_bits(comm)}))
+           LOOKED(from, tag, comm))
 }
 
 #endif
@@ -204,7 +204,7 @@ LEP_EXPORT int MPI_Probe(int from, int tag, MPI_Comm comm, MPI_Status *status) {
     MPI_Status own;
     if (status == MPI_STATUS_IGNORE)
         status = &own;
-    PROBED("MPI_Probe", MPI_Probe(from, tag, comm, status), true, received(status, comm), NONE)
+    PROBED("MPI_Probe", MPI_Probe(from, tag, comm, status), true, received(status, comm), )
 }
 
 /* ---- matched probes: a message is found, and received by its handle --------------------------------------------- */
@@ -222,7 +222,7 @@ LEP_EXPORT int MPI_Mprobe(int from, int tag, MPI_Comm comm, MPI_Message *handle,
     MPI_Status own;
     if (status == MPI_STATUS_IGNORE)
         status = &own;
-    PROBED("MPI_Mprobe", MPI_Mprobe(from, tag, comm, handle, status), true, found(*handle, status, comm), NONE)
+    PROBED("MPI_Mprobe", MPI_Mprobe(from, tag, comm, handle, status), true, found(*handle, status, comm), )
 }
 
 LEP_EXPORT int MPI_Improbe(int from, int tag, MPI_Comm comm, int *flag, MPI_Message *handle, MPI_Status *status) {
@@ -230,7 +230,7 @@ LEP_EXPORT int MPI_Improbe(int from, int tag, MPI_Comm comm, int *flag, MPI_Mess
     if (status == MPI_STATUS_IGNORE)
         status = &own;
     PROBED("MPI_Improbe", MPI_Improbe(from, tag, comm, flag, handle, status), *flag, found(*handle, status, comm),
-           ((message){lep_world_rank(comm, from), any_tag(tag), 0, comm_bits(comm)}))
+           LOOKED(from, tag, comm))
 }
 
 /* Before the call: after it, another thread may be given the same handle. */

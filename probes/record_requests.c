@@ -197,7 +197,7 @@ LEP_EXPORT int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
     if (status == MPI_STATUS_IGNORE)
         status = &own;
     PROBED("MPI_Test", MPI_Test(request, flag, status), *flag, finished(before, *request, result, status, start_ns),
-           NONE)
+           TESTED)
 }
 
 /* Whether it is, the wait tells, or the test. */
@@ -311,7 +311,7 @@ LEP_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuse
 LEP_EXPORT int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuses[]) {
     SEVERAL(count, requests, statuses);
     PROBED("MPI_Testall", MPI_Testall(count, requests, flag, these.statuses), *flag,
-           finished_all(count, &these, requests, result, start_ns), NONE)
+           finished_all(count, &these, requests, result, start_ns), TESTED)
 }
 
 LEP_EXPORT int MPI_Waitsome(int count, MPI_Request requests[], int *done, int indices[], MPI_Status statuses[]) {
@@ -323,7 +323,7 @@ LEP_EXPORT int MPI_Waitsome(int count, MPI_Request requests[], int *done, int in
 LEP_EXPORT int MPI_Testsome(int count, MPI_Request requests[], int *done, int indices[], MPI_Status statuses[]) {
     SEVERAL(count, requests, statuses);
     PROBED("MPI_Testsome", MPI_Testsome(count, requests, done, indices, these.statuses), *done > 0,
-           finished_some(*done, indices, count, &these, requests, result, start_ns), NONE)
+           finished_some(*done, indices, count, &these, requests, result, start_ns), TESTED)
 }
 
 LEP_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status) {
@@ -341,5 +341,5 @@ LEP_EXPORT int MPI_Testany(int count, MPI_Request requests[], int *index, int *f
     if (status == MPI_STATUS_IGNORE)
         status = &own;
     PROBED("MPI_Testany", MPI_Testany(count, requests, index, flag, status), *flag,
-           finished_one(*index, count, &these, requests, result, status, start_ns), NONE)
+           finished_one(*index, count, &these, requests, result, status, start_ns), TESTED)
 }

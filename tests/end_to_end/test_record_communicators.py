@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from oracles.recorded_hpl import lepaute
 
-from lepaute.errors import EnvironmentProblem
+import lepaute as lp
+from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.mpi_library import MpiLibrary, find_library
 from lepaute.trace import Trace, read_trace
 from lepaute.trace.messages import match_messages
@@ -62,6 +63,37 @@ int main(int argc, char **argv) {
     return 0;
 }
 """
+NEIGHBOURS = """
+#include <mpi.h>
+
+static char give[4096], take[4096];
+
+int main(int argc, char **argv) {
+    int rank, sizes[] = {2, 1}, wraps[] = {0, 1}, counts[] = {3, 4}, at[] = {0, 64};
+    MPI_Datatype types[] = {MPI_INT, MPI_DOUBLE};
+    MPI_Comm grid, pair, both;
+    MPI_Group all;
+    MPI_Win window;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    MPI_Cart_create(MPI_COMM_WORLD, 2, sizes, wraps, 0, &grid);
+    int other = 1 - rank;
+    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &other, MPI_UNWEIGHTED, 1, &other, MPI_UNWEIGHTED, MPI_INFO_NULL,
+                                   0, &pair);
+    MPI_Comm_create_group(MPI_COMM_WORLD, all, 5, &both);
+    MPI_Alltoallw(give, counts, at, types, take, counts, at, types, MPI_COMM_SELF);
+    MPI_Neighbor_alltoall(give, 10, MPI_DOUBLE, take, 10, MPI_DOUBLE, grid); /* a neighbour, nobody, itself twice */
+    int own = 5 + rank, its = 5 + other;
+    MPI_Neighbor_allgatherv(give, own, MPI_CHAR, take, &its, at, MPI_CHAR, pair);
+    if (argc > 1) {
+        MPI_Win_create(take, 64, 1, MPI_INFO_NULL, both, &window);
+        MPI_Win_free(&window);
+    }
+    MPI_Finalize();
+    return 0;
+}
+"""
 DGEMM = "void dgemm_64_(void) {}\n"
 FORTRAN = """
 program p
@@ -94,10 +126,10 @@ def library(request: pytest.FixtureRequest) -> MpiLibrary:
         pytest.skip(str(problem))
 
 
-def recorded(library: MpiLibrary, folder: Path) -> Trace:
+def recorded(library: MpiLibrary, folder: Path, *words: str) -> Trace:
     assert library.launcher is not None
     oversubscribe = ("--oversubscribe",) if library.family == "openmpi" else ()
-    argv = (str(library.launcher.path), *oversubscribe, "-np", "2", "./program")
+    argv = (str(library.launcher.path), *oversubscribe, "-np", "2", "./program", *words)
     done = lepaute("record", "--force", "--", *argv, folder=folder)
     assert done.returncode == 0, done.stderr
     trace = read_trace(folder / "trace.parquet")
@@ -146,6 +178,37 @@ def test_nonblocking_collectives_communicators_and_long_integers_are_recorded(
     sizes = [(float(trace.size_bytes[send]), int(trace.comm[send])) for send in matches.send]
     assert sizes == [(8.0, *of["MPI_Iscan"]), (16.0, *of["MPI_Ibcast"])]
     assert trace.comm[matches.send].tolist() == trace.comm[matches.receive].tolist()
+
+
+def test_exchanges_of_neighbours_are_recorded_as_messages_and_one_sided_ones_refused_by_name(
+    library: MpiLibrary, tmp_path: Path
+) -> None:
+    (tmp_path / "program.c").write_text(NEIGHBOURS)
+    words = ["-w", str(tmp_path / "program.c"), "-o", str(tmp_path / "program")]
+    library.compile(words, what="building the program")
+    trace = recorded(library, tmp_path)
+    names = [trace.names[code] for code in trace.name[trace.rank == 0]]
+    assert names[0] == "MPI_Cart_create"
+    assert names[1:4] == ["MPI_Dist_graph_create_adjacent", "MPI_Comm_create_group", "MPI_Alltoallw"]
+    assert float(trace.size_bytes[trace.named(("MPI_Alltoallw",))][0]) == 12
+    assert names[4:] == [
+        *(*["MPI_Irecv"] * 4, *["MPI_Isend"] * 4, "MPI_Neighbor_alltoall"),
+        *("MPI_Irecv", "MPI_Isend", "MPI_Neighbor_allgatherv"),
+    ]
+    # Each wait ends what it began; rank 0 and 1 meet once in the grid, where each is its own neighbour twice.
+    sent = trace.where(trace.named(("MPI_Isend",)))
+    told = list(zip(sent.rank.tolist(), sent.peer.tolist(), sent.size_bytes.tolist(), strict=True))
+    assert sorted(told) == [
+        *((0, -2, 0.0), (0, 0, 80.0), (0, 0, 80.0), (0, 1, 5.0), (0, 1, 80.0)),
+        *((1, -2, 0.0), (1, 0, 6.0), (1, 0, 80.0), (1, 1, 80.0), (1, 1, 80.0)),
+    ]
+    waits = trace.where(trace.named(("MPI_Neighbor_alltoall", "MPI_Neighbor_allgatherv")))
+    assert set(sent.completion.tolist()) == set(waits.completion.tolist())
+    assert len(match_messages(trace).send) == 8
+    assert lp.predict(lp.TraceReplay(tmp_path / "trace.parquet"), "dahu", runs=1).time_s.mean > 0
+    recorded(library, tmp_path, "one-sided")
+    with pytest.raises(InputError, match=r"MPI_Win_create, which rank 0 calls at .*, cannot be replayed$"):
+        lp.predict(lp.TraceReplay(tmp_path / "trace.parquet"), "dahu", runs=1)
 
 
 @pytest.mark.parametrize("module", ["mpi", "mpi_f08"])

@@ -12,7 +12,7 @@ from lepaute.measure.record_file import RankRecord, read_rank, trace_of_records
 
 HEADER_BYTES, NAMES, NOTES_BYTES = 20480, 448, 4096
 KERNEL, MPI, PHASE = range(3)
-MESSAGES = ("MPI_Send", "MPI_Iprobe", "MPI_Irecv", "MPI_Isend", "MPI_Waitall", "MPI_Allreduce", "(completed)")
+MESSAGES = ("MPI_Send", "MPI_Iprobe", "MPI_Testany", "MPI_Irecv", "MPI_Isend", "MPI_Waitall", "MPI_Allreduce", "(completed)")
 CODES = ((KERNEL, "dgemm"), *((MPI, name) for name in MESSAGES), (PHASE, "factorisation"), (PHASE, "pdtrsv"))
 Row = tuple[int, str, int, int, tuple[int, ...]]  # start, name, duration, step, values
 
@@ -56,16 +56,18 @@ def test_a_row_is_read_as_it_was_written(tmp_path: Path) -> None:
         (5_000, "dgemm", 700, 3, (10, 20, 30)),
         (6_000, "MPI_Send", 9_000_000_000, -1, (4, 77, 1 << 40)),
         (7_000, "MPI_Iprobe", 12, 3, (4, -1, -25)),
+        (8_000, "MPI_Testany", 900, 3, (-1, 640, -12)),
     )
     trace = trace_of_records([record], {"source": "recording"})
-    assert [trace.names[i] for i in trace.name] == ["dgemm", "MPI_Send", "MPI_Iprobe"]
-    assert trace.start_s.tolist() == pytest.approx([5e-6, 6e-6, 7e-6])
+    assert [trace.names[i] for i in trace.name] == ["dgemm", "MPI_Send", "MPI_Iprobe", "MPI_Testany"]
+    assert trace.start_s.tolist() == pytest.approx([5e-6, 6e-6, 7e-6, 8e-6])
     assert trace.duration_s[[0, 2]].tolist() == pytest.approx([700e-9, 12e-9])
     assert trace.duration_s[1] == pytest.approx(9.0, abs=1.1e-6)  # beyond 2.1 s in units of 1024 ns
-    assert trace.step.tolist() == [3, -1, 3]
+    assert trace.step.tolist() == [3, -1, 3, 3]
     assert (trace.m[0], trace.n[0], trace.k[0]) == (10, 20, 30)
     assert (trace.peer[1], trace.tag[1], trace.size_bytes[1]) == (4, 77, 2.0**40)
     assert (trace.n[2], trace.size_bytes[2], trace.tag[2]) == (25, 0, -1)  # 25 looks that found nothing
+    assert (trace.n[3], trace.m[3], trace.tag[3]) == (12, 640, -1)  # 12 tests, with 640 ns between them
     assert trace.peer[0] == -1
 
 

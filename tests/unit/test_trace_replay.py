@@ -240,7 +240,23 @@ def test_an_order_in_which_all_wait_is_a_deadlock(tmp_path: Path) -> None:
         replayed(write(tmp_path / "run.parquet", rows))
 
 
-@pytest.mark.parametrize("name", ["Put", "Start", "Ialltoallw"])
+def test_a_program_computes_between_tests_and_the_recorder_has_its_own_time(tmp_path: Path) -> None:
+    rows = [
+        call(0, "Barrier", comm=0, start_s=1.0),
+        call(0, "Test", n=1001.0, m=2.0e9, start_s=2.0, duration_s=5.0),  # the rest is in MPI, where nothing is done
+        call(0, "Barrier", comm=0, start_s=8.0),
+    ]
+    found = [
+        replayed(write(tmp_path / f"{at}.parquet", rows, ends_s=[9.0], recorder_s=[0.1 * at, 1e-3 * at])).time_s.mean
+        for at in (0, 1)
+    ]
+    # 1 s before the first call, 1 s after it, 2 s between tests, 1 s after them, 1 s at the end; of three gaps between
+    # calls and 1000 between tests the recorder's own.
+    assert found[0] == pytest.approx(6.0, rel=1e-3)
+    assert found[1] == pytest.approx(6.0 - 3 * 0.1 - 1000 * 1e-3, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["Put", "Start", "Ineighbor_alltoall"])
 def test_calls_that_cannot_be_replayed_are_refused_by_name(name: str, tmp_path: Path) -> None:
     path = write(tmp_path / "run.parquet", [call(0, "Barrier", comm=0), call(0, name, 0)])
     with pytest.raises(InputError, match=f"MPI_{name}, which rank 0 calls at 2 s, cannot be replayed"):

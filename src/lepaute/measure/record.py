@@ -35,7 +35,7 @@ HPL = "xhpl-lepaute"
 FOLDER_VARIABLE = "LEPAUTE_RECORD_FOLDER"
 EVERY_CALL_VARIABLE = "LEPAUTE_RECORD_EVERY_CALL"
 
-_PARTS = ("world", "clock", "init", "fortran", "mpi", "requests", "collectives", "blas")
+_PARTS = ("world", "clock", "init", "fortran", "mpi", "requests", "collectives", "neighbours", "blas")
 _RECORDER = ("record", *(f"record_{part}" for part in _PARTS))
 _CLOCKS = ("clock_exchange", "clock_offset", "clock_model")
 _SOURCES = tuple(f"{name}.c" for name in (*_RECORDER, *_CLOCKS))
@@ -194,11 +194,13 @@ def _nothing(returncode: int, mpicc: Path) -> str:
 
 
 def _program(words: Sequence[str], launcher: Launcher) -> Path | None:
-    """The first word after the launcher that is the path of a file which can be run."""
-    for word in words[1:] if launcher.family else words:
+    """The first word after the launcher that is the path of a file which can be run, else the name of a program."""
+    words = words[1:] if launcher.family else words
+    for word in words:
         if "/" in word and os.access(word, os.X_OK) and Path(word).is_file():
             return Path(word)
-    return None
+    found = [shutil.which(word) for word in words if not word.startswith("-") and "/" not in word]
+    return next((Path(path) for path in found if path), None)
 
 
 def _hpl_input(dat: Path | None) -> str | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.text import counted
-from lepaute.trace.messages import BETWEEN_TWO
+from lepaute.trace.messages import BETWEEN_TWO, TESTS
 from lepaute.trace.recorded_calls import COMPLETED, numbered_communicators, with_completions
 from lepaute.trace.table import MPI, PHASE, Trace, trace_of_columns
 
@@ -33,6 +33,7 @@ class RankRecord:
     finished: whether the rank came to MPI_Finalize
     notes   : lines that the program wrote about itself
     fortran : whether it initialized MPI by a routine of Fortran that passes by the one of C, as its other calls do
+    costs_s : what a row takes between the end of its call and the next call, and what a test that found nothing does
     """
 
     rank: int
@@ -48,6 +49,7 @@ class RankRecord:
     finished: bool
     notes: tuple[str, ...]
     fortran: bool
+    costs_s: tuple[float, float] = (0.0, 0.0)
 
 
 def read_rank(path: Path) -> RankRecord:
@@ -86,6 +88,7 @@ def read_rank(path: Path) -> RankRecord:
         finished=bool(header["finished"]),
         notes=tuple(_text(header["notes"]).splitlines()),
         fortran=bool(header["fortran"]),
+        costs_s=(int(header["cost_ps"][0]) * 1e-12, int(header["cost_ps"][1]) * 1e-12),
     )
 
 
@@ -106,6 +109,7 @@ def _types() -> "tuple[Any, Any]":
         ("fortran", "<u4"),
         ("names_of", [("kind", "u1"), ("name", f"S{_NAME_BYTES - 1}")], (_NAMES,)),
         ("notes", f"S{_NOTES_BYTES}"),
+        ("cost_ps", "<u4", (2,)),
     ]
     packed = [("start_ns", "<i8"), ("duration", "<u4"), ("step_and_code", "<u4"), ("what", "<i4", (4,))]
     return numpy.dtype(header), numpy.dtype(packed)
@@ -121,8 +125,8 @@ def _rows(packed: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArra
     import numpy
 
     kinds = numpy.array([kind for kind, _ in names])
-    is_completion, is_between_two = (
-        numpy.array([name in chosen for _, name in names]) for chosen in ((COMPLETED,), BETWEEN_TWO)
+    is_completion, is_between_two, is_test = (
+        numpy.array([name in chosen for _, name in names]) for chosen in ((COMPLETED,), BETWEEN_TWO, TESTS)
     )
     columns = [
         ("start_ns", "i8"),
@@ -148,6 +152,9 @@ def _rows(packed: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArra
     rows["comm"] = numpy.where(is_between_two[rows["code"]], number >> 48 & 0xFFFF, -1)
     rows["size_bytes"] = numpy.where(is_message, size_bytes.clip(0), 0)
     rows["n"] = numpy.where(is_message, (-size_bytes).clip(0), rows["n"])  # looks that found nothing
+    vain = is_test[rows["code"]] & (rows["n"] > 0)
+    rows["m"] = numpy.where(vain, rows["tag"], rows["m"])
+    rows["tag"] = numpy.where(vain, -1, rows["tag"])
     return _with_completions(rows, names)
 
 
@@ -272,6 +279,7 @@ def _recorded_metadata(records: Sequence[RankRecord], solve: int) -> dict[str, A
         "nodes": [by_rank.get(rank, 0) for rank in range(ranks)],
         "mpi": records[0].mpi,
         "clock_error_s": max(one.clock_error_ns for one in records) * 1e-9,
+        "recorder_s": [sum(one.costs_s[place] for one in records) / len(records) for place in (0, 1)],
     }
     notes = records[0].notes
     if len(notes) >= solve:

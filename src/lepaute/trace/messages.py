@@ -13,10 +13,13 @@ IMMEDIATE_SENDS = frozenset(f"MPI_{form}" for form in ("Isend", "Issend", "Ibsen
 RECEIVES = frozenset(("MPI_Recv", "MPI_Mrecv", "MPI_Sendrecv_arrival"))
 IMMEDIATE_RECEIVES = frozenset(("MPI_Irecv", "MPI_Imrecv"))
 IMMEDIATE = IMMEDIATE_SENDS | IMMEDIATE_RECEIVES
-WAITS = frozenset(f"MPI_{form}" for form in ("Wait", "Waitall", "Waitany", "Waitsome"))
-PROBES = frozenset(
-    f"MPI_{form}" for form in ("Iprobe", "Probe", "Improbe", "Mprobe", "Test", "Testall", "Testany", "Testsome")
+#: Recorded as receives and sends, and a wait for these, which has the name of the call.
+NEIGHBOURS = frozenset(
+    f"MPI_Neighbor_{form}" for form in ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw")
 )
+WAITS = frozenset(f"MPI_{form}" for form in ("Wait", "Waitall", "Waitany", "Waitsome")) | NEIGHBOURS
+TESTS = frozenset(f"MPI_{form}" for form in ("Test", "Testall", "Testany", "Testsome"))
+PROBES = TESTS | frozenset(f"MPI_{form}" for form in ("Iprobe", "Probe", "Improbe", "Mprobe"))
 SENDRECVS, ARRIVAL = frozenset(("MPI_Sendrecv", "MPI_Sendrecv_replace")), "MPI_Sendrecv_arrival"
 
 #: Collective operations by who waits for whom: all for all, all for the root, the root for all; the rest for some.
@@ -24,18 +27,23 @@ ALL_TO_ALL = frozenset(
     (
         *(f"MPI_{form}" for form in ("Barrier", "Allreduce", "Reduce_scatter", "Reduce_scatter_block")),
         *(f"MPI_{form}" for form in ("Allgather", "Allgatherv", "Alltoall", "Alltoallv", "Alltoallw")),
-        *(f"MPI_Comm_{form}" for form in ("split", "split_type", "dup", "dup_with_info", "create")),
+        *(f"MPI_Comm_{form}" for form in ("split", "split_type", "dup", "dup_with_info", "create", "create_group")),
         *(f"MPI_{form}" for form in ("Cart_create", "Cart_sub", "Graph_create", "Intercomm_create", "Intercomm_merge")),
+        *(f"MPI_Dist_graph_{form}" for form in ("create", "create_adjacent")),
     )
 )
 FROM_ROOT = frozenset(f"MPI_{form}" for form in ("Bcast", "Scatter", "Scatterv"))
 TO_ROOT = frozenset(f"MPI_{form}" for form in ("Reduce", "Gather", "Gatherv"))
+#: Those with which a communicator is made.
+CREATIONS = frozenset(
+    name for name in ALL_TO_ALL if "Comm_" in name or name.endswith(("create", "adjacent", "merge", "sub"))
+)
 COLLECTIVES = ALL_TO_ALL | FROM_ROOT | TO_ROOT | frozenset(("MPI_Scan", "MPI_Exscan"))
 #: The blocking operation that does what a nonblocking one does.
 BLOCKING_OF = {
     f"MPI_I{name[4:].lower()}": name
     for name in COLLECTIVES
-    if not name.startswith(("MPI_Comm_", "MPI_Cart", "MPI_Graph", "MPI_Intercomm")) and name != "MPI_Alltoallw"
+    if not name.startswith(("MPI_Comm_", "MPI_Cart", "MPI_Graph", "MPI_Dist", "MPI_Intercomm"))
 }
 NONBLOCKING_COLLECTIVES = frozenset(BLOCKING_OF)
 #: What names a message of two ranks: matching is within a communicator.
@@ -44,9 +52,11 @@ BETWEEN_TWO = (
 )
 _RELEASES = frozenset(("MPI_Request_free", "MPI_Comm_free", "MPI_Comm_disconnect"))
 #: What the recorder wraps in an emulation (probes/record_smpi.h).
-RECORDED = (
-    SENDS | IMMEDIATE | RECEIVES | WAITS | PROBES | COLLECTIVES | NONBLOCKING_COLLECTIVES | _RELEASES
-) - frozenset(f"MPI_{form}" for form in ("Iprobe", "Improbe", "Mprobe", "Mrecv", "Imrecv", "Alltoallw"))
+RECORDED = (SENDS | IMMEDIATE | RECEIVES | WAITS | PROBES | COLLECTIVES | NONBLOCKING_COLLECTIVES | _RELEASES) - (
+    frozenset(f"MPI_{form}" for form in ("Iprobe", "Improbe", "Mprobe", "Mrecv", "Imrecv", "Alltoallw", "Ialltoallw"))
+    | frozenset(("MPI_Comm_create_group", "MPI_Dist_graph_create", "MPI_Dist_graph_create_adjacent"))
+    | NEIGHBOURS
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +109,7 @@ def match_messages(trace: Trace) -> Matches:
     )
     left, right = pair_by_key(send_keys, receive_keys)
     sends, receives = sends[left], receives[right]
-    done = _completions(trace)
+    done = completions(trace)
     sent, end = (numpy.where(trace.named(IMMEDIATE)[rows], done[rows], rows) for rows in (sends, receives))
     unknown = trace.named(IMMEDIATE_RECEIVES)[receives] & (end < 0)
     end[unknown] = _waits_of(trace, receives[unknown])
@@ -108,7 +118,7 @@ def match_messages(trace: Trace) -> Matches:
     return Matches(sends, receives, sent, end)
 
 
-def _completions(trace: Trace) -> NDArray[Any]:
+def completions(trace: Trace) -> NDArray[Any]:
     """Of each row the wait or test that completed its request, -1 where that is not known; shape (rows,)."""
     found = numpy.full(len(trace), -1)
     known = trace.completion >= 0

@@ -69,7 +69,7 @@ class Trace:
     step              : number of the panel, -1 where there is none
     start_s           : since the start of the timed region
     m, n, k           : of kernels, 0 elsewhere; size_bytes of MPI calls, 0 elsewhere. A probe that found nothing may
-                        stand for n successive ones
+                        stand for n successive ones, and a test for those with m nanoseconds between them
     peer, tag         : -1 where there is none; peer NOBODY for MPI_PROC_NULL
     comm              : the communicator of a message or a collective operation, the same number on all members: 0
                         MPI_COMM_WORLD (of an emulation: all ranks), 1, 2, ... others; -1 where that is not known
@@ -249,21 +249,32 @@ def read_trace(path: str | Path) -> Trace:
 
     Parameters
     ----------
-    path : a Parquet file, of `lepaute record`, `predict --trace` or `write_trace`
+    path : a Parquet file, of `lepaute record`, `predict --trace` or `write_trace`; or what another program wrote, as
+           `lepaute trace convert` takes it
 
     Raises
     ------
-    InputError : one line, where there is no file, or one that is no Parquet, has no trace in it, or one of another form
+    InputError : one line, where there is no file, or one that is no trace, or one of another form
 
     Examples
     --------
     >>> import lepaute as lp
     >>> lp.read_trace("t.parquet").to_frame()  # doctest: +SKIP
     """
+    if (foreign := foreign_trace(path)) is not None:
+        return foreign
     file, path, metadata = open_trace(path, MOST_TRACE_BYTES)
     names: dict[str, int] = {}
     columns = read_columns(path, file, names, lambda name: file.read(columns=[name]).column(0))
     return trace_of_columns(columns, list(names), metadata, str(path))
+
+
+def foreign_trace(path: str | Path) -> Trace | None:
+    """The trace that another program wrote; None where it is none, but perhaps one of ours."""
+    from lepaute.trace.foreign import kind_of, read_foreign
+
+    path = path_of(path, "the trace")
+    return None if kind_of(path) is None else read_foreign(path)
 
 
 def open_trace(path: str | Path, most_bytes: int) -> "tuple[pq.ParquetFile, Path, dict[str, Any]]":
@@ -371,6 +382,7 @@ class TraceMetadata:
 
     nodes    : of each rank, the index of its node: in hosts, and from first_node on in the platform
     begins_s, ends_s : of each rank, when what was recorded of it began and ended
+    recorder_s : what recording a call has added to the time between it and the next one; a test that found nothing
     unsized  : names of calls whose sizes are not known
     """
 
@@ -390,6 +402,7 @@ class TraceMetadata:
     first_node: int | None = None
     begins_s: tuple[float, ...] | None = None
     ends_s: tuple[float, ...] | None = None
+    recorder_s: tuple[float, ...] | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -42,7 +42,7 @@ class Call(NamedTuple):
 _NOTHING = frozenset(("MPI_Comm_free", "MPI_Comm_disconnect", "MPI_Request_free", "MPI_Cancel"))
 _LOOKS = frozenset(("MPI_Iprobe", "MPI_Probe", "MPI_Improbe", "MPI_Mprobe"))
 _COLLECTIVES = {
-    **dict.fromkeys(ALL_TO_ALL - {"MPI_Alltoallw"}, Call(Does.MEETS, "allgather")),
+    **dict.fromkeys(ALL_TO_ALL, Call(Does.MEETS, "allgather")),
     "MPI_Barrier": Call(Does.MEETS, "barrier"),
     "MPI_Bcast": Call(Does.MEETS, "bcast"),
     "MPI_Reduce": Call(Does.MEETS, "reduce"),
@@ -50,11 +50,9 @@ _COLLECTIVES = {
     **dict.fromkeys(("MPI_Allreduce", "MPI_Scan", "MPI_Exscan"), Call(Does.MEETS, "allreduce")),
     **dict.fromkeys(("MPI_Gather", "MPI_Gatherv"), Call(Does.MEETS, "gather")),
     **dict.fromkeys(("MPI_Scatter", "MPI_Scatterv"), Call(Does.MEETS, "scatter")),
-    **dict.fromkeys(("MPI_Alltoall", "MPI_Alltoallv"), Call(Does.MEETS, "alltoall")),
+    **dict.fromkeys(("MPI_Alltoall", "MPI_Alltoallv", "MPI_Alltoallw"), Call(Does.MEETS, "alltoall")),
     **dict.fromkeys(("MPI_Reduce_scatter", "MPI_Reduce_scatter_block"), Call(Does.MEETS, "reduce_scatter")),
 }
-#: Those with which a communicator is made.
-CREATIONS = frozenset(name for name in ALL_TO_ALL if "Comm_" in name or name.endswith(("create", "merge", "sub")))
 CALLS = {
     **dict.fromkeys(("MPI_Send", "MPI_Rsend"), Call(Does.BLOCKS, "send")),
     "MPI_Ssend": Call(Does.BLOCKS, "ssend"),
@@ -70,9 +68,9 @@ CALLS = {
     **{name: Call(Does.BEGINS_MEETING, _COLLECTIVES[of].code) for name, of in BLOCKING_OF.items()},
     **dict.fromkeys(_NOTHING, Call(Does.NOTHING)),
 }
-assert COLLECTIVES - {"MPI_Alltoallw"} <= CALLS.keys()
+assert CALLS.keys() >= COLLECTIVES
 
 
 #: Whose recorded bytes are those to all others together, and those of one block.
-TO_EACH_OTHER = frozenset(("MPI_Alltoall", "MPI_Alltoallv", "MPI_Ialltoall", "MPI_Ialltoallv"))
+TO_EACH_OTHER = frozenset(f"MPI_{form}{kind}" for form in ("Alltoall", "Ialltoall") for kind in ("", "v", "w"))
 BY_BLOCKS = frozenset(("MPI_Reduce_scatter_block", "MPI_Ireduce_scatter_block"))

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from lepaute import _core
 from lepaute.errors import InputError
 from lepaute.simulate.apps.own.laying import Laid
-from lepaute.simulate.apps.replay.calls import BY_BLOCKS, CALLS, CREATION_BYTES, CREATIONS, TO_EACH_OTHER, Does
+from lepaute.simulate.apps.replay.calls import BY_BLOCKS, CALLS, CREATION_BYTES, TO_EACH_OTHER, Does
 from lepaute.simulate.apps.replay.collectives import parts_of
 from lepaute.simulate.apps.replay.operations import NONE, Operations, Requests
 from lepaute.simulate.apps.replay.rows import MEETINGS, Rows
 from lepaute.simulate.apps.replay.survey import Survey, turns
-from lepaute.trace.messages import BLOCKING_OF, SENDS
+from lepaute.trace.messages import BLOCKING_OF, CREATIONS, SENDS, TESTS
 from lepaute.trace.table import COMPUTING, KERNEL, NOBODY, PHASE, Trace
 
 #: Own time between two calls is kept with so many significant digits, so that few operations are told apart.
@@ -112,6 +112,10 @@ class RecordedPart:
                 known = trace.metadata.get(name) or ()
                 at[: len(known)] = known[: len(at)]
         own_s, last_s = numpy.zeros(len(trace)), numpy.zeros(len(spans))
+        recorder_s, test_s = trace.metadata.get("recorder_s") or (0.0, 0.0)
+        # A program that computes between tests does so until it is done; one that waits has nothing there.
+        in_vain = trace.named(TESTS) & (trace.n > 0)
+        more_s = numpy.where(in_vain, numpy.maximum(trace.m * 1e-9 - (trace.n - 1) * test_s, 0.0), 0.0)
         is_own = (trace.kind == KERNEL) & (self.does == Does.NOTHING)
         for place, (rank, low, high) in enumerate(spans):
             rows = numpy.arange(low, high)
@@ -120,8 +124,8 @@ class RecordedPart:
                 continue
             end = numpy.maximum.accumulate(trace.start_s[rows] + trace.duration_s[rows])
             before = numpy.concatenate(([begins[rank]], end[:-1]))
-            gaps = numpy.maximum(trace.start_s[rows] - before, 0.0)
-            passed = numpy.cumsum(gaps) + numpy.cumsum(numpy.where(is_own[rows], trace.duration_s[rows], 0.0))
+            gaps = numpy.maximum(trace.start_s[rows] - before - recorder_s, 0.0)
+            passed = numpy.cumsum(gaps) + numpy.cumsum(numpy.where(is_own[rows], trace.duration_s[rows], more_s[rows]))
             told = numpy.isin(
                 self.does[rows],
                 (Does.BLOCKS, Does.BEGINS, Does.ENDS, Does.SENDS_AND_RECEIVES, Does.LOOKS, *MEETINGS),

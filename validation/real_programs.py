@@ -1,0 +1,392 @@
+"""Real programs, recorded here and replayed on this machine's own platform, against fresh real runs.
+
+    .venv/bin/python validation/real_programs.py [--quick] [--summarise] [--library openmpi|mpich]
+
+Fixed before any result was looked at:
+
+* programs: of Debian, `apt-get install lammps quantum-espresso quantum-espresso-data libopenmpi-dev libmpich-dev`:
+  LAMMPS with a Lennard-Jones fluid (lj), copper (eam) and chains (chain), what its benchmarks of these names compute, in
+  our own words; Quantum ESPRESSO with two atoms of silicon (si); of HPC Challenge, built from Debian's source package,
+  Fourier transform, transposition and RandomAccess (hpcc-fft, hpcc-ptrans, hpcc-random), each by itself, since hpcc
+  runs some of its parts for a given time; and cg, fft and halo of examples/emulation. Inputs: validation/real_programs.
+  With MPICH those that are built here: Debian has LAMMPS and Quantum ESPRESSO for Open MPI only;
+* recordings: `lepaute record` (RandomAccess with --every-call), on 1, 2 and, with more ranks than cores, 4 ranks. Of 2 ranks three, of which the one of
+  median length is replayed;
+* platform: `lepaute calibrate` (the whole calibration, seed 1; Open MPI), just before the recordings;
+* predictions: 20 runs, seed 1, all layers of uncertainty, --recorded-on the same platform, before the first real run;
+* real runs on 2 ranks: in rounds, each program once a round, in a new random order; at least 3 rounds, at most 8, as
+  many as begin in the first `--minutes` of the script. Disturbed runs (rule of `lepaute verify`, blind to the time,
+  and its sentinels) are made again, at most three times, and do not count; a program with disturbed ones alone keeps
+  these, and the table tells;
+* what is compared: the time from MPI_Init to MPI_Finalize of the slowest rank, by a library that is loaded before the
+  program and does nothing else (validation/real_programs/timed.c);
+* statistic: error = predicted / mean of the real runs - 1; a run is inside where the 95 % interval of one run has it;
+* goals: mean absolute error at most 5 %, single runs inside in 90 to 98 %.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas
+from support.goals import Goal, at_most, markdown
+from support.options import ROOT, Options, options_of
+from support.report import finish, seconds, signed
+
+import lepaute as lp
+from lepaute.errors import LepauteError
+from lepaute.kit.mpi_library import find_library
+from lepaute.measure.hpl_source import hpcc_tarball
+from lepaute.measure.probes import build_probes
+from lepaute.trace.parts import TraceParts
+from lepaute.verify.campaign import Case, Plan, RecordedRun, predict_cases, run_cases
+from lepaute.verify.command import Command
+from lepaute.verify.comparison import compare, run_table
+from lepaute.verify.machine import compute_share, guard_of
+from lepaute.verify.real_run import watch_here
+
+STUDY = "real_programs"
+INPUTS, WORK = ROOT / "validation" / STUDY, ROOT / "build" / STUDY
+RECORDINGS, RUNS, SEED = 3, 20, 1
+LEAST_ROUNDS, MOST_ROUNDS = 3, 8
+MEAN_LIMIT_PERCENT, INSIDE_PERCENT = 5.0, (90.0, 98.0)
+PATTERN = r"from MPI_Init to MPI_Finalize: (\S+) s"
+RANKS, ALL_RANKS = 2, (1, 2, 4)
+LIMIT_S = 300.0
+NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
+PSEUDOPOTENTIAL = Path("/usr/share/doc/quantum-espresso/examples/EPW/sic/pp/Si.pz-vbc.UPF.gz")
+COPPER = Path("/usr/share/lammps/potentials/Cu_u3.eam")
+HPCC = {"fft": (4000, 10), "ptrans": (3000, 2), "random": (500, 2)}
+#: Computes between tests that find nothing, as the first trials showed: one merged row of them is taken for a wait.
+OPTIONS = {"random": ("--every-call",)}
+EXAMPLES = {"cg": ("1000", "100"), "fft": ("2048", "4"), "halo": ("2000", "200")}
+
+
+@dataclass(frozen=True)
+class Real:
+    """A program: its folder, and its words."""
+
+    name: str
+    words: tuple[str, ...]
+    libraries: tuple[str, ...] = ("openmpi", "mpich")
+    recording: tuple[str, ...] = ()  # options of lepaute record
+
+    @property
+    def folder(self) -> Path:
+        """Where it runs."""
+        return WORK / self.name
+
+
+def programs(library: str) -> list[Real]:
+    """Those of a library; {here} is the folder of what is built with it."""
+    debian = ("openmpi",)
+    lammps = ("lj", "chain", "eam")
+    found = [
+        *(Real(f"lammps-{name}", ("lmp", "-in", f"in.{name}", "-log", "none"), debian) for name in lammps),
+        Real("espresso-si", ("pw.x", "-in", "si.in"), debian),
+        *(
+            Real(f"hpcc-{part}", ("{here}/hpcc_part", part, str(times)), recording=OPTIONS.get(part, ()))
+            for part, (_, times) in HPCC.items()
+        ),
+        *(Real(name, (f"{{here}}/{name}", *arguments)) for name, arguments in EXAMPLES.items()),
+    ]
+    return [program for program in found if library in program.libraries]
+
+
+def add_own(parser: argparse.ArgumentParser) -> None:
+    """The script's own options."""
+    parser.add_argument("--library", choices=NAMES, default="openmpi", help="MPI library of the programs")
+    parser.add_argument("--minutes", type=float, default=30.0, help="when the last round of real runs begins")
+    parser.add_argument("--parts", nargs="+", choices=("compared", "ranks"), default=["compared", "ranks"], help="of it")
+    parser.add_argument("--built", action="store_true", help="only build what is built, and end")
+
+
+def main() -> int:
+    options = options_of(__doc__, (), add_own=add_own)
+    start_s = time.monotonic()
+    name = STUDY if options.own.library == "openmpi" else f"{STUDY}_{options.own.library}"
+    recorded_table = options.table(f"{name}_recorded")
+    if options.summarise:
+        frame, recorded = pandas.read_csv(options.table(name)), pandas.read_csv(recorded_table)
+    else:
+        try:
+            prepare(options.own.library)
+            if options.own.built:
+                return 0
+            options.table(name).parent.mkdir(parents=True, exist_ok=True)
+            if "compared" in options.own.parts:
+                frame, runs = compared(options, start_s + 60.0 * options.own.minutes)
+                frame.to_csv(options.table(name), index=False)
+                runs.to_csv(options.table(f"{name}_runs"), index=False)
+            if "ranks" not in options.own.parts:
+                return 0
+            frame, recorded = pandas.read_csv(options.table(name)), recorded_on_all(options)
+            recorded.to_csv(recorded_table, index=False)
+        except LepauteError as problem:
+            print(f"{Path(sys.argv[0]).name}: {problem}", file=sys.stderr)
+            return 2
+    return finish(options, name, frame, judged(frame), text(options.own.library, frame, recorded), None)
+
+
+# ---- what runs -------------------------------------------------------------------------------------------------------
+
+
+def prepare(library: str) -> None:
+    """Builds what is built, and puts the inputs into the folders of the programs; once."""
+    here = WORK / library
+    for program in programs(library):
+        program.folder.mkdir(parents=True, exist_ok=True)
+        own = shutil.which(program.words[0])
+        if "{here}" not in program.words[0] and own is None:
+            raise LepauteError(f"{program.words[0]}: no such program; the head of this script names Debian's packages")
+    here.mkdir(parents=True, exist_ok=True)
+    mpi = find_library(f"mpicc.{library}")
+    mpi.compile(["-O2", "-fPIC", "-shared", str(INPUTS / "timed.c"), "-o", str(here / "timed.so")], what="timed.c")
+    for name in EXAMPLES:
+        source = ROOT / "examples" / "emulation" / name / f"{name}.c"
+        mpi.compile(["-O2", str(source), "-lm", "-o", str(here / name)], what=name)
+    if not (here / "hpcc_part").exists():
+        build_hpcc(mpi, here)
+    for part, (order, _) in HPCC.items():
+        written = (INPUTS / "hpccinf.txt").read_text().replace("{n}", str(order))
+        (WORK / f"hpcc-{part}" / "hpccinf.txt").write_text(written)
+    if library == "openmpi":
+        for name in ("lj", "chain", "eam"):
+            shutil.copy(INPUTS / f"in.{name}", WORK / f"lammps-{name}")
+        shutil.copy(COPPER, WORK / "lammps-eam")
+        (WORK / "lammps-chain" / "data.chain").write_text(chains(100, 18))
+        shutil.copy(INPUTS / "si.in", WORK / "espresso-si")
+        potential = subprocess.run(["zcat", PSEUDOPOTENTIAL], stdout=subprocess.PIPE, check=True).stdout
+        (WORK / "espresso-si" / "Si.pz-vbc.UPF").write_bytes(potential)
+
+
+def build_hpcc(mpi: Any, here: Path) -> None:
+    """hpcc_part, of Debian's source package; without what finds the precision of numbers by loops, not optimised."""
+    folder = here / "hpcc"
+    folder.mkdir(exist_ok=True)
+    subprocess.run(["tar", "-xzf", hpcc_tarball(), "-C", folder, "--strip-components=1"], check=True)
+    flags = ["-w", "-include", str(ROOT / "probes" / "hpl_compat.h"), "-DHPL_CALL_CBLAS"]
+    flags += [f"-I{folder / name}" for name in ("include", "hpl/include", "FFT", "RandomAccess", "PTRANS")]
+    plain = [*folder.glob("hpl/src/auxil/HPL_dlamch.c"), *folder.glob("src/HPL_slamch.c"), *folder.glob("src/noopt.c")]
+    patterns = [f"{name}/*.c" for name in ("FFT", "PTRANS", "RandomAccess", "STREAM", "DGEMM", "src", "hpl/src/*")]
+    patterns += [f"hpl/testing/{name}/*.c" for name in ("matgen", "pmatgen", "ptest", "ptimer", "timer")]
+    sources = sorted({path for pattern in patterns for path in folder.glob(pattern)} - {*plain, folder / "src/hpcc.c"})
+    sources = [path for path in sources if not path.stem.endswith(("_vanilla", "_opt"))]
+    objects = []
+    for source in plain:
+        objects.append(here / f"{source.stem}.o")
+        mpi.compile(["-O0", *flags, "-c", str(source), "-o", str(objects[-1])], what="hpcc")
+    words = [*map(str, [INPUTS / "hpcc_part.c", *sources, *objects]), "-lblas", "-lm", "-o", str(here / "hpcc_part")]
+    mpi.compile(["-O2", *flags, *words], what="hpcc", timeout_s=600.0)
+
+
+def chains(beads: int, width: int) -> str:
+    """LAMMPS' data of width x width straight chains of so many beads, at the density of the benchmark."""
+    side = 0.8442 ** (-1.0 / 3.0)
+    places = [(x, y, z) for y in range(width) for z in range(width) for x in range(beads)]
+    atoms = [
+        f"{number} {1 + y * width + z} 1 {(x + 0.5) * side:.6f} {(y + 0.5) * side:.6f} {(z + 0.5) * side:.6f}"
+        for number, (x, y, z) in enumerate(places, start=1)
+    ]
+    bound = [number for number, (x, _, _) in enumerate(places, start=1) if x]
+    bonds = [f"{place} 1 {number - 1} {number}" for place, number in enumerate(bound, start=1)]
+    box = [f"0 {n * side:.6f} {axis}lo {axis}hi" for axis, n in zip("xyz", (beads, width, width), strict=True)]
+    head = ["chains", "", f"{len(atoms)} atoms", f"{len(bonds)} bonds", "1 atom types", "1 bond types", "", *box]
+    return "\n".join([*head, "", "Masses", "", "1 1.0", "", "Atoms # bond", "", *atoms, "", "Bonds", "", *bonds]) + "\n"
+
+
+def command(program: Real, library: str, ranks: int, *, timed: bool) -> list[str]:
+    """The words that run it."""
+    here, preload = WORK / library, str(WORK / library / "timed.so")
+    words = [word.replace("{here}", str(here)) for word in program.words]
+    if library == "mpich":
+        own = ["-bind-to", "core"] if ranks <= RANKS else []
+        return ["mpirun.mpich", *own, *(["-genv", "LD_PRELOAD", preload] if timed else []), "-wdir", str(program.folder),
+                "-np", str(ranks), *words]  # fmt: skip
+    own = ["--bind-to", "core"] if ranks <= RANKS else ["--oversubscribe", "--bind-to", "none"]
+    own += ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    return ["mpirun.openmpi", *own, *(["-x", f"LD_PRELOAD={preload}"] if timed else []), "-wdir", str(program.folder),
+            "-np", str(ranks), *words]  # fmt: skip
+
+
+# ---- recorded, predicted, run ----------------------------------------------------------------------------------------
+
+
+def lepaute(*words: str, environment: dict[str, str] | None = None) -> None:
+    """One command of ours; its words go to standard error."""
+    argv = [sys.executable, "-m", "lepaute.cli.main", *words]
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+                          timeout=900.0, env=os.environ | (environment or {}))  # fmt: skip
+    if done.returncode:
+        raise LepauteError((done.stdout.strip().splitlines() or ["no output"])[-1])
+    said = [line for line in done.stdout.splitlines() if line.startswith(("lepaute", str(WORK)))]
+    print(*said, sep="\n", file=sys.stderr, flush=True)
+
+
+def recorded(program: Real, library: str, ranks: int, number: int, kernels: dict[str, str]) -> Path:
+    """A recording."""
+    path = WORK / f"{program.name}-{library}-{ranks}-{number}.parquet"
+    words = command(program, library, ranks, timed=False)
+    lepaute("record", *program.recording, "-o", str(path), "--force", "--", *words, environment={**SINGLE, **kernels})
+    return path
+
+
+def length_s(trace: TraceParts) -> float:
+    """From MPI_Init to the last MPI_Finalize."""
+    return float(max(trace.metadata["ends_s"]))
+
+
+SINGLE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def compared(options: Options, end_s: float) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+    """A row a program, and a row a real run."""
+    library, quick = options.own.library, options.quick
+    chosen = programs(library)[5::4] if quick else programs(library)
+    path = WORK / "platform.yaml"
+    lepaute("calibrate", "-o", str(path), "--archive", str(WORK / "calibration.zip"), "--seed", "1", "--force",
+            *(["--quick"] if quick else []))  # fmt: skip
+    platform = lp.load_platform(path)
+    coretype = platform.blas.coretype_env if platform.blas is not None else None
+    kernels = {} if coretype is None else {"OPENBLAS_CORETYPE": coretype}
+    paths = []
+    for program in chosen:
+        made = [recorded(program, library, RANKS, number, kernels) for number in range(1 if quick else RECORDINGS)]
+        paths.append(sorted(made, key=lambda each: length_s(TraceParts(each)))[len(made) // 2])
+    replays = [lp.TraceReplay(each, recorded_on=str(path)) for each in paths]
+    os.environ.update(SINGLE)
+    commands = [
+        Command(tuple(command(program, library, RANKS, timed=True)), PATTERN, LIMIT_S, coretype) for program in chosen
+    ]
+
+    def predicted(replay: lp.TraceReplay, **more: Any) -> lp.Prediction:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", lp.PredictionWarning)
+            return lp.predict(replay, platform, runs=2 if quick else RUNS, seed=SEED, **more)
+
+    cases = predict_cases(replays, lambda _: None, predicted, told)
+    guard = guard_of(platform, build_probes().dgemm, coretype)
+    of_replay = dict(zip(paths, commands, strict=True))
+    runs = measured(
+        cases,
+        lambda replay, limit_s: of_replay[replay.recording].run(replay, limit_s),
+        (lambda: None) if guard is None else (lambda: watch_here(guard)),
+        end_s,
+        1 if quick else LEAST_ROUNDS,
+    )
+    table = run_table(cases, runs, platform.sentinel)
+    table["program"] = [chosen[case].name for case in table["case"]]
+    frame = compare(cases, table)
+    frame["program"] = [program.name for program in chosen]
+    frame["calls"] = [TraceParts(each).rows for each in paths]
+    frame["computing_percent"] = [100.0 * compute_share(case.prediction) for case in cases]
+    frame["platform_sha256"] = platform.sha256
+    return frame, table
+
+
+def told(what: str, done: float) -> None:
+    """Says where the script is."""
+    print(f"{100 * done:.0f} %: {what}", file=sys.stderr, flush=True)
+
+
+def measured(
+    cases: list[Case],
+    run_once: Callable[[Any, float], Any],
+    watch: Callable[[], float | None],
+    end_s: float,
+    least: int,
+) -> list[RecordedRun]:
+    """All real runs: as many rounds as begin before end_s, on the clock of time.monotonic, and at least so many."""
+    rng, plan = random.Random(SEED), Plan(MOST_ROUNDS, SEED)
+    runs: list[RecordedRun] = []
+    for number in range(MOST_ROUNDS):
+        if number >= least and time.monotonic() > end_s:
+            break
+        order = rng.sample(range(len(cases)), len(cases))
+        for case in order:
+            runs = run_cases(cases, plan, run_once, told, runs, watch=watch, wanted=[(case, number)])
+    return runs
+
+
+def recorded_on_all(options: Options) -> pandas.DataFrame:
+    """A row a program and number of ranks: its calls, and the replay on this machine's platform, or why there is none."""
+    library, rows = options.own.library, []
+    platform = lp.load_platform(WORK / "platform.yaml")
+    for program in programs(library)[5::4] if options.quick else programs(library):
+        for ranks in ALL_RANKS:
+            path = WORK / f"{program.name}-{library}-{ranks}-0.parquet"
+            if ranks != RANKS:
+                recorded(program, library, ranks, 0, {})
+            trace = TraceParts(path)
+            row = {"program": program.name, "ranks": ranks, "calls": trace.rows, "recorded_s": length_s(trace)}
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", lp.PredictionWarning)
+                    found = lp.predict(lp.TraceReplay(path, recorded_on=str(WORK / "platform.yaml")), platform, runs=1)
+                row |= {"replayed_s": found.time_s.mean, "refused": ""}
+            except LepauteError as problem:
+                row |= {"replayed_s": float("nan"), "refused": str(problem)}
+            rows.append(row)
+    return pandas.DataFrame(rows)
+
+
+# ---- what came of it -------------------------------------------------------------------------------------------------
+
+
+def judged(frame: pandas.DataFrame) -> list[Goal]:
+    """The goals."""
+    share = 100.0 * frame["n_inside"].sum() / frame["n_counting"].sum()
+    low, high = INSIDE_PERCENT
+    return [
+        at_most("mean absolute error in time", MEAN_LIMIT_PERCENT, frame["error_percent"].abs().mean()),
+        Goal(
+            "single runs inside the 95 % interval",
+            f"{low:g} to {high:g} %",
+            f"{share:.0f} % of {frame['n_counting'].sum()}",
+            low <= share <= high,
+        ),
+    ]
+
+
+def text(library: str, frame: pandas.DataFrame, recorded: pandas.DataFrame) -> str:
+    """The section."""
+    rows = [
+        [
+            row["program"],
+            f"{row['calls']:,}",
+            f"{seconds(row['predicted_time_s'])} s ± {row['half_width_percent']:.1f} %",
+            f"{seconds(row['measured_time_s'])} s ± {100 * row['measured_sd_s'] / row['measured_time_s']:.1f} %",
+            signed(row["error_percent"]),
+            signed(row["error_without_drift_percent"]),
+            f"{row['n_inside']:.0f} of {row['n_counting']}",
+            f"{row['n_disturbed']} of {row['n_runs']}",
+        ]
+        for row in frame.to_dict("records")
+    ]
+    header = ["program", "calls", "replayed, 95 % of runs", "real, sd of runs", "error", "drift taken out", "inside",
+              "disturbed"]  # fmt: skip
+    refused = recorded[recorded["refused"].fillna("") != ""]
+    reasons = refused.groupby("refused", sort=False)["program"].count().items()
+    told = "".join(f" {count} of {len(recorded)} were refused: *{reason}*." for reason, count in reasons)
+    option = "" if library == "openmpi" else f" --library {library}"
+    return (
+        f"## Real programs replayed on their own machine, {NAMES[library]}\n\n"
+        f"Recorded on {RANKS} ranks here, replayed on the platform calibrated just before, against fresh runs. All programs "
+        f"were also recorded on 1 and 4 ranks, and replayed on that platform, whose node has {RANKS} cores:"
+        f"{told or ' none was refused.'}\n\n"
+        f"    .venv/bin/python validation/{STUDY}.py{option}\n\n"
+        "{goals}\n\n" + markdown(header, rows)
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

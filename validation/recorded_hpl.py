@@ -1,0 +1,145 @@
+"""Recordings of the real HPL, replayed, against the native simulation of the same HPL on the same platform.
+
+    .venv/bin/python validation/recorded_hpl.py -p PLATFORM [--quick] [--summarise]
+
+Fixed before any result was looked at:
+
+* PLATFORM: that of this machine, as validation/real_programs.py or `lepaute calibrate` leaves it;
+* cases: N = 2000 and 4000, NB = 128, on 1 x 2 and 2 x 1 ranks, depth 0 and 1; all else as `lepaute predict hpl` has it;
+* recording: `lepaute record` of the HPL that is built here, on two cores, the part that HPL times;
+* both sides without layers of uncertainty, one run; the replay with --recorded-on the same platform: kernels take the
+  time of the platform's models, all else what it took;
+* statistic: difference = time replayed / time of the native simulation - 1;
+* goal: at most 1 % without look-ahead. With it a replay sends and computes in the order of the recorded run, which the
+  simulation decides anew: told, not judged.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pandas
+from support.goals import Goal, at_most, markdown
+from support.options import ROOT, options_of
+from support.report import finish, seconds
+
+import lepaute as lp
+from lepaute.errors import LepauteError
+from lepaute.verify.real_run import hpl_input_text
+
+STUDY = "recorded_hpl"
+WORK = ROOT / "build" / STUDY
+ORDERS, GRIDS, DEPTHS, NB = (2000, 4000), ((1, 2), (2, 1)), (0, 1), 128
+LIMIT_PERCENT = 1.0
+
+
+def add_own(parser: argparse.ArgumentParser) -> None:
+    """The script's own options."""
+    parser.add_argument("-p", "--platform", type=Path, help="platform file of this machine")
+
+
+def main() -> int:
+    options = options_of(__doc__, (), add_own=add_own)
+    if options.summarise:
+        frame = pandas.read_csv(options.table(STUDY))
+    else:
+        if options.own.platform is None:
+            print(f"{Path(sys.argv[0]).name}: give the platform of this machine with -p", file=sys.stderr)
+            return 2
+        WORK.mkdir(parents=True, exist_ok=True)
+        cases = [lp.Hpl(n=n, nb=NB, p=p, q=q, depth=depth) for n in ORDERS for p, q in GRIDS for depth in DEPTHS]
+        try:
+            frame = pandas.DataFrame(
+                [row_of(hpl, options.own.platform.resolve()) for hpl in (cases[:2] if options.quick else cases)]
+            )
+        except LepauteError as problem:
+            print(f"{Path(sys.argv[0]).name}: {problem}", file=sys.stderr)
+            return 2
+    return finish(options, STUDY, frame, judged(frame), text(frame), None)
+
+
+def recorded(hpl: lp.Hpl, environment: dict[str, str]) -> Path:
+    """The trace of a real run."""
+    path = WORK / f"{hpl.n}-{hpl.p}x{hpl.q}-{hpl.depth}.parquet"
+    (WORK / "HPL.dat").write_text(hpl_input_text(hpl, to_stdout=False))
+    argv = [
+        sys.executable,
+        "-m",
+        "lepaute.cli.main",
+        "record",
+        "--force",
+        "-o",
+        str(path),
+        "--dat",
+        str(WORK / "HPL.dat"),
+    ]
+    argv += ["--", "mpirun", "--bind-to", "core", "-np", str(hpl.ranks), "xhpl-lepaute"]
+    consent = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=600.0,
+                          env=os.environ | consent | environment)  # fmt: skip
+    if done.returncode:
+        raise LepauteError((done.stderr.strip().splitlines() or ["no output"])[-1])
+    return path
+
+
+def row_of(hpl: lp.Hpl, path: Path) -> dict[str, Any]:
+    """One case: recorded, replayed, simulated."""
+    platform = lp.load_platform(path)
+    coretype = platform.blas.coretype_env if platform.blas is not None else None
+    kernels = {"OPENBLAS_NUM_THREADS": "1"} | ({} if coretype is None else {"OPENBLAS_CORETYPE": coretype})
+    recording = recorded(hpl, kernels)
+    replay = lp.TraceReplay(recording, recorded_on=str(path))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", lp.PredictionWarning)
+        replayed, native = (lp.predict(each, platform, runs=1, layers=lp.Layers.only()) for each in (replay, hpl))
+    own = next((kernel for name, kernel in replayed.first.kernels.items() if name == "computing"), None)
+    row = {
+        "n": hpl.n,
+        "p": hpl.p,
+        "q": hpl.q,
+        "depth": hpl.depth,
+        "recorded_s": float(max(lp.read_trace(recording).metadata["ends_s"])),
+        "replayed_s": replayed.time_s.mean,
+        "native_s": native.time_s.mean,
+        "own_code_percent": 0.0 if own is None else 100.0 * own.time_s / (hpl.ranks * replayed.time_s.mean),
+        "difference_percent": 100.0 * (replayed.time_s.mean / native.time_s.mean - 1.0),
+    }
+    print(*row.values(), sep=", ", file=sys.stderr, flush=True)
+    return row
+
+
+def judged(frame: pandas.DataFrame) -> list[Goal]:
+    """The goal."""
+    plain = frame[frame["depth"] == 0]["difference_percent"].abs()
+    return [at_most("largest absolute difference, without look-ahead", LIMIT_PERCENT, plain.max())]
+
+
+def text(frame: pandas.DataFrame) -> str:
+    """The section."""
+    rows = [
+        [
+            f"{row['n']}",
+            f"{row['p']} x {row['q']}",
+            f"{row['depth']}",
+            *(f"{seconds(row[f'{what}_s'])} s" for what in ("recorded", "replayed", "native")),
+            f"{row['own_code_percent']:.1f} %",
+            f"{row['difference_percent']:+.2f} %",
+        ]
+        for row in frame.to_dict("records")
+    ]
+    header = ["N", "ranks", "depth", "recorded", "replayed", "native", "own code", "difference"]
+    return (
+        "## HPL's own recordings, replayed\n\n"
+        "The real HPL, recorded on two cores here and replayed on the platform of this machine, against the native "
+        "simulation of the same HPL on it, neither with any uncertainty. Difference: replayed / native − 1.\n\n"
+        f"    .venv/bin/python validation/{STUDY}.py -p PLATFORM\n\n"
+        "{goals}\n\n" + markdown(header, rows)
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
