@@ -1,7 +1,9 @@
 /* Collective operations of neighbours: rows of a receive from each source and of a send to each destination, none with
  * a duration, then the row of the call, which waits for all of them. And calls of which only the name is kept, so that
  * a replay can refuse them: one-sided operations, by the creation of their windows, and what has no rows otherwise. */
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "record_calls.h"
 #include "record_requests.h"
@@ -36,10 +38,10 @@ static void of_grid(MPI_Comm comm, neighbours *from, neighbours *to) {
     *from = (neighbours){room(2 * dimensions), 2 * dimensions};
     *to = (neighbours){room(2 * dimensions), 2 * dimensions};
     for (int i = 0; i < dimensions; i++) {
-        PMPI_Cart_shift(comm, i, 1, &from->ranks[2 * i], &from->ranks[2 * i + 1]);
-        to->ranks[2 * i] = from->ranks[2 * i];
-        to->ranks[2 * i + 1] = from->ranks[2 * i + 1];
+        int *two = from->ranks + (ptrdiff_t)2 * i;
+        PMPI_Cart_shift(comm, i, 1, &two[0], &two[1]);
     }
+    memcpy(to->ranks, from->ranks, (size_t)to->count * sizeof *to->ranks);
 }
 
 static void of_graph(MPI_Comm comm, neighbours *from, neighbours *to) {

@@ -72,7 +72,7 @@ CALLS = {
     **{name: Call(Does.BEGINS_MEETING, _COLLECTIVES[of].code) for name, of in BLOCKING_OF.items()},
     **dict.fromkeys(_NOTHING, Call(Does.NOTHING)),
 }
-assert COLLECTIVES <= CALLS.keys()
+assert CALLS.keys() >= COLLECTIVES
 
 
 #: Whose recorded bytes are those to all others together, and those of one block.
