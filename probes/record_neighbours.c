@@ -88,11 +88,11 @@ static void write_side(int *code, const char *name, MPI_Comm comm, const neighbo
                              (uint16_t)lep_world_communicator(comm)});
 }
 
-static void write_ends(MPI_Comm comm, const neighbours *them, int64_t at_ns, int64_t by_start_ns) {
+static void write_ends(MPI_Comm comm, const neighbours *them, int64_t first_ns, int64_t waited_ns) {
     static int code;
     for (int i = 0; i < them->count; i++)
-        lep_write_completed(lep_code(&code, LEP_RECORD_MPI, LEP_RECORD_COMPLETED), at_ns + i,
-                            lep_world_rank(comm, them->ranks[i]), TAG, by_start_ns);
+        lep_write_completed(lep_code(&code, LEP_RECORD_MPI, LEP_RECORD_COMPLETED), first_ns + i,
+                            lep_world_rank(comm, them->ranks[i]), TAG, waited_ns);
 }
 
 static void write_exchange(int *code, const char *name, MPI_Comm comm, int64_t start_ns, int64_t end_ns,
@@ -101,17 +101,17 @@ static void write_exchange(int *code, const char *name, MPI_Comm comm, int64_t s
     neighbours from, to;
     if (!lep_recording || !found(comm, &from, &to))
         return;
-    int64_t at_ns = start_ns;
-    write_side(&receive, "MPI_Irecv", comm, &from, in, &at_ns);
-    write_side(&send, "MPI_Isend", comm, &to, out, &at_ns);
-    write_call(code, name, at_ns, end_ns > at_ns ? end_ns : at_ns, NONE);
-    write_ends(comm, &from, start_ns, at_ns);
-    write_ends(comm, &to, start_ns + from.count, at_ns);
+    int64_t wait_ns = start_ns;
+    write_side(&receive, "MPI_Irecv", comm, &from, in, &wait_ns);
+    write_side(&send, "MPI_Isend", comm, &to, out, &wait_ns);
+    write_call(code, name, wait_ns, end_ns > wait_ns ? end_ns : wait_ns, NONE);
+    write_ends(comm, &from, start_ns, wait_ns);
+    write_ends(comm, &to, start_ns + from.count, wait_ns);
     free(from.ranks);
     free(to.ranks);
 }
 
-/* As RECORDED, with rows of its own; `out` and `in` are initializers of sizes. */
+/* As RECORDED, with rows of its own; `out` and `in` are sizes. */
 #define EXCHANGED(form, call, out, in)                                                                                 \
     {                                                                                                                  \
         static int code;                                                                                               \
@@ -120,8 +120,7 @@ static void write_exchange(int *code, const char *name, MPI_Comm comm, int64_t s
         int64_t start_ns = lep_clock_ns();                                                                             \
         int result = REAL(call);                                                                                       \
         int64_t end_ns = lep_clock_ns();                                                                               \
-        const sizes given = out, taken = in;                                                                           \
-        write_exchange(&code, "MPI_" #form, comm, start_ns, end_ns, &given, &taken);                                   \
+        write_exchange(&code, "MPI_" #form, comm, start_ns, end_ns, out, in);                                          \
         lep_messages++;                                                                                                \
         lep_call_end();                                                                                                \
         return result;                                                                                                 \
@@ -135,12 +134,12 @@ static void write_exchange(int *code, const char *name, MPI_Comm comm, int64_t s
 #define PARTS(...) __VA_ARGS__
 #define NEIGHBOUR(form, parameters, arguments, out, in)                                                                \
     LEP_EXPORT int MPI_Neighbor_##form(PARTS parameters)                                                               \
-        EXCHANGED(Neighbor_##form, MPI_Neighbor_##form(PARTS arguments), PARTS out, PARTS in)                          \
+        EXCHANGED(Neighbor_##form, MPI_Neighbor_##form(PARTS arguments), out, in)                                    \
     NAMED(Ineighbor_##form, (PARTS parameters, MPI_Request *request), (PARTS arguments, request))
 
-#define ONE(count, type) ({&count, &type, false, false})
-#define EACH(counts, type) ({counts, &type, true, false})
-#define TYPED(counts, types) ({counts, types, true, true})
+#define ONE(count, type) (&(const sizes){&(count), &(type), false, false})
+#define EACH(counts, type) (&(const sizes){(counts), &(type), true, false})
+#define TYPED(counts, types) (&(const sizes){(counts), (types), true, true})
 
 NEIGHBOUR(allgather,
           (const void *give, int count, MPI_Datatype type, void *take, int take_count, MPI_Datatype take_type,
