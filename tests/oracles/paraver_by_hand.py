@@ -9,7 +9,7 @@ from lepaute.trace.table import MPI
 NAMES = (
     *("End", "MPI_Send", "MPI_Recv", "MPI_Isend", "MPI_Irecv", "MPI_Wait", "MPI_Waitall", "MPI_Bcast", "MPI_Barrier"),
     *("MPI_Reduce", "MPI_Allreduce", "MPI_Alltoall", "MPI_Init", "MPI_Finalize", "MPI_Sendrecv", "MPI_Iallreduce"),
-    *("MPI_Put", "MPI_Comm_rank", "MPI_Test", "MPI_Scatter", "MPI_Comm_dup"),
+    *("MPI_Put", "MPI_Comm_rank", "MPI_Test", "MPI_Scatter", "MPI_Comm_dup", "MPI_Neighbor_alltoall"),
 )
 
 

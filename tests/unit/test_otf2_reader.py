@@ -179,6 +179,14 @@ def beyond_the_group(made: Written) -> None:
     made.call(1, "MPI_Send", ("mpi_send", 2, made.world, 3, 16))
 
 
+def neighbours(made: Written) -> None:
+    made.call(1, "MPI_Neighbor_alltoall")
+
+
+def matched(made: Written) -> None:
+    made.call(0, "MPI_Mrecv", ("mpi_mrecv", 3, 16))
+
+
 def cut(made: Written) -> None:
     made.enter(0, "MPI_Barrier")
     made.leave = lambda *_: None  # type: ignore[method-assign]
@@ -189,6 +197,8 @@ def cut(made: Written) -> None:
     [
         (ended_by_nobody, "rank 0: MPI_Wait ends request 9, which is not open"),
         (beyond_the_group, "rank 1: MPI_Send: no rank 2 in 'MPI_COMM_WORLD'"),
+        (matched, "rank 0: MPI_Mrecv: matched probes are not read"),
+        (neighbours, "rank 1: MPI_Neighbor_alltoall: an archive does not tell of which neighbours"),
         (cut, "rank 0 is in MPI_Barrier at the end: truncated"),
     ],
 )

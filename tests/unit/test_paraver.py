@@ -99,6 +99,10 @@ def test_times_are_microseconds_where_the_header_says_no_unit(tmp_path: Path) ->
         (["2:1:1:1:2:5:50000001:1"], "line 3: MPI from thread 2 of task 1: only the first one is read"),
         (["2:1:1:1:1:5:50000001:0"], "line 3: task 1 leaves a call that it did not enter"),
         (["3:1:1:1:1:5:5:2:1:2:1:6:7:8:0"], "line 3: a message outside of calls that send it and receive it"),
+        (
+            call(1, 5, 6, "MPI_Neighbor_alltoall", kind=2),
+            "line 4: task 1: MPI_Neighbor_alltoall: such a trace does not tell of which neighbours",
+        ),
         (["3:1:1:1:1:5"], "line 3: a communication has 15 numbers, this one 6"),
     ],
 )

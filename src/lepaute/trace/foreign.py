@@ -11,21 +11,13 @@ from typing import Any
 from lepaute.errors import InputError
 from lepaute.trace.table import COMPUTING, KERNEL, MPI, Trace, trace_of_columns
 
-#: Of each kind the module that reads it: convert(path, metadata), with the Trace.
-READERS = {
-    "paje": "smpi",
-    "time-independent": "time_independent",
-    "otf2": "otf2_reader",
-    "goal": "goal",
-    "paraver": "paraver",
-}
 #: What they are called, in messages.
 KINDS_TEXT = "SimGrid's smpirun -trace or -trace-ti, OTF2, GOAL, Paraver"
 #: Calls that no trace of ours has.
 LEFT_OUT = frozenset(("MPI_Init", "MPI_Init_thread", "MPI_Finalize"))
 #: Calls that communicate and that a replay cannot make: they are kept, and refused by it by name.
 NOT_REPLAYED = re.compile(
-    r"MPI_(Win_|File_|R?put|R?get(_accumulate)?$|R?accumulate|I?neighbor|I?alltoallw|Comm_spawn|I?mrecv)", re.IGNORECASE
+    r"MPI_(Win_|File_|R?put|R?get(_accumulate)?$|R?accumulate|I?neighbor|I?alltoallw|Comm_spawn)", re.IGNORECASE
 )
 #: Flop/s at which amounts of computing are seconds where nothing tells of the machine.
 UNIT_RATE = 1e9
@@ -33,9 +25,9 @@ _HEAD_BYTES = 1 << 16
 
 
 def kind_of(path: Path) -> str | None:
-    """One of READERS; None for what none of them reads, such as a trace of ours, and where nothing is."""
+    """The module here that reads it, with convert(path, metadata); None where none does, as of a trace of ours."""
     if path.suffix == ".otf2" or (path.is_dir() and any(path.glob("*.otf2"))):
-        return "otf2" if path.exists() else None
+        return "otf2_reader" if path.exists() else None
     if path.is_dir():
         first_file = min(path.glob("*.txt"), default=None)
         return None if first_file is None else kind_of(first_file)
@@ -51,13 +43,13 @@ def kind_of(path: Path) -> str | None:
     lines = (line.strip() for line in head.split(b"\n"))
     first = next((line for line in lines if line and not line.startswith((b"#", b"//"))), b"")
     if first.startswith(b"%"):
-        return "paje"
+        return "smpi"
     if first.startswith(b"num_ranks "):
         return "goal"
     words = first.split()
     is_call = len(words) > 1 and words[0].isdigit() and words[1].replace(b"_", b"").isalpha()
     is_name = b"\0" not in first and first.endswith(b".txt")
-    return "time-independent" if is_call or is_name else None
+    return "time_independent" if is_call or is_name else None
 
 
 def read_foreign(path: Path, metadata: Mapping[str, Any] | None = None, *, rate: float | None = None) -> Trace:
@@ -71,9 +63,9 @@ def read_foreign(path: Path, metadata: Mapping[str, Any] | None = None, *, rate:
     kind = kind_of(path)
     if kind is None:
         raise InputError(f"{path}: not a trace of another program that can be read: {KINDS_TEXT}")
-    if rate is not None and kind != "time-independent":
+    if rate is not None and kind != "time_independent":
         raise InputError(f"{path}: has times, not amounts of computing, for which --flop-rate is")
-    read = import_module(f"lepaute.trace.{READERS[kind]}").convert
+    read = import_module(f"lepaute.trace.{kind}").convert
     made: Trace = read(path, metadata) if rate is None else read(path, metadata, rate=rate)
     return made
 
@@ -83,7 +75,7 @@ def files_of(path: Path) -> list[Path]:
     if path.is_dir() or path.suffix == ".otf2":
         folder = path if path.is_dir() else path.parent
         return sorted(each for each in folder.rglob("*") if each.is_file())
-    if kind_of(path) == "time-independent":
+    if kind_of(path) == "time_independent":
         from lepaute.trace.time_independent import rank_files
 
         return list(dict.fromkeys((path, *rank_files(path))))
@@ -122,12 +114,9 @@ class Calls:
     def __init__(self) -> None:
         self.clock_s: dict[int, float] = {}
         self._names: dict[str, int] = {}
-        reals, whole = (
-            ("start_s", "duration_s", "size_bytes", "n"),
-            ("rank", "name", "peer", "tag", "comm", "completion"),
-        )
-        self._columns: dict[str, array[Any]] = {name: array("d") for name in reals} | {
-            name: array("q") for name in whole
+        self._columns: dict[str, array[Any]] = {
+            **{name: array("d") for name in ("start_s", "duration_s", "size_bytes", "n")},
+            **{name: array("q") for name in ("rank", "name", "peer", "tag", "comm", "completion")},
         }
 
     def __len__(self) -> int:

@@ -16,22 +16,8 @@ from typing import Any
 from lepaute.errors import InputError, LepauteError
 from lepaute.kit.extras import need
 from lepaute.kit.text import counted
+from lepaute.trace import messages
 from lepaute.trace.foreign import LEFT_OUT, NOT_REPLAYED, Calls
-from lepaute.trace.messages import (
-    ARRIVAL,
-    BLOCKING_OF,
-    COLLECTIVES,
-    CREATIONS,
-    FROM_ROOT,
-    IMMEDIATE,
-    IMMEDIATE_SENDS,
-    PROBES,
-    RECEIVES,
-    SENDRECVS,
-    SENDS,
-    TO_ROOT,
-    WAITS,
-)
 from lepaute.trace.table import NOBODY, Trace
 
 NO_ROOT = 0xFFFFFFFF
@@ -41,10 +27,10 @@ _TO_EACH = frozenset(("MPI_Allgather", "MPI_Allgatherv", "MPI_Allreduce", "MPI_R
 
 def collective_bytes(name: str, size_bytes: float, members: int, me: int, is_root: bool) -> tuple[float, float]:
     """What a member, number `me`, sends and receives by Score-P's rules where the size of its row is `size_bytes`."""
-    plain = BLOCKING_OF.get(name, name)
-    if plain in FROM_ROOT:
+    plain = messages.BLOCKING_OF.get(name, name)
+    if plain in messages.FROM_ROOT:
         return members * size_bytes if is_root else 0.0, size_bytes
-    if plain in TO_ROOT:
+    if plain in messages.TO_ROOT:
         return size_bytes, members * size_bytes if is_root else 0.0
     if plain in ("MPI_Scan", "MPI_Exscan"):
         other = plain == "MPI_Exscan"
@@ -56,7 +42,7 @@ def collective_bytes(name: str, size_bytes: float, members: int, me: int, is_roo
 def size_of(name: str, sent: float, received: float, members: int, me: int, is_root: bool) -> float:
     """The size of the row, from what Score-P says was sent and received: the other way round."""
     of_sent, of_received = collective_bytes(name, 1.0, members, me, is_root)
-    from_root = BLOCKING_OF.get(name, name) in FROM_ROOT
+    from_root = messages.BLOCKING_OF.get(name, name) in messages.FROM_ROOT
     return received / max(of_received, 1.0) if from_root or not of_sent else sent / of_sent
 
 
@@ -155,6 +141,8 @@ class _Archive:
             else:
                 self._leave(rank, time_s)
                 rank.called = ""
+        elif rank.called and kind in ("MpiMrecv", "MpiImrecvRequest", "MpiImrecv"):
+            raise InputError(f"{self.path}: rank {rank.number}: {rank.called}: matched probes are not read")
         elif rank.called and kind.startswith(("Mpi", "NonBlocking")):
             rank.events.append((kind, event))
         if not rank.is_over:
@@ -169,14 +157,16 @@ class _Archive:
         by_kind: dict[str, list[Any]] = {}
         for kind, event in rank.events:
             by_kind.setdefault(kind, []).append(event)
-        if name in SENDS - SENDRECVS or name in RECEIVES:
-            self._message(rank, name, time_s, by_kind.get("MpiSend" if name in SENDS else "MpiRecv", ()))
-        elif name in SENDRECVS:
+        if name in messages.SENDS - messages.SENDRECVS or name in messages.RECEIVES:
+            self._message(rank, name, time_s, by_kind.get("MpiSend" if name in messages.SENDS else "MpiRecv", ()))
+        elif name in messages.SENDRECVS:
             self._message(rank, name, time_s, by_kind.get("MpiSend", ()))
-            self._message(rank, ARRIVAL, rank.start_s, by_kind.get("MpiRecv", ()))
-        elif name in COLLECTIVES:
+            self._message(rank, messages.ARRIVAL, rank.start_s, by_kind.get("MpiRecv", ()))
+        elif name in messages.NEIGHBOURS:
+            raise InputError(f"{self.path}: rank {rank.number}: {name}: an archive does not tell of which neighbours")
+        elif name in messages.COLLECTIVES:
             self._collective(rank, name, time_s, by_kind.get("MpiCollectiveEnd", ()))
-        elif name in WAITS | PROBES:
+        elif name in messages.WAITS | messages.PROBES:
             self._wait(rank, name, time_s, by_kind)
         elif NOT_REPLAYED.match(name):
             self._add(rank, name, time_s)
@@ -192,7 +182,7 @@ class _Archive:
         if not events:
             self._add(rank, name, time_s, NOBODY)
         for event in events[:1]:
-            peer = event.receiver if name in SENDS and name != ARRIVAL else event.sender
+            peer = event.receiver if name in messages.SENDS and name != messages.ARRIVAL else event.sender
             self._add(rank, name, time_s, *self._peer(rank, event, peer), comm=self._number(rank, event.communicator))
 
     def _peer(self, rank: _Rank, event: Any, peer: int) -> tuple[int, float, int]:
@@ -220,7 +210,7 @@ class _Archive:
         return {"peer": root, "size_bytes": size_of(name, *sizes), "comm": number}
 
     def _collective(self, rank: _Rank, name: str, time_s: float, events: Any) -> None:
-        if not events and name in CREATIONS:
+        if not events and name in messages.CREATIONS:
             self.left_out += 1
         else:
             self._add(rank, name, time_s, **(self._what(rank, name, events[0]) if events else {}))
@@ -228,7 +218,7 @@ class _Archive:
     def _begin(self, rank: _Rank, name: str, time_s: float, by_kind: dict[str, list[Any]]) -> None:
         """A call that began requests, also of several at once (MPI_Startall); or one that did nothing."""
         for event in by_kind.get("MpiIsend", ()):
-            sends = name if name in IMMEDIATE_SENDS else "MPI_Isend"
+            sends = name if name in messages.IMMEDIATE_SENDS else "MPI_Isend"
             what = self._peer(rank, event, event.receiver)
             row = self._add(rank, sends, time_s, *what, comm=self._number(rank, event.communicator))
             rank.requests[event.request_id] = row
@@ -236,7 +226,7 @@ class _Archive:
             rank.requests[event.request_id] = self._add(rank, "MPI_Irecv", time_s)
         for event in by_kind.get("NonBlockingCollectiveRequest", ()):
             rank.requests[event.request_id] = self._add(rank, name, time_s)
-        if not by_kind and name in IMMEDIATE:
+        if not by_kind and name in messages.IMMEDIATE:
             self._add(rank, name, time_s, NOBODY)
 
     def _wait(self, rank: _Rank, name: str, time_s: float, by_kind: dict[str, list[Any]]) -> None:
@@ -259,5 +249,5 @@ class _Archive:
                 elif kind == "MpiRequestCancelled":
                     self.calls.set(request, peer=NOBODY, size_bytes=0.0)
         self.calls.end(over, row)
-        if name in PROBES and not over:
+        if name in messages.PROBES and not over:
             self.calls.set(row, n=1.0)

@@ -17,31 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from lepaute.errors import InputError, LepauteError
+from lepaute.trace import messages
 from lepaute.trace.foreign import LEFT_OUT, NOT_REPLAYED, Calls, words_of
-from lepaute.trace.messages import (
-    ARRIVAL,
-    BLOCKING_OF,
-    COLLECTIVES,
-    CREATIONS,
-    FROM_ROOT,
-    IMMEDIATE,
-    IMMEDIATE_RECEIVES,
-    IMMEDIATE_SENDS,
-    NONBLOCKING_COLLECTIVES,
-    PROBES,
-    RECEIVES,
-    SENDRECVS,
-    SENDS,
-    TO_ROOT,
-    WAITS,
-)
 from lepaute.trace.table import NOBODY, Trace
 
 _HEADER = re.compile(r"#Paraver \([^)]*\):\d+(_ns)?:\d+(?:\([\d,]*\))?:(\d+):(\d{1,8})\(")
 _ENTER = range(50000001, 50000006)
 _SENT, _RECEIVED, _ROOT, _COMM = range(50100001, 50100005)
-_MESSAGES = SENDS | RECEIVES | IMMEDIATE
-_KEPT = _MESSAGES | WAITS | PROBES | COLLECTIVES | NONBLOCKING_COLLECTIVES
+_MESSAGES = messages.SENDS | messages.RECEIVES | messages.IMMEDIATE
+_KEPT = _MESSAGES | messages.WAITS | messages.PROBES | messages.COLLECTIVES | messages.NONBLOCKING_COLLECTIVES
 
 
 def convert(path: Path, metadata: Mapping[str, Any] | None = None) -> Trace:
@@ -139,35 +123,39 @@ class _Reader:
         if self.depth[task]:
             return
         name, start, told = self.inside.pop(task)
+        if name in messages.NEIGHBOURS:
+            raise InputError(f"{where}: task {task + 1}: {name}: such a trace does not tell of which neighbours")
         if name in LEFT_OUT:
             if name == "MPI_Finalize":
                 self.end_s[task] = start * self.unit_s
                 self.finalized.add(task)
             else:
                 self.begin_s[task] = time * self.unit_s
-        elif (name in _KEPT and not (name in CREATIONS and _COMM not in told)) or NOT_REPLAYED.match(name):
+        elif (name in _KEPT and not (name in messages.CREATIONS and _COMM not in told)) or NOT_REPLAYED.match(name):
             row = self._add(task, name, start, time, told)
             self.rows[task].append((start, time, name, row))
-            if name in SENDRECVS:
-                self.arrivals[row] = self._add(task, ARRIVAL, start, start, {})
+            if name in messages.SENDRECVS:
+                self.arrivals[row] = self._add(task, messages.ARRIVAL, start, start, {})
 
     def _add(self, task: int, name: str, start: int, end: int, told: dict[int, int]) -> int:
         more: dict[str, Any] = {"start_s": start * self.unit_s, "duration_s": (end - start) * self.unit_s}
-        plain = BLOCKING_OF.get(name, name)
-        if plain not in COLLECTIVES or _COMM not in told:
-            return self.calls.add(task, name, NOBODY if name in _MESSAGES else -1, n=float(name in PROBES), **more)
+        plain = messages.BLOCKING_OF.get(name, name)
+        if plain not in messages.COLLECTIVES or _COMM not in told:
+            return self.calls.add(
+                task, name, NOBODY if name in _MESSAGES else -1, n=float(name in messages.PROBES), **more
+            )
         comm, sent, received = told[_COMM], told.get(_SENT, 0), told.get(_RECEIVED, 0)
         if plain == "MPI_Alltoall":
             size = sent * self.members.get(comm, self.tasks)
         elif plain in ("MPI_Bcast", "MPI_Reduce", "MPI_Reduce_scatter"):
             size = max(sent, received)
         else:
-            size = received if plain in FROM_ROOT else sent
+            size = received if plain in messages.FROM_ROOT else sent
         world = next((each for each, count in self.members.items() if count == self.tasks), comm)
         row = self.calls.add(task, name, -1, float(size), comm=0 if comm == world else comm + 1, **more)
         turn = self.turns[comm, task]
         self.turns[comm, task] += 1
-        if plain in FROM_ROOT | TO_ROOT:
+        if plain in messages.FROM_ROOT | messages.TO_ROOT:
             self.rooted.append((row, comm, turn))
             if told.get(_ROOT):
                 self.roots[comm, turn] = task
@@ -187,17 +175,21 @@ class _Reader:
                 raise InputError(f"{where}: a communication has 15 numbers, this one {len(fields) + 1}")
             _, _, sender, _, sent, _, _, _, receiver, _, begun, over, size, tag = fields
             source, target = sender - 1, receiver - 1
-            sends, send = self._call_at(source, sent, SENDS | IMMEDIATE_SENDS | COLLECTIVES)
-            receives, receive = self._call_at(target, begun, RECEIVES | IMMEDIATE_RECEIVES | SENDRECVS | COLLECTIVES)
-            if sends in COLLECTIVES and receives in COLLECTIVES:
+            sends, send = self._call_at(source, sent, messages.SENDS | messages.IMMEDIATE_SENDS | messages.COLLECTIVES)
+            receives, receive = self._call_at(
+                target,
+                begun,
+                messages.RECEIVES | messages.IMMEDIATE_RECEIVES | messages.SENDRECVS | messages.COLLECTIVES,
+            )
+            if sends in messages.COLLECTIVES and receives in messages.COLLECTIVES:
                 continue  # of the library
-            if {sends, receives} & {"", *COLLECTIVES}:
+            if {sends, receives} & {"", *messages.COLLECTIVES}:
                 raise InputError(f"{where}: a message outside of calls that send it and receive it")
-            if receives in SENDRECVS:
+            if receives in messages.SENDRECVS:
                 receive = self.arrivals[receive]
             self.calls.set(send, peer=target, size_bytes=float(size), tag=tag)
             self.calls.set(receive, peer=source, size_bytes=float(size), tag=tag)
-            if receives in IMMEDIATE_RECEIVES:
+            if receives in messages.IMMEDIATE_RECEIVES:
                 wait = bisect_left(self.starts[target], over) - 1
                 received[self.rows[target][wait][3]].append(receive)
         for rows in self.rows.values():
@@ -208,7 +200,7 @@ class _Reader:
         for at in range(bisect_right(self.starts.get(task, ()), time) - 1, -1, -1):
             start, end, name, row = self.rows[task][at]
             if name in kinds and time <= end and row not in self.joined:
-                self.joined.update((row,) if name not in COLLECTIVES | SENDRECVS else ())
+                self.joined.update((row,) if name not in messages.COLLECTIVES | messages.SENDRECVS else ())
                 return name, row
             if start < time:
                 break
@@ -217,13 +209,13 @@ class _Reader:
     def _end_requests(self, rows: list[tuple[int, int, str, int]], received: dict[int, list[int]]) -> None:
         begun: list[int] = []
         for _, _, name, row in rows:
-            if name in IMMEDIATE_SENDS or name in NONBLOCKING_COLLECTIVES:
+            if name in messages.IMMEDIATE_SENDS or name in messages.NONBLOCKING_COLLECTIVES:
                 begun.append(row)
-            elif name in WAITS | PROBES:
+            elif name in messages.WAITS | messages.PROBES:
                 over = received.get(row, [])
                 if name == "MPI_Waitall":
                     ended, begun = begun, []
-                elif name in WAITS and not over:
+                elif name in messages.WAITS and not over:
                     ended, begun = begun[:1], begun[1:]
                 else:
                     ended = []
