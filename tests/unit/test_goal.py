@@ -71,6 +71,10 @@ def test_computing_is_nanoseconds_one_after_the_other_and_irequires_waits_for_a_
     assert names.index("Irecv") < names.index("Waitall") == len(names) - 1  # nothing waits for its end
 
 
+def test_a_page_of_calls_that_take_no_time_is_written(tmp_path: Path) -> None:
+    assert main(["trace", "breakdown", str(BINOMIAL), "--report", str(tmp_path / "page.html")]) == 0
+
+
 def test_any_source_and_tag_are_those_that_come(tmp_path: Path) -> None:
     path = schedule(
         tmp_path / "any.goal", "recv 8b from -1 tag -1; recv 8b from 4294967295 tag 3", "send 8b to 0 tag 3",
