@@ -138,7 +138,7 @@ def vectors(table: "pd.DataFrame", factors: "tuple[str, ...]") -> "pd.DataFrame"
         mask = (rows["factor"] == factor).to_numpy()
         x[number[mask], column] = rows["value"].to_numpy()[mask]
     whole = ~np.isnan(x).any(axis=1)
-    wide = rows[index].iloc[first[whole]].reset_index(drop=True)
+    wide: pd.DataFrame = rows[index].iloc[first[whole]].reset_index(drop=True)
     for column, factor in enumerate(factors):
         wide[factor] = x[whole, column]
     return wide[[*index, *factors]].sort_values([*MACHINE, "started_s", "job"], kind="stable", ignore_index=True)
