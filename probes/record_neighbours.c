@@ -1,7 +1,9 @@
 /* Collective operations of neighbours: rows of a receive from each source and of a send to each destination, none with
  * a duration, then the row of the call, which waits for all of them. And calls of which only the name is kept, so that
  * a replay can refuse them: one-sided operations, by the creation of their windows, and what has no rows otherwise. */
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "record_calls.h"
 #include "record_requests.h"
@@ -36,10 +38,10 @@ static void of_grid(MPI_Comm comm, neighbours *from, neighbours *to) {
     *from = (neighbours){room(2 * dimensions), 2 * dimensions};
     *to = (neighbours){room(2 * dimensions), 2 * dimensions};
     for (int i = 0; i < dimensions; i++) {
-        PMPI_Cart_shift(comm, i, 1, &from->ranks[2 * i], &from->ranks[2 * i + 1]);
-        to->ranks[2 * i] = from->ranks[2 * i];
-        to->ranks[2 * i + 1] = from->ranks[2 * i + 1];
+        int *two = from->ranks + (ptrdiff_t)2 * i;
+        PMPI_Cart_shift(comm, i, 1, &two[0], &two[1]);
     }
+    memcpy(to->ranks, from->ranks, (size_t)to->count * sizeof *to->ranks);
 }
 
 static void of_graph(MPI_Comm comm, neighbours *from, neighbours *to) {
@@ -86,11 +88,11 @@ static void write_side(int *code, const char *name, MPI_Comm comm, const neighbo
                              (uint16_t)lep_world_communicator(comm)});
 }
 
-static void write_ends(MPI_Comm comm, const neighbours *them, int64_t at_ns, int64_t by_start_ns) {
+static void write_ends(MPI_Comm comm, const neighbours *them, int64_t first_ns, int64_t waited_ns) {
     static int code;
     for (int i = 0; i < them->count; i++)
-        lep_write_completed(lep_code(&code, LEP_RECORD_MPI, LEP_RECORD_COMPLETED), at_ns + i,
-                            lep_world_rank(comm, them->ranks[i]), TAG, by_start_ns);
+        lep_write_completed(lep_code(&code, LEP_RECORD_MPI, LEP_RECORD_COMPLETED), first_ns + i,
+                            lep_world_rank(comm, them->ranks[i]), TAG, waited_ns);
 }
 
 static void write_exchange(int *code, const char *name, MPI_Comm comm, int64_t start_ns, int64_t end_ns,
@@ -99,17 +101,17 @@ static void write_exchange(int *code, const char *name, MPI_Comm comm, int64_t s
     neighbours from, to;
     if (!lep_recording || !found(comm, &from, &to))
         return;
-    int64_t at_ns = start_ns;
-    write_side(&receive, "MPI_Irecv", comm, &from, in, &at_ns);
-    write_side(&send, "MPI_Isend", comm, &to, out, &at_ns);
-    write_call(code, name, at_ns, end_ns > at_ns ? end_ns : at_ns, NONE);
-    write_ends(comm, &from, start_ns, at_ns);
-    write_ends(comm, &to, start_ns + from.count, at_ns);
+    int64_t wait_ns = start_ns;
+    write_side(&receive, "MPI_Irecv", comm, &from, in, &wait_ns);
+    write_side(&send, "MPI_Isend", comm, &to, out, &wait_ns);
+    write_call(code, name, wait_ns, end_ns > wait_ns ? end_ns : wait_ns, NONE);
+    write_ends(comm, &from, start_ns, wait_ns);
+    write_ends(comm, &to, start_ns + from.count, wait_ns);
     free(from.ranks);
     free(to.ranks);
 }
 
-/* As RECORDED, with rows of its own; `out` and `in` are initializers of sizes. */
+/* As RECORDED, with rows of its own; `out` and `in` are sizes. */
 #define EXCHANGED(form, call, out, in)                                                                                 \
     {                                                                                                                  \
         static int code;                                                                                               \
@@ -118,8 +120,7 @@ static void write_exchange(int *code, const char *name, MPI_Comm comm, int64_t s
         int64_t start_ns = lep_clock_ns();                                                                             \
         int result = REAL(call);                                                                                       \
         int64_t end_ns = lep_clock_ns();                                                                               \
-        const sizes given = out, taken = in;                                                                           \
-        write_exchange(&code, "MPI_" #form, comm, start_ns, end_ns, &given, &taken);                                   \
+        write_exchange(&code, "MPI_" #form, comm, start_ns, end_ns, out, in);                                          \
         lep_messages++;                                                                                                \
         lep_call_end();                                                                                                \
         return result;                                                                                                 \
@@ -133,12 +134,12 @@ static void write_exchange(int *code, const char *name, MPI_Comm comm, int64_t s
 #define PARTS(...) __VA_ARGS__
 #define NEIGHBOUR(form, parameters, arguments, out, in)                                                                \
     LEP_EXPORT int MPI_Neighbor_##form(PARTS parameters)                                                               \
-        EXCHANGED(Neighbor_##form, MPI_Neighbor_##form(PARTS arguments), PARTS out, PARTS in)                          \
+        EXCHANGED(Neighbor_##form, MPI_Neighbor_##form(PARTS arguments), out, in)                                    \
     NAMED(Ineighbor_##form, (PARTS parameters, MPI_Request *request), (PARTS arguments, request))
 
-#define ONE(count, type) ({&count, &type, false, false})
-#define EACH(counts, type) ({counts, &type, true, false})
-#define TYPED(counts, types) ({counts, types, true, true})
+#define ONE(count, type) (&(const sizes){&(count), &(type), false, false})
+#define EACH(counts, type) (&(const sizes){(counts), &(type), true, false})
+#define TYPED(counts, types) (&(const sizes){(counts), (types), true, true})
 
 NEIGHBOUR(allgather,
           (const void *give, int count, MPI_Datatype type, void *take, int take_count, MPI_Datatype take_type,

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The steps of packaging/Containerfile, one after the other, in an empty Debian instead of a container, then the commands
 # given, as `podman run` would run each. Needs root and debootstrap; takes 1.5 GB of /var/tmp and what `make setup` takes.
-#   scripts/try_container.sh [FOLDER] [ARGUMENTS OF A RUN]...      FOLDER: kept; a temporary one unless given
+#   scripts/try_container.sh [FOLDER] [ARGUMENTS OF A RUN]...      FOLDER: kept, and its system used again; else a temporary one
 #   scripts/try_container.sh /var/tmp/box '' 'predict hpl -p dahu --n 20k --nb 128 --grid 8x8'      '': the image's own command
 # Name servers and certificates that were added to this machine are used inside too.
 set -euo pipefail
@@ -26,6 +26,7 @@ while read -r instruction rest; do
   case $instruction in
     FROM)
       [[ $rest =~ ^docker.io/library/debian:([a-z]+)-slim$ ]] || fail "no image of Debian: $rest"
+      [[ -x $root/bin/sh ]] && continue
       debootstrap --variant=minbase "${BASH_REMATCH[1]}" "$root" >"$root.log" 2>&1 || { tail -n 5 "$root.log" >&2; fail "debootstrap failed"; }
       rm -f "$root.log"
       # As the slim images: no manuals, no services, no lists of packages.

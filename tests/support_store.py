@@ -11,7 +11,7 @@ from lepaute.archive import Archive, ArchiveWriter
 from lepaute.store import open_store
 
 FACTORS = ("mean_frequency_Hz", "cpu_power_W")
-#: Processes are copies of one that has imported all this, and used none of it. It finds packages that are installed or on
+#: Processes are copies of one that has imported all this, and used none of it. It finds packages, installed or on
 #: PYTHONPATH, no module of tests: what cannot be imported is left out without a word, and each process pays for it.
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(

@@ -316,7 +316,7 @@ def message_use(platform: "Platform", counted: "Mapping[str, _core.MessageUse]")
 
 def message_warnings(uses: Sequence[MessageUse]) -> list[str]:
     """A sentence for each class of links with a noticeable share of its time outside the fitted sizes."""
-    total_s = sum(use.time_s for use in uses)
+    total_s = fsum(use.time_s for use in uses)
     warnings = []
     for use in uses:
         if use.outside_from_bytes is None or use.outside_to_bytes is None:

@@ -23,7 +23,7 @@ tests/promises/test_alarms.py counts.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
@@ -239,6 +239,11 @@ class CommonEffect:
         self.slow = self.slow + gain * (self.effect - self.slow)
         return np.stack([self.effect - self.slow, self.slow], axis=1)[self.groups]
 
+    def put(self, groups: Integers, other: Self) -> None:
+        """Takes these groups from another one, which is of them alone."""
+        for name in ("effect", "slow", "days", "here"):
+            getattr(self, name)[groups] = getattr(other, name)
+
 
 def common_effect(deviations: Floats, groups: Integers) -> Floats:
     """For each group, the median deviation of its streams: what all share; NaN for fewer than FEWEST_PEERS.
@@ -326,6 +331,12 @@ class ChangeEvidence:
             worth = KEPT_VALUES / np.maximum(getattr(self, count)[streams], KEPT_VALUES)
             for name in (*sums, count):
                 getattr(self, name)[streams] *= worth
+
+    def put(self, streams: Integers, other: Self) -> None:
+        """Takes these streams from another state, which is of them alone."""
+        for each in fields(self):
+            if isinstance(values := getattr(self, each.name), np.ndarray):
+                values[streams] = getattr(other, each.name)
 
     def directions(self) -> Integers:
         """1 where the evidence is of a larger level, -1 where of a smaller one, shape (streams,)."""

@@ -16,6 +16,7 @@ earlier ones. S may rest on more than these: with nu degrees of freedom (n - 1 a
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -113,10 +114,11 @@ def region_tests(
     return RegionTests(np.maximum(n, 0), np.maximum(nu, 0), statistic, p_value, direction, low, high, missing)
 
 
-def _by_degrees(function: Callable[[Integers, float], Floats], degrees: Integers, at: float) -> Floats:
+def _by_degrees(function: Callable[..., Any], degrees: Integers, at: float) -> Floats:
     """The function of each, worked out once for each number of degrees of freedom where these are few."""
     most = int(degrees.max(initial=0))
-    return function(degrees, at) if most >= len(degrees) else function(np.arange(most + 1), at)[degrees]
+    found: Floats = function(degrees, at) if most >= len(degrees) else function(np.arange(most + 1), at)[degrees]
+    return found
 
 
 def log10_p_values(statistic: npt.ArrayLike, p: npt.ArrayLike, degrees_of_freedom: npt.ArrayLike) -> Floats:

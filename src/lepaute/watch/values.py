@@ -129,7 +129,8 @@ def vectors(table: "pd.DataFrame", factors: "tuple[str, ...]") -> "pd.DataFrame"
     index = [*MACHINE, "started_s", "job", "stratum", "archive"]
     if len(factors) == 1:
         # in order of machine, time and job, as the table is
-        return rows[[*index, "value"]].rename(columns={"value": factors[0]}).reset_index(drop=True)
+        found: pd.DataFrame = rows[[*index, "value"]].rename(columns={"value": factors[0]}).reset_index(drop=True)
+        return found
     number = rows.groupby(index, sort=False).ngroup().to_numpy()
     first = np.unique(number, return_index=True)[1]
     x = np.full((len(first), len(factors)), np.nan)

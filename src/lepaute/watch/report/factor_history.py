@@ -96,7 +96,7 @@ def factor_rows(
     for name in ("p_value", "low", "high"):
         table.loc[untested, name] = np.nan
     table["direction"] = table["direction"].fillna(0).astype("int8")
-    table["outlier"] = table["outlier"].fillna(value=False).astype(bool)
+    table["outlier"] = (table["outlier"] == 1).to_numpy(np.bool_)  # absent: no verdict
     table = table.drop(columns="missing").sort_values(["node", "cpu", "started_s", "job"], ignore_index=True)
     table["regressed"] = False
     standing = found.rows[(found.rows["cluster"] == cluster) & found.rows["factor"].isin(names)]
