@@ -378,7 +378,7 @@ def text(own: argparse.Namespace, frame: pandas.DataFrame, recorded: pandas.Data
             f"{seconds(row['predicted_time_s'])} s ± {row['half_width_percent']:.1f} %",
             f"{seconds(row['measured_time_s'])} s ± {100 * row['measured_sd_s'] / row['measured_time_s']:.1f} %",
             signed(row["error_percent"]),
-            signed(row["error_without_drift_percent"]),
+            "–" if own.busy else signed(row["error_without_drift_percent"]),
             f"{row['n_inside']:.0f} of {row['n_counting']}",
             f"{row['n_disturbed']} of {row['n_runs']}",
         ]
