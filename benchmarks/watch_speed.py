@@ -114,8 +114,10 @@ def command(sources: Path, folder: Path, words: tuple[str, ...]) -> tuple[float,
 
 
 def digest_of(folder: Path, printed: bytes) -> str:
-    """Of what was printed and, after a site, of all of its files."""
-    found = hashlib.sha256(re.sub(rb'"judged_s": [0-9.]+', b"", printed))
+    """Of what was printed, its numbers to 12 digits, and, after a site, of all of its files."""
+    said = re.sub(rb'"judged_s": [0-9.]+', b"", printed)
+    said = re.sub(rb"[0-9]+[.][0-9]+(e[-+]?[0-9]+)?", lambda number: b"%.12g" % float(number[0]), said)
+    found = hashlib.sha256(said)
     for path in sorted((folder / "site").rglob("*")):
         if path.is_file():
             found.update(path.name.encode() + path.read_bytes())

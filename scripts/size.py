@@ -14,10 +14,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Lines and files that may not be exceeded: about what there is, so that growth is seen. The renovation aims at 65,000
-#: lines in 380 files of src and 40,000 lines of tests; lower these with every step. Last raised by 1,900 and 1,900: for
-#: costs measured in recordings and calls held against them, collective operations that do not block and recordings that
-#: do not fit into memory, a verification of any command, and JSON of every command that answers.
-LIMITS = {"src": (108_400, 512), "tests": (68_900, None)}
+#: lines in 380 files of src and 40,000 lines of tests; lower these with every step. Last raised by 1,500 and 1,300: for
+#: traces of other programs (OTF2, those of SMPI without times, Paraver, GOAL), collective operations of neighbours and
+#: sums that round alike with every Python.
+LIMITS = {"src": (109_900, 518), "tests": (70_200, None)}
 _NO_CODE = {
     tokenize.COMMENT,
     tokenize.NL,

@@ -11,9 +11,16 @@ from lepaute.archive import Archive, ArchiveWriter
 from lepaute.store import open_store
 
 FACTORS = ("mean_frequency_Hz", "cpu_power_W")
-#: Processes are copies of one that has imported all this, and used none of it.
+#: Processes are copies of one that has imported all this, and used none of it. It finds packages, installed or on
+#: PYTHONPATH, no module of tests: what cannot be imported is left out without a word, and each process pays for it.
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["support_store", "duckdb", "pyarrow.parquet", "pyarrow.csv", "psycopg"])
+PROCESSES.set_forkserver_preload(
+    [
+        "duckdb", "pyarrow.parquet", "pyarrow.csv", "psycopg", "pandas", "scipy.stats", "lepaute.archive.writer",
+        "lepaute.watch.watcher", "lepaute.watch.foreign.csv_table", "lepaute.watch.foreign.mapping",
+        "lepaute.watch.judging.recorded_tests", "lepaute.watch.alarms.procedure", "lepaute.watch.report.summary",
+    ]
+)  # fmt: skip
 
 
 def values(nodes: int = 3, jobs: int = 4, archive: str = "", first_job: int = 0) -> pandas.DataFrame:

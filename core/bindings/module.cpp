@@ -13,6 +13,7 @@ void bind_run(nb::module_& m);
 void bind_draws(nb::module_& m);
 void bind_fit(nb::module_& m);
 void bind_algebra(nb::module_& m);
+void bind_change_evidence(nb::module_& m);
 #define DECLARE(name) void bind_##name(nb::module_& m);
 LEPAUTE_APPLICATIONS(DECLARE)
 
@@ -24,6 +25,7 @@ NB_MODULE(_core, m) {
     bind_draws(m);
     bind_fit(m);
     bind_algebra(m);
+    bind_change_evidence(m);
 #define BIND(name) bind_##name(m);
     LEPAUTE_APPLICATIONS(BIND)
 }

@@ -1,5 +1,8 @@
-# Recipe for Spack: packages/py-lepaute/package.py of a repository of packages. At a release: the version with the sha256
-# that scripts/release.sh prints.
+# Recipe for Spack: packages/py_lepaute/package.py of a repository of packages. At a release: the version with the sha256
+# that scripts/release.sh prints. For Spack 1.0 and newer; its repository must have Typer 0.29, of which it had 0.20 when this
+# was written.
+from spack_repo.builtin.build_systems.python import PythonPackage
+
 from spack.package import *
 
 
@@ -16,7 +19,6 @@ class PyLepaute(PythonPackage):
     variant("hpl", default=True, description="MPI and BLAS, with which the real HPL is built and measured")
 
     depends_on("cxx", type="build")
-    depends_on("c", type=("build", "run"), when="+hpl")
     depends_on("cmake@3.20:", type="build")
     depends_on("ninja", type="build")
     depends_on("py-nanobind@2.4:", type="build")
@@ -37,7 +39,8 @@ class PyLepaute(PythonPackage):
         ("typer", "0.29"),
     ):
         depends_on(f"py-{name}@{lowest}:", type=("build", "run"))
-    depends_on("py-pyarrow@15: +parquet", type="run", when="+fit")
+    depends_on("py-pyarrow@19:", type="run", when="+fit")
+    depends_on("arrow +compute +dataset +parquet +snappy +zstd", when="+fit")
     depends_on("py-scipy@1.12:", type="run", when="+fit")
     depends_on("py-matplotlib@3.8:", type="run", when="+report")
     depends_on("mpi", type="run", when="+hpl")

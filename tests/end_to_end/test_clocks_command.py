@@ -181,6 +181,8 @@ def test_another_library_starts_its_ranks_on_hosts(ssh_nodes: SshdFarm, tmp_path
 
 
 @pytest.mark.machine
+@pytest.mark.slow
+@pytest.mark.long
 def test_a_measurement_that_was_interrupted_goes_on(tmp_path: Path) -> None:
     """Killed in its second mpirun: what it had can be archived, and --resume measures the rest in the same orders."""
     words = ("clocks", "--methods", "SKaMPI,Netgauge", "--after", "0,2", "--mpiruns", "3", "-o", "r.zip")

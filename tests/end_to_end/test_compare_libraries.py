@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from long_tests import long_but
 from support_limits import wait_until
 from support_mpi_probes import prefix_of
 from support_run import lepaute_argv, run_lepaute
@@ -196,23 +197,24 @@ def test_variables_that_set_a_library_are_recorded_and_those_without_effect_are_
     ]
 
 
-def test_factors_are_crossed_with_libraries_and_reach_the_probe(tmp_path: Path, capsys) -> None:
+@pytest.mark.parametrize("varied", long_but(["cache pages", "cache pages flags"], "cache pages"))
+def test_factors_are_crossed_with_libraries_and_reach_the_probe(varied: str, tmp_path: Path, capsys) -> None:
     """Every combination of levels in one block; what the probe was told is in its raw files."""
-    factors = ["--factor", "cache=warm,cold", "--factor", "pages=small,default", "--factor", "flags=-O2,-O1"]
+    names = varied.split()
+    levels_of = {"cache": ("warm", "cold"), "pages": ("small", "default"), "flags": ("-O2", "-O1")}
+    factors = [word for name in names for word in ("--factor", f"{name}={','.join(levels_of[name])}")]
     words = ["--ops", "barrier", "--sizes", "8", "--calls", "5", "--mpiruns", "1", "--budget", "1"]
     more = ["--clock-method", "SKaMPI", "--json", "-o", str(tmp_path / "c.zip")]
     assert main(["compare", "openmpi", "again=openmpi", *words, *factors, *more]) == 0
     found = json.loads(capsys.readouterr().out)
     assert {(one["factor"], one["reference"], one["level"]) for one in found["effects"]} == {
-        ("cache", "warm", "cold"),
-        ("pages", "small", "default"),
-        ("flags", "-O2", "-O1"),
+        (name, *levels_of[name]) for name in names
     }
-    assert len(found["effects"]) == 3 * 2
+    assert len(found["effects"]) == len(names) * 2
     archive = Archive.open(tmp_path / "c.zip")
     runs = mpiruns(archive)
     measured = runs[~runs["trial"]]
-    assert len(set(zip(measured["library"], measured["levels"], strict=True))) == len(measured) == 2 * 8
+    assert len(set(zip(measured["library"], measured["levels"], strict=True))) == len(measured) == 2 * 2 ** len(names)
     assert set(measured["block"]) == {0}
     assert facts(archive).factors["cache"] == "varied: warm, cold"
     for run in measured.itertuples():
@@ -306,6 +308,8 @@ def test_an_mpirun_with_a_dead_or_a_stuck_rank_is_kept_and_made_again(tmp_path, 
     assert len(rows[(rows["mpirun"] == 2) & (rows["operation"] == "Scan")]) == 200
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_a_library_whose_ranks_always_die_ends_the_campaign_and_the_archive_is_whole(tmp_path: Path) -> None:
     flag = tmp_path / "never" / "there"
     always = _ONCE.format(flag=flag, do="").replace(f'unlink("{flag}") == 0', "raise(SIGKILL) == 0")
@@ -348,6 +352,8 @@ def test_a_campaign_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert not calls(archive).empty
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_sessions_are_an_archive_each_and_go_on_after_a_kill(tmp_path: Path) -> None:
     """Killed in the second one; the first stays as it is, and both are compared."""
     words = _words(tmp_path, "--sessions", "2", "--every", "5s")

@@ -15,6 +15,8 @@ MARKS = {
     "nodes": [pytest.mark.nodes],
     "long": [pytest.mark.machine, pytest.mark.long],
 }
+#: Of these pages the part "computing" takes ten to thirty seconds; shorter pages have commands of the same kinds.
+LONG = {f"docs/tutorials/{name}.md" for name in ("machine_that_does_not_exist", "tune_hpl", "watch_a_cluster")}
 
 
 def cases() -> list[object]:
@@ -28,7 +30,9 @@ def cases() -> list[object]:
             names = ["computing"]
             page = None
         name = page.name if page else path.name
-        found += [pytest.param(path, part, marks=[*MARKS[part]], id=f"{name}-{part}") for part in names]
+        for part in names:
+            more = [pytest.mark.long] if part == "computing" and name in LONG else []
+            found.append(pytest.param(path, part, marks=[*MARKS[part], *more], id=f"{name}-{part}"))
     return found
 
 

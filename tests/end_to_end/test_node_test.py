@@ -121,6 +121,8 @@ def test_a_part_that_fails_is_absent_and_the_rest_is_measured(tmp_path: Path) ->
 
 
 @pytest.mark.machine
+@pytest.mark.slow
+@pytest.mark.long
 def test_without_stress_ng_its_workloads_are_absent_and_one_line_says_how_to_install_it(tmp_path: Path) -> None:
     there = tmp_path / "bin"
     there.mkdir()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy
 import pytest
+from long_tests import long_but
 from oracles.recorded_hpl import MPIRUN, lepaute, recorded_hpl
 from support_limits import HANG_S, wait_until
 
@@ -32,6 +33,8 @@ def mpicc() -> Path:
         pytest.skip(f"no MPI here: {problem}")
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_a_cache_of_any_name_serves(mpicc: Path, tmp_path: Path) -> None:
     """LD_PRELOAD, by which the recorder gets into a program, knows neither blanks nor colons nor quotes."""
     odd = tmp_path / "a b:c'd\"e"
@@ -142,7 +145,9 @@ def test_the_parameters_of_the_run_are_in_the_trace(column: tuple[Trace, float])
     assert trace.metadata["warnings"] == []
 
 
-@pytest.mark.parametrize("hpl", [COLUMN, ROW, Hpl(n=300, nb=32, p=2, q=2, depth=0, swap="spread-roll", bcast="long")])
+@pytest.mark.parametrize(
+    "hpl", long_but([COLUMN, ROW, Hpl(n=300, nb=32, p=2, q=2, depth=0, swap="spread-roll", bcast="long")], COLUMN)
+)
 def test_two_recordings_of_the_same_hpl_make_the_same_calls(mpicc: Path, hpl: Hpl, tmp_path: Path) -> None:
     first, _ = recorded_hpl(hpl, tmp_path)
     second, _ = recorded_hpl(hpl, tmp_path)

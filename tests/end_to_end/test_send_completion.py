@@ -114,6 +114,8 @@ def test_ranks_of_a_deadlock_end_though_nobody_is_left_to_end_them(program: Path
     wait_until(lambda: not ranks_alive(program), "the end of the ranks")
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_the_limit_that_is_found_moves_by_what_the_eager_limit_is_moved(program: Path, tmp_path: Path) -> None:
     """Open MPI's limits count a header of its own, so only their difference is known to the byte."""
 

@@ -125,6 +125,8 @@ def selected(tmp_path: Path, name: str, sizes: tuple[int, ...], algorithm: str, 
     return path
 
 
+@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("mpich")
 def test_mpich_takes_a_rule_where_it_holds_and_nowhere_else(tmp_path: Path) -> None:
     """MPICH does not tell what it runs. An algorithm that is wrong for what the probe calls does: where the rule holds,

@@ -88,6 +88,8 @@ def test_a_verification_seals_its_predictions_then_runs_shows_and_saves_everythi
         assert case["measured_time_s"] == pytest.approx(before["measured_time_s"], rel=1e-3)
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_all_combinations_of_an_hpl_dat_are_run(program, tmp_path):
     dat = tmp_path / "HPL.dat"
     dat.write_text(
@@ -115,6 +117,8 @@ def test_without_json_it_ends_with_table_and_sentence_and_the_tolerance_decides_
     assert re.search(counted, done.stdout), done.stdout
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_a_users_own_xhpl_is_run_and_read(program, tmp_path):
     # The driver is one as well: HPL's own report is in HPL.out, also where HPL.dat asks for standard output.
     done = verify(tmp_path, "--xhpl", str(program.path), "--json")

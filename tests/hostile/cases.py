@@ -188,13 +188,27 @@ def cases_of(command: str, inputs: Path) -> Iterator[Case]:
 
 
 def further_cases_of(command: str, inputs: Path) -> Iterator[Case]:
-    """The base alone, then each parameter with the values of its type that are left to other commands."""
+    """The base alone, then each parameter with the values of its type that are left to other commands.
+
+    An option that several commands have, described in the same words, is one piece of code: the first of them tries all
+    values. Files are opened by each command in its own way: all of them try all.
+    """
     yield Case(command, "", "", _words(command, BASES[command], inputs))
     for parameter in _tried(command):
-        if not _is_flag(parameter):
+        if not _is_flag(parameter) and (_is_path(parameter) or _first_with()[_described(parameter)] == command):
             here = values_with(command, parameter)
             others = [value for value in values_of(parameter) if value not in here]
             yield from _cases_with(command, parameter, others, inputs)
+
+
+@cache
+def _first_with() -> dict[tuple[object, ...], str]:
+    """The first command that has a parameter of these words."""
+    return {_described(parameter): command for command in sorted(BASES, reverse=True) for parameter in _tried(command)}
+
+
+def _described(parameter: Any) -> tuple[object, ...]:
+    return _name(parameter), _type_of(parameter), getattr(parameter, "help", None) or id(parameter)
 
 
 def _tried(command: str) -> list[Any]:

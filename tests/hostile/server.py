@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -174,7 +175,8 @@ def _run_command(words: list[str], place: Path) -> int:
 
         tempfile.tempdir = None
         sys.argv = ["lepaute", *words]
-        status = main()
+        warnings.simplefilter("ignore")
+        status = main(words)  # given its words, it does not end the process, which has further command lines
         sys.stdout.flush()
         sys.stderr.flush()
     except BaseException:  # noqa: BLE001 - as the interpreter does

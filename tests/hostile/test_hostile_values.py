@@ -36,6 +36,8 @@ def complaints(case: Case, answer: dict[str, Any], usual: dict[str, Any]) -> lis
         wrong.append(f"it did not end within {HANG_S:g} s and {HANG_CPU_S:g} s of CPU time")
     elif status not in (0, 1, 2):
         wrong.append(f"status {status}: {stderr[-600:]}")
+    elif not answer["memory_bytes"]:
+        wrong.append("it ended its process, whose memory nobody knows, and which had further command lines to run")
     if status == 2 and (len(stderr.splitlines()) > 1 or not (stderr or answer["stdout"])):
         wrong.append(f"{len(stderr.splitlines())} lines: {stderr[:600]!r}")
     if "Traceback" in stderr:

@@ -245,6 +245,44 @@ def read_paje(path: Path) -> None:
     description(convert(path))
 
 
+def time_independent_traces() -> list[bytes]:
+    folder = Path(__file__).parents[1] / "data" / "time_independent" / "exchange.txt_files"
+    return [b"".join(file.read_bytes() for file in sorted(folder.glob("*")))]
+
+
+def goal_schedules() -> list[bytes]:
+    more = b"num_ranks 2\nrank 0 {\na: send 8b to 1 tag 3 cpu 1 nic 0\nb: calc 5\nb requires a\n}\n"
+    more += b"rank 1 {\nr: recv 8b from -1 tag -1\nc: calc 7 // a while\nc irequires r\n}\n"
+    return [more, (Path(__file__).parents[1] / "data" / "goal" / "binomial_8.goal").read_bytes()]
+
+
+@cache
+def paraver_traces() -> list[bytes]:
+    """The recording, with the names of calls in a file beside it."""
+    from oracles.paraver_by_hand import prv_of
+
+    from lepaute.trace import read_trace
+
+    folder = _scratch("paraver")
+    (folder / "run.parquet").write_bytes(recordings()[0])
+    return [prv_of(read_trace(folder / "run.parquet"), folder).read_bytes()]
+
+
+def read_paraver(path: Path) -> None:
+    from oracles.paraver_by_hand import prv
+
+    prv(path.parent, 1).with_suffix(".pcf").replace(path.with_suffix(".pcf"))
+    read_foreign_trace(path)
+
+
+def read_foreign_trace(path: Path) -> None:
+    from lepaute.trace.foreign import files_of, read_foreign
+    from lepaute.trace.report import description
+
+    files_of(path)
+    description(read_foreign(path))
+
+
 @cache
 def observations() -> list[bytes]:
     import io

@@ -7,7 +7,7 @@ from scipy import stats
 from support.null_streams import CPUS, FLEETS, KINDS, autoregressive, evidence, null_streams, raw_p_values
 
 from lepaute.errors import InputError
-from lepaute.stats.change_evidence import FEWEST, HEAVY_SCALE, SHIFTS, log_factors, moderated
+from lepaute.stats.change_evidence import FEWEST, HEAVY_SCALE, SHIFTS, factors, moderated
 from lepaute.stats.multiple_tests import LEVEL, OnlineFdr
 from lepaute.watch.alarms.sizes import size_of_change
 
@@ -97,9 +97,9 @@ def test_the_mean_of_a_factor_is_at_most_one_under_normal_and_heavy_tailed_noise
     scale = np.sqrt(rng.chisquare(degrees, count) / degrees)
     for noise in (rng.normal(size=count), rng.standard_t(4, count) / HEAVY_SCALE):
         for lower in (0.0, 0.7, 3.0):  # reduced by the least change, or changed the other way
-            factors = np.exp(log_factors(noise / scale - lower, np.full(count, degrees)))
-            assert factors.shape == (count, len(SHIFTS))
-            assert (factors.mean(axis=0) <= 1.01 + 5 * factors.std(axis=0) / np.sqrt(count)).all()
+            ratios = factors(noise / scale - lower, np.full(count, degrees))
+            assert ratios.shape == (count, len(SHIFTS))
+            assert (ratios.mean(axis=0) <= 1.01 + 5 * ratios.std(axis=0) / np.sqrt(count)).all()
 
 
 def test_an_event_leaves_scale_and_correlation_and_a_change_after_it_is_found_sooner() -> None:

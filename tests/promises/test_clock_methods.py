@@ -121,6 +121,7 @@ def test_the_method_that_is_taken_is_right_of_other_draws_of_the_same_clocks(
 
 @pytest.mark.machine
 @pytest.mark.slow
+@pytest.mark.long
 def test_clocks_that_drift_are_told_from_clocks_that_do_not(tmp_path: Path) -> None:
     """As much drift as crystals are specified for: after 5 s, offsets alone are off by up to 500 µs."""
     asked = {"ranks": 2, "methods": ("SKaMPI", "HCA3"), "after_s": (0.0, 5.0), "mpiruns": 8}

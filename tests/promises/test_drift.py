@@ -113,7 +113,8 @@ def inside(error: np.ndarray, sd: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sd_in_span", long_but([0.005, 0.01, 0.03], 0.01))
+@pytest.mark.long
+@pytest.mark.parametrize("sd_in_span", [0.005, 0.01, 0.03])
 def test_runs_on_a_machine_that_walks_are_inside_for_some_minutes(sd_in_span):
     plain, grown, errors, _ = calibrations_and_runs(walk(sd_in_span), seed=1)
     # Nominal are 95 %; at each lag at least 90 % are wanted, which fails, for a correct program, once in 10^6 seeds.
@@ -135,6 +136,7 @@ def test_runs_on_a_machine_that_remembers_for_minutes_are_inside_at_every_lag(ra
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_machine_that_does_not_wander_is_hardly_predicted_wider():
     plain, grown, errors, _ = calibrations_and_runs(still, seed=2)
     assert inside(errors, grown).min() >= stats.binom.ppf(1e-6 / len(LAGS_S), MACHINES, 0.95)
@@ -145,6 +147,7 @@ def test_a_machine_that_does_not_wander_is_hardly_predicted_wider():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_quick_changes_are_a_bounded_drift():
     """Levels of half a minute: what two minutes show is all that there is."""
     _, grown, errors, _ = calibrations_and_runs(steps(8.0), seed=3)
@@ -152,6 +155,7 @@ def test_quick_changes_are_a_bounded_drift():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_what_two_minutes_do_not_show_is_covered_by_a_part_only():
     """Levels of five minutes, of which two calibrations in three see one only, and an hour's sinusoid at its peak."""
     for machine, seed, least in ((steps(300.0), 4, 0.55), (sinusoid, 5, 0.5)):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from long_tests import long_but
 from population.simulated import Truth, dahu_like, simulated
 from scipy import special, stats
 
@@ -68,7 +69,7 @@ def test_groups_of_nodes_are_found_where_they_are_and_not_where_they_are_not(slo
 LOG_SD = np.array([0.5, 0.3, 0.6])  # of the factors of CPUs; those of Dahu's CPUs are 0.4 to 0.5, 0.1 and 0.3 to 1.1
 
 
-@pytest.fixture(scope="module", params=[0.0, 0.9], ids=["independent days", "days nearly all in common"])
+@pytest.fixture(scope="module", params=long_but([0.0, 0.9], 0.9), ids=["independent days", "days nearly all in common"])
 def scales(request: pytest.FixtureRequest):
     """(true logarithms of the factors, what was found, the true variances of typical CPUs) of 40 hierarchies."""
     rng = np.random.default_rng(20261122)
@@ -105,7 +106,7 @@ def test_factors_of_single_cpus_err_by_what_their_days_and_their_population_leav
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("nodes", "days", "missing"), [(10, 8, 0.1), (16, 22, 0.3)])
+@pytest.mark.parametrize(("nodes", "days", "missing"), long_but([(10, 8, 0.1), (16, 22, 0.3)], (10, 8, 0.1)))
 def test_cpus_that_are_alike_get_no_factors(nodes: int, days: int, missing: float) -> None:
     rng = np.random.default_rng(5)
     label = np.zeros(2 * nodes, dtype=np.int64)

@@ -8,6 +8,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from long_tests import long_but
 from scipy import stats
 
 from lepaute.fit.kernels.polynomial import PolynomialFit, ProcessEffects, design_matrix, fit_polynomial
@@ -57,7 +58,10 @@ def hits_and_widths(fits: list[PolynomialFit]) -> tuple[np.ndarray, float, float
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("blocks", "own", "run"), [(5, 0.02, 0.0), (5, 0.01, 0.02), (2, 0.02, 0.0), (5, 0.0, 0.0)])
+@pytest.mark.parametrize(
+    ("blocks", "own", "run"),
+    long_but([(5, 0.02, 0.0), (5, 0.01, 0.02), (2, 0.02, 0.0), (5, 0.0, 0.0)], (5, 0.01, 0.02)),
+)
 def test_intervals_of_coefficients_and_of_the_application_hold_where_processes_differ(blocks, own, run):
     rng = np.random.default_rng(20261122)
     hits, true_sd, claimed_sd = hits_and_widths([calibrated(rng, blocks, own, run) for _ in range(REPETITIONS)])
@@ -73,7 +77,7 @@ def test_calls_taken_for_independent_would_claim_too_much():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("blocks", [5, 2])
+@pytest.mark.parametrize("blocks", long_but([5, 2], 2))
 def test_an_effect_of_whole_blocks_is_part_of_the_error_once_it_is_known(blocks):
     rng = np.random.default_rng(3)
     fits = [calibrated(rng, blocks, 0.01, 0.01, 0.02) for _ in range(REPETITIONS)]
@@ -85,7 +89,7 @@ def test_an_effect_of_whole_blocks_is_part_of_the_error_once_it_is_known(blocks)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("calls", [400, 1600])
+@pytest.mark.parametrize("calls", long_but([400, 1600], 400))
 def test_the_error_of_a_mean_with_interrupted_calls_holds(calls):
     """2 % of calls take 3 to 10 times as long: the mean of 400 is known to 4 %, not to the 0.17 % of their noise."""
     rng = np.random.default_rng(5)

@@ -4,6 +4,7 @@ import datetime as dt
 
 import numpy as np
 import pytest
+from long_tests import long_but
 from scipy import stats
 from support.fleets import NOISE, fleet_values
 from support.null_streams import autoregressive
@@ -26,8 +27,8 @@ def date(day: int) -> dt.date:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("before", "after"), [(20, 20), (60, 10), (10, 5)])
-@pytest.mark.parametrize("rho", [0.0, 0.6])
+@pytest.mark.parametrize(("before", "after"), long_but([(20, 20), (60, 10), (10, 5)], (20, 20)))
+@pytest.mark.parametrize("rho", long_but([0.0, 0.6], 0.6))
 def test_intervals_of_machines_and_of_all_hold_the_change(rho: float, before: int, after: int) -> None:
     fleets = 15
     hit, hit_all, significant = 0, 0, 0
@@ -51,7 +52,7 @@ def test_a_t_test_that_takes_days_for_independent_does_not_hold_its_level() -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rho", [0.0, 0.6])
+@pytest.mark.parametrize("rho", long_but([0.0, 0.6], 0.6))
 def test_where_nothing_changed_few_fleets_have_a_significant_machine(rho: float) -> None:
     fleets, alarms = 25, 0
     for seed in range(fleets):

@@ -283,3 +283,11 @@ def test_a_full_disk_is_named_where_the_system_names_no_file(monkeypatch, tmp_pa
     assert guarded(run) == 2
     expected = f"lepaute: No space left on device: {tmp_path} has 3 KiB left; make room there\n"
     assert capsys.readouterr().err == expected
+
+
+@pytest.mark.parametrize(("name", "application"), [("run.parquet", "trace"), ("HPL.dat", "hpl")])
+def test_a_file_in_the_place_of_an_application_says_whose_it_is(name, application, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).touch()
+    assert main(["predict", name]) == 2
+    assert capsys.readouterr().err.endswith(f"name its application: lepaute predict {application} {name}\n")

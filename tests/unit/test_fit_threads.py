@@ -12,7 +12,7 @@ from support_fit import kernel_rows, write_calibration
 from support_limits import HANG_S
 
 from lepaute.errors import FitError
-from lepaute.fit import fitted_models
+from lepaute.fit.fitted_models import models
 from lepaute.fit.numeric import one_blas_thread
 
 #: Long sums, which two threads split in the middle.
@@ -67,11 +67,11 @@ def test_fits_have_one_thread_and_whoever_calls_them_has_as_many_as_before(monke
         seen.append(threads_of("blas"))
         raise FitError("seen")
 
-    monkeypatch.setattr(fitted_models, "calibrations", stop)
+    monkeypatch.setattr(sys.modules["lepaute.fit.fitted_models"], "calibrations", stop)
     with one_blas_thread():  # loads what is to be told
         pass
     with threadpoolctl.threadpool_limits(limits=2, user_api="blas"):
         with pytest.raises(FitError, match="seen"):
-            fitted_models.models([])
+            models([])
         assert seen == [{1}]
         assert threads_of("blas") == {2}

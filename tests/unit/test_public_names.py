@@ -133,6 +133,7 @@ def test_the_choices_that_type_checkers_know_are_those_of_hpl(kind, words) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_example_that_help_opens_with_passes_strict_type_checks(tmp_path: Path) -> None:
     examples = doctest.DocTestParser().get_examples(str(lp.__doc__))
     program = "".join(example.source for example in examples)

@@ -51,6 +51,11 @@ def test_the_command_prints_a_table_with_a_line_for_each_grid(capsys):
     assert capsys.readouterr().out.startswith("HPL takes ")
 
 
+def test_a_speed_up_between_times_that_are_not_comparable_says_so(capsys):
+    assert main([*WORDS, "1x1,1x2", "--nb", "3"]) == 0  # far outside of what dahu's kernels were fitted to
+    assert capsys.readouterr().out.splitlines()[0].endswith(" as fast as on 1 rank, which is not comparable")
+
+
 def test_grids_of_equal_ranks_are_a_choice_and_no_scaling(capsys):
     assert main([*WORDS, "2x2,4x1"]) == 0
     assert capsys.readouterr().out.startswith("Fastest")

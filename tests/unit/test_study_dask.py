@@ -9,6 +9,7 @@ import warnings
 
 import psutil
 import pytest
+from long_tests import long_but
 from support_limits import HANG_S
 from support_study import Murderous, configurations, trials
 
@@ -19,15 +20,19 @@ from lepaute.study.session import Session
 pytestmark = [pytest.mark.slow, pytest.mark.nodes]
 
 
-def test_one_and_several_workers_give_the_results_of_this_process() -> None:
+@pytest.mark.parametrize("workers", long_but([1, 3], 3))
+def test_workers_give_the_results_of_this_process_and_none_outlives_its_session(workers: int) -> None:
     asked = trials(20)
     with Session(configurations()) as session:
         expected = session(asked)
-    for workers in (1, 3):
-        ours = configurations()
-        with Session(ours, pool=DaskPool(ours, workers=workers)) as session:
-            assert session(asked) == expected
-            assert session.simulated == len(asked)
+    ours = configurations()
+    with Session(ours, pool=DaskPool(ours, workers=workers)) as session:
+        assert session(asked) == expected
+        assert session.simulated == len(asked)
+        started = workers_below_us()
+        assert started
+    _, alive = psutil.wait_procs(started, timeout=HANG_S)
+    assert not alive, f"{os.getpid()}: {alive}"
 
 
 def workers_below_us() -> list[psutil.Process]:
@@ -134,13 +139,3 @@ def test_an_unknown_scheduler_and_no_workers_are_refused() -> None:
         DaskPool(configurations(), scheduler="lsf")
     with pytest.raises(InputError, match="workers is 0"):
         DaskPool(configurations(), workers=0)
-
-
-def test_no_worker_outlives_its_session() -> None:
-    ours = configurations()
-    with Session(ours, pool=DaskPool(ours, workers=2)) as session:
-        session(trials(1))
-        workers = workers_below_us()
-        assert workers
-    _, alive = psutil.wait_procs(workers, timeout=HANG_S)
-    assert not alive, f"{os.getpid()}: {alive}"

@@ -216,16 +216,16 @@ def assert_whole(where: str, days: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kills", long_but([2, 12], 2))
 def test_a_kill_in_the_middle_of_ingest_or_test_loses_and_doubles_nothing(where, kills, tmp_path):
-    files = day_files(tmp_path, kills + 4)
+    files = day_files(tmp_path, kills + 2)
     began = time.monotonic()
-    ingest_and_test(where, files[:4])
-    one_s = (time.monotonic() - began) / 4
+    ingest_and_test(where, files[:2])
+    one_s = (time.monotonic() - began) / 2
     moments = random.Random(20261123)
     cut_short = 0
-    for kill in range(kills):
-        writer = PROCESSES.Process(target=ingest_and_test, args=(where, files[: kill + 5]))
+    for _ in range(kills):
+        writer = PROCESSES.Process(target=ingest_and_test, args=(where, files[2:]))
         writer.start()
-        writer.join(moments.uniform(0.2, (kill + 5) * one_s))
+        writer.join(moments.uniform(0.0, one_s))
         writer.kill()
         writer.join(HANG_S)
         cut_short += writer.exitcode != 0
@@ -234,20 +234,21 @@ def test_a_kill_in_the_middle_of_ingest_or_test_loses_and_doubles_nothing(where,
             assert len(held) % 24 == 0, "whole days only"
             verdicts = opened.store.verdicts()
             assert not verdicts.duplicated(list(VERDICTS.key)).any()
-    assert cut_short >= kills // 4, "some were at work when they were killed"
+    assert cut_short > kills // 4, "some were at work when they were killed"
     ingest_and_test(where, files)
     assert_whole(where, len(files))
 
 
 @pytest.mark.slow
 def test_four_that_ingest_and_test_at_once_lose_and_double_nothing(where: str, tmp_path: Path) -> None:
-    files = day_files(tmp_path, 4)
-    writers = [PROCESSES.Process(target=ingest_and_test, args=(where, files[n:] + files[:n])) for n in range(4)]
+    files = day_files(tmp_path, 3)
+    orders = [files[n:] + files[:n] for n in (0, 1, 2, 0)]
+    writers = [PROCESSES.Process(target=ingest_and_test, args=(where, order)) for order in orders]
     for writer in writers:
         writer.start()
     for writer in writers:
         writer.join(HANG_S)
         assert writer.exitcode == 0
-    assert_whole(where, 4)
+    assert_whole(where, 3)
     with lp.watch.open(where) as opened:
         assert not opened.store.verdicts().duplicated(list(VERDICTS.key)).any()

@@ -10,7 +10,7 @@ import numpy as np
 import pandas
 import pytest
 from support_limits import HANG_S
-from support_run import run_lepaute
+from support_run import run_here
 
 from lepaute.errors import InputError
 from lepaute.store import open_store
@@ -35,14 +35,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         watch.ingest([ROOT / "examples/watch/fleet.csv"], mapping=ROOT / "examples/watch/mapping.yaml")
         watch.test()
         watch.test(factors=[("dgemm_rate_flops", "mean_frequency_Hz")])
-    logged = run_lepaute(
+    logged = run_here(
         *("watch", "events", "add", "--store", "store", "--date", "2026-01-31", "--cluster", "demo", "--node", "all"),
         *("--type", "platform", "--reason", "BIOS <b>2.8</b>"),
         folder=folder,
     )
     assert logged.returncode == 0, logged.stderr
-    assert run_lepaute("watch", "test", "--store", "store", folder=folder).returncode == 1
-    done = run_lepaute("watch", "site", "--store", "store", "-o", "site", "--json", folder=folder)
+    assert run_here("watch", "test", "--store", "store", folder=folder).returncode == 1
+    done = run_here("watch", "site", "--store", "store", "-o", "site", "--json", folder=folder)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["pages"] == len(list((folder / "site").glob("*.html")))
     return folder / "site"

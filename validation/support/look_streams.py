@@ -50,7 +50,8 @@ def shown(values: Floats, size: int, jobs: int = 1) -> npt.NDArray[np.bool_]:
         if at % jobs == 0:
             state.begin_day()
         common = effect.take(state.deviations(values[:, at]))
-        found[:, at] = state.update(values[:, at], groups, common) >= enough(size)
+        state.update(values[:, at], groups, common)
+        found[:, at] = state.evidence() >= enough(size)
     return found
 
 

@@ -111,8 +111,10 @@ def evidence(
         today = values[:, day]
         shared = effect.take(state.deviations(today)) if fleet else None
         if fleet:
-            shared_found[:, day] = common.update(np.where(effect.here, effect.effect, np.nan), least=allowed[:fleets])
-        found[:, day] = state.update(today, groups if pooled else None, shared, allowed)
+            common.update(np.where(effect.here, effect.effect, np.nan), least=allowed[:fleets])
+            shared_found[:, day] = common.evidence()
+        state.update(today, groups if pooled else None, shared, allowed)
+        found[:, day] = state.evidence()
     return Evidence(found, shared_found)
 
 

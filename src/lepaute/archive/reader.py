@@ -15,6 +15,7 @@ from lepaute.archive.container import Entry, check_seal, read_directory, unpack
 from lepaute.archive.documents import MANIFEST, METADATA, Member, archive_id, bounded_json, parse_manifest
 from lepaute.archive.metadata import Metadata
 from lepaute.errors import ArchiveError, DesignError, InputError
+from lepaute.kit.frames import read_csv
 from lepaute.kit.later import later
 from lepaute.kit.numbers import path_of
 from lepaute.kit.parquet import MOST_COLUMNS, is_text, open_parquet, reading_table, refuse_bytes
@@ -218,13 +219,11 @@ def table_of(name: str, data: bytes) -> "pandas.DataFrame":
 
 def _csv(data: bytes) -> "pandas.DataFrame":
     """The table of a CSV; of a design with the types that its head declares, whatever cells are empty."""
-    import pandas
-
     size = _head_size(data)
     body, types = io.BytesIO(data[size:]), _declared_types(data[:size])
     if types is None:
-        return pandas.read_csv(body)
-    return pandas.read_csv(body, dtype=types, keep_default_na=False, na_values=[""])
+        return read_csv(body)
+    return read_csv(body, dtype=types, keep_default_na=False, na_values=[""])
 
 
 def _declared_types(head: bytes) -> "dict[str, Any] | None":

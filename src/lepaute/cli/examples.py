@@ -118,7 +118,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "record": ("lepaute record -o trace.parquet -- mpirun -np 2 PROGRAM",),
     "trace show": ("lepaute trace show trace.parquet",),
     "trace gantt": ("lepaute trace gantt trace.parquet -o gantt.png --ranks 0-3",),
-    "trace convert": ("lepaute trace convert smpi.trace -o trace.parquet",),
+    "trace convert": (
+        "lepaute trace convert smpi_simgrid.txt -o trace.parquet --flop-rate 1e9",
+        "lepaute trace convert smpi.trace -o trace.parquet",
+    ),
     "trace perfetto": ("lepaute trace perfetto trace.parquet -o trace.json.gz",),
     "trace otf2": ("lepaute trace otf2 trace.parquet -o trace-otf2",),
     "trace breakdown": ("lepaute trace breakdown trace.parquet --report trace.html",),

@@ -68,7 +68,7 @@ def calibrate(
     as_json: AsJson = False,
     force: Force = False,
 ) -> None:
-    """Measures this machine (all its cores at once, about two minutes), fits its models and writes its platform.
+    """Measures this machine (all its cores at once, two to four minutes), fits its models and writes its platform.
 
     With --nodes or --scheduler it measures those nodes, which must be alike, in parallel, and then the messages
     between pairs of them, on one switch and across.

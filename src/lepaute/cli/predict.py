@@ -59,6 +59,9 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
         taken = {flag.argument for options in others for flag in flags_of(options)} | {"fidelity", "details"}
         app.command(arguments[0])(command_of(own_class(arguments[0], "predict", taken)))
         return app
+    if arguments and arguments[0] not in APPLICATIONS and Path(arguments[0]).is_file():
+        which = "hpl" if Path(arguments[0]).suffix == ".dat" else "trace"
+        raise InputError(f"{arguments[0]} is a file; name its application: lepaute predict {which} {arguments[0]}")
     for name in [name for name in arguments[:1] if name in APPLICATIONS] or APPLICATIONS:
         app.command(name)(command_of(application_class(name)))
     return app

@@ -108,21 +108,32 @@ def gantt(
 @app.command()
 def convert(
     file: Annotated[
-        Path, typer.Argument(metavar="SMPI.trace", help="What smpirun -trace wrote (Paje).", show_default=False)
+        Path, typer.Argument(metavar="FOREIGN", help="A file or folder of another program.", show_default=False)
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The Parquet to write.", show_default=False)],
+    flop_rate: Annotated[
+        float | None,
+        typer.Option(
+            metavar="FLOP/S",
+            help="Of smpirun -trace-ti: flop/s at which it counted (smpi/host-speed); by default dgemm's.",
+        ),
+    ] = None,
     force: Force = False,
 ) -> None:
-    """Makes a trace of what SimGrid's SMPI wrote, for all the other commands here.
+    """Makes a trace of what another program wrote; the other commands read that as well, each time anew.
 
-    smpirun -trace -trace-file SMPI.trace --cfg=tracing/smpi/computing:yes --cfg=tracing/smpi/sleeping:yes
-    --cfg=tracing/smpi/display-sizes:yes --cfg=tracing/precision:12 ...
+    SimGrid's SMPI: smpirun -trace-ti (its list of files, or their folder), or, with times, smpirun -trace -trace-file
+    SMPI.trace --cfg=tracing/smpi/computing:yes --cfg=tracing/smpi/sleeping:yes --cfg=tracing/smpi/display-sizes:yes
+    --cfg=tracing/precision:12 ...  OTF2 of Score-P: its folder, or traces.otf2; needs the Python package otf2.
+    Paraver of Extrae: the .prv, its .pcf beside it. GOAL of LogGOPSim.
     """
-    from lepaute.trace.smpi import convert as convert_smpi
+    from lepaute.trace.foreign import read_foreign
     from lepaute.version import __version__
 
+    if flop_rate is not None and not 1.0 <= flop_rate <= 1e18:
+        raise InputError(f"--flop-rate is {flop_rate:g}; it is flop/s of a core, such as 1e9")
     check_outputs({"--output": output}, inputs=[file], force=force)
-    _write(convert_smpi(file, {"version": __version__}), output)
+    _write(read_foreign(file, {"version": __version__}, rate=flop_rate), output)
 
 
 @app.command()

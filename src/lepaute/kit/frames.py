@@ -15,6 +15,14 @@ _DTYPES = {bool: "bool", int: "int64", float: "float64", str: "string"}
 _WITH_GAPS = {bool: "boolean", int: "Int64", float: "float64", str: "string"}
 
 
+def read_csv(source: Any, **options: Any) -> "pandas.DataFrame":
+    """As pandas.read_csv, with each number the nearest double also in pandas 3.0, which misses it in every third."""
+    if pandas.__version__.startswith("3.0."):
+        options["float_precision"] = "round_trip"  # deprecated since 3.1
+    frame: pandas.DataFrame = pandas.read_csv(source, **options)
+    return frame
+
+
 def frame_of(rows: Iterable[Mapping[str, Any]], kinds: Mapping[str, Any]) -> "pandas.DataFrame":
     """A row for each mapping, with the columns of `kinds` and no others; what a row lacks is missing.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.kit.frames import read_csv
 from lepaute.kit.journal import Lines, drop_broken_end
 from lepaute.kit.text import counted
 
@@ -205,7 +206,7 @@ def read_raw(path: Path) -> "tuple[pandas.DataFrame, dict[str, str]]":
     text = whole_lines(path)
     if all(line.startswith("#") for line in text.splitlines()):
         return pandas.DataFrame(), {}
-    return pandas.read_csv(io.StringIO(text), comment="#"), header_of_raw(text)
+    return read_csv(io.StringIO(text), comment="#"), header_of_raw(text)
 
 
 #: Between looks at what a probe has written: each costs the measured machine a little, and a lost node so much.

@@ -244,7 +244,10 @@ def piece_of(model: KernelModel, m: float, n: float, k: float) -> Piece:
 def value_of(polynomial: Polynomial, m: float, n: float, k: float) -> float:
     """The polynomial's value for a call."""
     sizes = {"m": m, "n": n, "k": k, "1": 1.0}
-    return sum(coefficient * prod(sizes[letter] for letter in term) for term, coefficient in polynomial.items())
+    value = 0.0  # not sum(), which rounds otherwise from Python 3.12 on, nor fsum(), which refuses inf - inf
+    for term, coefficient in polynomial.items():
+        value += coefficient * prod(sizes[letter] for letter in term)
+    return value
 
 
 def mean_s(model: KernelModel, m: float, n: float, k: float, *, crowded: bool = True) -> float:

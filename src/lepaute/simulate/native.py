@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
+from math import fsum
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import ref
@@ -273,7 +274,7 @@ def simulated_run(
         engine_bytes=result.engine_bytes,
         computing_s=result.computing_s,
         waiting_s=result.waiting_s,
-        moving=sum(breakdown.shares[name] for name in MOVING) if application.kernel_models else waiting_share,
+        moving=fsum(breakdown.shares[name] for name in MOVING) if application.kernel_models else waiting_share,
         kernels={
             name: KernelUse(
                 use.calls,
@@ -288,7 +289,7 @@ def simulated_run(
             if use.calls or use.unmodelled_calls
         },
         message_use=message_use(platform, result.message_use),
-        messages_s=sum(use.time_s for use in result.message_use.values()),
+        messages_s=fsum(use.time_s for use in result.message_use.values()),
         sampling=sampling,
         breakdown=breakdown,
         began_s=began_s,
@@ -315,7 +316,7 @@ def message_use(platform: "Platform", counted: "Mapping[str, _core.MessageUse]")
 
 def message_warnings(uses: Sequence[MessageUse]) -> list[str]:
     """A sentence for each class of links with a noticeable share of its time outside the fitted sizes."""
-    total_s = sum(use.time_s for use in uses)
+    total_s = fsum(use.time_s for use in uses)
     warnings = []
     for use in uses:
         if use.outside_from_bytes is None or use.outside_to_bytes is None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from math import fsum
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
@@ -118,14 +119,14 @@ class RunBreakdown:
     @property
     def shares(self) -> dict[str, float]:
         """The same as shares of the time of all ranks; they add up to 1."""
-        whole = sum(self.total_s.values())
+        whole = fsum(self.total_s.values())
         return {name: value / whole if whole else 0.0 for name, value in self.total_s.items()}
 
 
 def breakdown_of_run(result: "_core.RunResult", ranks: int) -> RunBreakdown:
     """Where the time of a run went."""
     total = dict(zip(CATEGORIES, result.total_shares_s, strict=True))
-    other = max(0.0, ranks * result.time_s - sum(total.values()))
+    other = max(0.0, ranks * result.time_s - fsum(total.values()))
     return RunBreakdown(result.time_s, ranks, {**total, "other": other}, result.rank_shares_s, result.step_shares_s)
 
 

@@ -22,8 +22,8 @@ machines are. Where the noise is not white or the scale is estimated, steps 1 to
 tests/promises/test_alarms.py counts.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtri, digamma, gammaln, ndtr, stdtrit
 
+from lepaute import _core
 from lepaute.errors import InputError
 from lepaute.stats.group_effects import LONG_RUN
 
@@ -89,19 +90,30 @@ _SHAPES: Mapping[str, tuple[int, ...]] = {
 }
 
 
-def log_factors(z: Floats, degrees: Integers, alternatives: tuple[Alternative, ...] = UPWARDS) -> Floats:
-    """log f(z) for each alternative, shape (values, len(alternatives)); degrees of freedom of the scale of each."""
-    tail = np.minimum(degrees, TAIL_DEGREES)[:, None].astype(np.float64)
-    shift, width = (np.array(column) for column in zip(*alternatives, strict=True))
-    at, from_shift = (HEAVY_SCALE * z[:, None]) ** 2, (HEAVY_SCALE * (z[:, None] - shift) / width) ** 2
-    ratio = (tail + 1) / 2 * (np.log1p(at / tail) - np.log1p(from_shift / tail)) - np.log(width)
-    means = log_means(alternatives)
-    return np.asarray(ratio - means[np.minimum(degrees, len(means)) - 1], dtype=np.float64)
+def factors(
+    z: Floats, degrees: Integers, alternatives: tuple[Alternative, ...] = UPWARDS, reduced: Floats | None = None
+) -> Floats:
+    """f(z) for each alternative, shape (values, len(alternatives)), 1 for NaN; degrees of freedom of the scale of each.
+
+    reduced : where it is given, both directions, upwards first, each of a z that is reduced by that
+    """
+    columns, inverse = _columns(alternatives, reduced is not None)
+    off = np.zeros(z.shape) if reduced is None else reduced
+    return _core.likelihood_ratios(z, off, degrees, columns, inverse, HEAVY_SCALE)
+
+
+@lru_cache(maxsize=8)
+def _columns(alternatives: tuple[Alternative, ...], both: bool) -> tuple[Floats, Floats]:
+    """The alternatives as the core has them, and the inverse means of their ratios."""
+    inverse = 1 / means_of(alternatives)
+    signs = (1.0, -1.0) if both else (1.0,)
+    columns = [(sign, float(both), *alternative) for sign in signs for alternative in alternatives]
+    return np.array(columns), np.concatenate([inverse] * len(signs), axis=1)
 
 
 @lru_cache(maxsize=4)
-def log_means(alternatives: tuple[Alternative, ...] = UPWARDS, most: int = 64) -> Floats:
-    """The logarithm of the larger mean of t((z - D) / w) / (w t(z)) under both kinds of noise, over estimated scales.
+def means_of(alternatives: tuple[Alternative, ...] = UPWARDS, most: int = 64) -> Floats:
+    """The larger mean of t((z - D) / w) / (w t(z)) under both kinds of noise, over estimated scales.
 
     Row d - 1 for a scale with d degrees of freedom, the last one for all further ones; a column each alternative.
     """
@@ -122,7 +134,7 @@ def log_means(alternatives: tuple[Alternative, ...] = UPWARDS, most: int = 64) -
         at = 1 + u**2 / tail
         for i, (shift, width) in enumerate(alternatives):
             ratio = (at / (1 + ((u - HEAVY_SCALE * shift) / width) ** 2 / tail)) ** ((tail + 1) / 2) / width
-            rows[degrees - 1, i] = np.log(max(1.0, *((ratio * each).sum(axis=1).mean() for each in (normal, heavy))))
+            rows[degrees - 1, i] = max(1.0, *((ratio * each).sum(axis=1).mean() for each in (normal, heavy)))
     return rows
 
 
@@ -149,10 +161,10 @@ def moderated(variance: Floats, degrees: Floats, groups: Integers) -> tuple[Floa
 
     peers = np.bincount(groups, weights=weight, minlength=size)
     with np.errstate(divide="ignore"):
-        log_variance = np.log(np.where(usable, variance, 1.0)) - digamma(half) + np.log(half)
+        log_variance = np.log(np.where(usable, variance, 1.0)) - _of_halves(digamma, half) + np.log(half)
     centre = mean(log_variance)
     squares = mean((log_variance - centre[groups]) ** 2) * peers / np.maximum(peers - 1, 1.0)
-    chance = mean(_trigamma(half))
+    chance = mean(_of_halves(_trigamma, half))
     spread = np.maximum(squares - chance, 0.0) + squares * np.sqrt(2 / np.maximum(peers - 1, 1.0))
     worth = np.where(peers >= FEWEST_PEERS, np.minimum(MOST_PRIOR_DEGREES, 2 / np.maximum(spread, 1e-9) + 1), 0.0)
     prior = np.exp(centre + digamma(np.maximum(worth, 1.0) / 2) - np.log(np.maximum(worth, 1.0) / 2))
@@ -177,6 +189,14 @@ def moderated_correlation(seen: Floats, pairs: Floats, groups: Integers) -> tupl
     spread = np.maximum(squares - chance, 0.0) + squares * np.sqrt(2 / np.maximum(peers - 1, 1.0))
     alike = np.where(peers >= FEWEST_PEERS, np.minimum(2 / np.maximum(spread, 1e-9), all_pairs), 0.0).astype(np.float64)
     return mean[groups], alike[groups], all_pairs[groups]
+
+
+def _of_halves(function: Callable[[Floats], Floats], x: Floats) -> Floats:
+    """The function of each, from a table where all are whole or half numbers, as degrees of freedom mostly are."""
+    twice = (2 * x).astype(np.int64)
+    if not len(x) or twice.max() > len(x) or (twice != 2 * x).any():
+        return function(x)
+    return function(np.maximum(np.arange(twice.max() + 1), 1) / 2)[twice]
 
 
 def _trigamma(x: Floats) -> Floats:
@@ -219,17 +239,23 @@ class CommonEffect:
         self.slow = self.slow + gain * (self.effect - self.slow)
         return np.stack([self.effect - self.slow, self.slow], axis=1)[self.groups]
 
+    def put(self, groups: Integers, other: Self) -> None:
+        """Takes these groups from another one, which is of them alone."""
+        for name in ("effect", "slow", "days", "here"):
+            getattr(self, name)[groups] = getattr(other, name)
+
 
 def common_effect(deviations: Floats, groups: Integers) -> Floats:
     """For each group, the median deviation of its streams: what all share; NaN for fewer than FEWEST_PEERS.
 
     It is taken off the values before these are judged, and is a stream of its own: a change there is a platform event.
     """
-    size = int(groups.max()) + 1
-    order = np.lexsort((deviations, groups))  # NaN last in its group
-    begin = np.searchsorted(groups[order], np.arange(size))
-    finite = np.bincount(groups, weights=np.isfinite(deviations), minlength=size).astype(np.int64)
-    ranked = deviations[order]
+    sizes = np.bincount(groups)
+    begin = np.cumsum(sizes) - sizes
+    ranked = deviations[np.argsort(groups, kind="stable")]
+    for first, size in zip(begin.tolist(), sizes.tolist(), strict=True):
+        ranked[first : first + size].sort()  # NaN last
+    finite = np.bincount(groups, weights=np.isfinite(deviations)).astype(np.int64)
     middle = begin + np.maximum(finite - 1, 0) // 2
     upper = begin + finite // 2
     last = len(ranked) - 1
@@ -306,6 +332,12 @@ class ChangeEvidence:
             for name in (*sums, count):
                 getattr(self, name)[streams] *= worth
 
+    def put(self, streams: Integers, other: Self) -> None:
+        """Takes these streams from another state, which is of them alone."""
+        for each in fields(self):
+            if isinstance(values := getattr(self, each.name), np.ndarray):
+                values[streams] = getattr(other, each.name)
+
     def directions(self) -> Integers:
         """1 where the evidence is of a larger level, -1 where of a smaller one, shape (streams,)."""
         up, down = self.products[:, : len(SHIFTS)].sum(axis=1), self.products[:, len(SHIFTS) :].sum(axis=1)
@@ -353,8 +385,8 @@ class ChangeEvidence:
         groups: Integers | None = None,
         common: Floats | None = None,
         least: Floats | None = None,
-    ) -> Floats:
-        """Takes a value of each stream, NaN where there is none, and gives E of each so far, shape (streams,).
+    ) -> None:
+        """Takes a value of each stream, NaN where there is none; shape (streams,).
 
         groups : numbers from 0 of streams with noise alike, such as the machines of a cluster: what their scale and
                  correlation have in common is pooled
@@ -372,93 +404,54 @@ class ChangeEvidence:
         value = np.where(seen, values - self.origin, 0.0)
         rho = self.rho(groups)
         scale, degrees = self._scale(groups)
-        # what is regressed, and on what; a first value has none before it, and the variance of the stationary process
-        off, weight = np.where(known, rho, 0.0), np.where(known, 1.0, np.sqrt(1 - rho**2))
-        y = weight * (value - off * self.last_value)
-        x = np.empty((len(values), 3))
-        x[:, 0] = weight * (1 - off)
-        x[:, 1:] = weight[:, None] * (shared - off[:, None] * self.last_common)
-        error = 1 + ((self._inverse(scale) @ x[:, :, None])[:, :, 0] * x).sum(axis=1)
-        innovation = np.where(known, y - (x * self.expected).sum(axis=1), 0.0)
+        y, x, error, innovation = _core.innovations(
+            *self._regressions(scale), value, known, rho, self.last_value, shared, self.last_common
+        )
         unit = scale * np.sqrt(error)
         tested = known & (self.count >= FEWEST) & (unit > 0)
         if tested.any():
-            which = slice(None) if tested.all() else np.flatnonzero(tested)
-            reduced = np.zeros(values.shape) if least is None else least * (1 - rho)
-            per_unit = NORMAL_SCALE / (unit * self.widened)[which]
-            self._multiply(which, innovation[which] * per_unit, reduced[which] * per_unit, degrees[which])
+            per_unit = np.divide(NORMAL_SCALE, unit * self.widened, out=np.full(unit.shape, np.nan), where=tested)
+            reduced = np.zeros(values.shape) if least is None else least * (1 - rho) * per_unit
+            self._multiply(tested, innovation * per_unit, reduced, degrees)
         limit = np.where(
             (self.scale_count >= FEWEST - 1) & (unit > 0), _winsor_table()[np.minimum(degrees, 500) - 1] * unit, np.inf
         )
         kept = np.clip(innovation, -limit, limit)
-        inverse = self._learn(seen, y - innovation + kept, x, scale)
+        variance = self._learn(seen, y - innovation + kept, x, scale)
         if common is not None and groups is not None:
-            self._learn_spread(groups, inverse, self._noise(scale))
+            self._learn_spread(groups, variance)
         self.scale_sum += np.where(known, kept**2 / error, 0.0)
         self.scale_count += known
-        self._learn_differences(value - (self.expected[:, 1:] * shared).sum(axis=1), seen, limit)
+        response = self.expected[:, 1] * shared[:, 0] + self.expected[:, 2] * shared[:, 1]
+        self._learn_differences(value - response, seen, limit)
         self.last_value = np.where(seen, value, self.last_value)
         self.last_common = np.where(seen[:, None], shared, self.last_common)
         self.count = self.count + seen
         anchoring = seen & (self.count <= ANCHOR_VALUES)
-        step = (values - shared.sum(axis=1) - self.anchor) / np.maximum(self.count, 1)
+        step = (values - (shared[:, 0] + shared[:, 1]) - self.anchor) / np.maximum(self.count, 1)
         self.anchor = np.where(anchoring, self.anchor + step, self.anchor)
-        return self.evidence()
 
     def evidence(self) -> Floats:
-        """E of each stream: 1 before anything was judged."""
+        """E of each stream, shape (streams,): 1 before anything was judged."""
         left = HALF_WEIGHT_DAYS / (HALF_WEIGHT_DAYS + self.tests)
         return np.asarray(self.products.mean(axis=1) + left, dtype=np.float64)
 
-    def _inverse(self, scale: Floats) -> Floats:
-        """The covariance of what is expected, in the variance of an innovation, shape (streams, 3, 3).
-
-        What is known of the responses before any value counts as their spread says.
-        """
-        noise = self._noise(scale)
-        # in units of the noise, so that no product of the cofactors loses the digits of another
-        a, b, c = self.squares[:, 0, 0] + 1e-12, self.squares[:, 0, 1] / noise, self.squares[:, 0, 2] / noise
-        known = 1 / self.spread**2
-        d, f = self.squares[:, 1, 1] / noise**2 + known[:, 0], self.squares[:, 2, 2] / noise**2 + known[:, 1]
-        e = self.squares[:, 1, 2] / noise**2
-        cofactors = d * f - e * e, c * e - b * f, b * e - c * d
-        determinant = a * cofactors[0] + b * cofactors[1] + c * cofactors[2]
-        inverse = np.empty((len(scale), 3, 3))
-        inverse[:, 0, 0] = cofactors[0]
-        inverse[:, 0, 1] = inverse[:, 1, 0] = cofactors[1] / noise
-        inverse[:, 0, 2] = inverse[:, 2, 0] = cofactors[2] / noise
-        inverse[:, 1, 1] = (a * f - c * c) / noise**2
-        inverse[:, 1, 2] = inverse[:, 2, 1] = (b * c - a * e) / noise**2
-        inverse[:, 2, 2] = (a * d - b * b) / noise**2
-        return inverse / determinant[:, None, None]
-
-    def _noise(self, scale: Floats) -> Floats:
-        """The scale; as long as it rests on next to nothing, that of the common effect, which holds responses at 1."""
-        common = np.sqrt(self.squares[:, 1, 1] + self.squares[:, 2, 2])
-        noise = np.where(self.scale_count >= FEWEST, scale, np.maximum(scale, common))
-        return np.where(noise > 0, noise, 1.0)
+    def _regressions(self, scale: Floats) -> tuple[Any, ...]:
+        """What the core takes first."""
+        sums = self.squares, self.cross, self.expected, self.spread
+        return *sums, scale, self.scale_count, float(FEWEST)
 
     def _learn(self, seen: Booleans, y: Floats, x: Floats, scale: Floats) -> Floats:
-        """The covariance of what is expected then (`_inverse`)."""
-        keep = np.where(seen, 1 - 1 / self.memory, 1.0)
-        new = np.where(seen[:, None], x, 0.0)
-        self.squares = keep[:, None, None] * self.squares + new[:, :, None] * new[:, None, :]
-        self.cross = keep[:, None] * self.cross + new * y[:, None]
-        prior = np.zeros(x.shape)
-        prior[:, 1:] = (self._noise(scale)[:, None] / self.spread) ** 2
-        inverse = self._inverse(scale)
-        expected = (inverse @ (self.cross + prior)[:, :, None])[:, :, 0]
-        self.expected = np.where(seen[:, None], expected, self.expected)
-        return inverse
+        """The posterior variances of both responses, shape (streams, 2)."""
+        return _core.learn(*self._regressions(scale), seen, y, x, float(self.memory))
 
-    def _learn_spread(self, groups: Integers, inverse: Floats, noise: Floats) -> None:
+    def _learn_spread(self, groups: Integers, variance: Floats) -> None:
         """A step of EM (Dempster, Laird & Rubin, Journal of the Royal Statistical Society B 39, 1977) a round.
 
         The spread's square is the mean over a group's machines of what responses are off 1 by, squared, and of their
         posterior variances; without a common effect these are the square of the spread, and it stays.
         """
         size = int(groups.max()) + 1
-        variance = np.diagonal(inverse, axis1=1, axis2=2)[:, 1:] * noise[:, None] ** 2
         off = (self.expected[:, 1:] - 1) ** 2 + variance
         known = self.count > 0
         machines = np.bincount(groups, weights=known, minlength=size)
@@ -478,12 +471,14 @@ class ChangeEvidence:
         pooled = (worth * prior + degrees * variance) / (worth + degrees)
         return np.sqrt(pooled), (degrees + worth).astype(np.int64)
 
-    def _multiply(self, tested: slice | Integers, z: Floats, reduced: Floats, degrees: Integers) -> None:
-        begun = HALF_WEIGHT_DAYS + self.tests[tested].astype(np.float64)
-        weight = HALF_WEIGHT_DAYS / (begun * (begun + 1))
-        sides = np.concatenate([log_factors(z - reduced, degrees), log_factors(-z - reduced, degrees)], axis=1)
-        self.products[tested] = np.minimum((self.products[tested] + weight[:, None]) * np.exp(sides), MOST)
-        self.tests[tested] += 1
+    def _multiply(self, tested: Booleans, z: Floats, reduced: Floats, degrees: Integers) -> None:
+        """z, reduced : NaN where nothing is tested"""
+        begun = HALF_WEIGHT_DAYS + self.tests
+        weight = np.where(tested, HALF_WEIGHT_DAYS / (begun * (begun + 1)), 0.0)
+        self.products += weight[:, None]
+        self.products *= factors(z, degrees, UPWARDS, reduced)
+        np.minimum(self.products, MOST, out=self.products)
+        self.tests += tested
 
     def _learn_differences(self, values: Floats, seen: Booleans, limit: Floats) -> None:
         both = seen & ~np.isnan(self.before_last)

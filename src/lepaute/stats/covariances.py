@@ -10,6 +10,7 @@ between launches and between processes are set equal to their expectations (Hend
 """
 
 from dataclasses import dataclass
+from math import fsum
 
 import numpy as np
 import numpy.typing as npt
@@ -220,9 +221,9 @@ def nested_effects(
     own = max(1.0, alike * (free - launches + groups))
     error = float(np.sum(weight * rest**2)) / free * float(np.sqrt(2.0 / (alike * free)))
     mean_scatter = float(np.average(scatter, weights=weight))
-    if mean_scatter > 0.0 and free > 1 and error > sum(variances):
+    if mean_scatter > 0.0 and free > 1 and error > fsum(variances):
         # Scatter that would explain everything leaves what the variance of a process is uncertain by.
-        variances[2] += error - sum(variances)
+        variances[2] += error - fsum(variances)
         own = alike * free
     block_variance, launch_variance, process_variance = variances
     least, most = blocks - 1, max(1.0, alike_launches * (launches - blocks - groups + 1))

@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
+from lepaute import _core
+
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
@@ -43,42 +45,11 @@ def medians(deviations: Floats, group: Integers, order: Integers | None = None) 
     deviations : shape (..., streams); NaN where fewer than FEWEST_OTHERS, of a group one more, have a value
     order : of the streams by deviation, for each day, where it is known
     """
-    inside = np.flatnonzero(group >= 0)
-    own, values = group[inside], deviations.reshape(-1, deviations.shape[-1])[:, inside]
-    if order is None:
-        order = np.argsort(values, axis=1)
-    elif len(inside) < len(group):
-        place = np.cumsum(group >= 0) - 1
-        order = place[order[group[order] >= 0]].reshape(len(values), len(inside))
-    sizes = np.bincount(own, minlength=1)
-    begin = np.cumsum(sizes) - sizes
-    # of each day by group, and by value within each, NaN last: small numbers are sorted by radix
-    small = own.astype(np.min_scalar_type(-len(sizes)))
-    order = np.take_along_axis(order, np.argsort(small[order], axis=1, kind="stable"), axis=1)
-    ranked, place = np.take_along_axis(values, order, axis=1), np.empty_like(order)
-    np.put_along_axis(place, order, np.broadcast_to(np.arange(order.shape[1]), order.shape), axis=1)
-    finite = np.zeros((len(values), order.shape[1] + 1), np.int64)
-    np.cumsum(np.isfinite(ranked), axis=1, out=finite[:, 1:])
-    count = finite[:, begin + sizes] - finite[:, begin]
-    whole = _between(ranked, begin + np.maximum(count - 1, 0) // 2, begin + count // 2)
-    whole = np.where(count > FEWEST_OTHERS, whole, np.nan)
-    # among the others: what has a higher rank than the stream moves down by one
-    rank, known = place - begin[own], count[:, own]
-    left = known - (rank < known)
-    low, high = np.maximum(left - 1, 0) // 2, left // 2
-    of_others = _between(ranked, begin[own] + low + (rank <= low), begin[own] + high + (rank <= high))
-    others = np.full((len(values), deviations.shape[-1]), np.nan)
-    others[:, inside] = np.where(left >= FEWEST_OTHERS, of_others, np.nan)
-    return whole.reshape(*deviations.shape[:-1], len(sizes)), others.reshape(deviations.shape)
-
-
-def _between(ranked: Floats, low: Integers, high: Integers) -> Floats:
-    """The mean of the values at two places of each row."""
-    last = ranked.shape[1] - 1
-    if last < 0:
-        return np.full(low.shape, np.nan)
-    ends = (np.take_along_axis(ranked, np.minimum(each, last), axis=1) for each in (low, high))
-    return np.asarray(sum(ends) / 2, dtype=np.float64)
+    values = np.ascontiguousarray(deviations.reshape(-1, deviations.shape[-1]))
+    ranking = np.zeros((0, 0), np.int64) if order is None else order
+    groups = int(group.max(initial=0)) + 1
+    whole, others = _core.group_medians(values, group, ranking, groups, FEWEST_OTHERS)
+    return whole.reshape(*deviations.shape[:-1], groups), others.reshape(deviations.shape)
 
 
 def limited(deviations: Floats) -> tuple[Floats, Floats]:
@@ -187,9 +158,11 @@ def _likeness(deviations: Floats, node: Integers) -> Floats:
     days = len(deviations) // MEAN_DAYS * MEAN_DAYS
     nodes = int(node.max()) + 1
     parts = deviations[:days].reshape(-1, MEAN_DAYS, len(node))
+    order = np.argsort(node, kind="stable")
+    starts = np.flatnonzero(np.diff(node[order], prepend=-1))
     sums, number = np.zeros((nodes, len(parts))), np.zeros((nodes, len(parts)))
-    np.add.at(sums, node, np.nansum(parts, axis=1).T)
-    np.add.at(number, node, np.isfinite(parts).sum(axis=1).T)
+    sums[node[order[starts]]] = np.add.reduceat(np.nansum(parts, axis=1).T[order], starts, axis=0)
+    number[node[order[starts]]] = np.add.reduceat(np.isfinite(parts).sum(axis=1).T[order], starts, axis=0)
     means, count = (sums / np.maximum(number, 1)).T, number.T
     here = (count > 0).astype(np.float64)
     means -= here * (means.sum(axis=0) / np.maximum(here.sum(axis=0), 1))

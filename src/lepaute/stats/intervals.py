@@ -68,7 +68,7 @@ def upper_trimmed_mean(values: Sequence[float], share: float = 0.05) -> float:
     """
     ordered = sorted(values)
     kept = ordered[: len(ordered) - int(share * len(ordered))]
-    return sum(kept) / len(kept)
+    return fsum(kept) / len(kept)
 
 
 class Interval(NamedTuple):
@@ -140,7 +140,7 @@ def expected(values: Sequence[float], controls: Controls | None = None) -> float
     What the controls explain is taken as log-normal, with its 2.5 % and 97.5 % quantiles: the mean of a Student effect
     of few degrees of freedom is what its rarest draws make of it.
     """
-    mean = sum(values) / len(values)
+    mean = fsum(values) / len(values)
     if controls is None or len(values) < 2 or min(values) <= 0.0:
         return mean
     log, exp = _logarithm()

@@ -12,7 +12,7 @@ standardised difference between the mean of a stretch and that of the rest.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import exp, floor, inf, sqrt
+from math import exp, floor, fsum, inf, sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -159,9 +159,10 @@ def _rest(x: Floats, shapes: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 @lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def independent_values(count: int, rho: float) -> float:
     """How many independent values have a mean as certain as that of `count` of an autoregressive series; at least 1."""
-    weighted = sum((1 - k / count) * rho**k for k in range(1, count)) if rho > 0 else 0.0
+    weighted = fsum((1 - k / count) * rho**k for k in range(1, count)) if rho > 0 else 0.0
     return max(1.0, count / (1 + 2 * weighted))
 
 

@@ -14,7 +14,9 @@ earlier ones. S may rest on more than these: with nu degrees of freedom (n - 1 a
 5.2.2).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -104,12 +106,19 @@ def region_tests(
     if p == 1:
         direction[done] = np.sign(new[done, 0] - mean[done, 0]).astype(np.int8)
         # F(1, nu) is the square of Student's t
-        quantile = -stdtrit(nu[done], 0.5 * (1 - confidence))
+        quantile = -_by_degrees(stdtrit, nu[done], 0.5 * (1 - confidence))
         spread = scatter[done, 0, 0] / nu[done]
         spread = spread * (n[done] + r) / (n[done] * r) if variance is None else spread * variance[done]
         half = quantile * np.sqrt(spread)
         low[done], high[done] = mean[done, 0] - half, mean[done, 0] + half
     return RegionTests(np.maximum(n, 0), np.maximum(nu, 0), statistic, p_value, direction, low, high, missing)
+
+
+def _by_degrees(function: Callable[..., Any], degrees: Integers, at: float) -> Floats:
+    """The function of each, worked out once for each number of degrees of freedom where these are few."""
+    most = int(degrees.max(initial=0))
+    found: Floats = function(degrees, at) if most >= len(degrees) else function(np.arange(most + 1), at)[degrees]
+    return found
 
 
 def log10_p_values(statistic: npt.ArrayLike, p: npt.ArrayLike, degrees_of_freedom: npt.ArrayLike) -> Floats:

@@ -29,7 +29,7 @@ from lepaute.stats.change_evidence import (
     ChangeEvidence,
     Floats,
     Integers,
-    log_factors,
+    factors,
 )
 
 #: Where nothing changes, the chance that a fleet has anything worth a look in so many days.
@@ -77,14 +77,15 @@ class SmallChanges(ChangeEvidence):
         up, down = np.split(self.products[:, : 2 * len(LEVELS)], 2, axis=1)
         return np.where(up.sum(axis=1) >= down.sum(axis=1), 1, -1).astype(np.int64)
 
-    def _multiply(self, tested: slice | Integers, z: Floats, reduced: Floats, degrees: Integers) -> None:
-        every = (log_factors(z - reduced, degrees, LEVELS), log_factors(-z - reduced, degrees, LEVELS))
-        factors = np.exp(np.concatenate([*every, log_factors(z, degrees, WIDER)], axis=1))
-        self.products[tested] = np.minimum((self.products[tested] + self.begins[tested, None]) * factors, MOST)
-        levels = factors[:, : 2 * len(LEVELS)]
-        self.largest[tested] = np.minimum(np.maximum(self.largest[tested], 1.0) * levels, MOST)
-        self.begins[tested] = False
-        self.tests[tested] += 1
+    def _multiply(self, tested: Booleans, z: Floats, reduced: Floats, degrees: Integers) -> None:
+        levels = factors(z, degrees, LEVELS, reduced)
+        self.products += (self.begins & tested)[:, None]
+        self.products *= np.concatenate([levels, factors(z, degrees, WIDER)], axis=1)
+        np.minimum(self.products, MOST, out=self.products)
+        begun = np.where(tested[:, None], np.maximum(self.largest, 1.0), self.largest)
+        self.largest = np.minimum(begun * levels, MOST)
+        self.begins &= ~tested
+        self.tests += tested
 
     def _learn(self, seen: Booleans, y: Floats, x: Floats, scale: Floats) -> Floats:
         held = (self.squares[:, 0, 0] >= SETTLED) & (self.largest.max(axis=1) >= SUSPICIOUS)

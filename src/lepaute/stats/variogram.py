@@ -19,7 +19,7 @@ of the nugget it would hide what there is.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, expm1, isinf
+from math import exp, expm1, fsum, isinf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def variance_between(slope_per_s: float, range_s: float, groups: "Sequence[Float
         for at, one in enumerate(groups)
         for past, other in enumerate(groups[at + 1 :])
     ]
-    return max(0.0, sum(halves) / len(halves)) if halves else 0.0
+    return max(0.0, fsum(halves) / len(halves)) if halves else 0.0
 
 
 def fit_variogram(series: "Sequence[Series]") -> VariogramModel | None:

@@ -228,7 +228,10 @@ class FolderBackend(Backend):
         """Makes the tables of the index those of queries."""
         if index == self._seen:
             return
+        seen = {} if self._seen is None else self._seen.files
         for table in TABLES:
+            if self._seen is not None and seen.get(table.name, ()) == index.files.get(table.name, ()):
+                continue
             source = _source(self.folder, table, index.files.get(table.name, ()))
             # Of a sound file the casts cost nothing; a damaged one is found out by them.
             columns = ", ".join(f"cast({name} as {_SQL_TYPES[kind]}) as {name}" for name, kind in table.columns.items())
@@ -254,7 +257,7 @@ class _FolderWriter(Writer):
         if rows.num_rows:
             self._connection.register("appended", rows)
             try:
-                self._write(table, "appended", rows.num_rows)
+                self._write(table, "appended", rows.num_rows, as_added=table.as_added)
             finally:
                 self._connection.unregister("appended")
 
@@ -323,13 +326,14 @@ class _FolderWriter(Writer):
         self._files[table.name] = [file for file in self._files[table.name] if file not in files]
         self._replaced += [file.place for file in files]
 
-    def _write(self, table: Table, source: str, rows: int) -> None:
+    def _write(self, table: Table, source: str, rows: int, *, as_added: bool = False) -> None:
         import duckdb
 
         place = self._new_file(table.name)
+        order = "" if as_added else f" order by {', '.join(table.key)}"
         try:
             self._connection.execute(
-                f"copy (select {', '.join(table.columns)} from {source} order by {', '.join(table.key)}) "
+                f"copy (select {', '.join(table.columns)} from {source}{order}) "
                 f"to {_quoted(str(self._folder / place))} "
                 f"(format parquet, compression zstd, row_group_size {_ROWS_OF_GROUP})"
             )

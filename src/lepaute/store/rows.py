@@ -10,6 +10,7 @@ from lepaute.errors import InputError, LepauteError
 from lepaute.kit.node_sets import folded
 from lepaute.kit.parquet import reading_table
 from lepaute.kit.printable import printable
+from lepaute.store.packed import row_keys
 from lepaute.store.tables import ARCHIVE_NODES, ARCHIVES, FACTOR_VALUES, STATES, Table
 
 if TYPE_CHECKING:
@@ -52,7 +53,10 @@ def rows_of(table: Table, frame: "pandas.DataFrame") -> "pyarrow.Table":
             ) from None
     rows = pyarrow.table(columns, schema=table.schema)
     _check_cells(table, rows)
-    twice = frame.duplicated(list(table.key)) if table.key else None
+    # most verdicts differ in more than their basis, whose texts are many
+    keys = row_keys(frame, [name for name in table.key if name != "basis"])
+    keys.sort()
+    twice = frame.duplicated(list(table.key)) if (keys[1:] == keys[:-1]).any() and table.key else None
     if twice is not None and twice.any():
         at = int(twice.argmax())
         shown = ", ".join(f"{name} {frame[name].iloc[at]}" for name in table.key)
@@ -69,17 +73,16 @@ def _column(cells: "pandas.Series", type_: "pyarrow.DataType") -> "pyarrow.Array
 
     if type_ == pyarrow.string():
         array = pyarrow.Array.from_pandas(cells)
-        if pyarrow.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
         if isinstance(array, pyarrow.ChunkedArray):
             array = array.combine_chunks()
         if not len(array):
             return pyarrow.array([], type_)
-        if not (pyarrow.types.is_string(array.type) or pyarrow.types.is_large_string(array.type)):
+        texts = array.dictionary if pyarrow.types.is_dictionary(array.type) else array
+        if not (pyarrow.types.is_string(texts.type) or pyarrow.types.is_large_string(texts.type)):
             raise TypeError
-        if pyarrow.compute.any(pyarrow.compute.match_substring(array, "\0")).as_py():  # no text of PostgreSQL's
+        if pyarrow.compute.any(pyarrow.compute.match_substring(texts, "\0")).as_py():  # no text of PostgreSQL's
             raise ValueError
-        return array.cast(type_)
+        return (array if texts is array else array.dictionary_decode()).cast(type_)
     if type_ == pyarrow.bool_():
         return pyarrow.array(cells.astype("bool") if len(cells) == 0 else cells.to_numpy(), type_)
     if pandas.api.types.is_bool_dtype(cells) or (len(cells) and not pandas.api.types.is_numeric_dtype(cells)):

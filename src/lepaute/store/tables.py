@@ -42,11 +42,15 @@ _KIND_OF = {column: kind for kind, columns in _KINDS.items() for column in colum
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table, sorted by its key, which is unique."""
+    """A table with its key, which is unique.
+
+    as_added : what one change adds is kept in the order in which it comes; otherwise in that of the key
+    """
 
     name: str
     columns: Mapping[str, Kind]
     key: tuple[str, ...]
+    as_added: bool = False
 
     @property
     def repeated(self) -> tuple[str, ...]:
@@ -66,8 +70,9 @@ class Table:
         return pyarrow.schema([pyarrow.field(name, types[kind]) for name, kind in self.columns.items()])
 
 
-def _table(name: str, columns: str, key: str) -> Table:
-    return Table(name, {column: _KIND_OF.get(column, "text") for column in columns.split()}, tuple(key.split()))
+def _table(name: str, columns: str, key: str, *, as_added: bool = False) -> Table:
+    kinds = {column: _KIND_OF.get(column, "text") for column in columns.split()}
+    return Table(name, kinds, tuple(key.split()), as_added)
 
 
 ARCHIVES = _table("archives", "id cluster kind name state cause nodes started_s ended_s ingested_s source", key="id")
@@ -79,12 +84,14 @@ FACTOR_VALUES = _table(
     "cluster node cpu job started_s stratum factor value state archive",
     key="cluster node factor cpu job",
 )
-#: basis: what a verdict rests on besides the values, such as settings and the events that touch its node.
+#: basis: what a verdict rests on besides the values, such as settings and the events that touch its node. They come by
+#: machine and time, which packs better than the order of their bases, and without sorting millions of rows.
 VERDICTS = _table(
     "verdicts",
     "cluster node cpu job started_s stratum archive factor r p pooled outlier n degrees_of_freedom statistic p_value "
     "direction low high missing basis judged_s",
     key="cluster node factor r pooled basis cpu job",
+    as_added=True,
 )
 #: Each change is a row of its own: revision 1 records the entry, 2 withdraws it, 3 records it again.
 EVENTS = _table("events", "id revision withdrawn date_s cluster nodes kind author reason recorded_s", key="id revision")

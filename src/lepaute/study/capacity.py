@@ -8,7 +8,7 @@ the mean and the covariance of what was simulated, since seeds are few.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from math import ceil, inf, prod, sqrt
+from math import ceil, fsum, inf, prod, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -291,8 +291,8 @@ def _machine(catalogue: Catalogue, names: Sequence[str], nodes: int) -> PricedMa
                 f"{nodes} nodes of {ranks} ranks are more cores than the {MOST_CORES} of a platform at most"
             )
         values.setdefault("application.grid", grid_text(nodes * ranks))
-    price = sum(part.count(nodes) * part.price for part in parts.values())
-    watts = sum(part.count(nodes) * part.watts for part in parts.values())
+    price = fsum(part.count(nodes) * part.price for part in parts.values())
+    watts = fsum(part.count(nodes) * part.watts for part in parts.values())
     others = [name for name, part in parts.items() if part.kind != NODE]
     node = next(name for name, part in parts.items() if part.kind == NODE)
     return PricedMachine(", ".join([f"{nodes} x {node}", *others]), tuple(names), nodes, price, watts, values)

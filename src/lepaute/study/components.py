@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
+from math import fsum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -223,7 +224,7 @@ def _weighted(population: "Population", number: int, weight: float) -> "Populati
         raise InputError(f"population.weight[{number}]: the population has {len(groups)} group(s), from 0")
     if not 0.0 < weight < 1.0:
         raise InputError(f"population.weight[{number}] is {weight:g}; a share of the nodes is above 0 and below 1")
-    others = sum(group.weight for place, group in enumerate(groups) if place != number)
+    others = fsum(group.weight for place, group in enumerate(groups) if place != number)
     weights = [
         weight if place == number else (1.0 - weight) * group.weight / others for place, group in enumerate(groups)
     ]

@@ -8,7 +8,7 @@ machines and days that the layers allow, which no number of simulations narrows)
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import exp, hypot, inf, nan, sqrt
+from math import exp, fsum, hypot, inf, nan, sqrt
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
@@ -157,7 +157,7 @@ class _Runs:
     @cached_property
     def mean(self) -> float:
         """With the controls at their means."""
-        return sum(adjusted(list(self.logs.values()), self.controls).logs) / len(self.logs)
+        return fsum(adjusted(list(self.logs.values()), self.controls).logs) / len(self.logs)
 
     def spread(self, response: str) -> Spread:
         """As of a prediction from these runs."""
@@ -191,7 +191,7 @@ class _Gap:
 
     @cached_property
     def mean(self) -> float:
-        return sum(self.left.logs) / self.count
+        return fsum(self.left.logs) / self.count
 
     @property
     def error_sd(self) -> float:
@@ -265,7 +265,7 @@ def rank(
     named = {best.point, *(one.point for one in standings if one.is_ahead)}
     spreads = {one.point: one.spread(response) for one in runs if one.point in named}
     standings = [replace(one, spread=spreads.get(one.point)) for one in standings]
-    loss = sum(_loss(gaps[one.point]) for one in competing if one is not best)
+    loss = fsum(_loss(gaps[one.point]) for one in competing if one is not best)
     return Ranking(response, tuple(standings), loss, refused)
 
 
@@ -306,8 +306,8 @@ def _gap(one: _Runs, best: _Runs) -> _Gap:
     if all(list(each.logs)[: len(seeds)] == seeds for each in (one, best)):
         controls = controls_of_ratio(*(each.controls and each.controls.first(len(seeds)) for each in (best, one)))
     left = adjusted(logs, controls)
-    mean, degrees = sum(left.logs) / len(logs), len(logs) - 1.0 - left.estimated
-    sd = sqrt(sum((value - mean) ** 2 for value in left.logs) / degrees) if degrees > 0.0 else 0.0
+    mean, degrees = fsum(left.logs) / len(logs), len(logs) - 1.0 - left.estimated
+    sd = sqrt(fsum((value - mean) ** 2 for value in left.logs) / degrees) if degrees > 0.0 else 0.0
     return _Gap(logs, controls, left, sd, degrees, hypot(*(each.sampling_sd(seeds) for each in (one, best))))
 
 
@@ -315,11 +315,11 @@ def _gaps(runs: Sequence[_Runs], best: _Runs) -> dict[Point, _Gap]:
     """Of all points; the spread of those with few runs is moderated by that of all (Smyth 2004)."""
     own = {one.point: _gap(one, best) for one in runs}
     others = [gap for point, gap in own.items() if point != best.point]
-    degrees = sum(gap.degrees for gap in others)
+    degrees = fsum(gap.degrees for gap in others)
     if degrees == 0.0:
         return own
     # Points with few runs have no controls: all of their spread is their own.
-    common = sum(gap.degrees * (gap.sd**2 + gap.left.variance) for gap in others) / degrees
+    common = fsum(gap.degrees * (gap.sd**2 + gap.left.variance) for gap in others) / degrees
 
     def moderated(gap: _Gap) -> _Gap:
         if gap.count >= FEW_RUNS:

@@ -13,7 +13,7 @@ is known of all points that share something with it.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import exp, log, pi
+from math import exp, fsum, log, pi
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
@@ -156,7 +156,7 @@ class RealModel:
         largest = max(likelihood for _, likelihood, _, _ in found)
         weights = [exp(likelihood - largest) for _, likelihood, _, _ in found]
         return [
-            _Guess(weight / sum(weights), run_sd, mean, covariance)
+            _Guess(weight / fsum(weights), run_sd, mean, covariance)
             for weight, (run_sd, _, mean, covariance) in zip(weights, found, strict=True)
         ]
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import log, nan
+from math import fsum, log, nan
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
@@ -398,7 +398,7 @@ def _spread(outcomes: Sequence[Outcome], response: str, controls: Controls | Non
     """As of a prediction; no interval where a derived response is below 0."""
     values = [outcome[response] for outcome in outcomes]
     if min(values) < 0.0:
-        return Spread(sum(values) / len(values), nan, nan)
+        return Spread(fsum(values) / len(values), nan, nan)
     return spread_of(values, sampling_sd_of_mean(outcomes), controls)
 
 

@@ -34,6 +34,10 @@ ALL_TO_ALL = frozenset(
 )
 FROM_ROOT = frozenset(f"MPI_{form}" for form in ("Bcast", "Scatter", "Scatterv"))
 TO_ROOT = frozenset(f"MPI_{form}" for form in ("Reduce", "Gather", "Gatherv"))
+#: Those with which a communicator is made.
+CREATIONS = frozenset(
+    name for name in ALL_TO_ALL if "Comm_" in name or name.endswith(("create", "adjacent", "merge", "sub"))
+)
 COLLECTIVES = ALL_TO_ALL | FROM_ROOT | TO_ROOT | frozenset(("MPI_Scan", "MPI_Exscan"))
 #: The blocking operation that does what a nonblocking one does.
 BLOCKING_OF = {
@@ -105,7 +109,7 @@ def match_messages(trace: Trace) -> Matches:
     )
     left, right = pair_by_key(send_keys, receive_keys)
     sends, receives = sends[left], receives[right]
-    done = _completions(trace)
+    done = completions(trace)
     sent, end = (numpy.where(trace.named(IMMEDIATE)[rows], done[rows], rows) for rows in (sends, receives))
     unknown = trace.named(IMMEDIATE_RECEIVES)[receives] & (end < 0)
     end[unknown] = _waits_of(trace, receives[unknown])
@@ -114,7 +118,7 @@ def match_messages(trace: Trace) -> Matches:
     return Matches(sends, receives, sent, end)
 
 
-def _completions(trace: Trace) -> NDArray[Any]:
+def completions(trace: Trace) -> NDArray[Any]:
     """Of each row the wait or test that completed its request, -1 where that is not known; shape (rows,)."""
     found = numpy.full(len(trace), -1)
     known = trace.completion >= 0

@@ -14,6 +14,7 @@ from lepaute.trace.table import (
     MOST_TRACE_BYTES,
     ROW_BYTES,
     Trace,
+    foreign_trace,
     open_trace,
     read_columns,
     read_trace,
@@ -33,15 +34,23 @@ class TraceParts:
     """The parts of a file, in the order of ranks, each with all calls of its ranks.
 
     rows, metadata : of the whole trace
+    A trace of another program is one part, which is held.
     Raises InputError for what read_trace() refuses, and while it is gone through: for a long trace whose ranks are not
     in order, and for a rank with more calls than can be held.
     """
 
     def __init__(self, path: Path) -> None:
+        self.path, self._foreign = path, foreign_trace(path)
+        if self._foreign is not None:
+            self.rows, self.metadata = len(self._foreign), dict(self._foreign.metadata)
+            return
         file, self.path, self.metadata = open_trace(path, MOST_BYTES)
         self.rows = int(file.metadata.num_rows)
 
     def __iter__(self) -> Iterator[Trace]:
+        if self._foreign is not None:
+            yield self._foreign
+            return
         file, path, metadata = open_trace(self.path, MOST_BYTES)
         if self.rows <= PART_ROWS or (self.rows * ROW_BYTES <= MOST_TRACE_BYTES and not _in_order(file)):
             yield read_trace(path)

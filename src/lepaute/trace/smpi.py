@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from lepaute.errors import InputError
 from lepaute.trace import paje
+from lepaute.trace.foreign import LEFT_OUT
 from lepaute.trace.link_ends import Links, Rows, attach
 from lepaute.trace.messages import (
     ALL_TO_ALL,
@@ -40,7 +41,6 @@ from lepaute.trace.table import COMPUTING, KERNEL, MPI, Trace, trace_of_columns
 STATES, LINKS = "MPI_STATE", "MPI_LINK"
 #: States that stand for time between calls. `kernel` is what a replay calls it.
 ANONYMOUS = frozenset((COMPUTING, "sleeping", "kernel"))
-LEFT_OUT = frozenset(("MPI_Init", "MPI_Init_thread", "MPI_Finalize"))
 #: Names in replays, where capitals alone do not make them MPI's.
 REPLAYED = {"sendrecv": "MPI_Sendrecv", "allreduce": "MPI_Allreduce", "reducescatter": "MPI_Reduce_scatter"}
 #: As SMPI 3.32 writes them.

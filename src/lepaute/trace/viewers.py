@@ -5,9 +5,10 @@ import gzip
 import importlib
 import io
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO, cast
+from typing import Any, BinaryIO, TextIO, TypeAlias, cast
 
 import numpy
 from numpy.typing import NDArray
@@ -16,7 +17,20 @@ from lepaute.errors import InputError
 from lepaute.kit.extras import need
 from lepaute.kit.files import scratch_folder, whole_file
 from lepaute.kit.text import size_text
-from lepaute.trace.messages import ALL_TO_ALL, ARRIVAL, COLLECTIVES, FROM_ROOT, TO_ROOT, match_messages
+from lepaute.trace.messages import (
+    ALL_TO_ALL,
+    ARRIVAL,
+    BLOCKING_OF,
+    COLLECTIVES,
+    CREATIONS,
+    FROM_ROOT,
+    IMMEDIATE,
+    NONBLOCKING_COLLECTIVES,
+    TO_ROOT,
+    completions,
+    match_messages,
+)
+from lepaute.trace.otf2_reader import NO_ROOT, collective_bytes
 from lepaute.trace.report import headline, node_name
 from lepaute.trace.table import KERNEL, KINDS, MPI, PHASE, Trace
 
@@ -177,9 +191,8 @@ RESOLUTION = 1_000_000_000
 #: The region that holds all calls of a rank: what is in none of them is the program's own code.
 PROGRAM = "the program"
 WORLD = 0
-_NO_ROOT = 0xFFFFFFFF
-#: Operations of OTF2 that are not named after the routine.
-_OPERATIONS = {f"MPI_Comm_{form}": "CREATE_HANDLE" for form in ("split", "dup", "create")}
+#: Of rows the events, as methods of the package's writer and their arguments.
+_Events: TypeAlias = dict[int, list[tuple[str, tuple[Any, ...]]]]
 
 
 def write_otf2(trace: Trace, folder: Path) -> int:
@@ -259,62 +272,79 @@ class _Archive:
     def write(self) -> int:
         """Writes the events of all ranks and returns their number."""
         trace = self.trace
-        matches = match_messages(trace)
-        complete = matches.end >= 0
-        sends = dict(zip(matches.send[complete].tolist(), matches.end[complete].tolist(), strict=True))
-        arrivals: dict[int, list[int]] = {}
-        for send, end in sends.items():
-            arrivals.setdefault(end, []).append(send)
+        begins, ends = self._messages()
+        self._add_collectives(begins, ends)
         first = min(0, round(float(trace.start_s.min()) * RESOLUTION)) if len(trace) else 0
-        events = 0
+        count = 0
         for rank in trace.ranks:
             writer = self.writer.event_writer_from_location(self.locations[rank])
             rows = ((trace.rank == rank) & ~trace.named((ARRIVAL,))).nonzero()[0]  # no routine, but what one received
-            events += self._write_rank(writer, rows, sends, arrivals, first)
-        return events
+            at, count = 0, count + 2
+            writer.enter(0, self.program)
+            for row, is_begin, at_ns in _brackets(trace, rows):
+                at = at_ns - first
+                events = (begins if is_begin else ends).get(row, ())
+                if is_begin:
+                    writer.enter(at, self.regions[trace.name[row]])
+                for method, arguments in events:
+                    getattr(writer, method)(at, *arguments)
+                if not is_begin:
+                    writer.leave(at, self.regions[trace.name[row]])
+                count += 1 + len(events)
+            writer.leave(at, self.program)
+        return count
 
-    def _write_rank(
-        self, writer: Any, rows: NDArray[Any], sends: dict[int, int], arrivals: dict[int, list[int]], first: int
-    ) -> int:
-        trace, count = self.trace, 0
-        place = {rank: at for at, rank in enumerate(trace.ranks)}
-        world = self.communicators[WORLD][0]
-        at = 0
-        writer.enter(0, self.program)
-        for row, begins, at_ns in _brackets(trace, rows):
-            at = at_ns - first
-            region = self.regions[trace.name[row]]
-            collective = self._collective(row)
-            if begins:
-                writer.enter(at, region)
-                if row in sends:
-                    tag, size = max(int(trace.tag[row]), 0), int(trace.size_bytes[row])
-                    writer.mpi_send(at, place[int(trace.peer[row])], world, tag, size)
-                if collective:
-                    writer.mpi_collective_begin(at)
+    def _messages(self) -> tuple[_Events, _Events]:
+        """What stands behind the beginning of a row, and before its end; requests have the number of their row."""
+        trace, matches = self.trace, match_messages(self.trace)
+        begins: _Events = defaultdict(list)
+        ends: _Events = defaultdict(list)
+        immediate = trace.named(IMMEDIATE)
+        columns = (matches.send, matches.receive, matches.sent, matches.end)
+        for send, receive, sent, end in zip(*(column.tolist() for column in columns), strict=True):
+            if end < 0:
+                continue
+            source, target = int(trace.rank[send]), int(trace.peer[send])
+            comm, members = self.communicators.get(int(trace.comm[send]), self.communicators[WORLD])
+            if source not in members or target not in members:
+                comm, members = self.communicators[WORLD]
+            what = comm, max(int(trace.tag[send]), 0), int(trace.size_bytes[send])
+            if immediate[send]:
+                begins[send].append(("mpi_isend", (members.index(target), *what, send)))
+                if sent >= 0:
+                    ends[sent].append(("mpi_isend_complete", (send,)))
             else:
-                for send in arrivals.get(row, ()):
-                    tag, size = max(int(trace.tag[send]), 0), int(trace.size_bytes[send])
-                    writer.mpi_recv(at, place[int(trace.rank[send])], world, tag, size)
-                if collective:
-                    writer.mpi_collective_end(at, *collective)
-                writer.leave(at, region)
-            count += 1 + (row in sends and begins) + (0 if begins else len(arrivals.get(row, ()))) + bool(collective)
-        writer.leave(at, self.program)
-        return count + 2
+                begins[send].append(("mpi_send", (members.index(target), *what)))
+            if immediate[receive]:
+                begins[receive].append(("mpi_irecv_request", (receive,)))
+                ends[end].append(("mpi_irecv", (members.index(source), *what, receive)))
+            else:
+                ends[end].append(("mpi_recv", (members.index(source), *what)))
+        return begins, ends
+
+    def _add_collectives(self, begins: _Events, ends: _Events) -> None:
+        done = completions(self.trace)
+        for row in self.trace.named(COLLECTIVES | NONBLOCKING_COLLECTIVES).nonzero()[0].tolist():
+            what = self._collective(row)
+            if what and self.trace.names[self.trace.name[row]] in COLLECTIVES:
+                begins[row].append(("mpi_collective_begin", ()))
+                ends[row].append(("mpi_collective_end", what))
+            elif what:
+                begins[row].append(("non_blocking_collective_request", (row,)))
+                ends[int(done[row])].append(("non_blocking_collective_complete", (*what, row)))
 
     def _collective(self, row: int) -> tuple[Any, ...] | None:
-        """Operation, communicator, root, bytes sent and received; None where the row is none, or its group unknown."""
+        """Operation, communicator, root, bytes sent and received; None where its group is not known."""
         trace = self.trace
         name, number = trace.names[trace.name[row]], int(trace.comm[row])
-        if name not in COLLECTIVES or number not in self.communicators:
+        if number not in self.communicators:
             return None
         communicator, members = self.communicators[number]
-        operation = getattr(self.otf2.CollectiveOp, _OPERATIONS.get(name, name.removeprefix("MPI_").upper()))
-        root, size = int(trace.peer[row]), int(trace.size_bytes[row])
-        gets = name in FROM_ROOT and root != int(trace.rank[row])
-        sizes = (0, size) if gets else (size, 0)
-        return operation, communicator, members.index(root) if root in members else _NO_ROOT, *sizes
+        plain = BLOCKING_OF.get(name, name)
+        operation = getattr(self.otf2.CollectiveOp, "CREATE_HANDLE" if plain in CREATIONS else plain[4:].upper())
+        root, rank = int(trace.peer[row]), int(trace.rank[row])
+        sizes = collective_bytes(name, float(trace.size_bytes[row]), len(members), members.index(rank), root == rank)
+        return operation, communicator, members.index(root) if root in members else NO_ROOT, *map(int, sizes)
 
 
 def _brackets(trace: Trace, rows: Sequence[int] | NDArray[Any]) -> Iterator[tuple[int, bool, int]]:

@@ -7,6 +7,7 @@ in another way (design, content, protocol, software) has another one.
 import datetime as dt
 import math
 import time
+import weakref
 from bisect import bisect_right
 from collections.abc import Collection, Iterable
 from dataclasses import fields, is_dataclass
@@ -34,6 +35,8 @@ Node = tuple[str, str]
 Machine = tuple[str, str, int]
 #: One row each.
 KEY = [*MACHINE, "job", "factor"]
+#: The table that was found to be right last.
+_checked: "weakref.ref[pd.DataFrame] | None" = None
 
 
 def check_values(frame: "pd.DataFrame") -> "pd.DataFrame":
@@ -43,6 +46,14 @@ def check_values(frame: "pd.DataFrame") -> "pd.DataFrame":
     Raises InputError, with the first row at fault, where a column is missing or of another kind, a state is unknown, a
     value is there without the job being done or the reverse, a date is not finite, or rows have the same KEY.
     """
+    global _checked  # noqa: PLW0603 -- of one table, which nobody changes
+    if _checked is None or _checked() is not frame:
+        frame = _check_values(frame)
+        _checked = weakref.ref(frame)
+    return frame
+
+
+def _check_values(frame: "pd.DataFrame") -> "pd.DataFrame":
     import numpy as np
     import pandas as pd
 
@@ -117,24 +128,42 @@ def vectors(table: "pd.DataFrame", factors: "tuple[str, ...]") -> "pd.DataFrame"
         )
     index = [*MACHINE, "started_s", "job", "stratum", "archive"]
     if len(factors) == 1:
-        wide = rows[[*index, "value"]].rename(columns={"value": factors[0]})
-    else:
-        number = rows.groupby(index, sort=False).ngroup().to_numpy()
-        first = np.unique(number, return_index=True)[1]
-        x = np.full((len(first), len(factors)), np.nan)
-        for column, factor in enumerate(factors):
-            mask = (rows["factor"] == factor).to_numpy()
-            x[number[mask], column] = rows["value"].to_numpy()[mask]
-        whole = ~np.isnan(x).any(axis=1)
-        wide = rows[index].iloc[first[whole]].reset_index(drop=True)
-        for column, factor in enumerate(factors):
-            wide[factor] = x[whole, column]
+        # in order of machine, time and job, as the table is
+        found: pd.DataFrame = rows[[*index, "value"]].rename(columns={"value": factors[0]}).reset_index(drop=True)
+        return found
+    number = rows.groupby(index, sort=False).ngroup().to_numpy()
+    first = np.unique(number, return_index=True)[1]
+    x = np.full((len(first), len(factors)), np.nan)
+    for column, factor in enumerate(factors):
+        mask = (rows["factor"] == factor).to_numpy()
+        x[number[mask], column] = rows["value"].to_numpy()[mask]
+    whole = ~np.isnan(x).any(axis=1)
+    wide = rows[index].iloc[first[whole]].reset_index(drop=True)
+    for column, factor in enumerate(factors):
+        wide[factor] = x[whole, column]
     return wide[[*index, *factors]].sort_values([*MACHINE, "started_s", "job"], kind="stable", ignore_index=True)
 
 
 def nodes_of(table: "pd.DataFrame") -> list[Node]:
     """The (cluster, node) of its rows, each once."""
-    return list(table[NODE].drop_duplicates().itertuples(index=False, name=None))
+    return numbered_nodes(table)[1]
+
+
+def numbered_nodes(table: "pd.DataFrame") -> "tuple[npt.NDArray[np.int64], list[Node]]":
+    """The number of each row's node, and the (cluster, node) of each number, in the order in which they come."""
+    import numpy as np
+
+    number = in_turn(row_keys(table, NODE))
+    first = np.flatnonzero(np.diff(np.maximum.accumulate(number), prepend=-1))
+    return number, list(table[NODE].iloc[first].itertuples(index=False, name=None))
+
+
+def in_turn(keys: "npt.NDArray[np.int64]") -> "npt.NDArray[np.int64]":
+    """Equal keys numbered from 0, in the order in which they come; shape (rows,)."""
+    import numpy as np
+    import pandas as pd
+
+    return np.asarray(pd.factorize(keys)[0], np.int64)
 
 
 def is_of(table: "pd.DataFrame", nodes: Collection[Node]) -> "npt.NDArray[np.bool_]":

@@ -10,6 +10,7 @@ One segment of message sizes: its line for each operation, and the noise about i
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import fsum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -137,7 +138,7 @@ def lognormal_modes(log_ratio: Floats, *, most_modes: int = MOST_MODES) -> tuple
 def centred(modes: Sequence[Mode]) -> tuple[Mode, ...]:
     """The same modes, their means shifted alike, so that the mean factor on a duration is 1:
     sum of weight * exp(mean + sd^2 / 2), the mean of a mixture of lognormal distributions."""
-    total = sum(mode.weight for mode in modes)
+    total = fsum(mode.weight for mode in modes)
     mean = sum(mode.weight * np.exp(mode.mean + mode.sd**2 / 2) for mode in modes) / total
     shift = float(np.log(mean))
     return tuple(Mode(mode.weight / total, mode.mean - shift, mode.sd) for mode in modes)

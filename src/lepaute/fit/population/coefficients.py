@@ -13,6 +13,7 @@ import numpy as np
 
 from lepaute.errors import FitError, InputError
 from lepaute.fit.numeric import Floats, Integers
+from lepaute.kit.frames import read_csv
 from lepaute.kit.numbers import path_of
 from lepaute.kit.parquet import open_parquet, reading_table
 from lepaute.kit.text import counted
@@ -97,7 +98,6 @@ def coefficients_of_table(
 
 def read_coefficients(path: str | Path, terms: Sequence[str] = TERMS) -> Coefficients:
     """The coefficients in a CSV (compressed or not) or Parquet file.  Raises FitError as `coefficients_of_table`."""
-    import pandas
 
     path = path_of(path, "the table")
     try:
@@ -109,7 +109,7 @@ def read_coefficients(path: str | Path, terms: Sequence[str] = TERMS) -> Coeffic
                 frame[name] = frame[name].astype(object)
         else:
             # pandas knows a compressed file by its name; a row more than is read says that there are more
-            frame = pandas.read_csv(path, comment="#", nrows=_MOST_ROWS + 1)
+            frame = read_csv(path, comment="#", nrows=_MOST_ROWS + 1)
             if len(frame) > _MOST_ROWS:
                 raise FitError(f"{path}: has more than {_MOST_ROWS} rows; leave out the days that are not needed")
     except InputError as error:

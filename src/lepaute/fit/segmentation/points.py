@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import fsum
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -199,7 +200,7 @@ def best_cuts(
     left = [
         [scale * residual_of(part, one, constant) for part, scale in zip(parts, scales, strict=True)] for one in cuts
     ]
-    return [(one, sum(costs)) for one, costs in zip(cuts, left, strict=True)]
+    return [(one, fsum(costs)) for one, costs in zip(cuts, left, strict=True)]
 
 
 def _left(series: "_core.FitSeries", begin: int, place: int, end: int) -> float:
@@ -235,7 +236,7 @@ def residual_of(part: Points, cuts: tuple[float, ...], constant: bool) -> float:
     bounds = [0, *np.searchsorted(part.x, cuts, side="right").tolist(), len(part)]
     series = part.series(part.x[-1:])
     lines = [_core.best_line(series, begin, end, part.logarithmic, constant) for begin, end in pairwise(bounds)]
-    return float(sum(left for _, _, left in lines))
+    return fsum(left for _, _, left in lines)
 
 
 def _sharpened(

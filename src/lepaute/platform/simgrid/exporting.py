@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from math import fsum
 from xml.sax.saxutils import quoteattr
 
 from lepaute.errors import InputError
@@ -100,7 +101,7 @@ def export_xml(
         zone = mesh(parts, wiring)
     else:
         zone = star(parts) if form == "star" else cluster(parts)
-    mean_speed = sum(speeds) / len(speeds)
+    mean_speed = fsum(speed / len(speeds) for speed in speeds)
     lines = [
         "<?xml version='1.0'?>",
         '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">',

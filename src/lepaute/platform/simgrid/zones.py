@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from math import fsum
 from xml.sax.saxutils import quoteattr
 
 from lepaute.platform.kernel_model import piece_of, value_of
@@ -83,7 +84,7 @@ def cluster(parts: Parts) -> Iterator[str]:
     """One element for all hosts, which have the mean of their speeds."""
     nodes, topology = parts.platform.nodes, parts.platform.topology
     last = nodes.first_number + nodes.count - 1
-    speed = sum(parts.speeds_flops) / len(parts.speeds_flops)
+    speed = fsum(speed / len(parts.speeds_flops) for speed in parts.speeds_flops)
     attributes = {
         "id": f"{parts.prefix}cluster",
         "prefix": parts.prefix,
@@ -215,7 +216,7 @@ def node_speeds_flops(platform: Platform) -> tuple[float, ...]:
                 mean = {term: value for term, value in cells if not term.startswith("sd:")}
             duration_s = value_of(mean, _SIDE, _SIDE, _SIDE)
             of_cpus.append((2.0 * _SIDE**3 / duration_s if duration_s > 0 else NOMINAL_FLOPS) / model.threads)
-        speeds.append(sum(of_cpus) / len(of_cpus))
+        speeds.append(fsum(flops / nodes.cpus for flops in of_cpus))
     return tuple(speeds)
 
 

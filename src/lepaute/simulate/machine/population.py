@@ -128,7 +128,9 @@ def with_coefficients(
     kept = {} if noisy else {f"sd:{term}": value for term, value in first.noise.sd.items()}
     columns = (*population.terms, *kept)
     rows = [(*centre, *kept.values()) for centre in centres]
-    average = [sum(group.weight * group.mean[at] for group in population.groups) for at in range(len(population.terms))]
+    average = [
+        math.fsum(group.weight * group.mean[at] for group in population.groups) for at in range(len(population.terms))
+    ]
     by_column = dict(zip(columns, (*average, *kept.values()), strict=True))
     sd = {name.removeprefix("sd:"): value for name, value in by_column.items() if name.startswith("sd:")}
     piece = Piece(
@@ -149,7 +151,7 @@ def scaled(population: Population, spatial: float, temporal: float) -> Populatio
     The distance of each group from the mean of all is part of what differs between CPUs, and is scaled with it.
     """
     size = len(population.terms)
-    centre = [sum(group.weight * group.mean[at] for group in population.groups) for at in range(size)]
+    centre = [math.fsum(group.weight * group.mean[at] for group in population.groups) for at in range(size)]
     groups = tuple(
         group.model_copy(
             update={

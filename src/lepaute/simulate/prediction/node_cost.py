@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import sqrt
+from math import fsum, sqrt
 from typing import TYPE_CHECKING, Any, Self
 
 from lepaute import _core
@@ -96,7 +96,7 @@ class CpuFactors:
         """Factors by cpu that they may be, drawn for this seed."""
         size = len(self.cpus)
         normals = _core.normals(seed, _STREAM, 1, size + self.degrees_of_freedom)
-        chi_square = sum(value * value for value in normals[size:])
+        chi_square = fsum(value * value for value in normals[size:])
         errors = times(lower_factor(self.log_covariance), normals[:size])
         scale = sqrt(self.degrees_of_freedom / chi_square)
         logs = [mean + scale * error for mean, error in zip(self.log_mean, errors, strict=True)]
@@ -227,7 +227,7 @@ def node_cost(
         without=without,
         slowdown=difference(as_calibrated, as_now, one_machine=True),
         gain=None if without is None else difference(as_now, without, one_machine=True),
-        shared_slowdown=len(job) / (len(job) - 1 + sum(speeds) / len(speeds)),
+        shared_slowdown=len(job) / (len(job) - 1 + fsum(speeds) / len(speeds)),
         slowest=_slowest(with_cpu_factors(platform, node, factors.mean), job),
         warnings=tuple(alike.line(len(predictions)) for alike in alike_warnings(predictions)),
     )

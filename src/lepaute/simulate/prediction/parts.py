@@ -145,14 +145,14 @@ def sampling_sd_of(changes: "Iterable[Sequence[float] | None]") -> float:
             by_windows.setdefault(len(of_run), []).append(of_run)
     count = sum(map(len, by_windows.values()))
     # What windows miss of the smooth course they have in common: standard deviations add up.
-    return sum(len(alike) * _sd_of_mean(alike) for alike in by_windows.values()) / count if count else 0.0
+    return fsum(len(alike) * _sd_of_mean(alike) for alike in by_windows.values()) / count if count else 0.0
 
 
 def _sd_of_mean(changes: Sequence[Sequence[float]]) -> float:
     """Of the mean of runs with the same windows; changes: by run and window."""
-    means = [sum(of_window) / len(changes) for of_window in zip(*changes, strict=True)]
+    means = [fsum(of_window) / len(changes) for of_window in zip(*changes, strict=True)]
     return sqrt(
-        LEAST_SAMPLING_SD * LEAST_SAMPLING_SD + CHANGE_FACTOR * CHANGE_FACTOR * sum(mean * mean for mean in means)
+        LEAST_SAMPLING_SD * LEAST_SAMPLING_SD + CHANGE_FACTOR * CHANGE_FACTOR * fsum(mean * mean for mean in means)
     )
 
 

@@ -1,5 +1,6 @@
 """What a reader of a prediction must know: what was not modelled, extrapolated or clipped."""
 
+from math import fsum
 from typing import TYPE_CHECKING
 
 from lepaute.kit.text import Alike, counted, one_for_all, quantity
@@ -58,7 +59,7 @@ def guesses_block_size(prediction: "Prediction") -> bool:
     if prediction.outside is None or prediction.first is None:
         return False
     computing_s = max(prediction.first.computing_s, 1e-300)
-    others_s = sum(time_s for name, time_s in prediction.kernel_time_s.items() if name not in ("dgemm", "dgemm_nn"))
+    others_s = fsum(time_s for name, time_s in prediction.kernel_time_s.items() if name not in ("dgemm", "dgemm_nn"))
     return prediction.outside.unknown_share > others_s / computing_s + 0.01
 
 
@@ -101,7 +102,7 @@ def kernel_warnings(kernels: "Mapping[str, KernelUse]", platform: "Platform") ->
         of = f"{unknown[0][0]} is" if len(unknown) == 1 else f"{counted(len(unknown), 'kernel')} are"
         calls = ", ".join(f"{name} ({number} calls)" for name, number in unknown)
         warnings.append(f"{of} not modelled by the platform, so taken to cost nothing: {calls}")
-    total_s = sum(use.time_s for use in kernels.values())
+    total_s = fsum(use.time_s for use in kernels.values())
     for name, use in kernels.items():
         if use.extrapolated_time_s > max(SMALL_SHARE * use.time_s, SMALL_SHARE * 0.1 * total_s):
             warnings.append(use.extrapolated(name, platform))

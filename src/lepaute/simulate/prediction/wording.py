@@ -80,7 +80,8 @@ def scaling_answer(points: "Sequence[ScalingPoint]") -> str:
     )
     speed_up, heading = last.speed_up, last.prediction.application.heading
     faster = with_interval(speed_up.mean, speed_up.low, speed_up.high, "times").replace(" times)", ")")
+    doubtful = "" if first.prediction.comparable and last.prediction.comparable else ", which is not comparable"
     return (
         f"{heading} on {ranks_text(last.ranks)} takes {span_of(last.prediction.time_s)}, "
-        f"{faster} as fast as on {ranks_text(first.ranks)}"
+        f"{faster} as fast as on {ranks_text(first.ranks)}{doubtful}"
     )

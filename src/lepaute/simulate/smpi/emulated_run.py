@@ -109,8 +109,8 @@ def slowdowns_of(
     shares = memory_shares(times, contention) if given_share is None else {}
     overall = given_share
     if shares:
-        seconds = sum(times.places[name].time_s for name in shares)
-        overall = sum(share * times.places[name].time_s for name, share in shares.items()) / seconds
+        seconds = math.fsum(times.places[name].time_s for name in shares)
+        overall = math.fsum(share * times.places[name].time_s for name, share in shares.items()) / seconds
     if overall is None:
         return Slowdowns()
     nodes = platform.nodes
@@ -155,7 +155,7 @@ def _mean_factor(ranks: int, q: float, ratio: float) -> float:
     if q >= 1.0:
         return max(1.0, ranks * ratio)
     others = ranks - 1
-    return sum(
+    return math.fsum(
         math.comb(others, k) * q**k * (1.0 - q) ** (others - k) * max(1.0, (1 + k) * ratio) for k in range(ranks)
     )
 
@@ -211,7 +211,7 @@ class EmulatedRun:
         """Share of the computing that is of routines of BLAS and LAPACK without a model, from 0 to 1."""
         if self.computing_s <= 0.0:
             return 0.0
-        return sum(use.time_s for use in self.fallback.values()) / self.computing_s
+        return math.fsum(use.time_s for use in self.fallback.values()) / self.computing_s
 
 
 def read_report(path: Path) -> dict[str, Any] | None:

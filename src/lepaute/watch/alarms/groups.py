@@ -44,6 +44,10 @@ class Layer:
     share: Floats
     names: tuple[str, ...]
 
+    def of(self, streams: Integers) -> "Layer":
+        """The same of some streams, among which are all groups."""
+        return Layer(self.group[streams], self.share[streams], self.names)
+
 
 def layers_of(
     deviations: Floats,
@@ -180,6 +184,14 @@ class GroupEffects:
         self.state = ChangeEvidence.start(len(self.members), least_rho=MOST_RHO)
         self.effects = np.full((rounds, len(self.members)), np.nan)
         self._off = [np.zeros(len(layer.group)) for layer in layers]
+
+    def put_among(self, streams: Integers, layers: tuple[Layer, ...]) -> None:
+        """From now on it is of further streams, which are in no group; streams: the places of those that it was of."""
+        self.members = [streams[each] for each in self.members]
+        off = [np.zeros(len(layer.group)) for layer in layers]
+        for every, own in zip(off, self._off, strict=True):
+            every[streams] = own
+        self.layers, self._off = layers, off
 
     def take(self, at: int, deviations: Floats, allowed: Floats) -> Floats:
         """What is taken off the value of each stream, by the deviations of the round from what the fleet shares.

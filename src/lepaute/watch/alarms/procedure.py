@@ -176,5 +176,5 @@ def _run(
             alarms += [said | row for row in rows if tuple(row[key] for key in STREAM) not in named]
         stretches.restart_after(at, new_alarms)
         if len(days) in LOOKS:
-            stretches = stretches.looked_at(at, inventory)
+            stretches.regroup(at, inventory)
     return days, alarms, stretches.looks(len(streams.day) - 1)

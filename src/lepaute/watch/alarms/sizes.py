@@ -92,24 +92,38 @@ def size_at(values: Floats, first: int, correlation: float) -> LevelChange:
 
     Student's interval for a common variance, of as many independent values as the correlation leaves.
     """
+    return sizes_at(values[None], first, correlation)[0]
+
+
+def sizes_at(values: Floats, first: int, correlation: float) -> list[LevelChange]:
+    """`size_at` of each row, shape (series, n)."""
     from scipy.special import stdtr, stdtrit
 
-    old, new = values[:first], values[first:]
-    degrees = max(len(values) - 2, 1)
-    spread = float(((old - old.mean()) ** 2).sum() + ((new - new.mean()) ** 2).sum()) / degrees
+    old, new = values[:, :first], values[:, first:]
+    base, difference = old.mean(axis=1), new.mean(axis=1) - old.mean(axis=1)
+    degrees = max(values.shape[1] - 2, 1)
+    squares = [((each - each.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) for each in (old, new)]
     rho = min(max(correlation, 0.0), 0.9)
     worth = (1 - rho) / (1 + rho)
-    error = np.sqrt(spread / worth * (1 / len(old) + 1 / len(new)))
+    error = np.sqrt((squares[0] + squares[1]) / degrees / worth * (1 / old.shape[1] + 1 / new.shape[1]))
     free = max(degrees * worth, 1.0)
     half = float(stdtrit(free, 0.5 + CONFIDENCE / 2)) * error
-    difference, base = float(new.mean() - old.mean()), float(old.mean())
-    p = 2 * float(stdtr(free, -abs(difference) / error)) if error > 0 else float(difference == 0)
-    scale = base or np.nan
-    low, high = sorted(((difference - half) / scale, (difference + half) / scale))
-    return LevelChange(first, base, difference / scale, low, high, p)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = np.where(error > 0, 2 * stdtr(free, -np.abs(difference) / error), difference == 0)
+        scale = np.where(base == 0, np.nan, base)
+        ends = np.sort(np.stack([(difference - half) / scale, (difference + half) / scale]), axis=0)
+        columns = base, difference / scale, *ends, p
+    return [LevelChange(first, *each) for each in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 def correlation_within(values: Floats, first: int) -> float:
     """Of neighbours, within both levels."""
-    within = np.concatenate([values[:first] - values[:first].mean(), values[first:] - values[first:].mean()])
-    return float((within[1:] * within[:-1]).sum() / max(float((within**2).sum()), 1e-300))
+    return float(correlations_within(values[None], first)[0])
+
+
+def correlations_within(values: Floats, first: int) -> Floats:
+    """`correlation_within` of each row, shape (series, n)."""
+    levels = (values[:, :first], values[:, first:])
+    within = np.concatenate([each - each.mean(axis=1, keepdims=True) for each in levels], axis=1)
+    found: Floats = (within[:, 1:] * within[:, :-1]).sum(axis=1) / np.maximum((within**2).sum(axis=1), 1e-300)
+    return found

@@ -10,8 +10,9 @@ The size of a step is that of its date: from the step before, or the event, to t
 Rows of steps, or of tests, of the same machines on the same dates in several factors are one report.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ import numpy as np
 
 from lepaute.stats.expanding import Floats
 from lepaute.stats.level_shift import onset
-from lepaute.watch.alarms.sizes import LevelChange, correlation_within, size_at
+from lepaute.watch.alarms.sizes import LevelChange, correlations_within, size_at, sizes_at
 from lepaute.watch.alarms.worth_a_look import GRADUAL
 from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Machine, day_numbers, nodes_of
@@ -62,18 +63,24 @@ class _Series:
     values: Floats
     resets_s: tuple[float, ...]
     steps_s: dict[int, float] = field(default_factory=dict)
+    _dates: list[float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._dates = self.times_s.tolist()
 
     def around(self, date_s: float) -> tuple[int, int, int]:
         """Positions: where the level before the date begins, the first value from the date on, where its level ends."""
         known = [*self.resets_s, *self.steps_s.values()]
         begin_s = max((each for each in known if each < date_s), default=-np.inf)
         end_s = min((each for each in known if each > date_s), default=np.inf)
-        begin, first, end = (int(each) for each in np.searchsorted(self.times_s, [begin_s, date_s, end_s]))
+        begin, first, end = (bisect_left(self._dates, each) for each in (begin_s, date_s, end_s))
         return max(begin, first - REACH), first, min(end, first + REACH)
 
     def can_tell(self, date_s: float) -> bool:
         begin, first, end = self.around(date_s)
-        return first - begin >= FEWEST_BEFORE and end - first >= FEWEST_AFTER and bool(np.ptp(self.values[begin:end]))
+        if first - begin < FEWEST_BEFORE or end - first < FEWEST_AFTER:
+            return False
+        return bool((self.values[begin + 1 : end] != self.values[begin]).any())
 
 
 def steps_of(alarms: "pd.DataFrame", changelog: Changelog, values: "pd.DataFrame") -> "list[Row]":
@@ -243,19 +250,33 @@ def _moved(left: Sequence[_Series], date_s: float, direction: int, usual: float)
 def _changes(asked: Sequence[_Series], date_s: float, controls: Sequence[_Series]) -> dict[Machine, LevelChange]:
     """The change of each at the date, apart from what the controls have in common; neighbours are alike in all."""
     parts = _parts(asked, date_s, controls)
-    correlation = _correlation(parts.values())
-    return {machine: size_at(x, first, correlation) for machine, (x, first) in parts.items()}
+    correlation, changes = _correlation(parts.values()), dict[Machine, LevelChange]()
+    machines = list(parts)
+    for places, rows, first in _alike(parts.values()):
+        changes |= zip([machines[place] for place in places], sizes_at(rows, first, correlation), strict=True)
+    return {machine: changes[machine] for machine in machines}
+
+
+def _alike(parts: "Iterable[tuple[Floats, int]]") -> "Iterator[tuple[list[int], Floats, int]]":
+    """Places of series of one length with one first value of the new level, these series, and that value."""
+    alike: dict[tuple[int, int], list[tuple[int, Floats]]] = defaultdict(list)
+    for place, (x, first) in enumerate(parts):
+        alike[len(x), first].append((place, x))
+    for (_, first), own in alike.items():
+        yield [place for place, _ in own], np.stack([x for _, x in own]), first
 
 
 def _parts(asked: Sequence[_Series], date_s: float, controls: Sequence[_Series]) -> dict[Machine, tuple[Floats, int]]:
     """Of each its values around the date, apart from what the controls have in common, and the first from the date."""
-    day, effect = _common(controls, date_s) if controls else (np.zeros(1, np.int64), np.zeros(1))
+    common = _common(controls, date_s) if controls else None
     parts: dict[Machine, tuple[Floats, int]] = {}
     for one in asked:
         begin, first, end = one.around(date_s)
-        level = float(one.values[begin:first].mean())
-        shared = level * np.interp(day_numbers(one.times_s[begin:end]), day, effect)
-        parts[one.machine] = one.values[begin:end] - shared, first - begin
+        values = one.values[begin:end]
+        if common is not None:
+            level = float(one.values[begin:first].mean())
+            values = values - level * np.interp(day_numbers(one.times_s[begin:end]), *common)
+        parts[one.machine] = values, first - begin
     return parts
 
 
@@ -303,9 +324,13 @@ def _common(series: Sequence[_Series], date_s: float) -> "tuple[np.ndarray[Any, 
 
 def _correlation(parts: "Iterable[tuple[Floats, int]]") -> float:
     """Of neighbours within levels, over all series, without the bias of means that were taken off (Kendall's)."""
-    estimates = [(correlation_within(x, first) + 2 / len(x), len(x)) for x, first in parts]
-    count = sum(n for _, n in estimates)
-    estimate = sum(each * n for each, n in estimates) / count
+    parts = list(parts)
+    within = np.empty(len(parts))
+    for places, rows, first in _alike(parts):
+        within[places] = correlations_within(rows, first)
+    lengths = [len(x) for x, _ in parts]
+    count = sum(lengths)
+    estimate = sum((each + 2 / n) * n for each, n in zip(within.tolist(), lengths, strict=True)) / count
     return estimate if estimate > 2 / np.sqrt(count) else 0.0
 
 

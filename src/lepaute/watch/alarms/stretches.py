@@ -56,6 +56,16 @@ class Streams:
     archives: tuple[str, ...]
     resets: tuple[tuple[int, ...], ...]
 
+    def of(self, streams: Integers) -> "Streams":
+        """The same of some streams, of whole groups."""
+        group: Integers = np.unique(self.group[streams], return_inverse=True)[1].astype(np.int64)
+        values, times_s, archive = (
+            np.take(each, streams, axis=1) for each in (self.values, self.times_s, self.archive)
+        )
+        resets = tuple(self.resets[number] for number in streams.tolist())
+        keys = self.keys.iloc[streams].reset_index(drop=True)
+        return Streams(keys, group, values, self.day, times_s, archive, self.archives, resets)
+
 
 def streams_of(table: "pd.DataFrame", changelog: Changelog) -> Streams:
     """The streams of a table as `check_values` returns it."""
@@ -183,9 +193,9 @@ class Stretches:
                 int(self.small.directions()[number]),
             )
         self._looked[at] = found
-        self._begin_looking(found, at)
+        self.begin_looking(found, at)
 
-    def _begin_looking(self, numbers: Integers, at: int) -> None:
+    def begin_looking(self, numbers: Integers, at: int) -> None:
         """New stretches of the second tier after this round."""
         self.small.restart(numbers)
         self.small_begun[numbers] = at + 1
@@ -207,8 +217,8 @@ class Stretches:
         seen = np.isfinite(values)
         return {"values": values[seen], "times_s": self.streams.times_s[part, number][seen]}
 
-    def looked_at(self, at: int, inventory: Inventory) -> "Stretches":
-        """The same up to this round with what groups share taken off, as far as it shows; itself without any."""
+    def regroup(self, at: int, inventory: Inventory) -> None:
+        """Takes off what groups share, as far as it shows up to this round, from the first one on."""
         values, fleet = self.streams.values[: at + 1], self.streams.group
         quick, slow = (self.shared - self.slow)[: at + 1, fleet], self.slow[: at + 1, fleet]
         rest = values - quick * self.state.expected[:, 1] - slow * self.state.expected[:, 2]
@@ -222,21 +232,47 @@ class Stretches:
         wander = wander_left(rest, layers, fleet, self.state.rho(fleet), changed)
         widened = self.state.widening(wander, fleet)
         if layers is self.layers and (np.abs(np.log(widened / self.state.widened)) <= np.log(SAME_WIDTH)).all():
-            return self
-        again = Stretches(self.streams, self.least_change, layers)
-        again.state.widened = again.small.widened = widened
+            return
+        concerned = widened != self.state.widened
+        for layer in (*self.layers, *layers):
+            concerned |= layer.group >= 0
+        fleets = np.unique(fleet[concerned])  # the others are as they were, to the last bit
+        machines = np.flatnonzero(np.isin(fleet, fleets))
+        part = Stretches(self.streams.of(machines), self.least_change, tuple(each.of(machines) for each in layers))
+        part.state.widened = part.small.widened = widened[machines]
+        self._take_again(part, at, machines, fleets)
+        self._put(part, layers, machines, fleets)
+        self.state.widened = self.small.widened = widened
+
+    def _take_again(self, part: "Stretches", at: int, machines: Integers, fleets: Integers) -> None:
+        """All rounds up to this one, by a part that is of these machines and fleets."""
+        place = {int(number): own for own, number in enumerate([*machines, *(self.machines + fleets)])}
         alarmed = dict(self._alarmed)
         for each in range(at + 1):
-            again.begin(int(self.streams.day[each]))
-            again.take(each)
+            part.begin(int(self.streams.day[each]))
+            part.take(each)
             if each in self._looked:
-                again._begin_looking(self._looked[each], each)
-            if each in alarmed:
-                again.restart(alarmed[each], int(self.streams.day[each]) + 1)
-        again._alarmed, again._looked, again._open, again._over = self._alarmed, self._looked, self._open, self._over
+                part.begin_looking(np.flatnonzero(np.isin(machines, self._looked[each])), each)
+            if own := [place[number] for number in alarmed.get(each, ()) if number in place]:
+                part.restart(own, int(self.streams.day[each]) + 1)
+
+    def _put(self, part: "Stretches", layers: tuple[Layer, ...], machines: Integers, fleets: Integers) -> None:
+        """Takes from the part what it has of its machines, fleets and groups, which are all groups of these layers."""
+        self.state.put(machines, part.state)
+        self.small.put(machines, part.small)
+        self.common.put(fleets, part.common)
+        self.effect.put(fleets, part.effect)
+        self.shared[:, fleets], self.slow[:, fleets] = part.shared, part.slow
         given = {name for name, new in zip(self.names, self._new, strict=True) if not new}
-        again._new = np.array([name not in given for name in again.names])
-        return again
+        rows, others = slice(self.shared_by), slice(part.shared_by, None)
+        self.keys, self.names = self.keys[rows] + part.keys[others], self.names[rows] + part.names[others]
+        self.since = np.concatenate([self.since[rows], part.since[others]])
+        self.begun = np.concatenate([self.begun[rows], part.begun[others]])
+        self.number = {name: number for number, name in enumerate(self.names)}
+        self._new = np.array([name not in given for name in self.names])
+        self.layers, self.groups = layers, part.groups
+        if self.groups is not None:
+            self.groups.put_among(machines, layers)
 
     def _states(self) -> list[ChangeEvidence]:
         return [self.state, self.common, *([] if self.groups is None else [self.groups.state])]

@@ -18,6 +18,7 @@ import numpy as np
 from lepaute.errors import InputError
 from lepaute.stats.expanding import Booleans, ExpandingMoments, Floats, Integers, expanding_moments
 from lepaute.stats.prediction_region import RegionTests, log10_p_values, region_tests
+from lepaute.store.packed import row_keys
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.reference import (
     Digests,
@@ -229,7 +230,7 @@ def _blocks(keys: "pd.DataFrame", most: int) -> list[slice]:
     rows = len(keys)
     if not rows:  # no job of the factor is done
         return [slice(0, 0)]
-    first = np.flatnonzero(~keys.duplicated(MACHINE).to_numpy())
+    first = np.flatnonzero(np.diff(row_keys(keys, MACHINE), prepend=-2))
     edges = [0]
     for begin, end in zip(first, [*first[1:], rows], strict=True):
         if end - edges[-1] > most and begin > edges[-1]:

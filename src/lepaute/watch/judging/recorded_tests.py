@@ -14,7 +14,7 @@ from lepaute.store.packed import row_keys
 from lepaute.store.tables import VERDICTS
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.judge import AND, compared
-from lepaute.watch.judging.reference import digest_texts, digests_of
+from lepaute.watch.judging.reference import digest_texts, digests_in, digests_of
 from lepaute.watch.values import DAY_S, MACHINE, check_values, is_packed, vectors
 
 if TYPE_CHECKING:
@@ -149,9 +149,14 @@ def _positions(keys: "pd.DataFrame", basis: "npt.NDArray[np.uint64]", there: "pd
     # one numbering for both
     names = list(keys.columns)
     number = row_keys(pd.concat([keys, _packed_alike(there[names], keys)], ignore_index=True), names)
-    bases = np.array([int(text, 16) for text in there["basis"].to_list()], np.uint64)
-    rows = pd.DataFrame({"number": number[len(keys) :], "basis": bases, "row": np.arange(len(there))})
-    mine = pd.DataFrame({"number": number[: len(keys)], "basis": basis})
+    bases = digests_in(there["basis"].to_list())
+    own, others = number[: len(keys)], number[len(keys) :]
+    order = np.argsort(others, kind="stable")
+    if (np.diff(others[order]) > 0).all():  # a verdict each
+        places = order[np.minimum(np.searchsorted(others[order], own), len(order) - 1)]
+        return np.where((others[places] == own) & (bases[places] == basis), places, -1)
+    rows = pd.DataFrame({"number": others, "basis": bases, "row": np.arange(len(there))})
+    mine = pd.DataFrame({"number": own, "basis": basis})
     return mine.merge(rows, on=["number", "basis"], how="left")["row"].fillna(-1).to_numpy(np.int64)
 
 

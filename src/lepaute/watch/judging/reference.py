@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lepaute.stats.expanding import Booleans, Floats, Integers
+from lepaute.store.packed import row_keys
 from lepaute.watch.alarms.standing import concerned
 from lepaute.watch.changelog import Changelog
-from lepaute.watch.values import MACHINE, NODE, nodes_of
+from lepaute.watch.values import MACHINE, in_turn, numbered_nodes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,8 +73,7 @@ def references(observations: "pd.DataFrame", changelog: Changelog) -> References
 
     An event counts from 00:00 UTC of its date, itself included.
     """
-    node = observations.groupby(NODE, sort=False).ngroup().to_numpy()
-    nodes = nodes_of(observations)
+    node, nodes = numbered_nodes(observations)
     resets_s = changelog.resets_s(nodes)
     started_s = observations["started_s"].to_numpy(np.float64)
     stretch: Integers = np.zeros(len(observations), np.int64)
@@ -86,8 +86,8 @@ def references(observations: "pd.DataFrame", changelog: Changelog) -> References
         stretch[rows] = np.searchsorted(bounds, started_s[rows], side="right") - 1
         begin_s[rows], end_s[rows] = bounds[stretch[rows]], bounds[stretch[rows] + 1]
     keys = observations[[*MACHINE, "stratum"]].assign(stretch=stretch)
-    series: Integers = keys.groupby([*MACHINE, "stratum", "stretch"], sort=False).ngroup().to_numpy().astype(np.int64)
-    first = np.unique(series, return_index=True)[1]
+    series = in_turn(row_keys(keys, [*MACHINE, "stratum", "stretch"]))
+    first = np.flatnonzero(np.diff(np.maximum.accumulate(series), prepend=-1))
     return References(series, changelog.is_outlier(observations), begin_s[first], end_s[first])
 
 
@@ -158,6 +158,14 @@ def digests_of(digests: Digests, settings: str) -> Digests:
     """Of the digests and the settings."""
     settings_hash = np.frombuffer(hashlib.blake2b(settings.encode(), digest_size=8).digest(), ">u8").astype(np.uint64)
     return _mixed(digests ^ settings_hash)
+
+
+def digests_in(texts: Sequence[str]) -> Digests:
+    """The digests of `digest_texts`, shape (texts,)."""
+    letters = np.frombuffer("".join(texts).encode(), np.uint8).reshape(len(texts), 16)
+    digits = np.where(letters > ord("9"), letters - (ord("a") - 10), letters - ord("0"))
+    octets = np.ascontiguousarray(digits[:, ::2] * 16 + digits[:, 1::2])
+    return octets.view(">u8")[:, 0].astype(np.uint64)
 
 
 def digest_texts(digests: Digests) -> npt.NDArray[np.str_]:

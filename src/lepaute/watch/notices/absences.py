@@ -2,11 +2,13 @@
 
 import datetime as dt
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lepaute.store.packed import row_keys
 from lepaute.store.tables import STATES
 from lepaute.watch.values import DAY_S, MACHINE, NODE, Machine, day_numbers, day_of
 
@@ -110,28 +112,41 @@ def absences_of(values: "pd.DataFrame") -> tuple[Absence, ...]:
     """Machines whose latest jobs did not end well, or that are late; one report for those that are alike."""
     alike: dict[tuple[Any, ...], list[Machine]] = defaultdict(list)
     for cluster, own in values.groupby("cluster", sort=True):
-        jobs = own.assign(done=own["state"] == "done").groupby([*MACHINE[1:], "job"], sort=False)
-        table = jobs.agg(started_s=("started_s", "min"), done=("done", "any"), state=("state", "first")).reset_index()
-        days = np.unique(np.floor(table.loc[table["done"], "started_s"] / DAY_S))
-        for (node, cpu), of_machine in table.sort_values("started_s").groupby(["node", "cpu"], sort=True):
-            if (absence := _absence(of_machine, days)) is not None:
-                alike[cluster, *absence].append((str(cluster), str(node), int(str(cpu))))
+        for machine, *absence in _absent(own):
+            alike[cluster, *absence].append((str(cluster), *machine))
     reports = [Absence(key[0], tuple(machines), *key[1:]) for key, machines in alike.items()]
     return tuple(sorted(reports, key=lambda each: (-len(each.machines), each.last or dt.date.min)))
 
 
-def _absence(jobs: "pd.DataFrame", days: "np.ndarray") -> tuple[dt.date | None, int, str, int] | None:
-    """last, days, state and jobs of an Absence; None for a machine that reports."""
-    done = jobs["done"].to_numpy()
-    good = np.flatnonzero(done)
-    in_a_row = len(jobs) - 1 - int(good[-1]) if len(good) else len(jobs)
-    state = str(jobs["state"].iloc[-1]) if in_a_row else ""
-    if not len(good):
-        return None, len(days), state, in_a_row
-    own_days = np.unique(np.floor(jobs["started_s"].to_numpy()[done] / DAY_S))
-    later = days[days > own_days[-1]]
-    usual = float(np.median(np.diff(own_days))) if len(own_days) > 2 else 1.0
-    late = len(later) >= LATE_DAYS and days[-1] - own_days[-1] > LATE_INTERVALS * usual
-    if not late and in_a_row < FAILED_JOBS:
-        return None
-    return day_of(own_days[-1] * DAY_S), len(later), state, in_a_row
+def _absent(values: "pd.DataFrame") -> "Iterator[tuple[tuple[str, int], dt.date | None, int, str, int]]":
+    """Of a cluster, the machines that are away: (node, cpu), and last, days, state and jobs of an Absence."""
+    job = row_keys(values, [*MACHINE[1:], "job"])
+    order = np.argsort(job, kind="stable")
+    starts = np.flatnonzero(np.diff(job[order], prepend=-1))
+    first = order[starts]  # of each job
+    done = np.logical_or.reduceat((values["state"] == "done").to_numpy(np.bool_)[order], starts)
+    started_s = np.minimum.reduceat(values["started_s"].to_numpy(np.float64)[order], starts)
+    machine = row_keys(values, MACHINE[1:])[first]
+    order = np.lexsort((started_s, machine))
+    first, done, started_s = first[order], done[order], started_s[order]
+    begin = np.flatnonzero(np.diff(machine[order], prepend=-1))
+    end = np.append(begin[1:], len(order))
+    place = np.arange(len(order))
+    last_done = np.maximum.reduceat(np.where(done, place, -1), begin)
+    day = np.floor(started_s / DAY_S)
+    days = np.unique(day[done])
+    later = np.where(last_done >= 0, len(days) - np.searchsorted(days, day[last_done], side="right"), len(days))
+    in_a_row = np.where(last_done >= 0, end - 1 - last_done, end - begin)
+    for at in np.flatnonzero((later >= LATE_DAYS) | (in_a_row >= FAILED_JOBS) | (last_done < 0)).tolist():
+        name = values.iloc[first[begin[at]]]
+        machine_of = str(name["node"]), int(name["cpu"])
+        failed = int(in_a_row[at])
+        state = str(values["state"].iloc[first[end[at] - 1]]) if failed else ""
+        if last_done[at] < 0:
+            yield machine_of, None, len(days), state, failed
+            continue
+        own_days = np.unique(day[begin[at] : end[at]][done[begin[at] : end[at]]])
+        usual = float(np.median(np.diff(own_days))) if len(own_days) > 2 else 1.0
+        late = later[at] >= LATE_DAYS and days[-1] - own_days[-1] > LATE_INTERVALS * usual
+        if late or failed >= FAILED_JOBS:
+            yield machine_of, day_of(own_days[-1] * DAY_S), int(later[at]), state, failed

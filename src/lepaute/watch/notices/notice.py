@@ -22,7 +22,7 @@ from lepaute.watch.judging.reference import references
 from lepaute.watch.proposals.change_points import LEVEL, LeastChange, least_change_of
 from lepaute.watch.proposals.platform_events import propose, standing_events
 from lepaute.watch.proposals.proposed_event import DAYS
-from lepaute.watch.proposals.watched_series import day_effect
+from lepaute.watch.proposals.watched_series import day_effect, medians_of
 from lepaute.watch.values import (
     DAY_S,
     MACHINE,
@@ -32,6 +32,7 @@ from lepaute.watch.values import (
     check_values,
     day_numbers,
     day_of,
+    in_turn,
     is_of,
     nodes_of,
     vectors,
@@ -210,15 +211,13 @@ def _groups(table: "pd.DataFrame", factor: str, changelog: Changelog) -> "Iterat
             continue
         relative = part["value"].to_numpy(np.float64) / middle - 1.0
         series, day = part["series"].to_numpy(np.int64), day_numbers(part["started_s"])
-        usual = part.assign(relative=relative).groupby("series")["relative"].transform("median").to_numpy(np.float64)
-        effect = day_effect(day, series, relative - usual)
+        number = in_turn(series)  # in order of machine and time
+        effect = day_effect(day, series, relative - medians_of(number, relative)[number])
         own = relative - (effect.at(day) if effect is not None else 0.0)
-        levels = (
-            part.assign(own=own)
-            .groupby([*MACHINE, "series"], sort=True)
-            .agg(level=("own", "median"), jobs=("own", "size"), since_s=("started_s", "min"))
-            .reset_index()
-        )
+        first = np.flatnonzero(np.diff(np.maximum.accumulate(number), prepend=-1))
+        levels = part[[*MACHINE, "series"]].iloc[first].reset_index(drop=True)
+        levels["level"], levels["jobs"] = medians_of(number, own), np.bincount(number)
+        levels["since_s"] = part["started_s"].to_numpy()[first]
         # of each machine the latest stretch
         levels = levels.sort_values("since_s", kind="stable").drop_duplicates(["node", "cpu"], keep="last")
         levels = levels[levels["jobs"] >= FEWEST_JOBS]

@@ -1,6 +1,7 @@
 """A straight line through a series of a machine: whether it drifts, and by how much."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf, sqrt
 from typing import TYPE_CHECKING
 
@@ -61,9 +62,15 @@ def line_of(series: WatchedSeries, *, beside_season: bool = True, values: "Float
 def smoothed(common: "Floats") -> "Floats":
     """Means of SEASON_VALUES neighbours, fewer at both ends, around 0."""
     ones = np.ones(min(SEASON_VALUES, len(common)))
-    means = np.convolve(common, ones, "same") / np.convolve(np.ones(len(common)), ones, "same")
+    means = np.convolve(common, ones, "same") / _neighbours(len(common))
     slow: Floats = means - means.mean()
     return slow
+
+
+@lru_cache(maxsize=256)
+def _neighbours(count: int) -> "Floats":
+    """Of so many values, how many each such mean is of."""
+    return np.convolve(np.ones(count), np.ones(min(SEASON_VALUES, count)), "same")
 
 
 def winsorized(x: "Floats") -> "Floats":

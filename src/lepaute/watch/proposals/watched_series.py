@@ -99,7 +99,7 @@ def day_effect(day: "Integers", series: "Integers", relative: "Floats") -> DayEf
             return None
         total += np.interp(days, days[known], effect[known])
         deviations = relative - total[at]
-        left = deviations - _medians(members, deviations)[members]
+        left = deviations - medians_of(members, deviations)[members]
     return DayEffect(days, total, np.maximum(reach, 0))
 
 
@@ -111,7 +111,7 @@ def _means(members: "Integers", values: "Floats") -> "Floats":
     return means
 
 
-def _medians(members: "Integers", values: "Floats") -> "Floats":
+def medians_of(members: "Integers", values: "Floats") -> "Floats":
     """Of each machine, all of which are among them."""
     ranked = values[np.lexsort((values, members))]
     counts = np.bincount(members)
@@ -177,15 +177,17 @@ def watched_series(table: "pd.DataFrame", changelog: Changelog) -> tuple[SeriesG
 def _group(cluster: str, stratum: str, factor: str, part: "pd.DataFrame") -> SeriesGroup:
     keys = ["series", *MACHINE, "started_s"]
     part = part.rename(columns={factor: "value"})
-    if part.duplicated(["series", "started_s"]).any():  # jobs of the same moment count once, by their median
+    order = np.lexsort((part["started_s"].to_numpy(), part["series"].to_numpy()))
+    ordered = part[["series", "started_s"]].to_numpy(np.float64)[order]
+    if (ordered[1:] == ordered[:-1]).all(axis=1).any():  # jobs of the same moment count once, by their median
         firsts = {name: (name, "first") for name in ("job", "archive", "begin_s")}
         part = part.groupby(keys, sort=True).agg(value=("value", "median"), **firsts).reset_index()
     else:
-        order = np.lexsort((part["started_s"].to_numpy(), part["series"].to_numpy()))
         part = part[[*keys, "value", "job", "archive", "begin_s"]].iloc[order].reset_index(drop=True)
-    scale = part.groupby("series")["value"].transform("median").abs().to_numpy(np.float64)
-    part, scale = part[scale > 0], scale[scale > 0]
-    middle = part.groupby("series")["value"].transform("median").to_numpy(np.float64)
+    number = np.unique(part["series"].to_numpy(np.int64), return_inverse=True)[1]
+    middle = medians_of(number, part["value"].to_numpy(np.float64))[number]
+    part, middle = part[middle != 0], middle[middle != 0]
+    scale = np.abs(middle)
     relative = (part["value"].to_numpy(np.float64) - middle) / scale
     day = day_numbers(part["started_s"])
     series = part["series"].to_numpy(np.int64)
@@ -311,7 +313,11 @@ def _evidence(values: "Floats") -> "Floats":
     differences = np.abs(np.diff(values))
     unit = float(np.median(differences[differences > 0])) if (differences > 0).any() else 1.0
     scaled = (values - values[0]) / unit
-    return np.array([float(state.update(scaled[at : at + 1])[0]) for at in range(len(scaled))])
+    found = np.empty(len(scaled))
+    for at in range(len(scaled)):
+        state.update(scaled[at : at + 1])
+        found[at] = state.evidence()[0]
+    return found
 
 
 def _best_cut(values: "Floats", start: int, evident: int) -> int | None:

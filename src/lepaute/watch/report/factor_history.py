@@ -6,7 +6,7 @@ Pages, notebooks and pictures draw from this; it is what `lepaute watch test` sa
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from lepaute.watch.judging.judge import AND, CONFIDENCE, WINDOWS
 from lepaute.watch.judging.recorded_tests import Selection, recorded_tests
 from lepaute.watch.open_regressions import OpenRegressions
 from lepaute.watch.report.summary import OF_VERDICTS, suspects_of
-from lepaute.watch.values import check_values
+from lepaute.watch.values import check_values, is_packed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,12 +62,20 @@ class FactorRows:
         return len(self.names) > 1
 
 
-def factor_rows(store: "Store", found: OpenRegressions, cluster: str, factor: str) -> FactorRows:
-    """The values of a factor, and what the unpooled tests say of them; nothing is recorded."""
+def factor_rows(
+    store: "Store", found: OpenRegressions, cluster: str, factor: str, every: "pd.DataFrame | None" = None
+) -> FactorRows:
+    """The values of a factor, and what the unpooled tests say of them; nothing is recorded.
+
+    every : all values of the store, where the caller has them (`open_regressions.packed_values`)
+    """
     import pandas as pd
 
     names = tuple(factor.split(AND))
-    values = check_values(store.values(cluster=cluster, factors=names, packed=True))
+    if every is None:
+        values = check_values(store.values(cluster=cluster, factors=names, packed=True))
+    else:
+        values = every[(every["cluster"] == cluster) & every["factor"].isin(names)]
     table = values.loc[values["factor"] == factor, _OF_VALUES]
     window = max(store.windows(cluster, factor) or WINDOWS)
     windows = (1, window) if window > 1 else (1,)
@@ -83,12 +91,12 @@ def factor_rows(store: "Store", found: OpenRegressions, cluster: str, factor: st
     suspects = suspects_of(verdicts, found.rows, 1.0 - CONFIDENCE)
     if table.empty:  # a vector
         table = single[[*_KEY, "started_s", "stratum", "archive"]].assign(value=np.nan, state="done")
-    table = table.merge(single[[*_KEY, *_OF_VERDICT]], how="left", on=_KEY)
+    table = _beside(table, single, dict(zip(_OF_VERDICT, _OF_VERDICT, strict=True)))
     untested = (table["missing"] != 0).to_numpy()  # NaN where there is no verdict
     for name in ("p_value", "low", "high"):
         table.loc[untested, name] = np.nan
     table["direction"] = table["direction"].fillna(0).astype("int8")
-    table["outlier"] = table["outlier"].fillna(value=False).astype(bool)
+    table["outlier"] = (table["outlier"] == 1).to_numpy(np.bool_)  # absent: no verdict
     table = table.drop(columns="missing").sort_values(["node", "cpu", "started_s", "job"], ignore_index=True)
     table["regressed"] = False
     standing = found.rows[(found.rows["cluster"] == cluster) & found.rows["factor"].isin(names)]
@@ -98,14 +106,31 @@ def factor_rows(store: "Store", found: OpenRegressions, cluster: str, factor: st
     if window > 1:
         table = _with_window(table, tests[1], window)
     for name in ("node", "job", "stratum", "state", "archive"):
-        table[name] = table[name].astype("category")
+        table[name] = table[name].astype("category").cat.remove_unused_categories()
     return FactorRows(cluster, factor, table, window if window > 1 else 0, suspects)
 
 
+def _beside(table: "pd.DataFrame", verdicts: "pd.DataFrame", names: dict[str, str]) -> "pd.DataFrame":
+    """The table with columns of the verdicts on its jobs, by the names that they get; absent without a verdict."""
+    done = np.flatnonzero((table["state"] == "done").to_numpy(np.bool_))
+    if len(done) != len(verdicts) or not all(_same(table[key].iloc[done], verdicts[key]) for key in _KEY):
+        return table.merge(verdicts[[*_KEY, *names]].rename(columns=names), how="left", on=_KEY)
+    columns = {new: np.full(len(table), np.nan) for new in names.values()}
+    for name, new in names.items():  # in the same order
+        columns[new][done] = verdicts[name].to_numpy()
+    return table.assign(**columns)
+
+
+def _same(one: "pd.Series[Any]", other: "pd.Series[Any]") -> bool:
+    """Whether the cells are the same, one after the other."""
+    if is_packed(one) and is_packed(other) and one.cat.categories.equals(other.cat.categories):
+        one, other = one.cat.codes, other.cat.codes
+    return bool((one.to_numpy() == other.to_numpy()).all())
+
+
 def _with_window(table: "pd.DataFrame", verdicts: "pd.DataFrame", window: int) -> "pd.DataFrame":
-    tests = verdicts.loc[verdicts["missing"] == 0, [*_KEY, "p_value", "low", "high"]]
-    tests = tests.rename(columns={"p_value": "p_w", "low": "low_w", "high": "high_w"})
-    table = table.merge(tests, how="left", on=_KEY)
+    table = _beside(table, verdicts, {"p_value": "p_w", "low": "low_w", "high": "high_w", "missing": "missing"})
+    table.loc[(table.pop("missing") != 0).to_numpy(), ["p_w", "low_w", "high_w"]] = np.nan
     kept = table.loc[table["value"].notna() & ~table["outlier"], ["node", "cpu", "stratum", "value"]]
     groups = kept.groupby(["node", "cpu", "stratum"], sort=False, observed=True)["value"]
     means = groups.rolling(window, min_periods=window).mean().reset_index(level=[0, 1, 2], drop=True)

@@ -4,7 +4,8 @@ Compact data: numbers as short as a picture needs them, in scripts that a page l
 """
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
+from math import isnan
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -17,6 +18,7 @@ from lepaute.watch.values import day_numbers
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    import pandas as pd
 
     Floats = npt.NDArray[np.float64]
 
@@ -24,17 +26,47 @@ _NUMBERS = {"value": "value", "low": "low", "high": "high"}
 _OF_WINDOW = {"mean_w": "mean", "low_w": "lowMean", "high_w": "highMean"}
 
 
+class Ready(str):
+    """JSON that is ready."""
+
+    __slots__ = ()
+
+
+def json_of(data: Any) -> str:
+    """JSON in one line, only ASCII."""
+    return json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+
+
+def json_object(data: Mapping[str, Any]) -> Ready:
+    """JSON of an object, some of whose values are `Ready`."""
+    parts = (f"{json_of(name)}:{one if isinstance(one, Ready) else json_of(one)}" for name, one in data.items())
+    return Ready(f"{{{','.join(parts)}}}")
+
+
+def json_list(texts: Iterable[str]) -> Ready:
+    """JSON of a list, by that of its items."""
+    return Ready(f"[{','.join(texts)}]")
+
+
+def texts_of(values: "npt.NDArray[Any]") -> list[str]:
+    """JSON of each number, null for NaN; each of the numbers that are there, which are few, is written once."""
+    import pandas as pd
+
+    places, seen = pd.factorize(values.view(np.int64))
+    texts = ["null" if isnan(one) else repr(one) for one in seen.view(values.dtype).tolist()]
+    return [texts[place] for place in places.tolist()]
+
+
+def _names_of(column: "pd.Series[Any]") -> list[str]:
+    """JSON of each of the texts of a column of categories."""
+    texts = [json_of(name) for name in column.cat.categories]
+    return [texts[place] for place in column.cat.codes.tolist()]
+
+
 def short(values: "npt.ArrayLike", digits: int = 5) -> list[float | None]:
     """So many significant digits; None for what is no number."""
-    return plain_numbers(rounded(values, digits))
-
-
-def plain_numbers(values: "Floats") -> list[float | None]:
-    """None for what is no number."""
-    found: list[float | None] = values.tolist()
-    for at in np.flatnonzero(np.isnan(values)):
-        found[at] = None
-    return found
+    found: list[float] = rounded(values, digits).tolist()
+    return [None if isnan(one) else one for one in found]
 
 
 def rounded(values: "npt.ArrayLike", digits: int) -> "Floats":
@@ -59,10 +91,9 @@ def rounded(values: "npt.ArrayLike", digits: int) -> "Floats":
     return found
 
 
-def script_of(data: Any) -> str:
+def script_of(data: Mapping[str, Any]) -> str:
     """A script that leaves the data in window.lepaute: pages that are files may load scripts, but nothing else."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
-    return f"window.lepaute = {text};\n"
+    return f"window.lepaute = {json_object(data)};\n"
 
 
 def overview_data(factor: FactorRows, pages: dict[str, str], events: list[dict[str, Any]]) -> dict[str, Any]:
@@ -76,9 +107,9 @@ def overview_data(factor: FactorRows, pages: dict[str, str], events: list[dict[s
         codes_of(factor),
         codes_of(factor, of_window=True) if factor.window else [],
     )
-    values = short(factor.rows["value"].to_numpy(float), 4)
-    chances = short(factor.rows["p_value"].to_numpy(float), 2)
-    chances_of_means = short(factor.rows["p_w"].to_numpy(float), 2) if factor.window else []
+    values = texts_of(rounded(factor.rows["value"], 4))
+    chances = texts_of(rounded(factor.rows["p_value"], 2))
+    chances_of_means = texts_of(rounded(factor.rows["p_w"], 2)) if factor.window else []
     machines: list[dict[str, Any]] = []
     for machine, places in factor.rows.groupby(["node", "cpu"], sort=False, observed=True).indices.items():
         node, cpu = cast("tuple[str, int]", machine)
@@ -89,13 +120,13 @@ def overview_data(factor: FactorRows, pages: dict[str, str], events: list[dict[s
             "cpu": int(cpu),
             "day": [int(own[0]), *(own[1:] - own[:-1]).tolist()],
             "code": "".join(codes[first:last]),
-            "value": [] if factor.is_vector else values[first:last],
-            "p": chances[first:last],
+            "value": json_list([] if factor.is_vector else values[first:last]),
+            "p": json_list(chances[first:last]),
         }
         if factor.window:
             strong = [at for at in range(first, last) if of_means[at] not in (NORMAL, ".")]
             data["codeM"] = "".join(of_means[first:last])
-            data["pM"] = {str(at - first): chances_of_means[at] for at in strong}
+            data["pM"] = json_object({str(at - first): Ready(chances_of_means[at]) for at in strong})
         machines.append(data)
     machines.sort(key=lambda machine: (natural_order(machine["node"]), machine["cpu"]))
     return {
@@ -106,7 +137,7 @@ def overview_data(factor: FactorRows, pages: dict[str, str], events: list[dict[s
         "vector": factor.is_vector,
         "worse": 0 if factor.is_vector else worse_direction(factor.name),
         "levels": P_LEVELS,
-        "machines": machines,
+        "machines": json_list(map(json_object, machines)),
         "pages": pages,
         "events": events,
         **_last_values(factor),
@@ -147,13 +178,13 @@ class NodeSeries:
         }
         self._factors.append((of_all, _columns(factor), places))
 
-    def of(self, node: str) -> list[dict[str, Any]]:
+    def of(self, node: str) -> Ready:
         """The series of a node, texts that repeat replaced by their places in lists."""
-        return [
-            _packed({**of_all, "cpu": cpu, **{name: _part(column[part]) for name, column in columns.items()}})
+        return json_list(
+            _packed({**of_all, "cpu": cpu, **{name: column[part] for name, column in columns.items()}})
             for of_all, columns, places in self._factors
             for cpu, part in places.get(node, ())
-        ]
+        )
 
     @property
     def nodes(self) -> Collection[str]:
@@ -161,35 +192,27 @@ class NodeSeries:
 
 
 def _columns(factor: FactorRows) -> dict[str, Any]:
-    """An array, or a text of letters, of all rows, numbers with few digits: a series is a slice of each."""
+    """JSON of each row, numbers with few digits, or a text of letters: a series is a slice of each."""
     rows = factor.rows
     found: dict[str, Any] = {
-        "time": rows["started_s"].round().to_numpy("int64"),
+        "time": texts_of(rows["started_s"].round().to_numpy("int64")),
         "code": "".join(codes_of(factor)),
-        **{name: rows[name].to_numpy(object) for name in ("job", "archive", "stratum")},
-        "p": rounded(rows["p_value"], 3),
+        **{name: _names_of(rows[name]) for name in ("job", "archive", "stratum")},
+        "p": texts_of(rounded(rows["p_value"], 3)),
     }
     numbers = {} if factor.is_vector else dict(_NUMBERS)
     if factor.window:
-        found |= {"codeMean": "".join(codes_of(factor, of_window=True)), "pMean": rounded(rows["p_w"], 3)}
+        found |= {"codeMean": "".join(codes_of(factor, of_window=True)), "pMean": texts_of(rounded(rows["p_w"], 3))}
         numbers |= {} if factor.is_vector else _OF_WINDOW
-    return found | {name: rounded(rows[column], 5) for column, name in numbers.items()}
+    return found | {name: texts_of(rounded(rows[column], 5)) for column, name in numbers.items()}
 
 
-def _part(values: Any) -> Any:
-    """As JSON has it."""
-    if isinstance(values, str):
-        return values
-    return plain_numbers(values) if values.dtype == float else values.tolist()
-
-
-def _packed(one: dict[str, Any]) -> dict[str, Any]:
-    packed = dict(one)
+def _packed(one: dict[str, Any]) -> Ready:
+    if one["job"] == one["archive"]:
+        one["job"] = []  # the id of the archive
     for name in ("archive", "stratum"):
         texts = list(dict.fromkeys(one[name]))
-        place = {text: at for at, text in enumerate(texts)}
-        packed[name] = [place[text] for text in one[name]]
-        packed[f"{name}s"] = texts
-    if packed["job"] == [packed["archives"][at] for at in packed["archive"]]:
-        packed["job"] = []  # the id of the archive
-    return packed
+        place = {text: str(at) for at, text in enumerate(texts)}
+        one[name] = [place[text] for text in one[name]]
+        one[f"{name}s"] = texts
+    return json_object({name: json_list(part) if isinstance(part, list) else part for name, part in one.items()})

@@ -15,7 +15,6 @@ from lepaute.watch.notices.absences import Absence, absences_of
 from lepaute.watch.report.factor_history import FactorRows
 from lepaute.watch.report.models import title_of
 from lepaute.watch.report.summary import absence_text, recent_s
-from lepaute.watch.values import Machine
 
 if TYPE_CHECKING:
     from lepaute.watch.notices.notice import Notice
@@ -87,38 +86,52 @@ def factor_states(factor: FactorRows, away: Sequence[Absence], looks: "Iterable[
     return found
 
 
-def state_map(
-    factors: Sequence[FactorRows], pages: Mapping[str, str], away: Sequence[Absence], looks: "Sequence[Notice]"
-) -> StateMap:
-    """Of a cluster: a row for each factor, and one for each model, which also stands for its coefficients.
+@dataclass(frozen=True, slots=True)
+class FactorStates:
+    """names : of the factors of a model, or its own; page : its page; of_node : node -> its state
 
-    pages : factor -> page; away : of whole machines
+    lost : as in StateMap
     """
-    made = StateMap()
-    machines_away: set[Machine] = {machine for each in away for machine in each.machines}
-    of_factor: dict[str, dict[str, str]] = {}
-    vectors = [each for each in factors if each.is_vector]
-    for each in factors:
-        if each.is_vector:
-            parts = [of_factor[name] for name in each.names if name in of_factor]
-            own = factor_states(each, (), looks)
-            made.of_node |= {node: [] for node in own if node not in made.of_node}
-            of_factor[each.name] = {
-                node: max((own[node], *(part[node] for part in parts if node in part)), key=WEIGHT.__getitem__)
-                for node in own
-            }
-            continue
-        lacking = absences_of(each.rows.assign(cluster=each.cluster).astype({"node": str, "state": str, "job": str}))
-        of_factor[each.name] = factor_states(each, lacking, looks)
-        made.lost += [
-            f"{each.name} of {absence_text(one)}" for one in lacking if not machines_away.issuperset(one.machines)
-        ]
-    folded = {name for each in vectors for name in each.names if name in COEFFICIENTS}
+
+    name: str
+    names: tuple[str, ...]
+    page: str
+    of_node: Mapping[str, str]
+    lost: tuple[str, ...] = ()
+
+
+def states_of(
+    factor: FactorRows, page: str, away: Sequence[Absence], looks: "Sequence[Notice]", before: Sequence[FactorStates]
+) -> FactorStates:
+    """Of a factor, or of a model, which also stands for its coefficients.
+
+    away : of whole machines; before : of all single factors, for a model
+    """
+    if factor.is_vector:
+        own = factor_states(factor, (), looks)
+        parts = [each.of_node for each in before if each.name in factor.names]
+        weightiest = {
+            node: max((own[node], *(part[node] for part in parts if node in part)), key=WEIGHT.__getitem__)
+            for node in own
+        }
+        return FactorStates(factor.name, factor.names, page, weightiest)
+    lacking = absences_of(factor.rows.assign(cluster=factor.cluster))
+    machines_away = {machine for each in away for machine in each.machines}
+    lost = (each for each in lacking if not machines_away.issuperset(each.machines))
+    lines = tuple(f"{factor.name} of {absence_text(each)}" for each in lost)
+    return FactorStates(factor.name, factor.names, page, factor_states(factor, lacking, looks), lines)
+
+
+def state_map(factors: Sequence[FactorStates]) -> StateMap:
+    """Of a cluster: a row for each factor, and one for each model."""
+    folded = {name for each in factors if len(each.names) > 1 for name in each.names if name in COEFFICIENTS}
     shown = [each for each in factors if each.name not in folded]
-    made.rows = [(title_of(each.name), pages[each.name]) for each in shown]
-    nodes = sorted({node for states in of_factor.values() for node in states}, key=natural_order)
-    made.of_node = {node: [of_factor[each.name].get(node, "") for each in shown] for node in nodes}
-    return made
+    nodes = sorted({node for each in factors for node in each.of_node}, key=natural_order)
+    return StateMap(
+        [(title_of(each.name), each.page) for each in shown],
+        {node: [each.of_node.get(node, "") for each in shown] for node in nodes},
+        [line for each in factors for line in each.lost],
+    )
 
 
 # ---- how it is drawn -------------------------------------------------------------------------------------------------

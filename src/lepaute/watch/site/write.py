@@ -18,7 +18,7 @@ from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.kept import keep_text, kept_text
 from lepaute.watch.notices.absences import absences, absences_of
 from lepaute.watch.notices.notice import few_machines, notices, unconfirmed_changes, worth_a_look
-from lepaute.watch.open_regressions import OpenRegressions, open_regressions
+from lepaute.watch.open_regressions import OpenRegressions, open_regressions, packed_values
 from lepaute.watch.report.factor_history import P_LEVELS, FactorRows, factor_rows
 from lepaute.watch.report.models import models_of, moved_in, title_of
 from lepaute.watch.report.summary import (
@@ -31,7 +31,7 @@ from lepaute.watch.report.summary import (
 from lepaute.watch.site.front import answer, cost_text, effect_of, last_data, page_name, regression_line, summary_of
 from lepaute.watch.site.notebook import notebook_of
 from lepaute.watch.site.read import NodeSeries, overview_data, script_of
-from lepaute.watch.site.states import SAID, STATES, WEIGHT, StateMap, drawn, state_map
+from lepaute.watch.site.states import SAID, STATES, WEIGHT, FactorStates, StateMap, drawn, state_map, states_of
 from lepaute.watch.values import DAY_S, day_of
 
 if TYPE_CHECKING:
@@ -66,10 +66,15 @@ class _Writer:
     made: str
     sizes: dict[str, int] = field(default_factory=dict)
 
-    def page(self, name: str, template: str, data: Any = None, **values: Any) -> None:
-        script = f"{name.removesuffix('.html')}.js" if data is not None else None
+    def data(self, name: str, data: Mapping[str, Any]) -> None:
+        """What the page of this name, without .html, loads; before the page."""
+        self.sizes[f"{name}.html"] = self._put(f"data/{name}.js", script_of(data))
+
+    def page(self, name: str, template: str, **values: Any) -> None:
+        size = self.sizes.get(name, 0)
+        script = f"{name.removesuffix('.html')}.js" if size else None
         html = render(_PACKAGE, template, site=self.title, made=self.made, data_script=script, **values)
-        self.sizes[name] = self._put(name, html) + (self._put(f"data/{script}", script_of(data)) if script else 0)
+        self.sizes[name] = size + self._put(name, html)
 
     def file(self, name: str, text: str) -> None:
         self._put(name, text)
@@ -166,7 +171,8 @@ class _Said:
 def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
     import pandas as pd
 
-    regressed = open_regressions(store)
+    every = packed_values(store)
+    regressed = open_regressions(store, values=every)
     log = regressed.changelog
     known = store.factors()
     looks = worth_a_look(regressed)
@@ -182,6 +188,7 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
             writer,
             str(cluster),
             names,
+            every,
             regressed,
             [each for each in away if each.cluster == cluster],
             lines,
@@ -231,6 +238,7 @@ def _write_cluster(
     writer: _Writer,
     cluster: str,
     names: list[str],
+    every: "pd.DataFrame",
     regressed: OpenRegressions,
     away: "Sequence[Absence]",
     lines: "Sequence[Notice]",
@@ -251,25 +259,27 @@ def _write_cluster(
         for event in mine
     ]
     pages = {node: page_name("node", cluster, node) for node in store.nodes(cluster)}
-    factors = [factor_rows(store, regressed, cluster, name) for name in names]
-    vectors = models_of(set(names), store.vectors(cluster))
-    models = [factor_rows(store, regressed, cluster, name) for name in vectors]
-    factors += [model for model in models if len(model.rows)]  # jobs may have some of its coefficients each
-    summaries = [summary_of(factor, regressed.reports) for factor in factors]
-    choice = _choice(summaries)
-    series = NodeSeries()
-    for factor, summary in zip(factors, summaries, strict=True):
-        series.add(factor)
+    series, states, of_factors = NodeSeries(), list[FactorStates](), list[dict[str, Any]]()
+    for name in [*names, *models_of(set(names), store.vectors(cluster))]:
+        factor = factor_rows(store, regressed, cluster, name, every)
+        if factor.is_vector and not len(factor.rows):  # jobs may have some of its coefficients each
+            continue
+        summary = summary_of(factor, regressed.reports)
+        of_factors.append(_write_factor_data(writer, factor, summary, pages, marks, _moved(factor, regressed)))
+        said.summaries.append(summary)
         said.suspects.append(factor.suspects)
-        _write_factor(writer, factor, summary, pages, marks, choice, _moved(factor, regressed))
+        series.add(factor)
+        states.append(states_of(factor, summary["page"], away, lines, states))
         for event in mine:
             if (effect := effect_of(event, factor)) is not None:
                 said.effects[event].append(effect)
-    found = state_map(factors, {each["factor"]: each["page"] for each in summaries}, away, lines)
-    said.maps.append(drawn(found, len(said.maps), cluster, pages, regressed.changelog.inventory))
-    said.lost += found.lost
-    said.summaries += summaries
-    said.nodes += _write_nodes(store, writer, cluster, series, regressed, found, mine, marks)
+    choice = _choice([each["summary"] for each in of_factors])
+    for each in of_factors:
+        writer.page(each["summary"]["page"], "factor.html.j2", choice=choice, marks=marks, **each)
+    made = state_map(states)
+    said.maps.append(drawn(made, len(said.maps), cluster, pages, regressed.changelog.inventory))
+    said.lost += made.lost
+    said.nodes += _write_nodes(store, writer, cluster, series, regressed, made, mine, marks, away)
 
 
 def _choice(summaries: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
@@ -296,32 +306,28 @@ def _moved(factor: FactorRows, found: OpenRegressions) -> list[dict[str, Any]]:
     ]
 
 
-def _write_factor(
+def _write_factor_data(
     writer: _Writer,
     factor: FactorRows,
     summary: dict[str, Any],
     pages: Mapping[str, str],
     marks: list[dict[str, Any]],
-    choice: list[tuple[str, list[dict[str, Any]]]],
     moved: list[dict[str, Any]],
-) -> None:
+) -> dict[str, Any]:
+    """Its data and its notebook; returns what its page says."""
     data = overview_data(factor, dict(pages), marks)
-    page = summary["page"]
-    writer.file(f"{page.removesuffix('.html')}.ipynb", notebook_of(factor.cluster, factor.name, summary["worst"]))
-    writer.page(
-        page,
-        "factor.html.j2",
-        data,
-        title=f"{factor.cluster + ': ' if factor.cluster else ''}{summary['title']}",
-        summary=summary,
-        window=factor.window,
-        names=factor.names if factor.is_vector else (),
-        moved=moved,
-        choice=choice,
-        notebook=f"{page.removesuffix('.html')}.ipynb",
-        last_known=bool(data["last"]),
-        marks=marks,
-    )
+    name = summary["page"].removesuffix(".html")
+    writer.data(name, data)
+    writer.file(f"{name}.ipynb", notebook_of(factor.cluster, factor.name, summary["worst"]))
+    return {
+        "title": f"{factor.cluster + ': ' if factor.cluster else ''}{summary['title']}",
+        "summary": summary,
+        "window": factor.window,
+        "names": factor.names if factor.is_vector else (),
+        "moved": moved,
+        "notebook": f"{name}.ipynb",
+        "last_known": bool(data["last"]),
+    }
 
 
 def _write_nodes(
@@ -333,17 +339,20 @@ def _write_nodes(
     states: StateMap,
     events: list[Event],
     marks: list[dict[str, Any]],
+    absent: "Sequence[Absence]",
 ) -> list[dict[str, Any]]:
     away = {
         str(row["node"]): {str(k): v for k, v in row.items()}
         for row in absences(store.job_states(cluster)).to_dict("records")
     }
     silent: dict[str, list[str]] = {}
-    for absence in absences_of(found.values[found.values["cluster"] == cluster]):
+    for absence in absent:
         for node in dict.fromkeys(node for _, node, _ in absence.machines):
             silent.setdefault(node, []).append(absence_text(absence))
     actions = store.node_actions()
-    actions = actions[actions["cluster"] == cluster].sort_values("revision")
+    of_node: dict[str, list[dict[Any, Any]]] = {}
+    for action in actions[actions["cluster"] == cluster].sort_values("revision").to_dict("records"):
+        of_node.setdefault(str(action["node"]), []).append(action)
     names = sorted(series.nodes, key=natural_order)
     touched = [event.nodes.among({(cluster, node) for node in names}) for event in events]
     listed: list[dict[str, Any]] = []
@@ -352,22 +361,23 @@ def _write_nodes(
         touches = [(cluster, node) in nodes for nodes in touched]
         facts = away.get(node, {})
         page = page_name("node", cluster, node)
+        data = {
+            "node": node,
+            "levels": P_LEVELS,
+            "regressed": mine[0].changes[0].factor if mine else "",
+            "series": series.of(node),
+            "events": list(compress(marks, touches)),
+        }
+        writer.data(page.removesuffix(".html"), data)
         writer.page(
             page,
             "node.html.j2",
-            {
-                "node": node,
-                "levels": P_LEVELS,
-                "regressed": mine[0].changes[0].factor if mine else "",
-                "series": series.of(node),
-                "events": list(compress(marks, touches)),
-            },
             title=f"{cluster + ' ' if cluster else ''}{node}",
             cluster=cluster,
             regressions=[regression_line(each) for each in mine],
             silent=silent.get(node, []),
             events=[{"event": event, "page": _event_page(event)} for event in compress(events, touches)],
-            actions=actions[actions["node"] == node].to_dict("records"),
+            actions=of_node.get(node, []),
             facts=facts,
             before=page_name("node", cluster, names[at - 1]) if at else None,
             after=page_name("node", cluster, names[at + 1]) if at + 1 < len(names) else None,

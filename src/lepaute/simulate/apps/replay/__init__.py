@@ -63,7 +63,11 @@ class TraceReplay(LaidApplication):
     several: ClassVar[tuple[str, ...]] = ()
 
     recording: Path = field(
-        metadata=option("a trace of lepaute record, emulate --trace or predict --trace", metavar="TRACE", argument=True)
+        metadata=option(
+            "a trace of lepaute record, emulate --trace or predict --trace, or of another program (trace convert)",
+            metavar="TRACE",
+            argument=True,
+        )
     )
     own_code: tuple[float, float] | None = field(
         default=None,
@@ -185,6 +189,8 @@ class TraceReplay(LaidApplication):
         if self.recorded_on is not None:
             return own_codes.between(load_platform(self.recorded_on), platform)
         metadata = self._metadata
+        if (rate := metadata.get("flop_rate")) is not None:
+            return own_codes.of_flops(float(rate), platform)
         name = metadata.get("platform")
         if name is None:
             return own_codes.Factor(
@@ -237,15 +243,17 @@ class _Recording:
 
     def __init__(self, path: Path) -> None:
         from lepaute.simulate.apps.replay.survey import Survey
+        from lepaute.trace.foreign import files_of
         from lepaute.trace.parts import TraceParts
 
         self._parts = TraceParts(path)
         self.survey = Survey(self._parts, str(path))
         self.survey.check_complete(self._parts)
         digest = hashlib.sha256()
-        with path.open("rb") as file:
-            while piece := file.read(1 << 20):
-                digest.update(piece)
+        for each in files_of(path):
+            with each.open("rb") as file:
+                while piece := file.read(1 << 20):
+                    digest.update(piece)
         self.sha256 = digest.hexdigest()
         self._laid: dict[tuple[frozenset[str], str], own_laying.Laid] = {}
         self._lock = Lock()

@@ -53,10 +53,6 @@ _COLLECTIVES = {
     **dict.fromkeys(("MPI_Alltoall", "MPI_Alltoallv", "MPI_Alltoallw"), Call(Does.MEETS, "alltoall")),
     **dict.fromkeys(("MPI_Reduce_scatter", "MPI_Reduce_scatter_block"), Call(Does.MEETS, "reduce_scatter")),
 }
-#: Those with which a communicator is made.
-CREATIONS = frozenset(
-    name for name in ALL_TO_ALL if "Comm_" in name or name.endswith(("create", "adjacent", "merge", "sub"))
-)
 CALLS = {
     **dict.fromkeys(("MPI_Send", "MPI_Rsend"), Call(Does.BLOCKS, "send")),
     "MPI_Ssend": Call(Does.BLOCKS, "ssend"),

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from lepaute import _core
 from lepaute.errors import InputError
 from lepaute.simulate.apps.own.laying import Laid
-from lepaute.simulate.apps.replay.calls import BY_BLOCKS, CALLS, CREATION_BYTES, CREATIONS, TO_EACH_OTHER, Does
+from lepaute.simulate.apps.replay.calls import BY_BLOCKS, CALLS, CREATION_BYTES, TO_EACH_OTHER, Does
 from lepaute.simulate.apps.replay.collectives import parts_of
 from lepaute.simulate.apps.replay.operations import NONE, Operations, Requests
 from lepaute.simulate.apps.replay.rows import MEETINGS, Rows
 from lepaute.simulate.apps.replay.survey import Survey, turns
-from lepaute.trace.messages import BLOCKING_OF, SENDS, TESTS
+from lepaute.trace.messages import BLOCKING_OF, CREATIONS, SENDS, TESTS
 from lepaute.trace.table import COMPUTING, KERNEL, NOBODY, PHASE, Trace
 
 #: Own time between two calls is kept with so many significant digits, so that few operations are told apart.

@@ -76,6 +76,19 @@ def between(recorded: "Platform", platform: "Platform") -> Factor:
     return Factor(low, high, f"{low:.3g} to {high:.3g} times as long as recorded on {recorded.name} ({said})")
 
 
+def of_flops(rate: float, platform: "Platform") -> Factor:
+    """Of amounts of flop, which the trace has as seconds at `rate` flop/s: they take the rate of dgemm."""
+    from lepaute.platform.data_sheet import dgemm_rate
+
+    found = dgemm_rate(platform)
+    if found is None:
+        return Factor(
+            1.0, 1.0, f"its flop at {number(rate / 1e9, 3)} Gflop/s: {platform.name} has no dgemm (--own-code)"
+        )
+    words = f"its flop at the {number(found / 1e9, 3)} Gflop/s of dgemm, which most code does not reach"
+    return Factor(rate / found, rate / found, f"{words} (--own-code; trace convert --flop-rate)")
+
+
 def _ratios(recorded: "Platform", platform: "Platform") -> Iterator[tuple[str, float]]:
     from lepaute.platform.data_sheet import dgemm_rate
 

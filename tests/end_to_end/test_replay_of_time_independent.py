@@ -1,0 +1,85 @@
+"""Time-independent traces that smpirun wrote, replayed by SMPI and by Lepaute on one platform."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import lepaute as lp
+from lepaute.platform.simgrid.exporting import export_xml
+from lepaute.platform.simgrid.zones import node_speeds_flops
+from lepaute.simulate.machine.mapping import Mapping, Slot
+
+pytestmark = [
+    pytest.mark.machine,
+    pytest.mark.skipif(
+        shutil.which("smpicc") is None, reason="SimGrid's smpicc is not installed (Debian: libsimgrid-dev)"
+    ),
+]
+RANKS = 8
+#: Neighbours at changing distances, both protocols, waits in both forms, computing that differs between ranks.
+PROGRAM = """
+#include <mpi.h>
+#include <smpi/smpi.h>
+
+static char a[2000000], b[2000000];
+
+int main(int argc, char **argv) {
+    int rank, ranks;
+    MPI_Request q[2];
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    for (int i = 0; i < 20; i++) {
+        const int size = i % 4 == 3 ? 200000 : 500 + i % 4 * 1500, shift = 1 + i % 3;
+        smpi_execute_flops(2e6 * (1 + (rank * 7 + i) % 5));
+        MPI_Irecv(a, size, MPI_CHAR, (rank + ranks - shift) % ranks, 3, MPI_COMM_WORLD, &q[0]);
+        MPI_Isend(b, size, MPI_CHAR, (rank + shift) % ranks, 3, MPI_COMM_WORLD, &q[1]);
+        smpi_execute_flops(1e6);
+        if (i % 2) {
+            MPI_Waitall(2, q, MPI_STATUSES_IGNORE);
+        } else {
+            MPI_Wait(&q[1], MPI_STATUS_IGNORE);
+            MPI_Wait(&q[0], MPI_STATUS_IGNORE);
+        }
+        if (rank % 2)
+            MPI_Recv(a, size, MPI_CHAR, rank - 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        else
+            MPI_Send(a, size, MPI_CHAR, rank + 1, 1, MPI_COMM_WORLD);
+        MPI_Allreduce(a, b, 4, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        if (i % 5 == 0)
+            MPI_Alltoall(a, 100, MPI_INT, b, 100, MPI_INT, MPI_COMM_WORLD);
+        if (i % 5 == 1)
+            MPI_Barrier(MPI_COMM_WORLD);
+    }
+    MPI_Finalize();
+    return 0;
+}
+"""
+
+
+def test_a_trace_of_smpirun_takes_as_long_as_its_replay_by_smpi(tmp_path: Path) -> None:
+    """Within 2 %, fixed before; one rank a node, as SMPI's file has one factor for messages within nodes."""
+    (tmp_path / "program.c").write_text(PROGRAM)
+    platform = lp.override(lp.load_platform("dahu"), {"network.flow_factor": "scale", "network.progress": "background"})
+    xml = export_xml(platform).text
+    (tmp_path / "dahu.xml").write_text(xml)
+    (tmp_path / "hosts").write_text("\n".join(re.findall('<host id="([^"]*)', xml)[:RANKS]) + "\n")
+    subprocess.run(["smpicc", "-O2", "program.c", "-o", "program"], cwd=tmp_path, check=True)
+    smpirun = ["smpirun", "-np", str(RANKS), "-platform", "dahu.xml", "-hostfile", "hosts"]
+
+    def run(*more: str) -> str:
+        done = subprocess.run([*smpirun, *more], cwd=tmp_path, check=True, capture_output=True, text=True)
+        return done.stdout + done.stderr
+
+    run("-trace-ti", "-trace-file", "run.txt", "--cfg=smpi/simulate-computation:no", "./program")
+    told = run("-replay", "run.txt", "--cfg=smpi/coll-selector:ompi", "--cfg=smpi/simulate-computation:yes")
+    found = re.search(r"Simulation time (\S+)", told)
+    assert found is not None, told
+    speeds = node_speeds_flops(platform)
+    replay = lp.TraceReplay(tmp_path / "run.txt", own_code=1e9 / (sum(speeds) / len(speeds)), collectives="openmpi")
+    mapping = Mapping(slots=tuple(Slot(node, 0) for node in range(RANKS)))
+    ours = lp.predict(replay, platform, runs=1, layers=lp.Layers.only(), mapping=mapping)
+    assert ours.time_s.mean == pytest.approx(float(found[1]), rel=0.02)

@@ -1,0 +1,81 @@
+"""What the core works out of a day of the evidence for changes, against slow counterparts."""
+
+import numpy as np
+import pytest
+from scipy.stats import t
+
+from lepaute import _core
+from lepaute.stats.change_evidence import HEAVY_SCALE, UPWARDS, factors, means_of
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 3, 4, 50, 500])
+def test_a_factor_is_a_ratio_of_densities_over_its_mean(degrees: int) -> None:
+    z, tail = np.array([-30.0, -1.0, 0.0, 0.3, 2.0, 9.5, np.nan]), min(degrees, 4)
+    alternatives = (*UPWARDS, (0.0, 3.0))
+    found = factors(z, np.full(len(z), degrees), alternatives)
+    for column, (shift, width) in enumerate(alternatives):
+        usual, changed = (t.pdf(HEAVY_SCALE * each, tail) for each in (z, (z - shift) / width))
+        mean = means_of(alternatives)[min(degrees, 64) - 1, column]
+        np.testing.assert_allclose(found[:-1, column], (changed / width / usual / mean)[:-1], rtol=1e-12)
+    assert found[-1].tolist() == [1.0] * len(alternatives)  # nothing was tested
+
+
+def test_factors_of_both_directions_are_of_a_deviation_that_is_reduced() -> None:
+    z, reduced, degrees = np.array([1.5, -4.0]), np.array([0.5, 1.0]), np.array([7, 9])
+    both = factors(z, degrees, UPWARDS, reduced)
+    up, down = factors(z - reduced, degrees), factors(-z - reduced, degrees)
+    np.testing.assert_allclose(both, np.concatenate([up, down], axis=1), rtol=1e-14)
+
+
+def test_what_a_stream_learns_is_the_regression_on_all_values_and_what_was_known_before() -> None:
+    rng, streams, days, memory = np.random.default_rng(5), 4, 30, 20.0
+    squares, cross, expected = np.zeros((streams, 3, 3)), np.zeros((streams, 3)), np.ones((streams, 3))
+    spread, scale, count = rng.uniform(0.1, 0.4, (streams, 2)), rng.uniform(1, 2, streams), np.full(streams, 9.0)
+    sums = squares, cross, expected, spread, scale, count, 3.0
+    x, y = rng.normal(size=(days, streams, 3)), rng.normal(size=(days, streams))
+    for day in range(days):
+        learns = np.arange(streams) != day % streams
+        variance = _core.learn(*sums, learns, y[day], x[day], memory)
+    for stream in range(streams):
+        seen = [day for day in range(days) if day % streams != stream]
+        weight = (1 - 1 / memory) ** np.arange(len(seen))[::-1]
+        own = x[seen, stream]
+        known = np.diag([1e-12, *(scale[stream] / spread[stream]) ** 2])
+        gram = (own * weight[:, None]).T @ own + known
+        moment = (own * weight[:, None]).T @ y[seen, stream] + [0, *np.diag(known)[1:]]
+        np.testing.assert_allclose(expected[stream], np.linalg.solve(gram, moment), rtol=1e-9)
+        posterior = scale[stream] ** 2 * np.diag(np.linalg.inv(gram))[1:]
+        np.testing.assert_allclose(variance[stream], posterior, rtol=1e-9)
+
+
+def test_a_deviation_is_from_what_the_regression_predicts_and_its_error_from_what_it_knows() -> None:
+    rng, streams = np.random.default_rng(6), 3
+    squares = np.stack([each @ each.T for each in rng.normal(size=(streams, 3, 5))])
+    cross, expected = rng.normal(size=(streams, 3)), rng.normal(size=(streams, 3))
+    spread, scale, rho = np.full((streams, 2), 0.2), np.array([1.0, 2.0, 3.0]), np.array([0.1, 0.5, 0.6])
+    value, last, known = rng.normal(size=streams), rng.normal(size=streams), np.array([True, True, False])
+    shared, last_shared = rng.normal(size=(2, streams, 2))
+    y, x, error, innovation = _core.innovations(
+        squares,
+        cross,
+        expected,
+        spread,
+        scale,
+        np.full(streams, 9.0),
+        3.0,
+        value,
+        known,
+        rho,
+        last,
+        shared,
+        last_shared,
+    )
+    for i in range(streams):
+        off, weight = (rho[i], 1.0) if known[i] else (0.0, np.sqrt(1 - rho[i] ** 2))
+        regressors = weight * np.array([1 - off, *(shared[i] - off * last_shared[i])])
+        np.testing.assert_allclose(x[i], regressors, rtol=1e-14)
+        assert y[i] == pytest.approx(weight * (value[i] - off * last[i]))
+        gram = squares[i] + np.diag([1e-12, *(scale[i] / spread[i]) ** 2])
+        covariance = scale[i] ** 2 * np.linalg.inv(gram)
+        assert error[i] == pytest.approx(1 + regressors @ covariance @ regressors / scale[i] ** 2)
+        assert innovation[i] == pytest.approx(y[i] - regressors @ expected[i] if known[i] else 0.0)

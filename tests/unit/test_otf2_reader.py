@@ -1,0 +1,234 @@
+"""OTF2 archives that are read: as Score-P writes them, of a recording, and what is none."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from oracles.replays import replayed
+from oracles.traces_by_hand import call, trace
+
+import lepaute as lp
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.trace import Trace, write_trace
+from lepaute.trace.messages import BLOCKING_OF, COLLECTIVES, CREATIONS
+from lepaute.trace.otf2_reader import NO_ROOT, collective_bytes, convert, size_of
+from lepaute.trace.table import NOBODY
+from lepaute.trace.viewers import write_otf2
+
+otf2 = pytest.importorskip("otf2")
+pytest.importorskip("otf2.writer")
+
+
+class Written:
+    """An archive of two ranks, whose calls are written as a tool does: inside main, a millisecond each."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.context = otf2.writer.open(str(folder), timer_resolution=1000)
+        self.writer = self.context.__enter__()
+        self.definitions = self.writer.definitions
+        mpi, groups = otf2.Paradigm.MPI, otf2.GroupType
+        node = self.definitions.system_tree_node("node 1")
+        self.places = [
+            self.definitions.location(
+                f"thread {rank}", group=self.definitions.location_group(f"rank {rank}", system_tree_parent=node)
+            )
+            for rank in range(2)
+        ]
+        self.definitions.group("all", group_type=groups.COMM_LOCATIONS, paradigm=mpi, members=tuple(self.places))
+
+        def comm(name: str, members: tuple[int, ...], kind: Any) -> Any:
+            places = tuple(self.places[member] for member in members)
+            group = self.definitions.group(name, group_type=kind, paradigm=mpi, members=places)
+            return self.definitions.comm(name, group=group)
+
+        self.world = comm("MPI_COMM_WORLD", (0, 1), groups.COMM_GROUP)
+        self.turned = comm("turned", (1, 0), groups.COMM_GROUP)
+        self.self = comm("MPI_COMM_SELF", (), groups.COMM_SELF)
+        self.regions: dict[str, Any] = {}
+        self.events = [self.writer.event_writer_from_location(place) for place in self.places]
+        self.time = [0, 0]
+        for rank in range(2):
+            self.enter(rank, "main")
+
+    def region(self, name: str) -> Any:
+        if name not in self.regions:
+            self.regions[name] = self.definitions.region(name)
+        return self.regions[name]
+
+    def enter(self, rank: int, name: str, at: int | None = None) -> None:
+        self.time[rank] = self.time[rank] if at is None else at
+        self.events[rank].enter(self.time[rank], self.region(name))
+
+    def leave(self, rank: int, name: str) -> None:
+        self.time[rank] += 1
+        self.events[rank].leave(self.time[rank], self.region(name))
+
+    def call(self, rank: int, name: str, *events: tuple[Any, ...], at: int | None = None) -> None:
+        """A call of a millisecond, with events: the method of the writer, and its arguments."""
+        self.enter(rank, name, at)
+        for method, *arguments in events:
+            getattr(self.events[rank], method)(self.time[rank], *arguments)
+        self.leave(rank, name)
+
+    def read(self) -> Trace:
+        for rank in range(2):
+            self.leave(rank, "main")
+        self.context.__exit__(None, None, None)
+        return convert(self.folder)
+
+
+def rows(made: Trace, rank: int) -> list[tuple[Any, ...]]:
+    mine = made.where(made.rank == rank)
+    columns = (mine.peer, mine.tag, mine.size_bytes, mine.comm)
+    names = [made.names[code].removeprefix("MPI_") for code in mine.name.tolist()]
+    return [(name, *(column[row].item() for column in columns)) for row, name in enumerate(names)]
+
+
+def test_messages_requests_and_collective_operations_are_those_of_their_regions(tmp_path: Path) -> None:
+    made = Written(tmp_path / "archive")
+    for rank in range(2):
+        made.call(rank, "MPI_Init", at=10)
+        made.call(rank, "MPI_Comm_rank")
+    made.enter(0, "solve")
+    made.call(0, "MPI_Isend", ("mpi_isend", 1, made.world, 7, 800, 5), at=20)
+    made.call(0, "MPI_Test", ("mpi_request_test", 5))
+    made.call(0, "MPI_Wait", ("mpi_isend_complete", 5))
+    made.leave(0, "solve")
+    made.call(0, "MPI_Send", ("mpi_send", 0, made.turned, 3, 16))  # number 0 of that communicator is rank 1
+    made.call(0, "MPI_Send")
+    made.call(0, "MPI_Ibarrier", ("non_blocking_collective_request", 6))
+    barrier = otf2.CollectiveOp.BARRIER
+    made.call(0, "MPI_Wait", ("non_blocking_collective_complete", barrier, made.self, NO_ROOT, 0, 0, 6))
+    made.call(1, "MPI_Startall", ("mpi_irecv_request", 1), ("mpi_irecv_request", 2), at=15)
+    received = ("mpi_irecv", 0, made.world, 7, 800, 1)
+    made.call(1, "MPI_Waitall", received, ("mpi_request_cancelled", 2))
+    made.call(1, "MPI_Recv", ("mpi_recv", 1, made.turned, 3, 16))
+    made.call(1, "MPI_Sendrecv", ("mpi_send", 0, made.self, 1, 8), ("mpi_recv", 0, made.self, 1, 8), at=40)
+    for rank in range(2):
+        sent = (64, 32) if rank == 0 else (0, 32)
+        end = ("mpi_collective_end", otf2.CollectiveOp.BCAST, made.turned, 1, *sent)
+        made.call(rank, "MPI_Bcast", ("mpi_collective_begin",), end, at=50)
+        made.call(rank, "MPI_Finalize", at=60)
+    found = made.read()
+    assert rows(found, 0) == [
+        ("Isend", 1, 7, 800.0, 0), ("Test", -1, -1, 0.0, -1), ("Wait", -1, -1, 0.0, -1), ("Send", 1, 3, 16.0, 1),
+        ("Send", NOBODY, -1, 0.0, -1), ("Ibarrier", -1, -1, 0.0, 3), ("Wait", -1, -1, 0.0, -1),
+        ("Bcast", 0, -1, 32.0, 1),
+    ]  # fmt: skip
+    assert rows(found, 1) == [
+        ("Irecv", 0, 7, 800.0, 0), ("Irecv", NOBODY, -1, 0.0, -1), ("Waitall", -1, -1, 0.0, -1),
+        ("Recv", 0, 3, 16.0, 1), ("Sendrecv", 1, 1, 8.0, 4),
+        ("Sendrecv_arrival", 1, 1, 8.0, 4), ("Bcast", 0, -1, 32.0, 1),
+    ]  # fmt: skip
+    own = found.where(found.rank == 0)
+    assert own.completion[0] == own.completion[2] >= 0 > own.completion[1]
+    assert own.start_s[0] == pytest.approx(0.020)
+    assert own.duration_s[0] == pytest.approx(0.001)
+    assert (found.metadata["begins_s"][0], found.metadata["ends_s"][0]) == pytest.approx((0.011, 0.060))
+    assert found.metadata["hosts"] == ["node 1"]
+
+
+@pytest.mark.parametrize("members", [1, 2, 5])
+def test_bytes_of_score_p_and_sizes_are_each_others_inverse(members: int) -> None:
+    for name in sorted((COLLECTIVES | set(BLOCKING_OF)) - CREATIONS - {"MPI_Barrier", "MPI_Ibarrier"}):
+        for me in range(members):
+            told = collective_bytes(name, 24.0, members, me, me == 0)
+            whole = 0.0 if name in ("MPI_Exscan", "MPI_Iexscan") and members == 1 else 24.0
+            assert size_of(name, *told, members, me, me == 0) == whole, (name, me)
+
+
+class Mixed(lp.Application):
+    """Messages of both kinds within and beside a part of the ranks, and operations of both kinds."""
+
+    ranks: int = 5
+    unit = lp.Cost(1.0)
+
+    def run(self, me: Any) -> Any:
+        part = yield me.split(me.rank % 2)
+        for step in me.steps(6):
+            yield me.compute(self.unit, 1e-4 * (1 + (me.rank + step) % 3))
+            sent = yield me.isend((me.rank + 1) % me.size, 3000, 4)
+            got = yield me.irecv((me.rank - 2) % me.size, 3)
+            yield me.send((me.rank + 2) % me.size, 200_000 if step % 2 else 100, 3)
+            yield me.wait(got)
+            yield me.receive((me.rank - 1) % me.size, 4)
+            yield me.wait(sent)
+            yield part.allreduce(80)
+            yield me.bcast(1000, step % me.size)
+            yield me.alltoall(500)
+
+
+def test_an_archive_of_a_recording_is_replayed_as_the_recording(tmp_path: Path) -> None:
+    found = lp.predict(Mixed(), "dahu", runs=1, layers=lp.Layers.only(), trace=lp.TraceRequest())
+    assert found.trace is not None
+    write_trace(found.trace, tmp_path / "run.parquet")
+    write_otf2(found.trace, tmp_path / "archive")
+    recorded_s = replayed(tmp_path / "run.parquet").time_s.mean
+    path = tmp_path / "archive"
+    assert replayed(path).time_s.mean == pytest.approx(recorded_s, rel=5e-3)  # nanoseconds, and computing in gaps
+    assert len(lp.read_trace(path)) == len(lp.read_trace(path / "traces.otf2"))
+
+
+def ended_by_nobody(made: Written) -> None:
+    made.call(0, "MPI_Wait", ("mpi_isend_complete", 9))
+
+
+def beyond_the_group(made: Written) -> None:
+    made.call(1, "MPI_Send", ("mpi_send", 2, made.world, 3, 16))
+
+
+def neighbours(made: Written) -> None:
+    made.call(1, "MPI_Neighbor_alltoall")
+
+
+def matched(made: Written) -> None:
+    made.call(0, "MPI_Mrecv", ("mpi_mrecv", 3, 16))
+
+
+def cut(made: Written) -> None:
+    made.enter(0, "MPI_Barrier")
+    made.leave = lambda *_: None  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(
+    ("fault", "complaint"),
+    [
+        (ended_by_nobody, "rank 0: MPI_Wait ends request 9, which is not open"),
+        (beyond_the_group, "rank 1: MPI_Send: no rank 2 in 'MPI_COMM_WORLD'"),
+        (matched, "rank 0: MPI_Mrecv: matched probes are not read"),
+        (neighbours, "rank 1: MPI_Neighbor_alltoall: an archive does not tell of which neighbours"),
+        (cut, "rank 0 is in MPI_Barrier at the end: truncated"),
+    ],
+)
+def test_what_cannot_be_is_one_line_with_the_rank(
+    fault: Callable[[Written], None], complaint: str, tmp_path: Path
+) -> None:
+    made = Written(tmp_path / "archive")
+    fault(made)
+    with pytest.raises(InputError) as raised:
+        made.read()
+    assert str(raised.value) == f"{tmp_path / 'archive' / 'traces.otf2'}: {complaint}"
+
+
+def test_calls_that_cannot_be_replayed_are_kept_and_refused(tmp_path: Path) -> None:
+    made = Written(tmp_path / "archive")
+    made.call(0, "MPI_Put")
+    made.call(0, "MPI_Bcast")
+    assert [row[0] for row in rows(made.read(), 0)] == ["Put", "Bcast"]
+    with pytest.raises(InputError, match="MPI_Put, which rank 0 calls at 0, cannot be replayed"):
+        replayed(tmp_path / "archive")
+
+
+def test_files_that_are_no_archive_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "traces.otf2").write_bytes(b"nothing" * 20)
+    with pytest.raises(InputError, match=r"traces\.otf2: cannot be read: "):
+        lp.read_trace(tmp_path)
+    write_otf2(trace(call(0, "MPI_Barrier", 0.0, 1.0, comm=0)), tmp_path / "archive")
+    (tmp_path / "archive" / "traces" / "0.evt").write_bytes(b"nothing")
+    with pytest.raises(InputError, match=r"traces\.otf2: cannot be read: "):
+        lp.read_trace(tmp_path / "archive")
+    monkeypatch.setitem(__import__("sys").modules, "otf2", None)
+    with pytest.raises(EnvironmentProblem, match=r"needs otf2.*: pip install 'lepaute\[otf2\]'"):
+        lp.read_trace(tmp_path / "archive")

@@ -1,0 +1,157 @@
+"""Time-independent traces of SMPI: what lines become of, and what such a trace does not tell."""
+
+import json
+from pathlib import Path
+
+import pytest
+from oracles.replays import NOTHING, replayed
+
+import lepaute as lp
+from lepaute.cli.main import main
+from lepaute.errors import InputError
+from lepaute.platform.data_sheet import dgemm_rate
+from lepaute.trace.foreign import kind_of
+from lepaute.trace.table import NOBODY
+from lepaute.trace.time_independent import convert
+
+#: Written by smpirun -trace-ti of SimGrid 3.32: 4 ranks, messages of all modes, blocking and nonblocking collectives.
+EXCHANGE = Path(__file__).parents[1] / "data" / "time_independent" / "exchange.txt"
+
+
+def written(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def rows(path: Path) -> list[tuple[object, ...]]:
+    made = convert(path)
+    columns = (made.rank, made.peer, made.tag, made.size_bytes, made.comm)
+    return [
+        (made.names[code].removeprefix("MPI_"), *(column[row].item() for column in columns))
+        for row, code in enumerate(made.name.tolist())
+    ]
+
+
+def test_a_list_of_files_their_folder_and_one_file_of_all_are_the_same(tmp_path: Path) -> None:
+    files = sorted(EXCHANGE.with_name("exchange.txt_files").glob("*"))
+    merged = tmp_path / "merged.txt"
+    lines = [file.read_text().splitlines() for file in files]
+    merged.write_text("".join(f"{line}\n" for at in range(99) for each in lines for line in each[at : at + 1]))
+    of_list, of_folder, of_one = (lp.read_trace(path).to_frame() for path in (EXCHANGE, files[0].parent, merged))
+    assert len(of_list) == 143
+    assert of_list.equals(of_folder)
+    assert of_list.drop(columns=["name", "completion"]).equals(of_one.drop(columns=["name", "completion"]))
+    assert replayed(EXCHANGE).time_s.mean == replayed(merged).time_s.mean
+
+
+def test_what_smpirun_wrote_is_replayed_as_each_rank_called_it() -> None:
+    time_s = replayed(EXCHANGE, own_code=1.0).time_s.mean
+    assert 0.005 < time_s < 0.0053  # what rank 3 computes at 1 Gflop/s, and some 30 small messages and operations
+
+
+def test_sizes_are_items_times_those_of_their_datatype(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "all.txt",
+        *("0 init", "1 init 1"),  # counts of bytes, and of doubles, where the line has no datatype
+        *("0 send 1 5 10", "0 send 1 5 10 1", "1 recv 0 5 10", "1 recv 0 5 10 1"),
+        *(f"{rank} {call}" for call in ("alltoall 3 3 1 1", "gatherv 4 4 4 1 1 1", "scatterv 4 4 3 1 5 5",
+          "reducescatter 7 9 0 0", "alltoallv 9 2 3 9 2 3 4 4", "allreduce 6 0", "barrier") for rank in (0, 1)),
+    )  # fmt: skip
+    found = [(name, size) for name, rank, _, _, size, _ in rows(path) if rank == 1]
+    assert found == [
+        ("Recv", 80.0), ("Recv", 40.0), ("Alltoall", 24.0), ("Gatherv", 16.0), ("Scatterv", 12.0),
+        ("Reduce_scatter", 128.0), ("Alltoallv", 40.0), ("Allreduce", 48.0), ("Barrier", 0.0),
+    ]  # fmt: skip
+    roots = {name: peer for name, rank, peer, *_ in rows(path) if rank == 0}
+    assert (roots["Gatherv"], roots["Scatterv"], roots["Alltoall"]) == (1, 1, -1)
+
+
+def test_amounts_take_the_rate_of_dgemm_or_that_which_is_given(tmp_path: Path) -> None:
+    path = written(tmp_path / "one.txt", "0 init", "0 compute 3e9", "0 reduce 1 1e9 0 0")
+    rate = dgemm_rate(lp.load_platform("dahu"))
+    assert rate is not None
+    assert replayed(path).time_s.mean == pytest.approx(4e9 / rate, rel=1e-3)
+    assert replayed(path, own_code=0.5).time_s.mean == pytest.approx(2.0, rel=1e-3)  # of 1 Gflop/s
+    assert main(["trace", "convert", str(path), "--flop-rate", "2e9", "-o", str(tmp_path / "x.parquet")]) == 0
+    assert replayed(tmp_path / "x.parquet").time_s.mean == pytest.approx(2.0, rel=1e-3)
+    found = lp.predict(lp.TraceReplay(path), "dahu", runs=1, layers=NOTHING)
+    assert any("of dgemm, which most code does not reach" in warning for warning in found.warnings)
+
+
+def test_a_wait_ends_the_request_of_its_name_and_the_last_test_one_that_nothing_waits_for(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "all.txt",
+        *("0 irecv 1 3 1e6", "0 irecv 1 4 1e6", "0 ibarrier", "0 test 1 0 3", "0 compute 1e9", "0 test 1 0 3"),
+        *("0 wait 1 0 4", "0 wait -333 -333 -779"),
+        *("1 compute 2e9", "1 isend 0 4 1e6", "1 isend 0 3 1e6", "1 ibarrier", "1 waitall 3"),
+    )
+    made = convert(path)
+    names = [made.names[code].removeprefix("MPI_") for code in made.name.tolist()]
+    ended = {}
+    for row, number in enumerate(made.completion.tolist()):
+        if made.rank[row] == 0 and number >= 0:
+            ended.setdefault(number, []).append((names[row], made.tag[row].item()))
+    assert sorted(ended.values()) == [
+        [("Ibarrier", -1), ("Wait", -1)], [("Irecv", 3), ("Test", -1)], [("Irecv", 4), ("Wait", -1)],
+    ]  # fmt: skip
+    tests = [row for row, name in enumerate(names) if name == "Test"]
+    assert made.completion[tests].tolist()[0] == -1  # the one before the computing
+
+
+def test_an_unknown_rank_is_nobody_where_no_message_is_left_and_any_source_otherwise(tmp_path: Path) -> None:
+    lines = ["0 recv -333 1 8", "0 recv 1 1 8", "1 send 0 1 8", "1 send -333 1 8", "1 recv -333 2 8", "0 send 1 2 8"]
+    path = written(tmp_path / "all.txt", *lines)
+    found = [(name, rank, peer) for name, rank, peer, *_ in rows(path)]
+    assert found == [
+        ("Recv", 0, NOBODY), ("Recv", 0, 1), ("Send", 0, 1), ("Send", 1, 0), ("Send", 1, NOBODY), ("Recv", 1, -1),
+    ]  # fmt: skip
+    replayed(path)
+    with pytest.raises(InputError, match="of 2 receives of rank 0 with tag 1 the sender is not told, and there are 1"):
+        convert(written(path, "0 recv -333 1 8", "0 recv -333 1 8", "1 send 0 1 8"))
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("0 send 1 1e6", "send has 2 values; it has rank, tag, count and datatype"),
+        ("0 bcast 3 0 -1", "bcast is of datatype '-1', whose size such a trace does not tell"),
+        ("0 testall", "testall: such a trace does not tell of which requests"),
+        ("0 start 1 3 800 7", "start: such a trace does not tell"),
+        ("0 put 1 8", "the action 'put' is not known"),
+        ("0 compute fast", "compute's amount is 'fast'; it is a number, at least 0"),
+        ("0 compute nan", "compute's amount is 'nan'"),
+        ("0 isend 1 0 -5", "isend's count is '-5'"),
+        ("0 allgatherv 1 2 0 0 0 0", "allgatherv on 2 ranks has 6 values"),
+        ("0 reducescatter 1", "reducescatter on 2 ranks has 1 values"),
+        ("x compute 1", "begins with 'x compute 1', which is not a rank and its action"),
+        ("0", "begins with '0'"),
+    ],
+)
+def test_a_line_that_cannot_be_is_named_with_file_and_number(line: str, complaint: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "all.txt", "# of a test", "1 init", line)
+    with pytest.raises(InputError) as raised:
+        convert(path)
+    assert str(raised.value).startswith(f"{path}, line 3: {complaint}")
+
+
+def test_what_is_no_trace_is_no_trace(tmp_path: Path) -> None:
+    path = written(tmp_path / "list.txt", "none.txt")
+    with pytest.raises(InputError, match=r"list.txt, line 1: 'none.txt', a rank's file, does not exist"):
+        lp.read_trace(path)
+    assert kind_of(tmp_path / "nothing") is None
+    assert kind_of(written(tmp_path / "words", "some words")) is None
+    with pytest.raises(InputError, match="has no calls"):
+        convert(written(path, "0 init"))
+
+
+def test_the_command_line_reads_both_kinds_of_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    converted = tmp_path / "x.parquet"
+    assert main(["trace", "convert", str(EXCHANGE), "-o", str(converted)]) == 0
+    assert "52 collective calls without a communicator, taken for all ranks" in capsys.readouterr().err
+    times = []
+    for path in (EXCHANGE, converted):
+        assert main(["predict", "trace", str(path), "-p", "dahu", "--without", "all", "--runs", "1", "--json"]) == 0
+        times.append(json.loads(capsys.readouterr().out)["time_s"]["mean"])
+    assert times[0] == times[1] > 0.0
+    assert main(["trace", "convert", str(converted), "-o", str(tmp_path / "y.parquet")]) == 2
+    assert "not a trace of another program" in capsys.readouterr().err
