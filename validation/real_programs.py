@@ -8,7 +8,7 @@ Fixed before any result was looked at:
   LAMMPS with a Lennard-Jones fluid (lj), copper (eam) and chains (chain), what its benchmarks of these names compute,
   in our own words; Quantum ESPRESSO with two atoms of silicon (si); of HPC Challenge, built from Debian's source
   package, Fourier transform, transposition and RandomAccess (hpcc-fft, hpcc-ptrans, hpcc-random), each by itself, since
-  hpcc runs some of its parts for a given time; cg, fft and halo of examples/emulation. Inputs: validation/real_programs.
+  hpcc runs some of its parts for a given time; cg, fft, halo of examples/emulation. Inputs: validation/real_programs.
   With MPICH those that are built here: Debian has LAMMPS and Quantum ESPRESSO for Open MPI only;
 * recordings: `lepaute record`, on 1, 2 and, with more ranks than cores, 4 ranks. Of 2 ranks three, of which the one
   of median length is replayed;
