@@ -369,3 +369,16 @@ def test_a_kill_at_any_moment_leaves_whole_archives_only(where: str, kills: int,
         referenced = json.loads((Path(where) / "store.json").read_text())
         assert not (Path(where) / "unfinished").exists()
         assert os.listdir(Path(where) / "data"), referenced["number"]
+
+
+def test_a_store_that_another_process_makes_meanwhile_is_no_foreign_folder(tmp_path: Path, monkeypatch) -> None:
+    listed = os.listdir
+
+    def made_meanwhile(folder: Any = ".") -> list[str]:
+        if folder == tmp_path:
+            monkeypatch.undo()
+            open_store(tmp_path).close()
+        return listed(folder)
+
+    monkeypatch.setattr(os, "listdir", made_meanwhile)
+    open_store(tmp_path).close()

@@ -184,10 +184,12 @@ class FolderBackend(Backend):
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             raise InputError(not_written(self.name, problem, "name another folder")) from None
+        names = os.listdir(self.folder)
+        # Asked for after the names were: another process may be making the store.
         if (self.folder / "store.json").exists():
             if read_index(self.folder).version == VERSION:
                 return
-        elif any(name != "lock" and not name.startswith(".lepaute-") for name in os.listdir(self.folder)):
+        elif any(name != "lock" and not name.startswith(".lepaute-") for name in names):
             raise InputError(f"{self.name}: holds other files and no store; name a folder that is empty or new")
         with self._locked():
             if not (self.folder / "store.json").exists():
