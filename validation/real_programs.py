@@ -8,7 +8,7 @@ Fixed before any result was looked at:
   LAMMPS with a Lennard-Jones fluid (lj), copper (eam) and chains (chain), what its benchmarks of these names compute,
   in our own words; Quantum ESPRESSO with two atoms of silicon (si); of HPC Challenge, built from Debian's source
   package, Fourier transform, transposition and RandomAccess (hpcc-fft, hpcc-ptrans, hpcc-random), each by itself, since
-  hpcc runs some of its parts for a given time; cg, fft and halo of examples/emulation. Inputs: validation/real_programs.
+  hpcc runs some of its parts for a given time; cg, fft, halo of examples/emulation. Inputs: validation/real_programs.
   With MPICH those that are built here: Debian has LAMMPS and Quantum ESPRESSO for Open MPI only;
 * recordings: `lepaute record`, on 1, 2 and, with more ranks than cores, 4 ranks. Of 2 ranks three, of which the one
   of median length is replayed;
@@ -378,7 +378,7 @@ def text(own: argparse.Namespace, frame: pandas.DataFrame, recorded: pandas.Data
             f"{seconds(row['predicted_time_s'])} s ± {row['half_width_percent']:.1f} %",
             f"{seconds(row['measured_time_s'])} s ± {100 * row['measured_sd_s'] / row['measured_time_s']:.1f} %",
             signed(row["error_percent"]),
-            signed(row["error_without_drift_percent"]),
+            "–" if own.busy else signed(row["error_without_drift_percent"]),
             f"{row['n_inside']:.0f} of {row['n_counting']}",
             f"{row['n_disturbed']} of {row['n_runs']}",
         ]
