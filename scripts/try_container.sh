@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The steps of packaging/Containerfile, one after the other, in an empty Debian instead of a container, then the commands
-# given, as `podman run` would run each. Needs root and debootstrap; takes 1.5 GB of /var/tmp and what `make setup` takes.
+# given, as `podman run` would run each. Needs root and debootstrap; takes 2.5 GB of /var/tmp and the time of `make setup`.
 #   scripts/try_container.sh [FOLDER] [ARGUMENTS OF A RUN]...      FOLDER: kept, and its system used again; else a temporary one
 #   scripts/try_container.sh /var/tmp/box '' 'predict hpl -p dahu --n 20k --nb 128 --grid 8x8'      '': the image's own command
 # Name servers and certificates that were added to this machine are used inside too.

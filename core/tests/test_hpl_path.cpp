@@ -114,7 +114,7 @@ private:
             for (std::uint32_t row = 0; row < h_.p; ++row) {
                 latest_s = std::max(latest_s, clock_s_[row][column]);
             }
-            --rows[start / h_.nb % h_.p]; // the row of the pivot is done
+            --rows[static_cast<std::size_t>(start / h_.nb % h_.p)]; // the row of the pivot is done
             const std::int64_t right = width(start) - 1 - done;
             for (std::uint32_t row = 0; row < h_.p; ++row) {
                 const auto below = static_cast<double>(rows[row]);
