@@ -135,8 +135,11 @@ def main() -> int:
                 runs.to_csv(options.table(f"{name}_runs"), index=False)
             if "ranks" not in options.own.parts:
                 return 0
-            frame, recorded = pandas.read_csv(options.table(name)), recorded_on_all(options)
+            recorded = recorded_on_all(options)
             recorded.to_csv(recorded_table, index=False)
+            if not options.table(name).exists():
+                return 0
+            frame = pandas.read_csv(options.table(name))
         except LepauteError as problem:
             print(f"{Path(sys.argv[0]).name}: {problem}", file=sys.stderr)
             return 2
