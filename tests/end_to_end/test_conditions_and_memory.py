@@ -28,6 +28,8 @@ def run(folder: Path, script: str, archive: str, *settings: str) -> Archive:
     return Archive.open(folder / archive)
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_conditions_of_dgemm_are_factors_that_are_all_tested(tmp_path: Path) -> None:
     archive = run(
         tmp_path, str(CONDITIONS), "c.zip", "blocks=2", "size=200,200,64", "calls=1", "contents=random,masked:40"

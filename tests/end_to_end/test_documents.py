@@ -15,8 +15,16 @@ MARKS = {
     "nodes": [pytest.mark.nodes],
     "long": [pytest.mark.machine, pytest.mark.long],
 }
-#: Of these pages the part "computing" takes ten to thirty seconds; shorter pages have commands of the same kinds.
-LONG = {f"docs/tutorials/{name}.md" for name in ("machine_that_does_not_exist", "tune_hpl", "watch_a_cluster")}
+#: Of these pages one part takes ten to thirty seconds; shorter pages have commands of the same kinds.
+LONG = {
+    f"docs/tutorials/{part}"
+    for part in (
+        "machine_that_does_not_exist.md-computing",
+        "own_program.md-machine",
+        "tune_hpl.md-computing",
+        "watch_a_cluster.md-computing",
+    )
+}
 
 
 def cases() -> list[object]:
@@ -31,7 +39,7 @@ def cases() -> list[object]:
             page = None
         name = page.name if page else path.name
         for part in names:
-            more = [pytest.mark.long] if part == "computing" and name in LONG else []
+            more = [pytest.mark.long] if f"{name}-{part}" in LONG else []
             found.append(pytest.param(path, part, marks=[*MARKS[part], *more], id=f"{name}-{part}"))
     return found
 

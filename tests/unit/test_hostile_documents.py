@@ -41,7 +41,7 @@ ALIAS_CHAIN = "a0: &a0 []\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in ran
     ("text", "complaint"),
     [
         ("- " * 1_000_000, f"doc:1:{2 * MOST_DEPTH + 1}: is nested deeper than {MOST_DEPTH} levels"),
-        ("[" * 1_000_000, "is nested deeper than"),
+        ("[" * 1_000_000, "nest"),  # from PyYAML 6.0.4 on, its scanner says first that 1000 are too many
         ("{a: " * 1_000_000, "is nested deeper than"),
         (ALIAS_BOMB, "aliases count as their expansions"),
         (MERGE_BOMB, "aliases count as their expansions"),

@@ -13,7 +13,7 @@ from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
 from lepaute.study.checking import checked
 from lepaute.study.schema import parse_study
 
-BASE = "base: {application: {name: hpl, n: 8k}, platform: ./mine.yaml}\n"
+BASE = "base: {application: {name: hpl, n: 3k}, platform: ./mine.yaml}\n"
 FACTORS = """\
 factors:
   nb: {path: application.nb, levels: [128, 192]}

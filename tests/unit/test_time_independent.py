@@ -49,6 +49,13 @@ def test_what_smpirun_wrote_is_replayed_as_each_rank_called_it() -> None:
     assert 0.005 < time_s < 0.0053  # what rank 3 computes at 1 Gflop/s, and some 30 small messages and operations
 
 
+@pytest.mark.parametrize(("name", "low_s", "high_s"), [("with_isend", 3.0, 3.01), ("waitall", 1e-6, 1e-4),
+                                                       ("reducescatter", 0.0125, 0.02)])  # fmt: skip
+def test_examples_of_simgrid_take_what_they_compute_and_a_few_messages(name: str, low_s: float, high_s: float) -> None:
+    """At 1 Gflop/s: of with_isend rank 2, which computes 3 Gflop and gets its message meanwhile."""
+    assert low_s < replayed(EXCHANGE.with_name(f"simgrid_{name}.txt"), own_code=1.0).time_s.mean < high_s
+
+
 def test_sizes_are_items_times_those_of_their_datatype(tmp_path: Path) -> None:
     path = written(
         tmp_path / "all.txt",

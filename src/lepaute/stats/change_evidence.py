@@ -436,10 +436,9 @@ class ChangeEvidence:
         left = HALF_WEIGHT_DAYS / (HALF_WEIGHT_DAYS + self.tests)
         return np.asarray(self.products.mean(axis=1) + left, dtype=np.float64)
 
-    def _regressions(self, scale: Floats) -> tuple[Any, ...]:
+    def _regressions(self, scale: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats, Floats, float]:
         """What the core takes first."""
-        sums = self.squares, self.cross, self.expected, self.spread
-        return *sums, scale, self.scale_count, float(FEWEST)
+        return self.squares, self.cross, self.expected, self.spread, scale, self.scale_count, float(FEWEST)
 
     def _learn(self, seen: Booleans, y: Floats, x: Floats, scale: Floats) -> Floats:
         """The posterior variances of both responses, shape (streams, 2)."""

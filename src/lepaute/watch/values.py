@@ -35,7 +35,7 @@ Node = tuple[str, str]
 Machine = tuple[str, str, int]
 #: One row each.
 KEY = [*MACHINE, "job", "factor"]
-#: The table that was found to be right last.
+#: The table of a store that was found to be right last.
 _checked: "weakref.ref[pd.DataFrame] | None" = None
 
 
@@ -49,7 +49,7 @@ def check_values(frame: "pd.DataFrame") -> "pd.DataFrame":
     global _checked  # noqa: PLW0603 -- of one table, which nobody changes
     if _checked is None or _checked() is not frame:
         frame = _check_values(frame)
-        _checked = weakref.ref(frame)
+        _checked = weakref.ref(frame) if is_packed(frame["job"]) else None
     return frame
 
 
@@ -138,7 +138,7 @@ def vectors(table: "pd.DataFrame", factors: "tuple[str, ...]") -> "pd.DataFrame"
         mask = (rows["factor"] == factor).to_numpy()
         x[number[mask], column] = rows["value"].to_numpy()[mask]
     whole = ~np.isnan(x).any(axis=1)
-    wide = rows[index].iloc[first[whole]].reset_index(drop=True)
+    wide: pd.DataFrame = rows[index].iloc[first[whole]].reset_index(drop=True)
     for column, factor in enumerate(factors):
         wide[factor] = x[whole, column]
     return wide[[*index, *factors]].sort_values([*MACHINE, "started_s", "job"], kind="stable", ignore_index=True)

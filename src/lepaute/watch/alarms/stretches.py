@@ -59,9 +59,10 @@ class Streams:
     def of(self, streams: Integers) -> "Streams":
         """The same of some streams, of whole groups."""
         group: Integers = np.unique(self.group[streams], return_inverse=True)[1].astype(np.int64)
-        values, times_s, archive = (
-            np.take(each, streams, axis=1) for each in (self.values, self.times_s, self.archive)
+        values, times_s = (
+            np.asarray(np.take(each, streams, axis=1), np.float64) for each in (self.values, self.times_s)
         )
+        archive = np.asarray(np.take(self.archive, streams, axis=1), np.int64)
         resets = tuple(self.resets[number] for number in streams.tolist())
         keys = self.keys.iloc[streams].reset_index(drop=True)
         return Streams(keys, group, values, self.day, times_s, archive, self.archives, resets)
