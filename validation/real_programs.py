@@ -131,12 +131,15 @@ def main() -> int:
             options.table(name).parent.mkdir(parents=True, exist_ok=True)
             if "compared" in options.own.parts:
                 frame, runs = compared(options, start_s + 60.0 * options.own.minutes)
-                frame.to_csv(options.table(name), index=False)
-                runs.to_csv(options.table(f"{name}_runs"), index=False)
+                for table, kind in ((frame, name), (runs, f"{name}_runs")):
+                    table.drop(columns="varied", errors="ignore").to_csv(options.table(kind), index=False)
             if "ranks" not in options.own.parts:
                 return 0
-            frame, recorded = pandas.read_csv(options.table(name)), recorded_on_all(options)
+            recorded = recorded_on_all(options)
             recorded.to_csv(recorded_table, index=False)
+            if not options.table(name).exists():
+                return 0
+            frame = pandas.read_csv(options.table(name))
         except LepauteError as problem:
             print(f"{Path(sys.argv[0]).name}: {problem}", file=sys.stderr)
             return 2
