@@ -18,7 +18,7 @@ help:
 	@echo 'make test-long  all tests, the long ones and those with sanitizers too;   make test LONG=2/8: an eighth of the long ones too'
 	@echo 'make test-versions  quick tests with the lowest and the newest versions of dependencies that are allowed'
 	@echo 'make sanitize   the core and the extension with sanitizers'
-	@echo 'make fuzz       damaged inputs to every reader, N=200000 of them (docs/reference/archive.md; 20 minutes on 2 cores)'
+	@echo 'make fuzz       damaged inputs to every reader, N=200000 of them (docs/design/threats.md; four minutes on 2 cores)'
 	@echo 'make bench      speed and memory (docs/evidence/speed.md; two hours)'
 	@echo 'make validate   compare with published figures (docs/evidence; REFERENCE=DIR: folder of the data)'
 	@echo 'make docs       the site of the documentation, build/site/index.html; a dead link is an error'
