@@ -32,9 +32,9 @@ static inline void write_call(int *code, const char *name, int64_t start_ns, int
 #define REAL(call) P##call
 #endif
 
-/* The body of a wrapper: `call` is the real call, `what` the message of its row, evaluated after the call, and `after`
- * more to do then. What `what` and `after` hold stands outside the two stamps. */
-#define RECORDED(name, call, what, after)                                                                              \
+/* The body of a wrapper: `call` is the real call, `written` what writes its rows, from code, start_ns and end_ns, and
+ * `after` more to do then. What `written` and `after` hold stands outside the two stamps. */
+#define STAMPED(call, written, after)                                                                                  \
     {                                                                                                                  \
         static int code;                                                                                               \
         if (!lep_call_begin())                                                                                         \
@@ -42,12 +42,14 @@ static inline void write_call(int *code, const char *name, int64_t start_ns, int
         int64_t start_ns = lep_clock_ns();                                                                             \
         int result = REAL(call);                                                                                       \
         int64_t end_ns = lep_clock_ns();                                                                               \
-        write_call(&code, name, start_ns, end_ns, what);                                                               \
+        written;                                                                                                       \
         lep_messages++;                                                                                                \
         after;                                                                                                         \
         lep_call_end();                                                                                                \
         return result;                                                                                                 \
     }
+/* With one row: `what` is the message of it. */
+#define RECORDED(name, call, what, after) STAMPED(call, write_call(&code, name, start_ns, end_ns, what), after)
 
 /* A look for something: `found` tells whether it was there, and `vain` writes a look in vain, in another way. It is no
  * message: those who count messages between two moments want to know whether something happened. */

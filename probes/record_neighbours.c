@@ -111,20 +111,9 @@ static void write_exchange(int *code, const char *name, MPI_Comm comm, int64_t s
     free(to.ranks);
 }
 
-/* As RECORDED, with rows of its own; `out` and `in` are sizes. */
+/* `out` and `in` are sizes. */
 #define EXCHANGED(form, call, out, in)                                                                                 \
-    {                                                                                                                  \
-        static int code;                                                                                               \
-        if (!lep_call_begin())                                                                                         \
-            return REAL(call);                                                                                         \
-        int64_t start_ns = lep_clock_ns();                                                                             \
-        int result = REAL(call);                                                                                       \
-        int64_t end_ns = lep_clock_ns();                                                                               \
-        write_exchange(&code, "MPI_" #form, comm, start_ns, end_ns, out, in);                                          \
-        lep_messages++;                                                                                                \
-        lep_call_end();                                                                                                \
-        return result;                                                                                                 \
-    }
+    STAMPED(call, write_exchange(&code, "MPI_" #form, comm, start_ns, end_ns, out, in), )
 
 /* The name alone. */
 #define NAMED(form, parameters, arguments)                                                                             \
