@@ -56,3 +56,11 @@ def hpl_like(ranks: int, steps: int) -> Trace:
             calls.append(call(rank, "dgemm", begin_s, 3.0, step=step, m=500, n=400, k=64))
         at_s += 4.1 + 0.1 * ranks
     return trace(*calls, application="hpl", parameters={"n": 64 * steps, "nb": 64, "p": ranks, "q": 1})
+
+
+def rows(made: Trace, rank: int) -> list[tuple[Any, ...]]:
+    """Name, peer, tag, size and communicator of each row of a rank."""
+    mine = made.where(made.rank == rank)
+    columns = (mine.peer, mine.tag, mine.size_bytes, mine.comm)
+    names = [made.names[code].removeprefix("MPI_") for code in mine.name.tolist()]
+    return [(name, *(column[row].item() for column in columns)) for row, name in enumerate(names)]

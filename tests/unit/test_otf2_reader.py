@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from oracles.replays import replayed
-from oracles.traces_by_hand import call, trace
+from oracles.traces_by_hand import call, rows, trace
 
 import lepaute as lp
 from lepaute.errors import EnvironmentProblem, InputError
@@ -77,13 +77,6 @@ class Written:
             self.leave(rank, "main")
         self.context.__exit__(None, None, None)
         return convert(self.folder)
-
-
-def rows(made: Trace, rank: int) -> list[tuple[Any, ...]]:
-    mine = made.where(made.rank == rank)
-    columns = (mine.peer, mine.tag, mine.size_bytes, mine.comm)
-    names = [made.names[code].removeprefix("MPI_") for code in mine.name.tolist()]
-    return [(name, *(column[row].item() for column in columns)) for row, name in enumerate(names)]
 
 
 def test_messages_requests_and_collective_operations_are_those_of_their_regions(tmp_path: Path) -> None:

@@ -7,10 +7,11 @@ import numpy
 import pytest
 from oracles.paraver_by_hand import NAMES, prv, prv_of
 from oracles.replays import replayed
+from oracles.traces_by_hand import rows
 
 import lepaute as lp
 from lepaute.errors import InputError
-from lepaute.trace import Trace, write_trace
+from lepaute.trace import write_trace
 from lepaute.trace.paraver import convert
 from lepaute.trace.table import NOBODY
 
@@ -18,13 +19,6 @@ from lepaute.trace.table import NOBODY
 def call(task: int, begin: int, end: int, name: str, told: str = "", kind: int = 1) -> list[str]:
     head = f"2:{task}:1:{task}:1"
     return [f"{head}:{begin}:5000000{kind}:{NAMES.index(name)}{told}", f"{head}:{end}:5000000{kind}:0"]
-
-
-def rows(made: Trace, rank: int) -> list[tuple[Any, ...]]:
-    mine = made.where(made.rank == rank)
-    columns = (mine.peer, mine.tag, mine.size_bytes, mine.comm)
-    names = [made.names[code].removeprefix("MPI_") for code in mine.name.tolist()]
-    return [(name, *(column[row].item() for column in columns)) for row, name in enumerate(names)]
 
 
 def test_calls_messages_and_operations_are_read(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ KINDS_TEXT = "SimGrid's smpirun -trace or -trace-ti, OTF2, GOAL, Paraver"
 LEFT_OUT = frozenset(("MPI_Init", "MPI_Init_thread", "MPI_Finalize"))
 #: Calls that communicate and that a replay cannot make: they are kept, and refused by it by name.
 NOT_REPLAYED = re.compile(
-    r"MPI_(Win_|File_|R?put|R?get(_accumulate)?$|R?accumulate|I?neighbor|I?alltoallw|Comm_spawn)", re.IGNORECASE
+    r"MPI_(Win_|File_|R?put|R?get(_accumulate)?$|R?accumulate|I?neighbor|Comm_spawn)", re.IGNORECASE
 )
 #: Flop/s at which amounts of computing are seconds where nothing tells of the machine.
 UNIT_RATE = 1e9
