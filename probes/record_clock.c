@@ -48,13 +48,18 @@ static lep_record_clock ask(MPI_Comm comm, const lep_clock *clock) {
 
 lep_record_clock lep_clock_compare(void) {
     int rank, ranks;
-    MPI_Comm comm;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    PMPI_Comm_dup(MPI_COMM_WORLD, &comm);
     const lep_clock clock = {.read_ns = read_clock, .name = "recorder", .resolution_ns = 1};
     lep_record_clock found = {.at_ns = lep_clock_ns()};
-    uint64_t own = machine(rank), *machines = malloc((size_t)ranks * sizeof *machines);
+    uint64_t own = machine(rank), range[2] = {own, ~own}, most[2];
+    PMPI_Allreduce(range, most, 2, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
+    if (most[0] == ~most[1]) /* One machine. A communicator would be left in the heap, and large blocks that the program
+                              * frees below it go back to the system: its pages were faulted in again and again. */
+        return found;
+    MPI_Comm comm;
+    PMPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    uint64_t *machines = malloc((size_t)ranks * sizeof *machines);
     if (!machines) {
         PMPI_Abort(MPI_COMM_WORLD, 2);
         return found;

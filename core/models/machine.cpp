@@ -146,7 +146,8 @@ MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const L
         }
         DayKernel& today = kernels_[number];
         today = {.models = named->models,
-                 .by_socket = named->models.size() == sockets && sockets != cpu_factor_.size()};
+                 .by_socket = named->models.size() == sockets && sockets != cpu_factor_.size(),
+                 .as_recorded = named->as_recorded};
         for (const double share : shares) {
             today.crowded.push_back(1.0 + increase_at(named->crowding, share));
         }
@@ -200,12 +201,12 @@ MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const L
         const auto effect = [](double relative_sd, int freedom, const rng::Coordinates& at) {
             return relative_sd > 0.0 ? factor_of(relative_sd, rng::student(at, freedom)) : 1.0;
         };
-        const double common =
+        common_factor_ =
             effect(machine.day_common_relative_sd, machine.day_degrees_of_freedom, {seeds.day, 0, day_stream, 0}) *
             effect(machine.day_run_relative_sd, machine.day_run_degrees_of_freedom, {seeds.run, 0, run_stream, 0});
         for (std::uint32_t cpu = 0; cpu < cpu_factor_.size(); ++cpu) {
-            cpu_factor_[cpu] = common * effect(machine.day_cpu_relative_sd, machine.day_cpu_degrees_of_freedom,
-                                               {seeds.day, cpu, cpu_day_stream, 0});
+            cpu_factor_[cpu] = common_factor_ * effect(machine.day_cpu_relative_sd, machine.day_cpu_degrees_of_freedom,
+                                                       {seeds.day, cpu, cpu_day_stream, 0});
         }
     }
 }

@@ -44,6 +44,7 @@ struct MachineKernel {
     std::vector<KernelModel> models;
     double discrepancy_relative_sd = 0.0; // of the logarithm
     double own_code_relative_sd = 0.0;    // the same, of what is known of code that was timed on another machine
+    bool as_recorded = false;             // timed on this machine: its durations have what cores differ and wander by
     std::vector<CrowdingPoint> crowding{};
     double crowding_relative_sd = 0.0; // error of durations next to idle cores; none at the last share of the table
 
@@ -55,6 +56,7 @@ struct MachineKernel {
         visit("models", &MachineKernel::models);
         visit("discrepancy_relative_sd", &MachineKernel::discrepancy_relative_sd);
         visit("own_code_relative_sd", &MachineKernel::own_code_relative_sd);
+        visit("as_recorded", &MachineKernel::as_recorded);
         visit("crowding", &MachineKernel::crowding);
         visit("crowding_relative_sd", &MachineKernel::crowding_relative_sd);
     }
@@ -210,7 +212,8 @@ public:
     [[nodiscard]] double factor(std::uint32_t rank, KernelNumber kernel) const noexcept {
         const RankState& state = ranks_[rank];
         const DayKernel& today = kernels_[kernel.index()];
-        return cpu_factor_[state.cpu] * today.factor * today.crowded[state.crowd];
+        const double of_day = today.as_recorded ? common_factor_ : cpu_factor_[state.cpu];
+        return of_day * today.factor * today.crowded[state.crowd];
     }
     /// What calls of `kernel` with `size` cost on `rank`.
     [[nodiscard]] KernelCost cost(std::uint32_t rank, KernelNumber kernel, const Size& size) const noexcept {
@@ -285,7 +288,8 @@ public:
             return 0.0;
         }
         const KernelCost each = common_cost(rank, kernel, size);
-        const double seconds = draw_s(rank, each);
+        const bool wanders = !kernels_[kernel.index()].as_recorded;
+        const double seconds = wanders ? draw_s(rank, each) : each.draw(ranks_[rank].noise, ranks_[rank].calls++);
         note(use, each, size, 1, seconds);
         return seconds;
     }
@@ -333,10 +337,12 @@ private:
         double factor = 1.0;
         std::vector<double> crowded{}; // factor for each share of the other cores that compute, as ranks number them
         bool by_socket = false;        // else by cpu, or one for all
+        bool as_recorded = false;
     };
     KernelSet kernel_set_;
     std::vector<DayKernel> kernels_;
     std::vector<double> cpu_factor_;
+    double common_factor_ = 1.0;   // of all of these
     struct alignas(64) RankState { // one cache line
         rng::Stream noise;
         std::uint64_t calls = 0;

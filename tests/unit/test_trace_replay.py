@@ -180,11 +180,12 @@ def test_bounds_between_platforms_are_those_of_computing_and_of_memory() -> None
     nodes = {"nodes.memory_bandwidth_Bps": "2e11"}
     old = lp.override(dahu, nodes).model_copy(update={"name": "old"})
     new = lp.override(dahu, {"nodes.memory_bandwidth_Bps": "1e11", "scale.dgemm": "0.8"})
-    factor = between(old, new)
+    factor = between(old, new, 1, 1.0)
     assert factor.high == pytest.approx(2.0)
     assert factor.low == pytest.approx(0.8, rel=1e-3) or factor.low == pytest.approx(1.25, rel=1e-3)
     assert "by the rate of dgemm" in factor.words
-    assert between(old, old).relative_sd == 0.0
+    again = between(old, old, 1, 1.0)
+    assert (again.low, again.high, again.same) == (1.0, 1.0, True)
 
 
 def test_a_trace_of_the_same_platform_takes_as_recorded_and_one_of_nowhere_says_so(tmp_path: Path) -> None:

@@ -39,7 +39,8 @@ class Layers(Public):
     overheads    : errors of the CPU time of calls, those of messages and of probes
     collectives  : the algorithms of an emulated program's collective operations, where its MPI library is not said
     extrapolation : errors of kernel models at sizes outside of those they were fitted to, in proportion to the distance
-    own_code     : how much faster a replayed program's own code is than where it was recorded, between two bounds
+    own_code     : how much faster a replayed program's own code is than where it was recorded, between two bounds, and
+                   how fast that machine was when it was recorded
     """
 
     _unlisted = frozenset(("to_core",))

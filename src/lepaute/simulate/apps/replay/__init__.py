@@ -180,14 +180,12 @@ class TraceReplay(LaidApplication):
 
     def factor(self, platform: "schema.Platform") -> "own_codes.Factor":
         """Time of own code on `platform` over that recorded."""
-        from lepaute.platform import load_platform
-
         if self.own_code is not None:
             low, high = self.own_code
             several = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
             return own_codes.Factor(low, high, f"{several} times as long as recorded, as given")
         if self.recorded_on is not None:
-            return own_codes.between(load_platform(self.recorded_on), platform)
+            return self._between(self.recorded_on, platform)
         metadata = self._metadata
         if (rate := metadata.get("flop_rate")) is not None:
             return own_codes.of_flops(float(rate), platform)
@@ -199,11 +197,17 @@ class TraceReplay(LaidApplication):
         if name == platform.name or metadata.get("platform_sha256") == platform.sha256:
             return own_codes.Factor(1.0, 1.0, "as recorded, on the same platform")
         try:
-            return own_codes.between(load_platform(str(name)), platform)
+            return self._between(str(name), platform)
         except LepauteError:
             return own_codes.Factor(
                 1.0, 1.0, f"as long as recorded, on {name:.80}, which is not known here (--recorded-on, --own-code)"
             )
+
+    def _between(self, recorded_on: str, platform: "schema.Platform") -> "own_codes.Factor":
+        from lepaute.platform import load_platform
+
+        length_s = max(map(float, self._metadata.get("ends_s") or ()), default=0.0)
+        return own_codes.between(load_platform(recorded_on), platform, self.ranks, length_s)
 
     @property
     def uncertain_own_code(self) -> bool:
@@ -217,6 +221,7 @@ class TraceReplay(LaidApplication):
         factor = self.factor(platform)
         kernel = kernel_of((COMPUTING, factor.middle, 0.0, 0.0, 0.0), platform)
         kernel.own_code_relative_sd = factor.relative_sd
+        kernel.as_recorded = factor.same
         return [kernel]
 
     def core_parameters(self, *, sampled: bool = False, trial_steps: int = 0, seed: int = 1) -> Any:

@@ -1,8 +1,9 @@
 """How long a program's own code takes on another machine than the one that it was recorded on."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from statistics import NormalDist
+from statistics import NormalDist, pvariance
 from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
@@ -20,12 +21,16 @@ LARGEST = 1e3
 class Factor:
     """Time of own code on the platform over that recorded: 95 % of the draws, one a run, are from low to high.
 
-    words : where it comes from, in a prediction's warning
+    words    : where it comes from, in a prediction's warning
+    speed_sd : relative standard deviation of the speeds that a recording does not tell of, which is drawn besides
+    same     : recorded on this platform: what its cores differ by is in the recording, and not drawn again
     """
 
     low: float
     high: float
     words: str
+    speed_sd: float = 0.0
+    same: bool = False
 
     @property
     def middle(self) -> float:
@@ -33,7 +38,7 @@ class Factor:
 
     @property
     def relative_sd(self) -> float:
-        return 0.5 * (self.high - self.low) / _HALF_95 / self.middle
+        return math.hypot(0.5 * (self.high - self.low) / _HALF_95 / self.middle, self.speed_sd)
 
 
 def bounds_of(text: str) -> tuple[float, float]:
@@ -57,23 +62,51 @@ def checked_bounds(bounds: tuple[float, float], said: object) -> tuple[float, fl
     return low, high
 
 
-def between(recorded: "Platform", platform: "Platform") -> Factor:
+def between(recorded: "Platform", platform: "Platform", ranks: int, length_s: float) -> Factor:
     """What two platforms know of their cores: own code is bound by computing at one end, by memory at the other.
 
     Own code that computes is as much faster as dgemm is, that waiting for memory as much as a core's share of the
-    node's memory bandwidth, all cores busy.
+    node's memory bandwidth, all cores busy. The recording was made on one day, in one run, on cores of some speed, and
+    is longer or shorter for it, as the run to be predicted is: the ranks of both wait for the slowest. On the same
+    platform the recording stands for what the ranks differ by; so for the run the speed of its slowest is drawn, too.
+
+    length_s : of the recording, of so many ranks
     """
     if recorded.sha256 == platform.sha256 or recorded.name == platform.name:
-        return Factor(1.0, 1.0, "as recorded, on the same platform")
+        together, slowest = _speed_variances(platform, ranks, length_s)
+        words = "as recorded, on the same platform"
+        return Factor(1.0, 1.0, words, math.sqrt(together + 2.0 * slowest), same=True)
+    speed_sd = math.sqrt(sum(_speed_variances(recorded, ranks, length_s)))
     found = dict(_ratios(recorded, platform))
     if not found:
-        return Factor(1.0, 1.0, f"as long as recorded: no rate is known of both {recorded.name} and {platform.name}")
+        words = f"as long as recorded: no rate is known of both {recorded.name} and {platform.name}"
+        return Factor(1.0, 1.0, words, speed_sd)
     said = ", ".join(f"{number(ratio, 3)} by {what}" for what, ratio in found.items())
     low, high = min(found.values()), max(found.values())
     if high > 3.0 * low:
         said += ", which are too far apart for one factor: give own_code"
         high = 3.0 * low
-    return Factor(low, high, f"{low:.3g} to {high:.3g} times as long as recorded on {recorded.name} ({said})")
+    return Factor(low, high, f"{low:.3g} to {high:.3g} times as long as recorded on {recorded.name} ({said})", speed_sd)
+
+
+def _speed_variances(platform: "Platform", ranks: int, length_s: float) -> tuple[float, float]:
+    """Relative variances of a run of that length: of day and run, all cores alike; of the slowest of so many cores."""
+    days, wandering = platform.days, platform.wandering
+    together, core = 0.0, 0.0
+    if days is not None:
+        together = days.common_relative_sd**2 + (days.run_relative_sd or 0.0) ** 2
+        core = days.cpu_relative_sd**2
+    if wandering is not None and length_s > 0.0:
+        # Of the mean of an Ornstein-Uhlenbeck process over that time.
+        share = wandering.correlation_s / length_s
+        core += wandering.relative_sd**2 * 2.0 * share * (1.0 + share * math.expm1(-1.0 / share))
+    return together, core * _variance_of_largest(ranks)
+
+
+def _variance_of_largest(count: int) -> float:
+    """Of so many independent values of the standard normal distribution, by 1,000 quantiles of it."""
+    quantiles = [NormalDist().inv_cdf(((place + 0.5) / 1000) ** (1.0 / count)) for place in range(1000)]
+    return pvariance(quantiles)
 
 
 def of_flops(rate: float, platform: "Platform") -> Factor:
