@@ -1,0 +1,246 @@
+"""Programs recorded under one setting of this machine and predicted for another, against real runs under that one.
+
+    .venv/bin/python validation/across_settings.py [--quick] [--summarise]
+
+Fixed before any result was looked at:
+
+* programs: those of validation/real_programs.py that are built here (HPC Challenge's hpcc-fft, hpcc-ptrans and
+  hpcc-random; cg, fft, halo of examples/emulation), on 2 ranks;
+* settings: Open MPI (plain); MPICH; Open MPI while `stress-ng --cpu 1 --cpu-load 40 --taskset 1` computes beside rank 1
+  (slowed). Of another machine there is none here;
+* platforms: `lepaute calibrate --seed 1` under each setting, one after the other;
+* recordings: under each setting three of each program, of which the one of median length is replayed; made right after
+  the calibration of that setting;
+* predictions, all before the first real run: 20 runs, seed 1, all layers of uncertainty, of a run a quarter of an hour
+  after the calibration (--lag), --recorded-on the platform of the recording, on the platform of the target, for PAIRS.
+  Of own code both bounds, as there is no counter;
+* real runs: in 3 rounds over the settings in turn, in each all programs once in a new random order; the time from
+  MPI_Init to MPI_Finalize (validation/real_programs/timed.c). No run is left out;
+* statistic: error = predicted / mean of the real runs - 1; the mean is inside where it lies between the ends of the 95 %
+  interval of one run;
+* goals: mean absolute error of each pair of different settings at most 10 %; means inside in at least 90 %.
+"""
+
+import contextlib
+import os
+import random
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas
+import real_programs
+from real_programs import EXAMPLES, LIMIT_S, PATTERN, RANKS, RECORDINGS, RUNS, SEED, SINGLE, Real
+from support.goals import Goal, at_most, markdown
+from support.options import ROOT, Options, options_of
+from support.report import finish, seconds, signed
+
+import lepaute as lp
+from lepaute.errors import LepauteError
+from lepaute.trace.parts import TraceParts
+from lepaute.verify.command import Command
+
+STUDY = "across_settings"
+WORK = ROOT / "build" / STUDY
+ROUNDS, LAG_S = 3, 900.0
+LIMIT_PERCENT, INSIDE_PERCENT = 10.0, 90.0
+LOAD = ("stress-ng", "--cpu", "1", "--cpu-load", "40", "--taskset", "1", "--quiet")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The library of the programs, and what computes beside them."""
+
+    name: str
+    library: str = "openmpi"
+    beside: tuple[str, ...] = ()
+
+    @property
+    def platform(self) -> Path:
+        return WORK / f"{self.name}.yaml"
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """The machine under this setting."""
+        if not self.beside:
+            yield
+            return
+        with subprocess.Popen(self.beside) as process:
+            try:
+                yield
+            finally:
+                process.terminate()
+
+
+SETTINGS = {one.name: one for one in (Setting("plain"), Setting("mpich", "mpich"), Setting("slowed", beside=LOAD))}
+#: Recorded under the first, predicted for the second.
+PAIRS = (("plain", "plain"), ("mpich", "mpich"), ("plain", "mpich"), ("mpich", "plain"), ("plain", "slowed"),
+         ("slowed", "plain"))  # fmt: skip
+
+
+def built() -> list[Real]:
+    """The programs that are built here."""
+    return [program for program in real_programs.programs("mpich") if program.name in EXAMPLES or "hpcc" in program.name]
+
+
+def main() -> int:
+    options = options_of(__doc__, ())
+    if options.summarise:
+        frame = pandas.read_csv(options.table(STUDY))
+    else:
+        try:
+            frame, runs = compared(options)
+        except LepauteError as problem:
+            print(f"{Path(sys.argv[0]).name}: {problem}", file=sys.stderr)
+            return 2
+        options.table(STUDY).parent.mkdir(parents=True, exist_ok=True)
+        runs.to_csv(options.table(f"{STUDY}_runs"), index=False)
+    return finish(options, STUDY, frame, judged(frame), text(frame), None)
+
+
+# ---- calibrated, recorded, predicted, run ----------------------------------------------------------------------------
+
+
+def calibrated(setting: Setting, *, quick: bool) -> None:
+    """Makes the platform of a setting, with its library first on PATH."""
+    folder = WORK / "bin" / setting.library
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("mpicc", "mpirun", "mpiexec"):  # no links: MPICH's mpiexec looks for its proxy beside itself
+        (folder / name).write_text(f'#!/bin/sh\nexec /usr/bin/{name}.{setting.library} "$@"\n')
+        (folder / name).chmod(0o755)
+    environment = {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+    archive = WORK / f"{setting.name}.zip"
+    words = ("calibrate", "-o", str(setting.platform), "--archive", str(archive), "--seed", str(SEED), "--force")
+    real_programs.lepaute(*words, *(["--quick"] if quick else []), environment=environment)
+
+
+def kernels_of(setting: Setting) -> str | None:
+    """The OPENBLAS_CORETYPE of its calibration."""
+    blas = lp.load_platform(setting.platform).blas
+    return None if blas is None else blas.coretype_env
+
+
+def recorded(setting: Setting, program: Real, times: int) -> Path:
+    """The recording of median length."""
+    kernels = {} if (coretype := kernels_of(setting)) is None else {"OPENBLAS_CORETYPE": coretype}
+    paths = []
+    for number in range(times):
+        made = real_programs.recorded(program, setting.library, RANKS, number, kernels)
+        paths.append(WORK / f"{program.name}-{setting.name}-{number}.parquet")
+        shutil.move(made, paths[-1])
+    lengths = {path: real_programs.length_s(TraceParts(path)) for path in paths}
+    return sorted(paths, key=lambda path: lengths[path])[len(paths) // 2]
+
+
+def compared(options: Options) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+    """A row a pair of settings and program, and a row a real run."""
+    quick = options.quick
+    chosen = built()[-2:] if quick else built()
+    WORK.mkdir(parents=True, exist_ok=True)
+    os.environ.update(SINGLE)
+    for library in {setting.library for setting in SETTINGS.values()}:
+        real_programs.prepare(library)
+    recordings: dict[tuple[str, str], Path] = {}
+    for setting in SETTINGS.values():
+        with setting.held():
+            calibrated(setting, quick=quick)
+            for program in chosen:
+                recordings[setting.name, program.name] = recorded(setting, program, 1 if quick else RECORDINGS)
+    rows = []
+    for pair in PAIRS:
+        source, target = (SETTINGS[name] for name in pair)
+        for program in chosen:
+            replay = lp.TraceReplay(recordings[source.name, program.name], recorded_on=str(source.platform))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", lp.PredictionWarning)
+                took = lp.predict(
+                    replay, lp.load_platform(target.platform), runs=2 if quick else RUNS, seed=SEED, lag_s=LAG_S
+                ).time_s
+            rows.append({"recorded": source.name, "target": target.name, "program": program.name,
+                         "predicted_s": took.mean, "low_s": took.low, "high_s": took.high})  # fmt: skip
+    runs = real_runs(chosen, 1 if quick else ROUNDS)
+    frame = pandas.DataFrame(rows)
+    real = runs.groupby(["setting", "program"])["time_s"].agg(["mean", "std", "count"])
+    keys = list(zip(frame["target"], frame["program"], strict=True))
+    frame["real_s"], frame["real_sd_s"], frame["runs"] = (real.loc[keys, each].to_numpy() for each in real.columns)
+    frame["error_percent"] = 100.0 * (frame["predicted_s"] / frame["real_s"] - 1.0)
+    frame["inside"] = frame["real_s"].between(frame["low_s"], frame["high_s"])
+    return frame, runs
+
+
+def real_runs(chosen: list[Real], rounds: int) -> pandas.DataFrame:
+    """A row a run."""
+    rng, rows = random.Random(SEED), []
+    for number in range(rounds):
+        for setting in SETTINGS.values():
+            coretype = kernels_of(setting)
+            with setting.held():
+                for program in rng.sample(chosen, len(chosen)):
+                    words = real_programs.command(program, setting.library, RANKS, timed=True)
+                    run = Command(tuple(words), PATTERN, LIMIT_S, coretype).run(lp.Hpl(n=1, nb=1), LIMIT_S)
+                    rows.append({"round": number, "setting": setting.name, "program": program.name,
+                                 "time_s": run.time_s})  # fmt: skip
+    return pandas.DataFrame(rows)
+
+
+# ---- what came of it -------------------------------------------------------------------------------------------------
+
+
+def judged(frame: pandas.DataFrame) -> list[Goal]:
+    """The goals."""
+    across = frame[frame["recorded"] != frame["target"]]
+    share = 100.0 * across["inside"].mean()
+    goals = [
+        at_most(f"{source} to {target}, mean absolute error", LIMIT_PERCENT, rows["error_percent"].abs().mean())
+        for (source, target), rows in across.groupby(["recorded", "target"], sort=False)
+    ]
+    inside = Goal("means inside the 95 % interval of one run", f"at least {INSIDE_PERCENT:g} %",
+                  f"{share:.0f} % of {len(across)}", share >= INSIDE_PERCENT)  # fmt: skip
+    return [*goals, inside]
+
+
+def text(frame: pandas.DataFrame) -> str:
+    """The section."""
+    pairs = [
+        [
+            source,
+            target,
+            f"{rows['error_percent'].abs().mean():.1f} %",
+            signed(rows["error_percent"].mean()),
+            f"± {(50.0 * (rows['high_s'] - rows['low_s']) / rows['predicted_s']).median():.0f} %",
+            f"{rows['inside'].sum()} of {len(rows)}",
+        ]
+        for (source, target), rows in frame.groupby(["recorded", "target"], sort=False)
+    ]
+    each = [
+        [
+            row["recorded"],
+            row["target"],
+            row["program"],
+            f"{seconds(row['predicted_s'])} s ({seconds(row['low_s'])} to {seconds(row['high_s'])})",
+            f"{seconds(row['real_s'])} s ± {100 * row['real_sd_s'] / row['real_s']:.1f} %",
+            signed(row["error_percent"]),
+        ]
+        for row in frame.to_dict("records")
+    ]
+    return (
+        "## Recorded under one setting, predicted for another\n\n"
+        "Six programs on 2 ranks here: recorded under Open MPI (plain), under MPICH, and under Open MPI while another "
+        "program takes 40 % of one of the two cores (slowed), and replayed on the platform of the other setting; each "
+        "was calibrated by itself. The first two rows, a setting to itself, are no part of the goals. A core that another "
+        "program has in turns is no slower machine: how the ranks wait for it is neither in the platform, which knows "
+        "the cores' speed on average, nor in the bounds of own code.\n\n"
+        f"    .venv/bin/python validation/{STUDY}.py\n\n"
+        "{goals}\n\n"
+        + markdown(["recorded", "predicted for", "mean absolute error", "mean error", "median interval", "inside"], pairs)
+        + "\n\n"
+        + markdown(["recorded", "predicted for", "program", "predicted, 95 % of runs", "real, sd of runs", "error"], each)
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
