@@ -16,9 +16,10 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow
 
-#: Memory of DuckDB; beyond it queries use the disk.
+#: Memory of DuckDB in a process; beyond it queries use the disk.
 MEMORY_LIMIT = "256MB"
 #: So many files of similar size become one, so that a query opens some dozens of them and not one a job.
 MERGED_FILES = 16
@@ -94,22 +95,29 @@ def write_index(folder: Path, index: Index) -> None:
     write_whole(folder / "store.json", json.dumps(asdict(index), indent=1) + "\n")
 
 
+@cache
+def _database(_process: int) -> "duckdb.DuckDBPyConnection":
+    """DuckDB in this process, to which each store has a connection; a fork, to which no thread comes along, has its own."""
+    import duckdb
+
+    database = duckdb.connect(":memory:")
+    database.execute(f"set memory_limit = '{MEMORY_LIMIT}'")
+    database.execute("set preserve_insertion_order = false")
+    database.execute("set autoinstall_known_extensions = false")
+    return database
+
+
 class FolderBackend(Backend):
     """With `create` the folder is made where there is none; a store of an older version becomes one of this version."""
 
     def __init__(self, folder: Path, *, create: bool) -> None:
-        import duckdb
-
         if not create and not (folder / "store.json").exists():
             raise NoStoreError(str(folder))
 
         self.folder, self.name = folder, str(folder)
         self._busy = threading.RLock()  # a connection serves one thread at a time
-        self._seen: Index | None = None
-        self._connection = duckdb.connect(":memory:")
-        self._connection.execute(f"set memory_limit = '{MEMORY_LIMIT}'")
-        self._connection.execute("set preserve_insertion_order = false")
-        self._connection.execute("set autoinstall_known_extensions = false")
+        self._shown: dict[str, tuple[DataFile, ...]] = {}
+        self._connection = _database(os.getpid()).cursor()
         try:
             self._prepare()
         except BaseException:
@@ -126,7 +134,7 @@ class FolderBackend(Backend):
             for _ in range(_READ_TRIES):
                 index = read_index(self.folder)
                 try:
-                    self._show(index)
+                    self._show(index, query)
                     return _result(self._connection, query, parameters, packed=packed)
                 except duckdb.IOException as problem:
                     lost = problem
@@ -162,9 +170,8 @@ class FolderBackend(Backend):
         with self._busy, self._locked():
             index = read_index(self.folder)
             self._finish_unfinished(index)
-            writer = _FolderWriter(self.folder, index, self._connection)
+            writer = _FolderWriter(self.folder, index, self._connection, partial(self._show, index))
             try:
-                self._show(index)
                 yield writer
                 writer.commit()
             except BaseException as problem:
@@ -197,7 +204,7 @@ class FolderBackend(Backend):
             index = read_index(self.folder)
             if index.version != VERSION:
                 self._finish_unfinished(index)
-                writer = _FolderWriter(self.folder, index, self._connection)
+                writer = _FolderWriter(self.folder, index, self._connection, partial(self._show, index))
                 try:
                     writer.migrate()
                     writer.commit()
@@ -226,30 +233,32 @@ class FolderBackend(Backend):
                 shutil.rmtree(self.folder / "data" / change, ignore_errors=True)
             marker.unlink()
 
-    def _show(self, index: Index) -> None:
-        """Makes the tables of the index those of queries."""
-        if index == self._seen:
-            return
-        seen = {} if self._seen is None else self._seen.files
+    def _show(self, index: Index, query: str) -> None:
+        """Makes those tables of the index that the query names tables of queries."""
         for table in TABLES:
-            if self._seen is not None and seen.get(table.name, ()) == index.files.get(table.name, ()):
+            files = index.files.get(table.name, ())
+            if table.name not in query or self._shown.get(table.name) == files:
                 continue
-            source = _source(self.folder, table, index.files.get(table.name, ()))
             # Of a sound file the casts cost nothing; a damaged one is found out by them.
             columns = ", ".join(f"cast({name} as {_SQL_TYPES[kind]}) as {name}" for name, kind in table.columns.items())
+            source = _source(self.folder, table, files)
             self._connection.execute(f"create or replace temp view {table.name} as select {columns} from {source}")
-        self._seen = index
+            self._shown[table.name] = files
 
 
 class _FolderWriter(Writer):
-    def __init__(self, folder: Path, index: Index, connection: "duckdb.DuckDBPyConnection") -> None:
-        self._folder, self._index, self._connection = folder, index, connection
+    def __init__(
+        self, folder: Path, index: Index, connection: "duckdb.DuckDBPyConnection", show: Callable[[str], None]
+    ) -> None:
+        """show : makes the tables that a query names tables of the connection"""
+        self._folder, self._index, self._connection, self._show = folder, index, connection, show
         self._change = os.urandom(16).hex()
         self._written = 0
         self._files = {name: list(files) for name, files in index.files.items()}
         self._replaced: list[str] = []
 
     def read(self, query: str, parameters: Parameters = (), *, packed: Collection[str] = ()) -> "pyarrow.Table":
+        self._show(query)
         return _result(self._connection, query, parameters, packed=packed)
 
     def stage(self, rows: "pyarrow.Table") -> None:
