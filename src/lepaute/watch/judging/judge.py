@@ -113,19 +113,21 @@ def with_log10(tests: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def joined(parts: "list[pd.DataFrame]") -> "pd.DataFrame":
-    """The rows of all of them; takes the columns out of the parts one after the other, to spare memory."""
+    """The rows of all of them; takes the parts out of the list, and their columns one after the other: less memory."""
     import pandas as pd
 
     if len(parts) == 1:
         return parts[0].reset_index(drop=True)
+    held = [dict(part.items()) for part in parts]
+    parts.clear()
 
     def column(name: str) -> "pd.Series[Any] | pd.Categorical":
-        columns = [part.pop(name) for part in parts]
+        columns = [part.pop(name) for part in held]
         if all(is_packed(each) for each in columns):
             return pd.api.types.union_categoricals(columns, sort_categories=True)
         return pd.concat(columns, ignore_index=True)
 
-    return pd.DataFrame({name: column(name) for name in list(parts[0].columns)}, copy=False)
+    return pd.DataFrame({name: column(name) for name in list(held[0])}, copy=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -277,12 +277,13 @@ def _jobs_to_alarm(rows: "pd.DataFrame", changelog: Changelog) -> int:
     last = ordered.tail(1).set_index([*MACHINE, "stratum"])
     level = ordered["value"].apply(lambda each: each.tail(LATEST).median())
     day_s = float(rows["started_s"].max())
-    after = []
-    for job in range(1, MOST_JOBS + 1):
-        value = level * (1 + direction * CHANGE)
-        new = last.assign(value=value, started_s=day_s + DAY_S * job, archive="").reset_index()
-        after.append(new.assign(job=f"\0{job} " + new["stratum"].astype("str")))  # a machine has a factor once in a job
-    alarms = judged_once(pd.concat([rows, *after]), changelog, AlarmSettings()).alarms
+    last = last.assign(value=level * (1 + direction * CHANGE), archive="").reset_index()
+    job = np.repeat(np.arange(1, MOST_JOBS + 1), len(last))
+    after = pd.concat([last] * MOST_JOBS, ignore_index=True)
+    after["started_s"] = day_s + DAY_S * job
+    # a machine has a factor once in a job
+    after["job"] = [f"\0{number} {stratum}" for number, stratum in zip(job, after["stratum"], strict=True)]
+    alarms = judged_once(pd.concat([rows, after]), changelog, AlarmSettings()).alarms
     last_day = np.datetime64(int(day_s // DAY_S), "D")
     days = alarms.loc[alarms["day"] > str(last_day), "day"]
     return MOST_JOBS + 1 if days.empty else int((np.datetime64(str(days.min())) - last_day).astype(int))
