@@ -33,8 +33,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("watch")
     with open_watch(folder / "store") as watch:
         watch.ingest([ROOT / "examples/watch/fleet.csv"], mapping=ROOT / "examples/watch/mapping.yaml")
-        watch.test()
-        watch.test(factors=[("dgemm_rate_flops", "mean_frequency_Hz")])
+        watch.test(factors=["dgemm_rate_flops", ("dgemm_rate_flops", "mean_frequency_Hz")])
     logged = run_here(
         *("watch", "events", "add", "--store", "store", "--date", "2026-01-31", "--cluster", "demo", "--node", "all"),
         *("--type", "platform", "--reason", "BIOS <b>2.8</b>"),
@@ -156,13 +155,15 @@ def test_hostile_names_are_text_and_stay_in_the_folder(tmp_path: Path, page: "Pa
         made = write_site(watch.store, tmp_path / "site", NOW_S)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["site", "store"]
     assert made.pages == len(list((tmp_path / "site").glob("*.html"))) == 2 + 1 + len(HOSTILE)
+    shown = set()
     for path in (tmp_path / "site").glob("*.html"):
         assert re.fullmatch(r"[a-z0-9-]+\.html", path.name)
         page.goto(f"file://{path}")
         page.wait_for_load_state("networkidle")
         assert page.evaluate("window.bad") is None
         assert page.locator("main img").count() == 0
-    shown = {page.goto(f"file://{path}") and page.inner_text("h1") for path in (tmp_path / "site").glob("node-*.html")}
+        if path.name.startswith("node-"):
+            shown.add(page.inner_text("h1"))
     assert shown == {f"{HOSTILE[0]} {node}" for node in HOSTILE}
 
 
