@@ -25,6 +25,8 @@ from lepaute.watch.notices.absences import absences
 from lepaute.watch.watcher import Watch
 
 DAY_S = 86_400.0
+#: Of what the judge does and the kind of store does not decide, a database is tried in long tests.
+FOLDER_FIRST = pytest.mark.parametrize("where", long_but(["folder", "postgresql"], "folder"), indirect=True)
 
 
 @pytest.fixture
@@ -71,6 +73,7 @@ def test_the_changelog_comes_back_as_it_was_recorded(watch: Watch) -> None:
         assert watch.changelog() == LOG
 
 
+@FOLDER_FIRST
 @pytest.mark.parametrize("pooled", [False, True])
 def test_the_tests_of_a_watch_are_those_of_judge(watch: Watch, pooled: bool) -> None:
     data = values(nodes=7)
@@ -126,6 +129,7 @@ def test_an_event_makes_further_verdicts_only_of_what_it_touches_and_the_old_one
     assert len(watch.store.verdicts()) == len(history)
 
 
+@FOLDER_FIRST
 def test_a_late_job_makes_further_verdicts_of_later_jobs_of_its_machine(watch: Watch) -> None:
     data = values(factors=("a_Hz",))
     late = (data.node == "1") & (data.cpu == 1) & (data.job == "5")
@@ -142,6 +146,7 @@ def test_a_late_job_makes_further_verdicts_of_later_jobs_of_its_machine(watch: W
     assert_same(after, wanted)
 
 
+@FOLDER_FIRST
 def test_other_settings_are_other_verdicts(watch: Watch) -> None:
     watch.store.add_values(values())
     for confidence in (0.99, 0.9999):
@@ -149,6 +154,7 @@ def test_other_settings_are_other_verdicts(watch: Watch) -> None:
     assert len(watch.store.verdicts()) == 2 * len(watch.test(windows=[1]))
 
 
+@FOLDER_FIRST
 def test_clusters_are_tested_apart_and_a_factor_that_none_has_is_refused(watch: Watch) -> None:
     watch.store.add_values(pd.concat([values(), values(factors=("b_W",), seed=2).assign(cluster="d")]))
     found = watch.test(windows=[1])

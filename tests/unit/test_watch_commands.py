@@ -116,7 +116,7 @@ def test_all_commands_find_a_node_by_its_names_and_none_by_another(tested, capsy
         assert [each["node"] for each in found(capsys, "health", name, *at)["nodes"]] == ["node7"]
         status, text = answer(capsys, "health", name, *at)
         assert (status, text.partition(" (")[0]) == (1, f"{name}: regressed: a confirmation run is needed")
-        assert found(capsys, "test", "--node", name, *at)["nodes"] == 1
+    assert found(capsys, "test", "--node", "demo-node7", *at)["nodes"] == 1
     status, text = answer(capsys, "health", "node[5-6],node99", *at)
     assert (status, text) == (
         2,
@@ -211,9 +211,12 @@ def test_what_the_store_does_not_have_is_refused(words, problem, ingested, capsy
 
 
 @pytest.mark.slow
-def test_a_replay_gives_the_alarms_on_the_days_after_the_fault(tested, capsys):
-    status, text = answer(capsys, "replay", "--store", tested, "--details")
+def test_a_replay_gives_the_alarms_on_the_days_after_the_fault_and_records_nothing(tested, tmp_path, capsys):
+    before = (tested / "store.json").read_bytes()
+    status, text = answer(capsys, "replay", "--store", tested, "--details", "--csv", tmp_path / "replay.csv")
     assert status == 0
+    assert (tested / "store.json").read_bytes() == before
+    assert (tmp_path / "replay.csv").read_text().startswith("cluster,node,cpu,")
     assert text.startswith("Replayed 55 days: 2 alarms, the first on 2026-02-1")
     alarms = [line for line in text.splitlines() if "alarm: demo node7 cpu 0, 1, since 2026-02-10" in line]
     assert "2026-02-10" <= alarms[0][:10] <= "2026-02-12"
@@ -226,16 +229,6 @@ def test_a_replay_gives_the_alarms_on_the_days_after_the_fault(tested, capsys):
     assert [day["date"] for day in days] == ["2026-02-09", *(f"2026-02-{day}" for day in (10, 11, 12, 13))]
     given = [day["date"] for day in days for alarm in day["alarms"] if ["demo", "node7", 0] in alarm["machines"]]
     assert given == [line[:10] for line in alarms]
-
-
-@pytest.mark.slow
-def test_a_replay_records_nothing(tested: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    store = tmp_path / "store"
-    shutil.copytree(tested, store)
-    before = (store / "store.json").read_bytes()
-    answer(capsys, "replay", "--store", store, "--csv", tmp_path / "replay.csv")
-    assert (store / "store.json").read_bytes() == before
-    assert (tmp_path / "replay.csv").read_text().startswith("cluster,node,cpu,")
 
 
 @pytest.mark.slow
@@ -269,10 +262,15 @@ def test_a_node_without_a_number_needs_one_in_the_platform(ingested, tmp_path, c
 
 
 @pytest.mark.slow
-def test_an_accepted_proposal_explains_what_it_found(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_accepted_proposal_can_be_taken_back_and_explains_what_it_found(copied, capsys):
     store = copied
     first = found(capsys, "events", "propose", "--store", store)["proposals"][0]
     assert (first["kind"], first["date"], len(first["nodes"])) == ("platform", "2026-01-31", 12)
+    _, text = answer(capsys, "events", "accept", first["id"], "--author", "jane", "--store", store)
+    said, command = text.splitlines()[-1].split("lepaute watch ")
+    assert said == "to take it back: "
+    assert answer(capsys, *shlex.split(command)) == (0, f"1 entry withdrawn: {shlex.split(command)[2]}\n")
+    assert found(capsys, "events", "list", "--store", store)["entries"] == []
     words = ("events", "accept", first["id"][:6], "--author", "jane", "--reason", "BIOS 2.8")
     (entry,) = found(capsys, *words, "--store", store)["ids"]
     (listed,) = found(capsys, "events", "list", "--store", store)["entries"]
@@ -282,18 +280,6 @@ def test_an_accepted_proposal_explains_what_it_found(copied: Path, capsys: pytes
     (regression,) = found(capsys, "test", "--store", store)["regressions"]
     rate = next(each for each in regression["changes"] if each["factor"] == "dgemm_rate_flops")
     assert rate["size"] == pytest.approx(-0.097, abs=0.008), "the fault alone, now that the BIOS is known"
-
-
-@pytest.mark.slow
-def test_what_accept_prints_takes_it_back(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    store = copied
-    first = found(capsys, "events", "propose", "--store", store)["proposals"][0]
-    _, text = answer(capsys, "events", "accept", first["id"], "--author", "jane", "--store", store)
-    *_, last = text.splitlines()
-    said, command = last.split("lepaute watch ")
-    assert said == "to take it back: "
-    assert answer(capsys, *shlex.split(command)) == (0, f"1 entry withdrawn: {shlex.split(command)[2]}\n")
-    assert found(capsys, "events", "list", "--store", store)["entries"] == []
 
 
 @pytest.mark.slow
