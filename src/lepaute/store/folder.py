@@ -97,7 +97,7 @@ def write_index(folder: Path, index: Index) -> None:
 
 @cache
 def _database(_process: int) -> "duckdb.DuckDBPyConnection":
-    """DuckDB in this process, to which each store has a connection; a fork, to which no thread comes along, has its own."""
+    """DuckDB in this process, to which each store has a connection; a fork, which has no threads of it, has its own."""
     import duckdb
 
     database = duckdb.connect(":memory:")

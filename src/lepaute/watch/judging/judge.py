@@ -118,7 +118,7 @@ def joined(parts: "list[pd.DataFrame]") -> "pd.DataFrame":
 
     if len(parts) == 1:
         return parts[0].reset_index(drop=True)
-    held = [dict(part.items()) for part in parts]
+    held = [{str(name): part[name] for name in part.columns} for part in parts]
     parts.clear()
 
     def column(name: str) -> "pd.Series[Any] | pd.Categorical":
