@@ -5,13 +5,21 @@ the browser. Commands, Python names, file formats and exit statuses are pages th
 from the installed package before the others are read.
 """
 
+import functools
+import gc
 import sys
 from pathlib import Path
+
+from sphinx.search.en import SearchEnglish
 
 from lepaute.version import __version__
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS / "_ext"))
+
+# A third of the time of a build was spent to look for garbage, of which it makes little, and to stem the same words.
+gc.disable()
+SearchEnglish.stem = functools.cache(SearchEnglish.stem)
 
 project = "Lepaute"
 author = "The Lepaute developers"

@@ -2,9 +2,10 @@
 
 `lepaute` is there a small program that asks a server for a process. The server has imported the package once and forks
 for each command, which saves a second of imports a command; what a command sees (arguments, folder, environment,
-streams) is what it sees from a shell.
+streams) is what it sees from a shell. The server of a page and its interpreter are forks, too, of one for all pages.
 """
 
+import atexit
 import contextlib
 import ctypes
 import json
@@ -16,7 +17,9 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from support_documents import ROOT, Block, Page, Step
@@ -26,6 +29,7 @@ COLUMNS = 100
 #: Imported by the server: what most commands import.
 WARM = (
     "lepaute.cli.main typer numpy pandas scipy.stats yaml pydantic pyarrow.parquet matplotlib.figure lepaute.platform"
+    " duckdb jinja2 lepaute.watch lepaute.study lepaute.fit"
 )
 #: The folder's name in a page, for people whose folder is another.
 HOME = "/home/jane"
@@ -40,7 +44,7 @@ PR_SET_PDEATHSIG = 1
 
 _CLIENT = """#!{python} -IS
 import json, os, socket, sys
-asked = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+asked = json.dumps([{program!r}, sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({address!r})
     socket.send_fds(server, [len(asked).to_bytes(8, "little")], [0, 1, 2])
@@ -62,6 +66,7 @@ class Session:
         (self.folder / "examples").symlink_to(ROOT / "examples")
         self._environment = _environment(self._scratch / "bin")
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._groups: list[int] = []
         self._bash: subprocess.Popen[bytes] | None = None
         self._python: subprocess.Popen[bytes] | None = None
         self._steps = 0
@@ -70,9 +75,10 @@ class Session:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for process in reversed(self._processes):
+        for group in (*self._groups, *(process.pid for process in reversed(self._processes))):
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+                os.killpg(group, signal.SIGKILL)
+        for process in self._processes:
             process.wait()
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
@@ -101,9 +107,7 @@ class Session:
             paths = f"{shlex.quote(str(source))} >{shlex.quote(str(output))}"
             asked = f'source {paths} 2>&1 </dev/null; _s=$?; echo "$_s" >&3; (exit "$_s")\n'
         else:
-            self._python = self._python or self._started(
-                [sys.executable, "-u", __file__, "python"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-            )
+            self._python = self._python or self._forked("interpret", stdin=subprocess.PIPE)
             process = self._python
             asked = json.dumps([str(source), str(output)]) + "\n"
         assert process.stdin is not None
@@ -124,23 +128,48 @@ class Session:
 
     def _started_bash(self) -> "subprocess.Popen[bytes]":
         address = str(self._scratch / "server")
-        program = self._scratch / "bin" / "lepaute"
-        program.write_text(_CLIENT.format(python=sys.executable, address=address), encoding="utf-8")
-        program.chmod(0o755)
-        server = self._started([sys.executable, __file__, "serve", address], stdout=subprocess.PIPE)
-        assert server.stdout is not None
-        if not server.stdout.readline():
-            raise RuntimeError("the server of commands has not started")
+        _write_client(self._scratch / "bin" / "lepaute", "main", address)
+        self._forked("serve", address)
         # What a step prints is in a file; descriptor 3 says that it has ended.
         bash = self._started(["bash", "--noprofile", "--norc"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert bash.stdin is not None
         bash.stdin.write(b"exec 3>&1\n")
         return bash
 
+    def _forked(self, program: str, *arguments: str, **streams: int) -> "subprocess.Popen[bytes]":
+        """The process for which the client of a fork of the server of all pages stands."""
+        client = self._scratch / program
+        _write_client(client, program, _server_of_all())
+        process = self._started([str(client), *arguments], stdout=subprocess.PIPE, **streams)
+        assert process.stdout is not None
+        self._groups.append(int(process.stdout.readline()))
+        return process
+
     def _started(self, words: list[str], **streams: int) -> "subprocess.Popen[bytes]":
         process = subprocess.Popen(words, cwd=self.folder, env=self._environment, start_new_session=True, **streams)  # type: ignore[call-overload]
         self._processes.append(process)
         return process
+
+
+def _write_client(path: Path, program: str, address: str) -> None:
+    path.write_text(_CLIENT.format(python=sys.executable, program=program, address=address), encoding="utf-8")
+    path.chmod(0o755)
+
+
+@cache
+def _server_of_all() -> str:
+    """The address of the server that the servers of pages are forked off; it ends with this process."""
+    folder = tempfile.TemporaryDirectory(prefix="lepaute-pages-")
+    address = str(Path(folder.name, "server"))
+    words = [sys.executable, __file__, address]
+    server = subprocess.Popen(
+        words, stdout=subprocess.PIPE, env=_environment(Path(folder.name)), cwd=folder.name, start_new_session=True
+    )
+    atexit.register(lambda: (server.kill(), server.wait(), folder.cleanup()))
+    assert server.stdout is not None
+    if not server.stdout.readline():
+        raise RuntimeError("the server of commands has not started")
+    return address
 
 
 def run_blocks(blocks: list[Block], session: Session) -> Iterator[tuple[Block, Step, list[str], int]]:
@@ -175,15 +204,12 @@ def _environment(programs: Path) -> dict[str, str]:
 # The processes
 
 
-def serve(address: str) -> None:
-    """Forks for each command asked for; returns in the process of a command, after which the interpreter ends."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    for module in WARM.split():
-        __import__(module)
+def serve(address: str) -> str | None:
+    """Forks for what is asked for; returns in the fork, with the name of what it is to do."""
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(address)
         listening.listen()
-        print("ready", flush=True)
+        print(os.getpgrp(), flush=True)
         while True:
             signal.signal(signal.SIGCHLD, signal.SIG_IGN)
             client, _ = listening.accept()
@@ -199,14 +225,11 @@ def serve(address: str) -> None:
                 with contextlib.suppress(OSError):
                     client.sendall(bytes([code if code >= 0 else 128 - code]))
                 os._exit(0)
-            _become(client)
-            from lepaute.cli.main import main
-
-            sys.exit(main())
+            return _become(client)
 
 
-def _become(client: socket.socket) -> None:
-    """Takes on the client's streams, folder, environment and arguments."""
+def _become(client: socket.socket) -> str:
+    """Takes on the client's streams, folder, environment and arguments; returns what it is to do."""
     head, descriptors, _, _ = socket.recv_fds(client, 8, 3)
     length, asked = int.from_bytes(head, "little"), b""
     while len(asked) < length:
@@ -215,12 +238,12 @@ def _become(client: socket.socket) -> None:
     for target, descriptor in enumerate(descriptors):
         os.dup2(descriptor, target)
         os.close(descriptor)
-    arguments, folder, environment = json.loads(asked)
+    program, arguments, folder, environment = json.loads(asked)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["lepaute", *arguments]
-    sys.path[:] = [path for path in sys.path if path != str(Path(__file__).parent)]
+    return str(program)
 
 
 def interpret() -> None:
@@ -228,6 +251,7 @@ def interpret() -> None:
     import traceback
 
     answers = os.fdopen(os.dup(1), "w")
+    print(os.getpgrp(), file=answers, flush=True)
     names: dict[str, object] = {"__name__": "__main__"}
     for line in sys.stdin:
         source, output = json.loads(line)
@@ -244,9 +268,29 @@ def interpret() -> None:
         answers.flush()
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """Is the server of all pages, until it is a fork that does something else."""
+    _end_with_parent()
     sys.path[:] = [path for path in sys.path if path != str(Path(__file__).parent)]
-    if sys.argv[1] == "serve":
-        serve(sys.argv[2])
-    else:
+    for module in WARM.split():
+        __import__(module)
+    program = serve(sys.argv[1])
+    if program != "main":  # of a page
+        os.setsid()
+        _end_with_parent()
+    if program == "serve":
+        program = serve(sys.argv[1])
+    if program == "interpret":
         interpret()
+    else:
+        from lepaute.cli.main import main
+
+        sys.exit(main())
+
+
+def _end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    run()

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,15 +48,15 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "pages"
 
 
-def opened(browser: "Browser", page: Path, width: int, mode: str = "light") -> "Iterator[Page]":
-    """The page without a network; asserts at the end that it asked for nothing but files, and complained of nothing."""
+@contextmanager
+def opened(browser: "Browser", width: int = 1400, mode: str = "light") -> "Iterator[Page]":
+    """A tab without a network; asserts at the end that it asked for nothing but files, and complained of nothing."""
     context = browser.new_context(viewport={"width": width, "height": 900}, offline=True, color_scheme=mode)
     tab = context.new_page()
     complaints, requests = list[str](), list[str]()
     tab.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     tab.on("pageerror", lambda error: complaints.append(str(error)))
     tab.on("request", lambda request: requests.append(request.url))
-    tab.goto(page.as_uri())
     yield tab
     assert complaints == []
     assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
@@ -89,8 +90,9 @@ def test_a_reader_sees_what_the_files_of_a_page_are_called(site: Path) -> None:
 @pytest.mark.parametrize("width", [400, 1400])
 @pytest.mark.parametrize("mode", ["light", "dark"])
 def test_no_page_is_wider_than_the_window(site: Path, browser: "Browser", width: int, mode: str) -> None:
-    for name in KINDS:
-        for tab in opened(browser, site / name, width, mode):
+    with opened(browser, width, mode) as tab:
+        for name in KINDS:
+            tab.goto((site / name).as_uri())
             assert tab.evaluate("document.documentElement.scrollWidth") <= width, name
             assert tab.evaluate("document.documentElement.dataset.theme") == mode
             ground = tab.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -98,7 +100,7 @@ def test_no_page_is_wider_than_the_window(site: Path, browser: "Browser", width:
 
 
 def test_the_search_finds_an_option_and_a_name_without_a_network(site: Path, browser: "Browser") -> None:
-    for word, page in (("memory-fraction", "commands/predict.html"), ("read_durations", "python/fit.html")):
-        for tab in opened(browser, site / "search.html", 1400):
+    with opened(browser) as tab:
+        for word, page in (("memory-fraction", "commands/predict.html"), ("read_durations", "python/fit.html")):
             tab.goto(f"{(site / 'search.html').as_uri()}?q={word}")
             tab.wait_for_selector(f"#search-results a[href*='{page}']")

@@ -313,7 +313,7 @@ def write_inputs(folder: Path) -> None:
     with ArchiveWriter(folder / "archive.zip", {"kind": "calibration", "created": "2026-11-21"}) as writer:
         writer.add_bytes("raw/block0/p2p.csv", b"a\n1\n")
     assert main(["design", "factorial", "-f", "a=1,2", "-f", "b=3,4", "-o", str(folder / "design.csv")]) == 0
-    predict = ["predict", "hpl", "-p", str(folder / "platform.yaml"), "--n", "256", "--nb", "64", "--grid", "2x1"]
+    predict = ["predict", "hpl", "-p", str(folder / "platform.yaml"), "--n", "128", "--nb", "64", "--grid", "2x1"]
     assert main([*predict, "--runs", "1", "--trace", str(folder / "trace.parquet")]) == 0
 
 

@@ -25,13 +25,17 @@ import lepaute
 #: may need (copies of a text of 100 kB, a table) is far below; what it declares (10^9 nodes) is far above.
 MEMORY_BYTES = 256 << 20
 #: Command lines of a process.
-TOGETHER = 16
+TOGETHER = 32
 #: Of addresses: libraries reserve more than they use.
 RESERVED_BYTES = 3 << 30
 #: Folders of the cache that any command may leave (lepaute.watch.kept, lepaute.platform.io).
 MEANT_TO_STAY = {"judgements", "platforms"}
 #: Of other packages; of ours, everything.
-PRELOADED = ("pyarrow.parquet", "matplotlib.figure", "matplotlib.backends.backend_agg")
+PRELOADED = (
+    *("pandas", "duckdb", "yaml", "jinja2", "pyarrow.parquet", "pyarrow.dataset", "pyarrow.pandas_compat", "_strptime"),
+    *("matplotlib.figure", "matplotlib.backends.backend_agg", "PIL.BmpImagePlugin", "PIL.JpegImagePlugin"),
+    *("PIL.GifImagePlugin", "PIL.PpmImagePlugin"),
+)
 #: Needs packages of an extra.
 NOT_PRELOADED = ("lepaute.fit.population.posterior",)
 
@@ -58,21 +62,21 @@ def serve() -> None:
     for line in sys.stdin:
         request = json.loads(line)
         print(json.dumps(run_all(request["cases"], Path(request["folder"]), Path(request["fifo"]))), flush=True)
+    os._exit(0)  # without taking apart what is imported
 
 
 def run_all(cases: list[list[str]], folder: Path, fifo: Path) -> list[dict[str, Any]]:
     """What became of each command line; several in one process, which is quicker than a process for each.
 
-    The first has a process of its own, and the memory of others is compared with what it takes. One that the process
-    did not survive, or whose answer is not a plain one, is run again in a process of its own: its answer is that.
+    The memory of all is compared with what the first took. One that the process did not survive, or whose answer is not
+    a plain one, is run again in a process of its own: its answer is that.
     """
-    answers = run_in_one(cases[:1], folder, fifo)
-    usual_bytes = answers[0]["memory_bytes"]
+    answers: list[dict[str, Any]] = []
     while len(answers) < len(cases):
         together = run_in_one(cases[len(answers) : len(answers) + TOGETHER], folder, fifo)
         assert together, "a process that ran no command line"
         for answer in together:
-            words = cases[len(answers)]
+            words, usual_bytes = cases[len(answers)], (answers or together)[0]["memory_bytes"]
             answers.append(answer if _is_plain(answer, usual_bytes) else run_in_one([words], folder, fifo)[0])
     return answers
 

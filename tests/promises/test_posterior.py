@@ -8,9 +8,12 @@ from lepaute.errors import FitError
 from lepaute.fit.population.generative import Generative, generative
 from lepaute.fit.population.posterior import Posterior, posterior
 
-pytest.importorskip("numpyro", reason="the extra mcmc is not installed (pip install 'lepaute[mcmc]')")
-
 SLOW = 8
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed() -> None:
+    pytest.importorskip("numpyro", reason="the extra mcmc is not installed (pip install 'lepaute[mcmc]')")
 
 
 @pytest.fixture(scope="module")

@@ -21,14 +21,20 @@ def disturbed_archive(path, *blocks):
     return write_calibration(path, kernels.assign(disturbed=disturbed))
 
 
-@pytest.fixture
-def archive_path(tmp_path):
-    return write_calibration(tmp_path / "calibration.zip")
+@pytest.fixture(scope="module")
+def archive_path(tmp_path_factory):
+    return write_calibration(tmp_path_factory.mktemp("measured") / "calibration.zip")
 
 
-def test_a_platform_is_made_that_can_be_loaded_and_has_a_cpu_for_each_core(archive_path):
+@pytest.fixture(scope="module")
+def made(archive_path):
+    """The platform of the archive, and how good its models are."""
+    return platform_from_archive(Archive.open(archive_path), "made-up")
+
+
+def test_a_platform_is_made_that_can_be_loaded_and_has_a_cpu_for_each_core(archive_path, made):
     archive = Archive.open(archive_path)
-    platform, quality = platform_from_archive(archive, "made-up")
+    platform, quality = made
     assert platform.archive_id == archive.id
     assert (platform.nodes.count, platform.nodes.cores, platform.nodes.cpus) == (1, 2, 2)
     assert [row.kernel for row in quality] == ["dgemm"]
@@ -50,10 +56,10 @@ def test_two_archives_of_one_machine_have_the_blocks_of_both(archive_path, tmp_p
 
 
 @pytest.mark.slow
-def test_disturbed_runs_do_not_move_the_models(archive_path, tmp_path):
+def test_disturbed_runs_do_not_move_the_models(made, tmp_path):
     disturbed = disturbed_archive(tmp_path / "disturbed.zip", 1, 3)
     fitted = models(Archive.open(disturbed))
-    (dgemm,), (quiet,) = fitted.kernels, models(Archive.open(archive_path)).kernels
+    (dgemm,), (quiet,) = fitted.kernels, made[0].kernels
     assert dgemm.pieces[-1].mean["mnk"] == pytest.approx(quiet.pieces[-1].mean["mnk"], rel=0.02)
     assert fitted.days is not None
     assert fitted.days.degrees_of_freedom == 2  # three blocks are left

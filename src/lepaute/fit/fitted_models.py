@@ -131,6 +131,7 @@ def models(
     p2p_frames, short_p2p = without_disturbed(
         [checked_table(archive, P2P) for archive in given], ("host", "link") if several else ()
     )
+    links = _links(given, p2p_frames, hosts, network_condition)
     tests = factor_tests(pooled_factors(kernel_frames))
     shape = shape_of(given)
     table = pooled_observations([usual_conditions(frame) for frame in kernel_frames], hosts, shape)
@@ -174,7 +175,6 @@ def models(
     if short or any(_disturbed_somewhere(archive) for archive in given):
         notes.append("Other load disturbed the calibration; calibrate again on a quiet machine.")
     notes += [f"{sentence(test)}; the model holds for random content." for test in tests if test.matters]
-    links = _links(given, p2p_frames, hosts, network_condition)
     notes += links.notes
     days, watched = None, watches(given)
     warnings += change_warnings(watched)

@@ -283,10 +283,13 @@ def _jobs_to_alarm(rows: "pd.DataFrame", changelog: Changelog) -> int:
     after["started_s"] = day_s + DAY_S * job
     # a machine has a factor once in a job
     after["job"] = [f"\0{number} {stratum}" for number, stratum in zip(job, after["stratum"], strict=True)]
-    alarms = judged_once(pd.concat([rows, after]), changelog, AlarmSettings()).alarms
     last_day = np.datetime64(int(day_s // DAY_S), "D")
-    days = alarms.loc[alarms["day"] > str(last_day), "day"]
-    return MOST_JOBS + 1 if days.empty else int((np.datetime64(str(days.min())) - last_day).astype(int))
+    for jobs in (MOST_JOBS // 4, MOST_JOBS):  # alarms of a day do not depend on later ones, and most come soon
+        alarms = judged_once(pd.concat([rows, after[: jobs * len(last)]]), changelog, AlarmSettings()).alarms
+        days = alarms.loc[alarms["day"] > str(last_day), "day"]
+        if not days.empty:
+            return int((np.datetime64(str(days.min())) - last_day).astype(int))
+    return MOST_JOBS + 1
 
 
 # ---- small changes ---------------------------------------------------------------------------------------------------
