@@ -15,7 +15,7 @@ from farms.sshd import SshdFarm
 from long_tests import long_but
 from support_limits import CALIBRATION_HANG_S
 from support_mpi_probes import prefix_of
-from support_run import run_lepaute
+from support_run import run_here
 
 from lepaute.archive import Archive
 from lepaute.archive.mpi_campaign import calls, facts, mpiruns
@@ -96,7 +96,7 @@ def library(folder: Path, family: str, slow_us: int) -> str:
 
 def compare(folder: Path, libraries: Sequence[str], *options: object) -> dict[str, object]:
     words = ("compare", *libraries, *QUICK, "-o", "c.zip", *map(str, options))
-    done = run_lepaute(*words, folder=folder, limit_s=CALIBRATION_HANG_S)
+    done = run_here(*words, folder=folder, limit_s=CALIBRATION_HANG_S)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -149,7 +149,7 @@ def test_several_numbers_of_ranks_are_measured_in_the_same_blocks_under_slurm(sl
 
 def test_more_ranks_than_the_nodes_take_are_refused_and_nothing_is_left(ssh_nodes: SshdFarm, tmp_path: Path) -> None:
     where = ("--nodes", "node[1-2]", "--ssh-config", str(ssh_nodes.ssh_config), "--ranks-per-node", "1", "--np", "2,4")
-    done = run_lepaute("compare", "openmpi", *where, folder=tmp_path)
+    done = run_here("compare", "openmpi", *where, folder=tmp_path)
     assert done.returncode == 2
     assert "--np is 4; 2 nodes with 1 ranks each take 2" in done.stderr
     assert list(tmp_path.iterdir()) == []
