@@ -7,6 +7,7 @@ import pytest
 from oracles.replays import NOTHING, call, write
 
 import lepaute as lp
+from lepaute.platform.schema import Wandering
 
 BOUNDS = (0.7, 1.3)
 
@@ -88,3 +89,18 @@ def test_on_its_own_machine_the_interval_holds_further_runs_though_days_runs_and
     assert inside >= 34  # of 40; 38 are expected, with a standard deviation of 1.4
     # Not longer by what the slower of two is slower than their mean, once more: that is 0.56 core / sqrt(0.5), 1.1 %.
     assert abs(np.mean(errors)) < 3.0 * np.std(errors) / np.sqrt(recordings)
+
+
+def test_what_cores_differ_and_wander_by_is_in_a_recording_of_the_same_machine(path: Path, tmp_path: Path) -> None:
+    cores = {"common_relative_sd": 0.0, "run_relative_sd": 0.0, "cpu_relative_sd": 0.05, "degrees_of_freedom": 100}
+    platform = lp.override(lp.load_platform("dahu"), {f"days.{name}": value for name, value in cores.items()})
+    platform = platform.model_copy(update={"wandering": Wandering(relative_sd=0.05, correlation_s=1.0)})
+    platform.to_yaml(tmp_path / "own.yaml")
+
+    def spread(replay: lp.TraceReplay) -> float:
+        found = lp.predict(replay, platform, runs=6, layers=lp.Layers.only("days", "noise"))
+        times_s = [run.time_s for run in found.run_list]
+        return float(np.std(times_s) / np.mean(times_s))
+
+    assert spread(lp.TraceReplay(path, recorded_on=str(tmp_path / "own.yaml"))) < 0.002  # of messages
+    assert spread(lp.TraceReplay(path, own_code=1.0)) > 0.01

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lepaute.errors import InputError
+from lepaute.store.packed import row_keys
 from lepaute.watch.proposals.change_points import LEVEL, LeastChange, least_change_of
 from lepaute.watch.proposals.proposed_event import DAYS, PLATFORM, ProposedEvent, factor_changes
 from lepaute.watch.values import DAY_S, Machine, Node, day_numbers, day_of
@@ -100,6 +101,7 @@ def day_events(
     least_change: LeastChange | None = None,
     level: float = LEVEL,
     since_s: float | None = None,
+    counted: "Booleans | None" = None,
 ) -> tuple[ProposedEvent, ...]:
     """The days on which more nodes of a cluster had an alarm of a factor, in one direction, than chance explains.
 
@@ -107,6 +109,7 @@ def day_events(
                being p_value < ALARM. Pooled ones count where there are no others
     values   : the factor values that they are about; alarms smaller than least_change are none
     level    : the chance of any such day where alarms of nodes and days are independent of each other
+    counted  : which of the verdicts count besides, shape (rows,); all, unless given
     Two tests, each for half of the level, corrected for their number (Bonferroni) over factors and directions. Of a
     day: k alarms among its n nodes, by the binomial distribution with the share of alarms on all other days. Of a pair
     of nodes: days on which both have alarms, by the hypergeometric distribution; nodes of such pairs then make an event
@@ -119,31 +122,37 @@ def day_events(
     """
     if missing := [name for name in _COLUMNS if name not in verdicts]:
         raise InputError(f"the table of verdicts has no column {missing[0]}; give what `judge` returns")
-    tested = _tested(verdicts)
-    days = _days(tested, _alarming(tested, values), least_change, level)
+    places = _tested(verdicts, counted)
+    alarms = places[verdicts["p_value"].to_numpy()[places] < ALARM]
+    tested = verdicts[["cluster", "factor", "node", "started_s"]].iloc[places]
+    days = _days(tested, _alarming(verdicts.iloc[alarms], values), least_change, level)
     episodes = [each for each in _episodes(_over_factors(days)) if not _lasts(each, values)]
     events = [_event(episode, least_change) for episode in episodes]
     return tuple(event for event in events if since_s is None or event.before_s >= since_s)
 
 
-def _tested(verdicts: "pd.DataFrame") -> "pd.DataFrame":
-    """The tests that count, each once."""
-    counts = (verdicts["r"] == 1) & (verdicts["p"] == 1) & verdicts["p_value"].notna()
-    if "pooled" in verdicts and (counts & ~verdicts["pooled"].astype(bool)).any():
-        counts &= ~verdicts["pooled"].astype(bool)
-    rows = verdicts if counts.all() else verdicts[counts]
-    order = "judged_s" if "judged_s" in rows else "started_s"
-    if not rows[order].is_monotonic_increasing:
-        rows = rows.sort_values(order, kind="stable")
+def _tested(verdicts: "pd.DataFrame", counted: "Booleans | None") -> "Integers":
+    """The rows of the tests that count, each test once: a store has millions, and no copy of them is made."""
+    import pandas as pd
+
+    counts = ((verdicts["r"] == 1) & (verdicts["p"] == 1) & verdicts["p_value"].notna()).to_numpy()
+    if counted is not None:
+        counts = counts & counted
+    if "pooled" in verdicts and (single := counts & ~verdicts["pooled"].to_numpy(np.bool_)).any():
+        counts = single
+    places = np.flatnonzero(counts)
+    order = verdicts["judged_s" if "judged_s" in verdicts else "started_s"].iloc[places]
+    if not order.is_monotonic_increasing:
+        places = places[np.argsort(order.to_numpy(), kind="stable")]
     # judged again after a new event: the latest verdict counts
-    again = rows.duplicated(_KEY, keep="last")
-    return rows[~again] if again.any() else rows
+    again = pd.Series(row_keys(verdicts, _KEY)[places]).duplicated(keep="last").to_numpy()
+    return places[~again] if again.any() else places
 
 
-def _alarming(tested: "pd.DataFrame", values: "pd.DataFrame") -> "pd.DataFrame":
-    """The tests that are alarms with their day and the relative size of the deviation, NaN where it is not known."""
+def _alarming(alarms: "pd.DataFrame", values: "pd.DataFrame") -> "pd.DataFrame":
+    """The alarms with their day and the relative size of the deviation, NaN where it is not known."""
     texts = dict.fromkeys(("cluster", "node", "job", "factor"), "str")
-    rows = tested[tested["p_value"] < ALARM].astype(texts)
+    rows = alarms.astype(texts)
     theirs = values[values["node"].isin(rows["node"].unique()) & values["job"].isin(rows["job"].unique())]
     rows = rows.merge(theirs[[*_KEY, "value"]].astype(texts), on=_KEY, how="left", validate="many_to_one")
     usual = (rows["low"] + rows["high"]) / 2 if "low" in rows and "high" in rows else np.nan

@@ -39,6 +39,7 @@ from lepaute.watch.values import DAY_S, Machine, Node, backward_jobs, check_valu
 from lepaute.watch.values import MACHINE as MACHINE_COLUMNS
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pandas as pd
 
 
@@ -85,7 +86,9 @@ def propose(
     events += joined(points, least_change)
     if verdicts is not None:
         unexplained = _unexplained(verdicts, values, every, raised, changelog or Changelog())
-        events += day_events(unexplained, values, least_change=least_change, level=level, since_s=since_s)
+        events += day_events(
+            verdicts, values, least_change=least_change, level=level, since_s=since_s, counted=unexplained
+        )
     if inventory is not None:
         events = [_grouped(event, inventory, nodes_of(values)) for event in events]
     return tuple(sorted(events, key=lambda event: (event.shape == DAYS, -event.weight, event.before_s, event.machines)))
@@ -104,8 +107,8 @@ def _unexplained(
     points: Sequence[ChangePoint],
     alarms: Sequence[dict[str, Any]],
     changelog: Changelog,
-) -> "pd.DataFrame":
-    """The verdicts without those of dates that cannot be right, and of factors that have another level since.
+) -> "npt.NDArray[np.bool_]":
+    """Which verdicts are neither of dates that cannot be right nor of factors that have another level since.
 
     A new level raises alarms in all later jobs until the next event; it is one report already. So do jobs of the same
     direction on days of which it is not certain that they were before the change.
@@ -113,18 +116,16 @@ def _unexplained(
     table = check_values(values)
     backward = table[backward_jobs(table)]
     wrong = zip(backward["cluster"], backward["node"], backward["job"], strict=True)
-    wrong_rows = is_of_job(verdicts, wrong)
-    rows = verdicts[~wrong_rows] if wrong_rows.any() else verdicts
+    kept = ~is_of_job(verdicts, wrong)
     resets = changelog.resets_s({(point.cluster, point.node) for point in points})
-    kept = np.ones(len(rows), np.bool_)
-    started = rows["started_s"].to_numpy(np.float64)
+    started = verdicts["started_s"].to_numpy(np.float64)
     columns = [*MACHINE_COLUMNS, "factor"]
-    number = row_keys(rows, columns)
+    number = row_keys(verdicts, columns)
     order = np.argsort(number, kind="stable")
     starts = np.flatnonzero(np.diff(number[order], prepend=-1))
-    names = rows[columns].iloc[order[starts]].itertuples(index=False, name=None)
+    names = verdicts[columns].iloc[order[starts]].itertuples(index=False, name=None)
     of_series = dict(zip(names, np.split(order, starts[1:]), strict=True)) if len(order) else {}
-    directions = rows["direction"].to_numpy()
+    directions = verdicts["direction"].to_numpy()
 
     def explain(name: tuple[str, str, int, str], begin_s: float, end_s: float, direction: int = 0) -> None:
         mine = of_series.get(name, np.zeros(0, np.int64))
@@ -140,7 +141,7 @@ def _unexplained(
         for machine in alarm["machines"]:
             # those that stand have no event since
             explain((*machine, alarm["factor"]), float(alarm["changed_s"]), np.inf)
-    return rows if kept.all() else rows[kept]
+    return kept
 
 
 @dataclass(slots=True)
