@@ -58,7 +58,7 @@ def test_sigma_s_would_be_too_large_if_the_days_were_not_taken_off(fits) -> None
 @pytest.mark.parametrize(("slow_nodes", "least"), [(0, 0.9), (4, 0.9)])
 def test_groups_of_nodes_are_found_where_they_are_and_not_where_they_are_not(slow_nodes: int, least: float) -> None:
     rng = np.random.default_rng(7)
-    count = 15
+    count = 25
     right = 0
     for _ in range(count):
         found = generative(simulated(TRUTH, rng, slow_nodes=slow_nodes, slow_by_sd=5.0)).group_of_node
