@@ -3,7 +3,6 @@
 import ctypes
 import functools
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,10 +11,12 @@ from typing import Any
 
 from support_limits import HANG_S
 
+from lepaute.kit.builds import built_once, digests
 from lepaute.simulate.smpi.entries import generate
 from lepaute.simulate.smpi.routines import Block, read_routines
 
 SOURCE = Path(__file__).parents[1] / "simblas"
+PRODUCT = "libsimblas_recorded.so"
 FLAGS = ("-std=c++20", "-O1", "-fPIC", "-Wall", "-Wextra", "-Werror")
 
 RECORDER = r"""
@@ -71,17 +72,23 @@ def table() -> tuple[Block, ...]:
     return read_routines(path.read_text(), path.name)
 
 
+def _build(folder: Path) -> None:
+    (folder / "entries.cpp").write_text(generate(table()))
+    (folder / "recorder.cpp").write_text(RECORDER)
+    sources = [folder / "entries.cpp", folder / "recorder.cpp", SOURCE / "scalars.cpp"]
+    command = ["g++", *FLAGS, f"-I{SOURCE}", "-shared", "-o", folder / PRODUCT, *sources]
+    subprocess.run(command, check=True, timeout=HANG_S)
+
+
 class Library:
     """The shared library; `fortran` and `c` call an entry, `charges` takes what was charged since the last time."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        (folder / "entries.cpp").write_text(generate(table()))
-        (folder / "recorder.cpp").write_text(RECORDER)
-        sources = [folder / "entries.cpp", folder / "recorder.cpp", SOURCE / "scalars.cpp"]
-        self.path = folder / "libsimblas_recorded.so"
-        command = ["g++", *FLAGS, f"-I{SOURCE}", "-shared", "-o", self.path, *sources]
-        subprocess.run(command, check=True, timeout=HANG_S)
+    def __init__(self) -> None:
+        compiler = subprocess.run(
+            ["g++", "--version"], check=True, capture_output=True, text=True, timeout=HANG_S
+        ).stdout
+        inputs = (compiler, *FLAGS, generate(table()), RECORDER, *digests(SOURCE.glob("*.*")))
+        self.path = built_once("simblas-recorded", inputs, PRODUCT, _build) / PRODUCT
         self.loaded = ctypes.CDLL(str(self.path))
 
     def charges(self) -> list[Charge]:
@@ -143,13 +150,8 @@ def _value(argument: Any) -> Any:
 
 @functools.cache
 def library() -> Library:
-    """Compiled once a session."""
-    return Library(Path(_folder().name))
-
-
-@functools.cache
-def _folder() -> "tempfile.TemporaryDirectory[str]":
-    return tempfile.TemporaryDirectory(prefix="lepaute-simblas-")
+    """Compiled once, for all processes of tests."""
+    return Library()
 
 
 def doubles(*values: float) -> "ctypes.Array[ctypes.c_double]":

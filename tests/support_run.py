@@ -1,14 +1,15 @@
 """`lepaute run` as a user starts it: a process of its own."""
 
 import contextlib
-import io
 import os
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
+from unittest import mock
 
-from support_limits import HANG_S, wait_until
+from support_limits import HANG_S, wait_until, within
 
 import lepaute
 from lepaute.archive import Archive
@@ -39,12 +40,30 @@ def run_lepaute(
     )
 
 
-def run_here(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
-    """The same in this process: for what is refused before it begins, where a start of Python would take most time."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        status = main([str(each) for each in arguments])
-    return subprocess.CompletedProcess(list(arguments), status, out.getvalue(), err.getvalue())
+def run_here(
+    *arguments: object, folder: Path, limit_s: float = HANG_S, **more: str
+) -> subprocess.CompletedProcess[str]:
+    """The same in this process, where a start of Python would take most time."""
+    words = [str(each) for each in arguments]
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(tempfile.TemporaryFile("w+", buffering=1)) for _ in range(2)]
+        # What programs print that it starts is among it.
+        for number, file in enumerate(files, 1):
+            stack.callback(os.close, before := os.dup(number))
+            stack.callback(os.dup2, before, number)
+            os.dup2(file.fileno(), number)
+        stack.enter_context(contextlib.redirect_stdout(files[0]))
+        stack.enter_context(contextlib.redirect_stderr(files[1]))
+        stack.enter_context(contextlib.chdir(folder))
+        stack.enter_context(mock.patch.dict(os.environ, more))
+        stack.enter_context(within(" ".join(words), limit_s))
+        status = main(words)
+        texts = []
+        for file in files:
+            file.flush()
+            file.seek(0)
+            texts.append(file.read())
+    return subprocess.CompletedProcess(words, status, *texts)
 
 
 def start_lepaute(*arguments: object, folder: Path, **more: str) -> "subprocess.Popen[str]":

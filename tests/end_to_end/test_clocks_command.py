@@ -87,8 +87,8 @@ def test_clocks_of_hosts_that_drift_are_measured_by_messages_as_they_are(ssh_nod
     assert found.about.ranks == 3
 
     ssh = ("--ssh-config", ssh_nodes.ssh_config)
-    done = run_lepaute(
-        "clocks", "--hostfile", "hosts", *ssh, "--methods", "SKaMPI,HCA3", *FEW, "-o", "real.zip", folder=tmp_path
+    done = run_here(
+        "clocks", "--hostfile", "hosts", *ssh, "--methods", "SKaMPI", *FEW, "-o", "real.zip", folder=tmp_path
     )
     assert done.returncode == 0, done.stderr
     assert "3 ranks on node[1-3]" in done.stdout
@@ -108,7 +108,7 @@ def test_a_simulation_says_what_was_asked_of_it(tmp_path: Path) -> None:
     rows = synchronisations(Archive.open(tmp_path / "s.zip"))
     assert len(rows) == 2 * 2 * 2 * 2
     assert rows["true_error_ns"].notna().all()
-    again = run_lepaute("clocks", *words, "-o", "t.zip", folder=tmp_path)
+    again = run_here("clocks", *words, "-o", "t.zip", folder=tmp_path)
     assert again.returncode == 0, again.stderr
     other = synchronisations(Archive.open(tmp_path / "t.zip"))
     assert rows.equals(other)  # the same seed
@@ -162,7 +162,7 @@ def test_a_request_refuses_what_the_probe_has_no_room_for() -> None:
 @pytest.mark.slow
 def test_ranks_of_a_slurm_job_are_measured(slurm: SlurmFarm, tmp_path: Path) -> None:
     words = ("--scheduler", "slurm", "--count", "2", "--ranks-per-node", "2", "--np", "3", "--walltime", "0:05:00")
-    done = run_lepaute("clocks", *words, *FEW, "--methods", "SKaMPI,JK", "-o", "s.zip", folder=tmp_path)
+    done = run_here("clocks", *words, *FEW, "--methods", "SKaMPI,JK", "-o", "s.zip", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     archive = Archive.open(tmp_path / "s.zip")
     assert len(synchronisations(archive)) == 2 * 2 * 2 * 2
@@ -175,7 +175,7 @@ def test_ranks_of_a_slurm_job_are_measured(slurm: SlurmFarm, tmp_path: Path) -> 
 @pytest.mark.slow
 def test_another_library_starts_its_ranks_on_hosts(ssh_nodes: SshdFarm, tmp_path: Path) -> None:
     ssh = ("--nodes", "node[1-2]", "--ssh-config", ssh_nodes.ssh_config, "--ranks-per-node", "2")
-    done = run_lepaute("clocks", "mpich", *ssh, *FEW, "--methods", "Netgauge,HCA2", "-o", "m.zip", folder=tmp_path)
+    done = run_here("clocks", "mpich", *ssh, *FEW, "--methods", "Netgauge,HCA2", "-o", "m.zip", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "4 ranks on node[1-2], MPICH" in done.stdout
 
@@ -198,7 +198,7 @@ def test_a_measurement_that_was_interrupted_goes_on(tmp_path: Path) -> None:
     other = run_here(*words[:-4], "--mpiruns", "4", "-o", "r.zip", "--resume", folder=tmp_path)
     assert other.returncode == 2
     assert "the measurement was begun with other mpiruns (3, now 4)" in other.stderr
-    done = run_lepaute(*words, "--resume", folder=tmp_path)
+    done = run_here(*words, "--resume", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     archive = Archive.open(tmp_path / "r.zip")
     starts = archive.table(MPIRUNS)
@@ -214,10 +214,10 @@ def test_more_ranks_than_nodes_have_slots_are_refused_and_few_ranks_leave_nodes_
     ssh_nodes: SshdFarm, tmp_path: Path
 ) -> None:
     ssh = ("--nodes", "node[1-3]", "--ssh-config", ssh_nodes.ssh_config, "--methods", "SKaMPI", *FEW)
-    done = run_lepaute("clocks", *ssh, "--np", "7", "--ranks-per-node", "2", folder=tmp_path)
+    done = run_here("clocks", *ssh, "--np", "7", "--ranks-per-node", "2", folder=tmp_path)
     assert done.returncode == 2
     assert "--np is 7; the nodes have 6 slots" in done.stderr
     assert not list(tmp_path.iterdir())
-    done = run_lepaute("clocks", *ssh, "--np", "2", folder=tmp_path)
+    done = run_here("clocks", *ssh, "--np", "2", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "2 ranks on node[1-2]" in done.stdout

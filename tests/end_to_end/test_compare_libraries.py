@@ -10,7 +10,7 @@ import pytest
 from long_tests import long_but
 from support_limits import wait_until
 from support_mpi_probes import prefix_of
-from support_run import lepaute_argv, run_lepaute
+from support_run import lepaute_argv, run_here
 
 from lepaute.archive import Archive
 from lepaute.archive.mpi_campaign import calls, facts, mpiruns
@@ -205,7 +205,7 @@ def test_factors_are_crossed_with_libraries_and_reach_the_probe(varied: str, tmp
     factors = [word for name in names for word in ("--factor", f"{name}={','.join(levels_of[name])}")]
     words = ["--ops", "barrier", "--sizes", "8", "--calls", "5", "--mpiruns", "1", "--budget", "1"]
     more = ["--clock-method", "SKaMPI", "--json", "-o", str(tmp_path / "c.zip")]
-    assert main(["compare", "openmpi", "again=openmpi", *words, *factors, *more]) == 0
+    assert main(["compare", "mpich", "again=mpich", *words, *factors, *more]) == 0
     found = json.loads(capsys.readouterr().out)
     assert {(one["factor"], one["reference"], one["level"]) for one in found["effects"]} == {
         (name, *levels_of[name]) for name in names
@@ -322,7 +322,7 @@ def test_a_library_whose_ranks_always_die_ends_the_campaign_and_the_archive_is_w
 
 
 def _words(folder: Path, *more: str) -> list[str]:
-    words = ("compare", "openmpi", "mpich", "--ops", "bcast", "--sizes", "8", "--calls", "20", "--budget", "1")
+    words = ("compare", "mpich", "again=mpich", "--ops", "bcast", "--sizes", "8", "--calls", "20", "--budget", "1")
     numbers = ("--mpiruns", "3", "--clock-method", "SKaMPI", "-o", str(folder / "c.zip"))
     return [*words, *numbers, *more]
 
@@ -338,7 +338,7 @@ def test_a_campaign_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     ended = (folder_of(tmp_path / "c.zip") / "mpiruns.jsonl").read_text().count("\n")
-    done = run_lepaute(*_words(tmp_path, "--resume"), folder=tmp_path)
+    done = run_here(*_words(tmp_path, "--resume"), folder=tmp_path)
     assert done.returncode == 0, done.stderr
     archive = Archive.open(tmp_path / "c.zip")
     runs = mpiruns(archive)
@@ -364,7 +364,7 @@ def test_sessions_are_an_archive_each_and_go_on_after_a_kill(tmp_path: Path) -> 
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     first = Archive.open(tmp_path / "c-1.zip")
-    done = run_lepaute(*words, "--resume", folder=tmp_path)
+    done = run_here(*words, "--resume", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     both = [Archive.open(tmp_path / f"c-{number}.zip") for number in (1, 2)]
     assert (both[0].id, [one.about.seed for one in both]) == (first.id, [1, 2])

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from farms.slurm import SlurmFarm
 from farms.sshd import SshdFarm
+from long_tests import long_but
 from support_limits import CALIBRATION_HANG_S
 from support_mpi_probes import prefix_of
-from support_run import run_lepaute
+from support_run import run_here
 
 from lepaute.archive import Archive
 from lepaute.archive.mpi_campaign import calls, facts, mpiruns
@@ -65,7 +66,8 @@ int MPI_Scatter(const void *from, int sent, MPI_Datatype of, void *to, int got, 
 }}
 """
 SLOW_S = 0.1
-TCP = "OMPI_MCA_btl=tcp,self,OMPI_MCA_btl_tcp_if_include=lo"
+#: Ranks give up the core while they wait: there may be fewer cores than ranks.
+TCP = "OMPI_MCA_btl=tcp,self,OMPI_MCA_btl_tcp_if_include=lo,OMPI_MCA_mpi_yield_when_idle=1"
 #: Nothing is repeated that this machine disturbs.
 QUICK = (
     "--sizes",
@@ -94,20 +96,22 @@ def library(folder: Path, family: str, slow_us: int) -> str:
 
 def compare(folder: Path, libraries: Sequence[str], *options: object) -> dict[str, object]:
     words = ("compare", *libraries, *QUICK, "-o", "c.zip", *map(str, options))
-    done = run_lepaute(*words, folder=folder, limit_s=CALIBRATION_HANG_S)
+    done = run_here(*words, folder=folder, limit_s=CALIBRATION_HANG_S)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("family", ["openmpi", pytest.param("mpich", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("family", "method"), long_but([("openmpi", "SKaMPI"), ("mpich", "HCA")], ("openmpi", "SKaMPI"))
+)
 def test_a_slow_host_is_found_and_named_whose_clock_is_another(
-    ssh_nodes: SshdFarm, tmp_path: Path, family: str
+    ssh_nodes: SshdFarm, tmp_path: Path, family: str, method: str
 ) -> None:
     """Of hosts in a hostfile: what is planted is what the global time shows, though clocks are seconds apart."""
     (tmp_path / "hosts").write_text("node2 slots=1\nnode4:1\n")
     names = [f"plain={library(tmp_path / 'plain', family, 0)}", f"slow={library(tmp_path / 'slow', family, 100_000)}"]
     where = ("--hostfile", "hosts", "--ssh-config", ssh_nodes.ssh_config, "--ops", "scatter", "--mpiruns", "4")
-    found = compare(tmp_path, names, *where)
+    found = compare(tmp_path, names, *where, "--clock-method", method)
     (row,) = found["rows"]
     assert row["outcome"] == "left faster"
     assert row["left_s"] < SLOW_S / 2 < SLOW_S < row["right_s"] < 2 * SLOW_S
@@ -145,7 +149,7 @@ def test_several_numbers_of_ranks_are_measured_in_the_same_blocks_under_slurm(sl
 
 def test_more_ranks_than_the_nodes_take_are_refused_and_nothing_is_left(ssh_nodes: SshdFarm, tmp_path: Path) -> None:
     where = ("--nodes", "node[1-2]", "--ssh-config", str(ssh_nodes.ssh_config), "--ranks-per-node", "1", "--np", "2,4")
-    done = run_lepaute("compare", "openmpi", *where, folder=tmp_path)
+    done = run_here("compare", "openmpi", *where, folder=tmp_path)
     assert done.returncode == 2
     assert "--np is 4; 2 nodes with 1 ranks each take 2" in done.stderr
     assert list(tmp_path.iterdir()) == []

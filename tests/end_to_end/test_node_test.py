@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from farms.slurm import SlurmFarm
 from farms.sshd import SshdFarm
-from support_run import run_lepaute
+from support_run import run_here
 
 from lepaute.archive import Archive
 from lepaute.measure.node_test_workloads import INSTALL, STRESSORS
@@ -28,9 +28,9 @@ UNSTRESSED = ("--set", "workloads=none")
 @pytest.mark.long
 def test_two_tests_of_this_machine_are_of_one_stratum_and_have_all_factors(tmp_path: Path) -> None:
     for name in ("a.zip", "b.zip"):
-        done = run_lepaute("run", "node-test", *QUICK, "-o", name, folder=tmp_path)
+        done = run_here("run", "node-test", *QUICK, "-o", name, folder=tmp_path)
         assert done.returncode == 0, done.stderr
-    ingested = run_lepaute("watch", "ingest", "a.zip", "b.zip", "--store", "store", folder=tmp_path)
+    ingested = run_here("watch", "ingest", "a.zip", "b.zip", "--store", "store", folder=tmp_path)
     assert ingested.returncode == 0, ingested.stderr
     with open_store(tmp_path / "store") as store:
         values = store.values()
@@ -54,7 +54,7 @@ def test_two_tests_of_this_machine_are_of_one_stratum_and_have_all_factors(tmp_p
 @pytest.mark.slow
 def test_several_nodes_are_tested_and_messages_between_neighbours(ssh_nodes: SshdFarm, tmp_path: Path) -> None:
     options = ["--nodes", "node[1-2]", "--ssh-config", ssh_nodes.ssh_config, *UNSTRESSED]
-    done = run_lepaute("run", "node-test", *QUICK, *options, "-o", "two.zip", folder=tmp_path)
+    done = run_here("run", "node-test", *QUICK, *options, "-o", "two.zip", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     archive = Archive.open(tmp_path / "two.zip")
     assert set(archive.table("observations/dgemm.parquet")["node"]) == {"node1", "node2"}
@@ -64,7 +64,7 @@ def test_several_nodes_are_tested_and_messages_between_neighbours(ssh_nodes: Ssh
         return
     messages = archive.table("observations/p2p.parquet")
     assert set(zip(messages["node"], messages["peer"], strict=True)) >= {("node1", "node2")}
-    assert run_lepaute("watch", "ingest", "two.zip", "--store", "store", folder=tmp_path).returncode == 0
+    assert run_here("watch", "ingest", "two.zip", "--store", "store", folder=tmp_path).returncode == 0
     with open_store(tmp_path / "store") as store:
         values = store.values()
     for node in ("node1", "node2"):
@@ -83,7 +83,7 @@ def test_watch_run_tests_nodes_of_slurm_under_their_names(slurm: SlurmFarm, tmp_
         r"nap=a=(?P<x_s>\d)",
     ]
     options = ["--nodes", "n[1-2]", *QUICK, *own, "--store", "store", "--archives", "tests", "--for", "10min", "--json"]
-    done = run_lepaute("watch", "run", *options, folder=tmp_path)
+    done = run_here("watch", "run", *options, folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert [test["outcome"] for test in json.loads(done.stdout)["tests"]] == ["done", "done"]
     with open_store(tmp_path / "store") as store:
@@ -101,7 +101,7 @@ def test_a_part_that_fails_is_absent_and_the_rest_is_measured(tmp_path: Path) ->
     for name, command in (("bad", "exit 3"), ("mute", "true"), ("good", "sleep 0.1")):
         options += ["--workload", f"{name}={command}"]
     options += ["--workload-pattern", r"mute=(?P<x_s>\d+)"]
-    done = run_lepaute("run", "node-test", *QUICK, *options, "-o", "x.zip", folder=tmp_path)
+    done = run_here("run", "node-test", *QUICK, *options, "-o", "x.zip", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     archive = Archive.open(tmp_path / "x.zip")
     absent = archive.table("observations/absent.parquet")
@@ -131,7 +131,7 @@ def test_without_stress_ng_its_workloads_are_absent_and_one_line_says_how_to_ins
             if program.name != "stress-ng" and not (there / program.name).is_symlink():
                 (there / program.name).symlink_to(program)
     options = [*QUICK, "--set", "workloads=branch,cache"]
-    done = run_lepaute("run", "node-test", *options, "-o", "x.zip", folder=tmp_path, PATH=str(there))
+    done = run_here("run", "node-test", *options, "-o", "x.zip", folder=tmp_path, PATH=str(there))
     assert done.returncode == 0, done.stderr
     assert len([line for line in done.stderr.splitlines() if INSTALL in line]) == 1
     archive = Archive.open(tmp_path / "x.zip")
@@ -141,7 +141,7 @@ def test_without_stress_ng_its_workloads_are_absent_and_one_line_says_how_to_ins
 
 
 def test_a_wrong_parameter_gets_one_line(tmp_path: Path) -> None:
-    done = run_lepaute("run", "node-test", "--set", "speed=9", "-o", "x.zip", folder=tmp_path)
+    done = run_here("run", "node-test", "--set", "speed=9", "-o", "x.zip", folder=tmp_path)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert "there is no parameter speed" in done.stderr

@@ -37,7 +37,7 @@ class Build(lp.Job):
 def run(tmp_path: Path, text: str, *arguments: object, **more: str) -> subprocess.CompletedProcess[str]:
     script = tmp_path / "experiment.py"
     script.write_text(text)
-    return run_lepaute("run", script, *arguments, folder=tmp_path, **more)
+    return run_here("run", script, *arguments, folder=tmp_path, **more)
 
 
 def one_line(done: subprocess.CompletedProcess[str]) -> str:
@@ -52,7 +52,7 @@ def test_a_failed_experiment_says_why_in_the_first_screen_of_its_archive(tmp_pat
     done = run(tmp_path, FAILING, "-o", "x.zip")
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    screen = run_lepaute("archive", "show", "x.partial.zip", folder=tmp_path).stdout
+    screen = run_here("archive", "show", "x.partial.zip", folder=tmp_path).stdout
     assert len(screen.splitlines()) <= 24
     for told in (
         "FAILED",

@@ -10,7 +10,7 @@ import pytest
 from farms.sshd import SshdFarm, sshd_farm
 from support_disk import small_disk
 from support_limits import HANG_S, wait_until
-from support_run import rows_of, run_lepaute, start_lepaute, wait_for_rows
+from support_run import rows_of, run_here, run_lepaute, start_lepaute, wait_for_rows
 
 from lepaute.archive import Archive
 
@@ -71,7 +71,7 @@ def test_the_demo_experiment_runs_on_all_hosts_and_leaves_a_whole_archive(ssh_no
     assert (table["duration_s"] > 0).all()
     assert set(table["design_row"]) == set(range(16))
     assert not (tmp_path / "x.work").exists()
-    assert run_lepaute("archive", "verify", "x.zip", folder=tmp_path).returncode == 0
+    assert run_here("archive", "verify", "x.zip", folder=tmp_path).returncode == 0
 
 
 @pytest.mark.parametrize("fault", ["kill", "cut"])
@@ -114,13 +114,13 @@ def test_a_killed_engine_leaves_what_it_had_and_goes_on_from_there(farm: SshdFar
     running.kill()
     running.communicate()
     wait_until(lambda: not any(map(farm.processes, farm.names)), "end of the agents, whose engine is gone")
-    closed = run_lepaute("archive", "close", "x.work", folder=tmp_path)
+    closed = run_here("archive", "close", "x.work", folder=tmp_path)
     assert closed.returncode == 0, closed.stderr
     partial = Archive.open(tmp_path / "x.partial.zip")
     assert partial.metadata["status"] == "partial"
     before = sum(rows_of(partial).values())
     assert before >= 12
-    resumed = run_lepaute("run", slow, *ssh_options(farm), "--resume", folder=tmp_path)
+    resumed = run_here("run", slow, *ssh_options(farm), "--resume", folder=tmp_path)
     assert resumed.returncode == 0, resumed.stderr
     archive = Archive.open(tmp_path / "x.zip")
     table = archive.table("observations/observations.parquet")
@@ -183,7 +183,7 @@ class Filling(lp.Job):
                 self.record(node=node)
 """
     )
-    done = run_lepaute("run", script, *ssh_options(farm), "--python", interpreter, folder=tmp_path)
+    done = run_here("run", script, *ssh_options(farm), "--python", interpreter, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     archive = Archive.open(tmp_path / "x.zip")
     assert rows_of(archive) == {"node1": 4, "node2": 2, "node3": 4, "node4": 4}
@@ -216,7 +216,7 @@ class Large(lp.Job):
     rows = (small_disk / "x.work" / "raw" / "observations.csv").read_text().count("\n")
     assert rows > 100
     shutil.copytree(small_disk / "x.work", tmp_path / "x.work")
-    closed = run_lepaute("archive", "close", "x.work", folder=tmp_path)
+    closed = run_here("archive", "close", "x.work", folder=tmp_path)
     assert closed.returncode == 0, closed.stderr
     table = Archive.open(tmp_path / "x.partial.zip").table("observations/observations.parquet")
     assert len(table) >= rows - 4  # a head of two lines, the names, and the row that no longer fitted

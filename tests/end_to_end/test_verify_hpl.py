@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support_limits import HANG_S
+from support_run import run_here
 
 from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem
@@ -32,14 +33,7 @@ def program() -> HplProgram:
 
 
 def lepaute(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "lepaute.cli.main", *arguments],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        check=False,
-    )
+    return run_here(*arguments, folder=Path(), **environment)
 
 
 def verify(folder: Path, *more: str, n: str = "256", repeats: int = 1) -> "subprocess.CompletedProcess[str]":

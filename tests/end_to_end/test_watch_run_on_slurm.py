@@ -63,7 +63,7 @@ def test_idle_nodes_are_tested_once_each_and_their_results_are_in_the_store(slur
     try:
         busy = users_job(slurm, folder, "--nodelist=n4")
         wait_until(lambda: state_of(slurm, busy) == "RUNNING", "the user's job")
-        planned = run_lepaute("watch", "run", "quick.py", *options, "--dry-run", folder=folder)
+        planned = run_here("watch", "run", "quick.py", *options, "--dry-run", folder=folder)
         assert planned.returncode == 0, planned.stderr
         assert "n4: no result yet; not idle" in planned.stdout
         assert planned.stdout.count("; idle") == 3
@@ -77,7 +77,7 @@ def test_idle_nodes_are_tested_once_each_and_their_results_are_in_the_store(slur
         with open_store(folder / "store") as store:
             assert set(store.archive_nodes()["node"]) == {"n1", "n2", "n3"}
         # Within the interval nothing is left to do but n4, which somebody uses.
-        again = run_lepaute("watch", "run", "quick.py", *options, "--for", "1s", folder=folder)
+        again = run_here("watch", "run", "quick.py", *options, "--for", "1s", folder=folder)
         assert again.stdout.splitlines()[0] == "0 tests"
         assert state_of(slurm, busy) == "RUNNING"
     finally:
@@ -113,7 +113,7 @@ def test_a_test_that_fails_is_reported_with_its_reason(slurm: SlurmFarm, folder:
     (folder / "broken.py").write_text(TEST.replace("sleep", "false; exit 3; sleep"))
     options = ["--store", "store", "--archives", "tests", "--nodes", "n2", "--for", "10min"]
     try:
-        done = run_lepaute("watch", "run", "broken.py", *options, folder=folder)
+        done = run_here("watch", "run", "broken.py", *options, folder=folder)
         assert done.returncode == 1, done.stdout + done.stderr
         assert done.stdout.splitlines()[0] == "1 test: 1 failed"
         assert "n2: failed: " in done.stdout

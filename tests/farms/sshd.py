@@ -179,8 +179,8 @@ PermitUserRC no
 MaxStartups 1000:30:2000
 MaxSessions 1000
 AcceptEnv LEPAUTE_NODE
-# SHLVL: bash reads no ~/.bashrc of whoever runs the tests.
-SetEnv LEPAUTE_FARM={token} SHLVL=1
+# SHLVL: bash reads no ~/.bashrc of whoever runs the tests. Ranks give up the core while they wait: hosts share few.
+SetEnv LEPAUTE_FARM={token} SHLVL=1 OMPI_MCA_mpi_yield_when_idle=1
 """
 
 

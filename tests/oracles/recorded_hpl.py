@@ -1,13 +1,11 @@
 """Recordings of a real HPL, made here by `lepaute record`."""
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from support_limits import HANG_S
+from support_run import run_here
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.mpi_library import find_library
@@ -21,15 +19,7 @@ MPIRUN = ("mpirun", "--oversubscribe", "-np")
 
 def lepaute(*arguments: str | Path, folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
     consent = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OPENBLAS_NUM_THREADS": "1"}
-    return subprocess.run(
-        [sys.executable, "-m", "lepaute.cli.main", *map(str, arguments)],
-        env={**os.environ, **consent, **environment},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        check=False,
-    )
+    return run_here(*arguments, folder=folder, **consent, **environment)
 
 
 def recorded_hpl(hpl: Hpl, folder: Path) -> tuple[Trace, float]:

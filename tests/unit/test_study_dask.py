@@ -20,7 +20,7 @@ from lepaute.study.session import Session
 pytestmark = [pytest.mark.slow, pytest.mark.nodes]
 
 
-@pytest.mark.parametrize("workers", long_but([1, 3], 3))
+@pytest.mark.parametrize("workers", long_but([1, 2], 2))
 def test_workers_give_the_results_of_this_process_and_none_outlives_its_session(workers: int) -> None:
     asked = trials(20)
     with Session(configurations()) as session:
@@ -48,7 +48,7 @@ def workers_below_us() -> list[psutil.Process]:
 
 
 def test_a_killed_worker_is_replaced_and_its_trials_run_again() -> None:
-    asked = trials(200)
+    asked = trials(100)
     with Session(configurations()) as session:
         expected = session(asked)
     ours = configurations()

@@ -15,6 +15,7 @@ which the sum of the ranks equals its expectation (Hodges & Lehmann, ibid. 34, 1
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import comb, erfc, inf, prod, sqrt
 
 import numpy as np
@@ -103,14 +104,11 @@ def aligned_shift(
         return Shift(np.nan, -inf, inf)
     miss = (1 - confidence) / 2
     # Taking a shift off the second sample lowers its ranks: all three quantities fall as the shift grows.
-    centre_low = samples.first_where(lambda shift: samples.excess(shift) <= 0)
-    centre_high = samples.first_where(lambda shift: samples.excess(shift) < 0)
-    low = samples.first_where(
-        lambda shift: samples.test(shift).higher > miss, lambda shift: samples.normal_test(shift).higher > miss
-    )
-    high = samples.first_where(
-        lambda shift: samples.test(shift).lower <= miss, lambda shift: samples.normal_test(shift).lower <= miss
-    )
+    excess, tails = cache(samples.excess), cache(samples.normal_tails)
+    centre_low = samples.first_where(lambda shift: excess(shift) <= 0)
+    centre_high = samples.first_where(lambda shift: excess(shift) < 0)
+    low = samples.first_where(lambda shift: samples.test(shift).higher > miss, lambda shift: tails(shift)[1] > miss)
+    high = samples.first_where(lambda shift: samples.test(shift).lower <= miss, lambda shift: tails(shift)[0] <= miss)
     return Shift((centre_low + centre_high) / 2, low, high)
 
 
@@ -133,40 +131,73 @@ class _Samples:
         self.values: Floats = every[order]
         self.second: Booleans = of_second[order]
         self.size = len(order)
+        self.starts: Integers = ends[:-1]
+        self.sizes: Integers = np.diff(ends)
+        self.chosen = np.array([np.count_nonzero(self.second[block]) for block in self.blocks], dtype=np.int64)
+        #: Of each block, where all have as many values.
+        self.length = int(self.sizes[0]) if len(set(self.sizes.tolist())) == 1 else 0
+        #: By ranks, which stay as they are over a range of shifts.
+        self._tests: dict[bytes, RankTest] = {}
         # Beyond such shifts every value of one sample lies above all of the other.
         self.reach = 2.0 * float(np.ptp(self.values)) + 1.0 if self.size else 0.0
 
     def _ranks(self, shift: float) -> Integers:
         """Twice the ranks of the aligned values, whole numbers where values are equal, too."""
         moved = np.where(self.second, self.values - shift, self.values)
-        length = self.blocks[0].stop
-        if length * len(self.blocks) == self.size and all(one.stop - one.start == length for one in self.blocks):
-            table = moved.reshape(-1, length)
-            return _double_ranks((table - np.median(table, axis=1, keepdims=True)).ravel())
+        if self.length:
+            table = moved.reshape(-1, self.length)
+            ordered, half = np.sort(table, axis=1), self.length // 2
+            medians = (ordered[:, self.length - 1 - half] + ordered[:, half]) / 2
+            return _double_ranks((table - medians[:, None]).ravel())
         return _double_ranks(np.concatenate([moved[block] - np.median(moved[block]) for block in self.blocks]))
 
     def excess(self, shift: float) -> float:
         """The rank sum of the second sample less its expectation, when its values are lowered by a shift."""
         ranks = self._ranks(shift)
-        return float(ranks[self.second].sum()) - _expected(ranks, self.second, self.blocks)
+        sums = np.add.reduceat(ranks, self.starts)
+        return float(ranks[self.second].sum()) - float((self.chosen * sums / self.sizes).sum())
 
     def test(self, shift: float) -> RankTest:
         if self.size == 0:
             return RankTest(1.0, 1.0, 1.0, 1.0)
         ranks = self._ranks(shift)
+        key = ranks.tobytes()
+        if key not in self._tests:
+            self._tests[key] = self._test(ranks)
+        return self._tests[key]
+
+    def _test(self, ranks: Integers) -> RankTest:
         seen = int(ranks[self.second].sum())
         chances = _distribution([ranks[block] for block in self.blocks], [self.second[block] for block in self.blocks])
         if chances is None:
-            return _normal_test(ranks, self.second, self.blocks, seen)
+            return self._normal_test(ranks)
         at_most, at_least = min(1.0, float(chances[: seen + 1].sum())), min(1.0, float(chances[seen:].sum()))
         possible = np.flatnonzero(chances)
         least = min(float(chances[possible[0]]), float(chances[possible[-1]]))
         return RankTest(min(1.0, 2 * min(at_most, at_least)), at_most, at_least, min(1.0, 2 * least))
 
-    def normal_test(self, shift: float) -> RankTest:
-        """The test with a normal distribution of the rank sum, which is quick."""
+    def normal_tails(self, shift: float) -> tuple[float, float]:
+        """The p-values of both sides with a normal distribution of the rank sum, which is quick."""
         ranks = self._ranks(shift)
-        return _normal_test(ranks, self.second, self.blocks, int(ranks[self.second].sum()))
+        expected, sd = self._normal(ranks)
+        excess = int(ranks[self.second].sum()) - expected
+        return (_above(-excess, sd), _above(excess, sd)) if sd > 0.0 else (1.0, 1.0)
+
+    def _normal(self, ranks: Integers) -> tuple[float, float]:
+        """Expectation and standard deviation of the rank sum of the second sample."""
+        means = np.add.reduceat(ranks, self.starts) / self.sizes
+        squares = np.add.reduceat((ranks - np.repeat(means, self.sizes)) ** 2, self.starts)
+        of_block = self.chosen * (self.sizes - self.chosen) / self.sizes * squares / (self.sizes - 1)
+        return float((self.chosen * means).sum()), sqrt(float(of_block.sum()))
+
+    def _normal_test(self, ranks: Integers) -> RankTest:
+        expected, sd = self._normal(ranks)
+        if sd == 0.0:
+            return RankTest(1.0, 1.0, 1.0, 1.0)
+        tops = (np.sort(ranks[block])[-count:].sum() for block, count in zip(self.blocks, self.chosen, strict=True))
+        excess, extreme = int(ranks[self.second].sum()) - expected, int(sum(tops)) - expected
+        lower, higher = _above(-excess, sd), _above(excess, sd)
+        return RankTest(min(1.0, 2 * min(lower, higher)), lower, higher, min(1.0, 2 * _above(extreme, sd)))
 
     def first_where(self, condition: Condition, nearly: Condition | None = None) -> float:
         """The least shift at which a condition that stays true is true; infinite where it always or never is.
@@ -203,12 +234,6 @@ def _double_ranks(values: Floats) -> Integers:
     return np.asarray(below + upto + 1, dtype=np.int64)
 
 
-def _expected(ranks: Integers, second: Booleans, blocks: Sequence[slice]) -> float:
-    starts = [block.start for block in blocks]
-    chosen, sums = np.add.reduceat(second, starts, dtype=np.int64), np.add.reduceat(ranks, starts)
-    return float((chosen * sums / np.diff([*starts, len(ranks)])).sum())
-
-
 def _distribution(ranks: Sequence[Integers], second: Sequence[Booleans]) -> Floats | None:
     """The chance of each rank sum, from 0 up, when labels are exchanged within blocks; None where it takes too long."""
     chosen = [int(np.count_nonzero(one)) for one in second]
@@ -230,8 +255,7 @@ def _subset_sums(ranks: Integers, count: int, top: int) -> Floats:
     ways = np.zeros((count + 1, top + 1))
     ways[0, 0] = 1.0
     for rank in ranks:
-        for size in range(count, 0, -1):
-            ways[size, rank:] += ways[size - 1, : top + 1 - rank]
+        ways[1:, rank:] += ways[:-1, : top + 1 - rank].copy()
     shares: Floats = ways[count] / comb(len(ranks), count)
     return shares
 
@@ -243,21 +267,6 @@ def _convolved(chances: Floats, block: Floats) -> Floats:
     return result
 
 
-def _normal_test(ranks: Integers, second: Booleans, blocks: Sequence[slice], seen: int) -> RankTest:
-    starts = [block.start for block in blocks]
-    sizes, chosen = np.diff([*starts, len(ranks)]), np.add.reduceat(second, starts, dtype=np.int64)
-    means = np.add.reduceat(ranks, starts) / sizes
-    squares = np.add.reduceat((ranks - np.repeat(means, sizes)) ** 2, starts)
-    variance = float((chosen * (sizes - chosen) / sizes * squares / (sizes - 1)).sum())
-    if variance == 0.0:
-        return RankTest(1.0, 1.0, 1.0, 1.0)
-    expected, sd = float((chosen * means).sum()), sqrt(variance)
-    highest = sum(int(np.sort(ranks[block])[-count:].sum()) for block, count in zip(blocks, chosen, strict=True))
-    excess, extreme = seen - expected, highest - expected
-
-    def above(value: float) -> float:
-        """The chance of an excess of at least this much; ranks are doubled, half a step is 1."""
-        return 0.5 * erfc((value - 1) / sd / sqrt(2))
-
-    lower, higher = above(-excess), above(excess)
-    return RankTest(min(1.0, 2 * min(lower, higher)), lower, higher, min(1.0, 2 * above(extreme)))
+def _above(value: float, sd: float) -> float:
+    """The chance of an excess of at least this much; ranks are doubled, half a step is 1."""
+    return 0.5 * erfc((value - 1) / sd / sqrt(2))

@@ -70,11 +70,8 @@ class Mixture:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A mixture in whitened coordinates: weights (g,), means (g, p), covariances (g, p, p); responsibilities (n, g)."""
+    """A mixture in whitened coordinates: responsibilities (n, g), and how likely it makes the data."""
 
-    weight: Floats
-    mean: Floats
-    covariance: Floats
     share: Floats
     log_likelihood: float
     objective: float
@@ -168,36 +165,38 @@ def _maximised(z: Floats, node: Integers, share: Floats, alike: bool) -> _State:
 
 def _step(z: Floats, node: Integers, share: Floats, alike: bool) -> _State:
     """The maximum of the posterior for these responsibilities, and the responsibilities that follow from it."""
-    (_, size), groups = z.shape, share.shape[1]
+    (cpus, size), groups = z.shape, share.shape[1]
     of_cpu = share[node]
     count = of_cpu.sum(axis=0)
-    weight = np.maximum(share.mean(axis=0), 1e-12)
+    weight = np.maximum(share.sum(axis=0) / len(share), 1e-12)
     average = (of_cpu.T @ z) / np.maximum(count, 1e-12)[:, None]
-    mean = (count / (count + MEAN_PRIOR))[:, None] * average  # the prior's mean is 0, that of all
-    prior = np.eye(size) / groups ** (2.0 / size)
-    pull = count * MEAN_PRIOR / (count + MEAN_PRIOR)
-    second = ((of_cpu[:, :, None] * z[:, None, :]).reshape(len(z), -1).T @ z).reshape(groups, size, size)
-    outer = average[:, :, None] * average[:, None, :]
-    scatter = second - (count - pull)[:, None, None] * outer
+    kept = count / (count + MEAN_PRIOR)
+    mean = kept[:, None] * average  # the prior's mean is 0, that of all
+    prior_variance = 1.0 / groups ** (2.0 / size)
+    second = ((of_cpu[:, :, None] * z[:, None, :]).reshape(cpus, -1).T @ z).reshape(groups, size, size)
+    scatter = second - ((count - kept * MEAN_PRIOR)[:, None] * average)[:, :, None] * average[:, None, :]
     freedom = size + 2.0
-    if alike:
-        pooled = (prior + scatter.sum(axis=0)) / (freedom + len(z) + size + 2.0)
-        covariance = np.repeat(pooled[None], groups, axis=0)
-    else:
-        covariance = (prior[None] + scatter) / (freedom + count + size + 2.0)[:, None, None]
-    _, log_determinant = np.linalg.slogdet(covariance)
+    # One covariance, or one of each group.
+    covariance = scatter.sum(axis=0, keepdims=True) if alike else scatter
+    covariance.reshape(len(covariance), -1)[:, :: size + 1] += prior_variance
+    covariance /= np.array([float(cpus)] if alike else count)[:, None, None] + freedom + size + 2.0
+    log_determinant = np.linalg.slogdet(covariance)[1]
     inverse = np.linalg.inv(covariance)
     centred = z[None] - mean[:, None, :]
-    square = np.sum((centred @ inverse) * centred, axis=2)
-    log_density = (-0.5 * (square + log_determinant[:, None] + size * np.log(2 * np.pi))).T
-    of_mean = MEAN_PRIOR * np.sum((mean[:, None, :] @ inverse)[:, 0] * mean, axis=1) + log_determinant
-    of_covariance = (freedom + size + 1) * log_determinant + np.einsum("ij,gji->g", prior, inverse)
-    log_prior = -0.5 * float(np.sum(of_mean) + (of_covariance[0] if alike else np.sum(of_covariance)))
-    of_node = np.column_stack([np.bincount(node, column) for column in log_density.T]) + np.log(weight)
+    square = ((centred @ inverse) * centred).sum(axis=2)
+    log_density = -0.5 * (square + (log_determinant + size * np.log(2 * np.pi))[:, None])
+    determinants = float(log_determinant.sum())
+    of_mean = MEAN_PRIOR * ((mean[:, None, :] @ inverse)[:, 0] * mean).sum() + groups / len(covariance) * determinants
+    of_covariance = (freedom + size + 1) * determinants + prior_variance * inverse.trace(axis1=1, axis2=2).sum()
+    log_prior = -0.5 * float(of_mean + of_covariance)
+    of_node = np.empty((len(share), groups))
+    for group, column in enumerate(log_density):
+        of_node[:, group] = np.bincount(node, column)
+    of_node += np.log(weight)
     highest = of_node.max(axis=1, keepdims=True)
-    total = highest[:, 0] + np.log(np.sum(np.exp(of_node - highest), axis=1))
-    likelihood = float(np.sum(total))
-    return _State(weight, mean, covariance, np.exp(of_node - total[:, None]), likelihood, likelihood + log_prior)
+    total = highest[:, 0] + np.log(np.exp(of_node - highest).sum(axis=1))
+    likelihood = float(total.sum())
+    return _State(np.exp(of_node - total[:, None]), likelihood, likelihood + log_prior)
 
 
 def _by_size(label: Integers) -> Integers:

@@ -50,6 +50,7 @@ from lepaute.measure.comparison.mpirun import (
     Cell,
     Mpiruns,
     Setting,
+    Started,
     Trials,
     check_start,
     private_cache_bytes,
@@ -108,9 +109,13 @@ class Comparison(Campaign):
         self._cells = self._chosen_cells()
         self._place.equip([library for each in self._builds.values() for library in each])
         self._check_controls()
+        checked: dict[tuple[object, ...], Started] = {}
         for name, cell in self._cells.items():
-            self.tell(f"starting {name}", 0.0)
-            started = check_start(self._place, cell)
+            alike = (cell.library.key, cell.setting.ranks, cell.setting.pus, cell.setting.pages)
+            if alike not in checked:
+                self.tell(f"starting {name}", 0.0)
+                checked[alike] = check_start(self._place, cell)
+            started = checked[alike]
             self._texts.setdefault(cell.label, started.text)
             self._networks[name] = started.network
             said = doubts(cell.library, started.ignored) if cell.setting.ranks == self._request.ranks else []
