@@ -34,7 +34,7 @@ from pathlib import Path
 
 import pandas
 import real_programs
-from real_programs import EXAMPLES, LIMIT_S, PATTERN, RANKS, RECORDINGS, RUNS, SEED, SINGLE, Real
+from real_programs import LIMIT_S, PATTERN, RANKS, RECORDINGS, RUNS, SEED, SINGLE, Real
 from support.goals import Goal, at_most, markdown
 from support.options import ROOT, Options, options_of
 from support.report import finish, seconds, signed
@@ -84,7 +84,9 @@ PAIRS = (("plain", "plain"), ("mpich", "mpich"), ("plain", "mpich"), ("mpich", "
 
 def built() -> list[Real]:
     """The programs that are built here."""
-    return [program for program in real_programs.programs("mpich") if program.name in EXAMPLES or "hpcc" in program.name]
+    return [
+        program for program in real_programs.programs("mpich") if program.name in EXAMPLES or "hpcc" in program.name
+    ]
 
 
 def main() -> int:
@@ -236,9 +238,13 @@ def text(frame: pandas.DataFrame) -> str:
         "the cores' speed on average, nor in the bounds of own code.\n\n"
         f"    .venv/bin/python validation/{STUDY}.py\n\n"
         "{goals}\n\n"
-        + markdown(["recorded", "predicted for", "mean absolute error", "mean error", "median interval", "inside"], pairs)
+        + markdown(
+            ["recorded", "predicted for", "mean absolute error", "mean error", "median interval", "inside"], pairs
+        )
         + "\n\n"
-        + markdown(["recorded", "predicted for", "program", "predicted, 95 % of runs", "real, sd of runs", "error"], each)
+        + markdown(
+            ["recorded", "predicted for", "program", "predicted, 95 % of runs", "real, sd of runs", "error"], each
+        )
     )
 
 
