@@ -16,8 +16,8 @@ Fixed before any result was looked at:
   Of own code both bounds, as there is no counter;
 * real runs: in 3 rounds over the settings in turn, in each all programs once in a new random order; the time from
   MPI_Init to MPI_Finalize (validation/real_programs/timed.c). No run is left out;
-* statistic: error = predicted / mean of the real runs - 1; the mean is inside where it lies between the ends of the 95 %
-  interval of one run;
+* statistic: error = predicted / mean of the real runs - 1; the mean is inside where it lies between the ends of the
+  95 % interval of one run;
 * goals: mean absolute error of each pair of different settings at most 10 %; means inside in at least 90 %.
 """
 
@@ -84,9 +84,7 @@ PAIRS = (("plain", "plain"), ("mpich", "mpich"), ("plain", "mpich"), ("mpich", "
 
 def built() -> list[Real]:
     """The programs that are built here."""
-    return [
-        program for program in real_programs.programs("mpich") if program.name in EXAMPLES or "hpcc" in program.name
-    ]
+    return real_programs.programs("mpich")
 
 
 def main() -> int:
@@ -233,8 +231,8 @@ def text(frame: pandas.DataFrame) -> str:
         "## Recorded under one setting, predicted for another\n\n"
         "Six programs on 2 ranks here: recorded under Open MPI (plain), under MPICH, and under Open MPI while another "
         "program takes 40 % of one of the two cores (slowed), and replayed on the platform of the other setting; each "
-        "was calibrated by itself. The first two rows, a setting to itself, are no part of the goals. A core that another "
-        "program has in turns is no slower machine: how the ranks wait for it is neither in the platform, which knows "
+        "was calibrated by itself. The first two rows, a setting to itself, are no part of the goals. A core that another"
+        " program has in turns is no slower machine: how the ranks wait for it is neither in the platform, which knows "
         "the cores' speed on average, nor in the bounds of own code.\n\n"
         f"    .venv/bin/python validation/{STUDY}.py\n\n"
         "{goals}\n\n"
