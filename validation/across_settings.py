@@ -232,8 +232,8 @@ def text(frame: pandas.DataFrame) -> str:
         "Six programs on 2 ranks here: recorded under Open MPI (plain), under MPICH, and under Open MPI while another "
         "program takes 40 % of one of the two cores (slowed), and replayed on the platform of the other setting; each "
         "was calibrated by itself. The first two rows, a setting to itself, are no part of the goals. A core that "
-        "another program has in turns is no slower machine: how the ranks wait for it is neither in the platform, which "
-        "knows the cores' speed on average, nor in the bounds of own code.\n\n"
+        "another program has in turns is no slower machine: how the ranks wait for it is neither in the platform, "
+        "which knows the cores' speed on average, nor in the bounds of own code.\n\n"
         f"    .venv/bin/python validation/{STUDY}.py\n\n"
         "{goals}\n\n"
         + markdown(
