@@ -161,7 +161,7 @@ def _server_of_all() -> str:
     """The address of the server that the servers of pages are forked off; it ends with this process."""
     folder = tempfile.TemporaryDirectory(prefix="lepaute-pages-")
     address = str(Path(folder.name, "server"))
-    words = [sys.executable, __file__, address]
+    words = [sys.executable, "-u", __file__, address]  # what is printed on both streams comes in its order
     server = subprocess.Popen(
         words, stdout=subprocess.PIPE, env=_environment(Path(folder.name)), cwd=folder.name, start_new_session=True
     )
