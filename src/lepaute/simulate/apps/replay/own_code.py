@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from statistics import NormalDist, pvariance
 from typing import TYPE_CHECKING
 
@@ -103,6 +104,7 @@ def _speed_variances(platform: "Platform", ranks: int, length_s: float) -> tuple
     return together, core * _variance_of_largest(ranks)
 
 
+@cache
 def _variance_of_largest(count: int) -> float:
     """Of so many independent values of the standard normal distribution, by 1,000 quantiles of it."""
     quantiles = [NormalDist().inv_cdf(((place + 0.5) / 1000) ** (1.0 / count)) for place in range(1000)]
