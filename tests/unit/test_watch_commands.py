@@ -384,7 +384,9 @@ def test_of_three_nodes_it_is_said_how_many_jobs_an_alarm_takes_and_strict_tells
         store.add_values(planted(3, 31, (Fault((2,), -0.1, 30),), 5))
     status, text = answer(capsys, "test", "--store", tmp_path / "store", "--details")
     assert status == 0
-    assert "c: 3 machines, fewer than 5: a change of 5 % is confirmed after about " in text
+    few = "c: 3 machines, fewer than 5: a change of 5 % is confirmed after about "
+    assert few in text
+    assert few in answer(capsys, "test", "--node", "n3", "--store", tmp_path / "store", "--details")[1]
     assert "2026-01-31  c n2: dgemm_rate_flops lower" in text
     assert answer(capsys, "test", "--strict", "--store", tmp_path / "store")[0] == 1
     assert answer(capsys, "test", "--strict", "--node", "n3", "--store", tmp_path / "store")[0] == 0
@@ -395,3 +397,10 @@ def test_what_is_proposed_and_no_alarm_has_confirmed_is_told(tested: Path, capsy
     shown = found(capsys, "test", "--store", tested)["notices"]
     (proposed,) = (each for each in shown if each["kind"] == "unconfirmed change")
     assert proposed["text"].startswith("demo node[1-12], since 2026-01-31: mean_frequency_Hz -1.5 % on 24 processors")
+
+
+def test_of_one_node_among_many_it_is_not_said_that_there_are_few(
+    tested: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = found(capsys, "test", "--node", "node[1-2]", "--store", tested)["notices"]
+    assert "few machines" not in {each["kind"] for each in shown}

@@ -202,10 +202,12 @@ def _tested(
             tested.write(whole)
             tests = [whole]
         open_here = judged.of_nodes(nodes)
+        # Alarms compare with all machines of a cluster, also with those that nobody asks about.
+        peers = judged.values[judged.values["cluster"].isin({cluster for cluster, _ in nodes})]
         sentences = [
             *notices(values, judged.changelog),
             *unconfirmed_changes(judged, nodes),
-            *few_machines(open_here.values, judged.changelog),
+            *few_machines(peers, judged.changelog),
         ]
         level, looks = 1.0 - tested.confidence, worth_a_look(open_here)
         summary = summarise(tests, values, open_here.rows, sentences, looks, level=level, since_s=options.since_s)
