@@ -54,8 +54,8 @@ lep_record_clock lep_clock_compare(void) {
     lep_record_clock found = {.at_ns = lep_clock_ns()};
     uint64_t own = machine(rank), range[2] = {own, ~own}, most[2];
     PMPI_Allreduce(range, most, 2, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
-    if (most[0] == ~most[1]) /* One machine. A communicator would be left in the heap, and large blocks that the program
-                              * frees below it go back to the system: its pages were faulted in again and again. */
+    if (most[0] == ~most[1]) /* One machine. Making communicators moves what the program allocates later: large blocks
+                              * that it frees were given back to the system, and faulted in again and again. */
         return found;
     MPI_Comm comm;
     PMPI_Comm_dup(MPI_COMM_WORLD, &comm);
