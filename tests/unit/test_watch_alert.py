@@ -231,6 +231,7 @@ def test_the_command_sends_once_and_writes_the_file(hook, tmp_path, capsys):
     store, file = str(tmp_path / "store"), tmp_path / "lepaute.prom"
     mapping = str(EXAMPLE / "mapping.yaml")
     assert main(["watch", "ingest", str(EXAMPLE / "fleet.csv"), "--mapping", mapping, "--store", store]) == 0
+    assert main(["watch", "test", "--store", store, "--json"]) == 1
     words = ["watch", "alert", "--store", store, "--notify", url, "--prometheus", str(file)]
     assert main(words) == 0
     assert main(words) == 0
