@@ -37,10 +37,9 @@ import real_programs
 from real_programs import LIMIT_S, PATTERN, RANKS, RECORDINGS, RUNS, SEED, SINGLE, Real
 from support.goals import Goal, at_most, markdown
 from support.options import ROOT, Options, options_of
-from support.report import finish, seconds, signed
+from support.report import exit_status, finish, seconds, signed
 
 import lepaute as lp
-from lepaute.errors import LepauteError
 from lepaute.trace.parts import TraceParts
 from lepaute.verify.command import Command
 
@@ -92,11 +91,7 @@ def main() -> int:
     if options.summarise:
         frame = pandas.read_csv(options.table(STUDY))
     else:
-        try:
-            frame, runs = compared(options)
-        except LepauteError as problem:
-            print(f"{Path(sys.argv[0]).name}: {problem}", file=sys.stderr)
-            return 2
+        frame, runs = compared(options)
         options.table(STUDY).parent.mkdir(parents=True, exist_ok=True)
         runs.to_csv(options.table(f"{STUDY}_runs"), index=False)
     return finish(options, STUDY, frame, judged(frame), text(frame), None)
@@ -247,4 +242,4 @@ def text(frame: pandas.DataFrame) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status(main))

@@ -47,10 +47,9 @@ from support.evidence import EVIDENCE, shortened
 from support.goals import Goal, at_most, markdown, reached
 from support.options import ROOT, Options
 from support.page import replace_section, write_whole
-from support.report import finish
+from support.report import exit_status, finish
 from support.smpi_cases import EXACT, SmpiCase, cases_of, emulated, emulation_inputs, mean, native, shared_platform
 
-from lepaute.errors import LepauteError
 from lepaute.measure.hpl_source import SHA256, unpack_source
 from lepaute.simulate.apps.hpl.emulation import build_hpl_smpi
 from lepaute.simulate.apps.hpl.parameters import BROADCASTS, SWAPS
@@ -355,9 +354,4 @@ def column(row: dict[str, Any]) -> str:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # or SMPI would go on alone
-    try:
-        status = main()
-    except LepauteError as problem:
-        print(f"{Path(sys.argv[0]).name}: {problem}", file=sys.stderr)
-        status = 2
-    sys.exit(status)
+    sys.exit(exit_status(main))

@@ -42,10 +42,9 @@ from matplotlib.figure import Figure
 from support.goals import Goal, at_most, markdown, reached
 from support.options import ROOT, Options, options_of
 from support.page import write_whole
-from support.report import finish, seconds, signed
+from support.report import exit_status, finish, seconds, signed
 
 from lepaute import Platform, load_platform
-from lepaute.errors import LepauteError
 from lepaute.kit.command import run_command
 from lepaute.measure.toolchain import start_here
 from lepaute.simulate import Program, predict
@@ -82,14 +81,7 @@ class Case:
 
 def main() -> int:
     options = options_of(__doc__, ())
-    if options.summarise:
-        frame = pandas.read_csv(options.table(STUDY))
-    else:
-        try:
-            frame = compared(options)
-        except LepauteError as problem:
-            print(f"{Path(sys.argv[0]).name}: {problem}", file=sys.stderr)
-            return 2
+    frame = pandas.read_csv(options.table(STUDY)) if options.summarise else compared(options)
     goals = judged(frame)
     return finish(options, STUDY, frame, goals, text(frame), picture(frame), finding(goals))
 
@@ -268,4 +260,4 @@ def picture(frame: pandas.DataFrame) -> Figure:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status(main))

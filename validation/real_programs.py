@@ -9,7 +9,8 @@ Fixed before any result was looked at:
   in our own words; Quantum ESPRESSO with two atoms of silicon (si); of HPC Challenge, built from Debian's source
   package, Fourier transform, transposition and RandomAccess (hpcc-fft, hpcc-ptrans, hpcc-random), each by itself, since
   hpcc runs some of its parts for a given time; cg, fft, halo of examples/emulation. Inputs: validation/real_programs.
-  With MPICH those that are built here: Debian has LAMMPS and Quantum ESPRESSO for Open MPI only;
+  With MPICH those that are built here, recorded and replayed alone: Debian has LAMMPS and Quantum ESPRESSO for Open MPI
+  only, and validation/across_settings.py has MPICH's real runs;
 * recordings: `lepaute record`, on 1, 2 and, with more ranks than cores, 4 ranks. Of 2 ranks three, of which the one
   of median length is replayed;
 * platform: `lepaute calibrate` (the whole calibration, seed 1; Open MPI), just before the recordings;
@@ -44,7 +45,7 @@ from typing import Any
 import pandas
 from support.goals import Goal, at_most, markdown
 from support.options import ROOT, Options, options_of
-from support.report import finish, seconds, signed
+from support.report import exit_status, finish, seconds, signed
 
 import lepaute as lp
 from lepaute.errors import LepauteError
@@ -124,25 +125,21 @@ def main() -> int:
     if options.summarise:
         frame, recorded = pandas.read_csv(options.table(name)), pandas.read_csv(recorded_table)
     else:
-        try:
-            prepare(options.own.library)
-            if options.own.built:
-                return 0
-            options.table(name).parent.mkdir(parents=True, exist_ok=True)
-            if "compared" in options.own.parts:
-                frame, runs = compared(options, start_s + 60.0 * options.own.minutes)
-                for table, kind in ((frame, name), (runs, f"{name}_runs")):
-                    table.drop(columns="varied", errors="ignore").to_csv(options.table(kind), index=False)
-            if "ranks" not in options.own.parts:
-                return 0
-            recorded = recorded_on_all(options)
-            recorded.to_csv(recorded_table, index=False)
-            if not options.table(name).exists():
-                return 0
-            frame = pandas.read_csv(options.table(name))
-        except LepauteError as problem:
-            print(f"{Path(sys.argv[0]).name}: {problem}", file=sys.stderr)
-            return 2
+        prepare(options.own.library)
+        if options.own.built:
+            return 0
+        options.table(name).parent.mkdir(parents=True, exist_ok=True)
+        if "compared" in options.own.parts and options.own.library == "openmpi":
+            frame, runs = compared(options, start_s + 60.0 * options.own.minutes)
+            for table, kind in ((frame, name), (runs, f"{name}_runs")):
+                table.drop(columns="varied", errors="ignore").to_csv(options.table(kind), index=False)
+        if "ranks" not in options.own.parts:
+            return 0
+        recorded = recorded_on_all(options)
+        recorded.to_csv(recorded_table, index=False)
+        if not options.table(name).exists():
+            return 0
+        frame = pandas.read_csv(options.table(name))
     return finish(options, name, frame, judged(frame), text(options.own, frame, recorded), None)
 
 
@@ -410,4 +407,4 @@ def text(own: argparse.Namespace, frame: pandas.DataFrame, recorded: pandas.Data
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status(main))

@@ -25,7 +25,7 @@ from typing import Any
 import pandas
 from support.goals import Goal, at_most, markdown
 from support.options import ROOT, options_of
-from support.report import finish, seconds
+from support.report import exit_status, finish, seconds
 
 import lepaute as lp
 from lepaute.errors import LepauteError
@@ -48,17 +48,12 @@ def main() -> int:
         frame = pandas.read_csv(options.table(STUDY))
     else:
         if options.own.platform is None:
-            print(f"{Path(sys.argv[0]).name}: give the platform of this machine with -p", file=sys.stderr)
-            return 2
+            raise LepauteError("give the platform of this machine with -p")
         WORK.mkdir(parents=True, exist_ok=True)
         cases = [lp.Hpl(n=n, nb=NB, p=p, q=q, depth=depth) for n in ORDERS for p, q in GRIDS for depth in DEPTHS]
-        try:
-            frame = pandas.DataFrame(
-                [row_of(hpl, options.own.platform.resolve()) for hpl in (cases[:2] if options.quick else cases)]
-            )
-        except LepauteError as problem:
-            print(f"{Path(sys.argv[0]).name}: {problem}", file=sys.stderr)
-            return 2
+        frame = pandas.DataFrame(
+            [row_of(hpl, options.own.platform.resolve()) for hpl in (cases[:2] if options.quick else cases)]
+        )
     return finish(options, STUDY, frame, judged(frame), text(frame), None)
 
 
@@ -142,4 +137,4 @@ def text(frame: pandas.DataFrame) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status(main))

@@ -3,10 +3,11 @@
 import math
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lepaute.errors import LepauteError
 from support.evidence import write_section
 from support.goals import Goal, goals_table, status
 from support.options import Options
@@ -15,6 +16,15 @@ from support.page import save_figure, write_whole
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+
+def exit_status(main: Callable[[], int]) -> int:
+    """What the main function of a script returns; 2, after one line of what is wrong, where it raises LepauteError."""
+    try:
+        return main()
+    except LepauteError as problem:
+        print(f"{Path(sys.argv[0]).name}: {problem}", file=sys.stderr)
+        return 2
 
 
 def finish(
