@@ -104,6 +104,7 @@ check "mypy --strict src" "$bin/mypy" --no-error-summary
 check "mypy, as Python 3.10, what runs on nodes" "$bin/mypy" --no-error-summary --python-version 3.10 \
   --follow-imports=silent src/lepaute/measure/node_agent src/lepaute/kit/sessions.py
 check "shell scripts" shell_syntax
+check "limits" "$bin/python" scripts/limits.py
 
 if ((${#failed[@]})); then
   printf 'lint: failed:'

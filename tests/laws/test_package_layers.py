@@ -1,59 +1,130 @@
-"""The packages of lepaute import each other one way."""
+"""Imports within lepaute point one way, those in functions too."""
 
 import ast
 import functools
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable
+from graphlib import TopologicalSorter
 from pathlib import Path
 
-import lepaute
+import pytest
 
-PACKAGE = Path(lepaute.__file__).parent
+from lepaute.measure.schedulers import SCHEDULERS
+from scripts.limits import walk
+
+PACKAGE = Path(__file__).parents[2] / "src" / "lepaute"
+#: What every package shares, and what it may import of lepaute besides itself.
+OF_LEPAUTE = {
+    "kit": {"errors", "version"},
+    "stats": {"errors", "version", "kit", "_core"},  # the compiled core, which imports nothing of ours
+    "trace": {"errors", "version", "kit", "stats", "report"},
+    "store": {"errors", "version", "kit", "stats", "archive"},
+    "report": {"errors", "version", "kit", "stats"},
+}
+#: A module or sub-package of `lepaute.fit`, and what it may import of `fit`.
+OF_FIT = {
+    "numeric": set(),
+    "mixtures": {"numeric"},
+    "observations": {"numeric"},
+    "segmentation": {"numeric"},
+    "duration_tables": {"numeric"},
+    "segment_report": {"duration_tables", "segmentation"},
+    "ping_pongs": {"duration_tables", "segmentation"},
+    "kernels": {"numeric", "mixtures", "observations"},
+    "messages": {"numeric", "mixtures", "observations", "segmentation"},
+    "memory": {"numeric", "segmentation"},
+    "variability": {"numeric", "observations", "kernels"},
+    "population": {"numeric", "observations", "kernels", "variability"},
+    "diagnostics": {"numeric", "observations", "kernels", "variability"},
+    "report": {"numeric", "diagnostics"},
+    "experiments": {"observations", "memory"},
+    "fitted_models": {"numeric", "observations", "kernels", "messages", "variability"},
+}
+#: A sub-package of `lepaute.measure`, and those that it may import: an experiment does not know of calibrations.
+OF_MEASURE = {
+    "node_agent": set(),
+    "schedulers": set(),
+    "nodes": {"node_agent", "schedulers"},
+    "experiment": {"node_agent", "schedulers", "nodes"},
+    "calibration": {"node_agent", "schedulers", "nodes", "experiment"},
+}
 
 
-def imported(text: str) -> Iterator[str]:
-    """The packages of lepaute, by the first name below it, that a module imports, at its top or in a function.
-
-    What is imported for type checkers alone (`if TYPE_CHECKING`) is left out.
-    """
-    tree = ast.parse(text)
-    for_types = {
-        id(node)
-        for branch in ast.walk(tree)
-        if isinstance(branch, ast.If) and "TYPE_CHECKING" in ast.unparse(branch.test)
-        for node in ast.walk(branch)
-    }
-    for node in ast.walk(tree):
-        if id(node) in for_types:
-            continue
+def imports(text: str) -> list[tuple[str, bool]]:
+    """What a module imports, by its whole name, and whether type checkers alone do (`if TYPE_CHECKING`)."""
+    names = []
+    for node, _, for_types in walk(ast.parse(text)):
         if isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[1] for alias in node.names if alias.name.startswith("lepaute."))
-        elif isinstance(node, ast.ImportFrom) and node.module == "lepaute":
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lepaute."):
-            yield (node.module or "").split(".")[1]
+            names += [(alias.name, for_types) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:  # relative ones stay in their package
+            names += [(f"{node.module}.{alias.name}", for_types) for alias in node.names]
+    return names
 
 
 @functools.cache
-def arrows() -> dict[str, set[str]]:
-    """Package -> those it imports, but for itself."""
-    result = {}
-    for folder in sorted(path.parent for path in PACKAGE.glob("*/__init__.py")):
-        files = list(folder.rglob("*.py"))
-        names = {name for file in files for name in imported(file.read_text(encoding="utf-8"))}
-        result[folder.name] = names - {folder.name}
-    return result
+def imports_of_files() -> dict[Path, list[tuple[str, bool]]]:
+    """Of each module of lepaute, by its path in the package."""
+    return {path.relative_to(PACKAGE): imports(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
+
+
+def parts(names: Iterable[tuple[str, bool]], above: str = "lepaute", *, types: bool = True) -> set[str]:
+    """The first names below `above`."""
+    return {
+        name.removeprefix(f"{above}.").split(".")[0]
+        for name, for_types in names
+        if name.startswith(f"{above}.") and (types or not for_types)
+    }
 
 
 def test_no_two_packages_need_each_other() -> None:
-    needs = arrows()
-    reached = {package: set(names) for package, names in needs.items()}
-    for _ in needs:
-        for names in reached.values():
-            names |= {further for name in list(names) for further in needs.get(name, ())}
-    assert [package for package, names in reached.items() if package in names] == []
+    needs: dict[str, set[str]] = {}
+    for path, names in imports_of_files().items():
+        package = path.parts[0]
+        if len(path.parts) > 1:
+            needs[package] = needs.get(package, set()) | parts(names, types=False) - {package}
+    assert len(needs) > 10
+    TopologicalSorter(needs).prepare()  # raises CycleError
+
+
+@pytest.mark.parametrize(("folder", "may_import"), [("", OF_LEPAUTE), ("fit", OF_FIT), ("measure", OF_MEASURE)])
+def test_a_part_imports_only_the_parts_below_it(folder: str, may_import: dict[str, set[str]]) -> None:
+    """A circle, or an arrow that points upwards, makes two parts one: neither can be read or changed alone."""
+    wrong = {}
+    for path, names in imports_of_files().items():
+        if not path.is_relative_to(folder):
+            continue
+        part = path.relative_to(folder).with_suffix("").parts[0]
+        assert folder != "fit" or part in {*may_import, "__init__"}
+        upwards = parts(names, f"lepaute.{folder}".removesuffix(".")) - {part} - may_import.get(part, set())
+        if folder == "measure":
+            upwards &= may_import.keys()
+        if part in may_import and upwards:
+            wrong[str(path)] = upwards
+    assert not wrong
+
+
+def test_nobody_imports_the_command_line() -> None:
+    users = [path for path, names in imports_of_files().items() if "cli" in parts(names)]
+    assert not [str(path) for path in users if path.parts[0] != "cli"]
+
+
+def test_no_other_file_asks_for_the_name_of_a_scheduler() -> None:
+    """Another scheduler is a module and a line in the registry, only while nobody else decides by names."""
+    names = "|".join(each for each in SCHEDULERS if each != "local")  # also a word for other things
+    name = re.compile(rf'(?:==|!=|\bin\b|\bnot in\b)\s*\(?"({names})"')
+    asking = [
+        f"{path.relative_to(PACKAGE)}: {line.strip()}"
+        for path in PACKAGE.rglob("*.py")
+        if "schedulers" not in path.parts
+        for line in path.read_text().splitlines()
+        if name.search(line)
+    ]
+    assert not asking
 
 
 def test_the_test_of_imports_can_fail() -> None:
     for_types = "if TYPE_CHECKING:\n    import lepaute.fit\n"
-    text = f"{for_types}def f():\n    from lepaute.cli.main import x\nimport lepaute.kit.files"
-    assert sorted(imported(text)) == ["cli", "kit"]
+    names = imports(f"{for_types}def f():\n    from lepaute.cli.main import x\nimport lepaute.kit.files")
+    assert parts(names) == {"cli", "fit", "kit"}
+    assert parts(names, types=False) == {"cli", "kit"}
+    assert parts(names, "lepaute.cli") == {"main"}
