@@ -198,7 +198,7 @@ def test_bad_input_gets_one_line_and_leaves_nothing(tmp_path, text, arguments, t
     (tmp_path / "experiment.py").write_text(text)
     line = one_line(run_here("run", tmp_path / "experiment.py", "-q", *arguments, folder=tmp_path))
     assert told in line
-    assert sorted(path.name for path in tmp_path.iterdir() if path.name != "__pycache__") == ["experiment.py"]
+    assert [path.name for path in tmp_path.iterdir()] == ["experiment.py"]
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_a_dry_run_tells_every_step_and_does_none(tmp_path: Path) -> None:
     assert "design: 3 rows of size" in done.stdout
     assert "goodbye" in done.stdout
     assert not Path("/tmp/never-made-by-dry-run").exists()
-    assert [path.name for path in tmp_path.iterdir() if path.name != "__pycache__"] == ["experiment.py"]
+    assert [path.name for path in tmp_path.iterdir()] == ["experiment.py"]
 
 
 def test_secrets_get_into_no_file_of_the_archive(tmp_path: Path) -> None:
