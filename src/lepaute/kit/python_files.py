@@ -7,14 +7,15 @@ from collections.abc import Callable
 from importlib import machinery
 from importlib.util import decode_source, module_from_spec, spec_from_file_location
 from itertools import count
+from os.path import dirname
 from pathlib import Path
+from traceback import walk_tb
 from types import CodeType, ModuleType
 from typing import TypeVar
 
 from lepaute.errors import InputError
 
 Base = TypeVar("Base")
-Keep = Callable[[str, bytes], None]
 _PROGRAMS: "dict[str, Program]" = {}
 _NUMBERS = count()
 #: Folders that hold what is installed; a file there has no folder of its own.
@@ -29,20 +30,22 @@ class Program:
 
     def __init__(self, path: Path) -> None:
         """Raises InputError where it cannot be read, and, with the line, where it fails."""
-        self.path, self.folder = path.absolute(), path.resolve().parent
+        self.shown, self.path, self.folder = path, path.absolute(), path.resolve().parent
         try:
             content = path.read_bytes()
         except OSError as error:
             raise InputError(f"{path}: {error.strerror or error}") from None
         self.sources: dict[Path, bytes] = {}
-        self._keep: Keep = _nothing
+        self._keep: Callable[[str, bytes], None] = lambda _name, _source: None
         loader = _Loader(f"lepaute_file_{next(_NUMBERS)}", str(self.path))
         loader.program, loader.content = self, content
         spec = spec_from_file_location(loader.name, self.path, loader=loader)
         assert spec is not None
         self.module = module_from_spec(spec)
         _PROGRAMS[loader.name] = self
-        others = {name: sys.modules.pop(name) for name in _imported_from({each.folder for each in _PROGRAMS.values()})}
+        others = {
+            name: sys.modules.pop(name) for name in _imported_from({str(each.folder) for each in _PROGRAMS.values()})
+        }
         sys.modules[loader.name] = self.module  # annotations are looked up there while classes are made
         if self.folder.name not in _INSTALLED:
             self.claim(str(self.folder))
@@ -55,13 +58,7 @@ class Program:
             raise InputError(f"{path}{line_in(error, path)}: {text}") from error
         finally:
             sys.path.remove(str(self.folder))
-            sys.modules.update(
-                {
-                    name: each
-                    for name, each in others.items()
-                    if not isinstance(getattr(each, "__loader__", None), _Loader)
-                }
-            )
+            sys.modules.update((name, each) for name, each in others.items() if not _is_ours(each))
 
     def claim(self, folder: str) -> None:
         """From now on modules in a folder, which is its own or that of a package there, are read for this program."""
@@ -74,9 +71,9 @@ class Program:
         linecache.cache[str(path)] = (len(source), None, lines, str(path))  # tracebacks show what ran
         self._keep(self._name(path), source)
 
-    def keep(self, keep: Keep | None) -> None:
-        """Has all sources kept by their names in the folder, and those that are imported later; None: no longer."""
-        self._keep = keep or _nothing
+    def keep(self, keep: Callable[[str, bytes], None]) -> None:
+        """Has all sources kept by their names in the folder, and those that are imported later."""
+        self._keep = keep
         for path, source in list(self.sources.items()):
             self._keep(self._name(path), source)
 
@@ -97,13 +94,22 @@ class Program:
         own, *others = ((self._name(path), hashlib.sha256(text).hexdigest()) for path, text in self.sources.items())
         return hashlib.sha256(repr((own[1], sorted(others))).encode()).hexdigest() if others else own[1]
 
-    def classes(self, base: type[Base]) -> dict[str, type[Base]]:
-        """The classes that the file itself defines and that derive from `base`, by name."""
-        return {
-            name: value
-            for name, value in vars(self.module).items()
+    def chosen(self, base: type[Base], name: str | None, how: str) -> type[Base]:
+        """The class that the file defines and that derives from `base`; `name` where it has several, given `how`."""
+        classes = {
+            key: value
+            for key, value in vars(self.module).items()
             if isinstance(value, type) and issubclass(value, base) and value.__module__ == self.module.__name__
         }
+        if not name and len(classes) == 1:
+            (name,) = classes
+        if name in classes:
+            return classes[name]
+        known = (
+            f"it has {', '.join(classes)}" if classes else f"a class that derives from lp.{base.__name__} is missing"
+        )
+        which = f" defines no class {name[:80]!r};" if name else ":"
+        raise InputError(f"{self.shown}{which} {known}{'' if name or not classes else f'; name one: {how}'}")
 
 
 def program_of(cls: type) -> Program | None:
@@ -113,15 +119,11 @@ def program_of(cls: type) -> Program | None:
 
 def line_in(problem: BaseException, path: Path | None) -> str:
     """`:12`, the line of the file in which it happened, where it did."""
-    place = ""
-    trace = problem.__traceback__
-    while trace is not None and path is not None:
-        if Path(trace.tb_frame.f_code.co_filename).absolute() == path.absolute():
-            place = f":{trace.tb_lineno}"
-        trace = trace.tb_next
-    if not place and isinstance(problem, SyntaxError) and problem.lineno is not None:
-        place = f":{problem.lineno}"
-    return place
+    place = "" if path is None else str(path.absolute())
+    lines = [line for frame, line in walk_tb(problem.__traceback__) if frame.f_code.co_filename == place]
+    if not lines and isinstance(problem, SyntaxError) and problem.lineno is not None:
+        lines = [problem.lineno]
+    return f":{lines[-1]}" if lines else ""
 
 
 class _Loader(machinery.SourceFileLoader):
@@ -155,19 +157,19 @@ class _Finder(machinery.FileFinder):
         return spec
 
 
-def _imported_from(folders: set[Path]) -> list[str]:
+def _is_ours(module: ModuleType) -> bool:
+    return isinstance(getattr(module, "__loader__", None), _Loader)
+
+
+def _imported_from(folders: set[str]) -> list[str]:
     """The modules that were imported from folders of programs, by whomever: each program imports its own anew."""
     names: list[str] = []
     for name, module in list(sys.modules.items()):
-        spec, top = getattr(module, "__spec__", None), name.partition(".")[0]
+        top, spec = name.partition(".")[0], getattr(module, "__spec__", None)
         if spec is None or name in _PROGRAMS or top in ("__main__", "lepaute"):
             continue
-        places = [Path(place) for place in spec.submodule_search_locations or (spec.origin or "",)]
-        in_folder = top in names or (top == name and any(each.parent in folders for each in places))
+        places = spec.submodule_search_locations or [spec.origin or ""]
+        in_folder = top in names or (top == name and not folders.isdisjoint(map(dirname, places)))
         if in_folder and not isinstance(spec.loader, machinery.ExtensionFileLoader):
             names.append(name)
     return names
-
-
-def _nothing(_name: str, _content: bytes) -> None:
-    pass

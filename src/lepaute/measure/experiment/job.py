@@ -201,7 +201,7 @@ class Job(Helpers):
         prefix = f"experiment/{len(workspace.state.sessions)}-" if resume else "experiment/"
         if (program := program_of(type(self))) is not None:
             program.keep(lambda name, text: self.record_of_run.keep(prefix + name, text))
-            self._stack.callback(program.keep, None)
+            self._stack.callback(program.keep, lambda _name, _source: None)
         elif (source := source_of(type(self))) is not None:
             self.record_of_run.keep(prefix + source[0], source[1])
         if installation is not None:

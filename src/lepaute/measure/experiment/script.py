@@ -54,17 +54,7 @@ def load_job_class(script: Path, name: str | None = None) -> "type[Job]":
         raise InputError(f"{script}: is not a Python script; its name ends in .py")
     program = Program(script)
     sys.path.insert(0, str(program.folder))  # for what its methods import
-    job_classes = program.classes(Job)
-    if name is not None:
-        if name not in job_classes:
-            raise InputError(f"{script}: defines no experiment {name}; it has {', '.join(job_classes) or 'none'}")
-        return job_classes[name]
-    if len(job_classes) != 1:
-        what = (
-            "defines no subclass of lepaute.Job" if not job_classes else f"defines several ({', '.join(job_classes)})"
-        )
-        raise InputError(f"{script}: {what}; an experiment is one class (choose with --class)")
-    return next(iter(job_classes.values()))
+    return program.chosen(Job, name, "--class")
 
 
 def made_job(job_class: "type[Job]", options: Options, say: Callable[[str], None] | None = None) -> "Job":

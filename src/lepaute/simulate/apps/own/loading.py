@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from lepaute.errors import InputError
 from lepaute.kit.python_files import Program
 from lepaute.simulate.apps.own import Application
 
@@ -25,15 +24,7 @@ def loaded(text: str, folder: Path | None = None) -> type[Application]:
     program = _KNOWN.get(path.absolute())
     if program is None or program.changed:
         program = _KNOWN[path.absolute()] = Program(path)
-    classes = program.classes(Application)
-    if not wanted and len(classes) == 1:
-        (wanted,) = classes
-    if wanted not in classes:
-        known = f"it has {', '.join(classes)}" if classes else "a class that derives from lp.Application is missing"
-        raise InputError(
-            f"{name} has no application {wanted[:80]!r}; {known}" if wanted else f"{name}: {known}; name one"
-        )
-    found = classes[wanted]
+    found = program.chosen(Application, wanted, "FILE.py:CLASS")
     found.file_sha256 = program.sha256
-    found.summary = f"{wanted} of {path.name}"
+    found.summary = f"{found.__name__} of {path.name}"
     return found
