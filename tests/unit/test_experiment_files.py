@@ -372,13 +372,13 @@ def test_the_cells_of_a_notebook_are_the_script_of_a_class_that_they_define(monk
     main.In = ["", "import lepaute as lp\n", "class Mine(lp.Job):\n    pass"]  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "__main__", main)
     mine = type("Mine", (Job,), {"__module__": "__main__"})
-    name, text = source_of(mine, None) or ("", b"")
+    name, text = source_of(mine) or ("", b"")
     assert (name, text.decode()) == ("session.py", "import lepaute as lp\n\n# %%\nclass Mine(lp.Job):\n    pass\n")
-    assert source_of(Job, None) == (name, text)  # `with lp.Job(...)`, by hand
+    assert source_of(Job) == (name, text)  # `with lp.Job(...)`, by hand
     monkeypatch.delattr(main, "In")
-    assert source_of(Job, None) is None
+    assert source_of(Job) is None
     here = type("Mine", (Job,), {"__module__": __name__})
-    assert (source_of(here, None) or ("", b""))[0] == Path(__file__).name
+    assert (source_of(here) or ("", b""))[0] == Path(__file__).name
 
 
 def test_a_notebook_shows_one_line_of_the_log_and_every_warning(monkeypatch, capsys):

@@ -15,6 +15,7 @@ from lepaute.design import Design
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.kit.numbers import of_type
+from lepaute.kit.python_files import line_in, program_of
 from lepaute.kit.text import counted
 from lepaute.measure.experiment.entries import EXPERIMENT, Content, MeasuredRow, RunState, Settings
 from lepaute.measure.experiment.helpers import Helpers
@@ -23,7 +24,7 @@ from lepaute.measure.experiment.machine import Machine
 from lepaute.measure.experiment.options import Options, options_from
 from lepaute.measure.experiment.record import Record, now
 from lepaute.measure.experiment.rounds import Until, check_recorded, rounds
-from lepaute.measure.experiment.script import line_in, source_of
+from lepaute.measure.experiment.script import source_of
 from lepaute.measure.experiment.workspace import Workspace, folder_of
 from lepaute.measure.node_agent.control_settings import problems as control_problems
 from lepaute.measure.nodes.channel import NodeLost, NodeRefused
@@ -197,10 +198,12 @@ class Job(Helpers):
         elif resume and (begun := workspace.design) is not None and (design is None or begun.rows != design.rows):
             self.record_of_run.warn("the script's design has changed; continuing with the original one")
         installation = self.options.installation
-        if (source := source_of(type(self), self.options.script)) is not None:
-            name, text = source
-            again = f"{len(workspace.state.sessions)}-" if resume else ""
-            self.record_of_run.keep(f"experiment/{again}{name}", text)
+        prefix = f"experiment/{len(workspace.state.sessions)}-" if resume else "experiment/"
+        if (program := program_of(type(self))) is not None:
+            program.keep(lambda name, text: self.record_of_run.keep(prefix + name, text))
+            self._stack.callback(program.keep, lambda _name, _source: None)
+        elif (source := source_of(type(self))) is not None:
+            self.record_of_run.keep(prefix + source[0], source[1])
         if installation is not None:
             self.record_of_run.keep("experiment/installation.yaml", installation.read_bytes())
         workspace.state.sessions.append(Session(now()))
@@ -222,7 +225,7 @@ class Job(Helpers):
 
     def _state(self) -> RunState:
         options, kind = self.options, self.archive_content.kind
-        source = source_of(type(self), options.script)
+        source = source_of(type(self))
         return RunState(
             run_id=secrets.token_hex(4),
             kind=None if kind == EXPERIMENT.kind else kind,

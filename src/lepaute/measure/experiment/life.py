@@ -13,11 +13,11 @@ from lepaute.errors import EnvironmentProblem, LepauteError
 from lepaute.kit.json_values import from_json, to_json
 from lepaute.kit.later import later
 from lepaute.kit.numbers import of_type
+from lepaute.kit.python_files import line_in
 from lepaute.measure.experiment.closing import archive_workspace, partial_name
 from lepaute.measure.experiment.entries import CommandSeen
 from lepaute.measure.experiment.options import check_archive, new_name, options_from
 from lepaute.measure.experiment.record import now
-from lepaute.measure.experiment.script import line_in
 from lepaute.measure.experiment.workspace import Workspace, folder_of
 from lepaute.measure.nodes.results import CommandFailed
 

@@ -1,6 +1,5 @@
 """The script of an experiment: what defines it, where in it something happened, and what a run of it would do."""
 
-import importlib.util
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError, LepauteError
+from lepaute.kit.python_files import Program, line_in, program_of
 from lepaute.kit.temporary import temporary_folder
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.nodes.group import Nodes
@@ -21,27 +21,14 @@ if TYPE_CHECKING:
 SESSION = "session.py"
 
 
-def line_in(problem: BaseException, script: Path | None) -> str:
-    """`:12`, the line of the script in which it happened, where it did."""
-    place = ""
-    trace = problem.__traceback__
-    while trace is not None and script is not None:
-        if Path(trace.tb_frame.f_code.co_filename).absolute() == script.absolute():
-            place = f":{trace.tb_lineno}"
-        trace = trace.tb_next
-    if not place and isinstance(problem, SyntaxError) and problem.lineno is not None:
-        place = f":{problem.lineno}"
-    return place
-
-
-def source_of(job_class: type, script: Path | None) -> tuple[str, bytes] | None:
+def source_of(job_class: type) -> tuple[str, bytes] | None:
     """Name and content of what defines an experiment; None where nobody knows, and for those of Lepaute itself.
 
     That is the script which was run, the script that a class by hand is defined in, or the cells that IPython and
     notebooks have executed so far.
     """
-    if script is not None:
-        return script.name, script.read_bytes()
+    if (program := program_of(job_class)) is not None:
+        return program.path.name, program.sources[program.path]
     module = sys.modules.get(job_class.__module__)
     of_lepaute = job_class.__module__.partition(".")[0] == "lepaute"
     cells = getattr(sys.modules.get("__main__"), "In", None)  # as IPython calls them
@@ -63,30 +50,11 @@ def load_job_class(script: Path, name: str | None = None) -> "type[Job]":
 
     if not script.is_file():
         raise InputError(f"{script}: there is no such file; give the script of an experiment")
-    specification = importlib.util.spec_from_file_location(f"lepaute_experiment_{script.stem}", script)
-    if specification is None or specification.loader is None:
+    if script.suffix != ".py":
         raise InputError(f"{script}: is not a Python script; its name ends in .py")
-    module = importlib.util.module_from_spec(specification)
-    sys.path.insert(0, str(script.parent.absolute()))
-    try:
-        specification.loader.exec_module(module)
-    except (Exception, SystemExit) as problem:
-        raise InputError(f"{script}{line_in(problem, script)}: {type(problem).__name__}: {problem}") from problem
-    job_classes = {
-        key: value
-        for key, value in vars(module).items()
-        if isinstance(value, type) and issubclass(value, Job) and value.__module__ == module.__name__
-    }
-    if name is not None:
-        if name not in job_classes:
-            raise InputError(f"{script}: defines no experiment {name}; it has {', '.join(job_classes) or 'none'}")
-        return job_classes[name]
-    if len(job_classes) != 1:
-        what = (
-            "defines no subclass of lepaute.Job" if not job_classes else f"defines several ({', '.join(job_classes)})"
-        )
-        raise InputError(f"{script}: {what}; an experiment is one class (choose with --class)")
-    return next(iter(job_classes.values()))
+    program = Program(script)
+    sys.path.insert(0, str(program.folder))  # for what its methods import
+    return program.chosen(Job, name, "--class")
 
 
 def made_job(job_class: "type[Job]", options: Options, say: Callable[[str], None] | None = None) -> "Job":
