@@ -4,7 +4,7 @@
 
 Hunold and Carpen-Amarie, "MPI Benchmarking Revisited", found a library whose barrier lets ranks go up to 40 µs apart
 (figure 10), and two libraries whose order depends on the barrier before the calls (figure 11). Here Debian's Open MPI
-and MPICH, each as it is and with tests/data/mpi/late_barrier.c before it, by which rank 0, the root, leaves MPI_Barrier
+and MPICH, each as it is and with validation/late_barrier.c before it, by which rank 0, the root, leaves MPI_Barrier
 40 µs late. Fixed before anything was looked at: 2 ranks on 2 cores, 8 mpiruns of each of the four, in turn; MPI_Bcast
 of 64, 1024 and 8192 bytes, 200 calls after MPI_Barrier, 200 after our dissemination barrier, 200 in windows of 200 µs;
 clocks by HCA. The time of an mpirun is the median of its calls:
@@ -32,7 +32,7 @@ from support.goals import Goal, markdown, status
 from support.mpi_probe import COLLECTIVES, LIBRARIES, TITLES, Program, measured, preloaded, program
 
 ROOT = Path(__file__).resolve().parents[1]
-SHIM = ROOT / "tests" / "data" / "mpi" / "late_barrier.c"
+SHIM = ROOT / "validation" / "late_barrier.c"
 LATE_NS = 40_000
 SIZES = (64, 1024, 8192)
 SYNCHRONISATIONS = ("MPI_Barrier", "dissemination", "window")

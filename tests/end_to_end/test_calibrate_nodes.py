@@ -79,7 +79,7 @@ def test_two_hosts_are_calibrated_with_their_links_and_hpl_is_predicted_on_both(
         "predict", "hpl", "-p", "two.yaml", "--n", "2000", "--grid", "2x2", "--json", folder=tmp_path
     )
     assert predicted.returncode == 0, predicted.stderr
-    assert 0.1 < json.loads(predicted.stdout)["rate_gflops"]["mean"] < 4000
+    assert json.loads(predicted.stdout)["rate_gflops"]["mean"] > 0
     # The real HPL on the nodes that were measured, which nobody takes for another machine.
     verified = run_lepaute(
         "verify", "hpl", "-p", "two.yaml", *nodes, "--n", "200", "--nb", "64", "--grid", "1x2", "--ranks-per-node", "1",

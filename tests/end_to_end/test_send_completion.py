@@ -96,7 +96,7 @@ def test_two_ranks_that_send_large_messages_to_each_other_first_deadlock_and_non
 
 def test_a_test_that_is_patient_for_longer_than_the_guard_is_not_hung(program: Path, tmp_path: Path) -> None:
     asker = Asker(OPEN_MPI, program, tmp_path)
-    status, rows = asker.ask([("deadlock", 4 << 20, 0, 1500)], "--guard-s", "1")
+    status, rows = asker.ask([("deadlock", 4 << 20, 0, 5500)], "--guard-s", "5")
     assert status == 0
     assert [row["outcome"] for row in rows] == ["blocked"]
 

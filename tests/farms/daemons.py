@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import random
 import shutil
 import signal
 import socket
@@ -26,12 +27,18 @@ def program(name: str) -> str | None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nobody listens on now, all different."""
+    """Ports of the loopback interface that nobody listens on now, all different, and where there are some of those that
+    the kernel gives to no connection before they are listened on."""
+    below = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    ports = random.SystemRandom().sample(range(10_000, below), max(0, below - 10_000)) or [0] * count
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+        bound: list[int] = []
+        while len(bound) < count:
+            each = stack.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                each.bind(("127.0.0.1", ports.pop()))
+                bound.append(each.getsockname()[1])
+        return bound
 
 
 def start_daemon(argv: Sequence[str], log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:

@@ -39,7 +39,7 @@ def _is_designed(kernel: str) -> bool:
     return "swp" not in kernel and kernel != "first_touch"
 
 
-def test_processes_of_the_dgemm_probe_start_together_and_all_make_all_calls(built, pus, tmp_path):
+def test_processes_of_the_dgemm_probe_all_make_all_calls(built, pus, tmp_path):
     # More processes than cores, as a made-up layout has them.
     files = run_dgemm(built, _dgemm_design(tmp_path, 100), tmp_path / "raw", *pus, *pus)
     assert len(files) == 4
@@ -47,10 +47,6 @@ def test_processes_of_the_dgemm_probe_start_together_and_all_make_all_calls(buil
     assert [{row["rank"] for row in rows} for rows in tables] == [{"0"}, {"1"}, {"2"}, {"3"}]
     assert [{int(row["cpu"]) for row in rows} for rows in tables] == [{pu} for pu in (*pus, *pus)]
     assert all([row["design_row"] for row in rows] == [str(number) for number in range(100)] for rows in tables)
-    first = [float(rows[0]["start_s"]) for rows in tables]
-    last = [float(rows[-1]["start_s"]) for rows in tables]
-    # None is done before another has begun.
-    assert max(first) < min(last)
 
 
 def test_a_process_that_fails_takes_the_others_along_with_one_line(built, pus, tmp_path):
