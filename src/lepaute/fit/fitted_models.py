@@ -1,6 +1,6 @@
 """From archives to models: reads observations, fits everything, and makes a platform of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, get_type_hints
 
@@ -40,7 +40,8 @@ from lepaute.fit.variability.dependence import (
     frequency_effect,
     monitoring_of,
 )
-from lepaute.fit.variability.sentinels import change_warnings, drift_of, sentinel_of, watches
+from lepaute.fit.variability.episodes import Episodes, episodes_of, without_slow
+from lepaute.fit.variability.sentinels import Watch, change_warnings, drift_of, sentinel_of, watches
 from lepaute.fit.variability.steps import time_scale_of
 from lepaute.kit.frames import frame_of
 from lepaute.kit.later import later
@@ -135,10 +136,13 @@ def models(
     tests = factor_tests(pooled_factors(kernel_frames))
     shape = shape_of(given)
     table = pooled_observations([usual_conditions(frame) for frame in kernel_frames], hosts, shape)
-    by_threads = {
-        int(threads): table[(table[THREADS] == threads).to_numpy()] for threads in sorted(table[THREADS].unique())
-    }
-    found, notes = _fit_all(by_threads, forms or {})
+    watched = watches(given)
+    found, notes = _fit_all(_by_threads(table), forms or {})
+    if (episodes := _episodes(table, found, watched, hosts)) is not None:
+        table = table[~episodes.rows].reset_index(drop=True)
+        found, notes = _fit_all(_by_threads(table), forms or {})
+        watched = without_slow(watched)
+    by_threads = _by_threads(table)
     if not found:
         raise FitError("no kernel could be fitted; the archives hold no usable calls, calibrate again")
     excess, excess_error = machine_excess(
@@ -176,8 +180,10 @@ def models(
         notes.append("Other load disturbed the calibration; calibrate again on a quiet machine.")
     notes += [f"{sentence(test)}; the model holds for random content." for test in tests if test.matters]
     notes += links.notes
-    days, watched = None, watches(given)
+    days = None
     warnings += change_warnings(watched)
+    if episodes is not None:
+        warnings.append(episodes.sentence)
     scale = time_scale_of(table, fitted)
     if effects is not None:
         days = days_of(effects, scale, drift_of(watched))
@@ -338,6 +344,25 @@ class _Found:
     crowding: Crowding
     kernel: FittedKernel
     selection: Selection
+
+
+def _by_threads(table: "pandas.DataFrame") -> "dict[int, pandas.DataFrame]":
+    return {int(threads): table[(table[THREADS] == threads).to_numpy()] for threads in sorted(table[THREADS].unique())}
+
+
+def _episodes(
+    table: "pandas.DataFrame", found: "Sequence[_Found]", watched: Sequence[Watch], hosts: Sequence[str]
+) -> Episodes | None:
+    """By the calls with the fewest threads, of which there are most."""
+    fewest = min((each.threads for each in found), default=0)
+    mine = (table[THREADS] == fewest).to_numpy()
+    fitted = {each.name: (each.calls, each.kernel) for each in found if each.threads == fewest}
+    episodes = episodes_of(table[mine].reset_index(drop=True), fitted, watched, hosts) if fitted else None
+    if episodes is None:
+        return None
+    rows = np.zeros(len(table), dtype=np.bool_)
+    rows[mine] = episodes.rows
+    return replace(episodes, rows=rows)
 
 
 def _fit_all(tables: "Mapping[int, pandas.DataFrame]", forms: Mapping[str, Form]) -> tuple[list[_Found], list[str]]:
