@@ -19,9 +19,43 @@ if TYPE_CHECKING:
     from lepaute.simulate.prediction.sweep import ScalingPoint, Sweep
 
 
+#: Of runs that meet the slow state: what is less, or more, is said without its figure.
+LEAST_SHARE_OF_RUNS, MOST_SHARE_OF_RUNS = 0.001, 0.995
+
+
 def takes(prediction: "Prediction", name: str = "") -> str:
     """HPL takes 54.9 s (95 %: 53.0 to 57.0 s), 777 Gflop/s"""
     return f"{name or prediction.application.title} takes {_figures(prediction)}"
+
+
+def with_slow_state(answer: str, prediction: "Prediction") -> str:
+    """The answer, and its sentence on the slow state of the machine, where there is one."""
+    sentence = slow_state_sentence(prediction)
+    without = f"; undisturbed: {span_of(prediction.undisturbed_time_s)}" if prediction.state == "any" else ""
+    return f"{answer}. {sentence}{without}" if sentence else answer
+
+
+def slow_state_sentence(prediction: "Prediction") -> str:
+    """About one run in 12 meets the slow state of this machine and takes up to 1.8 times as long
+
+    Empty where the platform has no slow state, or the run too few busy cores for it."""
+    found = prediction.any
+    if found is None or found.share_of_runs == 0.0:
+        return ""
+    share, most = found.share_of_runs, found.slower_by_most
+    who, verb = f"About one run in {round(1.0 / share)}", "meets"
+    if share < LEAST_SHARE_OF_RUNS:
+        who = f"Fewer than one run in {1.0 / LEAST_SHARE_OF_RUNS:,.0f}"
+    elif share > MOST_SHARE_OF_RUNS:
+        who = "Every run"
+    elif share > 0.5:
+        who, verb = f"About {100.0 * share:.0f} % of runs", "meet"
+    text = f"{who} {verb} the slow state of this machine"
+    if most is None:
+        return text
+    return (
+        f"{text} and {'takes' if verb == 'meets' else 'take'} up to {most:.{2 if most >= 1.095 else 3}g} times as long"
+    )
 
 
 def _figures(prediction: "Prediction") -> str:
