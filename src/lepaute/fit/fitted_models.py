@@ -1,6 +1,6 @@
 """From archives to models: reads observations, fits everything, and makes a platform of it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, get_type_hints
 
@@ -47,7 +47,7 @@ from lepaute.kit.frames import frame_of
 from lepaute.kit.later import later
 from lepaute.kit.notebook import table_html
 from lepaute.platform.kernel_model import told_of_missing
-from lepaute.platform.schema import Blas, Days, KernelModel, Network, Platform, Sentinel, Wandering
+from lepaute.platform.schema import Blas, Days, KernelModel, Network, Platform, Sentinel, SlowState, Wandering
 
 if TYPE_CHECKING:
     import pandas
@@ -76,6 +76,7 @@ class FittedModels:
     notes          : for readers of the platform, one sentence each
     warnings       : for whoever runs the fit, one line each
     sentinel       : how fast the machine was on average; None where no sentinels were run
+    slow_state     : in which it is for a while now and then; None where that was not seen
     factor_tests   : of every factor besides the sizes that the observations have, such as the operands' content
     """
 
@@ -96,6 +97,7 @@ class FittedModels:
     factor_tests: tuple[FactorTest, ...] = ()
     frequency: FrequencyEffect | None = None
     sentinel: Sentinel | None = None
+    slow_state: SlowState | None = None
 
     def __repr__(self) -> str:
         return f"<FittedModels of {', '.join(self.hosts)}: {', '.join(model.kernel for model in self.kernels)}>"
@@ -136,13 +138,7 @@ def models(
     tests = factor_tests(pooled_factors(kernel_frames))
     shape = shape_of(given)
     table = pooled_observations([usual_conditions(frame) for frame in kernel_frames], hosts, shape)
-    watched = watches(given)
-    found, notes = _fit_all(_by_threads(table), forms or {})
-    if (episodes := _episodes(table, found, watched, hosts)) is not None:
-        table = table[~episodes.rows].reset_index(drop=True)
-        found, notes = _fit_all(_by_threads(table), forms or {})
-        watched = without_slow(watched)
-    by_threads = _by_threads(table)
+    table, watched, episodes, found, notes = _in_usual_state(table, watches(given), hosts, forms or {})
     if not found:
         raise FitError("no kernel could be fitted; the archives hold no usable calls, calibrate again")
     excess, excess_error = machine_excess(
@@ -167,8 +163,8 @@ def models(
         error = float(np.hypot(discrepancy, common_relative_sd(each.kernel, each.calls)))
         kernel_values.append(kernel_model(each.kernel, error, told, own, modes, each.threads))
     # Wandering and dependence are those of the calls with the fewest threads, of which there are most.
-    fewest = min(by_threads)
-    table = by_threads[fewest].reset_index(drop=True)
+    fewest = min(each.threads for each in found)
+    table = _by_threads(table)[fewest].reset_index(drop=True)
     fitted = {
         each.name: (each.calls, each.kernel) for each in found if each.threads == fewest and each.name != FIRST_TOUCH
     }
@@ -182,8 +178,7 @@ def models(
     notes += links.notes
     days = None
     warnings += change_warnings(watched)
-    if episodes is not None:
-        warnings.append(episodes.sentence)
+    warnings += [] if episodes is None else [episodes.sentence]
     scale = time_scale_of(table, fitted)
     if effects is not None:
         days = days_of(effects, scale, drift_of(watched))
@@ -209,6 +204,7 @@ def models(
         # Monotonic clocks of several archives may be of several boots.
         frequency_effect(table, fitted, monitoring_of(given[0], hosts) if len(given) == 1 else {}),
         sentinel_of(watched),
+        None if episodes is None else episodes.slow_state,
     )
 
 
@@ -268,6 +264,7 @@ def platform_and_models(
         network=fitted.network,
         days=fitted.days,
         wandering=fitted.wandering,
+        slow_state=fitted.slow_state,
     )
     if fitted.tree is not None:
         topology = fitted.tree.topology(fitted.network.node_link.bandwidth_Bps)
@@ -350,19 +347,22 @@ def _by_threads(table: "pandas.DataFrame") -> "dict[int, pandas.DataFrame]":
     return {int(threads): table[(table[THREADS] == threads).to_numpy()] for threads in sorted(table[THREADS].unique())}
 
 
-def _episodes(
-    table: "pandas.DataFrame", found: "Sequence[_Found]", watched: Sequence[Watch], hosts: Sequence[str]
-) -> Episodes | None:
-    """By the calls with the fewest threads, of which there are most."""
+def _in_usual_state(
+    table: "pandas.DataFrame", watched: list[Watch], hosts: tuple[str, ...], forms: Mapping[str, Form]
+) -> "tuple[pandas.DataFrame, list[Watch], Episodes | None, list[_Found], list[str]]":
+    """The table without the steps of episodes in which the machine was slow, the sentinels with theirs marked, the
+    episodes, and what is fitted to the rest with its notes. Episodes are those of calls with the fewest threads."""
+    found, notes = _fit_all(_by_threads(table), forms)
     fewest = min((each.threads for each in found), default=0)
-    mine = (table[THREADS] == fewest).to_numpy()
     fitted = {each.name: (each.calls, each.kernel) for each in found if each.threads == fewest}
-    episodes = episodes_of(table[mine].reset_index(drop=True), fitted, watched, hosts) if fitted else None
+    seen = (table[THREADS] == fewest).to_numpy()
+    episodes = episodes_of(table[seen].reset_index(drop=True), fitted, watched, hosts) if fitted else None
     if episodes is None:
-        return None
-    rows = np.zeros(len(table), dtype=np.bool_)
-    rows[mine] = episodes.rows
-    return replace(episodes, rows=rows)
+        return table, watched, None, found, notes
+    slow = np.zeros(len(table), dtype=np.bool_)
+    slow[seen] = episodes.rows
+    table = table[~slow].reset_index(drop=True)
+    return table, without_slow(watched), episodes, *_fit_all(_by_threads(table), forms)
 
 
 def _fit_all(tables: "Mapping[int, pandas.DataFrame]", forms: Mapping[str, Form]) -> tuple[list[_Found], list[str]]:

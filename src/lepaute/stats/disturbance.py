@@ -84,13 +84,11 @@ def _levels(
         inside = np.flatnonzero(launch == number)
         codes = np.unique(core[inside], return_inverse=True)[1]
         cores[inside] = count = int(codes.max()) + 1
-        overlap = np.minimum(end_s[inside][:, None], end_s[inside]) - np.maximum(
-            start_s[inside][:, None], start_s[inside]
-        )
-        weight = np.maximum(overlap, 0.0) @ (codes[:, None] == np.arange(count))
-        total = (np.maximum(overlap, 0.0) * log_ratio[inside]) @ (codes[:, None] == np.arange(count))
+        start, end, of_core = start_s[inside], end_s[inside], codes[:, None] == np.arange(count)
+        overlap = np.maximum(np.minimum(end[:, None], end) - np.maximum(start[:, None], start), 0.0)
+        weight, total = overlap @ of_core, (overlap * log_ratio[inside]) @ of_core
         seen = weight > 0.0
-        of_core = np.divide(total, weight, out=np.zeros_like(total), where=seen)
-        level[inside] = of_core.sum(axis=1) / seen.sum(axis=1)
-        share[inside] = (seen & (of_core > least)).sum(axis=1) / seen.sum(axis=1)
+        mean = np.divide(total, weight, out=np.zeros_like(total), where=seen)
+        level[inside] = mean.sum(axis=1) / seen.sum(axis=1)
+        share[inside] = (seen & (mean > least)).sum(axis=1) / seen.sum(axis=1)
     return level, share, cores

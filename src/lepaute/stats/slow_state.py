@@ -24,8 +24,8 @@ FACTOR_LOG_SD, PRIOR_VALUES = 0.2, 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class SlowState:
-    """share, length_s, factor: medians; errors: standard errors of the logarithms, that of the share of its odds.
+class SlowStateEstimate:
+    """share, length_s, factor: medians;  odds_error, length_error, factor_error : standard errors of the logarithms
 
     factor_relative_sd : standard deviation of the logarithm of the factor between episodes
     """
@@ -33,14 +33,14 @@ class SlowState:
     share: float
     length_s: float
     factor: float
-    share_error: float
+    odds_error: float
     length_error: float
     factor_error: float
     factor_relative_sd: float
     episodes: int
 
 
-def fit_slow_state(series: Sequence[tuple[Floats, Booleans]], factors: Floats) -> SlowState:
+def fit_slow_state(series: Sequence[tuple[Floats, Booleans]], factors: Floats) -> SlowStateEstimate:
     """From moments at which a machine was slow or not.
 
     series : of each machine and session the dates in seconds, rising, and whether it was slow then
@@ -52,9 +52,8 @@ def fit_slow_state(series: Sequence[tuple[Floats, Booleans]], factors: Floats) -
     length = np.log(LENGTH_S) + LENGTH_LOG_SD * np.linspace(-SPAN_SD, SPAN_SD, GRID)[:, None]
     odds = np.log(ODDS) + ODDS_LOG_SD * np.linspace(-SPAN_SD, SPAN_SD, GRID)[None, :]
     share = 1.0 / (1.0 + np.exp(-odds))
-    density = (
-        -0.5 * ((length - np.log(LENGTH_S)) / LENGTH_LOG_SD) ** 2 - 0.5 * ((odds - np.log(ODDS)) / ODDS_LOG_SD) ** 2
-    )
+    density = -0.5 * ((length - np.log(LENGTH_S)) / LENGTH_LOG_SD) ** 2
+    density = density - 0.5 * ((odds - np.log(ODDS)) / ODDS_LOG_SD) ** 2
     rate = np.exp(-length) / (1.0 - share)  # of forgetting: 1 / L + 1 / gap
     moves: dict[tuple[bool, bool, float], int] = {}
     for date_s, slow in series:
@@ -74,18 +73,18 @@ def fit_slow_state(series: Sequence[tuple[Floats, Booleans]], factors: Floats) -
         mean = float(np.sum(weight * values))
         return mean, float(np.sqrt(np.sum(weight * (values - mean) ** 2)))
 
-    (log_length, length_error), (log_odds, share_error) = moments(length), moments(odds)
+    (log_length, length_error), (log_odds, odds_error) = moments(length), moments(odds)
     logs = np.log(factors)
     count = len(logs)
     mean = float(logs.mean())
     between = float(
         np.sqrt((PRIOR_VALUES * FACTOR_LOG_SD**2 + np.sum((logs - mean) ** 2)) / (PRIOR_VALUES + max(count - 1, 0)))
     )
-    return SlowState(
+    return SlowStateEstimate(
         1.0 / (1.0 + float(np.exp(-log_odds))),
         float(np.exp(log_length)),
         float(np.exp(mean)),
-        share_error,
+        odds_error,
         length_error,
         between / float(np.sqrt(count)),
         between,

@@ -17,8 +17,9 @@ from lepaute.fit.observations.calls import IN_CONTEXT, Calls, numbered
 from lepaute.fit.variability.sentinels import Watch
 from lepaute.fit.variability.steps import SHORTEST_STEP_S
 from lepaute.kit.text import counted, duration, percent
+from lepaute.platform.schema import SlowState
 from lepaute.stats.disturbance import FEWEST_SENTINELS, SHORTEST_EPISODE_S, centred, slow_limit, slow_steps
-from lepaute.stats.slow_state import SlowState, fit_slow_state
+from lepaute.stats.slow_state import SlowStateEstimate, fit_slow_state
 
 if TYPE_CHECKING:
     import pandas
@@ -42,7 +43,7 @@ class Episodes:
     """
 
     rows: Booleans
-    state: SlowState
+    estimate: SlowStateEstimate
     slow_s: float
     seen_s: float
     sentinels: int
@@ -50,15 +51,32 @@ class Episodes:
     busy_cores: int | None
 
     @property
+    def slow_state(self) -> SlowState:
+        """The layer of a platform."""
+        seen = self.estimate
+        return SlowState(
+            share=_rounded(seen.share),
+            length_s=_rounded(seen.length_s),
+            factor=_rounded(seen.factor),
+            share_error=_rounded(seen.odds_error * (1.0 - seen.share)),
+            length_error=_rounded(seen.length_error),
+            factor_error=_rounded(seen.factor_error),
+            factor_relative_sd=_rounded(seen.factor_relative_sd),
+            least_busy_cores=self.busy_cores,
+            source=f"{counted(seen.episodes, 'episode')} in a calibration",
+        )
+
+    @property
     def sentence(self) -> str:
         """What was seen and what became of it."""
-        witnesses = [f"steps on all cores at once, {duration(self.slow_s)} of {duration(self.seen_s)}"] * bool(
-            self.slow_s
-        )
+        witnesses = []
+        if self.slow_s:
+            witnesses.append(f"steps on all cores at once, {duration(self.slow_s)} of {duration(self.seen_s)}")
         if self.sentinels:
             witnesses.append(f"{self.sentinels} of {counted(self.all_sentinels, 'sentinel')}")
+        slower = percent(self.estimate.factor - 1.0)
         return (
-            f"the machine was slow for a while: {percent(self.state.factor - 1.0)} longer ({' and '.join(witnesses)}); "
+            f"the machine was slow for a while: {slower} longer ({' and '.join(witnesses)}); "
             "the models are of the rest, the slow state is a layer of its own (slow_state)"
         )
 
@@ -106,9 +124,9 @@ def episodes_of(
     found = _intervals(parts, slow, levels)
     of_watch = [slow_sentinels(watch) for watch in watches]
     sentinels = sum(int(one.sum()) for one in of_watch)
-    if max((end - start for _, start, end, _, _ in found), default=0.0) < SHORTEST_EPISODE_S:
-        if sentinels < FEWEST_SENTINELS:
-            return None
+    longest_s = max((end - start for _, start, end, _, _ in found), default=0.0)
+    if longest_s < SHORTEST_EPISODE_S and sentinels < FEWEST_SENTINELS:
+        return None
     middle = 0.5 * (parts.start_s + parts.end_s)
     inside = slow.copy()
     for run, start, end, _, _ in found:
@@ -120,11 +138,11 @@ def episodes_of(
     if not factors:
         return None
     series = _series(parts, usable & parts.first_attempt, inside, watches, of_watch, hosts)
-    state = fit_slow_state(series, np.maximum(np.array(factors), 1.0 + 1e-6))
+    estimate = fit_slow_state(series, np.maximum(np.array(factors), 1.0 + 1e-6))
     seen_s = _seconds(parts, usable)
     return Episodes(
         inside[parts.of_row],
-        state,
+        estimate,
         sum(end - start for _, start, end, _, _ in found),
         seen_s,
         sentinels,
@@ -136,7 +154,12 @@ def episodes_of(
 def slow_sentinels(watch: Watch) -> Booleans:
     """Which sentinels were slow, by the rule of steps; shape (sentinels,)."""
     logs = np.log(watch.duration_s)
-    return logs - np.median(logs) > slow_limit(logs)
+    slow: Booleans = logs - np.median(logs) > slow_limit(logs)
+    return slow
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.3g}")
 
 
 def _parts(table: "pandas.DataFrame", fitted: Mapping[str, tuple[Calls, FittedKernel]]) -> _Parts:
@@ -174,8 +197,8 @@ def _parts(table: "pandas.DataFrame", fitted: Mapping[str, tuple[Calls, FittedKe
     return _Parts(
         begin,
         end,
-        np.bincount(of_row, np.where(known, net_s, 0.0), count),
-        np.bincount(of_row, predicted, count),
+        np.bincount(of_row, np.where(known, net_s, 0.0), count).astype(np.float64),
+        np.bincount(of_row, predicted, count).astype(np.float64),
         run[first],
         integers["cpu"][first],
         kind[first],
